@@ -1,0 +1,2 @@
+//! The fsage binary.
+fn main(){}

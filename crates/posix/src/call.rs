@@ -1,0 +1,317 @@
+//! The calls a process makes, and what comes back.
+//!
+//! A [`Call`] is data, so that a driver can be written once and run on an OS thread, interleaved in virtual
+//! time, wrapped by a fault injector, or printed. Calls carry no payload unless given one: a file system fills
+//! writes from an incompressible pattern of its own and discards what it reads.
+
+use crate::Errno;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// An open file description in a [`FileSystem`](crate::FileSystem); only that file system gives it meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fd(pub u32);
+
+/// Permission bits (`0o7777`), as `chmod(2)` takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mode(pub u16);
+
+/// Where a path starts: at the file system's own root directory, or at an open directory (the `*at` calls).
+///
+/// A path is always taken relative, even with a leading `/`; how many components it has is what the walk
+/// costs, so drivers should keep the split between `dir` and `path` that the traced process had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct At<'a> {
+    /// The directory the walk starts in; `None`: the target's root.
+    pub dir: Option<Fd>,
+    /// The path to walk from there.
+    pub path: &'a Path,
+}
+
+impl<'a> From<&'a Path> for At<'a> {
+    fn from(path: &'a Path) -> Self {
+        At { dir: None, path }
+    }
+}
+
+impl<'a> From<&'a str> for At<'a> {
+    fn from(path: &'a str) -> Self {
+        At { dir: None, path: Path::new(path) }
+    }
+}
+
+/// How a file is opened: `open(2)`'s flags as a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct OpenFlags {
+    /// Access for reading (`O_RDONLY`, `O_RDWR`).
+    pub read: bool,
+    /// Access for writing (`O_WRONLY`, `O_RDWR`).
+    pub write: bool,
+    /// `O_CREAT`
+    pub create: bool,
+    /// `O_EXCL`
+    pub exclusive: bool,
+    /// `O_TRUNC`
+    pub truncate: bool,
+    /// `O_APPEND`
+    pub append: bool,
+    /// `O_DIRECTORY`
+    pub directory: bool,
+    /// `O_NOFOLLOW`
+    pub nofollow: bool,
+    /// `O_DIRECT`
+    pub direct: bool,
+    /// `O_SYNC`: data and all metadata are on stable storage when a write returns.
+    pub sync: bool,
+    /// `O_DSYNC`: data and the metadata needed to read it back.
+    pub dsync: bool,
+    /// `O_PATH`: a location, not an open file.
+    pub path_only: bool,
+    /// `O_TMPFILE`
+    pub tmpfile: bool,
+    /// `O_NOATIME`
+    pub noatime: bool,
+}
+
+impl OpenFlags {
+    /// `O_RDONLY`
+    pub const READ: OpenFlags = OpenFlags { read: true, ..Self::NONE };
+    /// `O_WRONLY`
+    pub const WRITE: OpenFlags = OpenFlags { write: true, ..Self::NONE };
+    /// `O_RDWR`
+    pub const READ_WRITE: OpenFlags = OpenFlags { read: true, write: true, ..Self::NONE };
+    /// `O_WRONLY|O_CREAT|O_EXCL`
+    pub const CREATE_NEW: OpenFlags = OpenFlags { write: true, create: true, exclusive: true, ..Self::NONE };
+    /// `O_RDONLY|O_DIRECTORY`
+    pub const DIRECTORY: OpenFlags = OpenFlags { read: true, directory: true, ..Self::NONE };
+    const NONE: OpenFlags = OpenFlags {
+        read: false, write: false, create: false, exclusive: false, truncate: false, append: false, directory: false,
+        nofollow: false, direct: false, sync: false, dsync: false, path_only: false, tmpfile: false, noatime: false,
+    };
+}
+
+/// `lseek(2)`'s starting points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Whence {
+    /// From the start of the file.
+    Set,
+    /// From the current offset.
+    Current,
+    /// From the end of the file.
+    End,
+    /// To the next data at or after the offset.
+    Data,
+    /// To the next hole at or after the offset.
+    Hole,
+}
+
+/// What `access(2)` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct AccessMode {
+    /// `R_OK`
+    pub read: bool,
+    /// `W_OK`
+    pub write: bool,
+    /// `X_OK`
+    pub execute: bool,
+}
+
+/// `fallocate(2)`'s modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fallocate {
+    /// Mode 0: allocate and extend.
+    Allocate,
+    /// `FALLOC_FL_KEEP_SIZE`
+    AllocateKeepSize,
+    /// `FALLOC_FL_PUNCH_HOLE|FALLOC_FL_KEEP_SIZE`
+    PunchHole,
+    /// `FALLOC_FL_ZERO_RANGE`
+    ZeroRange,
+    /// `FALLOC_FL_COLLAPSE_RANGE`
+    CollapseRange,
+    /// `FALLOC_FL_INSERT_RANGE`
+    InsertRange,
+}
+
+/// A timestamp given to `utimensat(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SetTime {
+    /// `UTIME_NOW`
+    Now,
+    /// `UTIME_OMIT`
+    Omit,
+    /// Nanoseconds since the epoch.
+    To(i64),
+}
+
+/// One call of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call<'a> {
+    /// `openat(2)`; answers [`Reply::Fd`].
+    Open { at: At<'a>, flags: OpenFlags, mode: Mode },
+    /// `close(2)`
+    Close { fd: Fd },
+    /// `read(2)` where `offset` is `None`, else `pread(2)`; answers [`Reply::Count`].
+    Read { fd: Fd, offset: Option<u64>, len_bytes: u64 },
+    /// `write(2)` where `offset` is `None`, else `pwrite(2)`; `data` of `len_bytes`, or the file system's own
+    /// incompressible filler where `None`. Answers [`Reply::Count`].
+    Write { fd: Fd, offset: Option<u64>, len_bytes: u64, data: Option<&'a [u8]> },
+    /// `lseek(2)`; answers [`Reply::Count`] with the new offset.
+    Seek { fd: Fd, offset: i64, whence: Whence },
+    /// `fsync(2)`
+    Fsync { fd: Fd },
+    /// `fdatasync(2)`
+    Fdatasync { fd: Fd },
+    /// `sync_file_range(2)` with write and wait-before/after.
+    SyncRange { fd: Fd, offset: u64, len_bytes: u64 },
+    /// `syncfs(2)` of the whole file system.
+    SyncFs,
+    /// `ftruncate(2)`
+    Ftruncate { fd: Fd, len_bytes: u64 },
+    /// `truncate(2)`
+    Truncate { at: At<'a>, len_bytes: u64 },
+    /// `fallocate(2)`
+    Fallocate { fd: Fd, how: Fallocate, offset: u64, len_bytes: u64 },
+    /// `copy_file_range(2)`/`sendfile(2)` inside the file system; answers [`Reply::Count`].
+    CopyRange { from: Fd, from_offset: Option<u64>, to: Fd, to_offset: Option<u64>, len_bytes: u64 },
+    /// `posix_fadvise(POSIX_FADV_DONTNEED)` over a range (0, 0: the whole file).
+    DontNeed { fd: Fd, offset: u64, len_bytes: u64 },
+    /// `newfstatat(2)`; answers [`Reply::Stat`].
+    Stat { at: At<'a>, follow: bool },
+    /// `fstat(2)`; answers [`Reply::Stat`].
+    Fstat { fd: Fd },
+    /// `statfs(2)`
+    StatFs { at: At<'a> },
+    /// `faccessat(2)`
+    Access { at: At<'a>, mode: AccessMode },
+    /// `readlinkat(2)`; answers [`Reply::Count`] with the target's length.
+    ReadLink { at: At<'a> },
+    /// `getdents64(2)` with a buffer of this size; answers [`Reply::Count`], 0 at the end.
+    GetDents { fd: Fd, len_bytes: u64 },
+    /// `mkdirat(2)`
+    Mkdir { at: At<'a>, mode: Mode },
+    /// `unlinkat(2)` with `AT_REMOVEDIR`
+    Rmdir { at: At<'a> },
+    /// `unlinkat(2)`
+    Unlink { at: At<'a> },
+    /// `renameat2(2)`; `noreplace` is `RENAME_NOREPLACE`, `exchange` is `RENAME_EXCHANGE`.
+    Rename { from: At<'a>, to: At<'a>, noreplace: bool, exchange: bool },
+    /// `linkat(2)`
+    Link { from: At<'a>, to: At<'a> },
+    /// `symlinkat(2)`
+    Symlink { target: &'a Path, at: At<'a> },
+    /// `mknodat(2)` of a FIFO or an ordinary file.
+    Mknod { at: At<'a>, kind: FileKind, mode: Mode },
+    /// `fchmodat(2)`
+    Chmod { at: At<'a>, mode: Mode },
+    /// `fchmod(2)`
+    Fchmod { fd: Fd, mode: Mode },
+    /// `fchownat(2)`; `None` leaves the owner or group as it is.
+    Chown { at: At<'a>, follow: bool, uid: Option<u32>, gid: Option<u32> },
+    /// `fchown(2)`
+    Fchown { fd: Fd, uid: Option<u32>, gid: Option<u32> },
+    /// `utimensat(2)`
+    Utimens { at: At<'a>, follow: bool, atime: SetTime, mtime: SetTime },
+    /// `futimens(3)`
+    Futimens { fd: Fd, atime: SetTime, mtime: SetTime },
+    /// `setxattr(2)`
+    SetXattr { at: At<'a>, name: &'a OsStr, value: &'a [u8] },
+    /// `getxattr(2)`; answers [`Reply::Count`].
+    GetXattr { at: At<'a>, name: &'a OsStr },
+    /// `listxattr(2)`; answers [`Reply::Count`].
+    ListXattr { at: At<'a> },
+    /// `removexattr(2)`
+    RemoveXattr { at: At<'a>, name: &'a OsStr },
+}
+
+/// What kind of object a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileKind {
+    /// An ordinary file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A FIFO, socket or device: it has a name and attributes, but no data of the file system's.
+    Special,
+}
+
+/// The attributes of a file that drivers need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Inode number.
+    pub ino: u64,
+    /// Device the file system is on.
+    pub dev: u64,
+    /// What it is.
+    pub kind: FileKind,
+    /// Permission bits.
+    pub mode: Mode,
+    /// Owner and group.
+    pub uid: u32,
+    #[allow(missing_docs)]
+    pub gid: u32,
+    /// Number of names.
+    pub nlink: u32,
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// Space in use, in bytes (`st_blocks * 512`).
+    pub allocated_bytes: u64,
+    /// Access, modification and change times in nanoseconds since the epoch.
+    pub atime_ns: i64,
+    #[allow(missing_docs)]
+    pub mtime_ns: i64,
+    #[allow(missing_docs)]
+    pub ctime_ns: i64,
+}
+
+/// What a successful call answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing but success.
+    Done,
+    /// A new descriptor.
+    Fd(Fd),
+    /// Bytes moved, a length or an offset.
+    Count(u64),
+    /// Attributes.
+    Stat(Stat),
+}
+
+/// One call's result and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When the call began, on the file system's clock ([`FileSystem::now_ns`](crate::FileSystem::now_ns)).
+    pub start_ns: u64,
+    /// How long it took, less the measured cost of reading the clock.
+    pub dur_ns: u64,
+    /// What it answered.
+    pub result: Result<Reply, Errno>,
+}
+
+impl Outcome {
+    /// The descriptor of a successful open; any other answer is the error it carries, or `EINVAL`.
+    pub fn fd(&self) -> Result<Fd, Errno> {
+        match self.result? {
+            Reply::Fd(fd) => Ok(fd),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The count of a successful read, write, seek, getdents or readlink.
+    pub fn count(&self) -> Result<u64, Errno> {
+        match self.result? {
+            Reply::Count(n) => Ok(n),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The attributes of a successful stat.
+    pub fn stat(&self) -> Result<Stat, Errno> {
+        match self.result? {
+            Reply::Stat(s) => Ok(s),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The hinge trait and the things POSIX hides: the clock, extents, free space and caches.
+
+use crate::{Call, Errno, Fd, Outcome, Process};
+use serde::{Deserialize, Serialize};
+
+/// A file system as the processes using it see it.
+///
+/// Implementations are handles: cloning the handle for a second thread of control is what
+/// [`run`](FileSystem::run) does with its processes.
+pub trait FileSystem {
+    /// Makes one call and times it.
+    fn call(&mut self, call: &Call<'_>) -> Outcome;
+
+    /// The file system's clock, in nanoseconds from an arbitrary start: wall-clock or virtual time.
+    fn now_ns(&self) -> u64;
+
+    /// Lets time pass without calls (a workload's think time).
+    fn pause_ns(&mut self, ns: u64);
+
+    /// Runs concurrent processes to their end: OS threads on a mounted system, interleaved in virtual time in the
+    /// laboratory. Fails only where the *running* fails (a process that blocks for ever, an interrupt).
+    fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()>;
+
+    /// Reads file contents without timing (verification, not measurement). Returns the bytes read.
+    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
+
+    /// The entries of an open directory, without timing: name and kind, in the file system's own order, without
+    /// `.` and `..`.
+    fn entries(&mut self, fd: Fd) -> Result<Vec<(std::ffi::OsString, crate::FileKind)>, Errno>;
+
+    /// Writes back everything dirty and empties data, name and attribute caches as far as the system lets us,
+    /// and says how far that was.
+    fn drop_caches(&mut self) -> std::io::Result<CacheState>;
+
+    /// Space and inodes, total and free.
+    fn usage(&mut self) -> std::io::Result<FsUsage>;
+
+    /// Where a file's data lies.
+    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable>;
+
+    /// The free space, in address order.
+    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable>;
+
+    /// What this is, for the record beside every result.
+    fn environment(&self) -> Environment;
+}
+
+/// How sure we are that caches are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// Emptied and verified.
+    Cold,
+    /// Known to hold what was touched.
+    Warm,
+    /// We asked, and could not verify.
+    Unverified,
+}
+
+/// Space on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FsUsage {
+    /// Size of the file system.
+    pub total_bytes: u64,
+    /// Free, root's reserve included.
+    pub free_bytes: u64,
+    /// Free for an ordinary user.
+    pub available_bytes: u64,
+    /// Inodes in all; 0 where they are made on demand.
+    pub total_inodes: u64,
+    /// Inodes free.
+    pub free_inodes: u64,
+    /// The unit of allocation.
+    pub block_bytes: u32,
+}
+
+/// One contiguous piece of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where in the file it starts.
+    pub logical_bytes: u64,
+    /// Where on the device (or in the file system's own address space: see `flags.logical_address`).
+    pub physical_bytes: u64,
+    /// How long it is.
+    pub len_bytes: u64,
+    /// What kind of extent.
+    pub flags: ExtentFlags,
+}
+
+/// What FIEMAP says about an extent (`linux/fiemap.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct ExtentFlags {
+    pub unwritten: bool,
+    pub inline: bool,
+    pub delayed: bool,
+    pub encoded: bool,
+    pub shared: bool,
+    pub unknown: bool,
+    /// The "physical" address is the file system's own logical address (btrfs).
+    pub logical_address: bool,
+}
+
+/// One contiguous piece of free space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeExtent {
+    /// Where it starts on the device.
+    pub physical_bytes: u64,
+    /// How long it is.
+    pub len_bytes: u64,
+}
+
+/// Why something POSIX hides could not be had; never replaced by a guess.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The file system or kernel has no such interface.
+    #[error("{what} is not available on {on}: {why}")]
+    Unsupported { what: &'static str, on: String, why: String },
+    /// The interface is there and failed.
+    #[error("{what}: {errno}")]
+    Failed { what: &'static str, errno: Errno },
+}
+
+/// Where a result was measured, stored beside it.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// The target as the user wrote it (`ext4:8G`, `/mnt/data`).
+    pub target: String,
+    /// `uname -sr`, or the laboratory's version.
+    pub kernel: String,
+    /// Processor model and number of processors.
+    pub cpu: String,
+    #[allow(missing_docs)]
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// File system type (`ext4`).
+    pub fs_type: String,
+    /// Mount options in force.
+    pub mount_options: String,
+    /// mkfs command line of a scratch system, empty otherwise.
+    pub mkfs: String,
+    /// Block device or backing store, and how it is attached.
+    pub device: String,
+    /// Size and share in use (0 to 1) when measured.
+    pub total_bytes: u64,
+    #[allow(missing_docs)]
+    pub used_share: f64,
+}

@@ -1,0 +1,22 @@
+//! The hinge of the house: the calls a process makes on a file system, as one trait.
+//!
+//! Everything that *drives* a file system (trace replay, micro-benchmarks, workloads, aging) talks
+//! to [`FileSystem`]; everything that *is* one implements it. What lives here: the trait and its
+//! types ([`Call`], [`Outcome`], [`Process`]), the implementation on real mounted directories
+//! ([`Mounted`]), scratch file systems on loop devices, the target grammar, cache control, extents, and the
+//! clean-up that runs on every exit path. What may not: anything that knows about traces, predictions or a
+//! particular benchmark.
+//!
+//! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
+
+mod call;
+mod errno;
+mod fs;
+mod process;
+
+pub use call::{
+    AccessMode, At, Call, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
+};
+pub use errno::Errno;
+pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FsUsage, FreeExtent, Unavailable};
+pub use process::{Process, Step};

@@ -1,0 +1,186 @@
+//! One traced call, and batches of them.
+//!
+//! Batches stream: paths are interned per batch, so that a reader holds one batch at a time whatever
+//! the length of the trace.
+
+use crate::Op;
+use rustc_hash::FxHashMap;
+
+/// A path interned in its batch's [`Paths`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathId(pub u32);
+
+/// A file's identity over its whole life: a new one for each creation, kept across renames and links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u64);
+
+/// An open file description: what `open` makes and `dup` and `fork` share. Never re-used within a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OfdId(pub u64);
+
+/// One traced call: a row of `trace.parquet`. `None` means unknown or not applicable; nothing is guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Position in the trace, from 0, in the order of call starts.
+    pub seq: u64,
+    /// When the call began, nanoseconds since the trace began.
+    pub t_ns: u64,
+    /// How long it took, as traced (tracing inflates it).
+    pub dur_ns: u64,
+    /// Process and thread that called.
+    pub pid: u32,
+    /// See `pid`.
+    pub tid: u32,
+    /// What was asked.
+    pub op: Op,
+    /// Flags of the call: see [`flag`].
+    pub flags: u32,
+    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute).
+    pub mode: Option<u16>,
+    /// Error number, 0 on success.
+    pub errno: u16,
+    /// What it returned; -1 on failure.
+    pub ret: i64,
+    /// The description used (or made, by open).
+    pub ofd: Option<OfdId>,
+    /// Second description: the destination of a copy.
+    pub ofd2: Option<OfdId>,
+    /// The file the call is about, so far as the trace alone can tell.
+    pub file: Option<FileId>,
+    /// Its directory's identity.
+    pub parent: Option<FileId>,
+    /// Absolute path: `caller_dir` and the path as given, with `.`, `..` and repeated slashes left in, so that
+    /// the components the kernel walked can be counted. For calls on descriptors, the description's path.
+    pub path: Option<PathId>,
+    /// The second path of rename, link and symlink (for symlink: the target as given).
+    pub path2: Option<PathId>,
+    /// The directory the walk of `path` started in where the given path was relative; `None` where it was absolute.
+    pub caller_dir: Option<PathId>,
+    /// The same for `path2`.
+    pub caller_dir2: Option<PathId>,
+    /// Resolved file offset of a read, write, fallocate, mmap or copy (source).
+    pub offset: Option<u64>,
+    /// Resolved destination offset of a copy.
+    pub offset2: Option<u64>,
+    /// Bytes asked for; new length of a truncate.
+    pub req_bytes: Option<u64>,
+    /// The file's length before the call, so far as the trace alone can tell.
+    pub size_before: Option<u64>,
+}
+
+/// Bits of [`Event::flags`]. The low bits are shared by all operations, the rest belong to `open`.
+pub mod flag {
+    /// read/write: the positional variant (pread, pwrite), which leaves the description's offset alone.
+    pub const POSITIONAL: u32 = 1 << 0;
+    /// Path calls: the last component was not followed (`AT_SYMLINK_NOFOLLOW`, lstat, `O_NOFOLLOW`).
+    pub const NOFOLLOW: u32 = 1 << 1;
+    /// close: this was the description's last descriptor.
+    pub const LAST: u32 = 1 << 2;
+    /// rename: `RENAME_NOREPLACE`.
+    pub const NOREPLACE: u32 = 1 << 3;
+    /// rename: `RENAME_EXCHANGE`.
+    pub const EXCHANGE: u32 = 1 << 4;
+    /// Path calls and descriptors: not on a file system fsage models (pipe, socket, /proc, /sys, /dev).
+    pub const FOREIGN: u32 = 1 << 5;
+    /// mmap: shared and writable. copy: a reflink (FICLONE).
+    pub const SHARED: u32 = 1 << 6;
+    /// write: `RWF_DSYNC`/`RWF_SYNC`.
+    pub const RWF_SYNC: u32 = 1 << 7;
+    /// open: access for reading.
+    pub const READ: u32 = 1 << 8;
+    /// open: access for writing.
+    pub const WRITE: u32 = 1 << 9;
+    /// open: `O_CREAT`.
+    pub const CREATE: u32 = 1 << 10;
+    /// open: `O_EXCL`.
+    pub const EXCL: u32 = 1 << 11;
+    /// open: `O_TRUNC`.
+    pub const TRUNC: u32 = 1 << 12;
+    /// open: `O_APPEND`.
+    pub const APPEND: u32 = 1 << 13;
+    /// open: `O_DIRECTORY`.
+    pub const DIRECTORY: u32 = 1 << 14;
+    /// open: `O_DIRECT`.
+    pub const DIRECT: u32 = 1 << 15;
+    /// open: `O_SYNC`.
+    pub const SYNC: u32 = 1 << 16;
+    /// open: `O_DSYNC`.
+    pub const DSYNC: u32 = 1 << 17;
+    /// open: `O_PATH`.
+    pub const PATH_ONLY: u32 = 1 << 18;
+    /// open: `O_TMPFILE`.
+    pub const TMPFILE: u32 = 1 << 19;
+    /// open: `O_NOATIME`.
+    pub const NOATIME: u32 = 1 << 20;
+    /// open: `O_CLOEXEC`.
+    pub const CLOEXEC: u32 = 1 << 21;
+    /// The call never returned in the trace (killed, or the trace ends first).
+    pub const UNFINISHED: u32 = 1 << 22;
+    /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
+    /// bits 24-31.
+    pub const SUB_SHIFT: u32 = 24;
+}
+
+/// Interned byte strings of one batch. Id 0 is valid; look up with [`Paths::get`].
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    index: FxHashMap<Box<[u8]>, u32>,
+}
+
+impl Paths {
+    /// The id of a path, made if new.
+    pub fn intern(&mut self, path: &[u8]) -> PathId {
+        if let Some(&id) = self.index.get(path) {
+            return PathId(id);
+        }
+        let id = self.push_unique(path);
+        self.index.insert(path.into(), id.0);
+        id
+    }
+
+    /// Appends a path known to be new without indexing it (readers, whose dictionaries are already unique).
+    pub fn push_unique(&mut self, path: &[u8]) -> PathId {
+        let id = u32::try_from(self.ends.len()).expect("a batch holds fewer than 2^32 paths");
+        self.bytes.extend_from_slice(path);
+        self.ends.push(u32::try_from(self.bytes.len()).expect("a batch holds less than 4 GiB of paths"));
+        PathId(id)
+    }
+
+    /// The bytes of a path.
+    ///
+    /// # Panics
+    /// If the id is of another batch and out of range: ids do not outlive their batch.
+    pub fn get(&self, id: PathId) -> &[u8] {
+        let i = id.0 as usize;
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.bytes[start..self.ends[i] as usize]
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.index.clear();
+    }
+}
+
+/// A run of consecutive events with the paths they name.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The events, in `seq` order.
+    pub events: Vec<Event>,
+    /// Their paths.
+    pub paths: Paths,
+}

@@ -1,0 +1,11 @@
+//! Workload profiles: what a workload asked of its file systems, recorded once.
+//!
+//! What lives here: recording (driving strace), importers and exporters, snapshots of names, the workload profile
+//! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
+//! of `fsage inspect`. What may not: anything that predicts or replays.
+
+mod event;
+mod op;
+
+pub use event::{flag, Event, FileId, OfdId, PathId, Paths, Batch};
+pub use op::Op;
