@@ -1,2 +1,2 @@
 //! The fsage binary.
-fn main(){}
+fn main() {}

@@ -85,8 +85,20 @@ impl OpenFlags {
     /// `O_RDONLY|O_DIRECTORY`
     pub const DIRECTORY: OpenFlags = OpenFlags { read: true, directory: true, ..Self::NONE };
     const NONE: OpenFlags = OpenFlags {
-        read: false, write: false, create: false, exclusive: false, truncate: false, append: false, directory: false,
-        nofollow: false, direct: false, sync: false, dsync: false, path_only: false, tmpfile: false, noatime: false,
+        read: false,
+        write: false,
+        create: false,
+        exclusive: false,
+        truncate: false,
+        append: false,
+        directory: false,
+        nofollow: false,
+        direct: false,
+        sync: false,
+        dsync: false,
+        path_only: false,
+        tmpfile: false,
+        noatime: false,
     };
 }
 

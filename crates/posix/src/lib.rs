@@ -14,9 +14,7 @@ mod errno;
 mod fs;
 mod process;
 
-pub use call::{
-    AccessMode, At, Call, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
-};
+pub use call::{AccessMode, At, Call, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence};
 pub use errno::Errno;
-pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FsUsage, FreeExtent, Unavailable};
+pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, Unavailable};
 pub use process::{Process, Step};

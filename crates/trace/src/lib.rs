@@ -7,5 +7,5 @@
 mod event;
 mod op;
 
-pub use event::{flag, Event, FileId, OfdId, PathId, Paths, Batch};
+pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;

@@ -1,0 +1,222 @@
+//! The system vector: which elementary operations are priced, by what name, over which sizes.
+//!
+//! A [`Class`] is either a single cost or a **curve** over a size; a point of a curve is the entry `name_size`
+//! (`rdc_4096`). Between points a price is interpolated linearly in the size, beyond the last point by the last
+//! segment's slope, so that a request vector stays a linear combination of entries and `--set NAME=TIME` means what it says.
+//!
+//! Every entry is the mean latency in nanoseconds of one call (or of one extra lookup), timer overhead subtracted, on files spread
+//! over many directories, measured in interleaved rounds. Names follow the thesis' text profile where it has one.
+
+macro_rules! classes {
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal $(, curve $points:expr)?;)*) => {
+        /// An elementary operation of the system vector.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Class { $($(#[doc = $doc])* $name),* }
+
+        impl Class {
+            /// Every class, in the order of the profile file.
+            pub const ALL: &'static [Class] = &[$(Class::$name),*];
+
+            /// Its name in profiles, without a size.
+            pub const fn name(self) -> &'static str {
+                match self { $(Class::$name => $text),* }
+            }
+
+            /// What it means, in a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Class::$name => concat!($($doc),*)),* }
+            }
+
+            /// The sizes measured by default (bytes, or entries for the directory classes); empty for a single cost.
+            pub const fn points(self) -> &'static [u64] {
+                match self { $(Class::$name => classes!(@points $($points)?)),* }
+            }
+
+            /// Whether it is a curve over a size.
+            pub const fn is_curve(self) -> bool {
+                !self.points().is_empty()
+            }
+
+            /// The class of a name without a size.
+            pub fn from_name(name: &str) -> Option<Class> {
+                match name { $($text => Some(Class::$name),)* _ => None }
+            }
+        }
+    };
+    (@points) => { &[] };
+    (@points $points:expr) => { $points };
+}
+
+const K: u64 = 1024;
+const REQUEST: &[u64] = &[1, 512, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+const FILE: &[u64] = &[0, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
+const DIRTY: &[u64] = &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
+const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
+
+classes! {
+    // ---- name lookups, per component beyond the first -------------------------------------------------
+    /// Lookup of one more path component, name and attributes cached.
+    LookupHit = "lu_bc";
+    /// Lookup on a cold system, several in one directory: neither name nor attributes cached (thesis: lus_nc).
+    LookupSeqMiss = "lus_nc";
+    /// Lookup on a cold system, each in another directory (thesis: lur_nc).
+    LookupRandMiss = "lur_nc";
+    /// Lookup of an uncached name whose attributes are cached, several in one directory (thesis: lus_ac).
+    LookupSeqAttrHit = "lus_ac";
+    /// Lookup of an uncached name whose attributes are cached, each in another directory (thesis: lur_ac).
+    LookupRandAttrHit = "lur_ac";
+    /// stat of a missing name, its absence cached (a negative entry).
+    NegativeHit = "lun_bc";
+    /// stat of a missing name, its absence not cached, the directory's blocks in memory.
+    NegativeMiss = "lun_ac";
+    /// stat of a missing name, on a cold system.
+    NegativeCold = "lun_nc";
+
+    // ---- calls on a warm one-component path -----------------------------------------------------------
+    /// open of an existing file.
+    Open = "open";
+    /// open of an existing directory.
+    OpenDir = "opendir";
+    /// open with O_CREAT of a new file.
+    Create = "cr";
+    /// close of a file that was only read.
+    Close = "close";
+    /// close of a file that was written.
+    CloseWritten = "close_wr";
+    /// stat.
+    Stat = "stat";
+    /// fstat.
+    Fstat = "fstat";
+    /// access.
+    Access = "access";
+    /// statfs.
+    StatFs = "statfs";
+    /// readlink.
+    ReadLink = "readlink";
+    /// lseek.
+    Seek = "lseek";
+    /// mkdir.
+    Mkdir = "mkdir";
+    /// rmdir of an empty directory.
+    Rmdir = "rmdir";
+    /// rename to a new name in the same directory.
+    Rename = "rename";
+    /// rename over an existing file of 4 KB.
+    RenameOver = "rename_over";
+    /// link.
+    Link = "link";
+    /// symlink (short target).
+    Symlink = "symlink";
+    /// chmod.
+    Chmod = "chmod";
+    /// fchmod.
+    Fchmod = "fchmod";
+    /// chown.
+    Chown = "chown";
+    /// fchown.
+    Fchown = "fchown";
+    /// utimensat by path.
+    Utimens = "utimens";
+    /// futimens.
+    Futimens = "futimens";
+    /// setxattr of a new 32-byte user attribute.
+    SetXattr = "setxattr";
+    /// getxattr of an attribute that is there.
+    GetXattr = "getxattr";
+    /// getxattr of an attribute that is not there.
+    GetXattrMissing = "getxattr_none";
+    /// listxattr.
+    ListXattr = "listxattr";
+    /// removexattr.
+    RemoveXattr = "removexattr";
+    /// mmap and munmap of a file, without touching a page.
+    Mmap = "mmap";
+    /// fcntl (lock and unlock of a byte range, mean of the two).
+    Fcntl = "fcntl";
+    /// posix_fadvise.
+    Fadvise = "fadvise";
+    /// Reading a whole directory by getdents, names cached, per number of entries.
+    ReadDir = "readdir", curve ENTRIES;
+    /// The same on a cold system.
+    ReadDirCold = "readdiru", curve ENTRIES;
+
+    // ---- data -----------------------------------------------------------------------------------------
+    /// read at end of file: the call's own overhead.
+    ReadOverhead = "rdo";
+    /// write of no bytes: the call's own overhead.
+    WriteOverhead = "wro";
+    /// read of cached data, per request size.
+    ReadCached = "rdc", curve REQUEST;
+    /// Uncached sequential read in a large file, per request size (read-ahead included).
+    ReadSeq = "rd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// Uncached read at a random place of a large file, per request size.
+    ReadRand = "rrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// First uncached read of a whole small file (open already paid), per file size.
+    ReadFirst = "rdf", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// Uncached O_DIRECT read at a random aligned place.
+    ReadDirect = "rdd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// write that appends new data, per request size.
+    WriteAppend = "wra", curve REQUEST;
+    /// write over cached data, per request size.
+    WriteCached = "wrc", curve REQUEST;
+    /// write over whole uncached allocated blocks, per request size.
+    WriteUncached = "wru", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// write of part of an uncached block (which must be read first).
+    WritePartial = "wrp";
+    /// O_DIRECT write over allocated blocks at a random aligned place.
+    WriteDirect = "wrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// fallocate of new space, per size.
+    Fallocate = "falloc", curve &[4 * K, 64 * K, 1024 * K];
+    /// copy_file_range of cached data into new space, per size.
+    CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
+
+    // ---- truncate and remove --------------------------------------------------------------------------
+    /// truncate to zero, metadata not cached, per file size (thesis: tr).
+    TruncateUncached = "tr", curve FILE;
+    /// truncate to zero, metadata cached, written back, per file size (thesis: trc).
+    TruncateCached = "trc", curve FILE;
+    /// unlink of a file in the cache and written back, per file size (0 is the thesis' rm).
+    Remove = "rm", curve FILE;
+    /// unlink of a file just written and still dirty, per file size.
+    RemoveDirty = "rmd", curve FILE;
+    /// unlink of a file whose data and attributes are not cached, per file size.
+    RemoveUncached = "rmu", curve FILE;
+
+    // ---- stable storage -------------------------------------------------------------------------------
+    /// fsync of a clean file.
+    FsyncClean = "fsync_clean";
+    /// fsync after appending to an existing file, per dirty bytes.
+    FsyncAppend = "fsync_app", curve DIRTY;
+    /// fsync after overwriting allocated blocks, per dirty bytes.
+    FsyncOverwrite = "fsync_ovr", curve DIRTY;
+    /// fsync of a new file, per dirty bytes.
+    FsyncCreate = "fsync_cr", curve DIRTY;
+    /// fdatasync after appending to an existing file, per dirty bytes.
+    FdatasyncAppend = "fds_app", curve DIRTY;
+    /// fdatasync after overwriting allocated blocks, per dirty bytes.
+    FdatasyncOverwrite = "fds_ovr", curve DIRTY;
+    /// fdatasync of a new file, per dirty bytes.
+    FdatasyncCreate = "fds_cr", curve DIRTY;
+    /// What an fsync (append of 4 KB) takes longer when other files have this much new dirty data.
+    FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
+    /// fsync of a directory after a name in it was made or removed.
+    FsyncDir = "fsync_dir";
+    /// syncfs with this much dirty data of new 64 KB files.
+    SyncFs = "syncfs", curve &[0, 64 * K, 1024 * K, 4096 * K];
+}
+
+/// The entry name of a class at a size: `rdc_4096`, or just `open` for a single cost (`at` is then ignored).
+pub fn entry_name(class: Class, at: u64) -> String {
+    if class.is_curve() { format!("{}_{at}", class.name()) } else { class.name().to_owned() }
+}
+
+/// Splits an entry name into class and size, undoing [`entry_name`].
+pub fn parse_entry_name(name: &str) -> Option<(Class, u64)> {
+    if let Some(class) = Class::from_name(name) {
+        return (!class.is_curve()).then_some((class, 0));
+    }
+    let (stem, size) = name.rsplit_once('_')?;
+    let class = Class::from_name(stem)?;
+    class.is_curve().then_some((class, size.parse().ok()?))
+}
