@@ -123,6 +123,7 @@ pub enum Unavailable {
 
 /// Where a result was measured, stored beside it.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Environment {
     /// The target as the user wrote it (`ext4:8G`, `/mnt/data`).
     pub target: String,

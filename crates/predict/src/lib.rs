@@ -9,5 +9,5 @@
 pub mod system;
 pub mod vector;
 
-pub use system::{Entry, Parameters, SystemProfile};
+pub use system::{Entry, Parameters, PriceTable, SystemProfile, SystemProfileError};
 pub use vector::Class;

@@ -1,6 +1,19 @@
 //! System profiles: `NAME.system`, what one file system on one machine costs.
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
+//! The types are here; reading and writing in `file`, prices between measured points in `price`, what-ifs
+//! in `edit`, durations as text in `duration`.
+
+mod duration;
+mod edit;
+mod error;
+mod file;
+mod price;
+
+pub use duration::{DurationError, parse_duration_ns};
+pub use edit::OverrideError;
+pub use error::SystemProfileError;
+pub use price::{PricePoint, PriceTable, Term};
 
 use posix::Environment;
 use serde::{Deserialize, Serialize};
@@ -9,8 +22,11 @@ use std::collections::BTreeMap;
 /// The version this code writes and reads; others are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// The quantiles of single calls that an [`Entry`] keeps, as shares.
+pub const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
+
 /// Everything measured about one system.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct SystemProfile {
     /// [`FORMAT_VERSION`].
     pub format_version: u32,
@@ -26,14 +42,17 @@ pub struct SystemProfile {
     pub parameters: Parameters,
     /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a fixed
     /// mixed workload is slowed by it. In order of load.
-    #[serde(default)]
     pub write_load: Vec<WriteLoad>,
-    /// The vector: entry name (see [`crate::vector::entry_name`]) to cost.
+    /// The vector: entry name (see [`crate::vector::entry_name`]) to cost. Each name parses with
+    /// [`crate::vector::parse_entry_name`].
     pub entries: BTreeMap<String, Entry>,
+    /// Why an entry or a whole class is missing from the vector: its name to a sentence.
+    pub missing: BTreeMap<String, String>,
 }
 
 /// What the cache simulation and write-back model need to know.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Parameters {
     /// Data cache, bytes, measured (`bc`).
     pub data_cache_bytes: u64,
@@ -41,8 +60,12 @@ pub struct Parameters {
     pub name_cache_entries: u64,
     /// Attribute cache, files, measured (`mdc`); 0 as above.
     pub attribute_cache_files: u64,
-    /// Whether the caches' sizes were reached (measured) or are lower bounds.
+    /// Whether `data_cache_bytes` is only the largest working set that was seen to stay cached.
     pub data_cache_is_lower_bound: bool,
+    /// Names that were seen to stay cached (their attributes too): the lower bound where the two counts above are 0.
+    pub names_seen_cached: u64,
+    /// Memory available to caches when measured, as the system told us (not measured); 0 if unknown.
+    pub memory_available_bytes: u64,
     /// Block size, bytes (`bs`).
     pub block_bytes: u32,
     /// Fragment size, bytes (`fs`); the block size where there are none.
@@ -61,6 +84,18 @@ pub struct Parameters {
     pub timer_overhead_ns: f64,
 }
 
+impl Parameters {
+    /// The data cache to simulate, bytes: as measured, or, where only a lower bound was reached, the memory that
+    /// the system said was available if that is more.
+    pub fn data_cache_to_simulate_bytes(&self) -> u64 {
+        if self.data_cache_is_lower_bound {
+            self.data_cache_bytes.max(self.memory_available_bytes)
+        } else {
+            self.data_cache_bytes
+        }
+    }
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Parameters {
@@ -68,6 +103,8 @@ impl Default for Parameters {
             name_cache_entries: 0,
             attribute_cache_files: 0,
             data_cache_is_lower_bound: true,
+            names_seen_cached: 0,
+            memory_available_bytes: 0,
             block_bytes: 4096,
             fragment_bytes: 4096,
             dirty_background_bytes: 0,
@@ -82,6 +119,7 @@ impl Default for Parameters {
 
 /// A point of the asynchronous overhead curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WriteLoad {
     /// Load of a background writer, bytes per second.
     pub load_bytes_per_s: f64,
@@ -92,7 +130,7 @@ pub struct WriteLoad {
 }
 
 /// One cost of the vector.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct Entry {
     /// Mean latency of one call, nanoseconds.
     pub mean_ns: f64,
@@ -102,13 +140,20 @@ pub struct Entry {
     pub high_ns: f64,
     /// Calls measured; 0 in a hand-written profile.
     pub samples: u64,
-    /// Quantiles of single calls at 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9 %, nanoseconds; empty in a hand-written profile.
-    #[serde(default)]
+    /// Quantiles of single calls at [`QUANTILES`], nanoseconds; empty in a hand-written profile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quantiles_ns: Vec<f64>,
     /// Mean of each round, nanoseconds: what the interval and the ranking's uncertainty are drawn from.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds_ns: Vec<f64>,
     /// Cache state when measured, where the entry depends on one ("cold", "warm", "unverified").
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<posix::CacheState>,
+}
+
+impl Entry {
+    /// A cost known only as a figure: no samples, no spread.
+    pub fn exactly(mean_ns: f64) -> Entry {
+        Entry { mean_ns, low_ns: mean_ns, high_ns: mean_ns, ..Entry::default() }
+    }
 }

@@ -1,0 +1,83 @@
+//! What can be wrong with a profile file, and where.
+
+use std::path::PathBuf;
+
+/// Why a system profile could not be read or written. Lines and columns count from 1.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemProfileError {
+    /// The file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not TOML, a field is missing, unknown or of the wrong type.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        #[allow(missing_docs)]
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// Another version of the format.
+    #[error("{}: this is a system profile of version {found}; this fsage reads version {expected}{}", path.display(),
+        if *found > u64::from(*expected) { " (use the fsage that wrote it, or a newer one)" } else { " (measure again)" })]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// Ours.
+        expected: u32,
+    },
+    /// An entry that is not in the system vector.
+    #[error("{}:{line}:{column}: {name:?} is not an entry of the system vector; did you mean {suggestion:?}?", path.display())]
+    UnknownEntry {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        #[allow(missing_docs)]
+        column: usize,
+        /// The name as written.
+        name: String,
+        /// The nearest name there is.
+        suggestion: String,
+    },
+    /// A value that no measurement gives.
+    #[error("{}: {what}: {problem}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl SystemProfileError {
+    /// The exit code of DESIGN.md: 4 for a bad file, 3 where the system refused to read or write it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SystemProfileError::Io { .. } => 3,
+            _ => 4,
+        }
+    }
+}
+
+/// Line and column (from 1, in characters) of a byte offset.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    // Continuation bytes of UTF-8 do not start a character.
+    let column = before[line_start..].iter().filter(|&&b| b & 0xc0 != 0x80).count() + 1;
+    (line, column)
+}
