@@ -1,1 +1,20 @@
-//! x
+//! Results made readable: tables for the terminal, CSV, Markdown, and self-contained HTML with plots.
+//!
+//! What lives here: a small document model ([`Document`]: headings, paragraphs, tables, plots), its renderers, and one
+//! module per kind of result that says which tables and plots show it. What may not: anything that computes a result.
+//!
+//! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
+//! control characters never reach a terminal.
+
+mod csv;
+mod html;
+mod json;
+mod markdown;
+mod model;
+mod plot;
+mod terminal;
+pub mod units;
+
+pub use json::envelope;
+pub use model::{Block, Cell, Column, Document, Table};
+pub use plot::{Plot, palette};

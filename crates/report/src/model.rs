@@ -1,0 +1,260 @@
+//! The document model: what a report says, before a medium is chosen.
+
+use crate::{Plot, units};
+use std::path::Path;
+
+/// One value of a table. Numbers keep their value, so that CSV gets the number and people get three digits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A duration in nanoseconds.
+    Ns(f64),
+    /// A duration with its 95 % interval, nanoseconds.
+    NsInterval {
+        /// The value.
+        value: f64,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// A size in bytes.
+    Bytes(f64),
+    /// A whole number.
+    Count(u64),
+    /// A share, 0 to 1.
+    Share(f64),
+    /// A signed relative difference, 0.1 for 10 % more.
+    SignedShare(f64),
+    /// A factor: `1.30x`.
+    Ratio(f64),
+    /// A number without unit.
+    Number(f64),
+    /// Nothing is known.
+    Empty,
+}
+
+impl Cell {
+    /// For people.
+    pub fn shown(&self) -> String {
+        match self {
+            Cell::Text(text) => units::printable(text),
+            Cell::Ns(ns) => units::duration_ns(*ns),
+            Cell::NsInterval { value, low, high } if low == high => units::duration_ns(*value),
+            Cell::NsInterval { value, low, high } => {
+                format!(
+                    "{} ({} to {})",
+                    units::duration_ns(*value),
+                    units::duration_ns(*low),
+                    units::duration_ns(*high)
+                )
+            }
+            Cell::Bytes(bytes) => units::bytes(*bytes),
+            Cell::Count(n) => units::count(*n),
+            Cell::Share(share) => units::share(*share),
+            Cell::SignedShare(share) => units::signed_share(*share),
+            Cell::Ratio(ratio) => format!("{}x", units::significant(*ratio)),
+            Cell::Number(number) => units::significant(*number),
+            Cell::Empty => String::new(),
+        }
+    }
+
+    /// For programs: the bare number in the unit of its kind (nanoseconds, bytes, shares), text as it is.
+    pub fn raw(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Count(n) => n.to_string(),
+            Cell::Ns(x)
+            | Cell::NsInterval { value: x, .. }
+            | Cell::Bytes(x)
+            | Cell::Share(x)
+            | Cell::SignedShare(x)
+            | Cell::Ratio(x)
+            | Cell::Number(x) => x.to_string(),
+            Cell::Empty => String::new(),
+        }
+    }
+
+    /// Whether it is right-aligned.
+    pub fn is_number(&self) -> bool {
+        !matches!(self, Cell::Text(_))
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(n: u64) -> Cell {
+        Cell::Count(n)
+    }
+}
+
+/// A column: its title, and the title's unit-bearing name for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The heading people see.
+    pub title: String,
+    /// The heading in CSV, with the unit (`total_ns`).
+    pub key: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What it is called in file names (`ranking`).
+    pub name: String,
+    /// One sentence above it; empty for none.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// An empty table; columns as `(title, key)`.
+    pub fn new(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
+        let columns =
+            columns.iter().map(|(title, key)| Column { title: (*title).to_owned(), key: (*key).to_owned() }).collect();
+        Table { name: name.to_owned(), caption: caption.to_owned(), columns, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it is not as long as the columns: that is a mistake in the caller, not in its data.
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        assert_eq!(cells.len(), self.columns.len(), "a row of table {} has as many cells as columns", self.name);
+        self.rows.push(cells);
+    }
+}
+
+/// A part of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// A section's heading.
+    Heading(String),
+    /// Prose.
+    Paragraph(String),
+    /// A list of sentences.
+    List(Vec<String>),
+    /// Preformatted lines (a command).
+    Code(String),
+    /// A table.
+    Table(Table),
+    /// A plot; shown in HTML only, so whatever it shows must be in a table as well.
+    Plot(Plot),
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Document {
+    /// Its title; empty for none (a table alone on the terminal).
+    pub title: String,
+    /// Its parts, in order.
+    pub blocks: Vec<Block>,
+}
+
+impl Document {
+    /// An empty document.
+    pub fn new(title: impl Into<String>) -> Document {
+        Document { title: title.into(), blocks: Vec::new() }
+    }
+
+    /// Begins a section.
+    pub fn heading(&mut self, text: impl Into<String>) -> &mut Document {
+        self.blocks.push(Block::Heading(text.into()));
+        self
+    }
+
+    /// Adds prose; nothing if empty.
+    pub fn paragraph(&mut self, text: impl Into<String>) -> &mut Document {
+        let text = text.into();
+        if !text.is_empty() {
+            self.blocks.push(Block::Paragraph(text));
+        }
+        self
+    }
+
+    /// Adds a list; nothing if empty.
+    pub fn list(&mut self, items: Vec<String>) -> &mut Document {
+        if !items.is_empty() {
+            self.blocks.push(Block::List(items));
+        }
+        self
+    }
+
+    /// Adds preformatted text.
+    pub fn code(&mut self, text: impl Into<String>) -> &mut Document {
+        self.blocks.push(Block::Code(text.into()));
+        self
+    }
+
+    /// Adds a table; nothing if it has no rows.
+    pub fn table(&mut self, table: Table) -> &mut Document {
+        if !table.rows.is_empty() {
+            self.blocks.push(Block::Table(table));
+        }
+        self
+    }
+
+    /// Adds a plot.
+    pub fn plot(&mut self, plot: Plot) -> &mut Document {
+        self.blocks.push(Block::Plot(plot));
+        self
+    }
+
+    /// Appends another document's parts under this one's title.
+    pub fn append(&mut self, other: Document) -> &mut Document {
+        if !other.title.is_empty() {
+            self.blocks.push(Block::Heading(other.title));
+        }
+        self.blocks.extend(other.blocks);
+        self
+    }
+
+    /// Its tables, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
+    /// For a terminal (or a pipe). `width`: columns of the terminal, `None` to leave long lines alone.
+    pub fn to_text(&self, width: Option<u16>) -> String {
+        crate::terminal::render(self, width)
+    }
+
+    /// One HTML file that needs nothing else: scripts and data inside, nothing loaded.
+    pub fn to_html(&self) -> String {
+        crate::html::render(self)
+    }
+
+    /// For a repository's docs folder.
+    pub fn to_markdown(&self) -> String {
+        crate::markdown::render(self)
+    }
+
+    /// Writes each table as `NAME.csv` into a directory, and says which files.
+    pub fn write_csv(&self, directory: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+        let mut written = Vec::new();
+        for table in self.tables() {
+            let path = directory.join(format!("{}.csv", table.name));
+            std::fs::write(&path, crate::csv::render(table))?;
+            written.push(path);
+        }
+        Ok(written)
+    }
+}

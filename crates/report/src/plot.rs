@@ -1,0 +1,151 @@
+//! Plots as Vega-Lite specifications; `serde_json` escapes whatever names the data carries.
+
+use serde_json::{Value, json};
+
+/// A plot with its title.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// What it shows, in a sentence.
+    pub title: String,
+    /// A Vega-Lite 6 specification.
+    pub spec: Value,
+}
+
+/// Colours that stay apart for colour-blind readers on light and dark ground (Okabe and Ito 2008, and a grey for the rest).
+pub fn palette() -> Value {
+    json!([
+        "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8ad00", "#8a6d3b", "#7b68c8", "#999999"
+    ])
+}
+
+/// The width every plot has, pixels: fits the page's column beside axis labels.
+const WIDTH: u32 = 720;
+
+/// One bar of [`interval_bars`].
+pub struct Bar<'a> {
+    /// Its label.
+    pub label: &'a str,
+    /// Its length and interval, seconds.
+    pub value_s: f64,
+    #[allow(missing_docs)]
+    pub low_s: f64,
+    #[allow(missing_docs)]
+    pub high_s: f64,
+}
+
+/// Horizontal bars with intervals, in the order given.
+pub fn interval_bars(title: &str, axis: &str, bars: &[Bar<'_>]) -> Plot {
+    let values: Vec<Value> = bars
+        .iter()
+        .map(|b| json!({ "label": b.label, "value": b.value_s, "low": b.low_s, "high": b.high_s }))
+        .collect();
+    let y = json!({ "field": "label", "type": "nominal", "sort": null, "title": null, "axis": { "labelLimit": 260 } });
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": WIDTH,
+        "data": { "values": values },
+        "encoding": { "y": y },
+        "layer": [
+            { "mark": { "type": "bar", "color": "#0072b2", "height": { "band": 0.6 } },
+              "encoding": { "x": { "field": "value", "type": "quantitative", "title": axis } } },
+            { "mark": { "type": "rule", "strokeWidth": 2, "color": "#e69f00" },
+              "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" } } },
+        ],
+    });
+    Plot { title: title.to_owned(), spec }
+}
+
+/// Stacked horizontal bars: `parts` are (bar, part, seconds); bars and parts appear in the order of `bars` and `order`.
+pub fn stacked_bars(title: &str, axis: &str, order: &[String], parts: &[(String, String, f64)]) -> Plot {
+    let values: Vec<Value> = parts
+        .iter()
+        .map(|(bar, part, value)| {
+            let rank = order.iter().position(|name| name == part);
+            json!({ "bar": bar, "part": part, "value": value, "rank": rank })
+        })
+        .collect();
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": WIDTH,
+        "data": { "values": values },
+        "mark": { "type": "bar", "tooltip": true, "height": { "band": 0.7 } },
+        "encoding": {
+            "y": { "field": "bar", "type": "nominal", "sort": null, "title": null, "axis": { "labelLimit": 260 } },
+            "x": { "field": "value", "type": "quantitative", "title": axis },
+            "color": { "field": "part", "type": "nominal", "title": null, "sort": order,
+                       "scale": { "domain": order, "range": palette() } },
+            "order": { "field": "rank", "type": "ordinal" },
+        },
+    });
+    Plot { title: title.to_owned(), spec }
+}
+
+/// One point of [`agreement`].
+pub struct Point<'a> {
+    /// Which workload and target.
+    pub workload: &'a str,
+    #[allow(missing_docs)]
+    pub target: &'a str,
+    /// Measured value and interval, seconds.
+    pub measured_s: f64,
+    #[allow(missing_docs)]
+    pub low_s: f64,
+    #[allow(missing_docs)]
+    pub high_s: f64,
+    /// Predicted value, seconds.
+    pub predicted_s: f64,
+}
+
+/// Predicted against measured on logarithmic axes, with the line of agreement.
+pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
+    let values: Vec<Value> = points
+        .iter()
+        .map(|p| {
+            json!({ "workload": p.workload, "target": p.target, "measured": p.measured_s, "low": p.low_s,
+                    "high": p.high_s, "predicted": p.predicted_s })
+        })
+        .collect();
+    let ends = points.iter().flat_map(|p| [p.measured_s, p.predicted_s]).filter(|v| *v > 0.0);
+    let (low, high) = ends.fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    let line = if high > 0.0 { json!([{ "v": low * 0.8 }, { "v": high * 1.25 }]) } else { json!([]) };
+    let scale = json!({ "type": "log", "zero": false });
+    let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s", "scale": scale });
+    let y = json!({ "field": "predicted", "type": "quantitative", "title": "predicted, s", "scale": scale });
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": 480,
+        "height": 480,
+        "layer": [
+            { "data": { "values": line }, "mark": { "type": "line", "color": "#888", "strokeDash": [4, 4] },
+              "encoding": { "x": { "field": "v", "type": "quantitative" }, "y": { "field": "v", "type": "quantitative" } } },
+            { "data": { "values": values }, "mark": { "type": "rule", "color": "#888" },
+              "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" }, "y": y } },
+            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 90, "tooltip": true },
+              "encoding": { "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } },
+                            "shape": { "field": "workload", "type": "nominal" } } },
+        ],
+    });
+    Plot { title: title.to_owned(), spec }
+}
+
+/// Lines over a numeric axis: `points` are (series, x, y).
+pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f64, f64)]) -> Plot {
+    let values: Vec<Value> = points.iter().map(|(s, x, y)| json!({ "series": s, "x": x, "y": y })).collect();
+    let axis = |name: &str, (title, log): (&str, bool)| {
+        let scale = if log { json!({ "type": "symlog" }) } else { json!({ "type": "linear" }) };
+        json!({ "field": name, "type": "quantitative", "title": title, "scale": scale })
+    };
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": WIDTH,
+        "height": 280,
+        "data": { "values": values },
+        "mark": { "type": "line", "point": true, "tooltip": true },
+        "encoding": {
+            "x": axis("x", x),
+            "y": axis("y", y),
+            "color": { "field": "series", "type": "nominal", "title": null, "scale": { "range": palette() } },
+        },
+    });
+    Plot { title: title.to_owned(), spec }
+}

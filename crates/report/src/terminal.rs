@@ -1,0 +1,98 @@
+//! Plain text for a terminal or a pipe.
+
+use crate::{Block, Document, Table, units};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
+
+/// Nothing but a thin line under the header.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+pub fn render(document: &Document, width: Option<u16>) -> String {
+    let mut out = String::new();
+    if !document.title.is_empty() {
+        out.push_str(&units::printable(&document.title));
+        out.push('\n');
+    }
+    for block in &document.blocks {
+        if !out.is_empty() && !matches!(block, Block::Plot(_)) {
+            out.push('\n');
+        }
+        match block {
+            Block::Heading(text) => {
+                let text = units::printable(text);
+                out.push_str(&text);
+                out.push('\n');
+                out.push_str(&"-".repeat(text.chars().count()));
+                out.push('\n');
+            }
+            Block::Paragraph(text) => wrapped(&mut out, "", &units::printable(text), width),
+            Block::List(items) => {
+                for item in items {
+                    wrapped(&mut out, "  * ", &units::printable(item), width);
+                }
+            }
+            Block::Code(text) => {
+                for line in text.lines() {
+                    out.push_str("    ");
+                    out.push_str(&units::printable(line));
+                    out.push('\n');
+                }
+            }
+            Block::Table(table) => self::table(&mut out, table, width),
+            Block::Plot(_) => {}
+        }
+    }
+    out
+}
+
+fn table(out: &mut String, table: &Table, width: Option<u16>) {
+    if !table.caption.is_empty() {
+        wrapped(out, "", &units::printable(&table.caption), width);
+    }
+    let mut shown = comfy_table::Table::new();
+    shown.load_style(STYLE);
+    match width {
+        Some(width) => shown.set_width(width).set_content_arrangement(ContentArrangement::Dynamic),
+        None => shown.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    shown.set_header(table.columns.iter().map(|c| c.title.as_str()));
+    for row in &table.rows {
+        shown.add_row(row.iter().map(|cell| cell.shown()));
+    }
+    for (i, column) in shown.column_iter_mut().enumerate() {
+        let numeric = table.rows.iter().all(|row| row.get(i).is_none_or(|cell| cell.is_number()));
+        column.set_cell_alignment(if numeric { CellAlignment::Right } else { CellAlignment::Left });
+        column.set_padding((if i == 0 { 2 } else { 0 }, 2));
+    }
+    for line in shown.lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+/// Breaks prose at spaces; words longer than the line stay whole.
+fn wrapped(out: &mut String, bullet: &str, text: &str, width: Option<u16>) {
+    let limit = width.map_or(usize::MAX, |w| usize::from(w).max(20));
+    let indent = " ".repeat(bullet.len());
+    let mut line = bullet.to_owned();
+    let mut used = bullet.len();
+    let mut empty = true;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if !empty && used + 1 + len > limit {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = indent.clone();
+            used = indent.len();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += len;
+        empty = false;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+}

@@ -1,0 +1,148 @@
+//! Numbers for people: durations, sizes, counts and shares with a unit and three significant digits.
+
+/// A duration in nanoseconds: `850 ns`, `1.23 µs`, `45.6 ms`, `7.89 s`, `3m 05s`.
+pub fn duration_ns(ns: f64) -> String {
+    if !ns.is_finite() {
+        return "-".to_owned();
+    }
+    let magnitude = ns.abs();
+    if magnitude >= 120e9 {
+        let seconds = (magnitude / 1e9).round();
+        let sign = if ns < 0.0 { "-" } else { "" };
+        return format!("{sign}{}m {:02}s", (seconds / 60.0).floor(), seconds % 60.0);
+    }
+    let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+    for (scale, unit) in steps {
+        // 999.6 of a unit would print as 1000: it belongs to the next one.
+        if magnitude >= scale * 0.9995 {
+            return format!("{} {unit}", significant(ns / scale));
+        }
+    }
+    if magnitude < 10.0 { format!("{ns:.1} ns") } else { format!("{ns:.0} ns") }
+}
+
+/// A size in bytes, in powers of 1024: `512 B`, `4 KiB`, `1.5 MiB`.
+pub fn bytes(bytes: f64) -> String {
+    if !bytes.is_finite() {
+        return "-".to_owned();
+    }
+    let mut value = bytes;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if value.abs() < 1023.5 {
+            return if unit == "B" || (value.fract() == 0.0 && value.abs() < 1000.0) {
+                format!("{value:.0} {unit}")
+            } else {
+                format!("{} {unit}", significant(value))
+            };
+        }
+        value /= 1024.0;
+    }
+    format!("{} PiB", significant(value))
+}
+
+/// A count with thousands set apart: `12,345,678`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share (0 to 1) in per cent: `12.3 %`; tiny but present shares are `<0.1 %`.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        "-".to_owned()
+    } else if percent > 0.0 && percent < 0.1 {
+        "<0.1 %".to_owned()
+    } else if percent.abs() >= 99.95 || percent == 0.0 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// A signed relative error (0.1 is 10 % too high): `+10.0 %`.
+pub fn signed_share(share: f64) -> String {
+    if share.is_finite() { format!("{:+.1} %", share * 100.0) } else { "-".to_owned() }
+}
+
+/// A plain number with three significant digits.
+pub fn significant(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        "-".to_owned()
+    } else if magnitude >= 99.95 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A path or argument as people can read it: valid UTF-8 as it is, control characters and stray bytes escaped.
+pub fn path(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(&printable(chunk.valid()));
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+/// Text with its control characters escaped, so that a file name cannot drive the terminal.
+pub fn printable(text: &str) -> String {
+    if !text.chars().any(char::is_control) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_change_unit_without_a_thousand() {
+        let shown = [
+            (0.0, "0.0 ns"),
+            (850.4, "850 ns"),
+            (999.6, "1.00 µs"),
+            (1234.0, "1.23 µs"),
+            (45.6e6, "45.6 ms"),
+            (999.7e6, "1.00 s"),
+            (119e9, "119 s"),
+            (185e9, "3m 05s"),
+            (-1.5e6, "-1.50 ms"),
+            (f64::NAN, "-"),
+        ];
+        for (ns, text) in shown {
+            assert_eq!(duration_ns(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn sizes_counts_and_shares() {
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(bytes(4096.0), "4 KiB");
+        assert_eq!(bytes(1.5 * 1048576.0), "1.50 MiB");
+        assert_eq!(count(12345678), "12,345,678");
+        assert_eq!(count(999), "999");
+        assert_eq!(share(0.0004), "<0.1 %");
+        assert_eq!(share(1.0), "100 %");
+        assert_eq!(signed_share(-0.123), "-12.3 %");
+    }
+
+    #[test]
+    fn paths_cannot_drive_a_terminal() {
+        assert_eq!(path(b"/a\n\x1b[31mb\xff\xc3\xa9"), "/a\\n\\u{1b}[31mb\\xff\u{e9}");
+    }
+}
