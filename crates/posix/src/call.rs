@@ -156,6 +156,30 @@ pub enum SetTime {
     To(i64),
 }
 
+/// `posix_fadvise(2)`'s hints; `POSIX_FADV_DONTNEED` is [`Call::DontNeed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Advice {
+    /// `POSIX_FADV_NORMAL`
+    Normal,
+    /// `POSIX_FADV_SEQUENTIAL`
+    Sequential,
+    /// `POSIX_FADV_RANDOM`
+    Random,
+    /// `POSIX_FADV_WILLNEED`
+    WillNeed,
+}
+
+/// What `fcntl(F_SETLK)` does to a range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// `F_RDLCK`
+    Shared,
+    /// `F_WRLCK`
+    Exclusive,
+    /// `F_UNLCK`
+    Unlock,
+}
+
 /// One call of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call<'a> {
@@ -188,6 +212,13 @@ pub enum Call<'a> {
     CopyRange { from: Fd, from_offset: Option<u64>, to: Fd, to_offset: Option<u64>, len_bytes: u64 },
     /// `posix_fadvise(POSIX_FADV_DONTNEED)` over a range (0, 0: the whole file).
     DontNeed { fd: Fd, offset: u64, len_bytes: u64 },
+    /// `posix_fadvise(2)` with one of the hints over a range (0, 0: the whole file).
+    Advise { fd: Fd, offset: u64, len_bytes: u64, advice: Advice },
+    /// `fcntl(F_SETLK)` over a range (a length of 0: to the end of the file and beyond).
+    Lock { fd: Fd, offset: u64, len_bytes: u64, lock: Lock },
+    /// `mmap(2)` of the first `len_bytes` of a file, shared and read-only, and at once `munmap(2)` of them: what a process
+    /// pays for the mapping itself. No page is touched.
+    MapUnmap { fd: Fd, len_bytes: u64 },
     /// `newfstatat(2)`; answers [`Reply::Stat`].
     Stat { at: At<'a>, follow: bool },
     /// `fstat(2)`; answers [`Reply::Stat`].

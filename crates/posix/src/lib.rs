@@ -14,7 +14,9 @@ mod errno;
 mod fs;
 mod process;
 
-pub use call::{AccessMode, At, Call, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence};
+pub use call::{
+    AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
+};
 pub use errno::Errno;
 pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, Unavailable};
 pub use process::{Process, Step};
