@@ -6,6 +6,15 @@
 //!
 //! Every entry is the mean latency in nanoseconds of one call (or of one extra lookup), timer overhead subtracted, on files spread
 //! over many directories, measured in interleaved rounds. Names follow the thesis' text profile where it has one.
+//!
+//! How a call on a path adds up. The call's own entry includes the walk of one cached component. So a call on `n` components costs
+//!
+//! ```text
+//! call + (n - 1) lu_bc + (one of lus_nc, lur_nc, lus_ac, lur_ac for each component that misses)
+//! ```
+//!
+//! where the entries of misses are what the lookup takes *longer than a hit*. A call that fails on a missing component costs
+//! `lun_*` in place of the call's own entry: those are whole calls.
 
 macro_rules! classes {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal $(, curve $points:expr)?;)*) => {
@@ -56,21 +65,23 @@ const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
 
 classes! {
     // ---- name lookups, per component beyond the first -------------------------------------------------
-    /// Lookup of one more path component, name and attributes cached.
+    /// Lookup of one more path component, name and attributes cached (from stat at depth 1 and depth 8).
     LookupHit = "lu_bc";
-    /// Lookup on a cold system, several in one directory: neither name nor attributes cached (thesis: lus_nc).
+    /// What a lookup takes longer than a hit when neither name nor attributes are cached, the lookup before was in the same
+    /// directory (thesis: lus_nc).
     LookupSeqMiss = "lus_nc";
-    /// Lookup on a cold system, each in another directory (thesis: lur_nc).
+    /// The same, the first lookup in its directory (thesis: lur_nc).
     LookupRandMiss = "lur_nc";
-    /// Lookup of an uncached name whose attributes are cached, several in one directory (thesis: lus_ac).
+    /// What a lookup takes longer than a hit when the attributes are cached (through another name) and this name is
+    /// not, the lookup before was in the same directory (thesis: lus_ac).
     LookupSeqAttrHit = "lus_ac";
-    /// Lookup of an uncached name whose attributes are cached, each in another directory (thesis: lur_ac).
+    /// The same, the first lookup in its directory, whose blocks are not cached (thesis: lur_ac).
     LookupRandAttrHit = "lur_ac";
-    /// stat of a missing name, its absence cached (a negative entry).
+    /// stat of a missing name, its absence cached (a negative entry): the whole call.
     NegativeHit = "lun_bc";
-    /// stat of a missing name, its absence not cached, the directory's blocks in memory.
+    /// stat of a missing name, its absence not cached, the directory's blocks in memory: the whole call.
     NegativeMiss = "lun_ac";
-    /// stat of a missing name, on a cold system.
+    /// stat of a missing name in a directory whose blocks are not cached: the whole call.
     NegativeCold = "lun_nc";
 
     // ---- calls on a warm one-component path -----------------------------------------------------------
@@ -130,13 +141,14 @@ classes! {
     ListXattr = "listxattr";
     /// removexattr.
     RemoveXattr = "removexattr";
-    /// mmap and munmap of a file, without touching a page.
+    /// mmap and munmap of a file's first 64 KB, both together, without touching a page.
     Mmap = "mmap";
     /// fcntl (lock and unlock of a byte range, mean of the two).
     Fcntl = "fcntl";
     /// posix_fadvise.
     Fadvise = "fadvise";
-    /// Reading a whole directory by getdents, names cached, per number of entries.
+    /// Reading a whole directory by getdents, names cached, per number of entries: the sum of the calls with a 32 KB buffer up
+    /// to the empty answer, open and close apart.
     ReadDir = "readdir", curve ENTRIES;
     /// The same on a cold system.
     ReadDirCold = "readdiru", curve ENTRIES;
@@ -156,13 +168,15 @@ classes! {
     ReadFirst = "rdf", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached O_DIRECT read at a random aligned place.
     ReadDirect = "rdd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-    /// write that appends new data, per request size.
+    /// write of new blocks at the end of a file, from a block's start, per request size.
     WriteAppend = "wra", curve REQUEST;
+    /// write that lengthens a file inside its last block, which is cached and was not written back, per request size.
+    WriteExtend = "wrx", curve &[1, 512, 2 * K];
     /// write over cached data, per request size.
     WriteCached = "wrc", curve REQUEST;
     /// write over whole uncached allocated blocks, per request size.
     WriteUncached = "wru", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-    /// write of part of an uncached block (which must be read first).
+    /// write of part (512 bytes) of an uncached block, which must be read first.
     WritePartial = "wrp";
     /// O_DIRECT write over allocated blocks at a random aligned place.
     WriteDirect = "wrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
@@ -172,15 +186,15 @@ classes! {
     CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
 
     // ---- truncate and remove --------------------------------------------------------------------------
-    /// truncate to zero, metadata not cached, per file size (thesis: tr).
+    /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: tr).
     TruncateUncached = "tr", curve FILE;
-    /// truncate to zero, metadata cached, written back, per file size (thesis: trc).
+    /// truncate to zero by path, data and metadata cached and written back, per file size (thesis: trc).
     TruncateCached = "trc", curve FILE;
     /// unlink of a file in the cache and written back, per file size (0 is the thesis' rm).
     Remove = "rm", curve FILE;
     /// unlink of a file just written and still dirty, per file size.
     RemoveDirty = "rmd", curve FILE;
-    /// unlink of a file whose data and attributes are not cached, per file size.
+    /// unlink of a file whose data and block maps are not cached, per file size; its name has just been looked up.
     RemoveUncached = "rmu", curve FILE;
 
     // ---- stable storage -------------------------------------------------------------------------------
@@ -188,13 +202,13 @@ classes! {
     FsyncClean = "fsync_clean";
     /// fsync after appending to an existing file, per dirty bytes.
     FsyncAppend = "fsync_app", curve DIRTY;
-    /// fsync after overwriting allocated blocks, per dirty bytes.
+    /// fsync after overwriting allocated blocks scattered over the file, per dirty bytes.
     FsyncOverwrite = "fsync_ovr", curve DIRTY;
     /// fsync of a new file, per dirty bytes.
     FsyncCreate = "fsync_cr", curve DIRTY;
     /// fdatasync after appending to an existing file, per dirty bytes.
     FdatasyncAppend = "fds_app", curve DIRTY;
-    /// fdatasync after overwriting allocated blocks, per dirty bytes.
+    /// fdatasync after overwriting allocated blocks scattered over the file, per dirty bytes.
     FdatasyncOverwrite = "fds_ovr", curve DIRTY;
     /// fdatasync of a new file, per dirty bytes.
     FdatasyncCreate = "fds_cr", curve DIRTY;
