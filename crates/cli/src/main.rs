@@ -1,2 +1,22 @@
-//! The fsage binary.
-fn main() {}
+//! The `fsage` binary: arguments, progress, files and exit codes; no logic of its own.
+//!
+//! One file per command in `commands`; results are rendered by `report`, and every failure's exit code is decided in
+//! `failure`. Standard output carries the result and nothing else; everything said on the way goes to standard error.
+
+mod args;
+mod commands;
+mod failure;
+mod output;
+mod progress;
+
+use clap::Parser as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse(); // Exits with 2 on a usage error, 0 after --help and --version.
+    //TMP posix::interrupt::install();
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}

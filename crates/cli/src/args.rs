@@ -1,0 +1,43 @@
+//! The command line as a type: `fsage COMMAND …`.
+
+use crate::commands;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// How fast will my workload run on that file system?
+///
+/// Record a workload once, measure each file system once, predict every combination, and check a prediction against a
+/// replay.
+#[derive(Parser, Debug)]
+#[command(name = "fsage", version, max_term_width = 100, after_help = "\
+Exit codes: 0 done, 1 a comparison or check failed, 2 usage, 3 environment (no root, missing tool, no space), \
+4 bad input file, 130 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+macro_rules! commands {
+    ($($(#[$attr:meta])* $name:ident($module:ident)),* $(,)?) => {
+        /// The commands, in the order of `fsage help`.
+        #[derive(Subcommand, Debug)]
+        pub enum Command {
+            $($(#[$attr])* $name(commands::$module::Args)),*
+        }
+
+        impl Command {
+            /// Runs it.
+            pub fn run(self) -> anyhow::Result<ExitCode> {
+                match self {
+                    $(Command::$name(args) => commands::$module::run(args)),*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Completions(completions),
+    Man(man),
+}

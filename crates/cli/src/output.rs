@@ -1,0 +1,120 @@
+//! Where results go: standard output, and the files asked for.
+
+use crate::failure;
+use anyhow::Context as _;
+use clap::Args;
+use report::Document;
+use serde::Serialize;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Options of every command that has a result to show.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ResultArgs {
+    /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a self-contained HTML report with plots.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write everything into a directory: result.json, each table as CSV, report.html and report.md.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+impl ResultArgs {
+    /// Fails early on what would fail after hours: a report that cannot be written.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if let Some(html) = &self.html {
+            writable_parent(html)?;
+        }
+        if let Some(directory) = &self.output {
+            if directory.exists() && !directory.is_dir() {
+                return Err(failure::usage(format!("{}: is there and is not a directory", shown(directory))));
+            }
+            writable_parent(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a result and writes the files asked for.
+    pub fn emit<T: Serialize>(&self, schema: &str, result: &T, document: &Document) -> anyhow::Result<()> {
+        let json = if self.json || self.output.is_some() {
+            let value = report::envelope(schema, result).context("the result cannot be written as JSON")?;
+            serde_json::to_string_pretty(&value)?
+        } else {
+            String::new()
+        };
+        if let Some(html) = &self.html {
+            write_file(html, document.to_html().as_bytes())?;
+        }
+        if let Some(directory) = &self.output {
+            std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", shown(directory)))?;
+            write_file(&directory.join("result.json"), format!("{json}\n").as_bytes())?;
+            write_file(&directory.join("report.html"), document.to_html().as_bytes())?;
+            write_file(&directory.join("report.md"), document.to_markdown().as_bytes())?;
+            document.write_csv(directory).with_context(|| format!("cannot write tables into {}", shown(directory)))?;
+        }
+        if self.json { print(&format!("{json}\n")) } else { print(&document.to_text(terminal_width())) }
+    }
+}
+
+/// Prints to standard output. A reader that went away (`| head`) is not an error.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// Writes a file whole or not at all.
+pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut name = path.file_name().ok_or_else(|| failure::usage(format!("{}: is not a file name", shown(path))))?.to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // Nothing to be done where even this fails: the first error is the one to report.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.map_err(|error| failure::environment(format!("cannot write {}: {error}", shown(path))))
+}
+
+/// An output that must not be there yet, because overwriting it would lose a recording.
+pub fn must_be_new(path: &Path) -> anyhow::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return Err(failure::usage(format!(
+            "{}: is already there and is not overwritten; name another with -o or remove it",
+            shown(path)
+        )));
+    }
+    writable_parent(path)
+}
+
+/// The directory an output goes to must exist.
+pub fn writable_parent(path: &Path) -> anyhow::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if parent.is_dir() {
+        Ok(())
+    } else {
+        Err(failure::usage(format!("{}: the directory {} is not there", shown(path), shown(parent))))
+    }
+}
+
+/// A path as people can read it.
+pub fn shown(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    report::units::path(path.as_os_str().as_bytes())
+}
+
+/// Columns of the terminal that standard output is, or `None` where it is a file or pipe.
+fn terminal_width() -> Option<u16> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
+}

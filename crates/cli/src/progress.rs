@@ -1,0 +1,25 @@
+//! Progress on standard error, and only where a person is watching.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+/// A bar of `total` steps (0: a spinner), hidden unless standard error is a terminal.
+pub fn bar(total: u64, what: &str) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target((total > 0).then_some(total), target);
+    let template = if total > 0 { "{msg} {wide_bar} {percent} % {eta}" } else { "{spinner} {msg} {elapsed}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    if total == 0 {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
+    bar
+}
+
+/// A line on standard error about what is going on.
+pub fn note(text: &str) {
+    eprintln!("fsage: {}", report::units::printable(text));
+}
