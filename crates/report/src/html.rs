@@ -18,7 +18,7 @@ const draw = () => document.querySelectorAll("figure[data-plot]").forEach(figure
   const spec = JSON.parse(figure.querySelector("script").textContent);
   vegaEmbed(figure.querySelector("div"), spec, {
     renderer: "svg", actions: false, theme: dark.matches ? "dark" : undefined,
-    config: { background: "transparent", font: "system-ui, sans-serif", view: { stroke: null } },
+    config: { background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, axis: { gridColor: "#8884" } },
   }).catch(error => { figure.querySelector("div").textContent = "This plot failed to draw: " + error; });
 });
 dark.addEventListener("change", draw);
@@ -33,7 +33,7 @@ pub fn render(document: &Document) -> String {
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.push_str(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escaped(&document.title)));
     out.push_str(&format!("<h1>{}</h1>\n", escaped(&document.title)));
-    for block in &document.blocks {
+    for block in document.shown() {
         self::block(&mut out, block);
     }
     if has_plots {

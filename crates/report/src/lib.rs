@@ -7,14 +7,17 @@
 //! control characters never reach a terminal.
 
 mod csv;
+mod environment;
 mod html;
 mod json;
 mod markdown;
 mod model;
 mod plot;
+mod system;
 mod terminal;
 pub mod units;
 
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};
-pub use plot::{Plot, palette};
+pub use plot::Plot;
+pub use system::system;

@@ -7,7 +7,7 @@ pub fn render(document: &Document) -> String {
     if !document.title.is_empty() {
         out.push_str(&format!("# {}\n", escaped(&document.title)));
     }
-    for block in &document.blocks {
+    for block in document.shown() {
         if !out.is_empty() && !matches!(block, Block::Plot(_)) {
             out.push('\n');
         }

@@ -41,15 +41,7 @@ impl Cell {
         match self {
             Cell::Text(text) => units::printable(text),
             Cell::Ns(ns) => units::duration_ns(*ns),
-            Cell::NsInterval { value, low, high } if low == high => units::duration_ns(*value),
-            Cell::NsInterval { value, low, high } => {
-                format!(
-                    "{} ({} to {})",
-                    units::duration_ns(*value),
-                    units::duration_ns(*low),
-                    units::duration_ns(*high)
-                )
-            }
+            Cell::NsInterval { value, low, high } => units::duration_interval_ns(*value, *low, *high),
             Cell::Bytes(bytes) => units::bytes(*bytes),
             Cell::Count(n) => units::count(*n),
             Cell::Share(share) => units::share(*share),
@@ -222,6 +214,16 @@ impl Document {
         }
         self.blocks.extend(other.blocks);
         self
+    }
+
+    /// What there is to show: its parts without the headings of empty sections.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Block> {
+        let heads_nothing = |i: usize| matches!(self.blocks.get(i + 1), None | Some(Block::Heading(_)));
+        self.blocks
+            .iter()
+            .enumerate()
+            .filter(move |(i, block)| !(matches!(block, Block::Heading(_)) && heads_nothing(*i)))
+            .map(|(_, block)| block)
     }
 
     /// Its tables, in order.

@@ -12,7 +12,7 @@ pub struct Plot {
 }
 
 /// Colours that stay apart for colour-blind readers on light and dark ground (Okabe and Ito 2008, and a grey for the rest).
-pub fn palette() -> Value {
+fn palette() -> Value {
     json!([
         "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8ad00", "#8a6d3b", "#7b68c8", "#999999"
     ])
@@ -128,11 +128,17 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     Plot { title: title.to_owned(), spec }
 }
 
-/// Lines over a numeric axis: `points` are (series, x, y).
+/// Lines over numeric axes, given as (title, whether logarithmic); `points` are (series, x, y).
 pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f64, f64)]) -> Plot {
-    let values: Vec<Value> = points.iter().map(|(s, x, y)| json!({ "series": s, "x": x, "y": y })).collect();
+    // A logarithmic axis has no zero.
+    let drawable = |(log_x, log_y): (bool, bool), px: f64, py: f64| (!log_x || px > 0.0) && (!log_y || py > 0.0);
+    let values: Vec<Value> = points
+        .iter()
+        .filter(|(_, px, py)| drawable((x.1, y.1), *px, *py))
+        .map(|(s, x, y)| json!({ "series": s, "x": x, "y": y }))
+        .collect();
     let axis = |name: &str, (title, log): (&str, bool)| {
-        let scale = if log { json!({ "type": "symlog" }) } else { json!({ "type": "linear" }) };
+        let scale = if log { json!({ "type": "log" }) } else { json!({ "type": "linear" }) };
         json!({ "field": name, "type": "quantitative", "title": title, "scale": scale })
     };
     let spec = json!({

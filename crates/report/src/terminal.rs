@@ -1,7 +1,7 @@
 //! Plain text for a terminal or a pipe.
 
 use crate::{Block, Document, Table, units};
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
 
 /// Nothing but a thin line under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -12,7 +12,7 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
         out.push_str(&units::printable(&document.title));
         out.push('\n');
     }
-    for block in &document.blocks {
+    for block in document.shown() {
         if !out.is_empty() && !matches!(block, Block::Plot(_)) {
             out.push('\n');
         }
@@ -61,6 +61,10 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
     for (i, column) in shown.column_iter_mut().enumerate() {
         let numeric = table.rows.iter().all(|row| row.get(i).is_none_or(|cell| cell.is_number()));
         column.set_cell_alignment(if numeric { CellAlignment::Right } else { CellAlignment::Left });
+        if numeric {
+            // A number broken over lines is unreadable: prose columns give way first.
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
         column.set_padding((if i == 0 { 2 } else { 0 }, 2));
     }
     for line in shown.lines() {

@@ -21,6 +21,21 @@ pub fn duration_ns(ns: f64) -> String {
     if magnitude < 10.0 { format!("{ns:.1} ns") } else { format!("{ns:.0} ns") }
 }
 
+/// A duration with its interval, all in the unit of the value: `1.25 ms (1.20 to 1.31)`.
+pub fn duration_interval_ns(value: f64, low: f64, high: f64) -> String {
+    if low == high || ![value, low, high].iter().all(|x| x.is_finite()) || value.abs() >= 120e9 {
+        return duration_ns(value);
+    }
+    let shown = duration_ns(value);
+    let scale = match shown.rsplit(' ').next() {
+        Some("s") => 1e9,
+        Some("ms") => 1e6,
+        Some("µs") => 1e3,
+        _ => return format!("{shown} ({low:.0} to {high:.0})"),
+    };
+    format!("{shown} ({} to {})", significant(low / scale), significant(high / scale))
+}
+
 /// A size in bytes, in powers of 1024: `512 B`, `4 KiB`, `1.5 MiB`.
 pub fn bytes(bytes: f64) -> String {
     if !bytes.is_finite() {
@@ -127,6 +142,13 @@ mod tests {
         for (ns, text) in shown {
             assert_eq!(duration_ns(ns), text, "{ns}");
         }
+    }
+
+    #[test]
+    fn an_interval_shares_its_unit() {
+        assert_eq!(duration_interval_ns(1.25e6, 0.9e6, 1.31e6), "1.25 ms (0.90 to 1.31)");
+        assert_eq!(duration_interval_ns(850.0, 800.0, 1200.0), "850 ns (800 to 1200)");
+        assert_eq!(duration_interval_ns(2e9, 2e9, 2e9), "2.00 s");
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn sample() -> Document {
 fn terminal_text_is_aligned_and_harmless() {
     let text = sample().to_text(None);
     assert!(text.starts_with("Report\n\nRanking\n-------\n\nOne two"), "{text}");
-    assert!(text.contains("1.25 s (1.20 s to 1.30 s)"), "{text}");
+    assert!(text.contains("1.25 s (1.20 to 1.30)"), "{text}");
     assert!(!text.contains('\u{1b}'), "an escape sequence reached the terminal: {text:?}");
     let ends: Vec<usize> =
         text.lines().filter(|l| l.contains('%')).filter_map(|l| l.find('%').map(|i| l[..i].chars().count())).collect();

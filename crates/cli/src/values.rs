@@ -1,0 +1,108 @@
+//! Values of options: sizes, spans of time and shares with their units.
+
+/// A size in bytes: `4096`, `64K`, `16G`, `1.5T` (powers of 1024; `KiB`, `GB` and the like are taken too).
+pub fn size(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(format!("{unit:?} is no unit of size; write bytes, or K, M, G or T (powers of 1024)")),
+    };
+    let value: f64 = number.parse().map_err(|_| format!("{number:?} is not a number; write a size such as 64M or 16G"))?;
+    let bytes = value * 2f64.powi(shift);
+    // 2^60 is far beyond any machine and far below where a float loses a byte's neighbours to overflow.
+    if bytes.is_finite() && (0.0..=2f64.powi(60)).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err(format!("{text:?} is out of range for a size"))
+    }
+}
+
+/// A span of time for a budget, in nanoseconds: `90s`, `5m`, `1.5h`, `500ms`.
+pub fn span_ns(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let scaled = |number: &str, seconds: f64| number.trim().parse::<f64>().ok().map(|n| n * seconds);
+    let seconds = if let Some(number) = trimmed.strip_suffix("ms") {
+        scaled(number, 1e-3)
+    } else if let Some(number) = trimmed.strip_suffix('s') {
+        scaled(number, 1.0)
+    } else if let Some(number) = trimmed.strip_suffix('m') {
+        scaled(number, 60.0)
+    } else if let Some(number) = trimmed.strip_suffix('h') {
+        scaled(number, 3600.0)
+    } else {
+        None
+    };
+    match seconds {
+        Some(s) if s.is_finite() && (0.0..=1e9).contains(&s) => Ok((s * 1e9) as u64),
+        _ => Err(format!("{text:?} is not a span of time; write a number with ms, s, m or h (5m)")),
+    }
+}
+
+/// A share: `90%`, `90` and `0.9` are the same. A bare number above 1 is per cent.
+pub fn share(text: &str) -> Result<f64, String> {
+    let trimmed = text.trim();
+    let (number, percent) = match trimmed.strip_suffix('%') {
+        Some(number) => (number, true),
+        None => (trimmed, false),
+    };
+    let value: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a share; write 90% or 0.9"))?;
+    let share = if percent || value > 1.0 { value / 100.0 } else { value };
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("{text:?} is not between 0 and 100 %")) }
+}
+
+/// `NAME=TIME`: an entry of the system vector and its cost in nanoseconds.
+pub fn setting(text: &str) -> Result<(String, f64), String> {
+    let (name, time) = text.split_once('=').ok_or_else(|| format!("{text:?}: write NAME=TIME, such as rm=50us"))?;
+    let ns = predict::system::parse_duration_ns(time).map_err(|error| error.to_string())?;
+    Ok((name.trim().to_owned(), ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("64K"), Ok(65536));
+        assert_eq!(size("1.5 GiB"), Ok(1_610_612_736));
+        assert_eq!(size("16g"), Ok(16 << 30));
+        for bad in ["", "G", "-1", "1X", "1e3", "9999999T", "1.2.3"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn spans() {
+        assert_eq!(span_ns("5m"), Ok(300_000_000_000));
+        assert_eq!(span_ns("500ms"), Ok(500_000_000));
+        assert_eq!(span_ns("1.5h"), Ok(5_400_000_000_000));
+        for bad in ["", "5", "m", "-1s", "nans", "1e30h"] {
+            assert!(span_ns(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(share("90%"), Ok(0.9));
+        assert_eq!(share("90"), Ok(0.9));
+        assert_eq!(share("0.9"), Ok(0.9));
+        assert_eq!(share("1"), Ok(1.0));
+        for bad in ["", "x", "101%", "-1", "nan"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings() {
+        assert_eq!(setting("rm=50us"), Ok(("rm".to_owned(), 50_000.0)));
+        assert!(setting("rm").is_err());
+        assert!(setting("rm=50").is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! Where a result was measured, as a table.
+
+use crate::{Cell, Table, units};
+use posix::Environment;
+
+/// What is known of an environment, one fact a row.
+pub fn environment(e: &Environment) -> Table {
+    let mut table = Table::new("environment", "", &[("What", "what"), ("Value", "value")]);
+    let mut add = |what: &str, value: String| {
+        if !value.is_empty() {
+            table.row(vec![Cell::from(what), Cell::from(value)]);
+        }
+    };
+    add("target", e.target.clone());
+    add("file system", e.fs_type.clone());
+    add("mount options", e.mount_options.clone());
+    add("mkfs", e.mkfs.clone());
+    add("device", e.device.clone());
+    if e.total_bytes > 0 {
+        add("size", format!("{}, {} in use", units::bytes(e.total_bytes as f64), units::share(e.used_share)));
+    }
+    add("kernel", e.kernel.clone());
+    if e.cpus > 0 {
+        add("processors", format!("{} x {}", e.cpus, e.cpu));
+    }
+    if e.memory_bytes > 0 {
+        add("memory", units::bytes(e.memory_bytes as f64));
+    }
+    table
+}

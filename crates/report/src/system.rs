@@ -1,0 +1,142 @@
+//! A system profile: where it was measured, what it knows of the caches, and the vector.
+
+use crate::environment::environment;
+use crate::{Cell, Document, Plot, Table, plot};
+use predict::system::SystemProfile;
+use predict::vector::{Class, parse_entry_name};
+
+/// The whole profile.
+pub fn system(profile: &SystemProfile) -> Document {
+    let mut document = Document::new(format!("System profile {}", profile.name));
+    document.paragraph(profile.provenance.clone());
+    document.heading("Environment").table(environment(&profile.environment));
+    document.heading("Caches and write-back").table(parameters(profile));
+    document.heading("System vector").table(singles(profile)).table(curves(profile)).plot(curve_plot(profile));
+    if !profile.write_load.is_empty() {
+        let mut table = Table::new(
+            "write_load",
+            "A fixed workload while another process writes.",
+            &[("Background load", "load_bytes_per_s"), ("Time", "time_ns"), ("Slowdown", "slowdown")],
+        );
+        for point in &profile.write_load {
+            table.row(vec![
+                Cell::from(format!("{}/s", crate::units::bytes(point.load_bytes_per_s))),
+                Cell::Ns(point.time_s * 1e9),
+                Cell::Ratio(point.slowdown),
+            ]);
+        }
+        document.heading("Asynchronous overhead").table(table);
+    }
+    document
+}
+
+fn parameters(profile: &SystemProfile) -> Table {
+    let p = &profile.parameters;
+    let mut table = Table::new("parameters", "", &[("Parameter", "parameter"), ("Value", "value")]);
+    let data_cache = if p.data_cache_is_lower_bound { "data cache, at least (bc)" } else { "data cache (bc)" };
+    table.row(vec![Cell::from(data_cache), Cell::Bytes(p.data_cache_bytes as f64)]);
+    let entries = |n: u64| if n == 0 { Cell::from("not reached") } else { Cell::Count(n) };
+    table.row(vec![Cell::from("name cache, entries (nc)"), entries(p.name_cache_entries)]);
+    table.row(vec![Cell::from("attribute cache, files (mdc)"), entries(p.attribute_cache_files)]);
+    table.row(vec![Cell::from("block size (bs)"), Cell::Bytes(p.block_bytes.into())]);
+    table.row(vec![Cell::from("background write-back from"), Cell::Bytes(p.dirty_background_bytes as f64)]);
+    table.row(vec![Cell::from("writers wait from"), Cell::Bytes(p.dirty_limit_bytes as f64)]);
+    table.row(vec![Cell::from("dirty data expires after"), Cell::Ns(p.dirty_expire_ns as f64)]);
+    table.row(vec![
+        Cell::from("write-back of large files"),
+        Cell::from(format!("{}/s", crate::units::bytes(p.writeback_bytes_per_s))),
+    ]);
+    table.row(vec![
+        Cell::from("write-back of 4 KiB files"),
+        Cell::from(format!("{}/s", crate::units::count(p.writeback_files_per_s as u64))),
+    ]);
+    table.row(vec![Cell::from("timer overhead, subtracted"), Cell::Ns(p.timer_overhead_ns)]);
+    table
+}
+
+/// Entries with their class and size, in the vector's order.
+fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &predict::Entry)> {
+    let mut entries: Vec<_> = profile
+        .entries
+        .iter()
+        .filter_map(|(name, entry)| parse_entry_name(name).map(|(class, at)| (class, at, entry)))
+        .collect();
+    entries.sort_by_key(|(class, at, _)| (*class, *at));
+    entries
+}
+
+fn cells(entry: &predict::Entry) -> Vec<Cell> {
+    // Quantiles are stored at 1, 5, 10, 25, 50, 75, 90, 95, 99 and 99.9 %.
+    let quantile = |i: usize| entry.quantiles_ns.get(i).map_or(Cell::Empty, |ns| Cell::Ns(*ns));
+    let mean = match (entry.low_ns, entry.high_ns) {
+        (low, high) if low > 0.0 && high > 0.0 => Cell::NsInterval { value: entry.mean_ns, low, high },
+        _ => Cell::Ns(entry.mean_ns),
+    };
+    let samples = if entry.samples == 0 { Cell::Empty } else { Cell::Count(entry.samples) };
+    vec![mean, quantile(4), quantile(8), samples]
+}
+
+fn singles(profile: &SystemProfile) -> Table {
+    let mut table = Table::new(
+        "costs",
+        "Single costs: the mean of one call with its 95 % interval.",
+        &[
+            ("Entry", "entry"),
+            ("Mean", "mean_ns"),
+            ("Median", "median_ns"),
+            ("99 %", "p99_ns"),
+            ("Calls", "calls"),
+            ("Meaning", "meaning"),
+        ],
+    );
+    for (class, _, entry) in entries(profile).into_iter().filter(|(class, ..)| !class.is_curve()) {
+        let mut row = vec![Cell::from(class.name())];
+        row.extend(cells(entry));
+        row.push(Cell::from(class.meaning().trim()));
+        table.row(row);
+    }
+    table
+}
+
+fn curves(profile: &SystemProfile) -> Table {
+    let mut table = Table::new(
+        "curves",
+        "Curves over a size (bytes, or entries of a directory).",
+        &[
+            ("Entry", "entry"),
+            ("Mean", "mean_ns"),
+            ("Median", "median_ns"),
+            ("99 %", "p99_ns"),
+            ("Calls", "calls"),
+            ("Meaning", "meaning"),
+        ],
+    );
+    let mut last = None;
+    for (class, at, entry) in entries(profile).into_iter().filter(|(class, ..)| class.is_curve()) {
+        let mut row = vec![Cell::from(predict::vector::entry_name(class, at))];
+        row.extend(cells(entry));
+        row.push(if last == Some(class) { Cell::from("") } else { Cell::from(class.meaning().trim()) });
+        last = Some(class);
+        table.row(row);
+    }
+    table
+}
+
+fn curve_plot(profile: &SystemProfile) -> Plot {
+    let shown = [
+        Class::ReadCached,
+        Class::ReadSeq,
+        Class::ReadRand,
+        Class::WriteAppend,
+        Class::WriteCached,
+        Class::FsyncAppend,
+        Class::FdatasyncOverwrite,
+        Class::Remove,
+    ];
+    let points: Vec<(String, f64, f64)> = entries(profile)
+        .into_iter()
+        .filter(|(class, ..)| shown.contains(class))
+        .map(|(class, at, entry)| (class.name().to_owned(), at as f64, entry.mean_ns / 1e3))
+        .collect();
+    plot::lines("Cost of a call over its size.", ("size, bytes", true), ("mean, µs", true), &points)
+}
