@@ -32,6 +32,14 @@ pub trait FileSystem {
     /// and says how far that was.
     fn drop_caches(&mut self) -> std::io::Result<CacheState>;
 
+    /// Writes one file back and takes its data (not its name and attributes) out of the cache, without timing, and says
+    /// whether that was verified.
+    fn evict(&mut self, fd: Fd) -> std::io::Result<CacheState> {
+        self.call(&Call::Fdatasync { fd }).result?;
+        self.call(&Call::DontNeed { fd, offset: 0, len_bytes: 0 }).result?;
+        Ok(CacheState::Unverified)
+    }
+
     /// Space and inodes, total and free.
     fn usage(&mut self) -> std::io::Result<FsUsage>;
 

@@ -10,13 +10,25 @@
 //! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
 
 mod call;
+pub mod cleanup;
 mod errno;
 mod fs;
+pub mod interrupt;
+mod mounted;
 mod process;
+mod remove;
+mod scratch;
+mod setup;
+mod target;
+mod workspace;
 
 pub use call::{
     AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
 };
 pub use errno::Errno;
 pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, Unavailable};
+pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
 pub use process::{Process, Step};
+pub use setup::SetupError;
+pub use target::{Backing, ScratchKind, ScratchSpec, Target, TargetError};
+pub use workspace::{Workspace, WorkspaceOptions};

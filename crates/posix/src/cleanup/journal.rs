@@ -1,0 +1,206 @@
+//! The journal file of a process: what it has made, so that a later run can sweep up after a kill.
+
+use super::Resource;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The file's contents.
+#[derive(Serialize, Deserialize)]
+struct Journal {
+    version: u32,
+    pid: u32,
+    /// Start time of the process in clock ticks since boot, and the boot: a process number alone is used again.
+    start_ticks: u64,
+    boot: String,
+    resources: Vec<Resource>,
+}
+
+const VERSION: u32 = 1;
+
+/// What a [`sweep`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SweepReport {
+    /// What was removed, one sentence each.
+    pub removed: Vec<String>,
+    /// What could not be removed, and why.
+    pub troubles: Vec<String>,
+}
+
+/// Removes what runs of fsage that were killed have left behind. Cheap when there is nothing: one
+/// directory is read. Call it once at the start of a command that uses targets, and show what it says.
+pub fn sweep() -> SweepReport {
+    let mut report = SweepReport::default();
+    let Some(directory) = state_directory() else { return report };
+    let Ok(entries) = std::fs::read_dir(&directory) else { return report };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            sweep_one(&path, &mut report);
+        }
+    }
+    report
+}
+
+fn sweep_one(path: &Path, report: &mut SweepReport) {
+    // Only files of our own are believed.
+    if !path.symlink_metadata().is_ok_and(|m| m.is_file() && m.uid() == rustix::process::geteuid().as_raw()) {
+        return;
+    }
+    let journal = match std::fs::read(path).map(|bytes| serde_json::from_slice::<Journal>(&bytes)) {
+        Ok(Ok(journal)) if journal.version == VERSION => journal,
+        Ok(Ok(journal)) => {
+            let version = journal.version;
+            report.troubles.push(format!("{}: journal version {version} is not known here", path.display()));
+            return;
+        }
+        Ok(Err(error)) => {
+            report.troubles.push(format!("{}: not a journal of fsage ({error}); remove it by hand", path.display()));
+            return;
+        }
+        Err(_) => return,
+    };
+    if is_alive(&journal) {
+        return;
+    }
+    let before = report.troubles.len();
+    for resource in journal.resources.iter().rev() {
+        let there = match resource {
+            Resource::Directory { path, .. } => path.symlink_metadata().is_ok(),
+            Resource::Mount { point } => crate::mounted::mounts().iter().any(|m| m.point == *point),
+        };
+        if !there {
+            continue;
+        }
+        match (resource.remove(), resource) {
+            (Ok(()), Resource::Directory { path, .. }) => {
+                report.removed.push(format!("{}: removed, left by a run that was killed", path.display()));
+            }
+            (Ok(()), Resource::Mount { point }) => {
+                report.removed.push(format!("{}: unmounted, left by a run that was killed", point.display()));
+            }
+            (Err(error), _) => report.troubles.push(error.to_string()),
+        }
+    }
+    if report.troubles.len() == before {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn is_alive(journal: &Journal) -> bool {
+    boot_id() == journal.boot && start_ticks(journal.pid) == Some(journal.start_ticks)
+}
+
+/// Field 22 of `/proc/PID/stat`; the name in field 2 may hold anything, so fields are counted from its end.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
+}
+
+fn state_directory() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/run/fsage"));
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|base| base.join("fsage"))
+}
+
+/// Writes this process's list, or removes the file when the list is empty. A journal that cannot be written is
+/// no reason to fail: it matters only if we are killed.
+pub(super) fn write(list: &[(u64, Resource)]) {
+    let Some(directory) = state_directory() else { return };
+    let pid = std::process::id();
+    let Some(start_ticks) = start_ticks(pid) else { return };
+    let path = directory.join(format!("{pid}-{start_ticks}.json"));
+    if list.is_empty() {
+        let _ = std::fs::remove_file(&path);
+        return;
+    }
+    let resources = list.iter().map(|(_, resource)| resource.clone()).collect();
+    let _ = replace(&directory, &path, &Journal { version: VERSION, pid, start_ticks, boot: boot_id(), resources });
+}
+
+fn replace(directory: &Path, path: &Path, journal: &Journal) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let fresh = path.with_extension("new");
+    let mut file = std::fs::File::create(&fresh)?;
+    file.write_all(&serde_json::to_vec(journal)?)?;
+    drop(file);
+    std::fs::rename(&fresh, path)
+}
+
+/// Paths as text: bytes that are not printable ASCII, and `%`, as `%XX`.
+pub(super) mod path_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    pub(in super::super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::new();
+        for &byte in path.as_os_str().as_bytes() {
+            if (byte.is_ascii_graphic() || byte == b' ') && byte != b'%' {
+                text.push(char::from(byte));
+            } else {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.as_bytes();
+        while let Some((&first, tail)) = rest.split_first() {
+            rest = tail;
+            if first != b'%' {
+                bytes.push(first);
+                continue;
+            }
+            let hex = tail.get(..2).and_then(|h| std::str::from_utf8(h).ok());
+            let byte = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
+            bytes.push(byte.ok_or_else(|| D::Error::custom("a '%' is not followed by two hexadecimal digits"))?);
+            rest = tail.get(2..).unwrap_or_default();
+        }
+        Ok(PathBuf::from(OsString::from_vec(bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn any_path_survives_the_journal() {
+        let path = PathBuf::from(std::ffi::OsString::from_vec((1..=255).collect()));
+        let resource = Resource::Directory { path, ino: Some(7) };
+        let text = serde_json::to_string(&resource).unwrap();
+        assert_eq!(serde_json::from_str::<Resource>(&text).unwrap(), resource);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_another_boot_is_not() {
+        let pid = std::process::id();
+        let start_ticks = start_ticks(pid).unwrap();
+        let mut journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), resources: Vec::new() };
+        assert!(is_alive(&journal));
+        journal.start_ticks += 1;
+        assert!(!is_alive(&journal));
+        journal.start_ticks -= 1;
+        journal.boot.push('x');
+        assert!(!is_alive(&journal));
+    }
+}

@@ -1,0 +1,107 @@
+//! Stopping on SIGINT, SIGTERM and SIGHUP without leaving anything behind.
+//!
+//! The first signal only raises a flag: drivers poll [`requested`] and return
+//! [`io::ErrorKind::Interrupted`], and everything is cleaned up on the way out. A second signal says that
+//! somebody is losing patience: a thread of our own (nothing is done in the handler itself) runs the clean-up
+//! of [`cleanup`](crate::cleanup) and ends the process with 128 + the signal's number.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::io::Read;
+use std::os::fd::IntoRawFd;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
+#[inline]
+pub fn requested() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
+/// `Err` with [`io::ErrorKind::Interrupted`] once a signal asked us to stop.
+pub fn check() -> io::Result<()> {
+    if requested() { Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted by a signal")) } else { Ok(()) }
+}
+
+/// The exit code that tells the shell which signal ended us (130 for SIGINT), if one did.
+pub fn exit_code() -> Option<u8> {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    if signal == 0 { None } else { u8::try_from(128 + signal).ok() }
+}
+
+/// Installs the handlers, once; the binary calls this before anything else. A signal that was ignored when we
+/// were started (`nohup`) stays ignored.
+pub fn install() -> io::Result<()> {
+    static ONCE: Once = Once::new();
+    let mut result = Ok(());
+    ONCE.call_once(|| result = install_handlers());
+    result
+}
+
+fn install_handlers() -> io::Result<()> {
+    let (reader, writer) = io::pipe()?;
+    std::thread::Builder::new().name("signals".into()).spawn(move || listen(reader))?;
+    // Kept open for the life of the process: the handler writes to it.
+    PIPE.store(writer.into_raw_fd(), Ordering::SeqCst);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: `old` is a plain struct that the kernel fills in; passing no new action changes nothing.
+        let ignored = unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
+        };
+        if ignored {
+            continue;
+        }
+        // SAFETY: the handler does only what signal-safety(7) allows: atomics and write(2). SA_RESTART keeps
+        // system calls in flight from failing with EINTR.
+        let installed = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handler as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+        };
+        if installed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn handler(signal: libc::c_int) {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    let byte = 0u8;
+    // SAFETY: errno belongs to this thread, and the code that was interrupted must find it unchanged; write(2) reads
+    // one byte from the stack.
+    unsafe {
+        let errno = libc::__errno_location();
+        let saved = *errno;
+        libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
+        *errno = saved;
+    }
+}
+
+/// Waits for the second signal.
+fn listen(mut reader: io::PipeReader) {
+    let mut seen = 0usize;
+    let mut buffer = [0u8; 16];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(n) => seen += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+        if seen >= 2 {
+            for line in crate::cleanup::release_all() {
+                eprintln!("fsage: {line}");
+            }
+            std::process::exit(exit_code().unwrap_or(130).into());
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Emptying caches, and checking that they are empty.
+//!
+//! As root: everything is written back and the kernel is told to drop its caches; a sample of the files below
+//! the target is then looked at, page by page. Without root: every file below the target is written back and its
+//! pages are given up one file at a time, and looked at. Names and attributes cannot be dropped that way, nor can anyone look at them.
+
+use super::{Mounted, raw};
+use crate::{CacheState, Fd, FileKind, interrupt};
+use rustix::fs::{self, Advice, AtFlags, OFlags};
+use rustix::io::Errno as Sys;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Files looked at after dropping everything as root.
+const SAMPLE_FILES: usize = 64;
+/// Directory entries read in search of them.
+const SAMPLE_ENTRIES: usize = 4096;
+/// Attempts before a state is called unverified.
+const ATTEMPTS: u32 = 4;
+/// Directories held open at a time while walking.
+const WALK_DEPTH: usize = 4096;
+
+/// What [`Mounted::drop_caches_explained`] achieved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheDrop {
+    /// File data: the pages that were looked at are gone (`Cold`) or not all of them (`Unverified`).
+    pub data: CacheState,
+    /// Names and attributes.
+    pub names: CacheState,
+    /// Files whose pages were looked at.
+    pub checked_files: usize,
+    /// Why a state is not `Cold`, in words for the record; empty if both are.
+    pub why: String,
+}
+
+impl CacheDrop {
+    /// Both together: cold only if both are.
+    pub fn state(&self) -> CacheState {
+        match (self.data, self.names) {
+            (CacheState::Cold, CacheState::Cold) => CacheState::Cold,
+            _ => CacheState::Unverified,
+        }
+    }
+}
+
+impl Mounted {
+    /// Empties the caches and says what is known about data and about names, and why.
+    ///
+    /// Close descriptors first: what an open file or directory holds stays in memory.
+    pub fn drop_caches_explained(&mut self) -> io::Result<CacheDrop> {
+        fs::syncfs(&self.shared.root)?;
+        match fs::access("/proc/sys/vm/drop_caches", fs::Access::WRITE_OK) {
+            Ok(()) => self.drop_everything(),
+            Err(errno) => self.drop_own_files(&format!("/proc/sys/vm/drop_caches cannot be written ({errno})")),
+        }
+    }
+
+    /// Writes one file back and empties its pages, untimed and without root; the file's name and attributes stay.
+    pub fn evict(&mut self, fd: Fd) -> io::Result<CacheState> {
+        let (file, _) = self.shared.table.get(fd)?;
+        evict(file)
+    }
+
+    fn drop_everything(&mut self) -> io::Result<CacheDrop> {
+        let sample = self.sample()?;
+        fs::sync();
+        let mut left = 0;
+        for _ in 0..ATTEMPTS {
+            if let Err(error) = std::fs::write("/proc/sys/vm/drop_caches", "3") {
+                // Root of a container may be refused although the file's mode allows it.
+                return self.drop_own_files(&format!("writing /proc/sys/vm/drop_caches failed: {error}"));
+            }
+            left = 0;
+            for (file, size_bytes) in &sample {
+                left += raw::residency(file.as_fd(), *size_bytes)?.cached_pages;
+            }
+            if left == 0 {
+                break;
+            }
+            fs::sync();
+        }
+        let checked_files = sample.len();
+        drop(sample);
+        // The sample's own names and attributes were held in memory until now.
+        std::fs::write("/proc/sys/vm/drop_caches", "2")?;
+        let (state, why) = match (left, self.open_descriptors()) {
+            (0, 0) => (CacheState::Cold, String::new()),
+            (0, open) => {
+                (CacheState::Unverified, format!("{open} open descriptors hold names and attributes in memory"))
+            }
+            (pages, _) => (CacheState::Unverified, format!("{pages} pages of sampled files stayed in memory")),
+        };
+        let data = if left == 0 { CacheState::Cold } else { CacheState::Unverified };
+        Ok(CacheDrop { data, names: state, checked_files, why })
+    }
+
+    fn drop_own_files(&mut self, reason: &str) -> io::Result<CacheDrop> {
+        let mut warm_files = 0usize;
+        let mut skipped_files = 0usize;
+        let mut checked_files = 0usize;
+        walk(self.shared.root.as_fd(), usize::MAX, &mut |file, _| {
+            match file.map(|file| evict(file.as_fd())) {
+                Ok(Ok(CacheState::Cold)) => checked_files += 1,
+                Ok(Ok(_)) => (checked_files, warm_files) = (checked_files + 1, warm_files + 1),
+                Ok(Err(_)) | Err(_) => skipped_files += 1,
+            }
+            true
+        })?;
+        let mut why = format!("{reason}: names and attributes stay in memory");
+        if warm_files + skipped_files > 0 {
+            why.push_str(&format!("; {warm_files} files kept pages, {skipped_files} could not be opened"));
+        }
+        let data = if warm_files + skipped_files == 0 { CacheState::Cold } else { CacheState::Unverified };
+        Ok(CacheDrop { data, names: CacheState::Unverified, checked_files, why })
+    }
+
+    /// Some files below the root that have pages in memory now, held open.
+    fn sample(&self) -> io::Result<Vec<(OwnedFd, u64)>> {
+        let mut sample = Vec::new();
+        walk(self.shared.root.as_fd(), SAMPLE_ENTRIES, &mut |file, size_bytes| {
+            if let Ok(file) = file
+                && raw::residency(file.as_fd(), size_bytes).is_ok_and(|r| r.cached_pages > 0)
+            {
+                sample.push((file, size_bytes));
+            }
+            sample.len() < SAMPLE_FILES
+        })?;
+        Ok(sample)
+    }
+}
+
+/// Writes a file back, gives its pages up and looks whether they are gone.
+fn evict(file: BorrowedFd<'_>) -> io::Result<CacheState> {
+    let size_bytes = u64::try_from(fs::fstat(file)?.st_size).unwrap_or(0);
+    for _ in 0..ATTEMPTS {
+        fs::fdatasync(file)?;
+        fs::fadvise(file, 0, None, Advice::DontNeed)?;
+        if raw::residency(file, size_bytes)?.cached_pages == 0 {
+            return Ok(CacheState::Cold);
+        }
+    }
+    Ok(CacheState::Unverified)
+}
+
+/// Visits non-empty regular files below a directory, opened for reading, until `visit` says stop or
+/// `entries_max` names have been read. Follows no links and stays on the file system.
+fn walk(
+    root: BorrowedFd<'_>,
+    entries_max: usize,
+    visit: &mut dyn FnMut(Result<OwnedFd, Sys>, u64) -> bool,
+) -> io::Result<()> {
+    let open_dir = |at: BorrowedFd<'_>, name: &std::ffi::CStr| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        fs::openat(at, name, flags, fs::Mode::empty())
+    };
+    let dev = fs::fstat(root)?.st_dev;
+    let first = open_dir(root, c".")?;
+    let mut stack = vec![(fs::Dir::read_from(&first)?, first)];
+    let mut entries = 0;
+    loop {
+        let deeper_allowed = stack.len() < WALK_DEPTH;
+        let Some((dir, at)) = stack.last_mut() else { break };
+        if interrupt::requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let Some(entry) = dir.next() else {
+            stack.pop();
+            continue;
+        };
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        entries += 1;
+        if entries > entries_max {
+            return Ok(());
+        }
+        let stat = match fs::statat(&*at, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if stat.st_dev == dev => super::stat_of(&stat),
+            _ => continue,
+        };
+        if stat.kind == FileKind::Directory && deeper_allowed {
+            if let Ok(deeper) = open_dir(at.as_fd(), name) {
+                stack.push((fs::Dir::read_from(&deeper)?, deeper));
+            }
+        } else if stat.kind == FileKind::File && stat.size_bytes > 0 {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let file = fs::openat(&*at, name, flags | OFlags::NOATIME, fs::Mode::empty())
+                .or_else(|_| fs::openat(&*at, name, flags, fs::Mode::empty()));
+            if !visit(file, stat.size_bytes) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,517 @@
+//! One arm per call: arguments are prepared, then the system call alone is timed.
+
+use super::buffers::{Filler, PIECE_BYTES, REQUEST_BYTES_MAX, Scratchpad};
+use super::path::{CPath, depth_after};
+use super::table::{Entry, Table};
+use super::{Mounted, Shared, clock, raw};
+use crate::{AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat};
+use rustix::fs::{self, Access, Advice, AtFlags, FallocateFlags, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::io::Result as SysResult;
+use std::ffi::CStr;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+
+/// What a handle keeps between calls, apart from what it shares with its clones.
+#[derive(Debug)]
+pub(super) struct Tools {
+    one: CPath,
+    two: CPath,
+    three: CPath,
+    pad: Scratchpad,
+    filler: Filler,
+}
+
+impl Tools {
+    pub(super) fn new(stream: usize) -> Tools {
+        Tools {
+            one: CPath::default(),
+            two: CPath::default(),
+            three: CPath::default(),
+            pad: Scratchpad::default(),
+            filler: Filler::new(stream),
+        }
+    }
+}
+
+/// A system call's answer and its time.
+struct Timed<T> {
+    start_ns: u64,
+    dur_ns: u64,
+    result: SysResult<T>,
+}
+
+/// Times the system call in `f` and nothing else.
+#[inline(always)]
+fn timed<T>(f: impl FnOnce() -> SysResult<T>) -> Timed<T> {
+    let start_ns = clock::now_ns();
+    let result = f();
+    let end_ns = clock::now_ns();
+    Timed { start_ns, dur_ns: end_ns.saturating_sub(start_ns).saturating_sub(clock::overhead_ns()), result }
+}
+
+impl<T> Timed<T> {
+    fn reply(self, reply: impl FnOnce(T) -> Reply) -> Outcome {
+        let result = self.result.map(reply).map_err(Errno::from);
+        Outcome { start_ns: self.start_ns, dur_ns: self.dur_ns, result }
+    }
+
+    fn done(self) -> Outcome {
+        self.reply(|_| Reply::Done)
+    }
+
+    /// Takes off what the detour through `/proc/self/fd` cost.
+    fn less(mut self, ns: u64) -> Timed<T> {
+        self.dur_ns = self.dur_ns.saturating_sub(ns);
+        self
+    }
+}
+
+impl Timed<u64> {
+    fn count(self) -> Outcome {
+        self.reply(Reply::Count)
+    }
+}
+
+impl Timed<usize> {
+    fn count(self) -> Outcome {
+        self.reply(|n| Reply::Count(n as u64))
+    }
+}
+
+impl Mounted {
+    /// Makes a call; `Err` is what was wrong with its arguments before any system call was made.
+    pub(super) fn dispatch(&mut self, call: &Call<'_>) -> Result<Outcome, Errno> {
+        let Mounted { shared, tools, .. } = self;
+        let table: &Table = &shared.table;
+        Ok(match *call {
+            Call::Open { at, flags, mode } => open(shared, tools, at, flags, mode)?,
+            Call::Close { fd } => {
+                let owned = table.take(fd)?;
+                timed(|| raw::close(owned)).done()
+            }
+            Call::Read { fd, offset, len_bytes } => read(table.get(fd)?.0, &mut tools.pad, offset, len_bytes)?,
+            Call::Write { fd, offset, len_bytes, data } => {
+                let (file, entry) = table.get(fd)?;
+                write(file, entry, tools, offset, len_bytes, data)?
+            }
+            Call::Seek { fd, offset, whence } => {
+                let file = table.get(fd)?.0;
+                timed(|| raw::lseek(file, offset, whence)).count()
+            }
+            Call::Fsync { fd } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fsync(file)).done()
+            }
+            Call::Fdatasync { fd } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fdatasync(file)).done()
+            }
+            Call::SyncRange { fd, offset, len_bytes } => {
+                let file = table.get(fd)?.0;
+                timed(|| raw::sync_range(file, offset, len_bytes)).done()
+            }
+            Call::SyncFs => timed(|| fs::syncfs(&shared.root)).done(),
+            Call::Ftruncate { fd, len_bytes } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::ftruncate(file, len_bytes)).done()
+            }
+            Call::Truncate { at, len_bytes } => {
+                let path = detour(shared, at, &mut tools.one)?;
+                timed(|| raw::truncate(path, len_bytes)).less(shared.detour_ns()).done()
+            }
+            Call::Fallocate { fd, how, offset, len_bytes } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fallocate(file, fallocate_flags(how), offset, len_bytes)).done()
+            }
+            Call::CopyRange { from, mut from_offset, to, mut to_offset, len_bytes } => {
+                let (from, to) = (table.get(from)?.0, table.get(to)?.0);
+                let len = usize::try_from(len_bytes.min(REQUEST_BYTES_MAX)).map_err(|_| Errno::EINVAL)?;
+                timed(|| fs::copy_file_range(from, from_offset.as_mut(), to, to_offset.as_mut(), len)).count()
+            }
+            Call::DontNeed { fd, offset, len_bytes } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fadvise(file, offset, NonZeroU64::new(len_bytes), Advice::DontNeed)).done()
+            }
+            Call::Advise { fd, offset, len_bytes, advice } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fadvise(file, offset, NonZeroU64::new(len_bytes), hint(advice))).done()
+            }
+            Call::Lock { fd, offset, len_bytes, lock } => {
+                let file = table.get(fd)?.0;
+                let lock = raw::lock_request(lock, offset, len_bytes)?;
+                timed(|| raw::set_lock(file, &lock)).done()
+            }
+            Call::MapUnmap { fd, len_bytes } => {
+                let file = table.get(fd)?.0;
+                let len = usize::try_from(len_bytes).map_err(|_| Errno::EOVERFLOW)?;
+                timed(|| raw::map_unmap(file, len)).done()
+            }
+            Call::Stat { at, follow } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::statat(dir, path, follow_flag(follow))).reply(|s| Reply::Stat(stat(&s)))
+            }
+            Call::Fstat { fd } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fstat(file)).reply(|s| Reply::Stat(stat(&s)))
+            }
+            Call::StatFs { at } => {
+                let path = detour(shared, at, &mut tools.one)?;
+                timed(|| fs::statfs(path)).less(shared.detour_ns()).done()
+            }
+            Call::Access { at, mode } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::accessat(dir, path, access(mode), AtFlags::empty())).done()
+            }
+            Call::ReadLink { at } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let buffer = tools.pad.at_least(4096)?;
+                timed(|| fs::readlinkat_raw(dir, path, buffer)).count()
+            }
+            Call::GetDents { fd, len_bytes } => {
+                let file = table.get(fd)?.0;
+                let buffer = tools.pad.at_least(small(len_bytes))?;
+                timed(|| raw::getdents(file, buffer)).count()
+            }
+            Call::Mkdir { at, mode } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::mkdirat(dir, path, mode_bits(mode))).done()
+            }
+            Call::Rmdir { at } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::unlinkat(dir, path, AtFlags::REMOVEDIR)).done()
+            }
+            Call::Unlink { at } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::unlinkat(dir, path, AtFlags::empty())).done()
+            }
+            Call::Rename { from, to, noreplace, exchange } => {
+                let (old_dir, old) = walk(shared, from, &mut tools.one)?;
+                let (new_dir, new) = walk(shared, to, &mut tools.two)?;
+                let mut flags = RenameFlags::empty();
+                flags.set(RenameFlags::NOREPLACE, noreplace);
+                flags.set(RenameFlags::EXCHANGE, exchange);
+                timed(|| fs::renameat_with(old_dir, old, new_dir, new, flags)).done()
+            }
+            Call::Link { from, to } => {
+                let (old_dir, old) = walk(shared, from, &mut tools.one)?;
+                let (new_dir, new) = walk(shared, to, &mut tools.two)?;
+                timed(|| fs::linkat(old_dir, old, new_dir, new, AtFlags::empty())).done()
+            }
+            Call::Symlink { target, at } => {
+                tools.two.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()))?;
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let target = tools.two.as_c_str();
+                timed(|| fs::symlinkat(target, dir, path)).done()
+            }
+            Call::Mknod { at, kind, mode } => {
+                let kind = match kind {
+                    FileKind::File => fs::FileType::RegularFile,
+                    FileKind::Special => fs::FileType::Fifo,
+                    FileKind::Directory | FileKind::Symlink => return Err(Errno::EPERM),
+                };
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::mknodat(dir, path, kind, mode_bits(mode), 0)).done()
+            }
+            Call::Chmod { at, mode } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                timed(|| fs::chmodat(dir, path, mode_bits(mode), AtFlags::empty())).done()
+            }
+            Call::Fchmod { fd, mode } => {
+                let file = table.get(fd)?.0;
+                timed(|| fs::fchmod(file, mode_bits(mode))).done()
+            }
+            Call::Chown { at, follow, uid, gid } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let (uid, gid) = owner(uid, gid);
+                timed(|| fs::chownat(dir, path, uid, gid, follow_flag(follow))).done()
+            }
+            Call::Fchown { fd, uid, gid } => {
+                let file = table.get(fd)?.0;
+                let (uid, gid) = owner(uid, gid);
+                timed(|| fs::fchown(file, uid, gid)).done()
+            }
+            Call::Utimens { at, follow, atime, mtime } => {
+                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let times = timestamps(atime, mtime);
+                timed(|| fs::utimensat(dir, path, &times, follow_flag(follow))).done()
+            }
+            Call::Futimens { fd, atime, mtime } => {
+                let file = table.get(fd)?.0;
+                let times = timestamps(atime, mtime);
+                timed(|| fs::futimens(file, &times)).done()
+            }
+            Call::SetXattr { at, name, value } => {
+                tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
+                let name = tools.three.as_c_str();
+                if raw::has_xattrat() {
+                    let (dir, path) = walk(shared, at, &mut tools.one)?;
+                    timed(|| raw::setxattrat(dir, path, name, value)).done()
+                } else {
+                    let path = detour(shared, at, &mut tools.one)?;
+                    let set = || fs::setxattr(path, name, value, fs::XattrFlags::empty());
+                    timed(set).less(shared.detour_ns()).done()
+                }
+            }
+            Call::GetXattr { at, name } => {
+                tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
+                let name = tools.three.as_c_str();
+                let buffer = tools.pad.at_least(64 << 10)?;
+                if raw::has_xattrat() {
+                    let (dir, path) = walk(shared, at, &mut tools.one)?;
+                    timed(|| raw::getxattrat(dir, path, name, buffer)).count()
+                } else {
+                    let path = detour(shared, at, &mut tools.one)?;
+                    timed(|| fs::getxattr(path, name, buffer)).less(shared.detour_ns()).count()
+                }
+            }
+            Call::ListXattr { at } => {
+                let buffer = tools.pad.at_least(64 << 10)?;
+                if raw::has_xattrat() {
+                    let (dir, path) = walk(shared, at, &mut tools.one)?;
+                    timed(|| raw::listxattrat(dir, path, buffer)).count()
+                } else {
+                    let path = detour(shared, at, &mut tools.one)?;
+                    timed(|| fs::listxattr(path, buffer)).less(shared.detour_ns()).count()
+                }
+            }
+            Call::RemoveXattr { at, name } => {
+                tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
+                let name = tools.three.as_c_str();
+                if raw::has_xattrat() {
+                    let (dir, path) = walk(shared, at, &mut tools.one)?;
+                    timed(|| raw::removexattrat(dir, path, name)).done()
+                } else {
+                    let path = detour(shared, at, &mut tools.one)?;
+                    timed(|| fs::removexattr(path, name)).less(shared.detour_ns()).done()
+                }
+            }
+        })
+    }
+}
+
+/// The directory a path starts in and the path as the kernel takes it; `EXDEV` where `..` would leave the target,
+/// as `openat2(RESOLVE_BENEATH)` answers.
+fn walk<'s, 'p>(shared: &'s Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<(BorrowedFd<'s>, &'p CStr), Errno> {
+    let dir = start(shared, at)?;
+    buffer.set(at.path)?;
+    Ok((dir, buffer.as_c_str()))
+}
+
+/// As [`walk`], for the calls that take no directory.
+fn detour<'p>(shared: &Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<&'p CStr, Errno> {
+    let dir = start(shared, at)?;
+    buffer.set_below(dir.as_raw_fd(), at.path)?;
+    Ok(buffer.as_c_str())
+}
+
+fn start<'s>(shared: &'s Shared, at: At<'_>) -> Result<BorrowedFd<'s>, Errno> {
+    let (dir, depth) = match at.dir {
+        None => (shared.root.as_fd(), 0),
+        Some(fd) => {
+            let (dir, entry) = shared.table.get(fd)?;
+            (dir, entry.depth)
+        }
+    };
+    depth_after(at.path, depth).ok_or(Errno::EXDEV)?;
+    Ok(dir)
+}
+
+fn open(shared: &Shared, tools: &mut Tools, at: At<'_>, flags: OpenFlags, mode: Mode) -> Result<Outcome, Errno> {
+    let depth = match at.dir {
+        None => 0,
+        Some(fd) => shared.table.get(fd)?.1.depth,
+    };
+    let entry = Entry { direct: flags.direct, depth: depth_after(at.path, depth).ok_or(Errno::EXDEV)? };
+    let (dir, path) = walk(shared, at, &mut tools.one)?;
+    let (flags, mode) = (open_flags(flags), mode_bits(mode));
+    let opened = timed(|| fs::openat(dir, path, flags, mode));
+    let result = match opened.result {
+        Ok(fd) => shared.table.insert(fd, entry).map(Reply::Fd),
+        Err(errno) => Err(errno.into()),
+    };
+    Ok(Outcome { start_ns: opened.start_ns, dur_ns: opened.dur_ns, result })
+}
+
+#[allow(unsafe_code)]
+fn read(file: BorrowedFd<'_>, pad: &mut Scratchpad, offset: Option<u64>, len_bytes: u64) -> Result<Outcome, Errno> {
+    let len = usize::try_from(len_bytes.min(REQUEST_BYTES_MAX)).map_err(|_| Errno::EINVAL)?;
+    if len > PIECE_BYTES {
+        let pieces = pad.repeated(len)?;
+        // SAFETY: every piece is the scratchpad's memory, which `pad` lends to this call alone.
+        return Ok(timed(|| unsafe { raw::read_pieces(file, &pieces, offset) }).count());
+    }
+    let buffer = pad.at_least(len)?;
+    Ok(match offset {
+        None => timed(|| rustix::io::read(file, buffer)).count(),
+        Some(offset) => timed(|| rustix::io::pread(file, buffer, offset)).count(),
+    })
+}
+
+fn write(
+    file: BorrowedFd<'_>,
+    entry: Entry,
+    tools: &mut Tools,
+    offset: Option<u64>,
+    len_bytes: u64,
+    data: Option<&[u8]>,
+) -> Result<Outcome, Errno> {
+    let len = usize::try_from(len_bytes.min(REQUEST_BYTES_MAX)).map_err(|_| Errno::EINVAL)?;
+    let bytes = match data {
+        Some(data) if data.len() as u64 != len_bytes => return Err(Errno::EINVAL),
+        Some(data) if entry.direct && data.len() <= PIECE_BYTES => {
+            let aligned = tools.pad.at_least(data.len())?;
+            aligned.copy_from_slice(data);
+            &*aligned
+        }
+        Some(data) => data,
+        None if len > PIECE_BYTES => {
+            let pieces = tools.filler.pieces(len, entry.direct)?;
+            return Ok(match offset {
+                None => timed(|| rustix::io::writev(file, &pieces)).count(),
+                Some(offset) => timed(|| rustix::io::pwritev(file, &pieces, offset)).count(),
+            });
+        }
+        None => tools.filler.piece(len, entry.direct)?,
+    };
+    Ok(match offset {
+        None => timed(|| rustix::io::write(file, bytes)).count(),
+        Some(offset) => timed(|| rustix::io::pwrite(file, bytes, offset)).count(),
+    })
+}
+
+/// A request for a small buffer (`getdents64`): 4 bytes at least, 1 MiB at most.
+fn small(len_bytes: u64) -> usize {
+    usize::try_from(len_bytes.clamp(4, 1 << 20)).unwrap_or(1 << 20)
+}
+
+/// The flags as asked, and three that change nothing on files and directories: close-on-exec, no controlling
+/// terminal, and no waiting for the other end of a FIFO.
+fn open_flags(flags: OpenFlags) -> OFlags {
+    let mut o = match (flags.read, flags.write) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        _ => OFlags::RDONLY,
+    };
+    for (wanted, flag) in [
+        (flags.create, OFlags::CREATE),
+        (flags.exclusive, OFlags::EXCL),
+        (flags.truncate, OFlags::TRUNC),
+        (flags.append, OFlags::APPEND),
+        (flags.directory, OFlags::DIRECTORY),
+        (flags.nofollow, OFlags::NOFOLLOW),
+        (flags.direct, OFlags::DIRECT),
+        (flags.sync, OFlags::SYNC),
+        (flags.dsync, OFlags::DSYNC),
+        (flags.path_only, OFlags::PATH),
+        (flags.tmpfile, OFlags::TMPFILE),
+        (flags.noatime, OFlags::NOATIME),
+    ] {
+        // Not `set`: some flags contain others (O_TMPFILE has O_DIRECTORY, O_SYNC has O_DSYNC).
+        if wanted {
+            o |= flag;
+        }
+    }
+    o | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK
+}
+
+fn mode_bits(mode: Mode) -> fs::Mode {
+    fs::Mode::from_raw_mode(u32::from(mode.0 & 0o7777))
+}
+
+fn follow_flag(follow: bool) -> AtFlags {
+    if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
+}
+
+fn access(mode: AccessMode) -> Access {
+    let mut access = Access::empty();
+    access.set(Access::READ_OK, mode.read);
+    access.set(Access::WRITE_OK, mode.write);
+    access.set(Access::EXEC_OK, mode.execute);
+    access
+}
+
+fn fallocate_flags(how: Fallocate) -> FallocateFlags {
+    match how {
+        Fallocate::Allocate => FallocateFlags::empty(),
+        Fallocate::AllocateKeepSize => FallocateFlags::KEEP_SIZE,
+        Fallocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        Fallocate::ZeroRange => FallocateFlags::ZERO_RANGE,
+        Fallocate::CollapseRange => FallocateFlags::COLLAPSE_RANGE,
+        Fallocate::InsertRange => FallocateFlags::INSERT_RANGE,
+    }
+}
+
+fn hint(advice: crate::Advice) -> Advice {
+    match advice {
+        crate::Advice::Normal => Advice::Normal,
+        crate::Advice::Sequential => Advice::Sequential,
+        crate::Advice::Random => Advice::Random,
+        crate::Advice::WillNeed => Advice::WillNeed,
+    }
+}
+
+/// `u32::MAX` is the kernel's own "leave as it is".
+fn owner(uid: Option<u32>, gid: Option<u32>) -> (Option<fs::Uid>, Option<fs::Gid>) {
+    let given = |id: &u32| *id != u32::MAX;
+    (uid.filter(given).map(fs::Uid::from_raw), gid.filter(given).map(fs::Gid::from_raw))
+}
+
+fn timestamps(atime: SetTime, mtime: SetTime) -> Timestamps {
+    let spec = |time| match time {
+        SetTime::Now => Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW },
+        SetTime::Omit => Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
+        SetTime::To(ns) => {
+            Timespec { tv_sec: i64::div_euclid(ns, 1_000_000_000), tv_nsec: i64::rem_euclid(ns, 1_000_000_000) }
+        }
+    };
+    Timestamps { last_access: spec(atime), last_modification: spec(mtime) }
+}
+
+/// The attributes drivers need, from what the kernel says.
+pub(crate) fn stat(s: &fs::Stat) -> Stat {
+    let time = |sec: i64, nsec: u64| sec.saturating_mul(1_000_000_000).saturating_add(nsec.cast_signed());
+    #[allow(clippy::unnecessary_cast)] // the fields' types differ between architectures
+    Stat {
+        ino: s.st_ino as u64,
+        dev: s.st_dev as u64,
+        kind: kind(fs::FileType::from_raw_mode(s.st_mode)),
+        mode: Mode((s.st_mode & 0o7777) as u16),
+        uid: s.st_uid,
+        gid: s.st_gid,
+        nlink: u32::try_from(s.st_nlink).unwrap_or(u32::MAX),
+        size_bytes: u64::try_from(s.st_size).unwrap_or(0),
+        allocated_bytes: u64::try_from(s.st_blocks).unwrap_or(0).saturating_mul(512),
+        atime_ns: time(s.st_atime as i64, s.st_atime_nsec as u64),
+        mtime_ns: time(s.st_mtime as i64, s.st_mtime_nsec as u64),
+        ctime_ns: time(s.st_ctime as i64, s.st_ctime_nsec as u64),
+    }
+}
+
+/// What kind of object a file type is.
+pub(crate) fn kind(file_type: fs::FileType) -> FileKind {
+    match file_type {
+        fs::FileType::RegularFile => FileKind::File,
+        fs::FileType::Directory => FileKind::Directory,
+        fs::FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Special,
+    }
+}
+
+/// Untimed opening of a directory or file below the root, for the calls that POSIX hides.
+pub(super) fn open_untimed(
+    shared: &Shared,
+    at: Option<Fd>,
+    path: &Path,
+    flags: OFlags,
+) -> Result<std::os::fd::OwnedFd, Errno> {
+    let dir = start(shared, At { dir: at, path })?;
+    let mut buffer = CPath::default();
+    buffer.set(path)?;
+    Ok(fs::openat(
+        dir,
+        buffer.as_c_str(),
+        flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
+        fs::Mode::empty(),
+    )?)
+}

@@ -1,0 +1,291 @@
+//! The hinge on a real directory: system calls relative to a root directory, timed one by one.
+//!
+//! Every path is taken relative to the root (or to a directory opened below it): a leading `/` is stripped, and
+//! a `..` that would climb above the root is answered with `EXDEV`, as `openat2(RESOLVE_BENEATH)` would. This is
+//! decided from the path's text alone. **Symbolic links are followed by the kernel as they are**: a driver that
+//! makes absolute links, or links that climb out, must rewrite their targets first.
+//!
+//! What is timed is the system call alone: arguments are converted, buffers faulted in and descriptors looked up
+//! before the clock starts, and the cost of reading the clock is subtracted. `truncate`, `statfs`, and the
+//! extended-attribute calls on kernels before 6.13 take no directory; they go through `/proc/self/fd/N/`, and
+//! what that detour costs is measured once and subtracted as well.
+
+mod buffers;
+mod caches;
+mod call;
+pub(crate) mod clock;
+mod environment;
+mod extents;
+mod path;
+pub(crate) mod raw;
+mod run;
+mod table;
+
+pub use caches::CacheDrop;
+pub(crate) use call::stat as stat_of;
+pub(crate) use environment::{MountEntry, meminfo_bytes, mount_of, mounts};
+pub use table::raise_descriptor_limit;
+
+use crate::{
+    CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome, Process,
+    Unavailable, interrupt,
+};
+use call::Tools;
+use rustix::fs::{self, OFlags};
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What the record says of a target beyond what the system tells: filled in by whoever made it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The target as the user wrote it.
+    pub(crate) target: String,
+    /// mkfs command line.
+    pub(crate) mkfs: String,
+    /// How the block device is attached; empty: as mountinfo says.
+    pub(crate) device: String,
+    /// Mount entry of a file system that mountinfo no longer shows.
+    pub(crate) mount: Option<MountEntry>,
+}
+
+/// What all handles on one root share.
+#[derive(Debug)]
+struct Shared {
+    root: OwnedFd,
+    path: PathBuf,
+    table: Arc<table::Table>,
+    origin: Arc<Origin>,
+    detour_ns: OnceLock<u64>,
+}
+
+impl Shared {
+    /// What going through `/proc/self/fd/N/` costs more than going through the descriptor.
+    fn detour_ns(&self) -> u64 {
+        *self.detour_ns.get_or_init(|| {
+            let Ok(through) = CString::new(format!("/proc/self/fd/{}/.", self.root.as_raw_fd())) else { return 0 };
+            let time = |f: &dyn Fn() -> bool| {
+                clock::median(101, || {
+                    let start = clock::now_ns();
+                    std::hint::black_box(f());
+                    clock::now_ns() - start
+                })
+            };
+            let plain = time(&|| fs::statat(&self.root, c".", fs::AtFlags::empty()).is_ok());
+            let detour = time(&|| fs::statat(fs::CWD, through.as_c_str(), fs::AtFlags::empty()).is_ok());
+            detour.saturating_sub(plain)
+        })
+    }
+}
+
+/// A handle on a directory of a mounted file system.
+///
+/// Clones share the root and the descriptors: an [`Fd`] opened through one handle is good in all of them, and in
+/// those of [`subdir`](Mounted::subdir). Descriptors still open are closed when the last handle goes.
+#[derive(Debug)]
+pub struct Mounted {
+    shared: Arc<Shared>,
+    tools: Tools,
+}
+
+impl Clone for Mounted {
+    fn clone(&self) -> Mounted {
+        Mounted::on(Arc::clone(&self.shared))
+    }
+}
+
+impl Mounted {
+    /// A handle rooted in an existing directory. Raises the limit on open descriptors to its hard limit.
+    pub fn open(directory: &Path) -> io::Result<Mounted> {
+        Mounted::open_described(directory, Origin { target: directory.display().to_string(), ..Origin::default() })
+    }
+
+    /// As [`open`](Mounted::open), with what is known about where the directory came from.
+    pub(crate) fn open_described(directory: &Path, origin: Origin) -> io::Result<Mounted> {
+        let root = fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
+        let path = std::path::absolute(directory)?;
+        Mounted::rooted(root, path, origin)
+    }
+
+    /// A handle rooted in a directory that is already open.
+    pub(crate) fn rooted(root: OwnedFd, path: PathBuf, origin: Origin) -> io::Result<Mounted> {
+        buffers::Filler::prepare()?;
+        clock::overhead_ns();
+        let table = Arc::new(table::Table::new());
+        let detour_ns = OnceLock::new();
+        Ok(Mounted::on(Arc::new(Shared { root, path, table, origin: Arc::new(origin), detour_ns })))
+    }
+
+    fn on(shared: Arc<Shared>) -> Mounted {
+        static HANDLES: AtomicUsize = AtomicUsize::new(0);
+        Mounted { shared, tools: Tools::new(HANDLES.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    /// A handle rooted deeper: in the directory `path` below this root, made (with its parents) if it is missing.
+    /// Descriptors are shared with this handle.
+    pub fn subdir(&self, path: impl AsRef<Path>) -> io::Result<Mounted> {
+        let path = path.as_ref();
+        let mut so_far = PathBuf::new();
+        for component in path.components() {
+            use std::path::Component;
+            match component {
+                Component::Normal(name) => so_far.push(name),
+                Component::RootDir | Component::CurDir => continue,
+                Component::ParentDir | Component::Prefix(_) => {
+                    let message = format!("{}: a directory below the target must not contain '..'", path.display());
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+                }
+            }
+            match fs::mkdirat(&self.shared.root, &so_far, fs::Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(e) => return Err(at(&self.shared.path.join(&so_far), e)),
+            }
+        }
+        if so_far.as_os_str().is_empty() {
+            return Ok(self.clone());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let full = self.shared.path.join(&so_far);
+        let root = fs::openat(&self.shared.root, &so_far, flags, fs::Mode::empty()).map_err(|e| at(&full, e))?;
+        Ok(Mounted::on(Arc::new(Shared {
+            root,
+            path: full,
+            table: Arc::clone(&self.shared.table),
+            origin: Arc::clone(&self.shared.origin),
+            detour_ns: self.shared.detour_ns.clone(),
+        })))
+    }
+
+    /// Where the root is, for messages; a scratch file system that is not attached to the directory tree is named
+    /// by a path below `/proc/self/fd`, which only this process can use.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// How many descriptors opened through this handle, its clones and subdirectories are open.
+    pub fn open_descriptors(&self) -> usize {
+        self.shared.table.open_count()
+    }
+}
+
+/// An error with the path it is about.
+fn at(path: &Path, error: rustix::io::Errno) -> io::Error {
+    let error = io::Error::from(error);
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+impl FileSystem for Mounted {
+    #[inline]
+    fn call(&mut self, call: &Call<'_>) -> Outcome {
+        match self.dispatch(call) {
+            Ok(outcome) => outcome,
+            // Refused before any system call was made: it took no time.
+            Err(errno) => Outcome { start_ns: clock::now_ns(), dur_ns: 0, result: Err(errno) },
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+
+    /// Sleeps, then spins over the last stretch that the kernel's timers are too coarse for. Ends early when an
+    /// interrupt is requested.
+    fn pause_ns(&mut self, ns: u64) {
+        const SPIN_NS: u64 = 80_000;
+        const SLICE_NS: u64 = 50_000_000;
+        let end = clock::now_ns().saturating_add(ns);
+        loop {
+            let left = end.saturating_sub(clock::now_ns());
+            if left == 0 || interrupt::requested() {
+                return;
+            }
+            if left > SPIN_NS {
+                std::thread::sleep(Duration::from_nanos((left - SPIN_NS).min(SLICE_NS)));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
+        run::run(self, processes)
+    }
+
+    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let (file, _) = self.shared.table.get(fd)?;
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(file, rest, offset.saturating_add(done as u64)) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
+        let fresh = call::open_untimed(&self.shared, Some(fd), Path::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut entries = Vec::new();
+        for entry in fs::Dir::read_from(&fresh)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                fs::FileType::Unknown => {
+                    fs::FileType::from_raw_mode(fs::statat(&fresh, name, fs::AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+                }
+                known => known,
+            };
+            entries.push((OsString::from_vec(name.to_bytes().to_vec()), call::kind(kind)));
+        }
+        Ok(entries)
+    }
+
+    fn drop_caches(&mut self) -> io::Result<CacheState> {
+        self.drop_caches_explained().map(|drop| drop.state())
+    }
+
+    fn evict(&mut self, fd: Fd) -> io::Result<CacheState> {
+        Mounted::evict(self, fd)
+    }
+
+    fn usage(&mut self) -> io::Result<FsUsage> {
+        usage(&self.shared.root)
+    }
+
+    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
+        let found = self.shared.table.get(fd);
+        let (file, _) = found.map_err(|errno| Unavailable::Failed { what: "extents of the file", errno })?;
+        extents::extents(file)
+    }
+
+    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
+        extents::free_extents(&self.shared.root)
+    }
+
+    fn environment(&self) -> Environment {
+        environment::environment(&self.shared)
+    }
+}
+
+/// Space and inodes of the file system that holds a directory.
+pub(crate) fn usage(directory: &OwnedFd) -> io::Result<FsUsage> {
+    let v = fs::fstatvfs(directory)?;
+    Ok(FsUsage {
+        total_bytes: v.f_blocks.saturating_mul(v.f_frsize),
+        free_bytes: v.f_bfree.saturating_mul(v.f_frsize),
+        available_bytes: v.f_bavail.saturating_mul(v.f_frsize),
+        total_inodes: v.f_files,
+        free_inodes: v.f_ffree,
+        block_bytes: u32::try_from(v.f_frsize).unwrap_or(u32::MAX),
+    })
+}

@@ -1,0 +1,190 @@
+//! Concurrent processes on OS threads.
+//!
+//! A process that is blocked waits for any other process to complete a call or to end. Progress is a counter,
+//! read *before* a process is asked for its step: if it has moved by the time the process says "blocked", the process is
+//! asked again at once, so no wake-up is lost. When every live process sleeps on the same counter value, nobody
+//! can ever move it: that is a deadlock, and reported.
+
+use super::Mounted;
+use crate::{FileSystem, Outcome, Process, Step, interrupt};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Why a run ends before its processes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    Deadlock,
+    Interrupted,
+    Panicked,
+}
+
+/// What the threads of one run share.
+struct Room {
+    /// Calls completed and processes ended.
+    progress: AtomicU64,
+    /// Processes asleep on the present value of `progress`; changed only under `gate`.
+    asleep: AtomicUsize,
+    /// Set with `gate.stop`, so that running threads need not take the lock.
+    stopping: AtomicBool,
+    gate: Mutex<Gate>,
+    woken: Condvar,
+    /// Whether waiting may spin first: only with a processor for every thread.
+    spin: bool,
+}
+
+struct Gate {
+    live: usize,
+    stop: Option<Stop>,
+}
+
+const SPINS: u32 = 2000;
+/// How often a sleeper looks whether it has been interrupted.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Runs every process to its end; see [`FileSystem::run`].
+pub(super) fn run(handle: &Mounted, mut processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let room = Room {
+        progress: AtomicU64::new(0),
+        asleep: AtomicUsize::new(0),
+        stopping: AtomicBool::new(false),
+        gate: Mutex::new(Gate { live: processes.len(), stop: None }),
+        woken: Condvar::new(),
+        spin: processes.len() <= cpus,
+    };
+    if let [only] = processes.as_mut_slice() {
+        let mut own = handle.clone();
+        room.drive(&mut own, only.as_mut());
+        return room.verdict();
+    }
+    let mut panic = None;
+    std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(processes.len());
+        for mut process in processes {
+            let mut own = handle.clone();
+            let room = &room;
+            let spawned = std::thread::Builder::new().name("process".into()).spawn_scoped(scope, move || {
+                let driven = catch_unwind(AssertUnwindSafe(|| room.drive(&mut own, process.as_mut())));
+                if driven.is_err() {
+                    room.stop(Stop::Panicked);
+                }
+                driven
+            });
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    room.stop(Stop::Interrupted);
+                    return Err(io::Error::new(error.kind(), format!("cannot start a thread for a process: {error}")));
+                }
+            }
+        }
+        for thread in threads {
+            if let Err(payload) = thread.join().and_then(|driven| driven) {
+                panic.get_or_insert(payload);
+            }
+        }
+        Ok(())
+    })?;
+    if let Some(payload) = panic {
+        resume_unwind(payload);
+    }
+    room.verdict()
+}
+
+impl Room {
+    /// One process, from its first step to its end or the run's.
+    fn drive(&self, handle: &mut Mounted, process: &mut dyn Process) {
+        let mut last: Option<Outcome> = None;
+        loop {
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            if interrupt::requested() {
+                return self.stop(Stop::Interrupted);
+            }
+            let seen = self.progress.load(Ordering::SeqCst);
+            match process.next(last.take().as_ref()) {
+                Step::Call(call) => {
+                    last = Some(handle.call(&call));
+                    self.advance();
+                }
+                Step::PauseNs(ns) => handle.pause_ns(ns),
+                Step::Blocked => self.wait(seen),
+                Step::Done => {
+                    self.lock().live -= 1;
+                    return self.advance();
+                }
+            }
+        }
+    }
+
+    /// Counts a completed call or an ended process, and wakes who waits for one.
+    fn advance(&self) {
+        self.progress.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            let _gate = self.lock();
+            // All of them are awake from here on, even if they have not run yet: they must not count as asleep
+            // on the new value.
+            self.asleep.store(0, Ordering::SeqCst);
+            self.woken.notify_all();
+        }
+    }
+
+    /// Waits until `progress` is no longer `seen`.
+    fn wait(&self, seen: u64) {
+        let moved = || self.progress.load(Ordering::SeqCst) != seen || self.stopping.load(Ordering::Relaxed);
+        if self.spin {
+            for _ in 0..SPINS {
+                if moved() {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        let mut gate = self.lock();
+        // Announced before the last look at the counter: whoever moves it after this look sees a sleeper.
+        let asleep = self.asleep.fetch_add(1, Ordering::SeqCst) + 1;
+        if moved() {
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        if asleep >= gate.live {
+            self.set_stop(&mut gate, Stop::Deadlock);
+        }
+        while !moved() {
+            gate = self.woken.wait_timeout(gate, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            if interrupt::requested() {
+                self.set_stop(&mut gate, Stop::Interrupted);
+            }
+        }
+    }
+
+    fn stop(&self, why: Stop) {
+        self.set_stop(&mut self.lock(), why);
+    }
+
+    fn set_stop(&self, gate: &mut Gate, why: Stop) {
+        gate.stop.get_or_insert(why);
+        self.stopping.store(true, Ordering::Relaxed);
+        self.woken.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn verdict(&self) -> io::Result<()> {
+        let gate = self.lock();
+        match gate.stop {
+            None => Ok(()),
+            Some(Stop::Interrupted) => Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted")),
+            Some(Stop::Deadlock | Stop::Panicked) => Err(io::Error::new(
+                io::ErrorKind::Deadlock,
+                format!("{} processes wait for one another and none can go on", gate.live),
+            )),
+        }
+    }
+}

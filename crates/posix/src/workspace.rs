@@ -1,0 +1,173 @@
+//! A target made ready for one run: a private directory in it, and the promise to leave nothing behind.
+
+use crate::cleanup::{self, Entry};
+use crate::mounted::{Origin, usage};
+use crate::scratch::Scratch;
+use crate::{Mounted, SetupError, Target, interrupt};
+use rustix::fs::{self, OFlags};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a run wants of its target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkspaceOptions {
+    /// Leave the private directory (and the scratch file system, mounted) where it is.
+    pub keep: bool,
+    /// Space the run will use; opening fails if the target has less, with a margin of a sixteenth.
+    pub need_bytes: u64,
+    /// Files and directories the run will make at the same time.
+    pub need_inodes: u64,
+}
+
+/// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped.
+///
+/// Drop the handles given out by [`fs`](Workspace::fs) first: a scratch file system goes away with the last of
+/// them.
+#[derive(Debug)]
+pub struct Workspace {
+    target: Target,
+    path: PathBuf,
+    keep: bool,
+    // The order matters: handles, then the directory, then what it lies on.
+    mounted: Option<Mounted>,
+    directory: Option<Entry>,
+    scratch: Option<Scratch>,
+}
+
+impl Workspace {
+    /// Makes the target ready: for a scratch target an image, mkfs and mount; then the private directory.
+    pub fn open(target: &Target, options: &WorkspaceOptions) -> Result<Workspace, SetupError> {
+        match target {
+            Target::Lab(text) => Err(SetupError::Laboratory(text.clone())),
+            Target::Directory(path) => Workspace::in_directory(target, path, options),
+            Target::Scratch(spec) => Workspace::on_scratch(target, Scratch::make(spec, options.keep)?, options),
+        }
+    }
+
+    fn in_directory(target: &Target, parent: &Path, options: &WorkspaceOptions) -> Result<Workspace, SetupError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(parent, flags, fs::Mode::empty());
+        let root = opened.map_err(|e| SetupError::from_io(parent, "open the target", e.into()))?;
+        check_room(parent, &root, options)?;
+        let made = cleanup::private_directory(parent);
+        let (path, directory) = made.map_err(|e| SetupError::from_io(parent, "make a private directory", e))?;
+        let origin = Origin { target: target.to_string(), ..Origin::default() };
+        let mounted = Mounted::open_described(&path, origin);
+        let mounted = mounted.map_err(|e| SetupError::from_io(&path, "open the private directory", e))?;
+        let directory = Some(directory);
+        let workspace = Workspace {
+            target: target.clone(),
+            path,
+            keep: options.keep,
+            mounted: Some(mounted),
+            directory,
+            scratch: None,
+        };
+        workspace.ready()
+    }
+
+    fn on_scratch(target: &Target, scratch: Scratch, options: &WorkspaceOptions) -> Result<Workspace, SetupError> {
+        let trouble =
+            |doing: &'static str| move |e: io::Error| SetupError::from_io(Path::new(&target.to_string()), doing, e);
+        check_room(Path::new(&target.to_string()), scratch.root(), options)?;
+        let name = cleanup::private_name().map_err(trouble("find a random name"))?;
+        let mode = fs::Mode::RWXU;
+        fs::mkdirat(scratch.root(), name.as_str(), mode).map_err(|e| trouble("make a private directory")(e.into()))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = fs::openat(scratch.root(), name.as_str(), flags, fs::Mode::empty());
+        let root = root.map_err(|e| trouble("open the private directory")(e.into()))?;
+        let path = match scratch.mount_point() {
+            Some(point) => point.join(&name),
+            None => PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&root))),
+        };
+        let mounted = Mounted::rooted(root, path.clone(), scratch.origin(target.to_string()));
+        let mounted = mounted.map_err(trouble("open the private directory"))?;
+        let workspace = Workspace {
+            target: target.clone(),
+            path,
+            keep: options.keep,
+            mounted: Some(mounted),
+            directory: None,
+            scratch: Some(scratch),
+        };
+        workspace.ready()
+    }
+
+    /// Setting up can take a while: a signal in the meantime ends it here.
+    fn ready(self) -> Result<Workspace, SetupError> {
+        if interrupt::requested() { Err(SetupError::Interrupted) } else { Ok(self) }
+    }
+
+    /// A handle rooted in the private directory.
+    pub fn fs(&self) -> Mounted {
+        match &self.mounted {
+            Some(mounted) => mounted.clone(),
+            None => unreachable!("only `finish` takes the handle, and it owns or drops the workspace"),
+        }
+    }
+
+    /// A handle rooted in a directory below the private one, made if it is missing.
+    pub fn subdir(&self, path: impl AsRef<Path>) -> io::Result<Mounted> {
+        self.fs().subdir(path)
+    }
+
+    /// The target this is on.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Where the private directory is. A scratch file system that is not kept is attached nowhere: its path
+    /// (`/proc/self/fd/N`) is good in this process only, and while this lives.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the work is after the end, if it was to be kept.
+    pub fn kept(&self) -> Option<&Path> {
+        self.keep.then_some(self.path.as_path())
+    }
+
+    /// Removes everything, and reports what dropping would have to swallow. With `keep`, leaves it.
+    pub fn close(mut self) -> io::Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let Some(mounted) = self.mounted.take() else { return Ok(()) };
+        drop(mounted);
+        let directory = self.directory.take();
+        let scratch = self.scratch.take();
+        if self.keep {
+            if let Some(entry) = directory {
+                entry.forget();
+            }
+            return scratch.map_or(Ok(()), Scratch::keep);
+        }
+        let removed = directory.map_or(Ok(()), Entry::remove);
+        removed.and(scratch.map_or(Ok(()), Scratch::close))
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            eprintln!("fsage: cannot clean up target '{}': {error}", self.target);
+        }
+    }
+}
+
+/// Whether a file system has the room that a run needs, and a margin for its metadata.
+fn check_room(path: &Path, root: &std::os::fd::OwnedFd, options: &WorkspaceOptions) -> Result<(), SetupError> {
+    let room = usage(root).map_err(|e| SetupError::from_io(path, "look at the free space", e))?;
+    let margin = |need: u64| need.saturating_add(need / 16);
+    if margin(options.need_bytes) > room.available_bytes {
+        let (need_bytes, free_bytes) = (margin(options.need_bytes), room.available_bytes);
+        return Err(SetupError::NoSpace { path: path.to_path_buf(), need_bytes, free_bytes });
+    }
+    // File systems that make inodes on demand say 0 of 0.
+    if room.total_inodes > 0 && margin(options.need_inodes) > room.free_inodes {
+        let (need, free) = (margin(options.need_inodes), room.free_inodes);
+        return Err(SetupError::NoInodes { path: path.to_path_buf(), need, free });
+    }
+    Ok(())
+}
