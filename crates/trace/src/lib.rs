@@ -6,6 +6,9 @@
 
 mod event;
 mod op;
+pub mod profile;
+pub mod snapshot;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;
+pub use snapshot::{Provenance, Snapshot, SnapshotEntry};

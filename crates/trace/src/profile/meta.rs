@@ -1,0 +1,270 @@
+//! `meta.json`: where a trace comes from and how much of the truth it holds.
+
+use super::{FORMAT_VERSION, ProfileError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Everything about a workload profile that is not a row. Paths in it are escaped ([`super::escape`]).
+///
+/// The writer fills in `format_version`, `fsage_version`, `events`, `annotations`, the entry counts of `snapshot`, and
+/// `files`; the rest is the recorder's or importer's to state. `None` means not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meta {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// Version of fsage that wrote the profile.
+    pub fsage_version: String,
+    /// What traced.
+    pub tracer: Tracer,
+    /// The clock of `t_ns` and its resolution, as a sentence ("CLOCK_REALTIME by strace -ttt, microseconds").
+    pub clock: String,
+    /// When the trace began, nanoseconds since the Unix epoch.
+    pub started_unix_ns: Option<u64>,
+    /// Where.
+    pub host: Host,
+    /// The file systems the workload touched.
+    pub file_systems: Vec<TracedFileSystem>,
+    /// What ran; `None` for an imported trace whose command is not known.
+    pub command: Option<Command>,
+    /// From the first call to the last exit while traced, nanoseconds.
+    pub wall_ns: Option<u64>,
+    /// The same of a run without tracing, where one was made, nanoseconds.
+    pub untraced_wall_ns: Option<u64>,
+    /// Rows of `trace.parquet`.
+    pub events: u64,
+    /// Events the tracer says it lost.
+    pub lost_events: u64,
+    /// Lines of the tracer's output that were not understood.
+    pub unparsed: Unparsed,
+    /// Calls that were seen and are not modelled: name of the system call to count.
+    pub unmodelled: BTreeMap<String, u64>,
+    /// Activity that a system call trace cannot show.
+    pub unseen: Unseen,
+    /// Share of the file system activity that the events stand for, 0 to 1.
+    pub coverage_share: Option<f64>,
+    /// What is in `snapshot.parquet`.
+    pub snapshot: SnapshotSummary,
+    /// Columns of `trace.parquet` beyond the format's own, added by the prediction pipeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Annotation>,
+    /// Checks of the Parquet files. A file rewritten by another tool no longer matches; delete its entry here to have it read
+    /// unchecked.
+    #[serde(default)]
+    pub files: BTreeMap<String, FileCheck>,
+}
+
+/// The program that traced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tracer {
+    /// "strace".
+    pub name: String,
+    /// As it states it; empty where unknown.
+    pub version: String,
+    /// The options it was given, or that its output shows it was given.
+    pub options: Vec<String>,
+}
+
+/// The machine that was traced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Node name; empty where unknown.
+    pub name: String,
+    /// `uname -sr`; empty where unknown.
+    pub kernel: String,
+    /// Processor model; empty where unknown.
+    pub cpu: String,
+    /// Number of processors; 0 where unknown.
+    pub cpus: u32,
+    /// Memory in bytes; 0 where unknown.
+    pub memory_bytes: u64,
+}
+
+/// A file system the workload touched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracedFileSystem {
+    /// Type (`ext4`).
+    pub fs_type: String,
+    /// Where it was mounted, escaped.
+    pub mount_point: String,
+    /// Device or source, escaped.
+    pub device: String,
+    /// Mount options.
+    pub options: String,
+    /// `st_dev`, as in the snapshot.
+    pub dev: u64,
+}
+
+/// The traced command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Program and arguments, escaped; empty where the trace was attached to running processes.
+    pub argv: Vec<String>,
+    /// Working directory, escaped; empty where unknown.
+    pub working_directory: String,
+    /// Exit status; `None` where it was killed or did not end in the trace.
+    pub exit_status: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// Lines that were not understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unparsed {
+    /// How many.
+    pub lines: u64,
+    /// The first of them, from 1.
+    pub first_line_numbers: Vec<u64>,
+}
+
+/// Activity that a trace of system calls cannot show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unseen {
+    /// Mappings of files.
+    pub maps: u64,
+    /// Bytes of files mapped.
+    pub mapped_bytes: u64,
+    /// io_uring instances set up.
+    pub io_uring_setups: u64,
+    /// Programs executed, whose images the kernel maps.
+    pub exec_images: u64,
+}
+
+/// What is in the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotSummary {
+    /// Entries in all.
+    pub entries: u64,
+    /// Entries seen before the run, seen after it, implied by the trace (see [`Provenance`](crate::Provenance)).
+    pub before: u64,
+    #[allow(missing_docs)]
+    pub after: u64,
+    #[allow(missing_docs)]
+    pub trace: u64,
+    /// Directories and files that could not be read, and why.
+    pub unreadable: Vec<Unreadable>,
+    /// Whether a limit cut the walk short.
+    pub truncated: bool,
+}
+
+/// A name that could not be read when the snapshot was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unreadable {
+    /// Escaped path.
+    pub path: String,
+    /// Why.
+    pub error: String,
+}
+
+/// A column beyond the format's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotation {
+    /// Column name.
+    pub name: String,
+    /// Its type.
+    pub kind: AnnotationKind,
+    /// What it means, with its unit.
+    pub meaning: String,
+}
+
+/// Types of annotation columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnnotationKind {
+    /// 64-bit floating point.
+    F64,
+    /// 64-bit unsigned.
+    U64,
+    /// Truth value.
+    Bool,
+    /// UTF-8 text.
+    Utf8,
+}
+
+/// Length and checksum of a Parquet file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileCheck {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Where the footer begins. The checksums of the row groups before it are in the footer (key `fsage.row_groups`).
+    pub footer_at_byte: u64,
+    /// CRC-32C of the bytes from there to the end, eight hexadecimal digits.
+    pub footer_crc32c: String,
+}
+
+/// The last key of the file: covers everything before the line it stands on.
+const CHECK: &str = "\n  \"meta_crc32c\": \"";
+
+/// The text of `meta.json`: pretty JSON whose last field is a checksum of what precedes it.
+pub(super) fn to_text(meta: &Meta) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(meta)?;
+    let body = text.trim_end().strip_suffix('}').map_or("", str::trim_end).len();
+    text.truncate(body);
+    text.push(',');
+    let crc = crc32c::crc32c(text.as_bytes());
+    text.push_str(&format!("{CHECK}{crc:08x}\"\n}}\n"));
+    Ok(text)
+}
+
+/// Reads the text of `meta.json`: version first, then the checksum if there is one (a hand-edited file may drop that
+/// line), then the fields.
+pub(super) fn from_text(path: &Path, text: &str) -> Result<Meta, ProfileError> {
+    let json = |e: serde_json::Error| ProfileError::Json {
+        path: path.to_owned(),
+        line: e.line(),
+        column: e.column(),
+        message: e.to_string(),
+    };
+    let mut value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
+    check_version(path, &value)?;
+    if let Some(stated) = value.as_object_mut().and_then(|o| o.remove("meta_crc32c")) {
+        check_text(path, text, &stated)?;
+        // Parsed from the text rather than from the value, so that errors have lines.
+        if let Some(at) = text.rfind(CHECK) {
+            let body = text[..at].trim_end().trim_end_matches(',');
+            return serde_json::from_str(&format!("{body}\n}}")).map_err(json);
+        }
+    }
+    serde_json::from_str(text).map_err(json)
+}
+
+fn check_version(path: &Path, value: &serde_json::Value) -> Result<(), ProfileError> {
+    match value.get("format_version").and_then(serde_json::Value::as_u64) {
+        Some(found) if found == u64::from(FORMAT_VERSION) => Ok(()),
+        Some(found) => Err(ProfileError::Version { path: path.to_owned(), found, supported: FORMAT_VERSION }),
+        None => Err(ProfileError::Json {
+            path: path.to_owned(),
+            line: 1,
+            column: 0,
+            message: "no \"format_version\": this is not a workload profile's meta.json".into(),
+        }),
+    }
+}
+
+fn check_text(path: &Path, text: &str, stated: &serde_json::Value) -> Result<(), ProfileError> {
+    let at = text.rfind(CHECK);
+    let computed = at.map(|at| format!("{:08x}", crc32c::crc32c(&text.as_bytes()[..at])));
+    if computed.as_deref() == stated.as_str() && computed.is_some() {
+        return Ok(());
+    }
+    Err(ProfileError::Json {
+        path: path.to_owned(),
+        line: text.lines().count().saturating_sub(1),
+        column: 0,
+        message:
+            "\"meta_crc32c\" does not match the text above it: the file is damaged (or was edited: then delete that \
+                  line and the comma before it)"
+                .into(),
+    })
+}

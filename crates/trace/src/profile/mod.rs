@@ -1,0 +1,38 @@
+//! The workload profile: the directory `NAME.workload/`.
+//!
+//! `meta.json` says where the trace comes from, `trace.parquet` holds a row per call, `snapshot.parquet` a row per name
+//! that was there when the trace began. docs/formats.md describes them field by field. Written as a stream into a
+//! directory beside the final one and renamed into place, so that an interrupted import leaves nothing under the
+//! final name; read as a stream, one row group at a time, each verified against its checksum before it is decoded.
+
+mod columns;
+mod decode;
+mod encode;
+mod error;
+mod escape;
+mod meta;
+mod parquet_file;
+mod reader;
+mod rows;
+mod snapshot_file;
+mod writer;
+
+pub use error::ProfileError;
+pub use escape::{BadEscape, escape, unescape};
+pub use meta::{
+    Annotation, AnnotationKind, Command, FileCheck, Host, Meta, SnapshotSummary, TracedFileSystem, Tracer, Unparsed,
+    Unreadable, Unseen,
+};
+pub use reader::{Batches, Reader};
+pub use rows::Rows;
+pub use writer::{Values, Writer, WriterOptions};
+
+/// The version this code writes and reads; others are refused.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Name of the description in a profile's directory.
+pub const META_FILE: &str = "meta.json";
+/// Name of the trace in a profile's directory.
+pub const TRACE_FILE: &str = "trace.parquet";
+/// Name of the snapshot in a profile's directory.
+pub const SNAPSHOT_FILE: &str = "snapshot.parquet";

@@ -1,0 +1,139 @@
+//! Reading a workload profile as a stream.
+
+use super::columns::trace_fields;
+use super::parquet_file::ParquetIn;
+use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
+use crate::{Batch, Snapshot};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An open workload profile.
+pub struct Reader {
+    directory: PathBuf,
+    meta: Meta,
+    pub(super) trace: ParquetIn,
+    snapshot: ParquetIn,
+}
+
+/// `meta.json` is read whole; none is anywhere near this long.
+const META_BYTES_MAX: u64 = 256 << 20;
+
+impl Reader {
+    /// Opens a profile: reads `meta.json`, and checks that trace and snapshot are there, whole as far as length and footer tell,
+    /// and have the right columns. Row groups are verified when they are read.
+    ///
+    /// # Errors
+    /// [`ProfileError`], naming file and place.
+    pub fn open(directory: &Path) -> Result<Reader, ProfileError> {
+        let meta = read_meta(directory)?;
+        let trace = ParquetIn::open(
+            directory.join(TRACE_FILE),
+            meta.files.get(TRACE_FILE),
+            "the profile is incomplete: record or import the workload again",
+            decode::trace_schema,
+        )?;
+        let snapshot = snapshot_file::open(&directory.join(SNAPSHOT_FILE), meta.files.get(SNAPSHOT_FILE))?;
+        if meta.files.contains_key(TRACE_FILE) && trace.rows() != meta.events {
+            let message = format!("{} rows where meta.json states {}", trace.rows(), meta.events);
+            return Err(ProfileError::corrupt(trace.path(), "footer", message));
+        }
+        Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot })
+    }
+
+    /// The profile's directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// `meta.json`.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Rows of the trace.
+    pub fn events(&self) -> u64 {
+        self.trace.rows()
+    }
+
+    /// The events from the first, a batch per row group.
+    ///
+    /// # Errors
+    /// None now; the iterator's items carry what is found wrong while reading, and end there.
+    pub fn batches(&self) -> Result<Batches<'_>, ProfileError> {
+        Ok(Batches { reader: self, next: 0 })
+    }
+
+    /// The names that were there when the trace began.
+    ///
+    /// # Errors
+    /// The snapshot is damaged, or not in order.
+    pub fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+        snapshot_file::read(&self.snapshot)
+    }
+}
+
+/// The events of a trace, one row group at a time.
+pub struct Batches<'a> {
+    reader: &'a Reader,
+    next: usize,
+}
+
+impl Batches<'_> {
+    /// Reads the next batch into `batch`, whose contents are replaced and whose memory is used again. `false` at the end.
+    ///
+    /// # Errors
+    /// A damaged or unreadable row group, named.
+    pub fn next_into(&mut self, batch: &mut Batch) -> Result<bool, ProfileError> {
+        batch.events.clear();
+        batch.paths.clear();
+        let trace = &self.reader.trace;
+        let Some((first_row, _)) = trace.row_range(self.next) else { return Ok(false) };
+        let fields = trace_fields();
+        let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
+        let group = self.next;
+        // After an error the iterator has ended: the rows that follow a hole would mislead.
+        self.next = trace.row_groups();
+        trace.read_row_group(group, &names, |rows| {
+            decode::append(trace.path(), first_row + batch.events.len() as u64, rows, batch)
+        })?;
+        self.next = group + 1;
+        Ok(true)
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Batch, ProfileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut batch = Batch::default();
+        match self.next_into(&mut batch) {
+            Ok(true) => Some(Ok(batch)),
+            Ok(false) => None,
+            Err(e) => Some(Err(e)),
+        }
+    }
+}
+
+fn read_meta(directory: &Path) -> Result<Meta, ProfileError> {
+    const HINT: &str = "a workload profile is a directory NAME.workload made by fsage record or fsage import";
+    let path = directory.join(META_FILE);
+    if !directory.is_dir() {
+        return Err(ProfileError::Missing { path: directory.to_owned(), hint: HINT });
+    }
+    let found = fs::metadata(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => ProfileError::Missing { path: path.clone(), hint: HINT },
+        _ => ProfileError::io(&path, "look at")(e),
+    })?;
+    if found.len() > META_BYTES_MAX {
+        return Err(ProfileError::corrupt(
+            &path,
+            "whole file",
+            format!("{} bytes is too long for a meta.json", found.len()),
+        ));
+    }
+    let bytes = fs::read(&path).map_err(ProfileError::io(&path, "read"))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| ProfileError::corrupt(&path, format!("byte {}", e.valid_up_to()), "not UTF-8"))?;
+    meta::from_text(&path, text)
+}

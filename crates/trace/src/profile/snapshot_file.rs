@@ -1,0 +1,203 @@
+//! `snapshot.parquet`: a row per name, parents before children.
+
+use super::parquet_file::{ParquetIn, ParquetOut, properties};
+use super::{FileCheck, ProfileError, escape, unescape};
+use crate::snapshot::path_order;
+use crate::{Provenance, Snapshot, SnapshotEntry};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use posix::FileKind;
+use std::path::Path;
+use std::sync::Arc;
+
+const ROW_GROUP_ROWS: usize = 1 << 16;
+
+fn fields() -> Vec<Field> {
+    let required = |name: &str, kind: DataType| Field::new(name, kind, false);
+    vec![
+        required("path", DataType::Utf8),
+        required("kind", DataType::Utf8),
+        required("size_bytes", DataType::UInt64),
+        required("mode", DataType::UInt16),
+        required("uid", DataType::UInt32),
+        required("gid", DataType::UInt32),
+        required("nlink", DataType::UInt32),
+        required("ino", DataType::UInt64),
+        required("dev", DataType::UInt64),
+        required("mtime_ns", DataType::Int64),
+        Field::new("target", DataType::Utf8, true),
+        required("provenance", DataType::Utf8),
+    ]
+}
+
+/// The names of file kinds in files and tables.
+const KINDS: [(FileKind, &str); 4] = [
+    (FileKind::File, "file"),
+    (FileKind::Directory, "directory"),
+    (FileKind::Symlink, "symlink"),
+    (FileKind::Special, "special"),
+];
+
+fn kind_name(kind: FileKind) -> &'static str {
+    KINDS.iter().find(|(k, _)| *k == kind).map_or("special", |(_, name)| name)
+}
+
+fn kind_from_name(name: &str) -> Option<FileKind> {
+    KINDS.iter().find(|(_, n)| *n == name).map(|(k, _)| *k)
+}
+
+/// Writes a snapshot, which must be in order.
+pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, ProfileError> {
+    let invalid = |message: String| ProfileError::Invalid { path: path.to_owned(), message };
+    for (i, pair) in snapshot.entries.windows(2).enumerate() {
+        if path_order(&pair[0].path, &pair[1].path).is_ge() {
+            let message = format!(
+                "snapshot entry {} ({}) is out of order: use Snapshot::from_entries",
+                i + 1,
+                escape(&pair[1].path)
+            );
+            return Err(invalid(message));
+        }
+    }
+    let schema = Arc::new(Schema::new(fields()));
+    let mut out = ParquetOut::create(path.to_owned(), Arc::clone(&schema), properties().build())?;
+    for entries in snapshot.entries.chunks(ROW_GROUP_ROWS) {
+        let columns = columns(entries);
+        let batch =
+            RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|e: ArrowError| invalid(e.to_string()))?;
+        out.write(&batch)?;
+        out.end_row_group()?;
+    }
+    out.finish()
+}
+
+fn columns(entries: &[SnapshotEntry]) -> Vec<ArrayRef> {
+    let u64s =
+        |f: fn(&SnapshotEntry) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(entries.iter().map(f))) };
+    let u32s =
+        |f: fn(&SnapshotEntry) -> u32| -> ArrayRef { Arc::new(UInt32Array::from_iter_values(entries.iter().map(f))) };
+    vec![
+        Arc::new(StringArray::from_iter_values(entries.iter().map(|e| escape(&e.path)))),
+        Arc::new(StringArray::from_iter_values(entries.iter().map(|e| kind_name(e.kind)))),
+        u64s(|e| e.size_bytes),
+        Arc::new(UInt16Array::from_iter_values(entries.iter().map(|e| e.mode))),
+        u32s(|e| e.uid),
+        u32s(|e| e.gid),
+        u32s(|e| e.nlink),
+        u64s(|e| e.ino),
+        u64s(|e| e.dev),
+        Arc::new(Int64Array::from_iter_values(entries.iter().map(|e| e.mtime_ns))),
+        Arc::new(entries.iter().map(|e| e.target.as_deref().map(escape)).collect::<StringArray>()),
+        Arc::new(StringArray::from_iter_values(entries.iter().map(|e| e.provenance.name()))),
+    ]
+}
+
+/// Opens a snapshot file and checks its columns.
+pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
+    const HINT: &str = "without the snapshot nobody knows what the workload found: record the workload again, or import it with a \
+                        snapshot";
+    ParquetIn::open(path.to_owned(), check, HINT, |path, found| {
+        for field in fields() {
+            let have = found.field_with_name(field.name());
+            let have = have.map_err(|_| ProfileError::schema(path, field.name(), "not in the file"))?;
+            if have.data_type() != field.data_type() {
+                let message = format!("is {} instead of {}", have.data_type(), field.data_type());
+                return Err(ProfileError::schema(path, field.name(), message));
+            }
+        }
+        Ok(found.clone())
+    })
+}
+
+/// Reads a whole snapshot.
+pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, ProfileError> {
+    let fields = fields();
+    let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
+    let mut entries: Vec<SnapshotEntry> = Vec::new();
+    for group in 0..file.row_groups() {
+        file.read_row_group(group, &names, |batch| append(file.path(), batch, &mut entries))?;
+    }
+    Ok(Snapshot { entries })
+}
+
+fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Result<(), ProfileError> {
+    let columns = Columns { path, batch, first_row: out.len() };
+    let paths = columns.text("path")?;
+    let kinds = columns.text("kind")?;
+    let sizes = columns.numbers::<UInt64Type>("size_bytes")?;
+    let modes = columns.numbers::<UInt16Type>("mode")?;
+    let uids = columns.numbers::<UInt32Type>("uid")?;
+    let gids = columns.numbers::<UInt32Type>("gid")?;
+    let nlinks = columns.numbers::<UInt32Type>("nlink")?;
+    let inos = columns.numbers::<UInt64Type>("ino")?;
+    let devs = columns.numbers::<UInt64Type>("dev")?;
+    let mtimes = columns.numbers::<Int64Type>("mtime_ns")?;
+    let targets = columns.optional_text("target")?;
+    let provenances = columns.text("provenance")?;
+    for i in 0..batch.num_rows() {
+        let corrupt = |column: &str, message: String| columns.corrupt(i, column, message);
+        let bytes = |column: &'static str, text: &str| {
+            unescape(text.as_bytes()).map(|b| b.into_owned()).map_err(|e| corrupt(column, format!("{e} in {text:?}")))
+        };
+        let unknown = |column: &'static str, text: &str| corrupt(column, format!("unknown value {text:?}"));
+        let entry = SnapshotEntry {
+            path: bytes("path", paths.value(i))?,
+            kind: kind_from_name(kinds.value(i)).ok_or_else(|| unknown("kind", kinds.value(i)))?,
+            size_bytes: sizes[i],
+            mode: modes[i],
+            uid: uids[i],
+            gid: gids[i],
+            nlink: nlinks[i],
+            ino: inos[i],
+            dev: devs[i],
+            mtime_ns: mtimes[i],
+            target: if targets.is_null(i) { None } else { Some(bytes("target", targets.value(i))?) },
+            provenance: Provenance::from_name(provenances.value(i))
+                .ok_or_else(|| unknown("provenance", provenances.value(i)))?,
+        };
+        if !entry.path.starts_with(b"/") {
+            return Err(corrupt("path", format!("{:?} is not an absolute path", paths.value(i))));
+        }
+        if out.last().is_some_and(|last| path_order(&last.path, &entry.path).is_ge()) {
+            return Err(corrupt("path", format!("{:?} is out of order", paths.value(i))));
+        }
+        out.push(entry);
+    }
+    Ok(())
+}
+
+struct Columns<'a> {
+    path: &'a Path,
+    batch: &'a RecordBatch,
+    first_row: usize,
+}
+
+impl<'a> Columns<'a> {
+    fn corrupt(&self, row: usize, column: &str, message: String) -> ProfileError {
+        ProfileError::corrupt(self.path, format!("row {}, column {column}", self.first_row + row), message)
+    }
+
+    fn no_nulls<A: Array>(&self, name: &'static str, array: Option<&'a A>) -> Result<&'a A, ProfileError> {
+        let array = array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))?;
+        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
+            None => Ok(array),
+            Some(i) => Err(self.corrupt(i, name, "is null, which only target may be".into())),
+        }
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a [T::Native], ProfileError> {
+        let array = self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>());
+        Ok(self.no_nulls(name, array)?.values())
+    }
+
+    fn text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
+        self.no_nulls(name, self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>()))
+    }
+
+    fn optional_text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
+        let array = self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>());
+        array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))
+    }
+}

@@ -1,0 +1,323 @@
+//! Writing a workload profile as a stream.
+
+use super::columns::trace_fields;
+use super::parquet_file::ParquetOut;
+use super::{
+    Annotation, AnnotationKind, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, encode, meta,
+    snapshot_file,
+};
+use crate::{Batch, Provenance, Snapshot};
+use arrow_array::{RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a profile is written.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// Replace a profile that is there already. Anything else of that name is never replaced.
+    pub overwrite: bool,
+    /// Columns beyond the format's own, in the order in which [`Writer::push_annotated`] is given their values.
+    pub annotations: Vec<Annotation>,
+    /// Rows of a row group: the unit of reading, writing and checking.
+    pub row_group_rows: usize,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        WriterOptions { overwrite: false, annotations: Vec::new(), row_group_rows: ROW_GROUP_ROWS }
+    }
+}
+
+/// Rows of a row group by default. Large enough that dictionaries and compression pay, small enough that a decoded row
+/// group stays in the order of ten megabytes.
+pub const ROW_GROUP_ROWS: usize = 1 << 16;
+
+/// A row group ends early when this many encoded bytes have gathered (long paths), so that memory stays bounded.
+const ROW_GROUP_BYTES: usize = 64 << 20;
+
+/// Events converted to Arrow at a time.
+const CHUNK_ROWS: usize = 8192;
+
+/// The values of one annotation column for one batch; `None` is a null.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// For [`AnnotationKind::F64`].
+    F64(Vec<Option<f64>>),
+    /// For [`AnnotationKind::U64`].
+    U64(Vec<Option<u64>>),
+    /// For [`AnnotationKind::Bool`].
+    Bool(Vec<Option<bool>>),
+    /// For [`AnnotationKind::Utf8`].
+    Utf8(Vec<Option<String>>),
+}
+
+impl Values {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::F64(v) => v.len(),
+            Values::U64(v) => v.len(),
+            Values::Bool(v) => v.len(),
+            Values::Utf8(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Their type.
+    pub fn kind(&self) -> AnnotationKind {
+        match self {
+            Values::F64(_) => AnnotationKind::F64,
+            Values::U64(_) => AnnotationKind::U64,
+            Values::Bool(_) => AnnotationKind::Bool,
+            Values::Utf8(_) => AnnotationKind::Utf8,
+        }
+    }
+}
+
+/// Writes `NAME.workload/` as a stream of batches; memory is bounded by one row group.
+///
+/// Everything goes to a directory beside the final one, which [`finish`](Writer::finish) renames into place; a writer
+/// dropped before that removes what it wrote.
+pub struct Writer {
+    trace: Option<ParquetOut>,
+    schema: SchemaRef,
+    directories: Directories,
+    options: WriterOptions,
+    ops: Arc<StringArray>,
+    events: u64,
+    next_seq: u64,
+}
+
+impl Writer {
+    /// Begins a profile at `directory` (by convention `NAME.workload`).
+    ///
+    /// # Errors
+    /// The directory exists (and is not to be overwritten, or is no profile), or cannot be created.
+    pub fn create(directory: &Path, options: WriterOptions) -> Result<Writer, ProfileError> {
+        check_annotations(directory, &options.annotations)?;
+        let directories = Directories::create(directory, options.overwrite)?;
+        let mut fields = trace_fields();
+        fields.extend(options.annotations.iter().map(|a| Field::new(&a.name, annotation_type(a.kind), true)));
+        let schema = Arc::new(Schema::new(fields));
+        let path = directories.partial.join(TRACE_FILE);
+        let trace = ParquetOut::create(path, Arc::clone(&schema), encode::trace_properties())?;
+        let ops = encode::op_dictionary();
+        Ok(Writer { trace: Some(trace), schema, directories, options, ops, events: 0, next_seq: 0 })
+    }
+
+    /// Appends events, in `seq` order.
+    ///
+    /// # Errors
+    /// The disk, or events out of order.
+    pub fn push(&mut self, batch: &Batch) -> Result<(), ProfileError> {
+        self.push_annotated(batch, &[])
+    }
+
+    /// Appends events with the values of the annotation columns, one [`Values`] per column of the options.
+    ///
+    /// # Errors
+    /// The disk, events out of order, or values whose type or number is not that of the columns.
+    pub fn push_annotated(&mut self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
+        self.check_order(batch)?;
+        self.check_values(batch, values)?;
+        let paths = encode::path_dictionary(&batch.paths);
+        let mut from = 0;
+        while from < batch.events.len() {
+            let Some(trace) = &mut self.trace else { return Ok(()) };
+            let room = self.options.row_group_rows.saturating_sub(trace.rows_in_progress()).max(1);
+            let len = (batch.events.len() - from).min(room).min(CHUNK_ROWS);
+            let invalid = |e: arrow_schema::ArrowError| ProfileError::Invalid {
+                path: self.directories.last.clone(),
+                message: e.to_string(),
+            };
+            let mut columns = encode::columns(&batch.events[from..from + len], &paths, &self.ops).map_err(invalid)?;
+            columns.extend(values.iter().map(|v| encode::annotation(v, from, len)));
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(invalid)?;
+            trace.write(&rows)?;
+            let full = trace.rows_in_progress() >= self.options.row_group_rows;
+            if full || trace.bytes_in_progress() >= ROW_GROUP_BYTES {
+                trace.end_row_group()?;
+            }
+            self.events += len as u64;
+            from += len;
+        }
+        Ok(())
+    }
+
+    /// How many events were pushed.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Writes the snapshot and `meta.json` and renames the profile into place. Returns the meta as written.
+    ///
+    /// # Errors
+    /// The disk; the profile's name was taken meanwhile.
+    pub fn finish(mut self, mut meta: Meta, snapshot: &Snapshot) -> Result<Meta, ProfileError> {
+        let Some(trace) = self.trace.take() else { return Ok(meta) };
+        let check = trace.finish()?;
+        meta.files.clear();
+        meta.files.insert(TRACE_FILE.into(), check);
+        let check = snapshot_file::write(&self.directories.partial.join(SNAPSHOT_FILE), snapshot)?;
+        meta.files.insert(SNAPSHOT_FILE.into(), check);
+        meta.format_version = FORMAT_VERSION;
+        meta.fsage_version = env!("CARGO_PKG_VERSION").into();
+        meta.events = self.events;
+        meta.annotations = std::mem::take(&mut self.options.annotations);
+        let count = |p: Provenance| snapshot.entries.iter().filter(|e| e.provenance == p).count() as u64;
+        meta.snapshot.entries = snapshot.entries.len() as u64;
+        meta.snapshot.before = count(Provenance::Before);
+        meta.snapshot.after = count(Provenance::After);
+        meta.snapshot.trace = count(Provenance::Trace);
+        self.write_meta(&meta)?;
+        self.directories.publish()?;
+        Ok(meta)
+    }
+
+    fn write_meta(&self, meta: &Meta) -> Result<(), ProfileError> {
+        let path = self.directories.partial.join(META_FILE);
+        let text =
+            meta::to_text(meta).map_err(|e| ProfileError::Invalid { path: path.clone(), message: e.to_string() })?;
+        let mut file = fs::File::create_new(&path).map_err(ProfileError::io(&path, "create the file"))?;
+        io::Write::write_all(&mut file, text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(ProfileError::io(&path, "write"))
+    }
+
+    fn check_order(&mut self, batch: &Batch) -> Result<(), ProfileError> {
+        for event in &batch.events {
+            if event.seq < self.next_seq {
+                let message = format!("event {} comes after event {}: seq must grow", event.seq, self.next_seq - 1);
+                return Err(ProfileError::Invalid { path: self.directories.last.join(TRACE_FILE), message });
+            }
+            self.next_seq = event.seq.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn check_values(&self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
+        let fits = values.len() == self.options.annotations.len()
+            && values
+                .iter()
+                .zip(&self.options.annotations)
+                .all(|(v, a)| v.kind() == a.kind && v.len() == batch.events.len());
+        if fits {
+            return Ok(());
+        }
+        let message = "annotation values do not fit the annotation columns in number, type or length".into();
+        Err(ProfileError::Invalid { path: self.directories.last.join(TRACE_FILE), message })
+    }
+}
+
+fn annotation_type(kind: AnnotationKind) -> DataType {
+    match kind {
+        AnnotationKind::F64 => DataType::Float64,
+        AnnotationKind::U64 => DataType::UInt64,
+        AnnotationKind::Bool => DataType::Boolean,
+        AnnotationKind::Utf8 => DataType::Utf8,
+    }
+}
+
+/// Annotation names must be new ones, or two columns would answer to one name.
+fn check_annotations(directory: &Path, annotations: &[Annotation]) -> Result<(), ProfileError> {
+    let mut names: Vec<String> = trace_fields().iter().map(|f| f.name().clone()).collect();
+    for annotation in annotations {
+        if names.contains(&annotation.name) {
+            let message = format!("there is a column {} already", annotation.name);
+            return Err(ProfileError::Invalid { path: directory.join(TRACE_FILE), message });
+        }
+        names.push(annotation.name.clone());
+    }
+    Ok(())
+}
+
+/// The final directory and the one beside it in which the profile grows.
+struct Directories {
+    last: PathBuf,
+    partial: PathBuf,
+    overwrite: bool,
+    published: bool,
+}
+
+impl Directories {
+    fn create(last: &Path, overwrite: bool) -> Result<Directories, ProfileError> {
+        check_replaceable(last, overwrite)?;
+        let invalid = || ProfileError::Invalid { path: last.to_owned(), message: "not a name for a directory".into() };
+        let name = last.file_name().ok_or_else(invalid)?;
+        let mut partial_name = std::ffi::OsString::from(".");
+        partial_name.push(name);
+        static WRITERS: AtomicU64 = AtomicU64::new(0);
+        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+        partial_name.push(format!(".partial-{}-{number}", std::process::id()));
+        let partial = last.with_file_name(partial_name);
+        match fs::create_dir(&partial) {
+            Ok(()) => {}
+            // Left by a killed process whose number we now have; no live writer can own it.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_dir_all(&partial).map_err(ProfileError::io(&partial, "remove the left-over directory"))?;
+                fs::create_dir(&partial).map_err(ProfileError::io(&partial, "create the directory"))?;
+            }
+            Err(e) => return Err(ProfileError::io(&partial, "create the directory")(e)),
+        }
+        Ok(Directories { last: last.to_owned(), partial, overwrite, published: false })
+    }
+
+    /// Renames the finished profile into place; an old one is moved aside first and removed after.
+    fn publish(&mut self) -> Result<(), ProfileError> {
+        check_replaceable(&self.last, self.overwrite)?;
+        let mut old_name = self.partial.clone().into_os_string();
+        old_name.push("-old");
+        let old = PathBuf::from(old_name);
+        let replaced = match fs::rename(&self.last, &old) {
+            Ok(()) => true,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => return Err(ProfileError::io(&self.last, "move the old profile aside")(e)),
+        };
+        if let Err(e) = fs::rename(&self.partial, &self.last) {
+            if replaced {
+                fs::rename(&old, &self.last).map_err(ProfileError::io(&old, "move the old profile back"))?;
+            }
+            return Err(ProfileError::io(&self.last, "rename the finished profile into place")(e));
+        }
+        self.published = true;
+        if replaced {
+            fs::remove_dir_all(&old).map_err(ProfileError::io(&old, "remove the old profile"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Directories {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing can be reported here; what is left is a hidden directory named after this process.
+            let _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+/// Fails unless nothing is there, or a profile (nothing but a profile) that may be overwritten.
+fn check_replaceable(path: &Path, overwrite: bool) -> Result<(), ProfileError> {
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(ProfileError::io(path, "look at")(e)),
+        Ok(_) if !overwrite => return Err(ProfileError::Exists { path: path.to_owned() }),
+        Ok(found) if !found.is_dir() => return Err(ProfileError::NotOurs { path: path.to_owned() }),
+        Ok(_) => {}
+    }
+    for entry in fs::read_dir(path).map_err(ProfileError::io(path, "list"))? {
+        let name = entry.map_err(ProfileError::io(path, "list"))?.file_name();
+        if ![META_FILE, TRACE_FILE, SNAPSHOT_FILE].iter().any(|ours| name == *ours) {
+            return Err(ProfileError::NotOurs { path: path.to_owned() });
+        }
+    }
+    Ok(())
+}
