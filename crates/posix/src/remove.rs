@@ -166,10 +166,9 @@ mod tests {
     fn a_tree_deeper_than_any_path_goes() {
         let base = tempfile::tempdir().unwrap();
         let mut at = open(base.path());
-        for _ in 0..3000 {
-            for name in [c"deep", c"beside"] {
-                fs::mkdirat(&at, name, Mode::RWXU).unwrap();
-            }
+        fs::mkdirat(&at, c"beside", Mode::RWXU).unwrap();
+        for _ in 0..1100 {
+            fs::mkdirat(&at, c"deep", Mode::RWXU).unwrap();
             fs::openat(&at, c"file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
             at = open_dir(at.as_fd(), c"deep").unwrap();
         }

@@ -39,7 +39,7 @@ pub enum SetupError {
         "target '{target}': no loop device can be attached: {source}; is the 'loop' module there, and /dev/loop-control?"
     )]
     Loop { target: String, source: io::Error },
-    #[error("{}: {doing}: {source}", path.display())]
+    #[error("{}: cannot {doing}: {source}", path.display())]
     Io { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("interrupted while the target was being made ready")]
     Interrupted,

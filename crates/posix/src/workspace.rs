@@ -50,7 +50,13 @@ impl Workspace {
         let root = opened.map_err(|e| SetupError::from_io(parent, "open the target", e.into()))?;
         check_room(parent, &root, options)?;
         let made = cleanup::private_directory(parent);
-        let (path, directory) = made.map_err(|e| SetupError::from_io(parent, "make a private directory", e))?;
+        let (path, directory) = made.map_err(|source| match source.kind() {
+            // The target itself was there a moment ago: it is of a kind that holds no directories, or vanished.
+            io::ErrorKind::NotFound => {
+                SetupError::Io { path: parent.to_path_buf(), doing: "make a private directory", source }
+            }
+            _ => SetupError::from_io(parent, "make a private directory", source),
+        })?;
         let origin = Origin { target: target.to_string(), ..Origin::default() };
         let mounted = Mounted::open_described(&path, origin);
         let mounted = mounted.map_err(|e| SetupError::from_io(&path, "open the private directory", e))?;

@@ -1,0 +1,69 @@
+//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn]`.
+//!
+//! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a while,
+//! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal.
+//! With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
+
+use posix::{Call, FileSystem, Mode, OpenFlags, Target, Workspace, WorkspaceOptions, cleanup, interrupt};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let target = arguments.next().unwrap_or_else(|| ".".to_string());
+    let how = arguments.next().unwrap_or_default();
+    if target == "sweep" {
+        let report = cleanup::sweep();
+        report.removed.iter().for_each(|line| println!("{line}"));
+        report.troubles.iter().for_each(|line| println!("trouble: {line}"));
+        return ExitCode::SUCCESS;
+    }
+    match run(&target, &how) {
+        Ok(()) => interrupt::exit_code().map_or(ExitCode::SUCCESS, ExitCode::from),
+        Err((code, message)) => {
+            eprintln!("{message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
+    interrupt::install().map_err(|e| (3, e.to_string()))?;
+    let target = Target::parse(target).map_err(|e| (2, e.to_string()))?;
+    let options = WorkspaceOptions { keep: how == "keep", ..WorkspaceOptions::default() };
+    let workspace = Workspace::open(&target, &options).map_err(|e| (e.exit_code(), e.to_string()))?;
+    let mut fs = workspace.fs();
+    println!("{}", workspace.path().display());
+    let _ = std::io::stdout().flush();
+    let mut n = 0u64;
+    loop {
+        if how == "stubborn" {
+            fs.pause_ns(1_000_000);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        } else if interrupt::requested() {
+            break;
+        }
+        let name = format!("file{}", n % 500);
+        let open = Call::Open {
+            at: Path::new(&name).into(),
+            flags: OpenFlags { create: true, ..OpenFlags::WRITE },
+            mode: Mode(0o644),
+        };
+        let fd = fs.call(&open).fd().map_err(|e| (1, e.to_string()))?;
+        let written = fs.call(&Call::Write { fd, offset: None, len_bytes: 100_000, data: None });
+        written.count().map_err(|e| (1, e.to_string()))?;
+        // Every other file stays open: a killed run has descriptors.
+        if n.is_multiple_of(2) {
+            let _ = fs.call(&Call::Close { fd });
+        }
+        n += 1;
+        match (how, n) {
+            ("panic", 300) => panic!("in the middle of a run"),
+            ("finish" | "keep", 300) => break,
+            _ => {}
+        }
+    }
+    drop(fs);
+    workspace.close().map_err(|e| (3, e.to_string()))
+}

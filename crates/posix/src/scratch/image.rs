@@ -1,0 +1,107 @@
+//! The image that a scratch file system lies in: a file, or memory.
+
+use super::bases;
+use crate::mounted::{MountEntry, meminfo_bytes, mount_of, usage};
+use crate::{Backing, ScratchSpec, SetupError};
+use rustix::fs::{self, FallocateFlags, MemfdFlags, OFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// An open image and what is known about it.
+#[derive(Debug)]
+pub(super) struct Image {
+    file: OwnedFd,
+    path: Option<PathBuf>,
+    described: String,
+}
+
+/// The directory to work in: the first candidate that has the space.
+pub(super) fn base(spec: &ScratchSpec) -> Result<PathBuf, SetupError> {
+    let candidates = bases(&spec.backing);
+    let need_bytes = match spec.backing {
+        Backing::Ram => 0,
+        // A thirty-second for the metadata of the file system that holds the image.
+        _ => spec.size_bytes.saturating_add(spec.size_bytes / 32),
+    };
+    let mut first_trouble = None;
+    for candidate in candidates {
+        match room(&candidate, need_bytes) {
+            Ok(()) => return Ok(candidate),
+            Err(trouble) => first_trouble = first_trouble.or(Some(trouble)),
+        }
+    }
+    Err(first_trouble.unwrap_or_else(|| SetupError::Missing { path: PathBuf::from("/var/tmp") }))
+}
+
+fn room(directory: &Path, need_bytes: u64) -> Result<(), SetupError> {
+    let opened = fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty());
+    let opened = opened.map_err(|e| SetupError::from_io(directory, "open the directory for the image", e.into()))?;
+    let free = usage(&opened).map_err(|e| SetupError::from_io(directory, "look at the free space", e))?;
+    if free.available_bytes < need_bytes {
+        let (path, free_bytes) = (directory.to_path_buf(), free.available_bytes);
+        return Err(SetupError::NoSpace { path, need_bytes, free_bytes });
+    }
+    Ok(())
+}
+
+impl Image {
+    /// Makes the image in the stage directory, or in memory, with its space reserved.
+    pub(super) fn make(spec: &ScratchSpec, stage: &Path) -> Result<Image, SetupError> {
+        let size_bytes = spec.size_bytes - spec.size_bytes % 4096;
+        if spec.backing == Backing::Ram {
+            return Image::in_memory(size_bytes, stage);
+        }
+        let path = stage.join("image");
+        let trouble = |doing: &'static str| {
+            let path = path.clone();
+            move |e: rustix::io::Errno| SetupError::from_io(&path, doing, e.into())
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = fs::open(&path, flags, fs::Mode::RUSR | fs::Mode::WUSR).map_err(trouble("make the image"))?;
+        let reserved = match fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes) {
+            Ok(()) => "preallocated image",
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                fs::ftruncate(&file, size_bytes).map_err(trouble("give the image its size"))?;
+                "sparse image (its file system cannot preallocate)"
+            }
+            Err(e) => return Err(trouble("reserve the image's space")(e)),
+        };
+        let below = mount_of(&file)
+            .map_or_else(String::new, |m: MountEntry| format!(" on {} on {}", m.fs_type, m.source.display()));
+        Ok(Image { file, path: Some(path), described: format!("{reserved}{below}") })
+    }
+
+    fn in_memory(size_bytes: u64, stage: &Path) -> Result<Image, SetupError> {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let need_bytes = size_bytes.saturating_add(size_bytes / 8);
+        if let Some(free_bytes) = meminfo_bytes(&text, "MemAvailable:").filter(|&free| free < need_bytes) {
+            return Err(SetupError::NoMemory { need_bytes, free_bytes });
+        }
+        // A memfd is an unlinked file on a tmpfs that is mounted nowhere. Its name only serves to tell it apart.
+        let name = stage.file_name().unwrap_or_default();
+        let made = fs::memfd_create(name, MemfdFlags::CLOEXEC)
+            .and_then(|file| fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes).map(|()| file));
+        let file = made.map_err(|e| match e {
+            rustix::io::Errno::NOSPC | rustix::io::Errno::NOMEM => {
+                SetupError::NoMemory { need_bytes, free_bytes: meminfo_bytes(&text, "MemAvailable:").unwrap_or(0) }
+            }
+            e => SetupError::from_io(stage, "reserve memory for the image", e.into()),
+        })?;
+        Ok(Image { file, path: None, described: "preallocated image in memory (tmpfs)".to_string() })
+    }
+
+    pub(super) fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// What it is, for the record.
+    pub(super) fn described(&self) -> &str {
+        &self.described
+    }
+
+    /// Takes its name away; it lives on as long as it is attached.
+    pub(super) fn unlink(&self) -> io::Result<()> {
+        self.path.as_ref().map_or(Ok(()), std::fs::remove_file)
+    }
+}
