@@ -6,7 +6,14 @@
 //! costs on a system; the pipeline turns each traced call into a **request vector** (how many of each it costs); the dot
 //! product is the call's predicted latency. What may not live here: parsing of traces, rendering of results.
 
+pub mod baseline;
+pub mod explain;
+pub mod pipeline;
+pub mod rank;
+pub mod replay;
+pub mod measure;
 pub mod system;
+pub mod uncertainty;
 pub mod vector;
 
 pub use system::{Entry, Parameters, PriceTable, SystemProfile, SystemProfileError};

@@ -1,0 +1,120 @@
+//! Which traced calls the replay makes, and why it leaves out the others.
+
+use serde::Serialize;
+use trace::{Event, Op, flag};
+
+/// Why a traced call is not made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// On a pipe, a socket, `/proc`, `/sys` or `/dev`.
+    Foreign,
+    /// exec, fork and exit: the program itself is not run.
+    ProcessControl,
+    /// dup, chdir, fchdir, and a close that is not its description's last: the replay's own bookkeeping stands in.
+    Bookkeeping,
+    /// mmap and io_uring: the accesses themselves are unseen.
+    Unseen,
+    /// Advice, locks, ioctls and calls no operation stands for; reflinks, which only some file systems have.
+    NotModelled,
+    /// The call never returned in the trace, or a signal interrupted it.
+    Unfinished,
+    /// The trace does not say enough to make it (no path, or no descriptor).
+    Incomplete,
+    /// Its descriptor or directory could not be had in the replay, because an earlier call went differently.
+    NoDescriptor,
+}
+
+impl Skip {
+    /// In words, for tables.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Skip::Foreign => "on pipes, sockets, /proc, /sys or /dev",
+            Skip::ProcessControl => "exec, fork and exit",
+            Skip::Bookkeeping => "dup, chdir and closes of shared descriptions",
+            Skip::Unseen => "mapped files and io_uring",
+            Skip::NotModelled => "advice, locks, ioctls, reflinks and others not modelled",
+            Skip::Unfinished => "interrupted or never returned in the trace",
+            Skip::Incomplete => "the trace lacks a path or descriptor",
+            Skip::NoDescriptor => "descriptor or directory missing after an earlier difference",
+        }
+    }
+}
+
+const EINTR: u16 = posix::Errno::EINTR.0;
+const EAGAIN: u16 = posix::Errno::EAGAIN.0;
+
+/// Whether the replay makes this call. [`Skip::NoDescriptor`] is only found out later.
+pub fn disposition(e: &Event) -> Result<(), Skip> {
+    match e.op {
+        Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
+        Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
+        Op::Mmap | Op::Msync | Op::IoUring => return Err(Skip::Unseen),
+        Op::Other | Op::Ioctl | Op::Fcntl | Op::Fadvise | Op::Readahead => return Err(Skip::NotModelled),
+        _ => {}
+    }
+    if e.flags & flag::FOREIGN != 0 {
+        return Err(Skip::Foreign);
+    }
+    if e.flags & flag::UNFINISHED != 0 || matches!(e.errno, EINTR | EAGAIN) {
+        return Err(Skip::Unfinished);
+    }
+    match e.op {
+        Op::Close if e.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
+        Op::Copy if e.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
+        Op::Copy if e.ofd.is_none() && e.ofd2.is_none() => Err(Skip::Incomplete),
+        Op::Sync => Ok(()),
+        Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
+        op if takes_descriptor(op) && e.ofd.is_none() && op != Op::Copy => Err(Skip::Incomplete),
+        op if !takes_descriptor(op) && e.path.is_none() => Err(Skip::Incomplete),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in
+/// either form: their cost is not the walk's.
+pub(super) fn takes_descriptor(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Close
+            | Op::Read
+            | Op::Write
+            | Op::Seek
+            | Op::Fsync
+            | Op::Fdatasync
+            | Op::SyncRange
+            | Op::SyncFs
+            | Op::Ftruncate
+            | Op::Fallocate
+            | Op::Copy
+            | Op::Fstat
+            | Op::GetDents
+            | Op::Fchmod
+            | Op::Fchown
+            | Op::Futimens
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::testing::event;
+
+    #[test]
+    fn leaves_out_what_it_must() {
+        let mut e = event(Op::Read);
+        assert_eq!(disposition(&e), Err(Skip::Incomplete));
+        e.ofd = Some(trace::OfdId(1));
+        assert_eq!(disposition(&e), Ok(()));
+        e.flags = flag::FOREIGN;
+        assert_eq!(disposition(&e), Err(Skip::Foreign));
+        e.flags = 0;
+        e.errno = EINTR;
+        assert_eq!(disposition(&e), Err(Skip::Unfinished));
+        let mut c = event(Op::Close);
+        c.ofd = Some(trace::OfdId(1));
+        assert_eq!(disposition(&c), Err(Skip::Bookkeeping));
+        c.flags = flag::LAST;
+        assert_eq!(disposition(&c), Ok(()));
+    }
+}

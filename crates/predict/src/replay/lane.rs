@@ -1,0 +1,499 @@
+//! One thread of the replay as a state machine: fetch a call, wait for its turn, make what it needs ready, make it, take
+//! the result in.
+//!
+//! Making ready (opening the directory a walk starts in, a file that was open before the trace began) and tidying up
+//! (closing what the trace does not close) are calls too, but neither timed nor counted.
+
+use super::disposition::{Skip, takes_descriptor};
+use super::rebuild::{pieces, relative};
+use super::shared::{Fetched, Job, Shared, Slot};
+use super::tally::Tally;
+use super::translate::{self, Mismatch, Parts, compare, split};
+use super::{Pace, ReplayError};
+use posix::{Call, Errno, Fd, Mode, OpenFlags, Outcome, Process, Reply, Step, Whence};
+use std::collections::VecDeque;
+use trace::{OfdId, Op, flag};
+
+/// A lane of the replay.
+pub(super) struct Lane<'s, 'a> {
+    shared: &'s Shared<'a>,
+    index: usize,
+    state: State,
+    job: Option<Box<Job>>,
+    parts: Parts,
+    /// Directory descriptors held for the call in hand.
+    held: Vec<Fd>,
+    to_close: Vec<Fd>,
+    /// What is left to walk to a directory being opened, and from where.
+    walk: VecDeque<Vec<u8>>,
+    walk_from: Fd,
+    /// A call of our own to be made before anything else.
+    next_help: Option<Help>,
+    tally: Option<Tally>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Needs a call.
+    Fetch,
+    /// Has one; its turn has not come.
+    Turn,
+    /// Its turn has come and its pause is over.
+    Ready,
+    /// A call of our own is being made.
+    Helping(Help),
+    /// The traced call is being made.
+    Calling,
+    Ended,
+}
+
+/// Calls of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Help {
+    Close(Fd),
+    /// One step of the walk to the directory of the first or second path.
+    Walk {
+        second: bool,
+    },
+    /// Opening a file that was open when the trace began, with ever fewer rights.
+    Open {
+        second: bool,
+        attempt: u8,
+    },
+    /// Putting its offset where the trace found it.
+    Place {
+        fd: Fd,
+        offset: u64,
+    },
+}
+
+/// What to do next, in terms that borrow nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Do {
+    Help(Help),
+    Call,
+    PauseNs(u64),
+    Blocked,
+    Done,
+}
+
+/// How a file that was open before the trace is opened: for both, for reading, as a directory.
+const ATTEMPTS: [OpenFlags; 3] = [OpenFlags::READ_WRITE, OpenFlags::READ, OpenFlags::DIRECTORY];
+
+impl<'s, 'a> Lane<'s, 'a> {
+    pub fn new(shared: &'s Shared<'a>, index: usize, tally: Tally) -> Self {
+        Lane {
+            shared,
+            index,
+            state: State::Fetch,
+            job: None,
+            parts: Parts::default(),
+            held: Vec::new(),
+            to_close: Vec::new(),
+            walk: VecDeque::new(),
+            walk_from: shared.fixed.root,
+            next_help: None,
+            tally: Some(tally),
+        }
+    }
+
+    fn step(&mut self, last: Option<&Outcome>) -> Do {
+        match (self.state, last) {
+            (State::Calling, Some(outcome)) => self.take_in(outcome),
+            (State::Helping(help), Some(outcome)) => self.helped(help, outcome),
+            _ => {}
+        }
+        loop {
+            if let Some(fd) = self.to_close.pop() {
+                return self.help(Help::Close(fd));
+            }
+            if self.shared.stopping() {
+                return self.end();
+            }
+            if let Some(help) = self.next_help.take() {
+                return self.help(help);
+            }
+            match self.state {
+                State::Fetch => match self.shared.fetch(self.index) {
+                    Fetched::Job(job) => {
+                        self.job = Some(job);
+                        self.state = State::Turn;
+                    }
+                    Fetched::Wait => return Do::Blocked,
+                    Fetched::End => return self.end(),
+                },
+                State::Turn => {
+                    let Some(job) = &self.job else { return self.end() };
+                    if self.shared.fixed.lanes > 1 && !self.shared.lock().order.ready(job.needs) {
+                        return Do::Blocked;
+                    }
+                    let think_ns = job.think_ns;
+                    self.state = State::Ready;
+                    self.begin();
+                    if self.shared.fixed.pace == Pace::Recorded && think_ns > 0 {
+                        return Do::PauseNs(think_ns);
+                    }
+                }
+                State::Ready => match self.make_ready() {
+                    Ok(None) => {
+                        self.state = State::Calling;
+                        return Do::Call;
+                    }
+                    Ok(Some(help)) => return self.help(help),
+                    Err(why) => self.leave_out(why),
+                },
+                // A caller that gives no outcome where one is due has no more for us.
+                State::Helping(_) | State::Calling | State::Ended => return self.end(),
+            }
+        }
+    }
+
+    fn help(&mut self, help: Help) -> Do {
+        // Closing may happen in any state, and returns to it.
+        if !matches!(help, Help::Close(_)) {
+            self.state = State::Helping(help);
+        }
+        Do::Help(help)
+    }
+
+    fn end(&mut self) -> Do {
+        self.state = State::Ended;
+        if let Some(tally) = self.tally.take() {
+            self.shared.hand_in(tally);
+        }
+        Do::Done
+    }
+
+    /// Splits the paths of the call in hand and forgets directories that it is about to move or remove.
+    fn begin(&mut self) {
+        let Some(job) = &self.job else { return };
+        let (e, paths) = (&job.event, &job.batch.paths);
+        self.parts.fd = None;
+        self.parts.fd2 = None;
+        self.parts.dir = None;
+        self.parts.dir2 = None;
+        let text = |id: Option<trace::PathId>| id.map_or(&b""[..], |id| paths.get(id));
+        if !takes_descriptor(e.op) {
+            split(text(e.path), e.caller_dir.map(|d| paths.get(d)), &mut self.parts.path);
+        }
+        match e.op {
+            Op::Rename | Op::Link => {
+                split(text(e.path2), e.caller_dir2.map(|d| paths.get(d)), &mut self.parts.path2);
+            }
+            Op::Symlink => {
+                let target = text(e.path2);
+                self.parts.path2.dir = None;
+                self.parts.path2.path.clear();
+                if let (Some(b'/'), Some(root)) = (target.first(), &self.shared.fixed.link_root) {
+                    self.parts.path2.path.extend_from_slice(root);
+                }
+                self.parts.path2.path.extend_from_slice(target);
+            }
+            _ => {}
+        }
+        if e.errno == 0 && matches!(e.op, Op::Rename | Op::Rmdir | Op::Mkdir) {
+            let directories = &mut self.shared.lock().directories;
+            for path in [e.path, e.path2].into_iter().flatten() {
+                directories.invalidate(paths.get(path), &mut self.to_close);
+            }
+        }
+    }
+
+    /// Finds descriptors; answers the call of our own that must come first, if any.
+    fn make_ready(&mut self) -> Result<Option<Help>, Skip> {
+        let Some(job) = &self.job else { return Err(Skip::Incomplete) };
+        let e = &job.event;
+        if takes_descriptor(e.op) {
+            for second in [false, true] {
+                let Some(ofd) = (if second { e.ofd2 } else { e.ofd }) else { continue };
+                let slot = self.shared.lock().descriptors.get(&ofd).copied();
+                match slot {
+                    Some(Slot::Open(fd)) if second => self.parts.fd2 = Some(fd),
+                    Some(Slot::Open(fd)) => self.parts.fd = Some(fd),
+                    Some(Slot::Lost) => return Err(Skip::NoDescriptor),
+                    // Nothing is gained by opening what is then closed.
+                    None if e.op == Op::Close => return Err(Skip::NoDescriptor),
+                    None => return Ok(Some(self.open_inherited(second)?)),
+                }
+            }
+            return Ok(None);
+        }
+        let two = matches!(e.op, Op::Rename | Op::Link);
+        for second in [false, true].into_iter().take(1 + usize::from(two)) {
+            if self.directory(second).is_some() {
+                continue;
+            }
+            let split = if second { &self.parts.path2 } else { &self.parts.path };
+            let found = match &split.dir {
+                None => Some(self.shared.fixed.root),
+                Some(path) => {
+                    let found = self.shared.lock().directories.acquire(path);
+                    if found.is_none() {
+                        self.walk = pieces(path).map(<[u8]>::to_vec).collect();
+                        self.walk_from = self.shared.fixed.root;
+                    }
+                    self.held.extend(found);
+                    found
+                }
+            };
+            match found {
+                Some(fd) => self.set_directory(second, fd),
+                None => return Ok(Some(Help::Walk { second })),
+            }
+        }
+        Ok(None)
+    }
+
+    fn directory(&self, second: bool) -> Option<Fd> {
+        if second { self.parts.dir2 } else { self.parts.dir }
+    }
+
+    fn set_directory(&mut self, second: bool, fd: Fd) {
+        *(if second { &mut self.parts.dir2 } else { &mut self.parts.dir }) = Some(fd);
+    }
+
+    fn open_inherited(&mut self, second: bool) -> Result<Help, Skip> {
+        let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
+        let path = if second { job.event.path2 } else { job.event.path };
+        let path = job.batch.paths.get(path.ok_or(Skip::Incomplete)?);
+        self.walk = VecDeque::from([path.to_vec()]);
+        Ok(Help::Open { second, attempt: 0 })
+    }
+
+    /// A call of our own has returned.
+    fn helped(&mut self, help: Help, outcome: &Outcome) {
+        self.state = State::Ready;
+        match help {
+            // Its state was kept.
+            Help::Close(_) => {}
+            Help::Walk { second } => self.walked(second, outcome),
+            Help::Open { second, attempt } => match outcome.fd() {
+                Ok(fd) => self.inherited(second, fd),
+                Err(_) if usize::from(attempt) + 1 < ATTEMPTS.len() => {
+                    self.next_help = Some(Help::Open { second, attempt: attempt + 1 });
+                }
+                Err(_) => {
+                    if let Some(ofd) = self.ofd(second) {
+                        self.shared.lock().descriptors.insert(ofd, Slot::Lost);
+                    }
+                }
+            },
+            Help::Place { .. } => {}
+        }
+    }
+
+    fn ofd(&self, second: bool) -> Option<OfdId> {
+        let e = &self.job.as_ref()?.event;
+        if second { e.ofd2 } else { e.ofd }
+    }
+
+    fn inherited(&mut self, second: bool, fd: Fd) {
+        let (Some(ofd), Some(job)) = (self.ofd(second), &self.job) else {
+            self.to_close.push(fd);
+            return;
+        };
+        let mut inner = self.shared.lock();
+        if inner.descriptors.contains_key(&ofd) {
+            drop(inner);
+            self.to_close.push(fd);
+            return;
+        }
+        inner.descriptors.insert(ofd, Slot::Open(fd));
+        drop(inner);
+        let offset = if second { job.event.offset2 } else { job.event.offset };
+        if let Some(offset) = offset.filter(|&o| o > 0 && job.event.flags & flag::POSITIONAL == 0) {
+            self.next_help = Some(Help::Place { fd, offset });
+        }
+    }
+
+    fn walked(&mut self, second: bool, outcome: &Outcome) {
+        if self.walk_from != self.shared.fixed.root {
+            self.to_close.push(self.walk_from);
+        }
+        self.walk.pop_front();
+        match outcome.fd() {
+            Ok(fd) if self.walk.is_empty() => {
+                let split = if second { &self.parts.path2 } else { &self.parts.path };
+                let path = split.dir.as_deref().unwrap_or(b"/");
+                let (fd, close) = self.shared.lock().directories.insert(path, fd);
+                self.to_close.extend(close);
+                self.held.push(fd);
+                self.set_directory(second, fd);
+            }
+            Ok(fd) => {
+                self.walk_from = fd;
+                self.next_help = Some(Help::Walk { second });
+            }
+            Err(errno) => {
+                // The walk cannot begin. If the trace's call failed for that reason, this is no difference.
+                let same = self.job.as_ref().is_some_and(|job| job.event.errno == errno.0);
+                if !same {
+                    self.differs(Mismatch::Errno { expected: 0, got: errno.0 });
+                }
+                self.leave_out(Skip::NoDescriptor);
+            }
+        }
+    }
+
+    fn differs(&mut self, mismatch: Mismatch) {
+        let (Some(job), Some(tally)) = (&self.job, &mut self.tally) else { return };
+        let path = job.event.path.map_or(&b""[..], |p| job.batch.paths.get(p));
+        tally.differs(job.event.seq, job.event.op, path, mismatch);
+    }
+
+    /// The call in hand is not made after all.
+    fn leave_out(&mut self, why: Skip) {
+        if let Some(tally) = &mut self.tally {
+            tally.skip(why);
+        }
+        let Some(job) = &self.job else { return };
+        let e = job.event;
+        let mut inner = self.shared.lock();
+        if let (Op::Open, Some(ofd)) = (e.op, e.ofd) {
+            inner.descriptors.insert(ofd, Slot::Lost);
+        }
+        if let (Op::Close, Some(ofd)) = (e.op, e.ofd) {
+            inner.descriptors.remove(&ofd);
+        }
+        drop(inner);
+        self.finish_job();
+    }
+
+    /// The traced call has returned.
+    fn take_in(&mut self, outcome: &Outcome) {
+        let Some(job) = &self.job else { return };
+        let e = job.event;
+        let path = e.path.map_or(&b""[..], |p| job.batch.paths.get(p));
+        let mismatch = compare(&e, outcome);
+        if let (Some(Mismatch::Errno { expected: 0, got }), false) = (mismatch, self.shared.stopping())
+            && is_targets_fault(Errno(got))
+        {
+            self.shared.stop(ReplayError::Target {
+                seq: e.seq,
+                op: e.op.name(),
+                path: trace::profile::escape(path).into_owned(),
+                errno: Errno(got),
+                calls: self.shared.calls(),
+            });
+        }
+        self.shared.count_call();
+        if let Some(tally) = &mut self.tally {
+            tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
+            match mismatch {
+                Some(Mismatch::Count { .. }) if e.op == Op::ReadLink && self.shared.fixed.has_rewritten_links => {
+                    tally.rewritten_link_lengths += 1;
+                }
+                Some(mismatch) => tally.differs(e.seq, e.op, path, mismatch),
+                None => {}
+            }
+        }
+        self.descriptors_after(&e, outcome);
+        self.finish_job();
+    }
+
+    fn descriptors_after(&mut self, e: &trace::Event, outcome: &Outcome) {
+        let mut inner = self.shared.lock();
+        match (e.op, outcome.result) {
+            (Op::Open, Ok(Reply::Fd(fd))) => match e.ofd.filter(|_| e.errno == 0) {
+                Some(ofd) => {
+                    inner.descriptors.insert(ofd, Slot::Open(fd));
+                }
+                None => self.to_close.push(fd),
+            },
+            (Op::Open, _) => {
+                if let Some(ofd) = e.ofd {
+                    inner.descriptors.insert(ofd, Slot::Lost);
+                }
+            }
+            (Op::Close, _) => {
+                if let Some(ofd) = e.ofd {
+                    inner.descriptors.remove(&ofd);
+                }
+            }
+            _ => {}
+        }
+        // Descriptions that their process left open are closed after their last use.
+        for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
+            if self.shared.fixed.last_use.get(&ofd) == Some(&e.seq)
+                && let Some(Slot::Open(fd)) = inner.descriptors.remove(&ofd)
+            {
+                self.to_close.push(fd);
+            }
+        }
+    }
+
+    fn finish_job(&mut self) {
+        if let Some(job) = self.job.take() {
+            let mut inner = self.shared.lock();
+            if self.shared.fixed.lanes > 1 {
+                inner.order.complete(job.event.seq);
+            }
+            for fd in self.held.drain(..) {
+                self.to_close.extend(inner.directories.release(fd));
+            }
+        }
+        self.state = State::Fetch;
+    }
+
+    fn translates(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| translate::call(&job.event, &self.parts).is_some())
+    }
+
+    fn help_call(&self, help: Help) -> Call<'_> {
+        let path = self.walk.front().map_or(&b"."[..], Vec::as_slice);
+        match help {
+            Help::Close(fd) => Call::Close { fd },
+            Help::Walk { .. } => {
+                let flags = OpenFlags { path_only: true, directory: true, ..OpenFlags::default() };
+                Call::Open { at: relative(self.walk_from, path), flags, mode: Mode(0) }
+            }
+            Help::Open { attempt, .. } => {
+                let flags = ATTEMPTS.get(usize::from(attempt)).copied().unwrap_or(OpenFlags::READ);
+                Call::Open { at: relative(self.shared.fixed.root, path), flags, mode: Mode(0) }
+            }
+            Help::Place { fd, offset } => {
+                Call::Seek { fd, offset: i64::try_from(offset).unwrap_or(i64::MAX), whence: Whence::Set }
+            }
+        }
+    }
+}
+
+impl Process for Lane<'_, '_> {
+    fn next(&mut self, last: Option<&Outcome>) -> Step<'_> {
+        let mut last = last;
+        let what = loop {
+            let what = self.step(last.take());
+            if what == Do::Call && !self.translates() {
+                self.leave_out(Skip::Incomplete);
+                continue;
+            }
+            break what;
+        };
+        match what {
+            Do::Help(help) => Step::Call(self.help_call(help)),
+            Do::PauseNs(ns) => Step::PauseNs(ns),
+            Do::Blocked => Step::Blocked,
+            Do::Done => Step::Done,
+            Do::Call => match self.job.as_ref().and_then(|job| translate::call(&job.event, &self.parts)) {
+                Some(call) => Step::Call(call),
+                None => Step::Blocked,
+            },
+        }
+    }
+}
+
+/// Errors that mean the target is unfit, not that the workload went differently.
+fn is_targets_fault(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::ENOSPC
+            | Errno::EDQUOT
+            | Errno::EROFS
+            | Errno::EIO
+            | Errno::ENODEV
+            | Errno::ESTALE
+            | Errno::EUCLEAN
+            | Errno::EMFILE
+            | Errno::ENFILE
+    )
+}

@@ -1,0 +1,349 @@
+//! Building the state the workload found: the snapshot's names, and what the trace implies was there.
+//!
+//! Parents first, in snapshot order. Files whose data the trace reads, overwrites or frees get incompressible data; the
+//! others get their length only, since no call can tell. Owners keep read, write and search permission, so that any user
+//! can replay. FIFOs, sockets and devices become empty files: opening them could block for ever.
+
+use super::scan::Initial;
+use super::{Data, ReplayError};
+use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Outcome, Reply};
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Data is written in pieces of this size, as `cp` and `tar` do.
+const WRITE_BYTES: u64 = 1 << 20;
+/// Longest path given to one call; longer ones are walked in pieces. Below `PATH_MAX` (4096).
+const PIECE_BYTES: usize = 3000;
+
+/// What was made before the replay began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rebuilt {
+    /// Names made.
+    pub entries: u64,
+    /// Directories among them.
+    pub directories: u64,
+    /// Data written, bytes.
+    pub data_bytes: u64,
+    /// Files that got their length only.
+    pub length_only: u64,
+    /// Names not in the snapshot that the trace implies.
+    pub reconstructed: u64,
+    /// FIFOs, sockets and devices for which an empty file stands in.
+    pub stand_ins: u64,
+    /// Symbolic links whose target was rewritten to stay inside the private directory.
+    pub rewritten_links: u64,
+}
+
+/// Opens a directory relative to another, whatever the length of the path. Untimed.
+pub(super) fn open_dir<F: FileSystem + ?Sized>(fs: &mut F, from: Fd, path: &[u8]) -> Result<Fd, Errno> {
+    let mut at = from;
+    for piece in pieces(path) {
+        let flags = OpenFlags { path_only: true, directory: true, ..OpenFlags::default() };
+        let opened = fs.call(&Call::Open { at: relative(at, piece), flags, mode: Mode(0) }).fd();
+        if at != from {
+            fs.call(&Call::Close { fd: at });
+        }
+        at = opened?;
+    }
+    Ok(at)
+}
+
+/// A path cut into pieces of at most [`PIECE_BYTES`] between components. An empty path is `.`.
+pub(super) fn pieces(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = path.trim_start();
+    let mut first = true;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return std::mem::take(&mut first).then_some(&b"."[..]);
+        }
+        first = false;
+        let cut = if rest.len() <= PIECE_BYTES {
+            rest.len()
+        } else {
+            rest[..PIECE_BYTES].iter().rposition(|&b| b == b'/').unwrap_or(PIECE_BYTES)
+        };
+        let (piece, after) = rest.split_at(cut);
+        rest = after.trim_start();
+        Some(piece)
+    })
+}
+
+trait TrimSlashes {
+    fn trim_start(&self) -> &[u8];
+}
+
+impl TrimSlashes for [u8] {
+    fn trim_start(&self) -> &[u8] {
+        &self[self.iter().position(|&b| b != b'/').unwrap_or(self.len())..]
+    }
+}
+
+pub(super) fn relative(dir: Fd, path: &[u8]) -> At<'_> {
+    At { dir: Some(dir), path: Path::new(OsStr::from_bytes(path)) }
+}
+
+/// Makes the initial state below `root`.
+pub(super) fn rebuild<F: FileSystem + ?Sized>(
+    fs: &mut F,
+    root: Fd,
+    initial: &[Initial],
+    data: Data,
+    mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
+) -> Result<Rebuilt, ReplayError> {
+    let mut builder = Builder { fs, root, parent: None, done: Rebuilt::default() };
+    let result = builder.all(initial, data, &mut progress);
+    builder.forget_parent();
+    result.map(|()| builder.done)
+}
+
+struct Builder<'a, F: FileSystem + ?Sized> {
+    fs: &'a mut F,
+    root: Fd,
+    /// The directory made in last, kept open.
+    parent: Option<(Vec<u8>, Fd)>,
+    done: Rebuilt,
+}
+
+impl<F: FileSystem + ?Sized> Builder<'_, F> {
+    fn all(
+        &mut self,
+        initial: &[Initial],
+        data: Data,
+        progress: &mut dyn FnMut(u64) -> Result<(), ReplayError>,
+    ) -> Result<(), ReplayError> {
+        for (i, entry) in initial.iter().enumerate() {
+            if posix::interrupt::requested() {
+                return Err(ReplayError::Interrupted { stage: "rebuilding the initial state", calls: 0 });
+            }
+            let failed = |errno: Errno| ReplayError::rebuild(&entry.path, errno, i as u64, initial.len() as u64);
+            let (dir, name) = split_last(&entry.path);
+            let dir = self.directory(dir).map_err(failed)?;
+            self.entry(dir, name, entry, initial, data).map_err(failed)?;
+            self.done.entries += 1;
+            self.done.reconstructed += u64::from(entry.reconstructed);
+            if i % 256 == 0 {
+                progress(i as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, path: &[u8]) -> Result<Fd, Errno> {
+        if let Some((kept, fd)) = &self.parent
+            && kept == path
+        {
+            return Ok(*fd);
+        }
+        self.forget_parent();
+        let fd = open_dir(self.fs, self.root, path)?;
+        if fd != self.root {
+            self.parent = Some((path.to_vec(), fd));
+        }
+        Ok(fd)
+    }
+
+    fn forget_parent(&mut self) {
+        if let Some((_, fd)) = self.parent.take() {
+            self.fs.call(&Call::Close { fd });
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> Result<Outcome, Errno> {
+        let outcome = self.fs.call(call);
+        outcome.result.map(|_| outcome)
+    }
+
+    fn entry(&mut self, dir: Fd, name: &[u8], e: &Initial, all: &[Initial], data: Data) -> Result<(), Errno> {
+        let at = relative(dir, name);
+        if let Some(first) = e.link_to.and_then(|i| all.get(i)) {
+            let (other_dir, other_name) = split_last(&first.path);
+            let other = open_dir(self.fs, self.root, other_dir)?;
+            let linked = self.call(&Call::Link { from: relative(other, other_name), to: at });
+            if other != self.root {
+                self.fs.call(&Call::Close { fd: other });
+            }
+            return linked.map(|_| ());
+        }
+        match e.kind {
+            FileKind::Directory => {
+                self.done.directories += 1;
+                self.call(&Call::Mkdir { at, mode: Mode(e.mode & 0o1777 | 0o700) })?;
+            }
+            FileKind::Symlink => {
+                let original = e.target.as_deref().unwrap_or(b"unknown");
+                let target = inside(&e.path, original);
+                self.done.rewritten_links += u64::from(target != original);
+                self.call(&Call::Symlink { target: Path::new(OsStr::from_bytes(&target)), at })?;
+            }
+            FileKind::File => self.file(at, e, data)?,
+            FileKind::Special => {
+                self.done.stand_ins += 1;
+                self.file(at, &Initial { size_bytes: 0, ..e.clone() }, data)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, at: At<'_>, e: &Initial, data: Data) -> Result<(), Errno> {
+        let mode = Mode(e.mode & 0o777 | 0o600);
+        let fd = self.call(&Call::Open { at, flags: OpenFlags::CREATE_NEW, mode })?.fd()?;
+        let filled = self.fill(fd, e, data);
+        self.call(&Call::Close { fd })?;
+        filled
+    }
+
+    fn fill(&mut self, fd: Fd, e: &Initial, data: Data) -> Result<(), Errno> {
+        if e.size_bytes == 0 {
+            return Ok(());
+        }
+        let real = match data {
+            Data::Needed => e.needs_data,
+            Data::All => true,
+            Data::Sparse => false,
+        };
+        if !real {
+            self.done.length_only += 1;
+            return self.call(&Call::Ftruncate { fd, len_bytes: e.size_bytes }).map(|_| ());
+        }
+        let mut left = e.size_bytes;
+        while left > 0 {
+            let len_bytes = left.min(WRITE_BYTES);
+            let outcome = self.call(&Call::Write { fd, offset: None, len_bytes, data: None })?;
+            match outcome.result? {
+                Reply::Count(n) if n > 0 => left = left.saturating_sub(n),
+                _ => return Err(Errno::EIO),
+            }
+            self.done.data_bytes += len_bytes;
+        }
+        Ok(())
+    }
+}
+
+/// Reads every byte and lists every directory of the initial state, so that a replay starts warm.
+pub(super) fn warm<F: FileSystem + ?Sized>(fs: &mut F, root: Fd, initial: &[Initial]) -> Result<(), ReplayError> {
+    for (i, entry) in initial.iter().enumerate() {
+        if posix::interrupt::requested() {
+            return Err(ReplayError::Interrupted { stage: "warming the caches", calls: 0 });
+        }
+        let failed = |errno| ReplayError::rebuild(&entry.path, errno, i as u64, initial.len() as u64);
+        let (dir, name) = split_last(&entry.path);
+        let dir = open_dir(fs, root, dir).map_err(failed)?;
+        let done = warm_one(fs, relative(dir, name), entry);
+        if dir != root {
+            fs.call(&Call::Close { fd: dir });
+        }
+        done.map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn warm_one<F: FileSystem + ?Sized>(fs: &mut F, at: At<'_>, entry: &Initial) -> Result<(), Errno> {
+    fs.call(&Call::Stat { at, follow: false }).result?;
+    let flags = match entry.kind {
+        FileKind::Directory => OpenFlags::DIRECTORY,
+        FileKind::File if entry.needs_data => OpenFlags::READ,
+        FileKind::Symlink => return fs.call(&Call::ReadLink { at }).result.map(|_| ()),
+        _ => return Ok(()),
+    };
+    let fd = fs.call(&Call::Open { at, flags, mode: Mode(0) }).fd()?;
+    let call = match entry.kind {
+        FileKind::Directory => Call::GetDents { fd, len_bytes: 64 << 10 },
+        _ => Call::Read { fd, offset: None, len_bytes: WRITE_BYTES },
+    };
+    let result = loop {
+        match fs.call(&call).count() {
+            Ok(0) => break Ok(()),
+            Ok(_) => {}
+            Err(errno) => break Err(errno),
+        }
+    };
+    fs.call(&Call::Close { fd });
+    result
+}
+
+/// The directory part and the last component of an absolute path.
+pub(super) fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|&b| b == b'/');
+    slash.map_or((&b""[..], path), |i| (&path[..i], &path[i + 1..]))
+}
+
+/// A link's target as it must read below the private directory: an absolute one, or one that climbs past the root,
+/// becomes relative to the link's own directory and ends where the original does.
+pub(super) fn inside(link: &[u8], target: &[u8]) -> Vec<u8> {
+    let depth = super::names::components(split_last(link).0).count();
+    let absolute = target.first() == Some(&b'/');
+    if !absolute && !climbs_past(depth, target) {
+        return target.to_vec();
+    }
+    let mut out = Vec::with_capacity(target.len() + 3 * depth);
+    let push = |out: &mut Vec<u8>, component: &[u8]| {
+        if !out.is_empty() {
+            out.push(b'/');
+        }
+        out.extend_from_slice(component);
+    };
+    let mut at = depth;
+    if absolute {
+        for _ in 0..depth {
+            push(&mut out, b"..");
+        }
+        at = 0;
+    }
+    for component in super::names::components(target) {
+        match component {
+            b".." if at == 0 => push(&mut out, b"."),
+            b".." => {
+                at -= 1;
+                push(&mut out, component);
+            }
+            b"." => push(&mut out, component),
+            _ => {
+                at += 1;
+                push(&mut out, component);
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push(b'.');
+    }
+    out
+}
+
+/// Whether a relative path leaves a root `depth` directories up, taken by its letters.
+pub(super) fn climbs_past(depth: usize, path: &[u8]) -> bool {
+    let mut at = depth;
+    for component in super::names::components(path) {
+        match component {
+            b"." => {}
+            b".." if at == 0 => return true,
+            b".." => at -= 1,
+            _ => at += 1,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_inside() {
+        assert_eq!(inside(b"/a/b/l", b"/x/y"), b"../../x/y");
+        assert_eq!(inside(b"/l", b"/x"), b"x");
+        assert_eq!(inside(b"/l", b"/"), b".");
+        assert_eq!(inside(b"/a/l", b"../b"), b"../b");
+        assert_eq!(inside(b"/a/l", b"../../../b"), b"../././b");
+    }
+
+    #[test]
+    fn long_paths_are_cut_between_components() {
+        let long: Vec<u8> = (0..1000).flat_map(|i| format!("/component{i:04}").into_bytes()).collect();
+        let cut: Vec<&[u8]> = pieces(&long).collect();
+        assert!(cut.len() > 3 && cut.iter().all(|p| p.len() <= PIECE_BYTES && p.starts_with(b"component")));
+        assert_eq!(cut.join(&b'/'), &long[1..]);
+        assert_eq!(pieces(b"/").collect::<Vec<_>>(), [b"."]);
+    }
+}

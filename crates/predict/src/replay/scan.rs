@@ -1,0 +1,666 @@
+//! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
+
+use super::ReplayError;
+use super::disposition::disposition;
+use super::names::{Names, Node, Object, Walk, components};
+use super::order::Order;
+use posix::{Errno, FileKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
+
+/// What the first pass found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Rows of the trace.
+    pub events: u64,
+    /// Calls the replay will make.
+    pub issued: u64,
+    /// Of these, calls that began while another was in flight.
+    pub overlapped: u64,
+    /// Most calls in flight at once.
+    pub in_flight_max: usize,
+    /// Most traced threads alive at once (from first to last call).
+    pub threads_max: usize,
+    /// Number of traced threads.
+    pub threads: usize,
+    /// Last call of each thread.
+    pub last_of_thread: FxHashMap<u32, u64>,
+    /// Descriptions the trace never closes (their process ended), with the last call on each.
+    pub last_use: FxHashMap<OfdId, u64>,
+    /// Most `..` in one path of a call, and in one relative link target.
+    pub dot_dots: usize,
+    #[allow(missing_docs)]
+    pub link_dot_dots: usize,
+    /// Objects by their state when the trace began.
+    pub initial: Vec<Initial>,
+    /// The most by which the trace's files outgrow the initial state, bytes.
+    pub growth_bytes: u64,
+    /// The most names it adds.
+    pub growth_names: u64,
+}
+
+/// A name to make before the replay, in snapshot order or, where inferred, before what needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Initial {
+    /// Absolute path in the traced system.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: FileKind,
+    /// Length (files).
+    pub size_bytes: u64,
+    /// Permission bits.
+    pub mode: u16,
+    /// Target (symbolic links).
+    pub target: Option<Vec<u8>>,
+    /// Index of an earlier entry that this is another name of.
+    pub link_to: Option<usize>,
+    /// Whether the data must really be there.
+    pub needs_data: bool,
+    /// Whether it was inferred from the trace.
+    pub reconstructed: bool,
+}
+
+/// Reads the trace once.
+pub(super) fn scan(
+    snapshot: &Snapshot,
+    batches: impl Iterator<Item = Result<Batch, ReplayError>>,
+    mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
+) -> Result<Scan, ReplayError> {
+    let mut scanner = Scanner::new(snapshot);
+    for batch in batches {
+        let batch = batch?;
+        for event in &batch.events {
+            scanner.event(event, &batch);
+        }
+        progress(scanner.scan.events)?;
+    }
+    Ok(scanner.finish(snapshot))
+}
+
+struct Scanner {
+    scan: Scan,
+    names: Names,
+    /// The object of each snapshot entry.
+    entries: Vec<Option<Node>>,
+    /// How many objects were known before the trace was read.
+    listed: usize,
+    open: FxHashMap<OfdId, (Option<Node>, u64)>,
+    order: Order,
+    first_of_thread: FxHashMap<u32, u64>,
+    growth: i64,
+    grown_names: i64,
+}
+
+impl Scanner {
+    fn new(snapshot: &Snapshot) -> Scanner {
+        let mut names = Names::new();
+        let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
+        let mut entries = Vec::with_capacity(snapshot.entries.len());
+        let mut link_dot_dots = 0;
+        for entry in &snapshot.entries {
+            if entry.path == b"/" {
+                entries.push(Some(names.root()));
+                continue;
+            }
+            let Some(dir) = entry.parent().and_then(|p| ensure_dir(&mut names, p)) else {
+                entries.push(None);
+                continue;
+            };
+            let shared = entry.kind == FileKind::File && entry.nlink > 1 && entry.ino != 0;
+            let node = match inodes.get(&(entry.dev, entry.ino)) {
+                Some(&node) if shared => node,
+                _ => {
+                    let node = names.add(Some(entry.kind), entry.target.as_deref());
+                    let object = names.get_mut(node);
+                    object.origin = Some((dir, entry.name().into()));
+                    object.reconstructed = entry.provenance == Provenance::Trace;
+                    if entry.kind == FileKind::File {
+                        (object.size_bytes, object.initial_bytes) = (entry.size_bytes, entry.size_bytes);
+                    }
+                    if shared {
+                        inodes.insert((entry.dev, entry.ino), node);
+                    }
+                    node
+                }
+            };
+            names.attach(dir, entry.name(), node);
+            if let Some(target) = &entry.target {
+                link_dot_dots = link_dot_dots.max(dot_dots(target));
+            }
+            entries.push(Some(node));
+        }
+        Scanner {
+            listed: names.iter().count(),
+            scan: Scan { link_dot_dots, ..Scan::default() },
+            names,
+            entries,
+            open: FxHashMap::default(),
+            order: Order::default(),
+            first_of_thread: FxHashMap::default(),
+            growth: 0,
+            grown_names: 0,
+        }
+    }
+
+    fn event(&mut self, e: &Event, batch: &Batch) {
+        self.scan.events += 1;
+        if disposition(e).is_err() {
+            // A foreign call says nothing of the modelled tree; chdir proves a directory.
+            if e.op == Op::Chdir && e.errno == 0 && e.flags & flag::FOREIGN == 0 {
+                self.existing(e.path, batch, true, Some(FileKind::Directory));
+            }
+            return;
+        }
+        self.count(e);
+        for path in [e.path, (e.op != Op::Symlink).then_some(e.path2).flatten()].into_iter().flatten() {
+            self.scan.dot_dots = self.scan.dot_dots.max(dot_dots(batch.paths.get(path)));
+        }
+        if let Some(dir) = e.caller_dir {
+            self.existing(Some(dir), batch, true, Some(FileKind::Directory));
+        }
+        if e.errno == 0 {
+            self.succeeded(e, batch)
+        } else {
+            self.failed(e, batch)
+        }
+        self.scan.growth_bytes = self.scan.growth_bytes.max(u64::try_from(self.growth).unwrap_or(0));
+        self.scan.growth_names = self.scan.growth_names.max(u64::try_from(self.grown_names).unwrap_or(0));
+    }
+
+    fn count(&mut self, e: &Event) {
+        let scan = &mut self.scan;
+        scan.issued += 1;
+        self.order.produce(e.seq, e.t_ns, e.t_ns.saturating_add(e.dur_ns));
+        self.order.complete(e.seq);
+        let in_flight = self.order.in_flight();
+        scan.overlapped += u64::from(in_flight > 1);
+        scan.in_flight_max = scan.in_flight_max.max(in_flight);
+        self.first_of_thread.entry(e.tid).or_insert(e.seq);
+        scan.last_of_thread.insert(e.tid, e.seq);
+        for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
+            if let Some(open) = self.open.get_mut(&ofd) {
+                open.1 = e.seq;
+            }
+        }
+    }
+
+    fn succeeded(&mut self, e: &Event, batch: &Batch) {
+        let follow = e.flags & flag::NOFOLLOW == 0;
+        match e.op {
+            Op::Open => self.open_ok(e, batch, follow),
+            Op::Close => {
+                if let Some(ofd) = e.ofd {
+                    self.open.remove(&ofd);
+                }
+            }
+            Op::Read | Op::Write | Op::Ftruncate | Op::Fallocate | Op::Copy => self.data(e, batch),
+            Op::Fsync
+            | Op::Fdatasync
+            | Op::SyncRange
+            | Op::Fstat
+            | Op::Seek
+            | Op::Fchmod
+            | Op::Fchown
+            | Op::Futimens => {
+                if let Some(node) = self.described(e.ofd, e.path, batch, None) {
+                    self.size_seen(node, e);
+                }
+            }
+            Op::GetDents => {
+                self.described(e.ofd, e.path, batch, Some(FileKind::Directory));
+            }
+            Op::Stat | Op::Access | Op::Chmod | Op::Chown | Op::Utimens => {
+                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                    self.size_seen(node, e);
+                }
+            }
+            Op::StatFs | Op::GetXattr | Op::ListXattr | Op::SetXattr | Op::RemoveXattr => {
+                self.existing(e.path, batch, follow, None);
+            }
+            Op::Truncate => {
+                if let Some(node) = self.existing(e.path, batch, true, Some(FileKind::File)) {
+                    self.size_seen(node, e);
+                    self.resize(node, e.req_bytes.unwrap_or(0));
+                }
+            }
+            Op::ReadLink => {
+                if let Some(node) = self.existing(e.path, batch, false, Some(FileKind::Symlink)) {
+                    let object = self.names.get_mut(node);
+                    if object.reconstructed && object.target.is_none() {
+                        object.size_bytes = u64::try_from(e.ret).unwrap_or(0);
+                    }
+                }
+            }
+            Op::Mkdir => self.create(e.path, batch, FileKind::Directory, None),
+            Op::Mknod => self.create(e.path, batch, FileKind::File, None),
+            Op::Symlink => {
+                let target = e.path2.map(|t| batch.paths.get(t));
+                if let Some(target) = target.filter(|t| t.first() != Some(&b'/')) {
+                    self.scan.link_dot_dots = self.scan.link_dot_dots.max(dot_dots(target));
+                }
+                self.create(e.path, batch, FileKind::Symlink, target);
+            }
+            Op::Unlink => self.remove(e.path, batch, None),
+            Op::Rmdir => self.remove(e.path, batch, Some(FileKind::Directory)),
+            Op::Rename => self.rename(e, batch),
+            Op::Link => {
+                let Some(node) = self.existing(e.path, batch, !follow, None) else { return };
+                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                    self.names.attach(dir, &name, node);
+                    self.grown_names += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a failure proves to be there, or not to be.
+    fn failed(&mut self, e: &Event, batch: &Batch) {
+        let follow = e.flags & flag::NOFOLLOW == 0;
+        let (path, kind) = match (Errno(e.errno), e.op) {
+            (Errno::EEXIST, Op::Open) => (e.path, Some(FileKind::File)),
+            (Errno::EEXIST, Op::Mkdir) => (e.path, Some(FileKind::Directory)),
+            (Errno::EEXIST, Op::Symlink | Op::Mknod) => (e.path, None),
+            (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2, None),
+            (Errno::ENOTEMPTY, Op::Rmdir) => (e.path, Some(FileKind::Directory)),
+            (Errno::EISDIR, Op::Open) => (e.path, Some(FileKind::Directory)),
+            (Errno::ENOTDIR, Op::Rmdir) => (e.path, Some(FileKind::File)),
+            (Errno::EINVAL, Op::ReadLink) => (e.path, None),
+            (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path, None),
+            (Errno::ENOENT, _) => {
+                let Some(path) = e.path else { return };
+                if let Walk::Missing { dir, name, rest: b"", known: false } =
+                    self.names.walk(self.names.root(), batch.paths.get(path), follow)
+                {
+                    self.names.note_absent(dir, &name);
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.existing(path, batch, false, kind);
+    }
+
+    fn open_ok(&mut self, e: &Event, batch: &Batch, follow: bool) {
+        let Some(path) = e.path else { return };
+        let creates = e.flags & flag::CREATE != 0;
+        let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow && e.flags & flag::EXCL == 0);
+        let node = if e.flags & flag::TMPFILE != 0 {
+            self.existing(e.path, batch, true, Some(FileKind::Directory));
+            Some(self.names.add(Some(FileKind::File), None))
+        } else if let (Walk::Missing { dir, name, rest: b"", known }, true) = (&walk, creates) {
+            // Without a length the importer saw it come into being; with one it was there.
+            if e.size_before.is_some_and(|s| s > 0) && !known {
+                self.existing(e.path, batch, true, Some(FileKind::File))
+            } else {
+                let node = self.names.add(Some(FileKind::File), None);
+                self.names.attach(*dir, name, node);
+                self.grown_names += 1;
+                Some(node)
+            }
+        } else {
+            let kind = if e.flags & flag::DIRECTORY != 0 {
+                Some(FileKind::Directory)
+            } else if e.flags & flag::WRITE != 0 {
+                Some(FileKind::File)
+            } else {
+                None
+            };
+            self.existing(e.path, batch, follow, kind)
+        };
+        if let Some(node) = node {
+            self.size_seen(node, e);
+            if e.flags & flag::TRUNC != 0 {
+                self.resize(node, 0);
+            }
+        }
+        if let Some(ofd) = e.ofd {
+            self.open.insert(ofd, (node, e.seq));
+        }
+    }
+
+    fn data(&mut self, e: &Event, batch: &Batch) {
+        let moved = u64::try_from(e.ret).unwrap_or(0);
+        let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
+        if e.op == Op::Copy {
+            if let Some(from) = e.ofd.and_then(|_| self.described(e.ofd, e.path, batch, Some(FileKind::File))) {
+                self.reads(from, end(e.offset), moved);
+            }
+            if let Some(to) = e.ofd2.and_then(|_| self.described(e.ofd2, e.path2, batch, Some(FileKind::File))) {
+                self.writes(to, end(e.offset2), moved);
+            }
+            return;
+        }
+        let Some(node) = self.described(e.ofd, e.path, batch, Some(FileKind::File)) else { return };
+        self.size_seen(node, e);
+        match e.op {
+            Op::Read => self.reads(node, end(e.offset), moved),
+            Op::Write => {
+                // An append of unknown place grows the file by what it wrote.
+                let size = self.names.get(node).size_bytes;
+                let end = e.offset.map_or(size.saturating_add(moved), |o| o.saturating_add(moved));
+                self.writes(node, end, moved);
+            }
+            Op::Ftruncate => self.resize(node, e.req_bytes.unwrap_or(0)),
+            _ => {
+                let end = e.offset.unwrap_or(0).saturating_add(e.req_bytes.unwrap_or(0));
+                self.writes(node, end, 1);
+            }
+        }
+    }
+
+    fn reads(&mut self, node: Node, end: u64, moved: u64) {
+        if moved == 0 {
+            return;
+        }
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        if !object.changed && object.reconstructed {
+            object.initial_bytes = object.initial_bytes.max(end);
+            object.size_bytes = object.size_bytes.max(end);
+        }
+    }
+
+    fn writes(&mut self, node: Node, end: u64, moved: u64) {
+        if moved == 0 {
+            return;
+        }
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        object.changed = true;
+        if end > object.size_bytes {
+            self.growth = self.growth.saturating_add_unsigned(end - object.size_bytes);
+            object.size_bytes = end;
+        }
+    }
+
+    fn resize(&mut self, node: Node, to: u64) {
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        object.changed = true;
+        // A longer truncate makes a hole: it takes no space until written.
+        if to < object.size_bytes {
+            self.growth = self.growth.saturating_sub_unsigned(object.size_bytes - to);
+        }
+        object.size_bytes = to;
+    }
+
+    fn size_seen(&mut self, node: Node, e: &Event) {
+        let object = self.names.get_mut(node);
+        if let (Some(size), true, false, None | Some(FileKind::File)) =
+            (e.size_before, object.reconstructed, object.changed, object.kind)
+        {
+            object.initial_bytes = object.initial_bytes.max(size);
+            object.size_bytes = object.initial_bytes;
+        }
+    }
+
+    fn create(&mut self, path: Option<PathId>, batch: &Batch, kind: FileKind, target: Option<&[u8]>) {
+        if let Some((dir, name)) = self.free_name(path, batch) {
+            let node = self.names.add(Some(kind), target);
+            self.names.attach(dir, &name, node);
+            self.grown_names += 1;
+        }
+    }
+
+    fn remove(&mut self, path: Option<PathId>, batch: &Batch, kind: Option<FileKind>) {
+        if self.existing(path, batch, false, kind).is_none() {
+            return;
+        }
+        let Some(path) = path else { return };
+        if let Walk::Found { dir, name, node } = self.names.walk(self.names.root(), batch.paths.get(path), false) {
+            self.names.detach(dir, &name);
+            self.lost_a_name(node);
+        }
+    }
+
+    fn lost_a_name(&mut self, node: Node) {
+        self.grown_names -= 1;
+        let object = self.names.get_mut(node);
+        if object.names == 0 && object.kind != Some(FileKind::Directory) {
+            object.needs_data = true;
+            self.growth = self.growth.saturating_sub_unsigned(object.size_bytes);
+        }
+    }
+
+    fn rename(&mut self, e: &Event, batch: &Batch) {
+        let exchange = e.flags & flag::EXCHANGE != 0;
+        self.existing(e.path, batch, false, None);
+        if exchange {
+            self.existing(e.path2, batch, false, None);
+        }
+        let (Some(from), Some(to)) = (e.path, e.path2) else { return };
+        let root = self.names.root();
+        let Walk::Found { dir: from_dir, name: from_name, node } = self.names.walk(root, batch.paths.get(from), false)
+        else {
+            return;
+        };
+        let over = match self.names.walk(root, batch.paths.get(to), false) {
+            Walk::Found { dir, name, node } => Some((dir, name, node)),
+            _ => None,
+        };
+        match over {
+            // Two names of one file: rename does nothing.
+            Some((_, _, other)) if other == node => {}
+            Some((dir, name, other)) => {
+                self.names.detach(from_dir, &from_name);
+                self.names.detach(dir, &name);
+                self.names.attach(dir, &name, node);
+                if exchange {
+                    self.names.attach(from_dir, &from_name, other);
+                } else {
+                    self.lost_a_name(other);
+                }
+            }
+            None => {
+                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                    self.names.detach(from_dir, &from_name);
+                    self.names.attach(dir, &name, node);
+                }
+            }
+        }
+    }
+
+    /// The object a description refers to; one that the trace did not open was open when it began.
+    fn described(
+        &mut self,
+        ofd: Option<OfdId>,
+        path: Option<PathId>,
+        batch: &Batch,
+        kind: Option<FileKind>,
+    ) -> Option<Node> {
+        match ofd.and_then(|o| self.open.get(&o)) {
+            Some((node, _)) => {
+                let node = (*node)?;
+                self.be_kind(node, kind);
+                Some(node)
+            }
+            None => {
+                let node = self.existing(path, batch, true, kind);
+                if let Some(ofd) = ofd {
+                    self.open.insert(ofd, (node, self.scan.events.saturating_sub(1)));
+                }
+                node
+            }
+        }
+    }
+
+    /// The object of a path that the trace shows to exist; made part of the initial state if nothing explains it.
+    fn existing(&mut self, path: Option<PathId>, batch: &Batch, follow: bool, kind: Option<FileKind>) -> Option<Node> {
+        let path = batch.paths.get(path?);
+        let root = self.names.root();
+        let node = match self.names.walk(root, path, follow) {
+            Walk::Found { node, .. } => node,
+            Walk::Stuck | Walk::Missing { known: true, .. } => return None,
+            Walk::Missing { mut dir, mut name, rest, known: false } => {
+                for next in components(rest) {
+                    if next == b".." {
+                        return None;
+                    }
+                    if next == b"." {
+                        continue;
+                    }
+                    dir = self.infer(dir, &name, Some(FileKind::Directory))?;
+                    name = next.to_vec();
+                }
+                self.infer(dir, &name, kind)?
+            }
+        };
+        self.be_kind(node, kind);
+        Some(node)
+    }
+
+    /// Adds an object that must have been there when the trace began; not in a directory that the trace itself made.
+    fn infer(&mut self, dir: Node, name: &[u8], kind: Option<FileKind>) -> Option<Node> {
+        self.names.get(dir).origin.as_ref()?;
+        let node = self.names.add(kind, None);
+        let object = self.names.get_mut(node);
+        object.origin = Some((dir, name.into()));
+        object.reconstructed = true;
+        self.names.attach(dir, name, node);
+        Some(node)
+    }
+
+    fn be_kind(&mut self, node: Node, kind: Option<FileKind>) {
+        let object = self.names.get_mut(node);
+        if object.kind.is_none() {
+            object.kind = kind;
+        }
+    }
+
+    /// Where a name is about to be made: its directory exists, it does not.
+    fn free_name(&mut self, path: Option<PathId>, batch: &Batch) -> Option<(Node, Vec<u8>)> {
+        let path = batch.paths.get(path?);
+        let root = self.names.root();
+        match self.names.walk(root, path, false) {
+            Walk::Missing { mut dir, mut name, rest, .. } => {
+                for next in components(rest) {
+                    match next {
+                        b"." => continue,
+                        b".." => return None,
+                        _ => dir = self.infer(dir, &name, Some(FileKind::Directory))?,
+                    }
+                    name = next.to_vec();
+                }
+                Some((dir, name))
+            }
+            // The trace says that it was not there: something unseen had removed it.
+            Walk::Found { dir, name, .. } if !name.is_empty() => {
+                self.names.detach(dir, &name);
+                Some((dir, name))
+            }
+            _ => None,
+        }
+    }
+
+    fn finish(mut self, snapshot: &Snapshot) -> Scan {
+        self.scan.threads = self.first_of_thread.len();
+        self.scan.threads_max = most_alive(&self.first_of_thread, &self.scan.last_of_thread);
+        self.scan.last_use = self.open.iter().map(|(ofd, (_, seq))| (*ofd, *seq)).collect();
+        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, snapshot);
+        self.scan
+    }
+}
+
+/// Directories above the snapshot's own first (they are not listed in it), then its entries in their order, then what
+/// the trace implied. Objects become known parents first, so that each comes after its directory.
+fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapshot: &Snapshot) -> Vec<Initial> {
+    let mut out: Vec<Initial> = Vec::with_capacity(entries.len());
+    let mut made: FxHashMap<Node, usize> = FxHashMap::default();
+    made.insert(names.root(), usize::MAX);
+    let in_snapshot: FxHashSet<Node> = entries.iter().flatten().copied().collect();
+    let (above, implied): (Vec<_>, Vec<_>) = names
+        .iter()
+        .enumerate()
+        .filter(|(_, (node, object))| object.origin.is_some() && !in_snapshot.contains(node))
+        .partition(|(i, _)| *i < listed);
+    let inferred = |list: Vec<(usize, (Node, &Object))>, out: &mut Vec<Initial>, made: &mut FxHashMap<Node, usize>| {
+        for (_, (node, object)) in list {
+            if made.contains_key(&node) {
+                continue;
+            }
+            let Some(path) = names.initial_path(node) else { continue };
+            let kind = object.kind.unwrap_or(FileKind::File);
+            made.insert(node, out.len());
+            out.push(Initial {
+                path,
+                kind,
+                size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
+                mode: if kind == FileKind::Directory { 0o755 } else { 0o644 },
+                // A link of known length and unknown target points nowhere.
+                target: (kind == FileKind::Symlink)
+                    .then(|| vec![b'x'; usize::try_from(object.size_bytes.clamp(1, 255)).unwrap_or(1)]),
+                link_to: None,
+                needs_data: object.needs_data,
+                reconstructed: true,
+            });
+        }
+    };
+    inferred(above, &mut out, &mut made);
+    for (entry, node) in snapshot.entries.iter().zip(entries) {
+        let Some(node) = *node else { continue };
+        let object = names.get(node);
+        let link_to = made.get(&node).copied();
+        if link_to == Some(usize::MAX) {
+            continue;
+        }
+        made.entry(node).or_insert(out.len());
+        out.push(Initial {
+            path: entry.path.clone(),
+            kind: entry.kind,
+            size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
+            mode: entry.mode,
+            target: entry.target.clone(),
+            link_to,
+            needs_data: object.needs_data,
+            reconstructed: entry.provenance == Provenance::Trace,
+        });
+    }
+    inferred(implied, &mut out, &mut made);
+    out
+}
+
+/// Makes sure that a directory and those above it are known; used for the snapshot, whose paths are physical.
+fn ensure_dir(names: &mut Names, path: &[u8]) -> Option<Node> {
+    match names.walk(names.root(), path, false) {
+        Walk::Found { node, .. } if names.is_dir(node) => Some(node),
+        Walk::Missing { mut dir, mut name, rest, .. } => {
+            let mut rest = components(rest);
+            loop {
+                let node = names.add(Some(FileKind::Directory), None);
+                let object = names.get_mut(node);
+                object.origin = Some((dir, name.as_slice().into()));
+                object.reconstructed = true;
+                names.attach(dir, &name, node);
+                match rest.next() {
+                    Some(next) => (dir, name) = (node, next.to_vec()),
+                    None => return Some(node),
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// How many `..` a path holds.
+pub(super) fn dot_dots(path: &[u8]) -> usize {
+    components(path).filter(|c| *c == b"..").count()
+}
+
+/// The most threads alive at once, each from its first to its last call.
+fn most_alive(first: &FxHashMap<u32, u64>, last: &FxHashMap<u32, u64>) -> usize {
+    let mut edges: Vec<(u64, bool)> = first.values().map(|&s| (s, true)).collect();
+    edges.extend(last.values().map(|&s| (s, false)));
+    // At one call a thread begins before it ends, so starts sort first.
+    edges.sort_by_key(|&(seq, start)| (seq, !start));
+    let (mut alive, mut most) = (0usize, 0);
+    for (_, start) in edges {
+        if start {
+            alive += 1;
+            most = most.max(alive);
+        } else {
+            alive = alive.saturating_sub(1);
+        }
+    }
+    most
+}

@@ -1,0 +1,310 @@
+//! One traced call as a [`Call`]: descriptors, split paths, flags.
+
+use posix::{AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Whence};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use trace::{Event, Op, flag};
+
+/// The name of the attribute that stands for every traced one: traces do not keep names.
+const XATTR: &str = "user.fsage";
+/// What is set where the trace does not give a length.
+const XATTR_BYTES: u64 = 32;
+/// Bytes of the values given to setxattr; longer traced values are cut.
+static XATTR_VALUE: [u8; 4096] = [b'v'; 4096];
+/// A fixed time for utimensat: traces do not keep the times.
+const TIME: SetTime = SetTime::To(1_000_000_000_000_000_000);
+
+/// A path split where the traced process's own walk began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Split {
+    /// What is walked.
+    pub path: Vec<u8>,
+    /// The directory it starts in, absolute in the traced system; `None`: the root.
+    pub dir: Option<Vec<u8>>,
+}
+
+/// Splits a recorded path. `..` that would leave the private root become `.`, as they do at `/`.
+pub(super) fn split(path: &[u8], caller_dir: Option<&[u8]>, out: &mut Split) {
+    out.path.clear();
+    let suffix = caller_dir.and_then(|dir| {
+        let rest = path.strip_prefix(dir)?;
+        if dir.last() == Some(&b'/') || rest.is_empty() { Some(rest) } else { rest.strip_prefix(b"/") }
+    });
+    match (suffix, caller_dir) {
+        (Some(suffix), Some(dir)) => {
+            out.path.extend_from_slice(suffix);
+            let kept = out.dir.get_or_insert_default();
+            kept.clear();
+            kept.extend_from_slice(dir);
+        }
+        _ => {
+            out.dir = None;
+            out.path.extend_from_slice(path.strip_prefix(b"/").unwrap_or(path));
+            if out.path.is_empty() && path.first() == Some(&b'/') {
+                out.path.push(b'.');
+            }
+        }
+    }
+    if out.path.windows(2).any(|w| w == b"..") {
+        let depth = out.dir.as_deref().map_or(0, |d| super::names::components(d).count());
+        clamp(&mut out.path, depth);
+    }
+}
+
+/// Replaces each `..` that climbs past `depth` directories by `.`.
+fn clamp(path: &mut Vec<u8>, depth: usize) {
+    if !super::rebuild::climbs_past(depth, path) {
+        return;
+    }
+    let mut clamped = Vec::with_capacity(path.len());
+    let mut at = depth;
+    for (i, component) in path.split(|&b| b == b'/').enumerate() {
+        if i > 0 {
+            clamped.push(b'/');
+        }
+        match component {
+            b".." if at == 0 => clamped.push(b'.'),
+            b".." => {
+                at -= 1;
+                clamped.extend_from_slice(component);
+            }
+            b"" | b"." => clamped.extend_from_slice(component),
+            _ => {
+                at += 1;
+                clamped.extend_from_slice(component);
+            }
+        }
+    }
+    *path = clamped;
+}
+
+/// What a call needs besides its event: descriptors and paths of the replay.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub fd: Option<Fd>,
+    pub fd2: Option<Fd>,
+    pub path: Split,
+    pub path2: Split,
+    pub dir: Option<Fd>,
+    pub dir2: Option<Fd>,
+}
+
+fn at(dir: Option<Fd>, path: &Split) -> At<'_> {
+    At { dir, path: Path::new(OsStr::from_bytes(&path.path)) }
+}
+
+/// The call that an event asks for; `None` where a needed descriptor is missing.
+pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
+    let has = |bit: u32| e.flags & bit != 0;
+    let path = || at(parts.dir, &parts.path);
+    let path2 = || at(parts.dir2, &parts.path2);
+    let len_bytes = e.req_bytes.unwrap_or(0);
+    let positional = has(flag::POSITIONAL);
+    let offset = e.offset.filter(|_| positional);
+    let follow = !has(flag::NOFOLLOW);
+    let mode = Mode(e.mode.unwrap_or(0o644) & 0o7777 | 0o600);
+    let mode_x = Mode(e.mode.unwrap_or(0o755) & 0o7777 | 0o700);
+    Some(match e.op {
+        Op::Open => {
+            let create = has(flag::CREATE) || has(flag::TMPFILE);
+            Call::Open { at: path(), flags: open_flags(e.flags), mode: if create { mode } else { Mode(0) } }
+        }
+        Op::Close => Call::Close { fd: parts.fd? },
+        Op::Read => Call::Read { fd: parts.fd?, offset, len_bytes },
+        Op::Write => Call::Write { fd: parts.fd?, offset, len_bytes, data: None },
+        Op::Seek => {
+            let whence = match e.flags >> flag::SUB_SHIFT & 7 {
+                3 => Whence::Data,
+                4 => Whence::Hole,
+                // The trace keeps where a seek led; from the end or from here, that is where it leads again.
+                _ => Whence::Set,
+            };
+            let to = match whence {
+                Whence::Set if e.errno != 0 => return Some(Call::Seek { fd: parts.fd?, offset: -1, whence }),
+                Whence::Set => u64::try_from(e.ret).ok().or(e.offset).unwrap_or(0),
+                _ => e.offset.unwrap_or(0),
+            };
+            Call::Seek { fd: parts.fd?, offset: i64::try_from(to).unwrap_or(i64::MAX), whence }
+        }
+        Op::Fsync => Call::Fsync { fd: parts.fd? },
+        Op::Fdatasync => Call::Fdatasync { fd: parts.fd? },
+        Op::SyncRange => Call::SyncRange { fd: parts.fd?, offset: e.offset.unwrap_or(0), len_bytes },
+        Op::Sync | Op::SyncFs => Call::SyncFs,
+        Op::Truncate => Call::Truncate { at: path(), len_bytes },
+        Op::Ftruncate => Call::Ftruncate { fd: parts.fd?, len_bytes },
+        Op::Fallocate => {
+            let how = match e.flags >> flag::SUB_SHIFT & 0xff {
+                0 => Fallocate::Allocate,
+                bits if bits & 0x02 != 0 => Fallocate::PunchHole,
+                bits if bits & 0x08 != 0 => Fallocate::CollapseRange,
+                bits if bits & 0x10 != 0 => Fallocate::ZeroRange,
+                bits if bits & 0x20 != 0 => Fallocate::InsertRange,
+                _ => Fallocate::AllocateKeepSize,
+            };
+            Call::Fallocate { fd: parts.fd?, how, offset: e.offset.unwrap_or(0), len_bytes }
+        }
+        Op::Copy => copy(e, parts, positional, len_bytes)?,
+        Op::Stat => Call::Stat { at: path(), follow },
+        Op::Fstat => Call::Fstat { fd: parts.fd? },
+        Op::StatFs => Call::StatFs { at: path() },
+        Op::Access => {
+            let asked = e.mode.unwrap_or(0);
+            let mode = AccessMode { read: asked & 4 != 0, write: asked & 2 != 0, execute: asked & 1 != 0 };
+            Call::Access { at: path(), mode }
+        }
+        Op::ReadLink => Call::ReadLink { at: path() },
+        Op::GetDents => Call::GetDents { fd: parts.fd?, len_bytes: len_bytes.max(1024) },
+        Op::Mkdir => Call::Mkdir { at: path(), mode: mode_x },
+        Op::Rmdir => Call::Rmdir { at: path() },
+        Op::Unlink => Call::Unlink { at: path() },
+        Op::Rename => {
+            Call::Rename { from: path(), to: path2(), noreplace: has(flag::NOREPLACE), exchange: has(flag::EXCHANGE) }
+        }
+        Op::Link => Call::Link { from: path(), to: path2() },
+        Op::Symlink => Call::Symlink { target: Path::new(OsStr::from_bytes(&parts.path2.path)), at: path() },
+        // Never a FIFO: an open of it in the replay could wait for ever.
+        Op::Mknod => Call::Mknod { at: path(), kind: FileKind::File, mode },
+        Op::Chmod => Call::Chmod { at: path(), mode: mode_x },
+        Op::Fchmod => Call::Fchmod { fd: parts.fd?, mode: mode_x },
+        Op::Chown => Call::Chown { at: path(), follow, uid: None, gid: None },
+        Op::Fchown => Call::Fchown { fd: parts.fd?, uid: None, gid: None },
+        Op::Utimens => Call::Utimens { at: path(), follow, atime: TIME, mtime: TIME },
+        Op::Futimens => Call::Futimens { fd: parts.fd?, atime: TIME, mtime: TIME },
+        Op::SetXattr => {
+            let len = usize::try_from(e.req_bytes.unwrap_or(XATTR_BYTES)).unwrap_or(usize::MAX);
+            let value = XATTR_VALUE.get(..len).unwrap_or(&XATTR_VALUE);
+            Call::SetXattr { at: path(), name: OsStr::new(XATTR), value }
+        }
+        Op::GetXattr => Call::GetXattr { at: path(), name: OsStr::new(XATTR) },
+        Op::ListXattr => Call::ListXattr { at: path() },
+        Op::RemoveXattr => Call::RemoveXattr { at: path(), name: OsStr::new(XATTR) },
+        Op::Msync
+        | Op::Fadvise
+        | Op::Readahead
+        | Op::Mmap
+        | Op::Dup
+        | Op::Fcntl
+        | Op::Ioctl
+        | Op::Chdir
+        | Op::Fchdir
+        | Op::Exec
+        | Op::Clone
+        | Op::Exit
+        | Op::IoUring
+        | Op::Other => return None,
+    })
+}
+
+/// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write.
+fn copy<'a>(e: &Event, parts: &Parts, positional: bool, len_bytes: u64) -> Option<Call<'a>> {
+    let from_offset = e.offset.filter(|_| positional);
+    let to_offset = e.offset2.filter(|_| positional);
+    match (parts.fd, parts.fd2) {
+        (Some(from), Some(to)) => Some(Call::CopyRange { from, from_offset, to, to_offset, len_bytes }),
+        (Some(fd), None) => Some(Call::Read { fd, offset: from_offset, len_bytes }),
+        (None, Some(fd)) => Some(Call::Write { fd, offset: to_offset, len_bytes, data: None }),
+        (None, None) => None,
+    }
+}
+
+/// The bits of [`flag`] as [`OpenFlags`].
+pub(super) fn open_flags(bits: u32) -> OpenFlags {
+    let has = |bit: u32| bits & bit != 0;
+    OpenFlags {
+        read: has(flag::READ),
+        write: has(flag::WRITE),
+        create: has(flag::CREATE),
+        exclusive: has(flag::EXCL),
+        truncate: has(flag::TRUNC),
+        append: has(flag::APPEND),
+        directory: has(flag::DIRECTORY),
+        nofollow: has(flag::NOFOLLOW),
+        direct: has(flag::DIRECT),
+        sync: has(flag::SYNC),
+        dsync: has(flag::DSYNC),
+        path_only: has(flag::PATH_ONLY),
+        tmpfile: has(flag::TMPFILE),
+        noatime: has(flag::NOATIME),
+    }
+}
+
+/// How an outcome differs from the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Mismatch {
+    /// Another error, or an error instead of success, or the reverse (0: success).
+    Errno { expected: u16, got: u16 },
+    /// Another count, length or offset.
+    Count { expected: u64, got: u64 },
+}
+
+/// Compares an outcome with what the trace says came back.
+pub(super) fn compare(e: &Event, outcome: &Outcome) -> Option<Mismatch> {
+    let got = match outcome.result {
+        Ok(_) => 0,
+        Err(Errno(errno)) => errno,
+    };
+    if got != e.errno {
+        return Some(Mismatch::Errno { expected: e.errno, got });
+    }
+    let (Ok(Reply::Count(got)), Ok(expected)) = (outcome.result, u64::try_from(e.ret)) else { return None };
+    let same = match e.op {
+        Op::Read | Op::Write | Op::Seek | Op::Copy | Op::ReadLink => got == expected,
+        // Each file system orders a directory in its own way, so that buffers fill differently; its end is its end.
+        Op::GetDents => (got == 0) == (expected == 0),
+        _ => true,
+    };
+    (!same).then_some(Mismatch::Count { expected, got })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::testing::event;
+
+    fn splits(path: &[u8], dir: Option<&[u8]>) -> (Vec<u8>, Option<Vec<u8>>) {
+        let mut s = Split::default();
+        split(path, dir, &mut s);
+        (s.path, s.dir)
+    }
+
+    #[test]
+    fn paths_split_where_the_walk_began() {
+        assert_eq!(splits(b"/a/b/c", None), (b"a/b/c".to_vec(), None));
+        assert_eq!(splits(b"/a/b/../c", Some(b"/a")), (b"b/../c".to_vec(), Some(b"/a".to_vec())));
+        assert_eq!(splits(b"/x", Some(b"/")), (b"x".to_vec(), Some(b"/".to_vec())));
+        assert_eq!(splits(b"/", None), (b".".to_vec(), None));
+        // A directory that is only a prefix of the name is not the start.
+        assert_eq!(splits(b"/ab", Some(b"/a")), (b"ab".to_vec(), None));
+    }
+
+    #[test]
+    fn dot_dot_stops_at_the_private_root() {
+        assert_eq!(splits(b"/../../etc/passwd", None).0, b"././etc/passwd");
+        assert_eq!(splits(b"/a/../../../x", Some(b"/a")).0, b"../././x");
+        assert_eq!(splits(b"/a/b/../c", None).0, b"a/b/../c");
+        assert_eq!(splits(b"/a..b/c", None).0, b"a..b/c");
+    }
+
+    #[test]
+    fn a_copy_with_one_file_is_a_read_or_a_write() {
+        let mut e = event(Op::Copy);
+        e.req_bytes = Some(10);
+        let parts = Parts { fd2: Some(Fd(7)), ..Parts::default() };
+        assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: None, len_bytes: 10, data: None }));
+        assert_eq!(call(&e, &Parts::default()), None);
+    }
+
+    #[test]
+    fn compares_errors_and_counts() {
+        let mut e = event(Op::Read);
+        e.ret = 10;
+        let ok = |n| Outcome { start_ns: 0, dur_ns: 0, result: Ok(Reply::Count(n)) };
+        assert_eq!(compare(&e, &ok(10)), None);
+        assert_eq!(compare(&e, &ok(9)), Some(Mismatch::Count { expected: 10, got: 9 }));
+        let err = Outcome { start_ns: 0, dur_ns: 0, result: Err(Errno::ENOENT) };
+        assert_eq!(compare(&e, &err), Some(Mismatch::Errno { expected: 0, got: 2 }));
+        e.errno = 2;
+        assert_eq!(compare(&e, &err), None);
+    }
+}
