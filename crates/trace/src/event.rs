@@ -116,6 +116,9 @@ pub mod flag {
     pub const CLOEXEC: u32 = 1 << 21;
     /// The call never returned in the trace (killed, or the trace ends first).
     pub const UNFINISHED: u32 = 1 << 22;
+    /// close: not a call. The kernel did it at exec, at exit or when dup2 put another in its place; told only of a
+    /// description's last descriptor, with no time of its own.
+    pub const IMPLIED: u32 = 1 << 23;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.
     pub const SUB_SHIFT: u32 = 24;

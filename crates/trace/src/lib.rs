@@ -8,6 +8,8 @@ mod event;
 mod op;
 pub mod profile;
 pub mod snapshot;
+pub mod strace;
+pub mod track;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;

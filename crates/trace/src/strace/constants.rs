@@ -1,0 +1,258 @@
+//! The kernel's symbolic constants that strace prints, as numbers (x86-64 and all that use asm-generic values).
+
+use crate::flag;
+
+/// `O_*` names to the kernel's numbers (`<asm-generic/fcntl.h>`). Names that say nothing here are 0.
+pub(super) fn open_flag(name: &[u8]) -> u64 {
+    match name {
+        b"O_RDONLY" => 0,
+        b"O_CLOEXEC" => O_CLOEXEC,
+        b"O_WRONLY" => O_WRONLY,
+        b"O_CREAT" => O_CREAT,
+        b"O_TRUNC" => O_TRUNC,
+        b"O_RDWR" => O_RDWR,
+        b"O_DIRECTORY" => O_DIRECTORY,
+        b"O_EXCL" => O_EXCL,
+        b"O_APPEND" => O_APPEND,
+        b"O_NOFOLLOW" => O_NOFOLLOW,
+        b"O_NOATIME" => O_NOATIME,
+        b"O_DIRECT" => O_DIRECT,
+        b"O_DSYNC" => O_DSYNC,
+        b"O_SYNC" => O_SYNC,
+        b"O_PATH" => O_PATH,
+        b"O_TMPFILE" => O_TMPFILE,
+        b"__O_TMPFILE" => O_TMPFILE & !O_DIRECTORY,
+        _ => 0,
+    }
+}
+
+const O_WRONLY: u64 = 0o1;
+const O_RDWR: u64 = 0o2;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_TRUNC: u64 = 0o1000;
+pub(super) const O_APPEND: u64 = 0o2000;
+const O_DSYNC: u64 = 0o10000;
+const O_DIRECT: u64 = 0o40000;
+const O_DIRECTORY: u64 = 0o200_000;
+const O_NOFOLLOW: u64 = 0o400_000;
+const O_NOATIME: u64 = 0o1_000_000;
+pub(super) const O_CLOEXEC: u64 = 0o2_000_000;
+const O_SYNC: u64 = 0o4_010_000;
+const O_PATH: u64 = 0o10_000_000;
+const O_TMPFILE: u64 = 0o20_200_000;
+
+/// What `creat` opens with.
+pub(super) const CREAT: u64 = O_WRONLY | O_CREAT | O_TRUNC;
+
+/// The kernel's open flags as the trace's.
+pub(super) fn trace_open_flags(kernel: u64) -> u32 {
+    let access = match kernel & 3 {
+        0 => flag::READ,
+        1 => flag::WRITE,
+        // 3 is for ioctl only (open(2)).
+        2 => flag::READ | flag::WRITE,
+        _ => 0,
+    };
+    let has = |bits: u64, flag: u32| if kernel & bits == bits { flag } else { 0 };
+    let tmpfile = has(O_TMPFILE, flag::TMPFILE);
+    let path_only = has(O_PATH, flag::PATH_ONLY);
+    let sync = has(O_SYNC, flag::SYNC);
+    access
+        | has(O_CREAT, flag::CREATE)
+        | has(O_EXCL, flag::EXCL)
+        | has(O_TRUNC, flag::TRUNC)
+        | has(O_APPEND, flag::APPEND)
+        | if tmpfile == 0 { has(O_DIRECTORY, flag::DIRECTORY) } else { tmpfile }
+        | has(O_NOFOLLOW, flag::NOFOLLOW)
+        | has(O_NOATIME, flag::NOATIME)
+        | has(O_DIRECT, flag::DIRECT)
+        | if sync == 0 { has(O_DSYNC, flag::DSYNC) } else { sync }
+        | has(O_CLOEXEC, flag::CLOEXEC)
+        | path_only
+}
+
+/// `AT_*` flags.
+pub(super) fn at_flag(name: &[u8]) -> u64 {
+    match name {
+        b"AT_SYMLINK_NOFOLLOW" => AT_SYMLINK_NOFOLLOW,
+        // The same bit means "effective ids" to faccessat.
+        b"AT_REMOVEDIR" => AT_REMOVEDIR,
+        b"AT_SYMLINK_FOLLOW" => AT_SYMLINK_FOLLOW,
+        b"AT_EMPTY_PATH" => AT_EMPTY_PATH,
+        _ => 0,
+    }
+}
+
+pub(super) const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+pub(super) const AT_REMOVEDIR: u64 = 0x200;
+pub(super) const AT_SYMLINK_FOLLOW: u64 = 0x400;
+pub(super) const AT_EMPTY_PATH: u64 = 0x1000;
+
+/// `RENAME_*` flags.
+pub(super) fn rename_flag(name: &[u8]) -> u64 {
+    match name {
+        b"RENAME_NOREPLACE" => 1,
+        b"RENAME_EXCHANGE" => 2,
+        b"RENAME_WHITEOUT" => 4,
+        _ => 0,
+    }
+}
+
+/// `SEEK_*`.
+pub(super) fn whence(name: &[u8]) -> u64 {
+    match name {
+        b"SEEK_CUR" => 1,
+        b"SEEK_END" => 2,
+        b"SEEK_DATA" => 3,
+        b"SEEK_HOLE" => 4,
+        _ => 0,
+    }
+}
+
+/// `R_OK` and the like.
+pub(super) fn access_mode(name: &[u8]) -> u64 {
+    match name {
+        b"R_OK" => 4,
+        b"W_OK" => 2,
+        b"X_OK" => 1,
+        _ => 0,
+    }
+}
+
+/// `FALLOC_FL_*`.
+pub(super) fn fallocate_flag(name: &[u8]) -> u64 {
+    match name {
+        b"FALLOC_FL_KEEP_SIZE" => 1,
+        b"FALLOC_FL_PUNCH_HOLE" => 2,
+        b"FALLOC_FL_NO_HIDE_STALE" => 4,
+        b"FALLOC_FL_COLLAPSE_RANGE" => 8,
+        b"FALLOC_FL_ZERO_RANGE" => 16,
+        b"FALLOC_FL_INSERT_RANGE" => 32,
+        b"FALLOC_FL_UNSHARE_RANGE" => 64,
+        _ => 0,
+    }
+}
+
+/// `PROT_*`.
+pub(super) fn prot(name: &[u8]) -> u64 {
+    match name {
+        b"PROT_READ" => 1,
+        b"PROT_WRITE" => PROT_WRITE,
+        b"PROT_EXEC" => PROT_EXEC,
+        _ => 0,
+    }
+}
+
+pub(super) const PROT_WRITE: u64 = 2;
+pub(super) const PROT_EXEC: u64 = 4;
+
+/// `MAP_*`.
+pub(super) fn map_flag(name: &[u8]) -> u64 {
+    match name {
+        b"MAP_SHARED" => 1,
+        b"MAP_PRIVATE" => 2,
+        b"MAP_SHARED_VALIDATE" => 3,
+        b"MAP_ANONYMOUS" => MAP_ANONYMOUS,
+        b"MAP_DENYWRITE" => MAP_DENYWRITE,
+        _ => 0,
+    }
+}
+
+pub(super) const MAP_TYPE: u64 = 3;
+pub(super) const MAP_PRIVATE: u64 = 2;
+pub(super) const MAP_ANONYMOUS: u64 = 0x20;
+pub(super) const MAP_DENYWRITE: u64 = 0x800;
+
+/// `RWF_*` of preadv2 and pwritev2.
+pub(super) fn rwf(name: &[u8]) -> u64 {
+    match name {
+        b"RWF_DSYNC" => RWF_DSYNC,
+        b"RWF_SYNC" => RWF_SYNC,
+        b"RWF_APPEND" => RWF_APPEND,
+        _ => 0,
+    }
+}
+
+pub(super) const RWF_DSYNC: u64 = 2;
+pub(super) const RWF_SYNC: u64 = 4;
+pub(super) const RWF_APPEND: u64 = 16;
+
+/// `CLONE_*`.
+pub(super) fn clone_flag(name: &[u8]) -> u64 {
+    match name {
+        b"CLONE_FS" => CLONE_FS,
+        b"CLONE_FILES" => CLONE_FILES,
+        b"CLONE_THREAD" => CLONE_THREAD,
+        _ => 0,
+    }
+}
+
+pub(super) const CLONE_FS: u64 = 0x200;
+pub(super) const CLONE_FILES: u64 = 0x400;
+pub(super) const CLONE_THREAD: u64 = 0x10000;
+
+/// `CLOSE_RANGE_*`.
+pub(super) fn close_range_flag(name: &[u8]) -> u64 {
+    match name {
+        b"CLOSE_RANGE_UNSHARE" => 2,
+        b"CLOSE_RANGE_CLOEXEC" => 4,
+        _ => 0,
+    }
+}
+
+/// `fcntl` commands.
+pub(super) fn fcntl_command(name: &[u8]) -> u64 {
+    match name {
+        b"F_DUPFD" => F_DUPFD,
+        b"F_DUPFD_CLOEXEC" => F_DUPFD_CLOEXEC,
+        b"F_SETFD" => F_SETFD,
+        b"F_SETFL" => F_SETFL,
+        _ => F_OTHER,
+    }
+}
+
+pub(super) const F_DUPFD: u64 = 0;
+pub(super) const F_SETFD: u64 = 2;
+pub(super) const F_SETFL: u64 = 4;
+pub(super) const F_DUPFD_CLOEXEC: u64 = 0x406;
+const F_OTHER: u64 = 1 << 32;
+
+/// The number of an error name strace prints. Restart codes, which programs never see, are `EINTR`.
+pub(super) fn errno(name: &[u8]) -> Option<u16> {
+    if let Some(errno) = posix::Errno::from_name(name) {
+        return Some(errno.0);
+    }
+    if name.starts_with(b"ERESTART") {
+        return Some(posix::Errno::EINTR.0);
+    }
+    REST.iter().find(|(n, _)| n.as_bytes() == name).map(|&(_, n)| n)
+}
+
+/// Those of `<asm-generic/errno.h>` that are no business of file systems.
+#[rustfmt::skip]
+const REST: &[(&str, u16)] = &[
+    ("EIDRM", 43), ("ECHRNG", 44), ("EL2NSYNC", 45), ("EL3HLT", 46), ("EL3RST", 47), ("ELNRNG", 48), ("EUNATCH", 49),
+    ("ENOCSI", 50), ("EL2HLT", 51), ("EBADE", 52), ("EBADR", 53), ("EXFULL", 54), ("ENOANO", 55), ("EBADRQC", 56),
+    ("EBADSLT", 57), ("EBFONT", 59), ("ENOSTR", 60), ("ENOSR", 63), ("ENONET", 64), ("ENOPKG", 65), ("EREMOTE", 66),
+    ("EADV", 68), ("ESRMNT", 69), ("ECOMM", 70), ("EMULTIHOP", 72), ("EDOTDOT", 73), ("ENOTUNIQ", 76), ("EBADFD", 77),
+    ("EREMCHG", 78), ("ELIBACC", 79), ("ELIBBAD", 80), ("ELIBSCN", 81), ("ELIBMAX", 82), ("ELIBEXEC", 83),
+    ("ERESTART", 85), ("ESTRPIPE", 86), ("EDESTADDRREQ", 89), ("EMSGSIZE", 90), ("EPROTOTYPE", 91),
+    ("ENOPROTOOPT", 92), ("EPROTONOSUPPORT", 93), ("ESOCKTNOSUPPORT", 94), ("EPFNOSUPPORT", 96), ("EAFNOSUPPORT", 97),
+    ("EADDRNOTAVAIL", 99), ("ENETDOWN", 100), ("ENETRESET", 102), ("ECONNABORTED", 103), ("ENOBUFS", 105),
+    ("EISCONN", 106), ("ESHUTDOWN", 108), ("ETOOMANYREFS", 109), ("EHOSTDOWN", 112), ("EHOSTUNREACH", 113),
+    ("ENOTNAM", 118), ("ENAVAIL", 119), ("EISNAM", 120), ("EREMOTEIO", 121), ("ENOMEDIUM", 123), ("EMEDIUMTYPE", 124),
+    ("ENOKEY", 126), ("EKEYEXPIRED", 127), ("EKEYREVOKED", 128), ("EKEYREJECTED", 129), ("EOWNERDEAD", 130),
+    ("ENOTRECOVERABLE", 131), ("ERFKILL", 132), ("EHWPOISON", 133), ("ENOIOCTLCMD", 515), ("ENOTSUPP", 524),
+];
+
+/// The number of a signal name.
+pub(super) fn signal(name: &[u8]) -> Option<i64> {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = name.strip_prefix(b"SIG")?;
+    (1..).zip(NAMES).find(|(_, n)| n.as_bytes() == name).map(|(i, _)| i)
+}

@@ -1,0 +1,356 @@
+//! The inner form of a call: `name(arguments) = result <duration>`.
+//!
+//! Zero-copy: arguments are slices of the line. Brackets, quoted strings, `/* comments */` and the `<...>` behind
+//! descriptors nest; a path in such a decoration may hold any byte but `<`, `>` and control characters, which
+//! strace writes as octal escapes.
+
+use super::line::{Reason, digits, fraction_ns, trim};
+use memchr::memchr2;
+
+/// More than any system call has; clone's labelled fields are the longest list.
+pub(super) const ARGS_MAX: usize = 10;
+
+/// The arguments of a call as text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Args<'a> {
+    items: [&'a [u8]; ARGS_MAX],
+    len: usize,
+}
+
+impl<'a> Args<'a> {
+    /// The argument at a place; empty if the call has fewer.
+    pub fn get(&self, i: usize) -> &'a [u8] {
+        if i < self.len { self.items.get(i).copied().unwrap_or_default() } else { b"" }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    fn push(&mut self, text: &'a [u8]) {
+        if let Some(item) = self.items.get_mut(self.len) {
+            *item = text;
+            self.len += 1;
+        }
+    }
+}
+
+/// What a call returned, as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Return<'a> {
+    /// The number; `None` for `?`.
+    pub value: Option<i64>,
+    /// What is behind a returned descriptor: the text between `<` and `>`.
+    pub decoration: Option<Decoration<'a>>,
+    /// `ENOENT` and the like, also strace's `ERESTARTSYS`.
+    pub error: Option<&'a [u8]>,
+    /// How long it took.
+    pub dur_ns: Option<u64>,
+}
+
+/// The text between `<` and `>` behind a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decoration<'a> {
+    pub text: &'a [u8],
+    /// `(deleted)` follows.
+    pub deleted: bool,
+}
+
+/// A system call's name and what follows.
+pub(super) fn name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'?' | b'#')))?;
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// Bytes that the splitter must look at; all others it passes over.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let bytes = b"\"<(){}[],/";
+    let mut i = 0;
+    while i < bytes.len() {
+        table[bytes[i] as usize] = true;
+        i += 1;
+    }
+    table
+};
+
+/// Splits what follows a call's `(` into arguments, up to the closing `)`; also gives what follows that.
+pub(super) fn split_args(text: &[u8]) -> Result<(Args<'_>, &[u8]), Reason> {
+    let (args, end) = scan_args(text)?;
+    match end {
+        Some(end) => Ok((args, &text[end..])),
+        None => Err("the line ends inside the arguments"),
+    }
+}
+
+/// The arguments of a call whose line ends before its `)`.
+pub(super) fn partial_args(text: &[u8]) -> Args<'_> {
+    scan_args(text).map(|(args, _)| args).unwrap_or_default()
+}
+
+fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
+    let mut args = Args::default();
+    let mut depth = 0u32;
+    let mut from = 0;
+    let mut i = 0;
+    while let Some(&b) = text.get(i) {
+        if !SPECIAL[b as usize] {
+            i += 1;
+            continue;
+        }
+        match b {
+            b'"' => i = string_end(text, i).ok_or("a string without an end")?,
+            b'<' => {
+                // `1<<CAP_X` is a shift.
+                if text.get(i + 1) == Some(&b'<') {
+                    i += 2;
+                } else {
+                    i = decoration_end(text, i).ok_or("a '<' without its '>'")?;
+                }
+            }
+            b'/' => {
+                i = if text.get(i + 1) == Some(&b'*') {
+                    i + memchr::memmem::find(&text[i..], b"*/").ok_or("a comment without an end")? + 2
+                } else {
+                    i + 1
+                };
+            }
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                i += 1;
+            }
+            b')' if depth == 0 => {
+                if i > from || args.len() > 0 {
+                    args.push(trim(&text[from..i]));
+                }
+                return Ok((args, Some(i + 1)));
+            }
+            b')' | b']' | b'}' => {
+                depth = depth.checked_sub(1).ok_or("a closing bracket without its opening one")?;
+                i += 1;
+            }
+            _ => {
+                if depth == 0 {
+                    args.push(trim(&text[from..i]));
+                    from = i + 1;
+                }
+                i += 1;
+            }
+        }
+    }
+    if from < text.len() {
+        args.push(trim(&text[from..]));
+    }
+    Ok((args, None))
+}
+
+/// The place after the string that begins at `from`.
+pub(super) fn string_end(text: &[u8], from: usize) -> Option<usize> {
+    let mut i = from + 1;
+    loop {
+        i += memchr2(b'"', b'\\', text.get(i..)?)?;
+        if text[i] == b'"' {
+            return Some(i + 1);
+        }
+        i += 2;
+    }
+}
+
+/// The place after the decoration that begins at `from` with `<`.
+fn decoration_end(text: &[u8], from: usize) -> Option<usize> {
+    let mut i = from + 1;
+    if text.get(i) == Some(&b'/') {
+        // A path; `<char 1:3>` may follow it inside.
+        let mut depth = 1;
+        loop {
+            i += memchr2(b'<', b'>', text.get(i..)?)?;
+            depth += if text[i] == b'<' { 1 } else { -1 };
+            i += 1;
+            if depth == 0 {
+                return Some(i);
+            }
+        }
+    }
+    // `pipe:[12]`, `TCP:[1.2.3.4:5->6.7.8.9:10]`, `UNIX-STREAM:[12->13,"/path"]`, `anon_inode:[eventfd]`.
+    let mut depth = 0;
+    while let Some(&b) = text.get(i) {
+        match b {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            b'"' => {
+                i = string_end(text, i)?;
+                continue;
+            }
+            b'>' if depth <= 0 => return Some(i + 1),
+            _ => {}
+        }
+        i += 1;
+    }
+    None
+}
+
+/// Reads a decoration at the start of the text; gives what follows it.
+pub(super) fn decoration(text: &[u8]) -> Option<(Decoration<'_>, &[u8])> {
+    if text.first() != Some(&b'<') {
+        return None;
+    }
+    let end = decoration_end(text, 0)?;
+    let rest = &text[end..];
+    let inner = &text[1..end - 1];
+    // Older versions print `</path (deleted)>`.
+    match (rest.strip_prefix(b"(deleted)"), inner.strip_suffix(b" (deleted)")) {
+        (Some(rest), _) => Some((Decoration { text: inner, deleted: true }, rest)),
+        (None, Some(inner)) => Some((Decoration { text: inner, deleted: true }, rest)),
+        (None, None) => Some((Decoration { text: inner, deleted: false }, rest)),
+    }
+}
+
+/// Reads what follows the arguments: ` = result <duration>`.
+pub(super) fn returned(text: &[u8]) -> Result<Return<'_>, Reason> {
+    let text = trim(text);
+    let Some(text) = text.strip_prefix(b"=") else { return Err("no result after the arguments") };
+    let (text, dur_ns) = duration(trim(text));
+    let mut result = Return { dur_ns, ..Return::default() };
+    if let Some(rest) = text.strip_prefix(b"?") {
+        result.error = error_name(rest);
+        return Ok(result);
+    }
+    let (value, rest) = number(text).ok_or("a result that is no number")?;
+    result.value = Some(value);
+    let rest = match decoration(rest) {
+        Some((decoration, rest)) => {
+            result.decoration = Some(decoration);
+            rest
+        }
+        None => rest,
+    };
+    if value == -1 {
+        result.error = error_name(rest);
+    }
+    if rest.first().is_some_and(|&b| b != b' ') {
+        return Err("text directly behind the result");
+    }
+    Ok(result)
+}
+
+/// Splits the duration off the end: `<0.000123>`.
+fn duration(text: &[u8]) -> (&[u8], Option<u64>) {
+    let Some(inner) = text.strip_suffix(b">") else { return (text, None) };
+    let tail = inner.len().saturating_sub(24);
+    let Some(open) = memchr::memrchr(b'<', &inner[tail..]) else { return (text, None) };
+    let open = tail + open;
+    let parsed = digits(&inner[open + 1..]).and_then(|(seconds, rest)| {
+        let (ns, rest) = fraction_ns(rest.strip_prefix(b".")?)?;
+        rest.is_empty().then_some(())?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    });
+    match parsed {
+        Some(ns) => (inner[..open].trim_ascii_end(), Some(ns)),
+        None => (text, None),
+    }
+}
+
+/// Whether a line ends as a returned call does, with its duration.
+pub(super) fn returned_ends(text: &[u8]) -> bool {
+    duration(text).1.is_some()
+}
+
+fn error_name(text: &[u8]) -> Option<&[u8]> {
+    let text = trim(text);
+    let end = text.iter().position(|b| !b.is_ascii_uppercase() && !b.is_ascii_digit() && *b != b'_');
+    let name = &text[..end.unwrap_or(text.len())];
+    (name.len() > 1 && name[0] == b'E').then_some(name)
+}
+
+/// A number as C prints it: decimal, `0x` hexadecimal or `0` octal, perhaps negative; and what follows.
+pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (negative, unsigned) = match text {
+        [b'-', tail @ ..] => (true, tail),
+        _ => (false, text),
+    };
+    let (radix, body) = match unsigned {
+        [b'0', b'x', tail @ ..] => (16, tail),
+        [b'0', tail @ ..] if tail.first().is_some_and(u8::is_ascii_digit) => (8, tail),
+        _ => (10, unsigned),
+    };
+    let mut n: u64 = 0;
+    let mut used = 0;
+    for &b in body {
+        let digit = match b {
+            b'0'..=b'9' => u64::from(b - b'0'),
+            b'a'..=b'f' if radix == 16 => u64::from(b - b'a') + 10,
+            _ => break,
+        };
+        if digit >= radix {
+            return None;
+        }
+        n = n.checked_mul(radix)?.checked_add(digit)?;
+        used += 1;
+    }
+    if used == 0 {
+        return None;
+    }
+    // Addresses and unsigned lengths use all 64 bits; as the kernel, we read them as two's complement.
+    #[allow(clippy::cast_possible_wrap)]
+    let n = n as i64;
+    Some((if negative { n.wrapping_neg() } else { n }, &body[used..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> Vec<String> {
+        let (args, _) = split_args(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        (0..args.len()).map(|i| String::from_utf8_lossy(args.get(i)).into_owned()).collect()
+    }
+
+    #[test]
+    fn arguments() {
+        assert_eq!(split(") = 0"), Vec::<String>::new());
+        assert_eq!(split("3</a b,(){}->, \"x\\\"),\"..., 10) = 1"), ["3</a b,(){}->", "\"x\\\"),\"...", "10"]);
+        assert_eq!(split("1</dev/null<char 1:3>>, 2) = 0"), ["1</dev/null<char 1:3>>", "2"]);
+        assert_eq!(split("5<UNIX-STREAM:[1->2,\"/p>],\"]>, 2) = 0"), ["5<UNIX-STREAM:[1->2,\"/p>],\"]>", "2"]);
+        assert_eq!(
+            split("{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}, 0x1 /* A,B) */) = 0"),
+            ["{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}", "0x1 /* A,B) */"]
+        );
+        assert!(split_args(b"3</a, 5").is_err());
+        assert!(split_args(b"\"abc").is_err());
+        assert!(split_args(b"]) = 0").is_err());
+    }
+
+    fn result(text: &str) -> Return<'_> {
+        returned(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    #[test]
+    fn results() {
+        assert_eq!(result("       = 0x562d00749000 <0.000038>").value, Some(0x562d_0074_9000));
+        let r = result(" = -1 ENOENT (No such file or directory) <0.000039>");
+        assert_eq!((r.value, r.error, r.dur_ns), (Some(-1), Some(&b"ENOENT"[..]), Some(39_000)));
+        let r = result(" = 3</a = <b (c)> <0.000000123>");
+        assert_eq!(r.decoration, None); // An unescaped '<' inside a path is no decoration strace prints.
+        let r = result(" = 3</a>(deleted) <0.000000123>");
+        assert_eq!(r.decoration, Some(Decoration { text: b"/a", deleted: true }));
+        assert_eq!((r.value, r.dur_ns), (Some(3), Some(123)));
+        let r = result(" = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <1.5>");
+        assert_eq!((r.value, r.error, r.dur_ns), (None, Some(&b"ERESTARTSYS"[..]), Some(1_500_000_000)));
+        assert_eq!(result(" = 0x8402 (flags O_RDWR|O_APPEND) <0.000032>").value, Some(0x8402));
+        assert_eq!(result(" = ?").value, None);
+        assert!(returned(b"").is_err());
+        assert!(returned(b" = ").is_err());
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(number(b"0644)"), Some((0o644, &b")"[..])));
+        assert_eq!(number(b"0"), Some((0, &b""[..])));
+        assert_eq!(number(b"-3, "), Some((-3, &b", "[..])));
+        assert_eq!(number(b"18446744073709551615"), Some((-1, &b""[..])));
+        assert_eq!(number(b"0xffffff9c"), Some((0xffff_ff9c, &b""[..])));
+        assert_eq!(number(b"NULL"), None);
+        assert_eq!(number(b"99999999999999999999999999"), None);
+    }
+}

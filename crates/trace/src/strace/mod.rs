@@ -1,0 +1,675 @@
+//! Importing what strace writes.
+//!
+//! What lives here: the notation, one file per layer (a line's outer form, its arguments, values, constants, which system
+//! call asks what), and the [`Importer`] that streams lines through them into the
+//! [tracker](crate::track). What may not: what calls mean.
+//!
+//! The form understood is that of `strace -f -ttt -T -yy` (strace 4.26 to 6.x), with `-o` (thread numbers in front) or
+//! without (`[pid 12]`), whatever `-s`, `-v`, `-X` or `--absolute-timestamps=precision` say:
+//!
+//! * time stamps must be seconds since the epoch with a fraction (`-ttt`). `-t` and `-tt` lack the day, so that
+//!   midnight and the end of daylight saving time reorder calls: refused. So are `-r` and whole seconds.
+//! * durations (`-T`) must be there: a trace without any is refused, as the time in calls cannot be told from the
+//!   time between them.
+//! * what stands behind descriptors (`-y`, `-yy`) should be shown. Without, offsets, paths and working directories
+//!   are kept from the calls alone; descriptors inherited and directories entered before the trace are unknown.
+//! * `-s0` is best for size, but hides the lengths in readv and writev; `-e abbrev='!readv,writev,...'` shows them.
+//!
+//! A line that is not understood is counted and listed with its number; nothing is dropped silently.
+
+mod constants;
+mod decode;
+mod lex;
+mod line;
+mod summary;
+mod value;
+
+pub use summary::{ImportError, Problem, Summary};
+
+use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
+use crate::{Batch, profile::ProfileError};
+use decode::{Form, Forms, decode};
+use lex::{Args, Return};
+use line::{Body, Head, Leader, Reason};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::io::BufRead;
+use std::path::PathBuf;
+
+/// The longest line taken in; strace's own lines are far shorter, so a longer one is no trace.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// Lines without a usable time stamp before the input is refused.
+const PATIENCE: u64 = 50;
+/// Lines of threads of unknown parent kept back at most, in bytes.
+const HELD_BYTES_MAX: usize = 32 << 20;
+
+/// Where batches go.
+pub type Sink<'s> = dyn FnMut(&Batch) -> Result<(), ProfileError> + 's;
+
+/// How to import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// What to call the input in messages.
+    pub name: PathBuf,
+    /// The working directory of the first process, for traces without `-y`.
+    pub cwd: Option<Vec<u8>>,
+    /// Remember the names that were there before and are gone ([`Importer::take_removed`]).
+    pub keep_removed: bool,
+    /// How many lines that were not understood are listed; all are counted.
+    pub problems_listed: usize,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        ImportOptions { name: PathBuf::from("trace"), cwd: None, keep_removed: false, problems_listed: 20 }
+    }
+}
+
+/// Streams strace's text into batches of events. Feed it lines or a reader, then [`finish`](Importer::finish).
+#[derive(Debug)]
+pub struct Importer {
+    options: ImportOptions,
+    forms: Forms,
+    tracker: Tracker,
+    summary: Summary,
+    /// Calls that have started, by thread.
+    running: FxHashMap<u32, Running>,
+    /// Threads inside a fork or clone whose child has not shown itself.
+    cloning: Vec<u32>,
+    /// Lines of threads that could be any of several running clones' child.
+    held: VecDeque<(u32, u64, Vec<u8>)>,
+    held_bytes: usize,
+    /// A line that strace's own message cut in two.
+    cut: Vec<u8>,
+    line_number: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    with_duration: u64,
+    without_duration: u64,
+    leaders: Leaders,
+}
+
+/// How often each unusable kind of time stamp was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leaders {
+    stamped: u64,
+    time_of_day: u64,
+    whole_seconds: u64,
+    relative: u64,
+    unstamped: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    start_ns: u64,
+    place: Option<Place>,
+    form: Option<Form>,
+    /// From the name on.
+    text: Vec<u8>,
+    closing: Option<Closing>,
+    clone: Option<CloneFlags>,
+}
+
+impl Importer {
+    /// An importer at the start of a trace.
+    pub fn new(options: ImportOptions) -> Self {
+        let tracker = Tracker::new(TrackOptions { keep_removed: options.keep_removed, cwd: options.cwd.clone() });
+        Importer {
+            options,
+            forms: Forms::new(),
+            tracker,
+            summary: Summary::default(),
+            running: FxHashMap::default(),
+            cloning: Vec::new(),
+            held: VecDeque::new(),
+            held_bytes: 0,
+            cut: Vec::new(),
+            line_number: 0,
+            first_ns: None,
+            last_ns: 0,
+            with_duration: 0,
+            without_duration: 0,
+            leaders: Leaders::default(),
+        }
+    }
+
+    /// Reads a whole trace, handing over batches as they fill. A last line without its newline counts as cut short.
+    ///
+    /// # Errors
+    /// Reading fails, the sink fails, or the input is of a kind that cannot be used ([`ImportError`] says which and
+    /// what to do).
+    pub fn read(&mut self, mut input: impl BufRead, sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let mut carry: Vec<u8> = Vec::new();
+        loop {
+            let buffer = match input.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(ImportError::Read { name: self.options.name.clone(), source }),
+            };
+            if buffer.is_empty() {
+                break;
+            }
+            let used = buffer.len();
+            let mut rest = buffer;
+            while let Some(end) = memchr::memchr(b'\n', rest) {
+                if carry.is_empty() {
+                    self.line(&rest[..end], sink)?;
+                } else {
+                    if carry.len() < LINE_BYTES_MAX {
+                        carry.extend_from_slice(&rest[..end]);
+                    }
+                    self.line(&carry, sink)?;
+                    carry.clear();
+                }
+                rest = &rest[end + 1..];
+            }
+            if carry.len() < LINE_BYTES_MAX {
+                carry.extend_from_slice(rest);
+            }
+            input.consume(used);
+        }
+        if !carry.is_empty() {
+            self.last_line(&carry, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in one line, without its newline.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        self.line_number += 1;
+        self.summary.lines += 1;
+        self.summary.bytes += line.len() as u64 + 1;
+        if let Err(reason) = self.take_line(line) {
+            self.problem(self.line_number, line, reason);
+        }
+        self.check_usable(false)?;
+        if self.tracker.is_full() {
+            sink(&self.tracker.take())?;
+        }
+        Ok(())
+    }
+
+    /// The last line, whose newline is missing: a call cut short has started and not returned.
+    fn last_line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let whole = match line::leader(line) {
+            Leader::Stamped(head) => match line::body(head.rest) {
+                Ok(Body::Call(text)) => {
+                    let whole = parse_call(text).is_ok_and(|(_, _, ret)| ret.dur_ns.is_some());
+                    if !whole && lex::name(text).is_some_and(|(_, rest)| rest.first() == Some(&b'(')) {
+                        self.stamped(head);
+                        if let Some(tid) = head.tid.or(self.tracker.sole_thread()) {
+                            self.start(tid, head.at_ns, text);
+                        }
+                    }
+                    whole
+                }
+                Ok(Body::Resumed { .. }) => lex::returned_ends(head.rest),
+                other => other.is_ok(),
+            },
+            _ => false,
+        };
+        if whole {
+            return self.line(line, sink);
+        }
+        self.line_number += 1;
+        self.summary.lines += 1;
+        self.summary.bytes += line.len() as u64;
+        self.summary.truncated_last_line = Some(self.line_number);
+        self.problem(self.line_number, line, "the last line is cut short");
+        Ok(())
+    }
+
+    /// Ends the trace: calls still running are told as unfinished, and the last batches handed over.
+    ///
+    /// # Errors
+    /// The sink fails, or the input turns out to have been of no use (empty, no time stamps, no durations).
+    pub fn finish(mut self, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        if !self.cut.is_empty() {
+            let cut = std::mem::take(&mut self.cut);
+            self.problem(self.line_number, &cut, "a line cut in two, without its other half");
+        }
+        self.release_held(true);
+        let mut tids: Vec<u32> = self.running.keys().copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            self.abandon(tid);
+        }
+        self.check_usable(true)?;
+        loop {
+            let batch = self.tracker.take();
+            if batch.events.is_empty() {
+                break;
+            }
+            sink(&batch)?;
+        }
+        let (events, late) = self.tracker.counts();
+        self.summary.events = events;
+        self.summary.late_events = late;
+        self.summary.started_unix_ns = self.first_ns;
+        self.summary.wall_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
+        self.summary.idle_ns = self.summary.wall_ns.saturating_sub(self.tracker.busy_ns());
+        self.summary.coverage = self.tracker.coverage().clone();
+        Ok(Imported { summary: self.summary, tracker: self.tracker })
+    }
+
+    /// What was covered so far.
+    pub fn coverage(&self) -> &Coverage {
+        self.tracker.coverage()
+    }
+
+    fn problem(&mut self, line: u64, text: &[u8], reason: Reason) {
+        self.summary.unparsed_lines += 1;
+        if self.summary.problems.len() < self.options.problems_listed {
+            let excerpt: String = text.escape_ascii().take(120).map(char::from).collect();
+            self.summary.problems.push(Problem { line, reason: reason.to_owned(), excerpt });
+        }
+    }
+
+    /// Refuses input of which nothing can be used, once that is clear.
+    fn check_usable(&self, at_end: bool) -> Result<(), ImportError> {
+        let name = || self.options.name.clone();
+        let l = self.leaders;
+        if l.stamped == 0 && (at_end || self.summary.lines >= PATIENCE) {
+            if self.summary.lines == 0 {
+                return Err(ImportError::Empty { name: name() });
+            }
+            let kinds = [l.time_of_day, l.whole_seconds, l.relative, l.unstamped];
+            let most = kinds.into_iter().max().unwrap_or(0);
+            return Err(if most == 0 {
+                ImportError::NotStrace { name: name() }
+            } else if most == l.time_of_day {
+                ImportError::TimeOfDay { name: name() }
+            } else if most == l.whole_seconds {
+                ImportError::WholeSeconds { name: name() }
+            } else if most == l.relative {
+                ImportError::RelativeTime { name: name() }
+            } else {
+                ImportError::NoTimestamps { name: name() }
+            });
+        }
+        if self.with_duration == 0 && self.without_duration > 0 && (at_end || self.without_duration >= PATIENCE) {
+            return Err(ImportError::NoDurations { name: name() });
+        }
+        Ok(())
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Result<(), Reason> {
+        if line.len() >= LINE_BYTES_MAX {
+            return Err("longer than any line of strace's");
+        }
+        if !self.cut.is_empty() {
+            let mut whole = std::mem::take(&mut self.cut);
+            whole.extend_from_slice(line);
+            return self.take_whole_line(&whole);
+        }
+        self.take_whole_line(line)
+    }
+
+    fn take_whole_line(&mut self, line: &[u8]) -> Result<(), Reason> {
+        let head = match line::leader(line) {
+            Leader::Stamped(head) => head,
+            other => return self.unstamped(line, other),
+        };
+        if line.ends_with(b" attached") {
+            // strace's own message lands in the middle of a line when both go to one terminal or file.
+            if let Some(at) = memchr::memmem::rfind(line, b"strace: Process ") {
+                self.cut.extend_from_slice(&line[..at]);
+                self.summary.notes += 1;
+                return Ok(());
+            }
+        }
+        self.stamped(head);
+        let body = line::body(head.rest)?;
+        let Some(tid) = self.admit(head, &body, line) else { return Ok(()) };
+        self.take_body(tid, head.at_ns, body)
+    }
+
+    fn stamped(&mut self, head: Head<'_>) {
+        self.leaders.stamped += 1;
+        self.first_ns.get_or_insert(head.at_ns);
+        self.last_ns = self.last_ns.max(head.at_ns);
+    }
+
+    fn unstamped(&mut self, line: &[u8], leader: Leader<'_>) -> Result<(), Reason> {
+        if line.starts_with(b"strace: ") || line.is_empty() {
+            self.summary.notes += 1;
+            return Ok(());
+        }
+        let l = &mut self.leaders;
+        match leader {
+            Leader::TimeOfDay => {
+                l.time_of_day += 1;
+                Err("a time of day (-t, -tt) instead of seconds since the epoch")
+            }
+            Leader::WholeSeconds => {
+                l.whole_seconds += 1;
+                Err("a time stamp without a fraction")
+            }
+            Leader::Relative => {
+                l.relative += 1;
+                Err("a time stamp relative to the previous line")
+            }
+            Leader::Unstamped => {
+                l.unstamped += 1;
+                Err("a call without a time stamp")
+            }
+            _ => Err("no line of strace's"),
+        }
+    }
+
+    /// The thread a line belongs to, made known to the tracker; `None` if the line has to wait.
+    fn admit(&mut self, head: Head<'_>, body: &Body<'_>, line: &[u8]) -> Option<u32> {
+        let Some(tid) = head.tid else { return Some(self.tracker.sole_thread().unwrap_or(0)) };
+        if self.tracker.knows(tid) {
+            return Some(tid);
+        }
+        // Without -o, the first process has no number until a second one appears.
+        let anonymous = self.tracker.knows(0) && tid != 0;
+        if anonymous && (matches!(body, Body::Resumed { .. }) || self.cloning.is_empty()) {
+            self.renumber(0, tid);
+            return Some(tid);
+        }
+        match self.cloning.len() {
+            0 => Some(tid),
+            1 => {
+                self.adopt(tid);
+                Some(tid)
+            }
+            _ => {
+                self.held_bytes += line.len();
+                self.held.push_back((tid, self.line_number, line.to_vec()));
+                if self.held_bytes > HELD_BYTES_MAX {
+                    self.release_held(true);
+                }
+                None
+            }
+        }
+    }
+
+    fn renumber(&mut self, from: u32, to: u32) {
+        self.tracker.renumber(from, to);
+        if let Some(running) = self.running.remove(&from) {
+            self.running.insert(to, running);
+        }
+        for tid in &mut self.cloning {
+            if *tid == from {
+                *tid = to;
+            }
+        }
+    }
+
+    /// Makes a new thread the child of the clone that has been running longest.
+    fn adopt(&mut self, child: u32) {
+        if self.cloning.is_empty() {
+            return;
+        }
+        let parent = self.cloning.remove(0);
+        let flags = self.running.get(&parent).and_then(|r| r.clone).unwrap_or_default();
+        self.tracker.spawn(parent, child, flags);
+    }
+
+    /// Takes in the lines kept back, as far as their threads' parents are known now. With `all`, guesses.
+    fn release_held(&mut self, all: bool) {
+        let mut waiting = std::mem::take(&mut self.held);
+        self.held_bytes = 0;
+        while let Some((tid, number, line)) = waiting.pop_front() {
+            if !self.tracker.knows(tid) {
+                if all || self.cloning.len() <= 1 {
+                    self.adopt(tid);
+                } else {
+                    self.held_bytes += line.len();
+                    self.held.push_back((tid, number, line));
+                    continue;
+                }
+            }
+            let Leader::Stamped(head) = line::leader(&line) else { continue };
+            let result = line::body(head.rest).and_then(|body| self.take_body(tid, head.at_ns, body));
+            if let Err(reason) = result {
+                self.problem(number, &line, reason);
+            }
+        }
+    }
+
+    fn take_body(&mut self, tid: u32, at_ns: u64, body: Body<'_>) -> Result<(), Reason> {
+        match body {
+            Body::Call(text) => {
+                if self.running.contains_key(&tid) {
+                    self.abandon(tid);
+                }
+                self.whole_call(tid, at_ns, text)
+            }
+            Body::Unfinished(text) => {
+                if self.running.contains_key(&tid) {
+                    self.abandon(tid);
+                }
+                lex::name(text).filter(|(_, rest)| rest.first() == Some(&b'(')).ok_or(NO_CALL)?;
+                self.start(tid, at_ns, text);
+                Ok(())
+            }
+            Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, name, rest, unfinished),
+            Body::Signal => {
+                self.summary.signals += 1;
+                Ok(())
+            }
+            Body::Exited(status) => {
+                self.ended(tid, at_ns, status);
+                Ok(())
+            }
+            Body::Killed(signal) => {
+                self.ended(tid, at_ns, 128 + constants::signal(signal).unwrap_or(0));
+                Ok(())
+            }
+            Body::Superseded(by) => {
+                self.abandon(tid);
+                self.tracker.superseded(tid, by);
+                if let Some(running) = self.running.remove(&by) {
+                    self.running.insert(tid, running);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn ended(&mut self, tid: u32, at_ns: u64, status: i64) {
+        self.abandon(tid);
+        self.summary.exits += 1;
+        self.summary.last_status = Some(status);
+        self.tracker.exit(tid, self.since_start(at_ns), status);
+    }
+
+    fn since_start(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.first_ns.unwrap_or(at_ns))
+    }
+
+    /// A call that started and returned on one line.
+    fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8]) -> Result<(), Reason> {
+        let (name, args, ret) = parse_call(text)?;
+        let form = self.forms.get(name);
+        self.returned(&ret);
+        let call = if form == Some(Form::Ignored) { None } else { decode(form, &args, &ret) };
+        let Some(call) = call else {
+            self.summary.other_lines += 1;
+            self.last_ns = self.last_ns.max(at_ns.saturating_add(ret.dur_ns.unwrap_or(0)));
+            return Ok(());
+        };
+        self.hand_over(tid, at_ns, None, name, &call, &ret)
+    }
+
+    fn hand_over(
+        &mut self,
+        tid: u32,
+        start_ns: u64,
+        place: Option<Place>,
+        name: &[u8],
+        call: &Call<'_>,
+        ret: &Return<'_>,
+    ) -> Result<(), Reason> {
+        let out = outcome(ret)?;
+        self.summary.calls += 1;
+        self.last_ns = self.last_ns.max(start_ns.saturating_add(out.dur_ns));
+        self.tracker.call(tid, self.since_start(start_ns), place, name, call, &out);
+        Ok(())
+    }
+
+    fn returned(&mut self, ret: &Return<'_>) {
+        if ret.dur_ns.is_some() {
+            self.with_duration += 1;
+        } else if ret.value.is_some() {
+            self.without_duration += 1;
+            self.summary.without_duration += 1;
+        }
+    }
+
+    /// A call has started.
+    fn start(&mut self, tid: u32, at_ns: u64, text: &[u8]) {
+        let (name, rest) = lex::name(text).unwrap_or((b"", b""));
+        let form = self.forms.get(name);
+        let args = lex::partial_args(rest.get(1..).unwrap_or_default());
+        let none = Return::default();
+        let mut running =
+            Running { start_ns: at_ns, place: None, form, text: text.to_vec(), closing: None, clone: None };
+        match form {
+            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => {}
+            Some(Form::Fork | Form::Clone | Form::Clone3) => {
+                running.place = Some(self.tracker.start());
+                if let Some(Call::Clone(flags)) = decode(form, &args, &none) {
+                    running.clone = Some(flags);
+                }
+                self.tracker.know(tid);
+                self.cloning.push(tid);
+            }
+            Some(Form::Close) => {
+                running.place = Some(self.tracker.start());
+                if let Some(Call::Close { fd }) = decode(form, &args, &none) {
+                    running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
+                }
+            }
+            // A read of a pipe can take for ever; it need not keep its place.
+            Some(_) if value::fd(args.get(0)).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd)) => {}
+            Some(_) => running.place = Some(self.tracker.start()),
+        }
+        self.running.insert(tid, running);
+    }
+
+    /// A call goes on, and usually returns.
+    fn resume(&mut self, tid: u32, at_ns: u64, name: &[u8], rest: &[u8], unfinished: bool) -> Result<(), Reason> {
+        let Some(mut running) = self.running.remove(&tid) else { return Err("a call resumed that had not started") };
+        self.last_ns = self.last_ns.max(at_ns);
+        running.text.extend_from_slice(rest);
+        if unfinished {
+            self.running.insert(tid, running);
+            return Ok(());
+        }
+        let text = std::mem::take(&mut running.text);
+        let result = self.finish_call(tid, &running, &text, name);
+        if running.clone.is_some() {
+            self.cloning.retain(|&parent| parent != tid);
+            self.release_held(false);
+        }
+        if result.is_err() {
+            if let Some(place) = running.place {
+                self.tracker.skip_place(place);
+            }
+        }
+        result
+    }
+
+    fn finish_call(&mut self, tid: u32, running: &Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
+        let (name, args, ret) = parse_call(text)?;
+        if name != resumed && resumed != b"???" {
+            return Err("a call resumed under another name");
+        }
+        self.returned(&ret);
+        let start_ns = running.start_ns;
+        if let Some(closing) = running.closing {
+            self.summary.calls += 1;
+            self.tracker.end_close(closing, running.place, &outcome(&ret)?);
+            return Ok(());
+        }
+        let call = if running.form == Some(Form::Ignored) { None } else { decode(running.form, &args, &ret) };
+        match call {
+            Some(call) => self.hand_over(tid, start_ns, running.place, name, &call, &ret),
+            None => {
+                self.summary.other_lines += 1;
+                if let Some(place) = running.place {
+                    self.tracker.skip_place(place);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A started call that will not return: its thread ended, or went on without our seeing the return.
+    fn abandon(&mut self, tid: u32) {
+        let Some(running) = self.running.remove(&tid) else { return };
+        if running.clone.is_some() {
+            self.cloning.retain(|&parent| parent != tid);
+        }
+        let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
+        if let Some(closing) = running.closing {
+            self.tracker.end_close(closing, running.place, &out);
+            return;
+        }
+        let (name, rest) = lex::name(&running.text).unwrap_or((b"", b""));
+        let args = lex::partial_args(rest.get(1..).unwrap_or_default());
+        let form = running.form.filter(|&form| form != Form::Ignored);
+        match form.and_then(|form| decode(Some(form), &args, &Return::default())) {
+            Some(call) => {
+                self.summary.calls += 1;
+                self.tracker.call(tid, self.since_start(running.start_ns), running.place, name, &call, &out);
+            }
+            None => {
+                self.summary.other_lines += 1;
+                if let Some(place) = running.place {
+                    self.tracker.skip_place(place);
+                }
+            }
+        }
+    }
+}
+
+/// An imported trace: what is to be said of it, and the state it ended in.
+#[derive(Debug)]
+pub struct Imported {
+    /// Counts.
+    pub summary: Summary,
+    tracker: Tracker,
+}
+
+impl Imported {
+    /// The names that were there before and are gone ([`ImportOptions::keep_removed`]).
+    pub fn take_removed(&mut self) -> Vec<Removed> {
+        self.tracker.take_removed()
+    }
+
+    /// The tracker in its last state.
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+}
+
+const NO_CALL: Reason = "neither a call nor anything else strace prints";
+
+fn parse_call(text: &[u8]) -> Result<(&[u8], Args<'_>, Return<'_>), Reason> {
+    let (name, rest) = lex::name(text).ok_or(NO_CALL)?;
+    let Some(rest) = rest.strip_prefix(b"(") else { return Err(NO_CALL) };
+    let (args, rest) = lex::split_args(rest)?;
+    Ok((name, args, lex::returned(rest)?))
+}
+
+fn outcome<'a>(ret: &Return<'a>) -> Result<Outcome<'a>, Reason> {
+    let errno = match ret.error {
+        Some(name) => constants::errno(name).ok_or("an error name that Linux does not have")?,
+        None => 0,
+    };
+    Ok(Outcome {
+        ret: ret.value.unwrap_or(-1),
+        errno,
+        dur_ns: ret.dur_ns.unwrap_or(0),
+        seen: ret.decoration.map(value::seen_behind),
+        unfinished: ret.value.is_none() && errno == 0,
+    })
+}

@@ -1,0 +1,112 @@
+//! What came of an import: counts, problems and refusals.
+
+use crate::profile::ProfileError;
+use crate::track::Coverage;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// A line that was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Why.
+    pub reason: String,
+    /// Its beginning, escaped.
+    pub excerpt: String,
+}
+
+/// What an import found. Every line is counted once: as part of a call, a call that concerns no files, a signal, an
+/// exit, a note of strace's own, or not understood.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Lines and bytes read.
+    pub lines: u64,
+    #[allow(missing_docs)]
+    pub bytes: u64,
+    /// Calls handed to the tracker.
+    pub calls: u64,
+    /// Calls that concern neither files nor descriptors (memory, signals, waiting, sockets).
+    pub other_lines: u64,
+    /// Signals, ends of threads, messages of strace's own.
+    pub signals: u64,
+    #[allow(missing_docs)]
+    pub exits: u64,
+    #[allow(missing_docs)]
+    pub notes: u64,
+    /// Lines not understood: how many, and the first of them.
+    pub unparsed_lines: u64,
+    #[allow(missing_docs)]
+    pub problems: Vec<Problem>,
+    /// The last line had no newline and was cut short.
+    pub truncated_last_line: Option<u64>,
+    /// Calls that returned without a duration in a trace that has them; taken as 0.
+    pub without_duration: u64,
+    /// Rows written.
+    pub events: u64,
+    /// Calls that ran past the reordering window and come after calls that started later.
+    pub late_events: u64,
+    /// When the trace began, nanoseconds since the epoch.
+    pub started_unix_ns: Option<u64>,
+    /// From the first line to the last return or exit.
+    pub wall_ns: u64,
+    /// Part of it in which no traced call on files was running.
+    pub idle_ns: u64,
+    /// How the last thread to end ended: exit status, or 128 and the signal.
+    pub last_status: Option<i64>,
+    /// What was and was not covered.
+    pub coverage: Coverage,
+}
+
+/// Why an import was refused or failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ImportError {
+    #[error("{}: cannot read: {source}", name.display())]
+    Read { name: PathBuf, source: std::io::Error },
+    #[error("{}: the file is empty: nothing was traced", name.display())]
+    Empty { name: PathBuf },
+    #[error(
+        "{}: no line looks like strace's output. Expected lines such as \
+         `1234 1700000000.123456 close(3</tmp/x>) = 0 <0.000012>` (strace -f -ttt -T -yy -s0 -o FILE)",
+        name.display()
+    )]
+    NotStrace { name: PathBuf },
+    #[error(
+        "{}: time stamps are times of day (strace -t or -tt). They lack the day, so calls around midnight or a clock \
+         change cannot be put in order. Record again with -ttt",
+        name.display()
+    )]
+    TimeOfDay { name: PathBuf },
+    #[error(
+        "{}: time stamps are whole seconds, so calls cannot be timed. Record again with -ttt",
+        name.display()
+    )]
+    WholeSeconds { name: PathBuf },
+    #[error(
+        "{}: time stamps are relative to the previous line (strace -r), which loses the order of threads. Record again \
+         with -ttt instead of -r",
+        name.display()
+    )]
+    RelativeTime { name: PathBuf },
+    #[error("{}: there are no time stamps. Record again with -ttt", name.display())]
+    NoTimestamps { name: PathBuf },
+    #[error(
+        "{}: calls have no durations, so the time in calls cannot be told from the time between them. Record again \
+         with -T",
+        name.display()
+    )]
+    NoDurations { name: PathBuf },
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+impl ImportError {
+    /// The exit code of DESIGN.md: 4, bad input, but for failures of the machine (3).
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ImportError::Read { .. } => 3,
+            _ => 4,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How much of a workload's file activity the trace shows.
+
+use crate::{Event, Op, flag};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The unit in which unseen accesses through a data mapping are reckoned: the kernel maps up to 16 pages around a fault
+/// (`fault_around_bytes`, 64 KiB by default), so a mapping touched everywhere faults at least once for each.
+pub const FAULT_AROUND_BYTES: u64 = 64 * 1024;
+
+/// Counts of what was seen, seen and not modelled, and known to be unseen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Calls on files of file systems, modelled.
+    pub modelled_calls: u64,
+    /// Calls on files of file systems that are not modelled.
+    pub other_calls: u64,
+    /// The same by name.
+    pub other_by_name: BTreeMap<String, u64>,
+    /// Calls on pipes, sockets, devices, /proc, /sys and the like: no file system's work.
+    pub foreign_calls: u64,
+    /// Calls that started and never returned in the trace.
+    pub unfinished_calls: u64,
+    /// Relative paths whose directory the trace does not tell.
+    pub unknown_directory_calls: u64,
+    /// Descriptors whose printed path contradicted our tables (passed over a socket, renamed by an untraced process).
+    pub resynchronised_descriptors: u64,
+    /// Programs started; their pages are read through mappings, unseen.
+    pub execs: u64,
+    /// Mappings of programs and libraries, and their bytes: pages are read unseen, mostly from the page cache.
+    pub image_maps: u64,
+    #[allow(missing_docs)]
+    pub image_mapped_bytes: u64,
+    /// Mappings of other files, and their bytes: accesses through them are unseen.
+    pub data_maps: u64,
+    #[allow(missing_docs)]
+    pub data_mapped_bytes: u64,
+    /// Unseen accesses through data mappings if each were touched everywhere once, in units of
+    /// [`FAULT_AROUND_BYTES`].
+    pub data_map_accesses: u64,
+    /// io_uring instances made.
+    pub io_uring_setups: u64,
+    /// Operations submitted to them, unseen.
+    pub io_uring_submitted: u64,
+    /// Calls by operation, foreign ones and implied closes left out.
+    #[serde(serialize_with = "by_name")]
+    pub by_op: BTreeMap<Op, u64>,
+}
+
+fn by_name<S: serde::Serializer>(map: &BTreeMap<Op, u64>, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_map(map.iter().map(|(op, n)| (op.name(), n)))
+}
+
+impl Coverage {
+    /// Share of the file activity that is seen and modelled, 0 to 1: modelled calls over modelled calls, calls not
+    /// modelled, io_uring operations and [`data_map_accesses`](Self::data_map_accesses). Loading of programs and
+    /// libraries is left out on both sides and reported by itself. 1 if there was no activity; `None` if an
+    /// io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it, or kernel polling).
+    pub fn share(&self) -> Option<f64> {
+        if self.io_uring_setups > 0 && self.io_uring_submitted == 0 {
+            return None;
+        }
+        let unseen = self.other_calls + self.io_uring_submitted + self.data_map_accesses;
+        let all = self.modelled_calls + unseen;
+        if all == 0 {
+            return Some(1.0);
+        }
+        #[allow(clippy::cast_precision_loss)]
+        Some(self.modelled_calls as f64 / all as f64)
+    }
+
+    pub(super) fn count(&mut self, event: &Event) {
+        if event.flags & flag::UNFINISHED != 0 {
+            self.unfinished_calls += 1;
+        }
+        if event.flags & flag::IMPLIED != 0 {
+            return;
+        }
+        if event.flags & flag::FOREIGN != 0 {
+            self.foreign_calls += 1;
+            return;
+        }
+        *self.by_op.entry(event.op).or_insert(0) += 1;
+        match event.op {
+            Op::Other => self.other_calls += 1,
+            Op::Exec => self.execs += u64::from(event.errno == 0),
+            Op::Clone | Op::Exit | Op::IoUring | Op::Mmap => {}
+            _ => self.modelled_calls += 1,
+        }
+    }
+}

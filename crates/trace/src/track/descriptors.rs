@@ -1,0 +1,219 @@
+//! Descriptor tables and open file descriptions, as the kernel keeps them.
+//!
+//! A table is shared by threads and by `CLONE_FILES`, copied by fork; a description is what open makes and dup and fork
+//! share: the offset lives there.
+
+use super::names::{File, Names};
+use super::sequence::Interned;
+use crate::OfdId;
+use rustc_hash::FxHashMap;
+
+/// A live descriptor table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Table(u32);
+
+/// A live open file description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ofd(u32);
+
+/// One descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub ofd: Ofd,
+    pub cloexec: bool,
+}
+
+/// What is known of an open file description.
+#[derive(Debug)]
+pub(super) struct Description {
+    pub id: OfdId,
+    /// The file; `None` for foreign objects and those never identified.
+    pub file: Option<File>,
+    /// Not a file of a file system we model.
+    pub foreign: bool,
+    /// The file offset, if known.
+    pub offset: Option<u64>,
+    /// `O_APPEND`
+    pub append: bool,
+    /// The path as the tracer last printed it, in its escapes; empty if it never did.
+    pub raw: Vec<u8>,
+    /// The path, unescaped.
+    pub path: Interned,
+    refs: u32,
+}
+
+#[derive(Debug, Default)]
+struct TableState {
+    slots: FxHashMap<i32, Slot>,
+    users: u32,
+}
+
+/// All tables and descriptions.
+#[derive(Debug, Default)]
+pub(super) struct Descriptors {
+    tables: Vec<TableState>,
+    free_tables: Vec<Table>,
+    ofds: Vec<Description>,
+    free_ofds: Vec<Ofd>,
+    next_id: u64,
+}
+
+impl Descriptors {
+    /// A new, empty table with one user.
+    pub fn new_table(&mut self) -> Table {
+        let state = TableState { slots: FxHashMap::default(), users: 1 };
+        match self.free_tables.pop() {
+            Some(table) => {
+                self.tables[table.0 as usize] = state;
+                table
+            }
+            None => {
+                self.tables.push(state);
+                Table(index(self.tables.len() - 1))
+            }
+        }
+    }
+
+    /// Another user of the same table.
+    pub fn share(&mut self, table: Table) -> Table {
+        self.tables[table.0 as usize].users += 1;
+        table
+    }
+
+    /// A copy of a table, as fork makes it: the same descriptions, one more reference to each.
+    pub fn copy(&mut self, table: Table) -> Table {
+        let slots = self.tables[table.0 as usize].slots.clone();
+        for slot in slots.values() {
+            self.ofds[slot.ofd.0 as usize].refs += 1;
+        }
+        let copy = self.new_table();
+        self.tables[copy.0 as usize].slots = slots;
+        copy
+    }
+
+    /// Whether more than one process uses the table.
+    pub fn is_shared(&self, table: Table) -> bool {
+        self.tables[table.0 as usize].users > 1
+    }
+
+    /// One user less; the last one's leaving empties the table. Returns the descriptions to release, by descriptor.
+    pub fn leave(&mut self, table: Table) -> Vec<Ofd> {
+        let state = &mut self.tables[table.0 as usize];
+        state.users = state.users.saturating_sub(1);
+        if state.users > 0 {
+            return Vec::new();
+        }
+        let slots = std::mem::take(&mut state.slots);
+        self.free_tables.push(table);
+        let mut slots: Vec<_> = slots.into_iter().collect();
+        slots.sort_unstable_by_key(|&(fd, _)| fd);
+        slots.into_iter().map(|(_, slot)| slot.ofd).collect()
+    }
+
+    /// Takes the close-on-exec descriptors out of a table, in descriptor order.
+    pub fn take_cloexec(&mut self, table: Table) -> Vec<Ofd> {
+        let slots = &mut self.tables[table.0 as usize].slots;
+        let mut taken: Vec<_> = slots.extract_if(|_, slot| slot.cloexec).collect();
+        taken.sort_unstable_by_key(|&(fd, _)| fd);
+        taken.into_iter().map(|(_, slot)| slot.ofd).collect()
+    }
+
+    /// The descriptors of a table in a range, ascending.
+    pub fn range(&self, table: Table, first: u32, last: u32) -> Vec<i32> {
+        let slots = &self.tables[table.0 as usize].slots;
+        let mut fds: Vec<_> = slots
+            .keys()
+            .copied()
+            .filter(|&fd| u32::try_from(fd).is_ok_and(|fd| (first..=last).contains(&fd)))
+            .collect();
+        fds.sort_unstable();
+        fds
+    }
+
+    /// The descriptor's slot.
+    pub fn get(&self, table: Table, fd: i32) -> Option<Slot> {
+        self.tables[table.0 as usize].slots.get(&fd).copied()
+    }
+
+    /// Sets close-on-exec.
+    pub fn set_cloexec(&mut self, table: Table, fd: i32, cloexec: bool) {
+        if let Some(slot) = self.tables[table.0 as usize].slots.get_mut(&fd) {
+            slot.cloexec = cloexec;
+        }
+    }
+
+    /// Puts a description behind a descriptor and counts the reference. Returns what was there.
+    pub fn put(&mut self, table: Table, fd: i32, slot: Slot) -> Option<Ofd> {
+        self.ofds[slot.ofd.0 as usize].refs += 1;
+        self.tables[table.0 as usize].slots.insert(fd, slot).map(|old| old.ofd)
+    }
+
+    /// Takes a descriptor away. The caller [releases](Self::release) the description.
+    pub fn take(&mut self, table: Table, fd: i32) -> Option<Ofd> {
+        self.tables[table.0 as usize].slots.remove(&fd).map(|slot| slot.ofd)
+    }
+
+    /// A new description without descriptors.
+    pub fn new_ofd(&mut self, file: Option<File>, foreign: bool, names: &mut Names) -> Ofd {
+        if let Some(file) = file {
+            names.opened(file);
+        }
+        let id = OfdId(self.next_id);
+        self.next_id += 1;
+        let state = Description {
+            id,
+            file,
+            foreign,
+            offset: None,
+            append: false,
+            raw: Vec::new(),
+            path: Interned::default(),
+            refs: 0,
+        };
+        match self.free_ofds.pop() {
+            Some(ofd) => {
+                self.ofds[ofd.0 as usize] = state;
+                ofd
+            }
+            None => {
+                self.ofds.push(state);
+                Ofd(index(self.ofds.len() - 1))
+            }
+        }
+    }
+
+    /// What is known of a description.
+    pub fn ofd(&self, ofd: Ofd) -> &Description {
+        &self.ofds[ofd.0 as usize]
+    }
+
+    /// The same, to change.
+    pub fn ofd_mut(&mut self, ofd: Ofd) -> &mut Description {
+        &mut self.ofds[ofd.0 as usize]
+    }
+
+    /// Whether this is the only descriptor of the description.
+    pub fn is_last(&self, ofd: Ofd) -> bool {
+        self.ofd(ofd).refs <= 1
+    }
+
+    /// One descriptor less; the last one frees the description.
+    pub fn release(&mut self, ofd: Ofd, names: &mut Names) {
+        let state = self.ofd_mut(ofd);
+        state.refs = state.refs.saturating_sub(1);
+        if state.refs > 0 {
+            return;
+        }
+        let file = state.file.take();
+        state.raw = Vec::new();
+        state.path = Interned::default();
+        self.free_ofds.push(ofd);
+        if let Some(file) = file {
+            names.closed(file);
+        }
+    }
+}
+
+fn index(n: usize) -> u32 {
+    u32::try_from(n).expect("fewer than 2^32 live descriptions")
+}

@@ -1,0 +1,309 @@
+//! What traced calls mean: descriptors, offsets, sizes, working directories and names, kept as the kernel keeps them.
+//!
+//! What lives here: the state of the traced processes ([`Tracker`]), one file per concept (descriptor tables, names,
+//! the order of events, coverage). What may not: any tracer's notation; importers decode into [`Call`]s.
+//!
+//! Effects are applied when a call returns (a close: when it starts, as the kernel frees the number first), events
+//! come out in the order of call starts. What the trace does not tell stays unknown; where the tracer prints
+//! what stands behind a descriptor, that is taken as the truth, and a difference from our tables is counted.
+//! Memory is bounded by live descriptors, live names and running calls.
+
+mod call;
+mod coverage;
+mod descriptors;
+mod names;
+mod on_fd;
+mod on_path;
+mod process;
+mod resolve;
+mod sequence;
+
+pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Start};
+pub use coverage::Coverage;
+pub use names::Removed;
+pub(crate) use resolve::unescape_into;
+pub(crate) use sequence::Place;
+
+use crate::{Batch, Event, Op, flag};
+use descriptors::{Descriptors, Ofd, Table};
+use names::{File, Names};
+use rustc_hash::FxHashMap;
+use sequence::{Interned, Sequence};
+
+/// `EBADF`
+const EBADF: u16 = 9;
+/// `ENOENT`
+const ENOENT: u16 = 2;
+
+/// State of the traced processes, and the events made so far.
+#[derive(Debug)]
+pub struct Tracker {
+    threads: FxHashMap<u32, Thread>,
+    fs: Vec<FsContext>,
+    free_fs: Vec<FsId>,
+    fds: Descriptors,
+    names: Names,
+    out: Sequence,
+    coverage: Coverage,
+    first_cwd: Option<Vec<u8>>,
+    /// Scratch: the absolute path of the argument at hand.
+    path: Vec<u8>,
+    /// Scratch: an unescaped path.
+    unescaped: Vec<u8>,
+}
+
+/// What a tracker is to do beyond making events.
+#[derive(Clone, Debug, Default)]
+pub struct TrackOptions {
+    /// Remember names that were there when the trace began and are gone ([`Tracker::take_removed`]). Takes memory for
+    /// each.
+    pub keep_removed: bool,
+    /// The working directory of the first process, for traces that do not show it.
+    pub cwd: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    pid: u32,
+    table: Table,
+    fs: FsId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FsId(u32);
+
+/// A working directory, shared by threads and by `CLONE_FS`.
+#[derive(Clone, Debug, Default)]
+struct FsContext {
+    /// As the tracer last printed it, in its escapes.
+    raw: Vec<u8>,
+    /// Unescaped; empty while unknown.
+    cwd: Interned,
+    /// Its entry in the tree.
+    node: Option<names::Node>,
+    users: u32,
+}
+
+/// The call at hand: who, when, and its place in the order.
+#[derive(Clone, Copy, Debug)]
+struct Ctx {
+    tid: u32,
+    thread: Thread,
+    t_ns: u64,
+    place: Option<Place>,
+}
+
+/// A close that has taken effect and not yet returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closing {
+    event: Event,
+}
+
+impl Tracker {
+    /// A tracker that knows nothing yet.
+    pub fn new(options: TrackOptions) -> Self {
+        Tracker {
+            threads: FxHashMap::default(),
+            fs: Vec::new(),
+            free_fs: Vec::new(),
+            fds: Descriptors::default(),
+            names: Names::new(options.keep_removed),
+            out: Sequence::default(),
+            coverage: Coverage::default(),
+            first_cwd: options.cwd,
+            path: Vec::new(),
+            unescaped: Vec::new(),
+        }
+    }
+
+    /// One call that has returned (or never will: [`Outcome::unfinished`]). `name` is the system call's, for the count
+    /// of calls not modelled; `place` is what [`start`](Self::start) gave.
+    pub(crate) fn call(
+        &mut self,
+        tid: u32,
+        t_ns: u64,
+        place: Option<Place>,
+        name: &[u8],
+        call: &Call<'_>,
+        out: &Outcome<'_>,
+    ) {
+        let ctx = Ctx { tid, thread: self.thread(tid), t_ns, place };
+        match call {
+            Call::Open { at, flags, mode } => self.open(ctx, at, *flags, *mode, out),
+            Call::Close { fd } => {
+                let closing = self.begin_close(tid, t_ns, fd);
+                self.end_close(closing, place, out);
+            }
+            Call::CloseRange { first, last, cloexec, unshare } => {
+                self.close_range(ctx, (*first, *last), *cloexec, *unshare, out)
+            }
+            Call::Transfer { .. } => self.transfer(ctx, call, out),
+            Call::Seek { fd, by, whence } => self.seek(ctx, fd, *by, *whence, out),
+            Call::OnFd { op, fd, offset, len, mode } => self.on_fd(ctx, *op, fd, (*offset, *len, *mode), out),
+            Call::OnPath { op, at, nofollow, mode, len } => self.on_path(ctx, *op, at, *nofollow, (*mode, *len), out),
+            Call::Truncate { at, len } => self.truncate(ctx, at, *len, out),
+            Call::Ftruncate { fd, len } => self.ftruncate(ctx, fd, *len, out),
+            Call::Fallocate { fd, mode, offset, len } => self.fallocate(ctx, fd, *mode, *offset, *len, out),
+            Call::Copy { .. } => self.copy(ctx, call, out),
+            Call::Stat { at, nofollow, attrs } => self.stat(ctx, at, *nofollow, *attrs, out),
+            Call::Fstat { fd, attrs } => self.fstat(ctx, fd, *attrs, out),
+            Call::Mkdir { at, mode } => self.make(ctx, Op::Mkdir, at, (Kind::Directory, *mode), None, out),
+            Call::Mknod { at, kind, mode } => self.make(ctx, Op::Mknod, at, (*kind, *mode), None, out),
+            Call::Symlink { target, at } => {
+                self.make(ctx, Op::Symlink, at, (Kind::Symlink, None), target.as_deref(), out);
+            }
+            Call::Rmdir { at } => self.remove(ctx, Op::Rmdir, at, out),
+            Call::Unlink { at } => self.remove(ctx, Op::Unlink, at, out),
+            Call::Rename { from, to, noreplace, exchange } => self.rename(ctx, from, to, *noreplace, *exchange, out),
+            Call::Link { from, to, follow } => self.link(ctx, from, to, *follow, out),
+            Call::LinkFd { from, to } => self.link_fd(ctx, from, to, out),
+            Call::Mmap { .. } => self.mmap(ctx, call, out),
+            Call::Msync { len } => self.plain(ctx, Op::Msync, Some(*len), out),
+            Call::Sync => self.plain(ctx, Op::Sync, None, out),
+            Call::Dup { fd, to, cloexec } => self.dup(ctx, fd, *to, *cloexec, out),
+            Call::SetFd { fd, cloexec } => self.set_fd(ctx, fd, *cloexec, out),
+            Call::SetFl { fd, append } => self.set_fl(ctx, fd, *append, out),
+            Call::Chdir { at } => self.chdir(ctx, at, out),
+            Call::Fchdir { fd } => self.fchdir(ctx, fd, out),
+            Call::Exec { at } => self.exec(ctx, at, out),
+            Call::Clone(flags) => self.clone_call(ctx, *flags, out),
+            Call::Unshare { files, fs } => self.unshare(ctx, *files, *fs, out),
+            Call::NewFd => self.new_fd(ctx, out),
+            Call::IoUringSetup => {
+                self.coverage.io_uring_setups += 1;
+                self.new_fd(Ctx { place: None, ..ctx }, out);
+                self.plain(ctx, Op::IoUring, None, out);
+            }
+            Call::IoUringEnter => {
+                self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                self.skip(ctx);
+            }
+            Call::Other { fd, at } => self.other(ctx, name, fd.as_ref(), at.as_ref(), out),
+        }
+    }
+
+    /// Takes a place in the order for a call that has started and not returned.
+    pub(crate) fn start(&mut self) -> Place {
+        self.out.start()
+    }
+
+    /// Gives a place back: the call turned out not to concern files.
+    pub(crate) fn skip_place(&mut self, place: Place) {
+        self.out.skip(place);
+    }
+
+    fn skip(&mut self, ctx: Ctx) {
+        if let Some(place) = ctx.place {
+            self.out.skip(place);
+        }
+    }
+
+    /// Whether a batch is worth taking.
+    pub(crate) fn is_full(&self) -> bool {
+        self.out.is_full()
+    }
+
+    /// The events finished since the last batch.
+    pub(crate) fn take(&mut self) -> Batch {
+        self.out.take()
+    }
+
+    /// What was and was not covered.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// Events made so far, and how many of them lost their place in the order.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.out.count(), self.out.late())
+    }
+
+    /// Time in which at least one call on files was running.
+    pub(crate) fn busy_ns(&self) -> u64 {
+        self.out.busy_ns()
+    }
+
+    /// The names that were there when the trace began and were removed since ([`TrackOptions::keep_removed`]).
+    pub fn take_removed(&mut self) -> Vec<Removed> {
+        self.names.take_removed()
+    }
+
+    fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Event {
+        Event {
+            seq: 0,
+            t_ns: ctx.t_ns,
+            dur_ns: out.dur_ns,
+            pid: ctx.thread.pid,
+            tid: ctx.tid,
+            op,
+            flags: if out.unfinished { flag::UNFINISHED } else { 0 },
+            mode: None,
+            errno: out.errno,
+            ret: out.ret,
+            ofd: None,
+            ofd2: None,
+            file: None,
+            parent: None,
+            path: None,
+            path2: None,
+            caller_dir: None,
+            caller_dir2: None,
+            offset: None,
+            offset2: None,
+            req_bytes: None,
+            size_before: None,
+        }
+    }
+
+    fn emit(&mut self, ctx: Ctx, event: Event) {
+        self.coverage.count(&event);
+        self.out.put(ctx.place, event);
+    }
+
+    /// A call about no particular file.
+    fn plain(&mut self, ctx: Ctx, op: Op, len: Option<u64>, out: &Outcome<'_>) {
+        let mut event = self.event(ctx, op, out);
+        event.req_bytes = len;
+        self.emit(ctx, event);
+    }
+
+    /// Fills in what is known of a file.
+    fn describe_file(&self, event: &mut Event, file: File) {
+        let state = self.names.file(file);
+        event.file = Some(state.id);
+        event.size_before = if state.kind == Kind::Directory { None } else { state.size };
+        event.parent = self.names.node_of(file).map(|node| self.names.id_of(self.names.parent_of(node)));
+    }
+
+    /// Fills in what is known of a description.
+    fn describe_ofd(&mut self, event: &mut Event, ofd: Ofd) {
+        let state = self.fds.ofd_mut(ofd);
+        event.ofd = Some(state.id);
+        if state.foreign {
+            event.flags |= flag::FOREIGN;
+        }
+        event.path = self.out.intern_cached(&mut state.path);
+        if let Some(file) = state.file {
+            self.describe_file(event, file);
+        }
+    }
+
+    /// The trace changed a file's length.
+    fn set_size(&mut self, file: File, size: Option<u64>) {
+        let state = self.names.file_mut(file);
+        if !state.changed {
+            state.first_size = state.first_size.or(state.size);
+            state.changed = true;
+        }
+        state.size = size;
+    }
+
+    /// The trace showed a file's length.
+    fn saw_size(&mut self, file: File, size: u64) {
+        let state = self.names.file_mut(file);
+        state.size = Some(size);
+        if !state.changed {
+            state.first_size = state.first_size.or(Some(size));
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! Names and files: which file each path names now, so far as the trace alone can tell.
+//!
+//! A tree of directory entries over a table of files. An entry is made when a call shows that the name exists, moved by
+//! rename and dropped when it is removed; a file lives while it has a name or an open description. Memory is bounded
+//! by the names that are live, not by the length of the trace. Symbolic links are followed where the trace showed
+//! their target; a path through a link of unknown target is unknown, not guessed.
+
+use super::call::Kind;
+use crate::FileId;
+use rustc_hash::FxHashMap;
+
+/// A directory entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Node(u32);
+
+/// A file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct File(u32);
+
+/// The root directory's entry.
+pub(super) const ROOT: Node = Node(0);
+
+/// As many links as the kernel follows in one walk (`MAXSYMLINKS`).
+const LINKS_MAX: u32 = 40;
+
+#[derive(Debug)]
+struct Entry {
+    parent: Node,
+    name: Box<[u8]>,
+    file: File,
+    children: FxHashMap<Box<[u8]>, Node>,
+    /// Made by the trace: it was not there when the trace began.
+    born: bool,
+    /// Where it was when the trace began, if a rename has moved it since.
+    moved_from: Option<Box<[u8]>>,
+}
+
+/// What is known of a file.
+#[derive(Debug)]
+pub(super) struct FileState {
+    pub id: FileId,
+    pub kind: Kind,
+    /// Length now.
+    pub size: Option<u64>,
+    /// Length when the trace began: the first length seen before the trace changed it.
+    pub first_size: Option<u64>,
+    /// The trace has changed the length or the content.
+    pub changed: bool,
+    /// Permission bits, where a stat or the creation told.
+    pub mode: Option<u16>,
+    /// A symbolic link's target.
+    pub target: Option<Box<[u8]>>,
+    names: u32,
+    opens: u32,
+    /// One of its names; a directory has only one.
+    node: Option<Node>,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// The directory of the last component, if the walk got that far.
+    pub parent: Option<Node>,
+    /// The entry, if known to exist.
+    pub node: Option<Node>,
+}
+
+/// A name that was there when the trace began and was removed by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Its absolute path when the trace began.
+    pub path: Vec<u8>,
+    /// What it was.
+    pub kind: Kind,
+    /// Its length when the trace began, where the trace showed it.
+    pub size_bytes: Option<u64>,
+    /// Its permission bits, where the trace showed them.
+    pub mode: Option<u16>,
+    /// A symbolic link's target.
+    pub target: Option<Vec<u8>>,
+}
+
+/// The tree.
+#[derive(Debug)]
+pub(super) struct Names {
+    entries: Vec<Entry>,
+    free_entries: Vec<Node>,
+    files: Vec<FileState>,
+    free_files: Vec<File>,
+    next_id: u64,
+    /// Kept only when asked: it grows with the names removed.
+    removed: Option<Vec<Removed>>,
+}
+
+impl Names {
+    /// An empty tree. `keep_removed`: remember the names that were there before and are gone.
+    pub fn new(keep_removed: bool) -> Self {
+        let mut names = Names {
+            entries: Vec::new(),
+            free_entries: Vec::new(),
+            files: Vec::new(),
+            free_files: Vec::new(),
+            next_id: 0,
+            removed: keep_removed.then(Vec::new),
+        };
+        let root = names.new_file(Kind::Directory);
+        names.entries.push(Entry {
+            parent: ROOT,
+            name: Box::default(),
+            file: root,
+            children: FxHashMap::default(),
+            born: false,
+            moved_from: None,
+        });
+        let state = names.file_mut(root);
+        state.names = 1;
+        state.node = Some(ROOT);
+        names
+    }
+
+    fn entry(&self, node: Node) -> &Entry {
+        &self.entries[node.0 as usize]
+    }
+
+    fn entry_mut(&mut self, node: Node) -> &mut Entry {
+        &mut self.entries[node.0 as usize]
+    }
+
+    /// What is known of a file.
+    pub fn file(&self, file: File) -> &FileState {
+        &self.files[file.0 as usize]
+    }
+
+    /// The same, to change.
+    pub fn file_mut(&mut self, file: File) -> &mut FileState {
+        &mut self.files[file.0 as usize]
+    }
+
+    /// The file an entry names.
+    pub fn file_of(&self, node: Node) -> File {
+        self.entry(node).file
+    }
+
+    /// The identity of the file an entry names.
+    pub fn id_of(&self, node: Node) -> FileId {
+        self.file(self.entry(node).file).id
+    }
+
+    /// The directory an entry is in.
+    pub fn parent_of(&self, node: Node) -> Node {
+        self.entry(node).parent
+    }
+
+    /// An entry's name in its directory; `None` for the root.
+    pub fn name_of(&self, node: Node) -> Option<Box<[u8]>> {
+        (node != ROOT).then(|| self.entry(node).name.clone())
+    }
+
+    /// A name of a file, if it has one.
+    pub fn node_of(&self, file: File) -> Option<Node> {
+        self.file(file).node
+    }
+
+    /// A new file without a name.
+    pub fn new_file(&mut self, kind: Kind) -> File {
+        let state = FileState {
+            id: FileId(self.next_id),
+            kind,
+            size: None,
+            first_size: None,
+            changed: false,
+            mode: None,
+            target: None,
+            names: 0,
+            opens: 0,
+            node: None,
+        };
+        self.next_id += 1;
+        match self.free_files.pop() {
+            Some(file) => {
+                self.files[file.0 as usize] = state;
+                file
+            }
+            None => {
+                self.files.push(state);
+                File(index(self.files.len() - 1))
+            }
+        }
+    }
+
+    /// Counts an open description of the file.
+    pub fn opened(&mut self, file: File) {
+        self.file_mut(file).opens += 1;
+    }
+
+    /// Forgets an open description of the file.
+    pub fn closed(&mut self, file: File) {
+        let state = self.file_mut(file);
+        state.opens = state.opens.saturating_sub(1);
+        self.free_if_dead(file);
+    }
+
+    fn free_if_dead(&mut self, file: File) {
+        let state = self.file_mut(file);
+        if state.names == 0 && state.opens == 0 {
+            state.target = None;
+            self.free_files.push(file);
+        }
+    }
+
+    /// The entry of this name in a directory.
+    pub fn child(&self, dir: Node, name: &[u8]) -> Option<Node> {
+        self.entry(dir).children.get(name).copied()
+    }
+
+    /// Makes a name for a file. The name must not exist.
+    pub fn add(&mut self, dir: Node, name: &[u8], file: File, born: bool) -> Node {
+        let entry =
+            Entry { parent: dir, name: name.into(), file, children: FxHashMap::default(), born, moved_from: None };
+        let node = match self.free_entries.pop() {
+            Some(node) => {
+                *self.entry_mut(node) = entry;
+                node
+            }
+            None => {
+                self.entries.push(entry);
+                Node(index(self.entries.len() - 1))
+            }
+        };
+        self.entry_mut(dir).children.insert(name.into(), node);
+        let state = self.file_mut(file);
+        state.names += 1;
+        state.node = Some(node);
+        node
+    }
+
+    /// The name was removed by the trace.
+    pub fn remove(&mut self, node: Node) {
+        if let (Some(_), false) = (&self.removed, self.entry(node).born) {
+            if let Some(path) = self.first_path(node) {
+                let state = self.file(self.entry(node).file);
+                let removed = Removed {
+                    path,
+                    kind: state.kind,
+                    size_bytes: if state.changed { state.first_size } else { state.first_size.or(state.size) },
+                    mode: state.mode,
+                    target: state.target.as_deref().map(<[u8]>::to_vec),
+                };
+                self.removed.get_or_insert_default().push(removed);
+            }
+        }
+        self.forget(node);
+    }
+
+    /// The name and all below it are unknown from here on (it is gone, or was never what we took it for).
+    pub fn forget(&mut self, node: Node) {
+        if node == ROOT {
+            return;
+        }
+        let parent = self.entry(node).parent;
+        let name = std::mem::take(&mut self.entry_mut(node).name);
+        self.entry_mut(parent).children.remove(&name);
+        // A stack, not recursion: a chain of a million directories must not overflow ours.
+        let mut doomed = vec![node];
+        while let Some(node) = doomed.pop() {
+            let file = self.entry(node).file;
+            let children = std::mem::take(&mut self.entry_mut(node).children);
+            doomed.extend(children.into_values());
+            self.entry_mut(node).moved_from = None;
+            self.free_entries.push(node);
+            let state = self.file_mut(file);
+            state.names = state.names.saturating_sub(1);
+            if state.node == Some(node) {
+                state.node = None;
+            }
+            self.free_if_dead(file);
+        }
+    }
+
+    /// Moves an entry, with all below it. The new name must not exist.
+    pub fn rename(&mut self, node: Node, dir: Node, name: &[u8]) {
+        if node == ROOT || self.is_below(dir, node) {
+            return;
+        }
+        self.note_origin(node);
+        let parent = self.entry(node).parent;
+        let old = std::mem::replace(&mut self.entry_mut(node).name, name.into());
+        self.entry_mut(parent).children.remove(&old);
+        self.entry_mut(node).parent = dir;
+        self.entry_mut(dir).children.insert(name.into(), node);
+    }
+
+    /// Swaps two entries.
+    pub fn exchange(&mut self, a: Node, b: Node) {
+        if a == b || a == ROOT || b == ROOT || self.is_below(a, b) || self.is_below(b, a) {
+            return;
+        }
+        self.note_origin(a);
+        self.note_origin(b);
+        let (dir_a, dir_b) = (self.entry(a).parent, self.entry(b).parent);
+        let name_a = std::mem::take(&mut self.entry_mut(a).name);
+        let name_b = std::mem::take(&mut self.entry_mut(b).name);
+        self.entry_mut(dir_a).children.insert(name_a.clone(), b);
+        self.entry_mut(dir_b).children.insert(name_b.clone(), a);
+        let entry = self.entry_mut(a);
+        (entry.parent, entry.name) = (dir_b, name_b);
+        let entry = self.entry_mut(b);
+        (entry.parent, entry.name) = (dir_a, name_a);
+    }
+
+    fn note_origin(&mut self, node: Node) {
+        if self.removed.is_some() && !self.entry(node).born && self.entry(node).moved_from.is_none() {
+            if let Some(path) = self.first_path(node) {
+                self.entry_mut(node).moved_from = Some(path.into());
+            }
+        }
+    }
+
+    fn is_below(&self, mut node: Node, above: Node) -> bool {
+        while node != ROOT {
+            if node == above {
+                return true;
+            }
+            node = self.entry(node).parent;
+        }
+        above == ROOT
+    }
+
+    /// Whether the trace made this name.
+    pub fn is_born(&self, node: Node) -> bool {
+        self.entry(node).born
+    }
+
+    /// The path an entry has now.
+    pub fn path(&self, node: Node, out: &mut Vec<u8>) {
+        out.clear();
+        self.push_path(node, out);
+        if out.is_empty() {
+            out.push(b'/');
+        }
+    }
+
+    fn push_path(&self, node: Node, out: &mut Vec<u8>) {
+        let mut chain = Vec::new();
+        let mut at = node;
+        while at != ROOT {
+            chain.push(at);
+            at = self.entry(at).parent;
+        }
+        for &node in chain.iter().rev() {
+            out.push(b'/');
+            out.extend_from_slice(&self.entry(node).name);
+        }
+    }
+
+    /// The path an entry had when the trace began; `None` if the trace made it or a directory above it.
+    pub fn first_path(&self, node: Node) -> Option<Vec<u8>> {
+        let mut names = Vec::new();
+        let mut at = node;
+        let mut path = Vec::new();
+        while at != ROOT {
+            let entry = self.entry(at);
+            if entry.born {
+                return None;
+            }
+            if let Some(from) = &entry.moved_from {
+                path.extend_from_slice(from);
+                break;
+            }
+            names.push(at);
+            at = entry.parent;
+        }
+        for &node in names.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(&self.entry(node).name);
+        }
+        Some(path)
+    }
+
+    /// The names removed so far, taken out.
+    pub fn take_removed(&mut self) -> Vec<Removed> {
+        self.removed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// All live entries but the root's, parents before children, in no particular order otherwise.
+    pub fn for_each(&self, mut visit: impl FnMut(Node)) {
+        let mut stack = vec![ROOT];
+        while let Some(node) = stack.pop() {
+            for &child in self.entry(node).children.values() {
+                visit(child);
+                stack.push(child);
+            }
+        }
+    }
+
+    /// Walks a path from a directory. With `make`, missing entries are made, since the call showed that they exist.
+    /// With `follow`, a link at the last component is followed.
+    pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
+        const LOST: Walk = Walk { parent: None, node: None };
+        let mut at = if path.first() == Some(&b'/') { ROOT } else { start };
+        let mut links = 0;
+        let mut rest: &[u8] = path;
+        let mut owned: Vec<u8>;
+        loop {
+            while let [b'/', tail @ ..] = rest {
+                rest = tail;
+            }
+            let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+            let (name, tail) = rest.split_at(end);
+            let last = tail.iter().all(|&b| b == b'/');
+            let step = match name {
+                b"" | b"." => Some(at),
+                b".." => Some(self.entry(at).parent),
+                _ => self.child(at, name),
+            };
+            let node = match step {
+                Some(node) => node,
+                None if make => {
+                    let file = self.new_file(if last { Kind::Unknown } else { Kind::Directory });
+                    self.add(at, name, file, false)
+                }
+                None => break if last { Walk { parent: Some(at), node: None } } else { LOST },
+            };
+            let is_link = self.file(self.file_of(node)).kind == Kind::Symlink;
+            if is_link && (!last || follow || !tail.is_empty()) {
+                links += 1;
+                let Some(target) = self.file(self.file_of(node)).target.clone() else { break LOST };
+                if links > LINKS_MAX {
+                    break LOST;
+                }
+                if target.first() == Some(&b'/') {
+                    at = ROOT;
+                }
+                owned = [&target[..], tail].concat();
+                rest = &owned;
+                continue;
+            }
+            if last {
+                break Walk { parent: Some(self.entry(node).parent), node: Some(node) };
+            }
+            at = node;
+            rest = tail;
+        }
+    }
+}
+
+fn index(n: usize) -> u32 {
+    u32::try_from(n).expect("fewer than 2^32 live names")
+}

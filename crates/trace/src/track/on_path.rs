@@ -1,0 +1,403 @@
+//! Calls on paths: what they do to names and lengths.
+
+use super::call::{At, Attrs, Fd, Kind, Outcome, Seen};
+use super::descriptors::Slot;
+use super::names::{File, Node, ROOT};
+use super::resolve::{Located, is_foreign, unescape_into};
+use super::{Ctx, ENOENT, Tracker};
+use crate::{Event, Op, flag};
+
+impl Tracker {
+    /// The event of a call on a path.
+    fn path_event(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) -> (Event, Located) {
+        let located = self.locate(ctx, at);
+        let mut event = self.event(ctx, op, out);
+        event.path = located.path;
+        event.caller_dir = located.caller_dir;
+        if located.foreign {
+            event.flags |= flag::FOREIGN;
+        }
+        (event, located)
+    }
+
+    /// Finds the file a path names and fills it in. A success shows that it exists, `ENOENT` that it does not.
+    fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
+        let exists = event.errno == 0 && event.flags & flag::UNFINISHED == 0;
+        let walk = self.walk(located, at, follow, exists);
+        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        let node = walk.node?;
+        if event.errno == ENOENT {
+            // It went without our seeing it go.
+            self.names.forget(node);
+            return None;
+        }
+        self.describe_node(event, node);
+        Some(node)
+    }
+
+    fn describe_node(&self, event: &mut Event, node: Node) {
+        self.describe_file(event, self.names.file_of(node));
+        event.parent = Some(self.names.id_of(self.names.parent_of(node)));
+    }
+
+    pub(super) fn on_path(
+        &mut self,
+        ctx: Ctx,
+        op: Op,
+        at: &At<'_>,
+        nofollow: bool,
+        (mode, len): (Option<u16>, Option<u64>),
+        out: &Outcome<'_>,
+    ) {
+        let (mut event, located) = self.path_event(ctx, op, at, out);
+        (event.mode, event.req_bytes) = (mode, len);
+        if nofollow {
+            event.flags |= flag::NOFOLLOW;
+        }
+        let node = self.find(&mut event, &located, at, !nofollow && op != Op::ReadLink);
+        if let (Some(node), true) = (node, out.ok()) {
+            let file = self.names.file_of(node);
+            let state = self.names.file_mut(file);
+            match op {
+                Op::ReadLink => state.kind = Kind::Symlink,
+                Op::Chmod => state.mode = mode.or(state.mode),
+                _ => {}
+            }
+        }
+        self.emit(ctx, event);
+    }
+
+    pub(super) fn stat(&mut self, ctx: Ctx, at: &At<'_>, nofollow: bool, attrs: Option<Attrs>, out: &Outcome<'_>) {
+        let (mut event, located) = self.path_event(ctx, Op::Stat, at, out);
+        if nofollow {
+            event.flags |= flag::NOFOLLOW;
+        }
+        let node = self.find(&mut event, &located, at, !nofollow);
+        if let (Some(node), Some(attrs), true) = (node, attrs, out.ok()) {
+            self.saw_attrs(self.names.file_of(node), attrs);
+            if attrs.kind == Kind::Regular {
+                event.size_before = attrs.size;
+            }
+        }
+        self.emit(ctx, event);
+    }
+
+    pub(super) fn truncate(&mut self, ctx: Ctx, at: &At<'_>, len: u64, out: &Outcome<'_>) {
+        let (mut event, located) = self.path_event(ctx, Op::Truncate, at, out);
+        event.req_bytes = Some(len);
+        if let (Some(node), true) = (self.find(&mut event, &located, at, true), out.ok()) {
+            self.set_size(self.names.file_of(node), Some(len));
+        }
+        self.emit(ctx, event);
+    }
+
+    pub(super) fn open(&mut self, ctx: Ctx, at: &At<'_>, flags: u32, mode: Option<u16>, out: &Outcome<'_>) {
+        let (mut event, mut located) = self.path_event(ctx, Op::Open, at, out);
+        event.flags |= flags;
+        event.mode = mode;
+        let follow = flags & flag::NOFOLLOW == 0 && flags & (flag::CREATE | flag::EXCL) != flag::CREATE | flag::EXCL;
+        let fd = i32::try_from(out.ret).ok().filter(|_| out.ok());
+        let Some(fd) = fd else {
+            let walk = self.walk(&located, at, follow, false);
+            event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+            if let Some(node) = walk.node {
+                if out.errno == ENOENT && flags & flag::CREATE == 0 {
+                    self.names.forget(node);
+                } else {
+                    self.describe_node(&mut event, node);
+                }
+            }
+            return self.emit(ctx, event);
+        };
+        let mut path = std::mem::take(&mut self.unescaped);
+        path.clear();
+        match out.seen {
+            Some(Seen::Path { raw, .. }) => unescape_into(raw, &mut path),
+            Some(Seen::Foreign) => located.foreign = true,
+            None => {}
+        }
+        // The path behind the new descriptor decides: /proc/self/fd/3 can be a file, and /tmp/null a device.
+        if path.first() == Some(&b'/') {
+            located.foreign = is_foreign(&path);
+        }
+        let file = if located.foreign {
+            event.flags |= flag::FOREIGN;
+            None
+        } else {
+            event.flags &= !flag::FOREIGN;
+            self.open_file(&mut event, &located, at, &path, follow)
+        };
+        let ofd = self.fds.new_ofd(file, located.foreign, &mut self.names);
+        let state = self.fds.ofd_mut(ofd);
+        event.ofd = Some(state.id);
+        state.offset = Some(0);
+        state.append = flags & flag::APPEND != 0;
+        if let Some(Seen::Path { raw, .. }) = out.seen {
+            state.raw.extend_from_slice(raw);
+            state.path.set(&path);
+        } else if flags & flag::TMPFILE == 0 {
+            state.path.set(&self.path);
+        }
+        self.unescaped = path;
+        self.emit(ctx, event);
+        let slot = Slot { ofd, cloexec: flags & flag::CLOEXEC != 0 };
+        if let Some(old) = self.fds.put(ctx.thread.table, fd, slot) {
+            // Its close was not traced.
+            self.fds.release(old, &mut self.names);
+        }
+    }
+
+    /// Which file an open opened or made. `path` is the one behind the new descriptor, empty if not shown.
+    fn open_file(
+        &mut self,
+        event: &mut Event,
+        located: &Located,
+        at: &At<'_>,
+        path: &[u8],
+        follow: bool,
+    ) -> Option<File> {
+        if event.flags & flag::TMPFILE != 0 {
+            let dir = self.walk(located, at, true, true).node;
+            event.parent = dir.map(|dir| self.names.id_of(dir));
+            let file = self.names.new_file(Kind::Regular);
+            let state = self.names.file_mut(file);
+            (state.size, state.mode) = (Some(0), event.mode);
+            event.file = Some(state.id);
+            return Some(file);
+        }
+        let known = if path.is_empty() {
+            self.walk(located, at, follow, false).node
+        } else {
+            let node = self.names.walk(ROOT, path, false, false).node;
+            if path != self.path {
+                self.learn_link(located, at, follow, node, path);
+            }
+            node
+        };
+        let exclusive = event.flags & (flag::CREATE | flag::EXCL) == flag::CREATE | flag::EXCL;
+        if let (true, Some(stale)) = (exclusive, known) {
+            self.names.forget(stale); // It was made just now, so what we knew was gone.
+        }
+        let node = match known.filter(|_| !exclusive) {
+            Some(node) => node,
+            None => self.opened_unknown(event, located, at, path)?,
+        };
+        self.describe_node(event, node);
+        let file = self.names.file_of(node);
+        let born_now = event.flags & flag::CREATE != 0 && known.is_none_or(|_| exclusive);
+        if born_now {
+            event.size_before = None;
+        }
+        if event.flags & flag::DIRECTORY != 0 {
+            self.names.file_mut(file).kind = Kind::Directory;
+        }
+        if event.flags & flag::TRUNC != 0 && event.flags & flag::WRITE != 0 {
+            self.set_size(file, Some(0));
+        } else if exclusive {
+            self.names.file_mut(file).size = Some(0);
+        }
+        Some(file)
+    }
+
+    /// Makes the entry of a file that open succeeded on and that we did not know.
+    fn opened_unknown(&mut self, event: &Event, located: &Located, at: &At<'_>, path: &[u8]) -> Option<Node> {
+        if event.flags & flag::CREATE == 0 {
+            let walk = if path.is_empty() {
+                self.walk(located, at, true, true)
+            } else {
+                self.names.walk(ROOT, path, false, true)
+            };
+            return walk.node;
+        }
+        let (dir, name) =
+            if path.is_empty() { self.parent_and_name(located, at)? } else { self.parent_in(ROOT, path)? };
+        let file = self.names.new_file(Kind::Regular);
+        self.names.file_mut(file).mode = event.mode;
+        if let Some(link) = self.names.child(dir, name) {
+            // A link to a file that did not exist, followed by O_CREAT: we only know the link's entry.
+            self.names.forget(link);
+        }
+        Some(self.names.add(dir, name, file, true))
+    }
+
+    /// The given path led to a file of another path: some component is a symbolic link. If we took the given path for a
+    /// name of its own, it becomes a link to the real one.
+    fn learn_link(&mut self, located: &Located, at: &At<'_>, follow: bool, real: Option<Node>, path: &[u8]) {
+        let given = self.walk(located, at, follow, false).node;
+        if let Some(given) = given.filter(|&given| Some(given) != real && given != ROOT) {
+            let parent = self.names.parent_of(given);
+            let Some(name) = self.names.name_of(given) else { return };
+            self.names.forget(given);
+            let link = self.names.new_file(Kind::Symlink);
+            self.names.file_mut(link).target = Some(path.into());
+            self.names.add(parent, &name, link, false);
+        }
+    }
+
+    /// mkdir, mknod, symlink.
+    pub(super) fn make(
+        &mut self,
+        ctx: Ctx,
+        op: Op,
+        at: &At<'_>,
+        (kind, mode): (Kind, Option<u16>),
+        target: Option<&[u8]>,
+        out: &Outcome<'_>,
+    ) {
+        let (mut event, located) = self.path_event(ctx, op, at, out);
+        event.mode = mode;
+        event.path2 = target.map(|target| self.out.intern(target));
+        if out.ok() {
+            if let Some((dir, name)) = self.parent_and_name(&located, at) {
+                if let Some(stale) = self.names.child(dir, name) {
+                    self.names.forget(stale);
+                }
+                let file = self.names.new_file(kind);
+                let state = self.names.file_mut(file);
+                state.mode = mode;
+                state.target = target.map(Into::into);
+                state.size = if kind == Kind::Regular { Some(0) } else { None };
+                let node = self.names.add(dir, name, file, true);
+                self.describe_node(&mut event, node);
+                event.size_before = None;
+            }
+        } else {
+            let walk = self.walk(&located, at, false, false);
+            event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+            event.file = walk.node.map(|node| self.names.id_of(node));
+        }
+        self.emit(ctx, event);
+    }
+
+    /// unlink, rmdir.
+    pub(super) fn remove(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) {
+        let (mut event, located) = self.path_event(ctx, op, at, out);
+        if let (Some(node), true) = (self.find(&mut event, &located, at, false), out.ok()) {
+            let file = self.names.file_of(node);
+            if op == Op::Rmdir {
+                self.names.file_mut(file).kind = Kind::Directory;
+            }
+            self.names.remove(node);
+        }
+        self.emit(ctx, event);
+    }
+
+    pub(super) fn rename(
+        &mut self,
+        ctx: Ctx,
+        from: &At<'_>,
+        to: &At<'_>,
+        noreplace: bool,
+        exchange: bool,
+        out: &Outcome<'_>,
+    ) {
+        let (mut event, source) = self.path_event(ctx, Op::Rename, from, out);
+        if noreplace {
+            event.flags |= flag::NOREPLACE;
+        }
+        if exchange {
+            event.flags |= flag::EXCHANGE;
+        }
+        // ENOENT may be about either path, so a failure here says nothing about the first.
+        let walk = self.walk(&source, from, false, out.ok());
+        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        if let Some(node) = walk.node {
+            self.describe_node(&mut event, node);
+        }
+        let target = self.locate(ctx, to);
+        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if let (Some(node), true) = (walk.node, out.ok()) {
+            self.renamed(node, &target, to, exchange);
+        }
+        self.emit(ctx, event);
+    }
+
+    fn renamed(&mut self, node: Node, target: &Located, to: &At<'_>, exchange: bool) {
+        if exchange {
+            if let Some(other) = self.walk(target, to, false, true).node {
+                self.names.exchange(node, other);
+            }
+            return;
+        }
+        let Some((dir, name)) = self.parent_and_name(target, to) else {
+            return self.names.forget(node); // It went somewhere we cannot name.
+        };
+        if let Some(old) = self.names.child(dir, name) {
+            // Two names of one file: rename does nothing (rename(2)).
+            if old == node || self.names.file_of(old) == self.names.file_of(node) {
+                return;
+            }
+            self.names.remove(old);
+        }
+        self.names.rename(node, dir, name);
+    }
+
+    pub(super) fn link(&mut self, ctx: Ctx, from: &At<'_>, to: &At<'_>, follow: bool, out: &Outcome<'_>) {
+        let (mut event, source) = self.path_event(ctx, Op::Link, from, out);
+        if !follow {
+            event.flags |= flag::NOFOLLOW;
+        }
+        let walk = self.walk(&source, from, follow, out.ok());
+        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        if let Some(node) = walk.node {
+            self.describe_node(&mut event, node);
+        }
+        let target = self.locate(ctx, to);
+        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if let (Some(node), true) = (walk.node, out.ok()) {
+            self.linked(self.names.file_of(node), &target, to);
+        }
+        self.emit(ctx, event);
+    }
+
+    pub(super) fn link_fd(&mut self, ctx: Ctx, from: &Fd<'_>, to: &At<'_>, out: &Outcome<'_>) {
+        let mut event = self.event(ctx, Op::Link, out);
+        let ofd = self.ofd(ctx, from, out.errno);
+        if let Some(ofd) = ofd {
+            self.describe_ofd(&mut event, ofd);
+        }
+        let target = self.locate(ctx, to);
+        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if let (Some(file), true) = (ofd.and_then(|ofd| self.fds.ofd(ofd).file), out.ok()) {
+            self.linked(file, &target, to);
+        }
+        self.emit(ctx, event);
+    }
+
+    /// A file got another name.
+    fn linked(&mut self, file: File, target: &Located, to: &At<'_>) {
+        if let Some((dir, name)) = self.parent_and_name(target, to) {
+            // Hold the file: forgetting a stale entry of the same name must not free it.
+            self.names.opened(file);
+            if let Some(stale) = self.names.child(dir, name) {
+                self.names.forget(stale);
+            }
+            self.names.add(dir, name, file, true);
+            self.names.closed(file);
+        }
+    }
+
+    /// A call on files that is not modelled: counted by name.
+    pub(super) fn other(&mut self, ctx: Ctx, name: &[u8], fd: Option<&Fd<'_>>, at: Option<&At<'_>>, out: &Outcome<'_>) {
+        let mut event = self.event(ctx, Op::Other, out);
+        if let Some(at) = at {
+            let (described, located) = self.path_event(ctx, Op::Other, at, out);
+            event = described;
+            self.find(&mut event, &located, at, true);
+        } else if let Some(fd) = fd {
+            if let Some(ofd) = self.ofd(ctx, fd, out.errno) {
+                self.describe_ofd(&mut event, ofd);
+            }
+        }
+        if event.flags & flag::FOREIGN == 0 {
+            let name = String::from_utf8_lossy(name);
+            match self.coverage.other_by_name.get_mut(name.as_ref()) {
+                Some(count) => *count += 1,
+                None => {
+                    self.coverage.other_by_name.insert(name.into_owned(), 1);
+                }
+            }
+        }
+        self.emit(ctx, event);
+    }
+}

@@ -1,0 +1,217 @@
+//! Threads and processes: what fork, exec, chdir and exit do to tables and working directories.
+
+use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
+use super::descriptors::Slot;
+use super::{Ctx, FsContext, FsId, Thread, Tracker};
+use crate::Op;
+
+impl Tracker {
+    /// Whether this thread has been seen.
+    pub(crate) fn knows(&self, tid: u32) -> bool {
+        self.threads.contains_key(&tid)
+    }
+
+    /// Makes a thread known.
+    pub(crate) fn know(&mut self, tid: u32) {
+        self.thread(tid);
+    }
+
+    /// The thread, if there is only one.
+    pub(crate) fn sole_thread(&self) -> Option<u32> {
+        if self.threads.len() == 1 { self.threads.keys().next().copied() } else { None }
+    }
+
+    /// The thread, made known as a process of its own if it is new: it was there before the trace began.
+    pub(super) fn thread(&mut self, tid: u32) -> Thread {
+        if let Some(&thread) = self.threads.get(&tid) {
+            return thread;
+        }
+        let thread = Thread { pid: tid, table: self.fds.new_table(), fs: self.new_fs(FsContext::default()) };
+        self.threads.insert(tid, thread);
+        if let Some(cwd) = self.first_cwd.take() {
+            self.set_cwd(Ctx { tid, thread, t_ns: 0, place: None }, &cwd);
+        }
+        thread
+    }
+
+    fn new_fs(&mut self, fs: FsContext) -> FsId {
+        let fs = FsContext { users: 1, ..fs };
+        match self.free_fs.pop() {
+            Some(id) => {
+                self.fs[id.0 as usize] = fs;
+                id
+            }
+            None => {
+                self.fs.push(fs);
+                FsId(u32::try_from(self.fs.len() - 1).expect("fewer than 2^32 live processes"))
+            }
+        }
+    }
+
+    fn leave_fs(&mut self, id: FsId) {
+        let fs = &mut self.fs[id.0 as usize];
+        fs.users = fs.users.saturating_sub(1);
+        if fs.users == 0 {
+            *fs = FsContext::default();
+            self.free_fs.push(id);
+        }
+    }
+
+    /// A thread or process came to be. Does nothing if it is known already.
+    pub(crate) fn spawn(&mut self, parent: u32, child: u32, flags: CloneFlags) {
+        if self.knows(child) || child == 0 {
+            return;
+        }
+        let from = self.thread(parent);
+        let table = if flags.files { self.fds.share(from.table) } else { self.fds.copy(from.table) };
+        let fs = if flags.fs {
+            self.fs[from.fs.0 as usize].users += 1;
+            from.fs
+        } else {
+            self.new_fs(self.fs[from.fs.0 as usize].clone())
+        };
+        let pid = if flags.thread { from.pid } else { child };
+        self.threads.insert(child, Thread { pid, table, fs });
+    }
+
+    pub(super) fn clone_call(&mut self, ctx: Ctx, flags: CloneFlags, out: &Outcome<'_>) {
+        if let (true, Ok(child)) = (out.ok(), u32::try_from(out.ret)) {
+            self.spawn(ctx.tid, child, flags);
+        }
+        self.plain(ctx, Op::Clone, None, out);
+    }
+
+    /// A thread ended. `status` is what it exited with, or 128 and the signal that killed it.
+    pub(crate) fn exit(&mut self, tid: u32, t_ns: u64, status: i64) {
+        let ctx = Ctx { tid, thread: self.thread(tid), t_ns, place: None };
+        let out = Outcome { ret: status, errno: 0, dur_ns: 0, seen: None, unfinished: false };
+        self.plain(ctx, Op::Exit, None, &out);
+        self.threads.remove(&tid);
+        for ofd in self.fds.leave(ctx.thread.table) {
+            self.implied_close(ctx, ofd);
+        }
+        self.leave_fs(ctx.thread.fs);
+    }
+
+    /// Another thread's exec took this thread's number: this thread is gone, that one goes on under its number.
+    pub(crate) fn superseded(&mut self, tid: u32, by: u32) {
+        if tid == by {
+            return;
+        }
+        if let Some(old) = self.threads.remove(&tid) {
+            // The table is the other thread's too, or nobody's.
+            for ofd in self.fds.leave(old.table) {
+                self.fds.release(ofd, &mut self.names);
+            }
+            self.leave_fs(old.fs);
+        }
+        if let Some(thread) = self.threads.remove(&by) {
+            self.threads.insert(tid, thread);
+        }
+    }
+
+    /// A thread is known by another number from here on.
+    pub(crate) fn renumber(&mut self, from: u32, to: u32) {
+        if let Some(mut thread) = self.threads.remove(&from) {
+            if thread.pid == from {
+                thread.pid = to;
+            }
+            self.threads.insert(to, thread);
+        }
+    }
+
+    /// Gives a thread a descriptor table of its own.
+    pub(super) fn unshare_table(&mut self, tid: u32) {
+        let thread = self.thread(tid);
+        if self.fds.is_shared(thread.table) {
+            let table = self.fds.copy(thread.table);
+            self.fds.leave(thread.table);
+            self.threads.insert(tid, Thread { table, ..thread });
+        }
+    }
+
+    pub(super) fn unshare(&mut self, ctx: Ctx, files: bool, fs: bool, out: &Outcome<'_>) {
+        self.skip(ctx);
+        if !out.ok() {
+            return;
+        }
+        if files {
+            self.unshare_table(ctx.tid);
+        }
+        if fs {
+            let thread = self.thread(ctx.tid);
+            let copy = self.fs[thread.fs.0 as usize].clone();
+            let own = self.new_fs(copy);
+            self.leave_fs(thread.fs);
+            self.threads.insert(ctx.tid, Thread { fs: own, ..thread });
+        }
+    }
+
+    pub(super) fn exec(&mut self, ctx: Ctx, at: &At<'_>, out: &Outcome<'_>) {
+        self.on_path(ctx, Op::Exec, at, false, (None, None), out);
+        if !out.ok() {
+            return;
+        }
+        self.unshare_table(ctx.tid);
+        let ctx = Ctx { thread: self.thread(ctx.tid), place: None, ..ctx };
+        for ofd in self.fds.take_cloexec(ctx.thread.table) {
+            self.implied_close(ctx, ofd);
+        }
+    }
+
+    pub(super) fn chdir(&mut self, ctx: Ctx, at: &At<'_>, out: &Outcome<'_>) {
+        self.on_path(ctx, Op::Chdir, at, false, (None, None), out);
+        if !out.ok() {
+            return;
+        }
+        let located = self.locate(ctx, at);
+        let mut path = std::mem::take(&mut self.path);
+        if let Some(node) = self.walk(&located, at, true, true).node {
+            self.names.path(node, &mut path);
+            let file = self.names.file_of(node);
+            self.names.file_mut(file).kind = Kind::Directory;
+        }
+        self.enter(ctx, &path);
+        self.path = path;
+    }
+
+    pub(super) fn fchdir(&mut self, ctx: Ctx, fd: &Fd<'_>, out: &Outcome<'_>) {
+        self.on_fd(ctx, Op::Fchdir, fd, (None, None, None), out);
+        if let (Some(ofd), true) = (self.ofd(ctx, fd, out.errno), out.ok()) {
+            let path = self.fds.ofd(ofd).path.bytes().to_vec();
+            self.enter(ctx, &path);
+        }
+    }
+
+    /// Makes a path the working directory; what the tracer prints next may correct it.
+    fn enter(&mut self, ctx: Ctx, path: &[u8]) {
+        self.fs[ctx.thread.fs.0 as usize].raw.clear();
+        self.set_cwd(ctx, path);
+    }
+
+    /// A descriptor of something that is no file came to be.
+    pub(super) fn new_fd(&mut self, ctx: Ctx, out: &Outcome<'_>) {
+        if let (true, Ok(fd)) = (out.ok(), i32::try_from(out.ret)) {
+            let foreign = !matches!(out.seen, Some(Seen::Path { .. }));
+            if foreign {
+                let ofd = self.fds.new_ofd(None, true, &mut self.names);
+                if let Some(old) = self.fds.put(ctx.thread.table, fd, Slot { ofd, cloexec: false }) {
+                    self.fds.release(old, &mut self.names);
+                }
+            }
+        }
+        self.skip(ctx);
+    }
+
+    /// Whether a call on this descriptor is on something foreign, so far as is known.
+    pub(crate) fn is_foreign_fd(&mut self, tid: u32, fd: &Fd<'_>) -> bool {
+        match fd.seen {
+            Some(Seen::Foreign) => true,
+            Some(Seen::Path { raw, .. }) => super::resolve::is_foreign(raw),
+            None => {
+                let thread = self.thread(tid);
+                self.fds.get(thread.table, fd.number).is_some_and(|slot| self.fds.ofd(slot.ofd).foreign)
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! From arguments to files: descriptors against our tables, paths against working directories and the tree.
+
+use super::call::{At, Fd, Seen, Start};
+use super::descriptors::{Ofd, Slot};
+use super::names::{Node, ROOT, Walk};
+use super::{Ctx, Kind, Tracker};
+use crate::PathId;
+use std::borrow::Cow;
+
+/// A path argument resolved to a directory to start in and a path from there. The absolute path is in
+/// [`Tracker::path`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Located {
+    pub path: Option<PathId>,
+    pub caller_dir: Option<PathId>,
+    /// Where the walk starts; `None`: unknown, or foreign.
+    pub start: Option<Node>,
+    pub foreign: bool,
+}
+
+impl Tracker {
+    /// The description behind a descriptor argument, made known if it was not. `None` if the descriptor is not open.
+    pub(super) fn ofd(&mut self, ctx: Ctx, fd: &Fd<'_>, errno: u16) -> Option<Ofd> {
+        let slot = self.fds.get(ctx.thread.table, fd.number);
+        let known = match (slot, fd.seen) {
+            (Some(slot), None) => Some(slot.ofd),
+            (Some(slot), Some(Seen::Foreign)) => self.still_foreign(slot.ofd),
+            (Some(slot), Some(Seen::Path { raw, deleted })) => self.still_path(slot.ofd, raw, deleted),
+            (None, None) if errno == super::EBADF || fd.number < 0 => return None,
+            (None, _) => None,
+        };
+        if known.is_some() {
+            return known;
+        }
+        let ofd = self.adopt(fd.seen);
+        let cloexec = slot.is_some_and(|slot| slot.cloexec);
+        if let Some(old) = self.fds.put(ctx.thread.table, fd.number, Slot { ofd, cloexec }) {
+            self.coverage.resynchronised_descriptors += 1;
+            self.fds.release(old, &mut self.names);
+        }
+        Some(ofd)
+    }
+
+    fn still_foreign(&mut self, ofd: Ofd) -> Option<Ofd> {
+        let state = self.fds.ofd_mut(ofd);
+        if !state.foreign && state.file.is_none() && state.path.bytes().is_empty() {
+            state.foreign = true;
+        }
+        state.foreign.then_some(ofd)
+    }
+
+    /// Checks a description of ours against the printed path; `None` if it must be another one.
+    fn still_path(&mut self, ofd: Ofd, raw: &[u8], deleted: bool) -> Option<Ofd> {
+        let state = self.fds.ofd(ofd);
+        let file = state.file;
+        if state.raw != raw {
+            let mut path = std::mem::take(&mut self.unescaped);
+            unescape_into(raw, &mut path);
+            let same = state.path.bytes() == &path[..]
+                || (state.path.bytes().is_empty() && file.is_none() && !state.foreign)
+                || file.is_some_and(|file| {
+                    let node = self.names.walk(ROOT, &path, false, false).node;
+                    node.is_some_and(|node| self.names.file_of(node) == file)
+                });
+            if same {
+                let state = self.fds.ofd_mut(ofd);
+                state.raw.clear();
+                state.raw.extend_from_slice(raw);
+                state.path.set(&path);
+            }
+            self.unescaped = path;
+            if !same {
+                return None;
+            }
+        }
+        if let (true, Some(file)) = (deleted, file) {
+            // The name went without our seeing it go.
+            if let Some(node) = self.names.node_of(file) {
+                let mut path = std::mem::take(&mut self.path);
+                self.names.path(node, &mut path);
+                if path == self.fds.ofd(ofd).path.bytes() {
+                    self.names.forget(node);
+                }
+                self.path = path;
+            }
+        }
+        Some(ofd)
+    }
+
+    /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
+    fn adopt(&mut self, seen: Option<Seen<'_>>) -> Ofd {
+        let (raw, deleted) = match seen {
+            None => return self.fds.new_ofd(None, false, &mut self.names),
+            Some(Seen::Foreign) => return self.fds.new_ofd(None, true, &mut self.names),
+            Some(Seen::Path { raw, deleted }) => (raw, deleted),
+        };
+        let mut path = std::mem::take(&mut self.unescaped);
+        unescape_into(raw, &mut path);
+        let foreign = is_foreign(&path);
+        let file = if foreign {
+            None
+        } else if deleted {
+            Some(self.names.new_file(Kind::Unknown))
+        } else {
+            let node = self.names.walk(ROOT, &path, false, true).node;
+            node.map(|node| self.names.file_of(node))
+        };
+        let ofd = self.fds.new_ofd(file, foreign, &mut self.names);
+        let state = self.fds.ofd_mut(ofd);
+        state.raw.extend_from_slice(raw);
+        state.path.set(&path);
+        self.unescaped = path;
+        ofd
+    }
+
+    /// Takes the working directory's printed path as the truth.
+    fn see_cwd(&mut self, ctx: Ctx, raw: &[u8]) {
+        let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+        if fs.raw == raw {
+            return;
+        }
+        fs.raw.clear();
+        fs.raw.extend_from_slice(raw);
+        let mut path = std::mem::take(&mut self.unescaped);
+        unescape_into(raw, &mut path);
+        self.set_cwd(ctx, &path);
+        self.unescaped = path;
+    }
+
+    /// Sets the working directory by path.
+    pub(super) fn set_cwd(&mut self, ctx: Ctx, path: &[u8]) {
+        let absolute = path.first() == Some(&b'/');
+        let node = if absolute && !is_foreign(path) { self.names.walk(ROOT, path, true, true).node } else { None };
+        let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+        fs.cwd.set(if absolute { path } else { b"" });
+        fs.node = node;
+    }
+
+    /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown.
+    pub(super) fn locate(&mut self, ctx: Ctx, at: &At<'_>) -> Located {
+        self.path.clear();
+        let mut located = Located::default();
+        let Some(given) = at.path.as_deref() else { return located };
+        if given.first() == Some(&b'/') {
+            self.path.extend_from_slice(given);
+            located.start = Some(ROOT);
+        } else {
+            match at.start {
+                Start::Cwd(raw) => {
+                    if let Some(raw) = raw {
+                        self.see_cwd(ctx, raw);
+                    }
+                    let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+                    located.start = fs.node;
+                    located.caller_dir = self.out.intern_cached(&mut fs.cwd);
+                    self.path.extend_from_slice(fs.cwd.bytes());
+                }
+                Start::Fd(fd) => {
+                    if let Some(ofd) = self.ofd(ctx, &fd, super::EBADF) {
+                        let state = self.fds.ofd_mut(ofd);
+                        located.caller_dir = self.out.intern_cached(&mut state.path);
+                        self.path.extend_from_slice(state.path.bytes());
+                        located.start = state.file.and_then(|file| self.names.node_of(file));
+                    }
+                }
+            }
+            if self.path.is_empty() {
+                self.coverage.unknown_directory_calls += 1;
+                return located;
+            }
+            if self.path.last() != Some(&b'/') && !given.is_empty() {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(given);
+        }
+        located.foreign = is_foreign(&self.path);
+        if located.foreign {
+            located.start = None;
+        }
+        located.path = Some(self.out.intern(&self.path));
+        located
+    }
+
+    /// Walks a located path. With `exists`, the call showed that it exists.
+    pub(super) fn walk(&mut self, located: &Located, at: &At<'_>, follow: bool, exists: bool) -> Walk {
+        match (located.start, at.path.as_deref()) {
+            (Some(start), Some(path)) => self.names.walk(start, path, follow, exists),
+            _ => Walk { parent: None, node: None },
+        }
+    }
+
+    /// The directory and last component of a located path, the directory made known to exist. `None` if unknown or
+    /// if there is no such component (`.`, `..`).
+    pub(super) fn parent_and_name<'p>(&mut self, located: &Located, at: &'p At<'_>) -> Option<(Node, &'p [u8])> {
+        let (start, path) = (located.start?, at.path.as_deref()?);
+        self.parent_in(start, path)
+    }
+
+    /// The same from a directory's entry.
+    pub(super) fn parent_in<'p>(&mut self, start: Node, path: &'p [u8]) -> Option<(Node, &'p [u8])> {
+        let (dir, name) = split_last(path)?;
+        let node = if dir.is_empty() { Some(start) } else { self.names.walk(start, dir, true, true).node };
+        Some((node?, name))
+    }
+}
+
+/// Splits a path into its directory (with the slash; empty if there is none) and last component.
+fn split_last(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = path.iter().rposition(|&b| b != b'/')? + 1;
+    let path = &path[..end];
+    let cut = memchr::memrchr(b'/', path).map_or(0, |i| i + 1);
+    let (dir, name) = path.split_at(cut);
+    (name != b"." && name != b"..").then_some((dir, name))
+}
+
+/// Whether an absolute path lies on no file system we model: /proc, /sys, /dev (but not /dev/shm, where files live),
+/// and the names the kernel gives to objects that are none (`/memfd:x`, `/SYSV...`).
+pub(super) fn is_foreign(path: &[u8]) -> bool {
+    let normal = if memchr::memmem::find(path, b"/.").is_some() { normalise(path) } else { Cow::Borrowed(path) };
+    let mut components = normal.split(|&b| b == b'/').filter(|c| !c.is_empty());
+    match components.next() {
+        Some(b"proc" | b"sys") => true,
+        Some(b"dev") => components.next() != Some(b"shm"),
+        Some(first) => {
+            first.starts_with(b"memfd:")
+                || first.starts_with(b"SYSV")
+                || first == b"[aio]"
+                || first == b"anon_hugepage"
+                || first.starts_with(b"dmabuf:")
+        }
+        None => path.is_empty(),
+    }
+}
+
+/// A path without `.`, `..` and repeated slashes, as if there were no symbolic links.
+fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
+    let mut kept: Vec<&[u8]> = Vec::new();
+    for component in path.split(|&b| b == b'/') {
+        match component {
+            b"" | b"." => {}
+            b".." => {
+                kept.pop();
+            }
+            _ => kept.push(component),
+        }
+    }
+    let mut out = Vec::with_capacity(path.len());
+    for component in kept {
+        out.push(b'/');
+        out.extend_from_slice(component);
+    }
+    if out.is_empty() {
+        out.push(b'/');
+    }
+    Cow::Owned(out)
+}
+
+/// Undoes C escapes, as tracers print them: `\n \t \r \v \f \" \\`, octal and hexadecimal numbers.
+pub(crate) fn unescape_into(raw: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let mut rest = raw;
+    while let Some(i) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..i]);
+        let (byte, used) = unescape_one(&rest[i + 1..]);
+        out.push(byte);
+        rest = &rest[i + 1 + used..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// The byte an escape stands for and how many bytes it took after the backslash.
+fn unescape_one(rest: &[u8]) -> (u8, usize) {
+    match rest.first() {
+        Some(b'n') => (b'\n', 1),
+        Some(b't') => (b'\t', 1),
+        Some(b'r') => (b'\r', 1),
+        Some(b'v') => (0x0b, 1),
+        Some(b'f') => (0x0c, 1),
+        Some(b'x') => {
+            let digits = rest[1..].iter().take(2).take_while(|b| b.is_ascii_hexdigit()).count();
+            let value = rest[1..=digits].iter().fold(0, |v, &b| v * 16 + hex_digit(b));
+            (value, 1 + digits)
+        }
+        Some(b'0'..=b'7') => {
+            let digits = rest.iter().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
+            let value = rest[..digits].iter().fold(0u8, |v, &b| v.wrapping_mul(8).wrapping_add(b - b'0'));
+            (value, digits)
+        }
+        Some(&other) => (other, 1),
+        None => (b'\\', 0),
+    }
+}
+
+fn hex_digit(b: u8) -> u8 {
+    match b {
+        b'0'..=b'9' => b - b'0',
+        b'a'..=b'f' => b - b'a' + 10,
+        b'A'..=b'F' => b - b'A' + 10,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unescape(raw: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        unescape_into(raw, &mut out);
+        out
+    }
+
+    #[test]
+    fn escapes() {
+        assert_eq!(unescape(br#"a\n\t\"\\\377\74b\x41\0"#), b"a\n\t\"\\\xff<bA\0");
+        assert_eq!(unescape(br"\1234"), b"S4");
+        assert_eq!(unescape(br"end\"), b"end\\");
+        assert_eq!(unescape(br"\x"), b"\0");
+    }
+
+    #[test]
+    fn foreign_paths() {
+        for path in ["/proc/self/maps", "//proc", "/sys", "/dev/null", "/memfd:x", "/a/../proc/1", "/dev/./pts/0"] {
+            assert!(is_foreign(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/procx", "/dev/shm/a", "/home/dev/x", "/proc/../home", "/a/proc"] {
+            assert!(!is_foreign(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn last_components() {
+        assert_eq!(split_last(b"/a/b/"), Some((&b"/a/"[..], &b"b"[..])));
+        assert_eq!(split_last(b"b"), Some((&b""[..], &b"b"[..])));
+        assert_eq!(split_last(b"/"), None);
+        assert_eq!(split_last(b"a/.."), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! Puts events back into the order of call starts, and makes batches of them.
+//!
+//! A call takes its place when it starts and is filled in when it returns. A call that is still running after
+//! [`WINDOW`] later ones loses its place: it is put at the end when it returns, with its true start time, and counted.
+//! So memory is bounded however long a call blocks.
+
+use crate::{Batch, Event, Op, PathId, Paths, flag};
+use std::collections::VecDeque;
+
+/// Events of a batch, unless a running call holds them back.
+const BATCH: usize = 16 * 1024;
+/// How many later events wait for a running call.
+const WINDOW: usize = 64 * 1024;
+
+/// The place of a call that has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+#[derive(Debug)]
+enum Held {
+    Running,
+    Ready(Event),
+    Skipped,
+}
+
+/// A path with its id in the batch being made, so that it is interned once a batch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interned {
+    bytes: Vec<u8>,
+    epoch: u32,
+    id: Option<PathId>,
+}
+
+impl Interned {
+    /// Another path.
+    pub fn set(&mut self, bytes: &[u8]) {
+        if self.bytes != bytes {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(bytes);
+            self.id = None;
+        }
+    }
+
+    /// The path; empty if there is none.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The events on their way out.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    batch: Batch,
+    epoch: u32,
+    /// Events behind the first running call, which is at the front.
+    held: VecDeque<Held>,
+    /// Place of `held`'s front.
+    front: u64,
+    next_seq: u64,
+    late: u64,
+    /// Time covered by calls on files so far, and where that ends.
+    busy_ns: u64,
+    busy_until_ns: u64,
+}
+
+impl Sequence {
+    /// Interns a path in the batch being made.
+    pub fn intern(&mut self, path: &[u8]) -> PathId {
+        self.batch.paths.intern(path)
+    }
+
+    /// Interns a path once a batch; `None` if it is empty.
+    pub fn intern_cached(&mut self, path: &mut Interned) -> Option<PathId> {
+        if path.bytes.is_empty() {
+            return None;
+        }
+        match path.id {
+            Some(id) if path.epoch == self.epoch => Some(id),
+            _ => {
+                let id = self.batch.paths.intern(&path.bytes);
+                path.epoch = self.epoch;
+                path.id = Some(id);
+                Some(id)
+            }
+        }
+    }
+
+    /// Takes the next place for a call that has started.
+    pub fn start(&mut self) -> Place {
+        let place = Place(self.front + self.held.len() as u64);
+        self.held.push_back(Held::Running);
+        place
+    }
+
+    /// An event in its place; without one, it starts now.
+    pub fn put(&mut self, place: Option<Place>, event: Event) {
+        match place {
+            None if self.held.is_empty() => {
+                self.front += 1;
+                self.emit(event);
+            }
+            None => self.held.push_back(Held::Ready(event)),
+            Some(place) => match self.held_at(place) {
+                Some(held) => {
+                    *held = Held::Ready(event);
+                    self.advance();
+                }
+                None => {
+                    self.late += 1;
+                    self.put(None, event);
+                }
+            },
+        }
+    }
+
+    /// The call was none of ours after all.
+    pub fn skip(&mut self, place: Place) {
+        if let Some(held) = self.held_at(place) {
+            *held = Held::Skipped;
+            self.advance();
+        }
+    }
+
+    /// Whether the call still has its place.
+    fn held_at(&mut self, place: Place) -> Option<&mut Held> {
+        let i = usize::try_from(place.0.checked_sub(self.front)?).ok()?;
+        self.held.get_mut(i)
+    }
+
+    fn advance(&mut self) {
+        while let Some(held) = self.held.pop_front() {
+            match held {
+                Held::Running => {
+                    self.held.push_front(Held::Running);
+                    return;
+                }
+                Held::Ready(event) => self.emit(event),
+                Held::Skipped => {}
+            }
+            self.front += 1;
+        }
+    }
+
+    fn emit(&mut self, mut event: Event) {
+        event.seq = self.next_seq;
+        self.next_seq += 1;
+        if event.flags & flag::FOREIGN == 0 && event.op != Op::Clone {
+            let end = event.t_ns.saturating_add(event.dur_ns);
+            self.busy_ns += end.saturating_sub(self.busy_until_ns.max(event.t_ns));
+            self.busy_until_ns = self.busy_until_ns.max(end);
+        }
+        self.batch.events.push(event);
+    }
+
+    /// Whether a batch is worth taking.
+    pub fn is_full(&self) -> bool {
+        self.batch.events.len() >= BATCH || self.held.len() >= WINDOW
+    }
+
+    /// Takes the finished events. Running calls that hold back too many lose their places.
+    pub fn take(&mut self) -> Batch {
+        if self.held.len() >= WINDOW {
+            while self.held.len() > WINDOW / 2 {
+                if matches!(self.held.front(), Some(Held::Running)) {
+                    self.held.pop_front();
+                    self.front += 1;
+                }
+                self.advance();
+                if self.held.is_empty() {
+                    break;
+                }
+            }
+        }
+        let mut paths = Paths::default();
+        for held in &mut self.held {
+            if let Held::Ready(event) = held {
+                for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {
+                    *id = id.map(|id| paths.intern(self.batch.paths.get(id)));
+                }
+            }
+        }
+        self.epoch = self.epoch.wrapping_add(1);
+        let events = Vec::with_capacity(BATCH);
+        std::mem::replace(&mut self.batch, Batch { events, paths })
+    }
+
+    /// Events made so far.
+    pub fn count(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Time in which at least one call on files was running.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
+    /// Calls that lost their places.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+}
