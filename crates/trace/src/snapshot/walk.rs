@@ -1,0 +1,368 @@
+//! Reading a snapshot off the disk.
+//!
+//! The walk goes from descriptor to descriptor (`openat`), so that trees deeper than `PATH_MAX` are read and a name
+//! swapped for a symbolic link in mid-walk is not followed. Only one directory is open at a time: the way back up is `..`,
+//! verified by inode. What cannot be read is noted, not fatal.
+
+use super::{Provenance, Snapshot, SnapshotEntry};
+use crate::profile::{Unreadable, escape};
+use posix::FileKind;
+use rustc_hash::FxHashSet;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// How far a walk goes.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkLimits {
+    /// Entries at most; the walk stops there and says so.
+    pub entries_max: usize,
+    /// Levels of directories listed at most, the root's own being the first; deeper ones are entries without children.
+    pub depth_max: usize,
+    /// Whether to descend into other file systems mounted below a root.
+    pub cross_file_systems: bool,
+}
+
+impl Default for WalkLimits {
+    fn default() -> Self {
+        WalkLimits { entries_max: 20_000_000, depth_max: 100_000, cross_file_systems: false }
+    }
+}
+
+/// What a walk found.
+#[derive(Clone, Debug, Default)]
+pub struct Walked {
+    /// The names, marked [`Provenance::Before`], with the directories (and symbolic links) on the way to each root.
+    pub snapshot: Snapshot,
+    /// What could not be read, and why.
+    pub unreadable: Vec<Unreadable>,
+    /// Whether a limit cut the walk short.
+    pub truncated: bool,
+}
+
+impl Snapshot {
+    /// Walks whole trees. A root that is a symbolic link (or lies behind one) is recorded as such and walked where it leads;
+    /// links found inside are not followed.
+    ///
+    /// # Errors
+    /// Only an interrupt ([`io::ErrorKind::Interrupted`]); names that cannot be read are in [`Walked::unreadable`].
+    pub fn of_tree<P: AsRef<Path>>(roots: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        let mut walker = Walker::new(*limits);
+        for root in roots {
+            walker.root(root.as_ref(), true)?;
+        }
+        Ok(walker.finish())
+    }
+
+    /// Lists directories one level deep each: the names in them, not what is below. A directory that does not exist
+    /// has no names, which is no error.
+    ///
+    /// # Errors
+    /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
+    pub fn of_directories<P: AsRef<Path>>(directories: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        let mut walker = Walker::new(*limits);
+        for directory in directories {
+            walker.root(directory.as_ref(), false)?;
+        }
+        Ok(walker.finish())
+    }
+}
+
+struct Walker {
+    limits: WalkLimits,
+    entries: Vec<SnapshotEntry>,
+    /// Paths recorded on the way to roots, which roots share.
+    on_the_way: FxHashSet<Vec<u8>>,
+    /// Directories listed already, so that overlapping roots are read once.
+    listed: FxHashSet<(u64, u64)>,
+    unreadable: Vec<Unreadable>,
+    truncated: bool,
+}
+
+/// A directory being walked: where it is, and which of its subdirectories are still to be visited.
+struct Level {
+    path_len: usize,
+    identity: (u64, u64),
+    pending: Vec<CString>,
+}
+
+/// As many links as the kernel follows (`MAXSYMLINKS`).
+const LINKS_MAX: usize = 40;
+
+impl Walker {
+    fn new(limits: WalkLimits) -> Walker {
+        Walker {
+            limits,
+            entries: Vec::new(),
+            on_the_way: FxHashSet::default(),
+            listed: FxHashSet::default(),
+            unreadable: Vec::new(),
+            truncated: false,
+        }
+    }
+
+    fn finish(self) -> Walked {
+        let snapshot = Snapshot::from_entries(self.entries);
+        Walked { snapshot, unreadable: self.unreadable, truncated: self.truncated }
+    }
+
+    fn note(&mut self, path: &[u8], error: Errno) {
+        let path = if path.is_empty() { b"/" } else { path };
+        let error = io::Error::from(error).to_string();
+        self.unreadable.push(Unreadable { path: escape(path).into_owned(), error });
+    }
+
+    /// Walks one root, or lists it.
+    fn root(&mut self, root: &Path, deep: bool) -> io::Result<()> {
+        let absolute = match std::path::absolute(root) {
+            Ok(path) => path.into_os_string().as_bytes().to_vec(),
+            Err(e) => {
+                let path = escape(root.as_os_str().as_bytes()).into_owned();
+                self.unreadable.push(Unreadable { path, error: e.to_string() });
+                return Ok(());
+            }
+        };
+        match self.way_to(&absolute) {
+            Ok(Some((path, fd))) => self.tree(path, fd, deep),
+            // A file: its entry is all there is to know.
+            Ok(None) => Ok(()),
+            Err((_, Errno::NOENT | Errno::NOTDIR)) if !deep => Ok(()),
+            Err((path, e)) => {
+                self.note(&path, e);
+                Ok(())
+            }
+        }
+    }
+
+    /// Resolves a path component by component, recording each directory and symbolic link passed. Returns the real path and an open
+    /// descriptor if it leads to a directory; on failure the path it got to.
+    #[allow(clippy::type_complexity)]
+    fn way_to(&mut self, absolute: &[u8]) -> Result<Option<(Vec<u8>, OwnedFd)>, (Vec<u8>, Errno)> {
+        let mut todo: VecDeque<Vec<u8>> = components(absolute);
+        let mut path = Vec::new();
+        let mut fd = self.enter_root_directory().map_err(|e| (b"/".to_vec(), e))?;
+        let mut links = 0;
+        while let Some(name) = todo.pop_front() {
+            if name == b".." {
+                // The path so far holds no links, so its textual parent is its parent.
+                path.truncate(memchr::memrchr(b'/', &path).unwrap_or(0));
+                fd = open_directory(&fd, OsStr::from_bytes(b"..")).map_err(|e| (path.clone(), e))?;
+                continue;
+            }
+            let here = path.len();
+            path.push(b'/');
+            path.extend_from_slice(&name);
+            let failed = |e: Errno| (path.clone(), e);
+            let os_name = OsStr::from_bytes(&name);
+            let stat = rustix::fs::statat(&fd, os_name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+            let entry = entry_of(&fd, os_name, path.clone(), &stat).map_err(failed)?;
+            let (kind, target) = (entry.kind, entry.target.clone());
+            if self.on_the_way.insert(path.clone()) {
+                self.entries.push(entry);
+            }
+            match kind {
+                FileKind::Symlink => {
+                    links += 1;
+                    let target = target.unwrap_or_default();
+                    if links > LINKS_MAX {
+                        return Err((path, Errno::LOOP));
+                    }
+                    path.truncate(here);
+                    if target.starts_with(b"/") {
+                        path.clear();
+                        fd = self.enter_root_directory().map_err(|e| (b"/".to_vec(), e))?;
+                    }
+                    for component in components(&target).into_iter().rev() {
+                        todo.push_front(component);
+                    }
+                }
+                FileKind::Directory => fd = open_directory(&fd, os_name).map_err(failed)?,
+                _ if todo.is_empty() => return Ok(None),
+                _ => return Err((path, Errno::NOTDIR)),
+            }
+        }
+        Ok(Some((path, fd)))
+    }
+
+    fn enter_root_directory(&mut self) -> Result<OwnedFd, Errno> {
+        let fd = open_directory(rustix::fs::CWD, OsStr::from_bytes(b"/"))?;
+        if self.on_the_way.insert(b"/".to_vec()) {
+            let stat = rustix::fs::fstat(&fd)?;
+            self.entries.push(entry_from(b"/".to_vec(), &stat, None));
+        }
+        Ok(fd)
+    }
+
+    /// Walks the tree below an open directory. `path` is empty for `/`.
+    fn tree(&mut self, mut path: Vec<u8>, root: OwnedFd, deep: bool) -> io::Result<()> {
+        let identity = match rustix::fs::fstat(&root) {
+            Ok(stat) => identity(&stat),
+            Err(e) => {
+                self.note(&path, e);
+                return Ok(());
+            }
+        };
+        let device = identity.0;
+        let mut here = root;
+        let mut stack = vec![self.list(&here, &path, identity, device, deep)];
+        while let Some(level) = stack.last_mut() {
+            if posix::interrupt::requested() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            path.truncate(level.path_len);
+            if let Some(name) = level.pending.pop() {
+                if stack.len() >= self.limits.depth_max {
+                    self.truncated = true;
+                    continue;
+                }
+                path.push(b'/');
+                path.extend_from_slice(name.as_bytes());
+                let opened = open_directory(&here, OsStr::from_bytes(name.as_bytes()));
+                let opened = opened.and_then(|fd| rustix::fs::fstat(&fd).map(|stat| (fd, self::identity(&stat))));
+                match opened {
+                    Ok((fd, identity)) => {
+                        here = fd;
+                        stack.push(self.list(&here, &path, identity, device, true));
+                    }
+                    Err(e) => self.note(&path, e),
+                }
+                continue;
+            }
+            stack.pop();
+            let Some(above) = stack.last() else { break };
+            match back_up(&here, above.identity) {
+                Ok(fd) => here = fd,
+                Err(e) => {
+                    // Somebody moved the directory away under us: what is left above cannot be reached from here.
+                    self.note(&path[..above.path_len], e);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one directory: an entry for each name, and the subdirectories still to be walked.
+    fn list(&mut self, fd: &OwnedFd, path: &[u8], identity: (u64, u64), device: u64, deep: bool) -> Level {
+        let mut level = Level { path_len: path.len(), identity, pending: Vec::new() };
+        // A directory that an earlier root has been through is not read again, but may have been listed without descending.
+        let again = !self.listed.insert(identity);
+        let dir = match Dir::read_from(fd) {
+            Ok(dir) => dir,
+            Err(e) => {
+                self.note(path, e);
+                return level;
+            }
+        };
+        for name in dir {
+            let name = match name {
+                Ok(entry) => entry.file_name().to_owned(),
+                Err(e) => {
+                    self.note(path, e);
+                    break;
+                }
+            };
+            if name.as_bytes() == b"." || name.as_bytes() == b".." {
+                continue;
+            }
+            if self.entries.len() >= self.limits.entries_max {
+                self.truncated = true;
+                break;
+            }
+            self.add(fd, path, name, device, deep, again, &mut level);
+        }
+        level
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &mut self,
+        fd: &OwnedFd,
+        path: &[u8],
+        name: CString,
+        device: u64,
+        deep: bool,
+        again: bool,
+        level: &mut Level,
+    ) {
+        let os_name = OsStr::from_bytes(name.as_bytes());
+        let full = [path, b"/", name.as_bytes()].concat();
+        let entry = rustix::fs::statat(fd, os_name, AtFlags::SYMLINK_NOFOLLOW)
+            .and_then(|stat| entry_of(fd, os_name, full.clone(), &stat));
+        match entry {
+            Ok(entry) => {
+                let same_device = self.limits.cross_file_systems || entry.dev == device;
+                if deep && entry.kind == FileKind::Directory && same_device {
+                    level.pending.push(name);
+                }
+                if !again {
+                    self.entries.push(entry);
+                }
+            }
+            // Removed between the listing and the look: it is not there.
+            Err(Errno::NOENT) => {}
+            Err(e) => self.note(&full, e),
+        }
+    }
+}
+
+fn components(path: &[u8]) -> VecDeque<Vec<u8>> {
+    path.split(|&b| b == b'/').filter(|c| !c.is_empty() && *c != b".").map(<[u8]>::to_vec).collect()
+}
+
+fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&at, name, flags, Mode::empty()) {
+        // Search permission without read permission still lets us pass through.
+        Err(Errno::ACCESS) => rustix::fs::openat(at, name, OFlags::PATH | flags, Mode::empty()),
+        other => other,
+    }
+}
+
+/// Opens `..` and makes sure that it is the directory we came from.
+fn back_up(here: &OwnedFd, expected: (u64, u64)) -> Result<OwnedFd, Errno> {
+    let fd = open_directory(here, OsStr::from_bytes(b".."))?;
+    if identity(&rustix::fs::fstat(&fd)?) == expected { Ok(fd) } else { Err(Errno::STALE) }
+}
+
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+fn entry_of(fd: &OwnedFd, name: &OsStr, path: Vec<u8>, stat: &Stat) -> Result<SnapshotEntry, Errno> {
+    let target = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        Some(rustix::fs::readlinkat(fd, name, Vec::new())?.into_bytes())
+    } else {
+        None
+    };
+    Ok(entry_from(path, stat, target))
+}
+
+fn entry_from(path: Vec<u8>, stat: &Stat, target: Option<Vec<u8>>) -> SnapshotEntry {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Special,
+    };
+    let mtime_ns = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add_unsigned(stat.st_mtime_nsec.into());
+    SnapshotEntry {
+        path,
+        kind,
+        size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        mode: (stat.st_mode & 0o7777) as u16,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+        ino: stat.st_ino,
+        dev: stat.st_dev,
+        mtime_ns,
+        target,
+        provenance: Provenance::Before,
+    }
+}
