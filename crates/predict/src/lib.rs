@@ -13,6 +13,7 @@ pub mod rank;
 pub mod replay;
 pub mod measure;
 pub mod system;
+pub mod tipping;
 pub mod uncertainty;
 pub mod vector;
 

@@ -1,0 +1,561 @@
+//! Stage 2: what the target's caches make of each step.
+//!
+//! Data, name and attribute caches of the target's sizes, least recently used; names are cached whether present or absent.
+//! What is not simulated as a cache is the read-ahead inside a sequential stream (the classes `rd_*` are measured with it);
+//! the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones, what
+//! an fsync finds, and when write-back takes it away.
+
+use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark};
+use super::lru::Lru;
+use super::pages::{DataCache, PAGE_BYTES};
+use super::tree::Tree;
+use super::writeback::{Policy, Writeback};
+use crate::system::Parameters;
+use posix::FileKind;
+
+/// The largest read-ahead window, pages (`read_ahead_kb` = 128, Linux's default).
+const READ_AHEAD_PAGES: u64 = 32;
+
+/// Pages of a directory's blocks that are charged to the data cache: the leaf that a lookup reads.
+const DIRECTORY_PAGES: u64 = 1;
+
+/// How the stage is set up beyond a system's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheOptions {
+    /// Whether what is there when the trace begins is cached.
+    pub warm: bool,
+    /// Pages of a chunk of the data cache.
+    pub chunk_pages: u64,
+    /// Whether each file's fsync commits that file alone, rather than everything that came before it in one log.
+    pub log_per_file: bool,
+}
+
+/// What matters about a file beyond its pages: when its metadata last changed, on the clock that each commit advances.
+#[derive(Clone, Copy, Debug, Default)]
+struct FileState {
+    made: u32,
+    grew: u32,
+    names: u32,
+    attributes: u32,
+    committed: u32,
+    /// Dirty pages in new blocks.
+    new_pages: u64,
+    /// A directory is being listed, and its blocks were not cached when that began.
+    listing_cold: bool,
+}
+
+/// Counts for the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct CacheCounts {
+    /// Lookups of which name and attributes were cached, of present names.
+    pub name_hits: u64,
+    /// Lookups of present names that were not.
+    pub name_misses: u64,
+    /// Lookups of absent names, cached.
+    pub negative_hits: u64,
+    /// Lookups of absent names, not cached.
+    pub negative_misses: u64,
+    /// Pages read that were cached.
+    pub page_hits: u64,
+    /// Pages read that were not.
+    pub page_misses: u64,
+    /// Pages made dirty.
+    pub pages_dirtied: u64,
+    /// Pages written back by age or threshold.
+    pub pages_written_back: u64,
+    /// Dirty pages evicted to make room.
+    pub pages_forced: u64,
+    /// Dirty pages left at the end: their write-back is in nobody's latency.
+    pub pages_dirty_at_end: u64,
+}
+
+/// The caches of one system.
+#[derive(Clone, Debug)]
+pub struct CacheStage {
+    options: CacheOptions,
+    block_bytes: u64,
+    names: Lru,
+    attributes: Lru,
+    data: DataCache,
+    writeback: Writeback,
+    files: Vec<FileState>,
+    /// Advances with every commit; a change is committed if its stamp is not above the commit's.
+    clock: u32,
+    committed: u32,
+    new_pages: u64,
+    counts: CacheCounts,
+}
+
+fn unbounded_if_zero(n: u64) -> Option<usize> {
+    (n > 0).then(|| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+impl CacheStage {
+    /// Empty caches of a system's sizes.
+    pub fn new(parameters: &Parameters, options: CacheOptions) -> CacheStage {
+        let data_bytes = parameters.data_cache_to_simulate_bytes();
+        CacheStage {
+            options,
+            block_bytes: u64::from(parameters.block_bytes).clamp(512, PAGE_BYTES),
+            names: Lru::new(unbounded_if_zero(parameters.name_cache_entries)),
+            attributes: Lru::new(unbounded_if_zero(parameters.attribute_cache_files)),
+            data: DataCache::new((data_bytes > 0).then_some(data_bytes), options.chunk_pages),
+            writeback: Writeback::new(Policy::new(parameters)),
+            files: Vec::new(),
+            clock: 1,
+            committed: 0,
+            new_pages: 0,
+            counts: CacheCounts::default(),
+        }
+    }
+
+    /// Fills the caches with what is there at the start, as far as it fits.
+    pub fn warm_with(&mut self, tree: &Tree) {
+        for (slot, record) in tree.live_slots() {
+            self.name(slot);
+            self.attribute(record.node);
+        }
+        for (id, node) in tree.live_nodes() {
+            let pages = if node.kind == FileKind::Directory {
+                DIRECTORY_PAGES
+            } else {
+                node.size_bytes.div_ceil(PAGE_BYTES)
+            };
+            self.data.touch(id, 0, pages, false);
+        }
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> CacheCounts {
+        CacheCounts {
+            pages_written_back: self.writeback.written_pages,
+            pages_dirty_at_end: self.data.dirty_pages(),
+            ..self.counts
+        }
+    }
+
+    /// Whether anything so far depended on the predicted time.
+    pub fn time_mattered(&self) -> bool {
+        self.writeback.time_mattered
+    }
+
+    /// Whether background write-back competes with a call at this time.
+    pub fn is_writing_back(&self, now_ns: f64) -> bool {
+        self.writeback.is_busy(now_ns)
+    }
+
+    /// Time the device spent on background write-back.
+    pub fn writeback_ns(&self) -> f64 {
+        self.writeback.device_ns
+    }
+
+    /// Lets background write-back work until now.
+    pub fn tick(&mut self, now_ns: f64) {
+        let (files, total) = (&mut self.files, &mut self.new_pages);
+        self.writeback.tick(&mut self.data, now_ns, |node| clean(files, total, node));
+    }
+
+    /// How long a writer has to wait for dirty data to fall below the set point.
+    pub fn throttle(&mut self, now_ns: f64) -> f64 {
+        let (files, total) = (&mut self.files, &mut self.new_pages);
+        self.writeback.throttle(&mut self.data, now_ns, |node| clean(files, total, node))
+    }
+
+    fn name(&mut self, slot: SlotId) -> bool {
+        let hit = self.names.touch(slot.0);
+        self.names.pop_over_limit();
+        hit
+    }
+
+    fn attribute(&mut self, node: NodeId) -> bool {
+        let hit = self.attributes.touch(node.0);
+        self.attributes.pop_over_limit();
+        hit
+    }
+
+    fn directory(&mut self, dir: NodeId) -> bool {
+        let touched = self.data.touch(dir, 0, DIRECTORY_PAGES, false);
+        self.counts.pages_forced += touched.forced;
+        touched.misses == 0
+    }
+
+    fn file(&mut self, node: NodeId) -> &mut FileState {
+        let at = node.index();
+        if at >= self.files.len() {
+            self.files.resize(at + 1 + at / 2, FileState::default());
+        }
+        &mut self.files[at]
+    }
+
+    fn changed_names(&mut self, dir: NodeId) {
+        let clock = self.clock;
+        self.file(dir).names = clock;
+        self.directory(dir);
+    }
+
+    fn is_open_change(&self, file: &FileState, stamp: u32) -> bool {
+        stamp > if self.options.log_per_file { file.committed } else { self.committed.max(file.committed) }
+    }
+
+    /// Answers one step.
+    #[inline]
+    pub fn apply(&mut self, step: &Step, now_ns: f64) -> Mark {
+        match *step {
+            Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
+            Step::Lookup { dir, slot, child, .. } => self.lookup(dir, slot, child),
+            Step::Read { node, offset, len_bytes, size_bytes, direct, .. } => {
+                self.read(node, offset, len_bytes, size_bytes, direct)
+            }
+            Step::Write { .. } => self.write(step, now_ns),
+            Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
+            Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory)),
+            Step::SyncRange { node } => self.sync_range(node),
+            Step::SyncAll => self.sync_all(),
+            Step::ReadDir { node, first, end, .. } => self.read_dir(node, first, end),
+            _ => self.change(step),
+        }
+    }
+
+    fn lookup(&mut self, dir: NodeId, slot: SlotId, child: NodeId) -> Mark {
+        let name_hit = self.name(slot);
+        let present = child != NodeId::NONE;
+        let attributes_hit = present && self.attribute(child);
+        let (hits, misses) = if present {
+            (&mut self.counts.name_hits, &mut self.counts.name_misses)
+        } else {
+            (&mut self.counts.negative_hits, &mut self.counts.negative_misses)
+        };
+        if name_hit && (attributes_hit || !present) {
+            *hits += 1;
+            let found = if present { Found::Hit } else { Found::NegativeHit };
+            return Mark::Lookup { found, directory_cached: true, pattern: Pattern::None };
+        }
+        *misses += 1;
+        // A cached name says where the inode is: then the directory is not read.
+        let directory_cached = name_hit || self.directory(dir);
+        let found = match (present, attributes_hit, directory_cached) {
+            (true, true, _) => Found::AttributesHit,
+            (true, false, _) => Found::Miss,
+            (false, _, true) => Found::NegativeMiss,
+            (false, _, false) => Found::NegativeCold,
+        };
+        Mark::Lookup { found, directory_cached, pattern: Pattern::None }
+    }
+
+    fn read(&mut self, node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, direct: bool) -> Mark {
+        if direct {
+            return Mark::Read {
+                cached_bytes: 0,
+                disk_bytes: len_bytes,
+                window_bytes: len_bytes,
+                pattern: Pattern::None,
+            };
+        }
+        let first = offset / PAGE_BYTES;
+        let count = offset.saturating_add(len_bytes).div_ceil(PAGE_BYTES).saturating_sub(first);
+        let touched = self.data.touch(node, first, count, false);
+        self.counts.page_hits += touched.hits;
+        self.counts.page_misses += touched.misses;
+        self.counts.pages_forced += touched.forced;
+        let disk_bytes = if touched.misses == count { len_bytes } else { (touched.misses * PAGE_BYTES).min(len_bytes) };
+        let mut window_bytes = disk_bytes;
+        if first == 0 && touched.misses == count {
+            // The first read of a file: the kernel reads a window ahead of it.
+            let window = initial_window(count).max(count);
+            window_bytes = size_bytes.min(window * PAGE_BYTES).max(len_bytes);
+            let last = window_bytes.div_ceil(PAGE_BYTES);
+            if last > count {
+                self.counts.pages_forced += self.data.touch(node, count, last - count, false).forced;
+            }
+        }
+        Mark::Read { cached_bytes: len_bytes - disk_bytes, disk_bytes, window_bytes, pattern: Pattern::None }
+    }
+
+    fn write(&mut self, step: &Step, now_ns: f64) -> Mark {
+        let Step::Write { node, offset, len_bytes, size_bytes, new_bytes, direct, stable, .. } = *step else {
+            return Mark::Nothing;
+        };
+        let clock = self.clock;
+        let grew = new_bytes > 0;
+        let file = self.file(node);
+        file.attributes = clock;
+        if grew {
+            file.grew = clock;
+        }
+        if direct {
+            let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false));
+            let cached_bytes = len_bytes - new_bytes;
+            return Mark::Write {
+                new_bytes,
+                extends: false,
+                cached_bytes,
+                uncached_bytes: 0,
+                partial_blocks: 0,
+                sync,
+            };
+        }
+        let mut mark = self.write_cached(node, offset, len_bytes, size_bytes, new_bytes);
+        self.writeback.dirtied(node, now_ns);
+        if stable != Stable::No
+            && let Mark::Write { sync, .. } = &mut mark
+        {
+            *sync = Some(self.sync(node, stable == Stable::Data, false));
+        }
+        mark
+    }
+
+    fn write_cached(&mut self, node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, new_bytes: u64) -> Mark {
+        let block = self.block_bytes;
+        let end = offset.saturating_add(len_bytes);
+        let (first_page, last_page) = (offset / PAGE_BYTES, end.saturating_sub(1) / PAGE_BYTES);
+        let fills_hole = new_bytes == len_bytes && offset < size_bytes;
+        // Edge blocks of which only a part is written, that hold data, and are not in memory, are read first.
+        let head_start = offset / block * block;
+        let tail_start = end / block * block;
+        let head = offset > head_start && head_start < size_bytes && !self.data.has(node, first_page);
+        let tail = end > tail_start && end < size_bytes && tail_start >= offset && !self.data.has(node, last_page);
+        let one_block = head_start == tail_start;
+        let tail = tail || (one_block && !head && end < size_bytes && !self.data.has(node, first_page) && end > tail_start);
+        let (head, tail) = if fills_hole { (false, false) } else { (head, tail && !(head && one_block)) };
+        let partial_blocks = u32::from(head) + u32::from(tail);
+
+        let pages = last_page - first_page + 1;
+        let touched = self.data.touch(node, first_page, pages, true);
+        self.counts.pages_dirtied += touched.dirtied;
+        self.counts.pages_forced += touched.forced;
+        if new_bytes > 0 {
+            self.file(node).new_pages += touched.dirtied;
+            self.new_pages += touched.dirtied;
+        }
+        let old_bytes = len_bytes - new_bytes;
+        // Pages past the old end are always missing; of the old ones, the edges are priced as partial blocks.
+        let new_pages = new_bytes.div_ceil(PAGE_BYTES).min(pages);
+        let missing_old = touched.misses.saturating_sub(new_pages).saturating_sub(u64::from(partial_blocks));
+        let uncached_bytes = (missing_old * PAGE_BYTES).min(old_bytes);
+        let edge_bytes = u64::from(partial_blocks) * block;
+        let extends = new_bytes == len_bytes && offset >= size_bytes && offset > head_start && one_block_run(offset, end, block);
+        Mark::Write {
+            new_bytes,
+            extends,
+            cached_bytes: (old_bytes - uncached_bytes).saturating_sub(edge_bytes),
+            uncached_bytes,
+            partial_blocks,
+            sync: None,
+        }
+    }
+
+    fn truncate(&mut self, node: NodeId, from_bytes: u64, to_bytes: u64) -> Mark {
+        let mark = self.removal(node, from_bytes);
+        if to_bytes < from_bytes {
+            self.data.drop_from(node, to_bytes.div_ceil(PAGE_BYTES));
+            self.settle(node);
+        }
+        let clock = self.clock;
+        let file = self.file(node);
+        (file.grew, file.attributes) = (clock, clock);
+        mark
+    }
+
+    /// The state in which a file's blocks are given back.
+    fn removal(&mut self, node: NodeId, size_bytes: u64) -> Mark {
+        let (pages, dirty) = self.data.pages_of(node);
+        let state = *self.file(node);
+        let unwritten = self.is_open_change(&state, state.made);
+        let is_dirty = if size_bytes == 0 { unwritten } else { dirty > 0 && dirty * 2 >= pages };
+        Mark::Remove { dirty: is_dirty, uncached: size_bytes > 0 && pages == 0 }
+    }
+
+    /// After pages were dropped: is the file still dirty?
+    fn settle(&mut self, node: NodeId) {
+        if self.data.pages_of(node).1 == 0 {
+            clean(&mut self.files, &mut self.new_pages, node);
+            self.writeback.cleaned(node);
+        }
+    }
+
+    fn sync(&mut self, node: NodeId, data_only: bool, directory: bool) -> SyncMark {
+        let state = *self.file(node);
+        let dirty_pages = self.data.pages_of(node).1;
+        let open = |stamp| self.is_open_change(&state, stamp);
+        let kind = if directory {
+            if open(state.names) || open(state.made) { DirtyKind::Names } else { DirtyKind::Clean }
+        } else if open(state.made) {
+            DirtyKind::Create
+        } else if open(state.grew) {
+            DirtyKind::Append
+        } else if dirty_pages > 0 || (open(state.attributes) && !data_only) {
+            DirtyKind::Overwrite
+        } else {
+            DirtyKind::Clean
+        };
+        let other_bytes = (self.new_pages - state.new_pages.min(self.new_pages)) * PAGE_BYTES;
+        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only };
+        self.clean_file(node);
+        // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
+        if kind != DirtyKind::Clean && !(kind == DirtyKind::Overwrite && data_only) {
+            self.commit(node);
+        }
+        mark
+    }
+
+    fn commit(&mut self, node: NodeId) {
+        let clock = self.clock;
+        if self.options.log_per_file {
+            self.file(node).committed = clock;
+        } else {
+            self.committed = clock;
+        }
+        self.clock = clock.saturating_add(1);
+    }
+
+    fn clean_file(&mut self, node: NodeId) {
+        self.data.clean(node, u64::MAX);
+        self.settle(node);
+    }
+
+    fn sync_range(&mut self, node: NodeId) -> Mark {
+        let dirty_bytes = self.data.pages_of(node).1 * PAGE_BYTES;
+        self.clean_file(node);
+        let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
+        Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true })
+    }
+
+    fn sync_all(&mut self) -> Mark {
+        let dirty_bytes = self.data.dirty_pages() * PAGE_BYTES;
+        let (data, files, total) = (&mut self.data, &mut self.files, &mut self.new_pages);
+        self.writeback.drain(|node| {
+            data.clean(node, u64::MAX);
+            clean(files, total, node);
+        });
+        self.committed = self.clock;
+        for file in &mut self.files {
+            file.committed = self.clock;
+        }
+        self.clock = self.clock.saturating_add(1);
+        Mark::SyncAll { dirty_bytes }
+    }
+
+    fn read_dir(&mut self, node: NodeId, first: bool, end: bool) -> Mark {
+        let cached = self.directory(node);
+        let file = self.file(node);
+        if first {
+            file.listing_cold = !cached;
+        }
+        let cold = file.listing_cold;
+        if end {
+            file.listing_cold = false;
+        }
+        Mark::ReadDir { cold }
+    }
+
+    /// Steps that change names and attributes; removals answer with the state of what they remove.
+    fn change(&mut self, step: &Step) -> Mark {
+        let clock = self.clock;
+        match *step {
+            Step::Made { dir, slot, node, directory } => {
+                *self.file(node) = FileState { made: clock, names: clock, ..FileState::default() };
+                self.attribute(node);
+                if slot != SlotId::NONE {
+                    self.name(slot);
+                    self.changed_names(dir);
+                }
+                if directory {
+                    self.directory(node);
+                }
+            }
+            Step::Linked { dir, slot, node } => {
+                self.name(slot);
+                self.changed_names(dir);
+                self.file(node).attributes = clock;
+            }
+            Step::Unlinked { dir, slot, node, size_bytes, open, .. } => {
+                let mark = self.removal(node, size_bytes);
+                // The absent name stays cached, unless an open file holds on to its directory entry.
+                if open {
+                    self.names.remove(slot.0);
+                } else {
+                    self.name(slot);
+                }
+                self.changed_names(dir);
+                self.file(node).attributes = clock;
+                return mark;
+            }
+            Step::RemovedDirectory { dir, slot } => {
+                self.name(slot);
+                self.changed_names(dir);
+            }
+            Step::Renamed { from_dir, from_slot, to_dir, to_slot, over, over_bytes, .. } => {
+                let mark = if over == NodeId::NONE { Mark::Nothing } else { self.removal(over, over_bytes) };
+                // The cached entry moves to the new name; nothing is known any more of the old one.
+                self.names.remove(from_slot.0);
+                self.name(to_slot);
+                self.changed_names(from_dir);
+                self.changed_names(to_dir);
+                return mark;
+            }
+            Step::Exchanged { from_dir, to_dir } => {
+                self.changed_names(from_dir);
+                self.changed_names(to_dir);
+            }
+            Step::Freed { node, size_bytes, .. } => {
+                let mark = self.removal(node, size_bytes);
+                self.data.drop_from(node, 0);
+                self.settle(node);
+                self.attributes.remove(node.0);
+                *self.file(node) = FileState::default();
+                return mark;
+            }
+            Step::Allocate { node, grew } => {
+                let file = self.file(node);
+                file.attributes = clock;
+                if grew {
+                    file.grew = clock;
+                }
+            }
+            Step::Changed { node } => self.file(node).attributes = clock,
+            Step::Adopted { dir, slot, node, size_bytes, directory } => {
+                *self.file(node) = FileState::default();
+                if self.options.warm {
+                    self.name(slot);
+                    self.attribute(node);
+                    self.directory(dir);
+                    let pages = if directory { DIRECTORY_PAGES } else { size_bytes.div_ceil(PAGE_BYTES) };
+                    self.data.touch(node, 0, pages, false);
+                }
+            }
+            Step::Pinned { dir, slot, node } => {
+                self.name(slot);
+                self.attribute(node);
+                self.directory(dir);
+            }
+            Step::Forgotten { slot } => {
+                self.names.remove(slot.0);
+            }
+            _ => {}
+        }
+        Mark::Nothing
+    }
+}
+
+/// A file has no dirty pages any more.
+fn clean(files: &mut [FileState], total: &mut u64, node: NodeId) {
+    if let Some(file) = files.get_mut(node.index()) {
+        *total -= file.new_pages.min(*total);
+        file.new_pages = 0;
+    }
+}
+
+/// Whether a range lies in one block.
+fn one_block_run(offset: u64, end: u64, block: u64) -> bool {
+    end > offset && offset / block == (end - 1) / block
+}
+
+/// The window of a file's first read, pages: `get_init_ra_size` of Linux's mm/readahead.c.
+fn initial_window(request_pages: u64) -> u64 {
+    let size = request_pages.checked_next_power_of_two().unwrap_or(u64::MAX);
+    match size {
+        _ if size <= READ_AHEAD_PAGES / 32 => size * 4,
+        _ if size <= READ_AHEAD_PAGES / 4 => size * 2,
+        _ => READ_AHEAD_PAGES,
+    }
+}

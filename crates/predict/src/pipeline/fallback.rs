@@ -1,0 +1,180 @@
+//! What stands in for a class that a profile has no entry for. Every use is reported.
+
+use crate::PriceTable;
+use crate::vector::Class;
+
+/// The size a stand-in is taken at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The size asked for.
+    Same,
+    /// A fixed size.
+    Fixed(u64),
+    /// So many times the size asked for.
+    Times(u64),
+}
+
+impl At {
+    /// The size.
+    pub fn size(self, asked: u64) -> u64 {
+        match self {
+            At::Same => asked,
+            At::Fixed(size) => size,
+            At::Times(n) => asked.saturating_mul(n),
+        }
+    }
+}
+
+/// One class of a stand-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The class.
+    pub class: Class,
+    /// At which size.
+    pub at: At,
+}
+
+/// How a profile prices a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// By its own entries.
+    Own,
+    /// By others, in the sum; an empty sum leaves it out.
+    Instead(Vec<Part>),
+    /// Not at all.
+    Missing,
+}
+
+/// The next class to try, in order of likeness. `None`: there is nothing like it.
+fn alternative(class: Class) -> Option<(Class, At)> {
+    use Class::*;
+    let same = |class| Some((class, At::Same));
+    match class {
+        LookupSeqMiss => same(LookupRandMiss),
+        LookupSeqAttrHit => same(LookupRandAttrHit),
+        LookupRandAttrHit => same(LookupSeqMiss),
+        NegativeHit => same(Stat),
+        NegativeMiss => same(NegativeHit),
+        NegativeCold => same(NegativeMiss),
+        OpenDir | Mmap => same(Open),
+        CloseWritten => same(Close),
+        Close | Fcntl | Fadvise => same(Seek),
+        Seek | FsyncClean | WriteOverhead => same(ReadOverhead),
+        Fstat | Access | StatFs | ReadLink | GetXattr => same(Stat),
+        GetXattrMissing | ListXattr => same(GetXattr),
+        Mkdir | Symlink | Link => same(Create),
+        Rmdir => Some((Remove, At::Fixed(0))),
+        RenameOver => same(Rename),
+        Fchmod | Chown | Utimens | SetXattr => same(Chmod),
+        Fchown => same(Fchmod),
+        Futimens => same(Utimens),
+        RemoveXattr => same(SetXattr),
+        ReadDirCold => same(ReadDir),
+        ReadDir => Some((ReadCached, At::Times(32))),
+        ReadOverhead => Some((ReadCached, At::Fixed(1))),
+        ReadSeq | ReadFirst | ReadDirect => same(ReadRand),
+        WriteAppend | WriteExtend | WriteUncached => same(WriteCached),
+        WritePartial => Some((ReadRand, At::Fixed(4096))),
+        WriteDirect => same(ReadDirect),
+        Fallocate | CopyRange => same(WriteAppend),
+        TruncateUncached => same(TruncateCached),
+        TruncateCached => same(TruncateUncached),
+        RemoveDirty | RemoveUncached => same(Remove),
+        FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate => {
+            alternative_sync(class)
+        }
+        FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
+        SyncFs => same(FsyncAppend),
+        _ => None,
+    }
+}
+
+fn alternative_sync(class: Class) -> Option<(Class, At)> {
+    use Class::*;
+    let next = match class {
+        FdatasyncAppend => FsyncAppend,
+        FdatasyncOverwrite => FsyncOverwrite,
+        FdatasyncCreate => FsyncCreate,
+        FsyncOverwrite => FsyncAppend,
+        FsyncCreate => FsyncAppend,
+        _ => return None,
+    };
+    Some((next, At::Same))
+}
+
+/// How each class is priced with these entries, by class number.
+pub fn resolve(table: &PriceTable) -> Vec<Resolved> {
+    Class::ALL.iter().map(|&class| resolve_class(table, class)).collect()
+}
+
+fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
+    let thesis = has_thesis_remove(table) && matches!(class, Class::Remove | Class::RemoveDirty | Class::RemoveUncached);
+    if thesis && !(class != Class::Remove && table.has(class)) {
+        // The thesis measures the removal of an empty file and prices the rest as a truncation.
+        let truncate = if class == Class::RemoveUncached { Class::TruncateUncached } else { Class::TruncateCached };
+        let truncate = if table.has(truncate) { truncate } else { other_truncate(truncate) };
+        return Resolved::Instead(vec![
+            Part { class: Class::Remove, at: At::Fixed(0) },
+            Part { class: truncate, at: At::Same },
+        ]);
+    }
+    if table.has(class) {
+        return Resolved::Own;
+    }
+    if class == Class::FsyncOther {
+        return Resolved::Instead(Vec::new());
+    }
+    // Chains are short; two classes may stand in for each other, so the number of hops is bounded.
+    let (mut at, mut here) = (At::Same, class);
+    for _ in 0..8 {
+        let Some((next, how)) = alternative(here) else { return last_resort(table, class) };
+        if how != At::Same {
+            at = how;
+        }
+        if table.has(next) {
+            return Resolved::Instead(vec![Part { class: next, at }]);
+        }
+        here = next;
+    }
+    last_resort(table, class)
+}
+
+/// Classes for which the chain leads the wrong way round.
+fn last_resort(table: &PriceTable, class: Class) -> Resolved {
+    use Class::*;
+    let others: &[Class] = match class {
+        LookupRandMiss => &[LookupSeqMiss],
+        ReadRand => &[ReadSeq, ReadFirst, ReadDirect],
+        ReadSeq | ReadFirst => &[ReadSeq, ReadFirst, ReadDirect],
+        ReadDirect | WritePartial => &[ReadSeq, ReadFirst],
+        WriteCached => &[WriteAppend],
+        WriteExtend | WriteUncached | WriteDirect => &[WriteAppend, WriteCached],
+        Remove => &[TruncateCached, TruncateUncached],
+        FsyncAppend | FsyncCreate | FsyncOverwrite | FdatasyncAppend | FdatasyncCreate | FdatasyncOverwrite | SyncFs => {
+            &[FsyncCreate, FdatasyncAppend, FdatasyncCreate, FsyncOverwrite, FdatasyncOverwrite]
+        }
+        ReadDir => &[ReadDirCold],
+        GetXattr => &[GetXattrMissing],
+        Close | Seek | Fstat => &[Stat],
+        _ => &[],
+    };
+    match others.iter().find(|&&other| table.has(other)) {
+        Some(&class) => Resolved::Instead(vec![Part { class, at: At::Same }]),
+        None => Resolved::Missing,
+    }
+}
+
+/// Whether the only remove measured is that of an empty file, while truncation has sizes.
+fn has_thesis_remove(table: &PriceTable) -> bool {
+    let sizes = |class: Class| {
+        let points = class.points().iter().filter(|&&at| at > 0);
+        let two = |at: &&u64| table.point(class, **at).is_some_and(|p| p.second.is_none() && p.first.weight == 1.0);
+        points.filter(two).count()
+    };
+    let flat = table.point(Class::Remove, 0) == table.point(Class::Remove, 1 << 20);
+    table.has(Class::Remove) && flat && (sizes(Class::TruncateCached) > 1 || sizes(Class::TruncateUncached) > 1)
+}
+
+fn other_truncate(class: Class) -> Class {
+    if class == Class::TruncateCached { Class::TruncateUncached } else { Class::TruncateCached }
+}

@@ -1,0 +1,358 @@
+//! The data cache: which pages of which files are in memory, and which of them are dirty.
+//!
+//! Pages are kept in chunks of up to 64 with a bitmap each; recency is that of chunks. With chunks of one page it is
+//! exact LRU over pages; larger chunks evict a run of neighbouring pages together, as a kernel with large folios
+//! does, and cost as much per request however large it is.
+
+use super::annotated::NodeId;
+use super::lru::Lru;
+use rustc_hash::FxHashMap;
+
+/// Bytes of a page: the unit of Linux's page cache.
+pub const PAGE_BYTES: u64 = 4096;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    node: u32,
+    number: u64,
+    present: u64,
+    dirty: u64,
+    newer: u32,
+    older: u32,
+}
+
+/// A file's pages.
+#[derive(Clone, Copy, Debug)]
+struct FilePages {
+    /// Chunk 0, which is all that most files have, is found without hashing.
+    zero: u32,
+    /// The chunk touched last, so that a sequential stream hashes once per chunk.
+    last_number: u64,
+    last: u32,
+    /// Head of the list of chunks.
+    newest: u32,
+    pages: u64,
+    dirty: u64,
+}
+
+const NO_PAGES: FilePages = FilePages { zero: NONE, last_number: 0, last: NONE, newest: NONE, pages: 0, dirty: 0 };
+
+/// What touching a range found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// Pages that were there.
+    pub hits: u64,
+    /// Pages that were not, and now are.
+    pub misses: u64,
+    /// Pages that became dirty.
+    pub dirtied: u64,
+    /// Dirty pages evicted to make room: they had to be written at once.
+    pub forced: u64,
+}
+
+/// The cache.
+#[derive(Clone, Debug)]
+pub struct DataCache {
+    chunk_pages: u64,
+    limit_pages: Option<u64>,
+    pages: u64,
+    dirty: u64,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    files: Vec<FilePages>,
+    index: FxHashMap<(u32, u64), u32>,
+    recency: Lru,
+}
+
+/// The bits of a chunk that a run of pages covers.
+fn mask(from: u64, len: u64) -> u64 {
+    (if len >= 64 { u64::MAX } else { (1 << len) - 1 }) << from
+}
+
+impl DataCache {
+    /// A cache of at most `limit_bytes` (`None`: unbounded) in chunks of `chunk_pages`, which is cut to 1 to 64.
+    pub fn new(limit_bytes: Option<u64>, chunk_pages: u64) -> DataCache {
+        let limit_pages = limit_bytes.map(|b| (b / PAGE_BYTES).max(1));
+        DataCache {
+            chunk_pages: chunk_pages.clamp(1, 64),
+            limit_pages,
+            pages: 0,
+            dirty: 0,
+            chunks: Vec::new(),
+            free: Vec::new(),
+            files: Vec::new(),
+            index: FxHashMap::default(),
+            // Chunks are counted in pages, so the list itself needs no limit, only an order.
+            recency: Lru::new(limit_bytes.map(|_| usize::MAX)),
+        }
+    }
+
+    /// Pages in the cache.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Dirty pages in the cache.
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty
+    }
+
+    fn file(&mut self, node: NodeId) -> &mut FilePages {
+        let at = node.index();
+        if at >= self.files.len() {
+            self.files.resize(at + 1 + at / 2, NO_PAGES);
+        }
+        &mut self.files[at]
+    }
+
+    /// Pages of a file in the cache, and how many of them are dirty.
+    pub fn pages_of(&self, node: NodeId) -> (u64, u64) {
+        self.files.get(node.index()).map_or((0, 0), |f| (f.pages, f.dirty))
+    }
+
+    /// Whether a page is in the cache; does not touch it.
+    pub fn has(&self, node: NodeId, page: u64) -> bool {
+        let (number, bit) = (page / self.chunk_pages, page % self.chunk_pages);
+        self.find(node, number).is_some_and(|c| self.chunks[c as usize].present & (1 << bit) != 0)
+    }
+
+    #[inline]
+    fn find(&self, node: NodeId, number: u64) -> Option<u32> {
+        let file = self.files.get(node.index())?;
+        let at = if number == 0 {
+            file.zero
+        } else if file.last != NONE && file.last_number == number {
+            file.last
+        } else if file.newest == NONE {
+            NONE
+        } else {
+            self.index.get(&(node.0, number)).copied().unwrap_or(NONE)
+        };
+        (at != NONE).then_some(at)
+    }
+
+    /// Touches a range of pages, letting in what is missing, and makes them dirty if asked.
+    pub fn touch(&mut self, node: NodeId, first: u64, count: u64, dirty: bool) -> Touched {
+        let mut touched = Touched::default();
+        let (mut page, end) = (first, first.saturating_add(count));
+        while page < end {
+            let (number, from) = (page / self.chunk_pages, page % self.chunk_pages);
+            let len = (self.chunk_pages - from).min(end - page);
+            self.touch_chunk(node, number, mask(from, len), dirty, &mut touched);
+            page += len;
+        }
+        touched
+    }
+
+    fn touch_chunk(&mut self, node: NodeId, number: u64, bits: u64, dirty: bool, touched: &mut Touched) {
+        let at = match self.find(node, number) {
+            Some(at) => at,
+            None => self.new_chunk(node, number),
+        };
+        let chunk = &mut self.chunks[at as usize];
+        let hits = u64::from((chunk.present & bits).count_ones());
+        let misses = u64::from((bits & !chunk.present).count_ones());
+        chunk.present |= bits;
+        let dirtied = if dirty { u64::from((bits & !chunk.dirty).count_ones()) } else { 0 };
+        if dirty {
+            chunk.dirty |= bits;
+        }
+        touched.hits += hits;
+        touched.misses += misses;
+        touched.dirtied += dirtied;
+        let file = &mut self.files[node.index()];
+        (file.last_number, file.last) = (number, at);
+        file.pages += misses;
+        file.dirty += dirtied;
+        self.pages += misses;
+        self.dirty += dirtied;
+        self.recency.touch(at);
+        if let Some(limit) = self.limit_pages {
+            while self.pages > limit && self.recency.len() > 1 {
+                let Some(oldest) = self.recency.pop_oldest() else { break };
+                touched.forced += self.remove_chunk(oldest);
+            }
+        }
+    }
+
+    fn new_chunk(&mut self, node: NodeId, number: u64) -> u32 {
+        let older = self.file(node).newest;
+        let chunk = Chunk { node: node.0, number, present: 0, dirty: 0, newer: NONE, older };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.chunks[at as usize] = chunk;
+                at
+            }
+            None => {
+                self.chunks.push(chunk);
+                u32::try_from(self.chunks.len() - 1).unwrap_or(NONE - 1)
+            }
+        };
+        if older != NONE {
+            self.chunks[older as usize].newer = at;
+        }
+        let file = self.file(node);
+        file.newest = at;
+        if number == 0 {
+            file.zero = at;
+        } else {
+            self.index.insert((node.0, number), at);
+        }
+        at
+    }
+
+    /// Forgets a chunk that is already out of the recency list; returns its dirty pages.
+    fn remove_chunk(&mut self, at: u32) -> u64 {
+        let Chunk { node, number, present, dirty, newer, older } = self.chunks[at as usize];
+        let (pages, dirty) = (u64::from(present.count_ones()), u64::from(dirty.count_ones()));
+        let file = &mut self.files[node as usize];
+        if newer == NONE { file.newest = older } else { self.chunks[newer as usize].older = older }
+        if older != NONE {
+            self.chunks[older as usize].newer = newer;
+        }
+        if file.last == at {
+            file.last = NONE;
+        }
+        if number == 0 {
+            file.zero = NONE;
+        } else {
+            self.index.remove(&(node, number));
+        }
+        file.pages -= pages;
+        file.dirty -= dirty;
+        self.pages -= pages;
+        self.dirty -= dirty;
+        self.free.push(at);
+        dirty
+    }
+
+    /// Drops the pages of a file from `first` on.
+    pub fn drop_from(&mut self, node: NodeId, first: u64) {
+        let mut at = self.files.get(node.index()).map_or(NONE, |f| f.newest);
+        while at != NONE {
+            let Chunk { number, older, .. } = self.chunks[at as usize];
+            let start = number * self.chunk_pages;
+            if start >= first {
+                self.recency.remove(at);
+                self.remove_chunk(at);
+            } else if first < start + self.chunk_pages {
+                self.cut_chunk(at, mask(0, first - start));
+            }
+            at = older;
+        }
+    }
+
+    fn cut_chunk(&mut self, at: u32, keep: u64) {
+        let chunk = &mut self.chunks[at as usize];
+        let pages = u64::from((chunk.present & !keep).count_ones());
+        let dirty = u64::from((chunk.dirty & !keep).count_ones());
+        chunk.present &= keep;
+        chunk.dirty &= keep;
+        let file = &mut self.files[chunk.node as usize];
+        file.pages -= pages;
+        file.dirty -= dirty;
+        self.pages -= pages;
+        self.dirty -= dirty;
+    }
+
+    /// Makes up to `most` dirty pages of a file clean; returns how many.
+    pub fn clean(&mut self, node: NodeId, most: u64) -> u64 {
+        let Some(file) = self.files.get_mut(node.index()) else { return 0 };
+        let (mut at, mut cleaned) = (file.newest, 0);
+        while at != NONE && cleaned < most && file.dirty > 0 {
+            let chunk = &mut self.chunks[at as usize];
+            let pages = u64::from(chunk.dirty.count_ones());
+            chunk.dirty = 0;
+            cleaned += pages;
+            file.dirty -= pages;
+            self.dirty -= pages;
+            at = chunk.older;
+        }
+        cleaned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A list of pages, newest last.
+    #[derive(Default)]
+    struct Naive {
+        pages: Vec<(u32, u64, bool)>,
+        limit: usize,
+    }
+
+    impl Naive {
+        fn touch(&mut self, node: u32, first: u64, count: u64, dirty: bool) -> Touched {
+            let mut t = Touched::default();
+            for page in first..first + count {
+                let at = self.pages.iter().position(|p| (p.0, p.1) == (node, page));
+                let was_dirty = at.map(|at| self.pages.remove(at).2);
+                if was_dirty.is_some() { t.hits += 1 } else { t.misses += 1 }
+                t.dirtied += u64::from(dirty && was_dirty != Some(true));
+                self.pages.push((node, page, dirty || was_dirty == Some(true)));
+                while self.pages.len() > self.limit {
+                    t.forced += u64::from(self.pages.remove(0).2);
+                }
+            }
+            t
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_of_one_page_are_exact_lru(
+            limit in 1usize..30,
+            ops in prop::collection::vec((0u8..10, 0u32..4, 0u64..20, 1u64..8), 0..200),
+        ) {
+            let mut cache = DataCache::new(Some(limit as u64 * PAGE_BYTES), 1);
+            let mut naive = Naive { limit, ..Naive::default() };
+            for (op, node, first, count) in ops {
+                match op {
+                    0 => {
+                        cache.drop_from(NodeId(node), first);
+                        naive.pages.retain(|p| p.0 != node || p.1 < first);
+                    }
+                    1 => {
+                        cache.clean(NodeId(node), u64::MAX);
+                        naive.pages.iter_mut().filter(|p| p.0 == node).for_each(|p| p.2 = false);
+                    }
+                    _ => {
+                        let dirty = op < 5;
+                        prop_assert_eq!(cache.touch(NodeId(node), first, count, dirty), naive.touch(node, first, count, dirty));
+                    }
+                }
+                prop_assert_eq!(cache.pages(), naive.pages.len() as u64);
+                prop_assert_eq!(cache.dirty_pages(), naive.pages.iter().filter(|p| p.2).count() as u64);
+                for node in 0..4 {
+                    let of = naive.pages.iter().filter(|p| p.0 == node);
+                    let dirty = of.clone().filter(|p| p.2).count() as u64;
+                    prop_assert_eq!(cache.pages_of(NodeId(node)), (of.count() as u64, dirty));
+                }
+            }
+        }
+
+        #[test]
+        fn without_a_limit_chunk_size_does_not_matter(
+            chunk in 1u64..=64,
+            ops in prop::collection::vec((0u8..6, 0u32..4, 0u64..300, 1u64..100), 0..60),
+        ) {
+            let mut large = DataCache::new(None, chunk);
+            let mut exact = DataCache::new(None, 1);
+            for (op, node, first, count) in ops {
+                let node = NodeId(node);
+                match op {
+                    0 => { large.drop_from(node, first); exact.drop_from(node, first); }
+                    1 => prop_assert_eq!(large.clean(node, u64::MAX), exact.clean(node, u64::MAX)),
+                    _ => prop_assert_eq!(large.touch(node, first, count, op < 4), exact.touch(node, first, count, op < 4)),
+                }
+                prop_assert_eq!((large.pages(), large.dirty_pages()), (exact.pages(), exact.dirty_pages()));
+                prop_assert_eq!(large.has(node, first), exact.has(node, first));
+            }
+        }
+    }
+}

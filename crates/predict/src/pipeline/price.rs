@@ -1,0 +1,140 @@
+//! Stage 4: the dot product of a call's requests with a system vector.
+
+use super::fallback::{Resolved, resolve};
+use super::request::Request;
+use crate::vector::Class;
+use crate::{PriceTable, SystemProfile};
+use trace::Op;
+
+/// Prices the calls of one system and counts its entries.
+#[derive(Clone, Debug)]
+pub struct Pricer {
+    table: PriceTable,
+    resolved: Vec<Resolved>,
+    /// How often each entry was charged, by its number.
+    weights: Vec<f64>,
+    /// Requests that were priced by a stand-in, by class number.
+    substituted: Vec<u64>,
+    /// Requests that could not be priced: class, operation, count.
+    missing: Vec<(Class, Op, u64)>,
+}
+
+/// A price, and the entry that made most of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    /// Nanoseconds.
+    pub ns: f64,
+    /// Number of the entry with the largest share.
+    pub dominant: u16,
+}
+
+/// A class that was priced by another.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Fallback {
+    /// The class without entries.
+    pub class: String,
+    /// What stood in for it; empty: it was left out.
+    pub instead: Vec<String>,
+    /// Requests priced so.
+    pub requests: u64,
+}
+
+impl Pricer {
+    /// Prepares a profile.
+    pub fn new(profile: &SystemProfile) -> Pricer {
+        let table = PriceTable::new(profile);
+        Pricer {
+            resolved: resolve(&table),
+            weights: vec![0.0; table.names().len()],
+            substituted: vec![0; Class::ALL.len()],
+            missing: Vec::new(),
+            table,
+        }
+    }
+
+    /// Prices a call; `factor` multiplies its latency (write-back in the background).
+    #[inline]
+    pub fn price(&mut self, op: Op, requests: &[Request], factor: f64) -> Price {
+        let mut price = Price { ns: 0.0, dominant: 0 };
+        let mut largest = f64::NEG_INFINITY;
+        for request in requests {
+            let number = request.class as usize;
+            if matches!(self.resolved.get(number), Some(Resolved::Own)) {
+                self.charge(request.class, request.size, request.weight * factor, &mut price, &mut largest);
+            } else {
+                self.charge_other(op, request, factor, &mut price, &mut largest);
+            }
+        }
+        price
+    }
+
+    fn charge_other(&mut self, op: Op, request: &Request, factor: f64, price: &mut Price, largest: &mut f64) {
+        let number = request.class as usize;
+        match self.resolved.get(number).cloned() {
+            Some(Resolved::Instead(parts)) => {
+                if let Some(count) = self.substituted.get_mut(number) {
+                    *count += 1;
+                }
+                for part in parts {
+                    let size = part.at.size(request.size);
+                    self.charge(part.class, size, request.weight * factor, price, largest);
+                }
+            }
+            _ => match self.missing.iter_mut().find(|m| m.0 == request.class && m.1 == op) {
+                Some(missing) => missing.2 += 1,
+                None => self.missing.push((request.class, op, 1)),
+            },
+        }
+    }
+
+    #[inline]
+    fn charge(&mut self, class: Class, size: u64, weight: f64, price: &mut Price, largest: &mut f64) {
+        let Some(point) = self.table.point(class, size) else { return };
+        let mut sum = 0.0;
+        let means = self.table.means_ns();
+        for term in point.terms() {
+            let entry = usize::from(term.entry);
+            let times = term.weight * weight;
+            if let (Some(count), Some(mean)) = (self.weights.get_mut(entry), means.get(entry)) {
+                *count += times;
+                sum += times * mean;
+            }
+        }
+        price.ns += sum;
+        if sum > *largest {
+            *largest = sum;
+            price.dominant = point.first.entry;
+        }
+    }
+
+    /// Entry names by number.
+    pub fn names(&self) -> &[String] {
+        self.table.names()
+    }
+
+    /// How often each entry was charged, by number.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Mean costs by number, nanoseconds.
+    pub fn means_ns(&self) -> &[f64] {
+        self.table.means_ns()
+    }
+
+    /// The stand-ins that were used, in the order of the vector.
+    pub fn fallbacks(&self) -> Vec<Fallback> {
+        let used = Class::ALL.iter().zip(&self.resolved).zip(&self.substituted).filter(|(_, n)| **n > 0);
+        used.filter_map(|((class, resolved), &requests)| {
+            let Resolved::Instead(parts) = resolved else { return None };
+            let instead = parts.iter().map(|p| p.class.name().to_owned()).collect();
+            Some(Fallback { class: class.name().to_owned(), instead, requests })
+        })
+        .collect()
+    }
+
+    /// What could not be priced: class, operation, how many requests.
+    pub fn missing(&self) -> &[(Class, Op, u64)] {
+        &self.missing
+    }
+}

@@ -1,0 +1,211 @@
+//! Request vectors: how many of which elementary operation a marked step costs.
+
+use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark};
+use crate::vector::Class;
+
+/// A class at a size, and how often. Negative where one class already includes a part of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// The elementary operation.
+    pub class: Class,
+    /// Bytes or entries, for a curve.
+    pub size: u64,
+    /// How many.
+    pub weight: f64,
+}
+
+/// `fsync_oth` is measured up to this much dirty data of others; more is taken as this much.
+const OTHER_BYTES_MAX: u64 = 4 << 20;
+/// The first measured point of `fsync_oth`; less dirty data costs in proportion.
+const OTHER_BYTES_MIN: u64 = 64 << 10;
+/// `rename_over` is measured over a file of this length.
+const OVER_BYTES: u64 = 4096;
+
+/// Collects the requests of one call.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    list: Vec<Request>,
+}
+
+impl Requests {
+    /// The requests so far.
+    pub fn list(&self) -> &[Request] {
+        &self.list
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    #[inline]
+    fn add(&mut self, class: Class, size: u64, weight: f64) {
+        self.list.push(Request { class, size, weight });
+    }
+
+    /// Adds what one step costs, given its mark.
+    #[inline]
+    pub fn step(&mut self, step: &Step, mark: &Mark) {
+        match (*step, mark) {
+            (Step::Call(class), _) => self.add(class, 0, 1.0),
+            (Step::CallAt(class, size), _) => self.add(class, size, 1.0),
+            (Step::Parent { first: false }, _) => self.add(Class::LookupHit, 0, 1.0),
+            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, .. }) => {
+                self.lookup(role, first, child != NodeId::NONE, found, pattern);
+            }
+            (
+                Step::Read { len_bytes, direct, copy, .. },
+                &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern },
+            ) => match (direct, copy) {
+                (true, _) => self.add(Class::ReadDirect, len_bytes, 1.0),
+                (false, false) => self.read(cached_bytes, disk_bytes, window_bytes, pattern),
+                (false, true) if disk_bytes > 0 => {
+                    // The copy's class has the cached read in it; add what the disk takes longer.
+                    self.read(0, disk_bytes, window_bytes, pattern);
+                    self.add(Class::ReadCached, disk_bytes, -1.0);
+                }
+                (false, true) => {}
+            },
+            (Step::Write { .. }, Mark::Write { .. }) => self.write(step, mark),
+            (Step::Truncate { from_bytes, to_bytes, opened, .. }, &Mark::Remove { uncached, .. }) => {
+                let class = if uncached { Class::TruncateUncached } else { Class::TruncateCached };
+                self.add(class, from_bytes.saturating_sub(to_bytes), 1.0);
+                if opened {
+                    // The class is of a call with a walk of its own.
+                    self.add(Class::Access, 0, -1.0);
+                }
+            }
+            (Step::Unlinked { size_bytes, last, .. }, mark) => {
+                self.add(remove_class(mark), if last { size_bytes } else { 0 }, 1.0);
+            }
+            (Step::Freed { size_bytes, on_close: true, .. }, mark) if size_bytes > 0 => {
+                self.add(remove_class(mark), size_bytes, 1.0);
+                self.add(remove_class(mark), 0, -1.0);
+            }
+            (Step::Renamed { over_bytes, over_last: true, .. }, mark) if over_bytes > OVER_BYTES => {
+                self.add(remove_class(mark), over_bytes, 1.0);
+                self.add(remove_class(mark), OVER_BYTES, -1.0);
+            }
+            (Step::Sync { .. } | Step::SyncRange { .. }, Mark::Sync(sync)) => self.sync(sync),
+            (Step::SyncAll, &Mark::SyncAll { dirty_bytes }) => self.add(Class::SyncFs, dirty_bytes, 1.0),
+            (Step::ReadDir { .. }, &Mark::ReadDir { cold }) => self.read_dir(step, cold),
+            _ => {}
+        }
+    }
+
+    fn lookup(&mut self, role: Role, first: bool, present: bool, found: Found, pattern: Pattern) {
+        if !first {
+            self.add(Class::LookupHit, 0, 1.0);
+        }
+        let random = pattern == Pattern::Random;
+        match (found, role) {
+            (Found::Hit, _) => {}
+            (Found::Miss, _) if random => self.add(Class::LookupRandMiss, 0, 1.0),
+            (Found::Miss, _) => self.add(Class::LookupSeqMiss, 0, 1.0),
+            (Found::AttributesHit, _) if random => self.add(Class::LookupRandAttrHit, 0, 1.0),
+            (Found::AttributesHit, _) => self.add(Class::LookupSeqAttrHit, 0, 1.0),
+            (Found::NegativeHit, Role::Fails) => self.add(Class::NegativeHit, 0, 1.0),
+            (Found::NegativeMiss, Role::Fails) => self.add(Class::NegativeMiss, 0, 1.0),
+            (Found::NegativeCold, Role::Fails) => self.add(Class::NegativeCold, 0, 1.0),
+            (Found::NegativeCold, _) if !present => {
+                // Making a name includes not finding it in a cached directory.
+                self.add(Class::NegativeCold, 0, 1.0);
+                self.add(Class::NegativeMiss, 0, -1.0);
+            }
+            (Found::NegativeHit | Found::NegativeMiss | Found::NegativeCold, _) => {}
+        }
+    }
+
+    fn read(&mut self, cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern) {
+        if disk_bytes == 0 {
+            self.add(Class::ReadCached, cached_bytes, 1.0);
+            return;
+        }
+        match pattern {
+            Pattern::First => self.add(Class::ReadFirst, window_bytes, 1.0),
+            Pattern::Sequential => self.add(Class::ReadSeq, disk_bytes, 1.0),
+            Pattern::Random | Pattern::None => self.add(Class::ReadRand, disk_bytes, 1.0),
+        }
+        if cached_bytes > 0 {
+            self.add(Class::ReadCached, cached_bytes, 1.0);
+            self.add(Class::ReadOverhead, 0, -1.0);
+        }
+    }
+
+    fn write(&mut self, step: &Step, mark: &Mark) {
+        let Step::Write { len_bytes, direct, copy, .. } = *step else { return };
+        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, sync } = *mark else { return };
+        if direct {
+            self.add(Class::WriteDirect, len_bytes, 1.0);
+        } else {
+            let mut parts = 0;
+            let mut part = |list: &mut Requests, class, size, weight| {
+                list.add(class, size, weight);
+                parts += 1;
+            };
+            if !copy && new_bytes > 0 {
+                part(self, if extends { Class::WriteExtend } else { Class::WriteAppend }, new_bytes, 1.0);
+            }
+            if !copy && cached_bytes > 0 {
+                part(self, Class::WriteCached, cached_bytes, 1.0);
+            }
+            if !copy && uncached_bytes > 0 {
+                part(self, Class::WriteUncached, uncached_bytes, 1.0);
+            }
+            if partial_blocks > 0 {
+                part(self, Class::WritePartial, 0, f64::from(partial_blocks));
+            }
+            let calls = u32::from(copy) + parts + partial_blocks.saturating_sub(1);
+            if calls > 1 {
+                // Each class is a call of its own; this is one call.
+                self.add(Class::WriteOverhead, 0, -f64::from(calls - 1));
+            }
+        }
+        if let Some(sync) = sync {
+            self.sync(&sync);
+        }
+    }
+
+    fn sync(&mut self, mark: &SyncMark) {
+        use DirtyKind::{Append, Clean, Create, Names, Overwrite};
+        let class = match (mark.kind, mark.data_only) {
+            (Clean, _) => return self.add(Class::FsyncClean, 0, 1.0),
+            (Names, _) => Class::FsyncDir,
+            (Overwrite, false) => Class::FsyncOverwrite,
+            (Append, false) => Class::FsyncAppend,
+            (Create, false) => Class::FsyncCreate,
+            (Overwrite, true) => Class::FdatasyncOverwrite,
+            (Append, true) => Class::FdatasyncAppend,
+            (Create, true) => Class::FdatasyncCreate,
+        };
+        self.add(class, mark.dirty_bytes, 1.0);
+        let commits = !(mark.kind == Overwrite && mark.data_only);
+        if commits && mark.other_bytes > 0 {
+            let share = (mark.other_bytes as f64 / OTHER_BYTES_MIN as f64).min(1.0);
+            self.add(Class::FsyncOther, mark.other_bytes.min(OTHER_BYTES_MAX), share);
+        }
+    }
+
+    /// A directory's curve is the sum over its calls: half of what an empty one costs goes to the first call, half to the
+    /// empty answer, and what depends on the entries to each call in proportion to what it returned.
+    fn read_dir(&mut self, step: &Step, cold: bool) {
+        let Step::ReadDir { entries, share_bytes, total_bytes, first, end, .. } = *step else { return };
+        let class = if cold { Class::ReadDirCold } else { Class::ReadDir };
+        let share = if total_bytes > 0 { share_bytes as f64 / total_bytes as f64 } else { 0.0 };
+        let fixed = if first || end { 0.5 } else { 0.0 };
+        if share > 0.0 {
+            self.add(class, entries, share);
+        }
+        if fixed - share != 0.0 {
+            self.add(class, 0, fixed - share);
+        }
+    }
+}
+
+fn remove_class(mark: &Mark) -> Class {
+    match mark {
+        Mark::Remove { dirty: true, .. } => Class::RemoveDirty,
+        Mark::Remove { uncached: true, .. } => Class::RemoveUncached,
+        _ => Class::Remove,
+    }
+}

@@ -1,0 +1,220 @@
+//! One pass over the trace: preprocessing once, then cache, pattern, price and sums per group of systems.
+//!
+//! Caches depend on sizes and on the order of calls, not on prices, unless write-back comes in, which depends on the
+//! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass is
+//! thrown away and made again with one simulation each. A system's prediction never depends on which others are in the run.
+
+use super::annotated::{Annotated, Note, Status, Step};
+use super::cache::{CacheOptions, CacheStage};
+use super::options::{InitialCaches, Pace, PredictOptions};
+use super::pattern::PatternStage;
+use super::postprocess::{Coverage, Postprocess};
+use super::preprocess::Preprocess;
+use super::price::Pricer;
+use super::request::Requests;
+use super::source::Workload;
+use crate::SystemProfile;
+use trace::profile::ProfileError;
+use trace::{Batch, Event};
+
+/// A priced call, for those who want each of them (distributions, annotated traces).
+#[derive(Clone, Copy, Debug)]
+pub struct PricedCall<'a> {
+    /// Which of the systems.
+    pub system: usize,
+    /// The call.
+    pub event: &'a Event,
+    /// What preprocessing found.
+    pub note: &'a Note,
+    /// Predicted latency, nanoseconds.
+    pub ns: f64,
+}
+
+/// Receives every priced call of every system.
+pub type CallSink<'s> = &'s mut dyn FnMut(PricedCall<'_>);
+
+/// One system of a group.
+pub(super) struct Member<'p> {
+    pub system: usize,
+    pub profile: &'p SystemProfile,
+    pub pricer: Pricer,
+    pub post: Postprocess,
+    now_ns: f64,
+    slowdown: f64,
+}
+
+/// Systems that share a cache simulation.
+pub(super) struct Group<'p> {
+    pub cache: CacheStage,
+    pattern: PatternStage,
+    pub members: Vec<Member<'p>>,
+    requests: Requests,
+    pace: Pace,
+}
+
+/// What a pass leaves behind.
+pub(super) struct Pass<'p> {
+    pub preprocess: Preprocess,
+    pub groups: Vec<Group<'p>>,
+    pub coverage: Coverage,
+}
+
+/// Makes a pass. `None`: systems that shared a simulation may not; make it again with `share` off.
+pub(super) fn pass<'p>(
+    workload: &dyn Workload,
+    systems: &'p [SystemProfile],
+    options: &PredictOptions,
+    share: bool,
+    mut sink: Option<CallSink<'_>>,
+) -> Result<Option<Pass<'p>>, ProfileError> {
+    let mut preprocess = Preprocess::new(&workload.snapshot()?);
+    let mut groups = groups_of(systems, options, share, &preprocess);
+    let mut coverage = Coverage { stated_share: workload.stated_coverage(), ..Coverage::default() };
+    let mut annotated = Annotated::default();
+    let mut must_split = false;
+    workload.visit(&mut |batch| {
+        preprocess.annotate(batch, &mut annotated);
+        for (event, note) in batch.events.iter().zip(&annotated.notes) {
+            coverage.count(event, note);
+        }
+        for group in &mut groups {
+            group.batch(batch, &annotated, &mut sink);
+            must_split |= group.members.len() > 1 && group.cache.time_mattered();
+        }
+        !must_split
+    })?;
+    if must_split {
+        return Ok(None);
+    }
+    coverage.surprises = preprocess.surprises();
+    coverage.discovered_names = preprocess.discovered_names();
+    coverage.finish();
+    Ok(Some(Pass { preprocess, groups, coverage }))
+}
+
+fn groups_of<'p>(
+    systems: &'p [SystemProfile],
+    options: &PredictOptions,
+    share: bool,
+    preprocess: &Preprocess,
+) -> Vec<Group<'p>> {
+    let mut groups: Vec<Group<'p>> = Vec::new();
+    for (system, profile) in systems.iter().enumerate() {
+        let member = Member::new(system, profile, options);
+        let same = |g: &&mut Group<'p>| {
+            let first = g.members.first().map(|m| m.profile);
+            first.is_some_and(|f| f.parameters == profile.parameters && log_per_file(f) == log_per_file(profile))
+        };
+        match groups.iter_mut().find(same).filter(|_| share) {
+            Some(group) => group.members.push(member),
+            None => groups.push(Group::new(member, options, preprocess)),
+        }
+    }
+    groups
+}
+
+/// Whether fsync of a file commits that file alone. True of btrfs, whose log tree is per file; ext4 and XFS
+/// have one log in which everything earlier is committed as well, which is also assumed of what we do not know.
+pub(super) fn log_per_file(profile: &SystemProfile) -> bool {
+    profile.environment.fs_type == "btrfs"
+}
+
+/// By how much background write-back slows calls down: the measured curve at the write-back rate, between its points
+/// linear, beyond the last the last.
+fn slowdown_of(profile: &SystemProfile) -> f64 {
+    let load = profile.parameters.writeback_bytes_per_s;
+    let mut below = (0.0, 1.0);
+    for point in &profile.write_load {
+        let above = (point.load_bytes_per_s, point.slowdown.max(1.0));
+        if load <= above.0 {
+            let share = if above.0 > below.0 { (load - below.0) / (above.0 - below.0) } else { 1.0 };
+            return below.1 + share * (above.1 - below.1);
+        }
+        below = above;
+    }
+    below.1
+}
+
+impl<'p> Member<'p> {
+    fn new(system: usize, profile: &'p SystemProfile, options: &PredictOptions) -> Member<'p> {
+        let pricer = Pricer::new(profile);
+        let post = Postprocess::new(pricer.names().len(), options.files_top);
+        Member { system, profile, pricer, post, now_ns: 0.0, slowdown: slowdown_of(profile) }
+    }
+}
+
+impl<'p> Group<'p> {
+    fn new(member: Member<'p>, options: &PredictOptions, preprocess: &Preprocess) -> Group<'p> {
+        let warm = options.initial == InitialCaches::Warm;
+        let cache_options =
+            CacheOptions { warm, chunk_pages: options.chunk_pages, log_per_file: log_per_file(member.profile) };
+        let mut cache = CacheStage::new(&member.profile.parameters, cache_options);
+        if warm {
+            cache.warm_with(preprocess.tree());
+        }
+        Group {
+            cache,
+            pattern: PatternStage::default(),
+            members: vec![member],
+            requests: Requests::default(),
+            pace: options.pace,
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch, annotated: &Annotated, sink: &mut Option<CallSink<'_>>) {
+        for (i, (event, note)) in batch.events.iter().zip(&annotated.notes).enumerate() {
+            let steps = annotated.steps_of(i);
+            if note.status != Status::Modelled && steps.is_empty() {
+                continue;
+            }
+            let wrote = self.marks(event, steps);
+            if note.status == Status::Modelled {
+                self.price(event, note, wrote, sink);
+            }
+            if steps.iter().any(|s| matches!(s, Step::Freed { .. })) {
+                for member in &mut self.members {
+                    member.post.freed(event, batch, steps);
+                }
+            }
+        }
+    }
+
+    /// Cache and pattern stages of one event, and its requests; says whether it wrote.
+    #[inline]
+    fn marks(&mut self, event: &Event, steps: &[Step]) -> bool {
+        let mut now_ns = 0.0f64;
+        for member in &mut self.members {
+            if self.pace == Pace::Recorded {
+                member.now_ns = member.now_ns.max(event.t_ns as f64);
+            }
+            now_ns = now_ns.max(member.now_ns);
+        }
+        self.cache.tick(now_ns);
+        self.requests.clear();
+        let mut wrote = false;
+        for step in steps {
+            let mut mark = self.cache.apply(step, now_ns);
+            self.pattern.apply(step, &mut mark);
+            self.requests.step(step, &mark);
+            wrote |= matches!(step, Step::Write { .. });
+        }
+        wrote
+    }
+
+    #[inline]
+    fn price(&mut self, event: &Event, note: &Note, wrote: bool, sink: &mut Option<CallSink<'_>>) {
+        for member in &mut self.members {
+            let busy = self.cache.is_writing_back(member.now_ns);
+            let factor = if busy { member.slowdown } else { 1.0 };
+            let price = member.pricer.price(event.op, self.requests.list(), factor);
+            let stall_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
+            let ns = price.ns + stall_ns;
+            member.now_ns += ns.max(0.0);
+            member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
+            member.post.add(event, note, price, ns, stall_ns);
+            if let Some(sink) = sink {
+                sink(PricedCall { system: member.system, event, note, ns });
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where a pipeline's events come from.
+
+use trace::profile::{ProfileError, Reader};
+use trace::{Batch, Snapshot};
+
+/// A recorded workload that can be read more than once.
+pub trait Workload {
+    /// The names that were there when the trace began.
+    ///
+    /// # Errors
+    /// The profile is damaged.
+    fn snapshot(&self) -> Result<Snapshot, ProfileError>;
+
+    /// Hands over the batches in the order of the trace, until the visitor says `false`.
+    ///
+    /// # Errors
+    /// The profile is damaged.
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError>;
+
+    /// The share of the workload's activity that the importer says the events stand for.
+    fn stated_coverage(&self) -> Option<f64>;
+}
+
+impl Workload for Reader {
+    fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+        Reader::snapshot(self)
+    }
+
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError> {
+        let mut batches = self.batches()?;
+        let mut batch = Batch::default();
+        while batches.next_into(&mut batch)? {
+            if !visitor(&batch) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn stated_coverage(&self) -> Option<f64> {
+        self.meta().coverage_share
+    }
+}
+
+/// A workload in memory: tests, generated traces.
+#[derive(Clone, Debug, Default)]
+pub struct InMemory {
+    /// Names at the start.
+    pub snapshot: Snapshot,
+    /// The trace.
+    pub batches: Vec<Batch>,
+}
+
+impl Workload for InMemory {
+    fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+        Ok(self.snapshot.clone())
+    }
+
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError> {
+        for batch in &self.batches {
+            if !visitor(batch) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn stated_coverage(&self) -> Option<f64> {
+        None
+    }
+}
