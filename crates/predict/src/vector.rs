@@ -160,7 +160,7 @@ classes! {
     WriteOverhead = "wro";
     /// read of cached data, per request size.
     ReadCached = "rdc", curve REQUEST;
-    /// Uncached sequential read in a large file, per request size (read-ahead included).
+    /// Uncached sequential read in a large file, per request size: read-ahead included, the run's first read apart.
     ReadSeq = "rd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached read at a random place of a large file, per request size.
     ReadRand = "rrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];

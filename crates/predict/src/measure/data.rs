@@ -1,0 +1,170 @@
+//! Reads and writes in the page cache, space, and copies.
+
+use super::bench::{Bench, Dir};
+use super::{Group, MeasureError, Mode};
+use crate::vector::Class;
+use posix::{Call, Fallocate, Fd, OpenFlags};
+
+/// A block, for where writes start; larger than or equal to that of any file system measured.
+const BLOCK_BYTES: u64 = 4096;
+const WARM_CHUNK_BYTES: u64 = 16 << 10;
+
+#[derive(Clone, Copy)]
+enum Item {
+    Read(u64),
+    Overwrite(u64),
+    Append(u64),
+    Extend(u64),
+    Fallocate(u64),
+    Copy(u64),
+}
+
+/// Cached data, at random places of a file that is larger than the processor's caches.
+#[derive(Default)]
+pub(super) struct Data {
+    big_bytes: u64,
+    warm_since: Option<u64>,
+}
+
+impl Group for Data {
+    fn name(&self) -> &'static str {
+        "cached data"
+    }
+
+    fn classes(&self) -> &'static [Class] {
+        use Class::*;
+        &[ReadCached, WriteAppend, WriteExtend, WriteCached, Fallocate, CopyRange]
+    }
+
+    fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        b.make_dir("data")?;
+        self.big_bytes = b.large_file_bytes(if b.mode == Mode::Quick { 32 << 20 } else { 64 << 20 })?;
+        b.make_file("data/big".into(), 0)
+    }
+
+    fn round(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let dir = b.open_dir("data")?;
+        let big = b.open(dir.at("big"), OpenFlags::READ_WRITE)?;
+        if self.warm_since != Some(b.drops) {
+            self.write_big(b, big)?;
+            self.warm_since = Some(b.drops);
+        }
+        let mut items = items();
+        b.shuffle(&mut items);
+        for item in items {
+            if !b.go_on()? {
+                break;
+            }
+            match item {
+                Item::Read(size) => {
+                    let offset = self.place(b, size);
+                    b.timed(Class::ReadCached, size, &Call::Read { fd: big, offset: Some(offset), len_bytes: size })?;
+                }
+                Item::Overwrite(size) => {
+                    let offset = Some(self.place(b, size));
+                    let call = Call::Write { fd: big, offset, len_bytes: size, data: None };
+                    b.timed(Class::WriteCached, size, &call)?;
+                }
+                Item::Append(size) => append(b, dir, size)?,
+                Item::Extend(size) => extend(b, dir, size)?,
+                Item::Fallocate(size) => fallocate(b, dir, size)?,
+                Item::Copy(size) => {
+                    let offset = self.place(b, size);
+                    copy(b, dir, big, offset, size)?;
+                }
+            }
+        }
+        // The next round overwrites clean blocks again.
+        b.quiet(&Call::Fsync { fd: big })?;
+        b.close(big)?;
+        b.close(dir.fd)
+    }
+}
+
+impl Data {
+    /// Writes the large file in requests of a program's size. In one of a megabyte, or through read-ahead, the system would
+    /// keep it in large folios, and the first small write into each of those pays for all of its blocks.
+    fn write_big(&self, b: &mut Bench<'_>, big: Fd) -> Result<(), MeasureError> {
+        b.evict(big)?;
+        for chunk in 0..self.big_bytes / WARM_CHUNK_BYTES {
+            let offset = Some(chunk * WARM_CHUNK_BYTES);
+            b.quiet(&Call::Write { fd: big, offset, len_bytes: WARM_CHUNK_BYTES, data: None })?;
+        }
+        b.quiet(&Call::Fsync { fd: big }).map(|_| ())
+    }
+
+    /// A random block where a request of this size fits.
+    fn place(&self, b: &mut Bench<'_>, size: u64) -> u64 {
+        let blocks = (self.big_bytes.saturating_sub(size) / BLOCK_BYTES).max(1);
+        b.pick(usize::try_from(blocks).unwrap_or(usize::MAX)) as u64 * BLOCK_BYTES
+    }
+}
+
+/// A round's items: fewer of the large ones, so that no size takes much more time than another.
+fn items() -> Vec<Item> {
+    let mut items = Vec::new();
+    let count = |size: u64| match size {
+        0..=16_384 => 24,
+        16_385..=65_536 => 12,
+        65_537..=262_144 => 6,
+        _ => 3,
+    };
+    for (class, make) in [
+        (Class::ReadCached, Item::Read as fn(u64) -> Item),
+        (Class::WriteCached, Item::Overwrite),
+        (Class::WriteExtend, Item::Extend),
+        (Class::Fallocate, Item::Fallocate),
+        (Class::CopyRange, Item::Copy),
+    ] {
+        for &size in class.points() {
+            items.extend((0..count(size)).map(|_| make(size)));
+        }
+    }
+    for &size in Class::WriteAppend.points() {
+        let files = if size < BLOCK_BYTES { 24 } else { count(size) / 3 };
+        items.extend((0..files).map(|_| Item::Append(size)));
+    }
+    items
+}
+
+/// Writes at the end of a new file, each from a block's start: one where the request is less than a block, else a few.
+fn append(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
+    let name = b.new_name("append");
+    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+    let writes = if size < BLOCK_BYTES { 1 } else { 4 };
+    for _ in 0..writes {
+        b.timed(Class::WriteAppend, size, &Call::Write { fd, offset: None, len_bytes: size, data: None })?;
+    }
+    b.close(fd)?;
+    b.unlink(dir.at(&name))
+}
+
+/// Lengthens a file without leaving its first block.
+fn extend(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
+    let name = b.new_name("extend");
+    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+    b.quiet(&Call::Write { fd, offset: None, len_bytes: 100, data: None })?;
+    for _ in 0..((BLOCK_BYTES - 100) / size).min(3) {
+        b.timed(Class::WriteExtend, size, &Call::Write { fd, offset: None, len_bytes: size, data: None })?;
+    }
+    b.close(fd)?;
+    b.unlink(dir.at(&name))
+}
+
+fn fallocate(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
+    let name = b.new_name("space");
+    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+    let call = Call::Fallocate { fd, how: Fallocate::Allocate, offset: 0, len_bytes: size };
+    b.try_timed(Class::Fallocate, size, &call)?;
+    b.close(fd)?;
+    b.unlink(dir.at(&name))
+}
+
+fn copy(b: &mut Bench<'_>, dir: Dir, from: Fd, offset: u64, size: u64) -> Result<(), MeasureError> {
+    let name = b.new_name("copy");
+    let to = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+    let call = Call::CopyRange { from, from_offset: Some(offset), to, to_offset: None, len_bytes: size };
+    b.try_timed(Class::CopyRange, size, &call)?;
+    b.close(to)?;
+    b.unlink(dir.at(&name))
+}

@@ -1,0 +1,120 @@
+//! Removing and truncating files whose data is cached, by size.
+//!
+//! The uncached counterparts, which need caches dropped, are in `cold`.
+
+use super::bench::Bench;
+use super::{Group, MeasureError};
+use crate::vector::Class;
+use posix::Call;
+
+/// Directories the files are spread over.
+const DIRS: usize = 8;
+
+/// How many files of a size a round removes: fewer of the large ones, which cost time and device bandwidth to make.
+pub(super) fn files_of(size: u64) -> usize {
+    match size {
+        0..=16_384 => 12,
+        16_385..=65_536 => 8,
+        65_537..=262_144 => 6,
+        262_145..=1_048_576 => 3,
+        _ => 2,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    Remove,
+    RemoveDirty,
+    Truncate,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Remove {
+    dirs: Vec<String>,
+}
+
+impl Group for Remove {
+    fn name(&self) -> &'static str {
+        "removing and truncating"
+    }
+
+    fn classes(&self) -> &'static [Class] {
+        &[Class::Remove, Class::RemoveDirty, Class::TruncateCached]
+    }
+
+    fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        b.make_dir("remove")?;
+        for number in 0..DIRS {
+            let path = format!("remove/d{number}");
+            b.make_dir(&path)?;
+            self.dirs.push(path);
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let mut dirs = Vec::with_capacity(self.dirs.len());
+        for path in &self.dirs {
+            dirs.push(b.open_dir(path)?);
+        }
+        let mut items = Vec::new();
+        for (class, item) in [
+            (Class::Remove, Item::Remove),
+            (Class::RemoveDirty, Item::RemoveDirty),
+            (Class::TruncateCached, Item::Truncate),
+        ] {
+            for &size in class.points() {
+                items.extend((0..files_of(size)).map(|_| (item, size)));
+            }
+        }
+        b.shuffle(&mut items);
+        // The files that are to be clean are made first and written back together.
+        let mut files = Vec::with_capacity(items.len());
+        let mut made = 0;
+        for &(item, size) in &items {
+            let name = b.new_name("file");
+            let Some(&dir) = dirs.get(made % dirs.len().max(1)) else { break };
+            // On a slow device a round makes fewer files rather than overrun its time.
+            if matches!(item, Item::Remove | Item::Truncate) {
+                if !b.go_on()? {
+                    break;
+                }
+                b.make_file(dir.at(&name), size)?;
+            }
+            made += 1;
+            files.push((item, size, dir, name));
+        }
+        b.sync()?;
+        let mut made_dirty = Vec::new();
+        for (item, size, dir, name) in &files {
+            let at = dir.at(name);
+            match item {
+                Item::Remove => {
+                    b.timed(Class::Remove, *size, &Call::Unlink { at })?;
+                }
+                Item::Truncate => {
+                    b.timed(Class::TruncateCached, *size, &Call::Truncate { at, len_bytes: 0 })?;
+                    b.unlink(at)?;
+                }
+                Item::RemoveDirty => {
+                    b.make_file(at, *size)?;
+                    made_dirty.push((*size, *dir, name));
+                }
+            }
+            // A few dirty files wait at any time, so that what is removed is not what was written last.
+            if made_dirty.len() > 4 {
+                let chosen = b.pick(made_dirty.len());
+                let (size, dir, name) = made_dirty.swap_remove(chosen);
+                b.timed(Class::RemoveDirty, size, &Call::Unlink { at: dir.at(name) })?;
+            }
+        }
+        for (size, dir, name) in made_dirty {
+            b.timed(Class::RemoveDirty, size, &Call::Unlink { at: dir.at(name) })?;
+        }
+        for dir in dirs {
+            b.close(dir.fd)?;
+        }
+        Ok(())
+    }
+}

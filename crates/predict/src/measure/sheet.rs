@@ -1,0 +1,176 @@
+//! Where every timed call is written down, and what becomes of it: entries of the vector.
+
+use super::stats::{bootstrap_interval, mean, midmean, quantile};
+use crate::system::{Entry, QUANTILES};
+use crate::vector::{Class, entry_name};
+use posix::CacheState;
+use std::collections::BTreeMap;
+
+/// An entry's calls, by round.
+#[derive(Clone, Debug, Default)]
+struct Series {
+    /// Calls of the round under way.
+    current: Vec<f64>,
+    /// Means of the rounds that have ended.
+    rounds: Vec<f64>,
+    /// Every call of the rounds that have ended.
+    all: Vec<f64>,
+    cache: Option<CacheState>,
+}
+
+/// Every timed call of a measurement.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sheet {
+    series: BTreeMap<(Class, u64), Series>,
+    missing: BTreeMap<String, String>,
+}
+
+impl Sheet {
+    /// Writes down one call.
+    pub(super) fn record(&mut self, class: Class, at: u64, ns: f64) {
+        let key = (class, if class.is_curve() { at } else { 0 });
+        self.series.entry(key).or_default().current.push(ns);
+    }
+
+    /// Says in which cache state a class is measured; the less certain of two states stays.
+    pub(super) fn note_cache(&mut self, class: Class, at: u64, state: CacheState) {
+        let key = (class, if class.is_curve() { at } else { 0 });
+        let cache = &mut self.series.entry(key).or_default().cache;
+        if *cache != Some(CacheState::Unverified) {
+            *cache = Some(state);
+        }
+    }
+
+    /// Gives up a whole class, or one entry of it, for a reason; what was written down of it is discarded at the end.
+    pub(super) fn give_up(&mut self, name: String, why: String) {
+        self.missing.entry(name).or_insert(why);
+    }
+
+    /// Whether a class was given up.
+    pub(super) fn given_up(&self, class: Class) -> bool {
+        !self.missing.is_empty() && self.missing.contains_key(class.name())
+    }
+
+    /// Ends the round under way.
+    pub(super) fn end_round(&mut self) {
+        for series in self.series.values_mut() {
+            if !series.current.is_empty() {
+                series.rounds.push(mean(&series.current));
+                series.all.append(&mut series.current);
+            }
+        }
+    }
+
+    /// The mean of an entry in the round under way, or else over the rounds so far.
+    pub(super) fn mean_so_far(&self, class: Class, at: u64) -> Option<f64> {
+        let series = self.series.get(&(class, if class.is_curve() { at } else { 0 }))?;
+        if !series.current.is_empty() {
+            Some(midmean(&series.current))
+        } else if !series.rounds.is_empty() {
+            Some(midmean(&series.rounds))
+        } else {
+            None
+        }
+    }
+
+    /// The median, over the given classes' entries, of the interval's width relative to the mean; infinite before two rounds.
+    pub(super) fn relative_width(&self, classes: &[Class]) -> f64 {
+        let mut widths: Vec<f64> = Vec::new();
+        for ((class, _), series) in &self.series {
+            if !classes.contains(class) || series.rounds.is_empty() {
+                continue;
+            }
+            if series.rounds.len() < 2 {
+                return f64::INFINITY;
+            }
+            let (low, high) = bootstrap_interval(&series.rounds, 1);
+            widths.push((high - low) / midmean(&series.rounds).max(1.0));
+        }
+        widths.sort_by(f64::total_cmp);
+        if widths.is_empty() { f64::INFINITY } else { quantile(&widths, 0.5) }
+    }
+
+    /// The vector, and why some of it is missing. Every class without any entry gets a reason.
+    pub(super) fn finish(mut self) -> (BTreeMap<String, Entry>, BTreeMap<String, String>) {
+        self.end_round();
+        let mut entries = BTreeMap::new();
+        for (&(class, at), series) in &self.series {
+            let name = entry_name(class, at);
+            if !series.rounds.is_empty() && !self.given_up(class) && !self.missing.contains_key(&name) {
+                entries.insert(name, series.entry(u64::from(class as u8) << 32 ^ at));
+            }
+        }
+        for &class in Class::ALL {
+            let wanted: Vec<String> = if class.is_curve() {
+                class.points().iter().map(|&at| entry_name(class, at)).collect()
+            } else {
+                vec![entry_name(class, 0)]
+            };
+            let absent: Vec<&String> = wanted.iter().filter(|name| !entries.contains_key(*name)).collect();
+            if absent.len() == wanted.len() {
+                let why = "the time was used up before it was reached".to_owned();
+                self.missing.entry(class.name().to_owned()).or_insert(why);
+            } else {
+                for name in absent {
+                    let why = "the time was used up before it was reached".to_owned();
+                    self.missing.entry(name.clone()).or_insert(why);
+                }
+            }
+        }
+        (entries, self.missing)
+    }
+}
+
+impl Series {
+    fn entry(&self, seed: u64) -> Entry {
+        // Derived costs (differences) can come out below zero by noise; no price may.
+        let tidy = |ns: f64| (ns.max(0.0) * 10.0).round() / 10.0;
+        let mut sorted = self.all.clone();
+        sorted.sort_by(f64::total_cmp);
+        let (low, high) = bootstrap_interval(&self.rounds, seed);
+        Entry {
+            mean_ns: tidy(midmean(&self.rounds)),
+            low_ns: tidy(low),
+            high_ns: tidy(high),
+            samples: self.all.len() as u64,
+            quantiles_ns: QUANTILES.iter().map(|&share| tidy(quantile(&sorted, share))).collect(),
+            rounds_ns: self.rounds.iter().copied().map(tidy).collect(),
+            cache: self.cache,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_become_entries() {
+        let mut sheet = Sheet::default();
+        for round in [[1.0, 3.0], [2.0, 6.0], [3.0, 9.0]] {
+            for ns in round {
+                sheet.record(Class::ReadCached, 4096, ns);
+                sheet.record(Class::Open, 77, 10.0);
+            }
+            sheet.end_round();
+        }
+        sheet.record(Class::SetXattr, 0, 1.0);
+        sheet.give_up("setxattr".to_owned(), "EOPNOTSUPP".to_owned());
+        let (entries, missing) = sheet.finish();
+        let read = &entries["rdc_4096"];
+        assert_eq!((read.mean_ns, read.samples, &read.rounds_ns[..]), (4.0, 6, &[2.0, 4.0, 6.0][..]));
+        assert_eq!(entries["open"].mean_ns, 10.0);
+        assert!(!entries.contains_key("setxattr"));
+        assert_eq!(missing["setxattr"], "EOPNOTSUPP");
+        assert!(missing["rdc_1"].contains("time") && missing["stat"].contains("time"));
+        assert!(!missing.contains_key("rdc"));
+    }
+
+    #[test]
+    fn differences_never_become_negative_prices() {
+        let mut sheet = Sheet::default();
+        sheet.record(Class::FsyncOther, 65536, -5.0);
+        let (entries, _) = sheet.finish();
+        assert_eq!(entries["fsync_oth_65536"].mean_ns, 0.0);
+    }
+}
