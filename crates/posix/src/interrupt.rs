@@ -10,10 +10,11 @@ use std::io;
 use std::io::Read;
 use std::os::fd::IntoRawFd;
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
+static FORCED: AtomicBool = AtomicBool::new(false);
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
@@ -31,6 +32,17 @@ pub fn check() -> io::Result<()> {
 pub fn exit_code() -> Option<u8> {
     let signal = SIGNAL.load(Ordering::Relaxed);
     if signal == 0 { None } else { u8::try_from(128 + signal).ok() }
+}
+
+/// Stops the calling thread for good once the forced clean-up has begun, which ends the process: what it would make
+/// now would be left behind, and what it would fail at is no news.
+#[inline]
+pub(crate) fn stand_aside() {
+    if FORCED.load(Ordering::Relaxed) {
+        loop {
+            std::thread::park();
+        }
+    }
 }
 
 /// Installs the handlers, once; the binary calls this before anything else. A signal that was ignored when we
@@ -98,6 +110,7 @@ fn listen(mut reader: io::PipeReader) {
             Err(_) => return,
         }
         if seen >= 2 {
+            FORCED.store(true, Ordering::SeqCst);
             for line in crate::cleanup::release_all() {
                 eprintln!("fsage: {line}");
             }

@@ -13,6 +13,7 @@ mod call;
 pub mod cleanup;
 mod errno;
 mod fs;
+mod geometry;
 pub mod interrupt;
 mod mounted;
 mod process;
@@ -27,6 +28,7 @@ pub use call::{
 };
 pub use errno::Errno;
 pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, Unavailable};
+pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
 pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;

@@ -139,7 +139,9 @@ impl Workspace {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        interrupt::stand_aside();
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
+        let vanished = self.directory.is_some() && !self.keep && mounted.has_moved_away(&self.path);
         drop(mounted);
         let directory = self.directory.take();
         let scratch = self.scratch.take();
@@ -149,7 +151,14 @@ impl Workspace {
             }
             return scratch.map_or(Ok(()), Scratch::keep);
         }
-        let removed = directory.map_or(Ok(()), Entry::remove);
+        let mut removed = directory.map_or(Ok(()), Entry::remove);
+        if vanished && removed.is_ok() {
+            let message = format!(
+                "{}: the target is no longer there, and the private directory went with it",
+                self.path.display()
+            );
+            removed = Err(io::Error::new(io::ErrorKind::NotFound, message));
+        }
         removed.and(scratch.map_or(Ok(()), Scratch::close))
     }
 }

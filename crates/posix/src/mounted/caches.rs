@@ -10,11 +10,13 @@ use rustix::fs::{self, Advice, AtFlags, OFlags};
 use rustix::io::Errno as Sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Files looked at after dropping everything as root.
 const SAMPLE_FILES: usize = 64;
-/// Directory entries read in search of them.
+/// Directory entries read in search of them, and the time given to it: the search itself may have to read the disk.
 const SAMPLE_ENTRIES: usize = 4096;
+const SAMPLE_TIME: Duration = Duration::from_millis(250);
 /// Attempts before a state is called unverified.
 const ATTEMPTS: u32 = 4;
 /// Directories held open at a time while walking.
@@ -117,13 +119,14 @@ impl Mounted {
     /// Some files below the root that have pages in memory now, held open.
     fn sample(&self) -> io::Result<Vec<(OwnedFd, u64)>> {
         let mut sample = Vec::new();
+        let start = Instant::now();
         walk(self.shared.root.as_fd(), SAMPLE_ENTRIES, &mut |file, size_bytes| {
             if let Ok(file) = file
                 && raw::residency(file.as_fd(), size_bytes).is_ok_and(|r| r.cached_pages > 0)
             {
                 sample.push((file, size_bytes));
             }
-            sample.len() < SAMPLE_FILES
+            sample.len() < SAMPLE_FILES && start.elapsed() < SAMPLE_TIME
         })?;
         Ok(sample)
     }
@@ -194,4 +197,45 @@ fn walk(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Call, FileSystem, Mode, OpenFlags};
+    use std::path::Path;
+
+    #[test]
+    fn without_root_data_is_cold_and_names_are_not_claimed() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut fs = Mounted::open(dir.path()).unwrap();
+        for name in ["a", "d/b", "d/e/c"] {
+            fs.subdir(Path::new(name).parent().unwrap()).unwrap();
+            let flags = OpenFlags { create: true, ..OpenFlags::WRITE };
+            let fd = fs.call(&Call::Open { at: name.into(), flags, mode: Mode(0o600) }).fd().unwrap();
+            fs.call(&Call::Write { fd, offset: None, len_bytes: 300_000, data: None }).count().unwrap();
+            fs.call(&Call::Close { fd });
+        }
+        let kind = rustix::fs::statfs(dir.path()).unwrap().f_type;
+        if kind == 0x0102_1994 {
+            println!("skipped: {} is a tmpfs, whose pages cannot be dropped", dir.path().display());
+            return;
+        }
+        let dropped = fs.drop_own_files("not asked").unwrap();
+        assert_eq!((dropped.data, dropped.names, dropped.checked_files), (CacheState::Cold, CacheState::Unverified, 3));
+        assert_eq!(dropped.state(), CacheState::Unverified);
+        assert!(dropped.why.contains("names and attributes"), "{}", dropped.why);
+    }
+
+    #[test]
+    fn both_ways_of_counting_pages_agree() {
+        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+        std::io::Write::write_all(&mut file, &vec![1; 100 * 4096 + 1]).unwrap();
+        let counted = raw::residency(file.as_fd(), 100 * 4096 + 1).unwrap();
+        assert_eq!(counted.cached_pages, 101);
+        assert_eq!(raw::mincore(file.as_fd(), 100 * 4096 + 1).unwrap(), 101);
+        if evict(file.as_fd()).unwrap() == CacheState::Cold {
+            assert_eq!(raw::mincore(file.as_fd(), 100 * 4096 + 1).unwrap(), 0);
+        }
+    }
 }

@@ -167,6 +167,13 @@ impl Mounted {
         &self.shared.path
     }
 
+    /// Whether the root still exists, but no longer under this path: its file system was unmounted, or it was moved.
+    pub(crate) fn has_moved_away(&self, path: &Path) -> bool {
+        let Ok(root) = fs::fstat(&self.shared.root) else { return true };
+        let there = fs::lstat(path).is_ok_and(|s| (s.st_dev, s.st_ino) == (root.st_dev, root.st_ino));
+        root.st_nlink > 0 && !there
+    }
+
     /// How many descriptors opened through this handle, its clones and subdirectories are open.
     pub fn open_descriptors(&self) -> usize {
         self.shared.table.open_count()
@@ -182,6 +189,7 @@ fn at(path: &Path, error: rustix::io::Errno) -> io::Error {
 impl FileSystem for Mounted {
     #[inline]
     fn call(&mut self, call: &Call<'_>) -> Outcome {
+        interrupt::stand_aside();
         match self.dispatch(call) {
             Ok(outcome) => outcome,
             // Refused before any system call was made: it took no time.

@@ -1,6 +1,7 @@
 //! Concurrent processes on OS threads.
 //!
-//! A process that is blocked waits for any other process to complete a call or to end. Progress is a counter,
+//! A process that is blocked waits for any other process to complete a call (or a pause) or to end. A call counts once
+//! its outcome has been *delivered*, as that is where processes tell one another. Progress is a counter,
 //! read *before* a process is asked for its step: if it has moved by the time the process says "blocked", the process is
 //! asked again at once, so no wake-up is lost. When every live process sleeps on the same counter value, nobody
 //! can ever move it: that is a deadlock, and reported.
@@ -23,7 +24,7 @@ enum Stop {
 
 /// What the threads of one run share.
 struct Room {
-    /// Calls completed and processes ended.
+    /// Outcomes delivered, pauses over and processes ended.
     progress: AtomicU64,
     /// Processes asleep on the present value of `progress`; changed only under `gate`.
     asleep: AtomicUsize,
@@ -98,6 +99,7 @@ impl Room {
     /// One process, from its first step to its end or the run's.
     fn drive(&self, handle: &mut Mounted, process: &mut dyn Process) {
         let mut last: Option<Outcome> = None;
+        let mut went_on = true;
         loop {
             if self.stopping.load(Ordering::Relaxed) {
                 return;
@@ -106,12 +108,19 @@ impl Room {
                 return self.stop(Stop::Interrupted);
             }
             let seen = self.progress.load(Ordering::SeqCst);
-            match process.next(last.take().as_ref()) {
+            let step = process.next(last.take().as_ref());
+            if std::mem::take(&mut went_on) {
+                self.advance();
+            }
+            match step {
                 Step::Call(call) => {
                     last = Some(handle.call(&call));
-                    self.advance();
+                    went_on = true;
                 }
-                Step::PauseNs(ns) => handle.pause_ns(ns),
+                Step::PauseNs(ns) => {
+                    handle.pause_ns(ns);
+                    went_on = true;
+                }
                 Step::Blocked => self.wait(seen),
                 Step::Done => {
                     self.lock().live -= 1;
@@ -121,7 +130,7 @@ impl Room {
         }
     }
 
-    /// Counts a completed call or an ended process, and wakes who waits for one.
+    /// Counts a completed call, a pause or an ended process, and wakes who waits for one.
     fn advance(&self) {
         self.progress.fetch_add(1, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) > 0 {
