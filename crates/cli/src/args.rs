@@ -38,6 +38,10 @@ macro_rules! commands {
 }
 
 commands! {
+    Inspect(inspect),
+    Measure(measure),
+    Predict(predict),
+    Replay(replay),
     Completions(completions),
     Man(man),
 }

@@ -3,8 +3,15 @@
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted.
 
+use posix::SetupError;
+use predict::SystemProfileError;
+use predict::measure::MeasureError;
+use predict::pipeline::PredictError;
+use predict::replay::ReplayError;
+use std::error::Error;
 use std::io;
 use std::process::ExitCode;
+use trace::profile::ProfileError;
 
 /// Done, and the comparison or check it was asked for failed.
 pub const CHECK_FAILED: u8 = 1;
@@ -44,9 +51,9 @@ pub fn bad_input(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error with its causes, each once, and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    let code = exit_code(error);
-    if code == INTERRUPTED {
-        eprintln!("fsage: interrupted; everything it made in the target has been removed");
+    // A signal that ended the work matters more than the call it happened to interrupt.
+    if let Some(code) = posix::interrupt::exit_code() {
+        eprintln!("fsage: interrupted; what it made in its target has been removed");
         return ExitCode::from(code);
     }
     let mut message = String::new();
@@ -62,20 +69,58 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         message.push_str(&text);
     }
     eprintln!("fsage: {message}");
-    ExitCode::from(code)
+    ExitCode::from(exit_code(error))
 }
 
-/// The exit code of the first cause that has one.
+/// The exit code of the first cause that has one; anything else is the environment's doing.
 fn exit_code(error: &anyhow::Error) -> u8 {
-    error.chain().find_map(|cause| cause_code(cause)).unwrap_or(ENVIRONMENT)
+    error.chain().find_map(cause_code).unwrap_or(ENVIRONMENT)
 }
 
-fn cause_code(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
     if let Some(failure) = cause.downcast_ref::<Failure>() {
         return Some(failure.code);
     }
-    if let Some(error) = cause.downcast_ref::<io::Error>() {
-        return (error.kind() == io::ErrorKind::Interrupted).then_some(INTERRUPTED);
+    if let Some(error) = cause.downcast_ref::<SetupError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<ProfileError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<SystemProfileError>() {
+        return Some(match error {
+            // A profile that is not there is a bad input, not a fault of the machine.
+            SystemProfileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => BAD_INPUT,
+            other => other.exit_code(),
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<ReplayError>() {
+        return Some(replay_code(error));
+    }
+    if let Some(error) = cause.downcast_ref::<MeasureError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<PredictError>() {
+        return Some(predict_code(error));
     }
     None
+}
+
+fn predict_code(error: &PredictError) -> u8 {
+    match error {
+        PredictError::Workload(profile) => profile.exit_code(),
+        PredictError::Override(_) | PredictError::NoSystem => USAGE,
+        PredictError::MissingEntries { .. } => BAD_INPUT,
+        PredictError::Coverage { .. } => CHECK_FAILED,
+    }
+}
+
+fn replay_code(error: &ReplayError) -> u8 {
+    match error {
+        ReplayError::Profile(profile) => profile.exit_code(),
+        ReplayError::Climbs { .. } => BAD_INPUT,
+        ReplayError::Interrupted { .. } => INTERRUPTED,
+        ReplayError::Output { .. } => USAGE,
+        _ => ENVIRONMENT,
+    }
 }

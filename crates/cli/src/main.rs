@@ -8,14 +8,16 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod target;
+mod values;
 
 use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse(); // Exits with 2 on a usage error, 0 after --help and --version.
-    //TMP posix::interrupt::install();
-    match cli.command.run() {
+    let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| cli.command.run());
+    match done {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }

@@ -23,3 +23,24 @@ pub fn bar(total: u64, what: &str) -> ProgressBar {
 pub fn note(text: &str) {
     eprintln!("fsage: {}", report::units::printable(text));
 }
+
+/// Moves a bar to `done` of `total` steps of a stage; a spinner becomes a bar once the total is known.
+pub fn update(bar: &ProgressBar, stage: &str, done: u64, total: Option<u64>) {
+    if bar.is_hidden() {
+        return;
+    }
+    if bar.message() != stage {
+        bar.set_message(stage.to_owned());
+    }
+    if bar.length() != total {
+        match total {
+            Some(total) => bar.set_length(total),
+            None => bar.unset_length(),
+        }
+        let template = if total.is_some() { "{msg} {wide_bar} {percent} % {eta}" } else { "{spinner} {msg} {elapsed}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+    }
+    bar.set_position(done);
+}

@@ -18,7 +18,7 @@ const draw = () => document.querySelectorAll("figure[data-plot]").forEach(figure
   const spec = JSON.parse(figure.querySelector("script").textContent);
   vegaEmbed(figure.querySelector("div"), spec, {
     renderer: "svg", actions: false, theme: dark.matches ? "dark" : undefined,
-    config: { background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, axis: { gridColor: "#8884" } },
+    config: { background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, axis: { gridColor: "rgba(136,136,136,0.27)" } },
   }).catch(error => { figure.querySelector("div").textContent = "This plot failed to draw: " + error; });
 });
 dark.addEventListener("change", draw);

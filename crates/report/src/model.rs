@@ -1,6 +1,7 @@
 //! The document model: what a report says, before a medium is chosen.
 
 use crate::{Plot, units};
+use serde_json::Value;
 use std::path::Path;
 
 /// One value of a table. Numbers keep their value, so that CSV gets the number and people get three digits.
@@ -68,6 +69,22 @@ impl Cell {
         }
     }
 
+    /// The same as a JSON value; nothing known is null.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Cell::Text(text) => Value::from(text.as_str()),
+            Cell::Count(n) => Value::from(*n),
+            Cell::Ns(x)
+            | Cell::NsInterval { value: x, .. }
+            | Cell::Bytes(x)
+            | Cell::Share(x)
+            | Cell::SignedShare(x)
+            | Cell::Ratio(x)
+            | Cell::Number(x) => Value::from(*x),
+            Cell::Empty => Value::Null,
+        }
+    }
+
     /// Whether it is right-aligned.
     pub fn is_number(&self) -> bool {
         !matches!(self, Cell::Text(_))
@@ -129,6 +146,15 @@ impl Table {
     pub fn row(&mut self, cells: Vec<Cell>) {
         assert_eq!(cells.len(), self.columns.len(), "a row of table {} has as many cells as columns", self.name);
         self.rows.push(cells);
+    }
+
+    /// Its rows as JSON objects by the columns' keys, numbers as numbers.
+    pub fn to_json(&self) -> Value {
+        let object = |row: &Vec<Cell>| {
+            let fields = self.columns.iter().zip(row).map(|(column, cell)| (column.key.clone(), cell.to_json()));
+            Value::Object(fields.collect())
+        };
+        Value::Array(self.rows.iter().map(object).collect())
     }
 }
 

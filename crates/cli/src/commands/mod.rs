@@ -1,4 +1,8 @@
 //! One file per command: its arguments, and `run`, which calls the libraries and shows the result.
 
 pub mod completions;
+pub mod inspect;
 pub mod man;
+pub mod measure;
+pub mod predict;
+pub mod replay;

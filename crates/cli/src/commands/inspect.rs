@@ -1,0 +1,89 @@
+//! `fsage inspect FILE…`.
+
+use crate::failure;
+use crate::output::{self, ResultArgs};
+use predict::SystemProfile;
+use report::Document;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trace::profile::{META_FILE, Reader};
+
+/// Show what is in workload profiles, system profiles and annotated traces.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Workload profiles (directories) and system profiles (files).
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Show rows of a trace instead, with the columns that a prediction's stages added.
+    #[arg(long)]
+    rows: bool,
+    /// The first row to show.
+    #[arg(long, value_name = "ROW", default_value_t = 0, requires = "rows")]
+    from: u64,
+    /// How many rows to show.
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "rows")]
+    count: usize,
+    /// Show the names the workload found instead.
+    #[arg(long, conflicts_with = "rows")]
+    snapshot: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Shows each file.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    let mut document = Document::default();
+    let mut values = Vec::new();
+    for file in &args.files {
+        let (one, value) = inspect(&args, file)?;
+        if args.files.len() == 1 {
+            document = one;
+        } else {
+            document.append(one);
+        }
+        values.push(value);
+    }
+    args.result.emit("fsage.inspect/1", &json!({ "files": values }), &document)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
+    if file.is_dir() {
+        return workload(args, file);
+    }
+    if args.rows || args.snapshot {
+        return Err(failure::usage(format!("{}: only a workload profile has rows and a snapshot", output::shown(file))));
+    }
+    if file.file_name().is_some_and(|name| name == META_FILE || name.to_string_lossy().ends_with(".parquet")) {
+        let text = output::shown(file);
+        return Err(failure::usage(format!("{text}: is a part of a workload profile; name the directory it is in")));
+    }
+    let profile = SystemProfile::load(file)?;
+    let value = json!({ "file": output::shown(file), "kind": "system", "system": profile });
+    Ok((report::system(&profile), value))
+}
+
+fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> {
+    let reader = Reader::open(directory)?;
+    let name = output::shown(directory);
+    if args.rows {
+        let rows = reader.rows(args.from, args.count)?;
+        let document = report::rows(&format!("Rows of {name}"), &rows);
+        let value = json!({ "file": name, "kind": "rows", "rows": table_json(&document) });
+        return Ok((document, value));
+    }
+    if args.snapshot {
+        let document = report::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
+        let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
+        return Ok((document, value));
+    }
+    let document = report::workload(&name, reader.meta());
+    Ok((document, json!({ "file": name, "kind": "workload", "meta": reader.meta() })))
+}
+
+/// The rows of a document's only table as objects by column.
+fn table_json(document: &Document) -> Value {
+    document.tables().next().map_or(Value::Array(Vec::new()), report::Table::to_json)
+}

@@ -1,0 +1,99 @@
+//! `fsage measure TARGET`.
+
+use crate::output::{self, ResultArgs};
+use crate::target::{self, TargetArgs};
+use crate::{failure, progress, values};
+use posix::Target;
+use predict::SystemProfile;
+use predict::measure::{self, MeasureOptions, Progress};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Measure what elementary operations cost on a target: its system profile.
+///
+/// Calls are made as programs make them: on many files, kinds interleaved, in random order, every call timed. As root, caches are
+/// dropped and verified; otherwise files are evicted one by one and what cannot be verified is marked.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage measure /mnt/data -o data.system
+  fsage measure ext4:8G --full --budget 10m -o ext4.system
+  fsage measure 'xfs:8G,-m reflink=0' -o xfs.system")]
+pub struct Args {
+    /// A directory, or a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G.
+    #[arg(value_parser = target::parse)]
+    target: Target,
+    /// At most a minute: fewer rounds, smaller files (the default).
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// More rounds and larger files, within --budget.
+    #[arg(long)]
+    full: bool,
+    /// Time to stay within: 45s, 5m (default: 45s quick, 5m full).
+    #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
+    budget: Option<u64>,
+    /// The name used in tables (default: the target).
+    #[arg(long)]
+    name: Option<String>,
+    /// Where the profile goes (default: the name, with .system); overwritten if there.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the profile as JSON and nothing else on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained HTML report with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    target_args: TargetArgs,
+}
+
+/// Measures.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut options = if args.full { MeasureOptions::full(args.seed) } else { MeasureOptions::quick(args.seed) };
+    if let Some(budget_ns) = args.budget {
+        if budget_ns < 1_000_000_000 {
+            return Err(failure::usage("--budget: at least 1s"));
+        }
+        options.budget = Duration::from_nanos(budget_ns);
+    }
+    options.name = args.name.clone().unwrap_or_default();
+    let path = args.output.clone().unwrap_or_else(|| default_output(args.name.as_deref(), &args.target));
+    output::writable_parent(&path)?;
+    let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
+    result.check()?;
+    target::sweep();
+    let profile = measure(&args.target, &args.target_args, &options)?;
+    profile.save(&path)?;
+    progress::note(&format!("wrote {} (seed {})", output::shown(&path), args.seed));
+    result.emit("fsage.measure/1", &profile, &report::system(&profile))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures a target, with progress, and leaves nothing behind.
+pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> anyhow::Result<SystemProfile> {
+    let workspace = target_args.open(target, options.need_bytes(), options.need_inodes())?;
+    let bar = progress::bar(1000, "measuring");
+    let mut report = |p: Progress| {
+        bar.set_message(format!("measuring {}, at most {} s left", p.stage, p.remaining.as_secs()));
+        bar.set_position((p.done_share.clamp(0.0, 1.0) * 1000.0) as u64);
+    };
+    let measured = measure::measure(&workspace, options, &mut report);
+    bar.finish_and_clear();
+    let closed = target_args.close(workspace);
+    let profile = measured?;
+    closed?;
+    Ok(profile)
+}
+
+/// A file name made of the profile's name: `ext4:8G` becomes `ext4-8G.system`.
+fn default_output(name: Option<&str>, target: &Target) -> PathBuf {
+    let text = name.map_or_else(|| target.to_string(), str::to_owned);
+    let safe: String = text.chars().map(|c| if c.is_alphanumeric() || "._".contains(c) { c } else { '-' }).collect();
+    let trimmed = safe.trim_matches(['-', '.']);
+    PathBuf::from(format!("{}.system", if trimmed.is_empty() { "target" } else { trimmed }))
+}

@@ -1,0 +1,167 @@
+//! `fsage predict W S…`.
+
+use crate::failure;
+use crate::output::{self, ResultArgs};
+use crate::values;
+use predict::explain::{Explanation, explain};
+use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction};
+use predict::rank::{Ranking, rank};
+use predict::tipping::{Tipping, tipping};
+use predict::SystemProfile;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trace::profile::Reader;
+
+/// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.
+///
+/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage predict web.workload ext4.system xfs.system
+  fsage predict web.workload *.system --explain ext4 xfs
+  fsage predict web.workload ext4.system --cache 16G --set rm=50us")]
+pub struct Args {
+    /// The workload profile.
+    #[arg(value_name = "W.workload")]
+    workload: PathBuf,
+    /// The system profiles.
+    #[arg(value_name = "S.system", required = true)]
+    systems: Vec<PathBuf>,
+    /// Show which elementary operations set two systems apart (names as in the ranking).
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    explain: Option<Vec<String>>,
+    /// What if the data cache had this size (16G) on every system?
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    cache: Option<u64>,
+    /// What if an elementary operation cost this (rm=50us) on every system? May be given several times.
+    #[arg(long, value_name = "NAME=TIME", value_parser = values::setting)]
+    set: Vec<(String, f64)>,
+    /// Refuse a workload of which less than this share is covered.
+    #[arg(long, value_name = "SHARE", default_value = "90%", value_parser = values::share)]
+    min_coverage: f64,
+    /// What the caches hold when the workload begins.
+    #[arg(long, value_enum, default_value_t = Initial::Cold)]
+    initial: Initial,
+    /// Whether time passes between calls.
+    #[arg(long, value_enum, default_value_t = Pace::Asap)]
+    pace: Pace,
+    /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
+    #[arg(long, value_name = "DIR")]
+    stages_out: Option<PathBuf>,
+    /// Seed of the bootstrap.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// What the caches hold at the start.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// Nothing.
+    Cold,
+    /// Every name and file that the workload found, as far as it fits.
+    Warm,
+}
+
+/// Whether time passes between calls.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as possible.
+    Asap,
+    /// As recorded.
+    Recorded,
+}
+
+/// A prediction with everything derived from it.
+#[derive(Serialize)]
+pub struct Output {
+    workload: String,
+    seed: u64,
+    /// The ranking.
+    pub ranking: Ranking,
+    prediction: Prediction,
+    explanation: Option<Explanation>,
+    tipping: Vec<Tipping>,
+}
+
+impl Output {
+    /// Predicts, ranks, and takes apart the difference between two systems (the first two in the ranking if none are named and
+    /// `explain_first` says so).
+    pub fn new(
+        workload: &Path,
+        reader: &Reader,
+        systems: &[SystemProfile],
+        options: &PredictOptions,
+        explained: Option<(&str, &str)>,
+        explain_first: bool,
+    ) -> anyhow::Result<Output> {
+        let prediction = pipeline::predict(reader, systems, options)?;
+        let ranking = rank(&prediction.systems, options.seed);
+        let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
+        let first_two = at(0).zip(at(1));
+        let explanation = match explained {
+            Some((a, b)) => Some(explain(named(&prediction, a)?, named(&prediction, b)?)),
+            None => first_two.filter(|_| explain_first).map(|(a, b)| explain(a, b)),
+        };
+        let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
+        let workload = output::shown(workload);
+        Ok(Output { workload, seed: options.seed, ranking, prediction, explanation, tipping })
+    }
+
+    /// As a report.
+    pub fn document(&self) -> report::Document {
+        let explanation = self.explanation.as_ref();
+        report::prediction(&self.workload, &self.prediction, &self.ranking, explanation, &self.tipping)
+    }
+}
+
+fn named<'p>(prediction: &'p Prediction, name: &str) -> anyhow::Result<&'p pipeline::SystemPrediction> {
+    prediction.systems.iter().find(|system| system.system == name).ok_or_else(|| {
+        let names: Vec<&str> = prediction.systems.iter().map(|system| system.system.as_str()).collect();
+        failure::usage(format!("--explain: no system is called {name}; there are {}", names.join(", ")))
+    })
+}
+
+/// Predicts.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    let reader = Reader::open(&args.workload)?;
+    let systems = load(&args.systems)?;
+    let options = PredictOptions {
+        initial: match args.initial {
+            Initial::Cold => InitialCaches::Cold,
+            Initial::Warm => InitialCaches::Warm,
+        },
+        pace: match args.pace {
+            Pace::Asap => pipeline::Pace::Asap,
+            Pace::Recorded => pipeline::Pace::Recorded,
+        },
+        cache_bytes: args.cache,
+        set_ns: args.set,
+        min_coverage: args.min_coverage,
+        seed: args.seed,
+        ..PredictOptions::default()
+    };
+    let explained = match args.explain.as_deref() {
+        Some([a, b]) => Some((a.as_str(), b.as_str())),
+        _ => None,
+    };
+    let output = Output::new(&args.workload, &reader, &systems, &options, explained, false)?;
+    args.result.emit("fsage.predict/1", &output, &output.document())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads system profiles; two of one name are told apart by their files' names.
+fn load(paths: &[PathBuf]) -> anyhow::Result<Vec<SystemProfile>> {
+    let mut systems = paths.iter().map(|path| SystemProfile::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
+    for (system, path) in systems.iter_mut().zip(paths) {
+        if names.iter().filter(|name| **name == system.name).count() > 1 {
+            system.name = output::shown(path);
+        }
+    }
+    Ok(systems)
+}

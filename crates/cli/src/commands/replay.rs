@@ -1,0 +1,148 @@
+//! `fsage replay W TARGET`.
+
+use crate::output::{self, ResultArgs};
+use crate::target::{self, TargetArgs};
+use crate::{progress, values};
+use posix::Target;
+use predict::replay::{self, Data, Initially, Pace, Progress, ReplayOptions, Stage, Threads};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use trace::profile::Reader;
+
+/// Run a recorded workload's calls for real on a target, timing every one in-process.
+///
+/// The state that the workload found is rebuilt from its snapshot in a private directory of the target, caches are emptied,
+/// and every call is made again in the recorded order; results unlike the recorded ones are counted and shown.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The workload profile.
+    #[arg(value_name = "W.workload")]
+    workload: PathBuf,
+    /// A directory, or a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G.
+    #[arg(value_parser = target::parse)]
+    target: Target,
+    /// As fast as possible, or with the pauses of the recording.
+    #[arg(long, value_enum, default_value_t = PaceArg::Asap)]
+    pace: PaceArg,
+    /// What the caches hold when the replay begins.
+    #[arg(long, value_enum, default_value_t = InitialArg::Cold)]
+    initial: InitialArg,
+    /// How recorded threads become threads of the replay.
+    #[arg(long, value_enum, default_value_t = ThreadsArg::Auto)]
+    threads: ThreadsArg,
+    /// Which files of the initial state get real data: those that are read or overwritten, all, or none.
+    #[arg(long, value_enum, default_value_t = DataArg::Needed)]
+    data: DataArg,
+    /// Exit with 1 where more than this share of the outcomes is unlike the recorded ones.
+    #[arg(long, value_name = "SHARE", value_parser = values::share)]
+    max_differences: Option<f64>,
+    #[command(flatten)]
+    target_args: TargetArgs,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Whether time passes between calls.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum PaceArg {
+    /// As fast as possible.
+    Asap,
+    /// As recorded.
+    Recorded,
+}
+
+/// Caches at the start.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum InitialArg {
+    /// Emptied.
+    Cold,
+    /// Filled by reading everything once.
+    Warm,
+}
+
+/// Threads of the replay.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum ThreadsArg {
+    /// As many as calls overlapped.
+    Auto,
+    /// One for each recorded thread.
+    Keep,
+    /// One.
+    Single,
+}
+
+/// Data of the initial state.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum DataArg {
+    /// Files that are read, overwritten or freed.
+    Needed,
+    /// All files.
+    All,
+    /// No file: holes of the right length.
+    Sparse,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    workload: String,
+    #[serde(flatten)]
+    result: &'a replay::ReplayResult,
+}
+
+/// Replays.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    target::sweep();
+    let reader = Reader::open(&args.workload)?;
+    let needs = replay::requirements(&reader)?;
+    let options = ReplayOptions {
+        pace: match args.pace {
+            PaceArg::Asap => Pace::Asap,
+            PaceArg::Recorded => Pace::Recorded,
+        },
+        initially: match args.initial {
+            InitialArg::Cold => Initially::Cold,
+            InitialArg::Warm => Initially::Warm,
+        },
+        threads: match args.threads {
+            ThreadsArg::Auto => Threads::Auto,
+            ThreadsArg::Keep => Threads::Keep,
+            ThreadsArg::Single => Threads::Single,
+        },
+        data: match args.data {
+            DataArg::Needed => Data::Needed,
+            DataArg::All => Data::All,
+            DataArg::Sparse => Data::Sparse,
+        },
+        ..ReplayOptions::default()
+    };
+    let workspace = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;
+    let bar = progress::bar(0, "replay");
+    let mut report = |p: Progress| show(&bar, p);
+    let result = replay::replay(&reader, &workspace, &options, &mut report);
+    bar.finish_and_clear();
+    let closed = args.target_args.close(workspace);
+    let result = result?;
+    closed?;
+    let workload = output::shown(&args.workload);
+    let document = report::replay(&workload, &result);
+    args.result.emit("fsage.replay/1", &Output { workload, result: &result }, &document)?;
+    let differing = result.differences.total as f64 / result.calls.max(1) as f64;
+    match args.max_differences {
+        Some(limit) if differing > limit => Ok(ExitCode::from(crate::failure::CHECK_FAILED)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// A replay's progress on a bar.
+pub fn show(bar: &indicatif::ProgressBar, p: Progress) {
+    let stage = match p.stage {
+        Stage::Scan => "reading the trace",
+        Stage::Rebuild => "rebuilding the initial state",
+        Stage::Caches => "preparing caches",
+        Stage::Replay => "replaying",
+        Stage::Sync => "writing back",
+    };
+    progress::update(bar, stage, p.done, p.total);
+}

@@ -1,0 +1,96 @@
+//! What the command-line tests share: running the binary, and the files they run it on.
+
+#![allow(dead_code)] // Each test file uses its part.
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// The binary under test.
+pub fn fsage() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+    command.env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs it with arguments in a directory.
+pub fn run(directory: &Path, args: &[&str]) -> Output {
+    fsage().current_dir(directory).args(args).output().expect("the binary runs")
+}
+
+/// Its exit code.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().expect("it exited by itself")
+}
+
+/// What it said on standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts an exit code and that every given text is in the error message.
+#[track_caller]
+pub fn fails(output: &Output, expected: i32, texts: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(code(output), expected, "{said}");
+    assert!(output.stdout.is_empty(), "a failure prints nothing on standard output");
+    assert!(said.starts_with("fsage: "), "{said}");
+    for text in texts {
+        assert!(said.contains(text), "{text:?} is not in: {said}");
+    }
+}
+
+/// Asserts success, and gives what it printed on standard output.
+#[track_caller]
+pub fn succeeds(output: &Output) -> String {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
+}
+
+/// A small recorded trace: a shell script that writes, copies, links, lists and removes a few files.
+pub fn trace_text() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/small.strace")
+}
+
+/// That trace imported as `small.workload` into a directory.
+pub fn small_workload(directory: &Path) -> PathBuf {
+    let output = directory.join("small.workload");
+    let trace = trace_text();
+    succeeds(&fsage().arg("import").arg(trace).arg("-o").arg(&output).output().expect("the binary runs"));
+    output
+}
+
+/// A system profile written by hand: everything costs the same, with an interval where rounds are given.
+pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
+    let mut text = format!("format_version = 1\nname = \"{name}\"\nprovenance = \"written by hand for a test\"\n");
+    text.push_str("[parameters]\ndata_cache_bytes = 1073741824\nwriteback_bytes_per_s = 1e8\nwriteback_files_per_s = 1e4\n");
+    text.push_str("[entries]\n");
+    for class in predict::vector::Class::ALL {
+        let points: &[u64] = if class.is_curve() { class.points() } else { &[0] };
+        for at in points {
+            text.push_str(&format!("{} = \"{}ns\"\n", predict::vector::entry_name(*class, *at), cost_ns + *at as f64 * 0.1));
+        }
+    }
+    let path = directory.join(format!("{name}.system"));
+    std::fs::write(&path, text).expect("the directory takes files");
+    path
+}
+
+/// Whether this process may mount; says why a test is skipped where not.
+pub fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("{test}: skipped, it needs root");
+    }
+    root
+}
+
+/// The names in a directory, sorted.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

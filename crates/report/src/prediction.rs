@@ -1,0 +1,358 @@
+//! A prediction: the ranking, where the time goes, and what would change it.
+
+use crate::plot::{Bar, interval_bars, stacked_bars};
+use crate::{Cell, Document, Table, units};
+use predict::explain::{Explanation, Part};
+use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
+use predict::rank::{Ranked, Ranking};
+use predict::tipping::Tipping;
+
+/// Rows of a breakdown; what is beyond is summed up.
+const TOP: usize = 12;
+
+/// Everything there is to say about a prediction.
+pub fn prediction(
+    workload: &str,
+    prediction: &Prediction,
+    ranking: &Ranking,
+    explanation: Option<&Explanation>,
+    tipping: &[Tipping],
+) -> Document {
+    let mut document = Document::new(format!("Predicted time in the file system: {workload}"));
+    document.paragraph(assumptions(prediction, ranking));
+    document.heading("Ranking").table(ranking_table(ranking));
+    document.paragraph(ties(ranking));
+    document.plot(ranking_plot(ranking));
+    let order: Vec<&SystemPrediction> =
+        ranking.systems.iter().filter_map(|ranked| prediction.systems.get(ranked.index)).collect();
+    document.heading("Where the time goes").table(by_op(&order)).plot(by_op_plot(&order));
+    if let Some(fastest) = order.first() {
+        document.table(by_entry(fastest)).table(by_directory(fastest)).table(caches(fastest));
+    }
+    if let Some(explanation) = explanation {
+        self::explanation(&mut document, explanation);
+    }
+    document.heading("What would change it").table(tipping_table(tipping));
+    document.heading("Beside simpler methods").table(baselines(&order));
+    document.heading("Coverage").table(coverage(prediction));
+    document.heading("Before believing it").list(warnings(&order));
+    document
+}
+
+/// The ranking alone, as a table.
+pub fn ranking_table(ranking: &Ranking) -> Table {
+    let mut table = Table::new("ranking", "", &[
+        ("", "place"),
+        ("System", "system"),
+        ("Total (95 % interval)", "total_ns"),
+        ("Times the fastest", "ratio"),
+        ("P(fastest)", "p_fastest"),
+    ]);
+    for ranked in &ranking.systems {
+        let mark = if ranked.ties_with_fastest && ranking.systems.len() > 1 && ranked.place > 1 { "= 1" } else { "" };
+        let place = if mark.is_empty() { ranked.place.to_string() } else { mark.to_owned() };
+        table.row(vec![
+            Cell::from(place),
+            Cell::from(ranked.system.as_str()),
+            total(ranked),
+            Cell::Ratio(ranked.ratio),
+            Cell::Share(ranked.p_fastest),
+        ]);
+    }
+    table
+}
+
+fn total(ranked: &Ranked) -> Cell {
+    Cell::NsInterval { value: ranked.total_ns, low: ranked.interval.low_ns, high: ranked.interval.high_ns }
+}
+
+fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
+    let o = &prediction.options;
+    let caches = match o.initial {
+        InitialCaches::Cold => "cold caches at the start",
+        InitialCaches::Warm => "warm caches at the start",
+    };
+    let pace = match o.pace {
+        Pace::Asap => "calls as fast as possible",
+        Pace::Recorded => "calls at the recorded times",
+    };
+    let mut text = format!(
+        "The sum of the latencies of all modelled calls; {caches}, {pace}, {} of the activity covered, seed {}.",
+        units::share(prediction.coverage.share()),
+        ranking.seed
+    );
+    if let Some(bytes) = o.cache_bytes {
+        text.push_str(&format!(" What if: a data cache of {} everywhere.", units::bytes(bytes as f64)));
+    }
+    for (name, ns) in &o.set_ns {
+        text.push_str(&format!(" What if: {name} at {} everywhere.", units::duration_ns(*ns)));
+    }
+    text
+}
+
+fn ties(ranking: &Ranking) -> String {
+    let tied: Vec<String> = ranking
+        .pairs
+        .iter()
+        .filter(|pair| pair.tie)
+        .map(|pair| format!("{} and {}", pair.faster, pair.slower))
+        .collect();
+    if tied.is_empty() {
+        String::new()
+    } else {
+        format!("Cannot be told apart: {}.", tied.join("; "))
+    }
+}
+
+fn ranking_plot(ranking: &Ranking) -> crate::Plot {
+    let bars: Vec<Bar<'_>> = ranking
+        .systems
+        .iter()
+        .map(|r| Bar {
+            label: &r.system,
+            value_s: r.total_ns / 1e9,
+            low_s: r.interval.low_ns / 1e9,
+            high_s: r.interval.high_ns / 1e9,
+        })
+        .collect();
+    interval_bars("Predicted totals with their 95 % intervals.", "time in the file system, s", &bars)
+}
+
+/// Operations by their largest time on any system, the rest left out.
+fn top_ops(systems: &[&SystemPrediction]) -> Vec<String> {
+    let mut largest: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for op in systems.iter().flat_map(|s| &s.by_op) {
+        let time = largest.entry(op.op.as_str()).or_default();
+        *time = time.max(op.ns);
+    }
+    let mut ops: Vec<(&str, f64)> = largest.into_iter().collect();
+    ops.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    ops.into_iter().filter(|(_, ns)| *ns > 0.0).map(|(op, _)| op.to_owned()).collect()
+}
+
+fn op_ns(system: &SystemPrediction, op: &str) -> f64 {
+    system.by_op.iter().find(|o| o.op == op).map_or(0.0, |o| o.ns)
+}
+
+fn by_op(systems: &[&SystemPrediction]) -> Table {
+    let mut columns = vec![("Call".to_owned(), "call".to_owned()), ("Calls".to_owned(), "calls".to_owned())];
+    columns.extend(systems.iter().map(|s| (s.system.clone(), format!("{}_ns", s.system))));
+    let borrowed: Vec<(&str, &str)> = columns.iter().map(|(t, k)| (t.as_str(), k.as_str())).collect();
+    let mut table = Table::new("by_op", "By call type.", &borrowed);
+    let ops = top_ops(systems);
+    let calls = |op: &str| systems.iter().find_map(|s| s.by_op.iter().find(|o| o.op == op)).map_or(0, |o| o.calls);
+    for op in ops.iter().take(TOP) {
+        let mut row = vec![Cell::from(op.as_str()), Cell::Count(calls(op))];
+        row.extend(systems.iter().map(|s| Cell::Ns(op_ns(s, op))));
+        table.row(row);
+    }
+    if let Some(rest) = ops.get(TOP..).filter(|rest| !rest.is_empty()) {
+        let mut row = vec![Cell::from("others"), Cell::Count(rest.iter().map(|op| calls(op)).sum())];
+        row.extend(systems.iter().map(|s| Cell::Ns(rest.iter().map(|op| op_ns(s, op)).sum())));
+        table.row(row);
+    }
+    table
+}
+
+fn by_op_plot(systems: &[&SystemPrediction]) -> crate::Plot {
+    const COLOURS: usize = 9;
+    let ops = top_ops(systems);
+    let mut order: Vec<String> = ops.iter().take(COLOURS).cloned().collect();
+    let mut parts = Vec::new();
+    for system in systems {
+        for op in &order {
+            parts.push((system.system.clone(), op.clone(), op_ns(system, op) / 1e9));
+        }
+        let rest: f64 = ops.iter().skip(COLOURS).map(|op| op_ns(system, op)).sum();
+        if rest > 0.0 {
+            parts.push((system.system.clone(), "others".to_owned(), rest / 1e9));
+        }
+    }
+    if ops.len() > COLOURS {
+        order.push("others".to_owned());
+    }
+    stacked_bars("Predicted time by call type.", "time in the file system, s", &order, &parts)
+}
+
+fn by_entry(system: &SystemPrediction) -> Table {
+    let caption = format!("The costs that make up the total on {}, the largest first.", system.system);
+    let mut table = Table::new("by_entry", &caption, &[
+        ("Entry", "entry"),
+        ("Times", "times"),
+        ("Each", "each_ns"),
+        ("Total", "total_ns"),
+        ("Share", "share"),
+        ("Meaning", "meaning"),
+    ]);
+    for share in system.by_entry.iter().take(TOP) {
+        let meaning = predict::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
+        table.row(vec![
+            Cell::from(share.entry.as_str()),
+            Cell::Count(share.weight.round() as u64),
+            Cell::Ns(share.mean_ns),
+            Cell::Ns(share.ns),
+            Cell::Share(ratio(share.ns, system.total_ns)),
+            Cell::from(meaning),
+        ]);
+    }
+    table
+}
+
+fn by_directory(system: &SystemPrediction) -> Table {
+    let caption = format!("By directory on {}, each with what is below it.", system.system);
+    let mut table = Table::new("by_directory", &caption, &[
+        ("Directory", "directory"),
+        ("Calls", "calls"),
+        ("Total", "total_ns"),
+        ("Share", "share"),
+    ]);
+    for directory in system.by_directory.iter().take(TOP) {
+        table.row(vec![
+            Cell::from(directory.path.as_str()),
+            Cell::Count(directory.calls),
+            Cell::Ns(directory.ns),
+            Cell::Share(ratio(directory.ns, system.total_ns)),
+        ]);
+    }
+    table
+}
+
+fn caches(system: &SystemPrediction) -> Table {
+    let c = &system.cache;
+    let caption = format!("What the caches did on {}.", system.system);
+    let mut table =
+        Table::new("caches", &caption, &[("What", "what"), ("Hits", "hits"), ("Misses", "misses"), ("Hit", "share")]);
+    let mut add = |what: &str, hits: u64, misses: u64| {
+        if hits + misses > 0 {
+            let share = ratio(hits as f64, (hits + misses) as f64);
+            table.row(vec![Cell::from(what), Cell::Count(hits), Cell::Count(misses), Cell::Share(share)]);
+        }
+    };
+    add("lookups of names that are there", c.name_hits, c.name_misses);
+    add("lookups of names that are not", c.negative_hits, c.negative_misses);
+    add("pages read", c.page_hits, c.page_misses);
+    table
+}
+
+fn explanation(document: &mut Document, e: &Explanation) {
+    document.heading(format!("Why {} and {} differ", e.a, e.b));
+    document.paragraph(format!(
+        "{} takes {}, {} takes {}: a difference of {}.",
+        e.a,
+        units::duration_ns(e.a_total_ns),
+        e.b,
+        units::duration_ns(e.b_total_ns),
+        units::duration_ns(e.difference_ns)
+    ));
+    document.table(parts("explain_by_class", "By elementary operation.", e, &e.by_class, true));
+    document.table(parts("explain_by_op", "By call type.", e, &e.by_op, false));
+}
+
+fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: bool) -> Table {
+    let titles = [format!("{}, each", e.a), format!("{}, each", e.b), e.a.clone(), e.b.clone()];
+    let mut columns = vec![
+        ("Part", "part"),
+        ("Times", "times"),
+        (titles[0].as_str(), "a_each_ns"),
+        (titles[1].as_str(), "b_each_ns"),
+        (titles[2].as_str(), "a_ns"),
+        (titles[3].as_str(), "b_ns"),
+        ("Difference", "difference_ns"),
+        ("Share", "share"),
+    ];
+    if meanings {
+        columns.push(("Meaning", "meaning"));
+    }
+    let mut table = Table::new(name, caption, &columns);
+    for part in parts.iter().filter(|part| part.difference_ns != 0.0).take(TOP) {
+        let mut row = vec![
+            Cell::from(part.name.as_str()),
+            Cell::Count(part.a_count.max(part.b_count).round() as u64),
+            Cell::Ns(part.a_each_ns),
+            Cell::Ns(part.b_each_ns),
+            Cell::Ns(part.a_ns),
+            Cell::Ns(part.b_ns),
+            Cell::Ns(part.difference_ns),
+            Cell::SignedShare(part.share),
+        ];
+        if meanings {
+            row.push(Cell::from(part.meaning.as_str()));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn tipping_table(tipping: &[Tipping]) -> Table {
+    let caption = "Any one of these alone would make the first two equally fast.";
+    let columns = [("On", "system"), ("Cost of", "class"), ("Must change to", "factor"), ("Meaning", "meaning")];
+    let mut table = Table::new("tipping", caption, &columns);
+    for t in tipping.iter().take(6) {
+        table.row(vec![
+            Cell::from(t.system.as_str()),
+            Cell::from(t.class.as_str()),
+            Cell::Ratio(t.factor),
+            Cell::from(t.meaning.as_str()),
+        ]);
+    }
+    table
+}
+
+fn baselines(systems: &[&SystemPrediction]) -> Table {
+    let mut table = Table::new("baselines", "", &[
+        ("System", "system"),
+        ("fsage", "fsage_ns"),
+        ("Count x mean", "count_times_mean_ns"),
+        ("Bandwidth only", "bandwidth_only_ns"),
+        ("Same as traced", "same_as_traced_ns"),
+    ]);
+    for system in systems {
+        let b = &system.baselines;
+        let known = |ns: Option<f64>| ns.map_or(Cell::Empty, Cell::Ns);
+        table.row(vec![
+            Cell::from(system.system.as_str()),
+            Cell::Ns(system.total_ns),
+            known(b.count_times_mean_ns),
+            known(b.bandwidth_only_ns),
+            Cell::Ns(b.same_as_traced_ns),
+        ]);
+    }
+    table
+}
+
+fn coverage(prediction: &Prediction) -> Table {
+    let c = &prediction.coverage;
+    let mut table = Table::new("coverage", "", &[("Calls", "calls"), ("Are", "status")]);
+    for (status, calls) in &c.by_status {
+        table.row(vec![Cell::Count(*calls), Cell::from(*status)]);
+    }
+    for (op, calls) in &c.uncovered_by_op {
+        table.row(vec![Cell::Count(*calls), Cell::from(format!("not covered: {op}"))]);
+    }
+    table
+}
+
+fn warnings(systems: &[&SystemPrediction]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for system in systems {
+        lines.extend(system.warnings.iter().map(|warning| format!("{}: {warning}", system.system)));
+        for fallback in &system.fallbacks {
+            let instead = if fallback.instead.is_empty() {
+                "they were left out".to_owned()
+            } else {
+                format!("{} stood in", fallback.instead.join(", "))
+            };
+            lines.push(format!(
+                "{}: the profile has no {} for {} requests; {instead}",
+                system.system,
+                fallback.class,
+                units::count(fallback.requests)
+            ));
+        }
+    }
+    lines
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
