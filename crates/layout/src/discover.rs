@@ -1,0 +1,77 @@
+//! From a path to a survey: what it is, and for a mounted directory what the hinge trait does not tell about it.
+
+mod btrfs;
+mod ext4;
+mod mount;
+mod xfs;
+
+use crate::ext4::{Ext4Error, Image, survey_image};
+use crate::{LayoutError, Progress, Surroundings, Survey, SurveyOptions, survey_file_system};
+use posix::{FileSystem as _, Mounted};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Seconds since the epoch, by the wall clock.
+pub(crate) fn now_unix_s() -> i64 {
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+    }
+}
+
+/// Surveys a directory of a mounted file system, or an unmounted ext4 image or block device. Nothing is written to either;
+/// a mounted file system is asked to write back its dirty data first (`syncfs`).
+pub fn survey(
+    target: &Path,
+    options: &SurveyOptions,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Survey, LayoutError> {
+    let shown = target.display().to_string();
+    let io = |doing| {
+        let target = shown.clone();
+        move |source| LayoutError::Io { target, doing, source }
+    };
+    let kind = std::fs::metadata(target).map_err(io("look at it"))?.file_type();
+    if kind.is_dir() {
+        return mounted(target, options, progress);
+    }
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(LayoutError::NotATarget {
+            target: shown,
+            what: "is neither a directory, a file nor a block device".into(),
+        });
+    }
+    let ext4 = |source| match source {
+        Ext4Error::Interrupted => LayoutError::interrupted(),
+        Ext4Error::NotExt4(_) => LayoutError::NotATarget { target: shown.clone(), what: format!("{source}") },
+        Ext4Error::Io { at_byte: 0, len: 0, source } => {
+            LayoutError::Io { target: shown.clone(), doing: "open it", source }
+        }
+        source => LayoutError::Ext4 { target: shown.clone(), source },
+    };
+    let image = Image::open(target).map_err(ext4)?;
+    survey_image(&image, &shown, options, progress).map_err(ext4)
+}
+
+fn mounted(
+    directory: &Path,
+    options: &SurveyOptions,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Survey, LayoutError> {
+    let io = |source| LayoutError::Io { target: directory.display().to_string(), doing: "open the directory", source };
+    let mut fs = Mounted::open(directory).map_err(io)?;
+    let handle = std::fs::File::open(directory).map_err(io)?;
+    let fs_type = fs.environment().fs_type;
+    match fs_type.as_str() {
+        "ext2" | "ext3" | "ext4" => survey_file_system(&mut fs, ext4::surroundings(&handle), options, progress),
+        "xfs" => survey_file_system(&mut fs, xfs::surroundings(&handle), options, progress),
+        "btrfs" => {
+            // Free space is known as of the last commit.
+            let _ = fs.call(&posix::Call::SyncFs);
+            let trees = btrfs::Trees::read(&handle);
+            survey_file_system(&mut fs, btrfs::surroundings(&trees), options, progress)
+        }
+        _ => survey_file_system(&mut fs, Surroundings::default(), options, progress),
+    }
+}

@@ -1,0 +1,307 @@
+//! Around a mounted btrfs: chunks, device space and free space from its trees (`BTRFS_IOC_TREE_SEARCH_V2`, root only).
+//!
+//! FIEMAP gives btrfs's logical addresses. The chunk tree says where on which device each chunk of them is. Addresses
+//! are translated where that has one meaning: a single device, and profiles that keep a chunk in one piece (single, DUP, RAID1
+//! and its kin; the first copy). Otherwise they stay logical and the survey says so.
+//!
+//! Free space is that inside data block groups, from the free space tree, or where there is none from the gaps of the
+//! extent tree. Device space that belongs to no chunk yet is counted apart.
+
+use crate::Surroundings;
+use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
+use crate::walk::Translate;
+use posix::{BtrfsKey, Errno, Extent, FreeExtent, btrfs_tree_search};
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+// Trees and item types of linux/btrfs_tree.h.
+const EXTENT_TREE: u64 = 2;
+const CHUNK_TREE: u64 = 3;
+const DEV_TREE: u64 = 4;
+const FREE_SPACE_TREE: u64 = 10;
+const EXTENT_ITEM: u8 = 168;
+const METADATA_ITEM: u8 = 169;
+const FREE_SPACE_EXTENT: u8 = 199;
+const FREE_SPACE_BITMAP: u8 = 200;
+const DEV_EXTENT: u8 = 204;
+const DEV_ITEM: u8 = 216;
+const CHUNK_ITEM: u8 = 228;
+const DATA: u64 = 1;
+/// RAID0, RAID10, RAID5 and RAID6 cut a chunk into stripes.
+const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
+/// `BTRFS_DEVICE_RANGE_RESERVED`: never given to a chunk.
+const RESERVED_BYTES: u64 = 1 << 20;
+
+/// A piece of the logical address space and where its first copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chunk {
+    logical: u64,
+    len: u64,
+    kind: u64,
+    device: u64,
+    physical: u64,
+}
+
+/// What the trees say.
+#[derive(Debug)]
+pub(super) struct Trees {
+    chunks: Result<Vec<Chunk>, String>,
+    /// Why addresses are not translated.
+    translation: Result<(), String>,
+    free: Result<(Vec<FreeExtent>, Option<u64>), String>,
+}
+
+fn u64_le(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+fn why(errno: Errno) -> String {
+    let hint = if errno == Errno::EPERM { "; reading btrfs's trees needs root" } else { "" };
+    format!("btrfs's trees cannot be read: {errno}{hint}")
+}
+
+impl Trees {
+    /// Reads them.
+    pub(super) fn read(handle: &File) -> Trees {
+        let fd = handle.as_fd();
+        let chunks = chunks(fd).map_err(why);
+        let translation = match &chunks {
+            Ok(chunks) => one_device(chunks),
+            Err(why) => Err(why.clone()),
+        };
+        let free = chunks.clone().and_then(|chunks| free_space(fd, &chunks).map_err(why));
+        let mut trees = Trees { chunks, translation, free };
+        if trees.translation.is_ok() {
+            trees.free_to_device();
+        }
+        trees
+    }
+
+    fn data_chunks(&self) -> Vec<Chunk> {
+        self.chunks.iter().flatten().filter(|c| c.kind & DATA != 0).copied().collect()
+    }
+
+    /// Brings free space into the addresses that extents will have.
+    fn free_to_device(&mut self) {
+        let Ok((free, unallocated)) = &self.free else { return };
+        let mut moved = Vec::with_capacity(free.len());
+        for extent in free {
+            let piece = Extent {
+                logical_bytes: 0,
+                physical_bytes: extent.physical_bytes,
+                len_bytes: extent.len_bytes,
+                flags: posix::ExtentFlags::default(),
+            };
+            let mut out = Vec::new();
+            self.translate(&piece, &mut out);
+            moved.extend(out.iter().map(|e| FreeExtent { physical_bytes: e.physical_bytes, len_bytes: e.len_bytes }));
+        }
+        self.free = Ok((moved, *unallocated));
+    }
+}
+
+impl Translate for Trees {
+    fn translate(&self, extent: &Extent, out: &mut Vec<Extent>) -> bool {
+        let Ok(chunks) = &self.chunks else { return false };
+        let (mut at, end) = (extent.physical_bytes, extent.physical_bytes.saturating_add(extent.len_bytes));
+        while at < end {
+            let index = chunks.partition_point(|c| c.logical <= at);
+            let chunk = index.checked_sub(1).and_then(|i| chunks.get(i)).filter(|c| at - c.logical < c.len);
+            let Some(chunk) = chunk else { return false };
+            let to = end.min(chunk.logical.saturating_add(chunk.len));
+            out.push(Extent {
+                logical_bytes: extent.logical_bytes.saturating_add(at - extent.physical_bytes),
+                physical_bytes: chunk.physical.saturating_add(at - chunk.logical),
+                len_bytes: to - at,
+                flags: extent.flags,
+            });
+            at = to;
+        }
+        true
+    }
+}
+
+/// What the survey needs to know of them.
+pub(super) fn surroundings(trees: &Trees) -> Surroundings<'_> {
+    let translated = trees.translation.is_ok();
+    let groups = trees.chunks.as_ref().map_err(Clone::clone).map(|_| {
+        let mut ranges: Vec<(u64, u64)> =
+            trees.data_chunks().iter().map(|c| (if translated { c.physical } else { c.logical }, c.len)).collect();
+        ranges.sort_unstable();
+        Groups {
+            kind: GroupKind::BtrfsDataBlockGroups,
+            ranges: Ranges::Listed(ranges),
+            inodes: InodeRule::Unknown,
+            per_flex: 1,
+        }
+    });
+    let mut notes = Vec::new();
+    if let Err(why) = &trees.translation {
+        notes.push(format!("addresses are btrfs's own, not a device's: {why}"));
+    }
+    Surroundings {
+        groups,
+        split: Err("btrfs inodes belong to no allocation group".to_owned()),
+        translate: translated.then_some(trees as &dyn Translate),
+        free: Some(trees.free.clone()),
+        notes,
+    }
+}
+
+/// Whether every chunk is in one piece on one and the same device.
+fn one_device(chunks: &[Chunk]) -> Result<(), String> {
+    if chunks.iter().any(|c| c.kind & STRIPED != 0) {
+        return Err("a striped profile (RAID0, 10, 5, 6) spreads each chunk over several devices".to_owned());
+    }
+    let first = chunks.first().map(|c| c.device);
+    if chunks.iter().any(|c| Some(c.device) != first) {
+        return Err("the file system is on several devices".to_owned());
+    }
+    Ok(())
+}
+
+fn items(fd: BorrowedFd<'_>, tree: u64, each: &mut dyn FnMut(BtrfsKey, &[u8])) -> Result<(), Errno> {
+    btrfs_tree_search(fd, tree, BtrfsKey::MIN, BtrfsKey::MAX, each)
+}
+
+/// The chunks, by logical address.
+fn chunks(fd: BorrowedFd<'_>) -> Result<Vec<Chunk>, Errno> {
+    let mut chunks = Vec::new();
+    items(fd, CHUNK_TREE, &mut |key, data| {
+        // struct btrfs_chunk: length, owner, stripe_len, type; its stripes (devid, offset, uuid) begin at byte 48.
+        let fields = (u64_le(data, 0), u64_le(data, 24), u64_le(data, 48), u64_le(data, 56));
+        if let (CHUNK_ITEM, (Some(len), Some(kind), Some(device), Some(physical))) = (key.item_type, fields) {
+            chunks.push(Chunk { logical: key.offset, len, kind, device, physical });
+        }
+    })?;
+    Ok(chunks)
+}
+
+/// Free space in data block groups (logical), and device space that no chunk has.
+fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<(Vec<FreeExtent>, Option<u64>), Errno> {
+    let mut free = Vec::new();
+    for chunk in chunks.iter().filter(|c| c.kind & DATA != 0) {
+        match from_free_space_tree(fd, chunk, &mut free) {
+            Err(Errno::ENOENT) => from_extent_tree(fd, chunk, &mut free)?,
+            other => other?,
+        }
+    }
+    Ok((free, Some(unallocated(fd)?)))
+}
+
+fn keys_of(chunk: &Chunk) -> (BtrfsKey, BtrfsKey) {
+    let from = BtrfsKey { object: chunk.logical, item_type: 0, offset: 0 };
+    let last = chunk.logical.saturating_add(chunk.len.saturating_sub(1));
+    (from, BtrfsKey { object: last, ..BtrfsKey::MAX })
+}
+
+fn from_free_space_tree(fd: BorrowedFd<'_>, chunk: &Chunk, free: &mut Vec<FreeExtent>) -> Result<(), Errno> {
+    let (from, to) = keys_of(chunk);
+    btrfs_tree_search(fd, FREE_SPACE_TREE, from, to, &mut |key, data| match key.item_type {
+        FREE_SPACE_EXTENT => free.push(FreeExtent { physical_bytes: key.object, len_bytes: key.offset }),
+        FREE_SPACE_BITMAP => push_bitmap(key, data, free),
+        _ => {}
+    })
+}
+
+/// A bit for each sector of a bitmap item's range, set where it is free. The sector follows from range and bits:
+/// a bitmap has no more bytes than its sectors need, and sectors are powers of two from 4 KiB.
+fn push_bitmap(key: BtrfsKey, data: &[u8], free: &mut Vec<FreeExtent>) {
+    let bits = (data.len() as u64).saturating_mul(8);
+    let Some(exact) = key.offset.checked_div(bits).filter(|n| *n > 0) else { return };
+    // A range that is no multiple of eight sectors leaves padding bits, and makes the quotient too small.
+    let sector = exact.next_power_of_two().max(4096);
+    for bit in 0..bits.min(key.offset / sector) {
+        let byte = usize::try_from(bit / 8).ok().and_then(|i| data.get(i)).copied().unwrap_or(0);
+        if byte >> (bit % 8) & 1 == 0 {
+            continue;
+        }
+        let at = key.object.saturating_add(bit * sector);
+        match free.last_mut() {
+            Some(last) if last.physical_bytes + last.len_bytes == at => last.len_bytes += sector,
+            _ => free.push(FreeExtent { physical_bytes: at, len_bytes: sector }),
+        }
+    }
+}
+
+/// The gaps between a data block group's extents.
+fn from_extent_tree(fd: BorrowedFd<'_>, chunk: &Chunk, free: &mut Vec<FreeExtent>) -> Result<(), Errno> {
+    let (from, to) = keys_of(chunk);
+    let mut at = chunk.logical;
+    btrfs_tree_search(fd, EXTENT_TREE, from, to, &mut |key, _| {
+        let len = match key.item_type {
+            EXTENT_ITEM => key.offset,
+            // Tree blocks, in mixed block groups only; their length is not in the item, and is 4 KiB there.
+            METADATA_ITEM => 4096,
+            _ => return,
+        };
+        if key.object > at {
+            free.push(FreeExtent { physical_bytes: at, len_bytes: key.object - at });
+        }
+        at = at.max(key.object.saturating_add(len));
+    })?;
+    let end = chunk.logical.saturating_add(chunk.len);
+    if end > at {
+        free.push(FreeExtent { physical_bytes: at, len_bytes: end - at });
+    }
+    Ok(())
+}
+
+/// Device space in no chunk, all devices, without what is never given out.
+fn unallocated(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let (mut total, mut given) = (0u64, 0u64);
+    items(fd, CHUNK_TREE, &mut |key, data| {
+        // struct btrfs_dev_item: devid, total_bytes, ...
+        if let (DEV_ITEM, Some(bytes)) = (key.item_type, u64_le(data, 8)) {
+            total = total.saturating_add(bytes.saturating_sub(RESERVED_BYTES));
+        }
+    })?;
+    items(fd, DEV_TREE, &mut |key, data| {
+        // struct btrfs_dev_extent: chunk_tree, chunk_objectid, chunk_offset, length.
+        if let (DEV_EXTENT, Some(bytes)) = (key.item_type, u64_le(data, 24)) {
+            given = given.saturating_add(bytes);
+        }
+    })?;
+    Ok(total.saturating_sub(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trees(kinds: [u64; 2], devices: [u64; 2]) -> Trees {
+        let chunk =
+            |i: usize, logical, physical| Chunk { logical, len: 100, kind: kinds[i], device: devices[i], physical };
+        let chunks = vec![chunk(0, 1000, 5000), chunk(1, 1100, 300)];
+        let translation = one_device(&chunks);
+        Trees { chunks: Ok(chunks), translation, free: Ok((Vec::new(), None)) }
+    }
+
+    #[test]
+    fn an_extent_is_cut_where_chunks_end() {
+        let extent = Extent { logical_bytes: 0, physical_bytes: 1090, len_bytes: 20, flags: Default::default() };
+        let mut out = Vec::new();
+        assert!(trees([1, 1], [1, 1]).translate(&extent, &mut out));
+        let pieces: Vec<_> = out.iter().map(|e| (e.logical_bytes, e.physical_bytes, e.len_bytes)).collect();
+        assert_eq!(pieces, [(0, 5090, 10), (10, 300, 10)]);
+        assert!(!trees([1, 1], [1, 1]).translate(&Extent { physical_bytes: 1195, ..extent }, &mut out));
+    }
+
+    #[test]
+    fn stripes_and_second_devices_stay_logical() {
+        assert!(trees([1, 1 << 5 | 4], [1, 1]).translation.is_ok());
+        assert!(trees([1, 1 << 3 | 1], [1, 1]).translation.is_err());
+        assert!(trees([1, 1], [1, 2]).translation.is_err());
+        assert!(surroundings(&trees([1, 1], [1, 2])).notes.iter().any(|n| n.contains("several devices")));
+    }
+
+    #[test]
+    fn bitmaps_of_any_length() {
+        let mut free = Vec::new();
+        let key = BtrfsKey { object: 1 << 20, item_type: FREE_SPACE_BITMAP, offset: 12 * 4096 };
+        push_bitmap(key, &[0b1000_0110, 0b1111_0001], &mut free);
+        let found: Vec<_> = free.iter().map(|e| ((e.physical_bytes - (1 << 20)) / 4096, e.len_bytes / 4096)).collect();
+        // Bits 12 to 15 are padding.
+        assert_eq!(found, [(1, 2), (7, 2)]);
+    }
+}

@@ -1,0 +1,55 @@
+//! Why there is no survey at all. What is merely missing from one is [`crate::Available::Unavailable`].
+
+use std::io;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// The target could not be read.
+    #[error("{target}: cannot {doing}: {source}")]
+    Io {
+        /// What was to be surveyed, or the survey file.
+        target: String,
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The target is neither a directory nor an image we read.
+    #[error(
+        "{target}: {what}; a survey needs a directory on a mounted file system, or an unmounted ext2, ext3 or ext4 \
+         image or device"
+    )]
+    NotATarget {
+        /// The target.
+        target: String,
+        /// What it is.
+        what: String,
+    },
+    /// An ext4 image is damaged or uses a feature that is not read.
+    #[error("{target}: {source}")]
+    Ext4 {
+        /// The image.
+        target: String,
+        /// What, and at which byte.
+        source: crate::ext4::Ext4Error,
+    },
+    /// A survey file cannot be used.
+    #[error("{path}: {problem}")]
+    SurveyFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it, with line and column where known.
+        problem: String,
+    },
+    /// Stopped by a signal or by the caller.
+    #[error("the survey was interrupted")]
+    Interrupted(#[source] io::Error),
+}
+
+impl LayoutError {
+    /// Interrupted, in the form the binary recognises.
+    pub(crate) fn interrupted() -> LayoutError {
+        LayoutError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
+    }
+}

@@ -1,0 +1,28 @@
+//! Layout: how a file system has placed its files, and what is left of its free space.
+//!
+//! What lives here: the scores (`scores`, pure arithmetic on extents), the survey of a mounted directory through the
+//! hinge trait ([`survey_file_system`]), the survey of an unmounted ext2/3/4 image by a reader of our own (`ext4`), the survey
+//! file, and the comparison of two surveys. What may not: anything that changes a file system.
+//!
+//! A figure that cannot be had is [`Available::Unavailable`] with the reason. Addresses of btrfs are its own unless they
+//! were translated, and every survey says which ([`AddressSpace`]).
+
+mod collect;
+mod compare;
+mod discover;
+mod error;
+pub mod ext4;
+pub mod geometry;
+mod options;
+pub mod scores;
+mod stored;
+mod survey;
+mod walk;
+
+pub use compare::{Comparison, Difference, SizeDifference, compare};
+pub use discover::survey;
+pub use error::LayoutError;
+pub use options::{Progress, SurveyOptions};
+pub use stored::{SCHEMA, load, save};
+pub use survey::{AddressSpace, Available, FilesLayout, GroupCount, HotFiles, Method, Source, Survey, Walked};
+pub use walk::{Surroundings, Translate, survey_file_system};

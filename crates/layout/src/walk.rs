@@ -1,0 +1,399 @@
+//! The survey of a directory tree through the hinge trait: works on any mounted file system, and on a laboratory's.
+//!
+//! The walk is relative to directory descriptors throughout, so that neither the depth of the tree nor the length
+//! of paths has a limit, and a symbolic link is never followed. At most [`OPEN_DIRECTORIES_MAX`] directories are open
+//! at a time: those further up are closed and opened again through `..` on the way back, and checked to be the same.
+
+use crate::collect::{Collector, DirectoryPlace, FileFacts};
+use crate::geometry::Groups;
+use crate::scores::free::{FreeSpace, joined};
+use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
+use crate::{LayoutError, Progress, SurveyOptions};
+use posix::{At, Call, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
+use rustc_hash::FxHashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+const OPEN_DIRECTORIES_MAX: usize = 64;
+
+/// Turns the file system's own addresses into a device's.
+pub trait Translate {
+    /// Appends the device extents of one file extent, in file order; `false` if any part has no known place.
+    fn translate(&self, extent: &Extent, out: &mut Vec<Extent>) -> bool;
+}
+
+/// What is known around a mounted file system that the hinge trait does not tell.
+pub struct Surroundings<'a> {
+    /// Its allocation groups, or why they are not known.
+    pub groups: Result<Groups, String>,
+    /// Whether `groups` can be compared with file addresses and inodes (not so for btrfs, whose inodes have no group).
+    pub split: Result<(), String>,
+    /// How addresses are translated, where they need to be.
+    pub translate: Option<&'a dyn Translate>,
+    /// Free space found another way than the trait's, with the device space that no group has been given.
+    pub free: Option<Result<(Vec<FreeExtent>, Option<u64>), String>>,
+    /// Remarks for the reader.
+    pub notes: Vec<String>,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        let unknown = || "allocation groups are not known for this file system".to_owned();
+        Surroundings { groups: Err(unknown()), split: Err(unknown()), translate: None, free: None, notes: Vec::new() }
+    }
+}
+
+/// A directory being walked.
+struct Frame {
+    name: OsString,
+    fd: Option<Fd>,
+    ino: u64,
+    rest: std::vec::IntoIter<(OsString, FileKind)>,
+    place: DirectoryPlace,
+}
+
+struct Walk<'a> {
+    fs: &'a mut dyn FileSystem,
+    device: u64,
+    collector: Collector,
+    walked: Walked,
+    /// Names still to come of files with several.
+    links_left: FxHashMap<u64, u32>,
+    stack: Vec<Frame>,
+    translate: Option<&'a dyn Translate>,
+    translated: Vec<Extent>,
+    logical: bool,
+    untranslated: u64,
+    /// Why the file system gives no extents at all.
+    no_extents: Option<String>,
+    delayed_synced: bool,
+}
+
+/// Surveys everything below the root of a file system handle. `progress` is told now and then, and stops the survey by
+/// answering `false`.
+pub fn survey_file_system(
+    fs: &mut dyn FileSystem,
+    surroundings: Surroundings<'_>,
+    options: &SurveyOptions,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Survey, LayoutError> {
+    let environment = fs.environment();
+    let target = environment.target.clone();
+    let io = |doing: &'static str| {
+        let target = target.clone();
+        move |source: std::io::Error| LayoutError::Io { target, doing, source }
+    };
+    let mut notes = surroundings.notes;
+    // Data without a place yet would not be in the scores: write it back first.
+    if let Err(errno) = fs.call(&Call::SyncFs).result {
+        notes.push(format!("dirty data could not be written back first ({errno}); delayed extents are counted apart"));
+    }
+    let usage = fs.usage().map_err(io("ask for the size of the file system"))?;
+    let taken_unix_s = options.taken_unix_s.unwrap_or_else(crate::discover::now_unix_s);
+    let root = open_directory(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
+    let root_stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
+    let split_groups = surroundings.split.and(surroundings.groups.clone());
+    let mut walk = Walk {
+        fs,
+        device: root_stat.dev,
+        collector: Collector::new(u64::from(usage.block_bytes), split_groups, taken_unix_s, options),
+        walked: Walked::default(),
+        links_left: FxHashMap::default(),
+        stack: Vec::new(),
+        translate: surroundings.translate,
+        translated: Vec::new(),
+        logical: false,
+        untranslated: 0,
+        no_extents: None,
+        delayed_synced: false,
+    };
+    walk.enter(OsString::new(), root, root_stat.ino).map_err(|e| io("list the directory")(e.into()))?;
+    walk.run(progress)?;
+    let Walk { walked, collector, logical, untranslated, no_extents, .. } = walk;
+    if walked.other_file_systems > 0 {
+        notes.push(format!("{} directories are on other file systems and were not entered", walked.other_file_systems));
+    }
+    if untranslated > 0 {
+        notes.push(format!("{untranslated} extents lie outside every chunk and were left out"));
+    }
+    let addresses = match (logical, surroundings.translate) {
+        (true, Some(_)) => AddressSpace::BtrfsTranslated,
+        (true, None) => AddressSpace::BtrfsLogical,
+        (false, _) => AddressSpace::Device,
+    };
+    let groups = surroundings.groups.ok();
+    let free = match surroundings.free {
+        Some(Ok((free, unallocated))) => {
+            let mut space = FreeSpace::of(&joined(free), groups.as_ref());
+            space.unallocated_bytes = unallocated;
+            Available::Known(space)
+        }
+        Some(Err(why)) => Available::Unavailable(why),
+        None => match fs.free_extents() {
+            Ok(free) => Available::Known(FreeSpace::of(&joined(free), groups.as_ref())),
+            Err(why) => Available::Unavailable(why.to_string()),
+        },
+    };
+    Ok(Survey {
+        source: Source {
+            target,
+            method: Method::Mounted,
+            fs_type: environment.fs_type,
+            options: environment.mount_options,
+            block_bytes: u64::from(usage.block_bytes),
+            total_bytes: usage.total_bytes,
+            free_bytes: usage.free_bytes,
+            taken_unix_s,
+            addresses,
+            groups: groups.map(|g| GroupCount { kind: g.kind, count: g.count(), per_flex: g.per_flex }),
+            notes,
+        },
+        walked,
+        files: match no_extents {
+            Some(why) => Available::Unavailable(why),
+            None => Available::Known(collector.finished()),
+        },
+        free,
+    })
+}
+
+fn open_directory(fs: &mut dyn FileSystem, dir: Option<Fd>, path: &Path) -> Result<Fd, Errno> {
+    let flags = OpenFlags { nofollow: true, ..OpenFlags::DIRECTORY };
+    fs.call(&Call::Open { at: At { dir, path }, flags, mode: posix::Mode(0) }).fd()
+}
+
+impl Walk<'_> {
+    fn run(&mut self, progress: &mut dyn FnMut(Progress) -> bool) -> Result<(), LayoutError> {
+        let mut steps = 0u64;
+        while let Some(frame) = self.stack.last_mut() {
+            steps += 1;
+            if steps % 256 == 1 {
+                let so_far = Progress { files: self.walked.files, directories: self.walked.directories };
+                if posix::interrupt::requested() || !progress(so_far) {
+                    return Err(LayoutError::interrupted());
+                }
+            }
+            match frame.rest.next() {
+                Some((name, FileKind::Directory)) => self.directory(name),
+                Some((name, FileKind::File)) => self.file(&name),
+                Some(_) => self.walked.others += 1,
+                None => self.leave()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The descriptor of the directory on top.
+    fn top(&self) -> Option<Fd> {
+        self.stack.last().and_then(|f| f.fd)
+    }
+
+    fn shown(&self, name: &OsString) -> String {
+        let mut path = Vec::new();
+        for frame in self.stack.iter().skip(1) {
+            path.extend_from_slice(frame.name.as_bytes());
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        shown_path(&path)
+    }
+
+    fn give_up_on(&mut self, name: &OsString, errno: Errno) {
+        // What is gone by now was deleted while we walked: nobody's loss.
+        if errno != Errno::ENOENT {
+            let path = self.shown(name);
+            self.walked.unreadable(|| path, &errno.to_string());
+        }
+    }
+
+    fn enter(&mut self, name: OsString, fd: Fd, ino: u64) -> Result<(), Errno> {
+        let entries = match self.fs.entries(fd) {
+            Ok(entries) => entries,
+            Err(errno) => {
+                self.fs.call(&Call::Close { fd });
+                return Err(errno);
+            }
+        };
+        self.walked.directories += 1;
+        self.stack.push(Frame { name, fd: Some(fd), ino, rest: entries.into_iter(), place: DirectoryPlace::default() });
+        if let Some(far) = self.stack.len().checked_sub(OPEN_DIRECTORIES_MAX + 1) {
+            // The one at the bottom stays open: it is the way back in if all else fails.
+            let closed = self.stack.get_mut(far).filter(|_| far > 0).and_then(|f| f.fd.take());
+            if let Some(fd) = closed {
+                self.fs.call(&Call::Close { fd });
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, name: OsString) {
+        let above = self.top();
+        let opened = open_directory(self.fs, above, Path::new(&name));
+        let stat = opened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
+        match stat {
+            Ok((fd, stat)) if stat.dev != self.device => {
+                self.fs.call(&Call::Close { fd });
+                self.walked.other_file_systems += 1;
+            }
+            Ok((fd, stat)) => {
+                if let Err(errno) = self.enter(name.clone(), fd, stat.ino) {
+                    self.give_up_on(&name, errno);
+                }
+            }
+            Err(errno) => self.give_up_on(&name, errno),
+        }
+    }
+
+    /// Leaves the directory on top, opening its parent again if it was closed on the way down.
+    fn leave(&mut self) -> Result<(), LayoutError> {
+        let Some(done) = self.stack.pop() else { return Ok(()) };
+        let parent = self.stack.last_mut();
+        if let (Some(parent), Some(child)) = (parent, done.fd)
+            && parent.fd.is_none()
+        {
+            let reopened = open_directory(self.fs, Some(child), Path::new(".."));
+            let same = reopened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
+            match same {
+                Ok((fd, stat)) if stat.ino == parent.ino && stat.dev == self.device => parent.fd = Some(fd),
+                Ok((fd, _)) => {
+                    self.fs.call(&Call::Close { fd });
+                    self.moved_away();
+                }
+                Err(_) => self.moved_away(),
+            }
+        }
+        if let Some(fd) = done.fd {
+            self.fs.call(&Call::Close { fd });
+        }
+        Ok(())
+    }
+
+    /// A directory was moved while we were below it: what is left of its parents up to the next one still open is given up.
+    fn moved_away(&mut self) {
+        while self.stack.last().is_some_and(|f| f.fd.is_none()) {
+            if let Some(frame) = self.stack.pop() {
+                let left = frame.rest.len();
+                if left > 0 {
+                    let path = self.shown(&frame.name);
+                    self.walked.unreadable(|| path, "moved during the survey");
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, name: &OsString) {
+        if self.no_extents.is_some() {
+            self.walked.files += 1;
+            return;
+        }
+        let flags = OpenFlags { nofollow: true, ..OpenFlags::READ };
+        let at = At { dir: self.top(), path: Path::new(name) };
+        let fd = match self.fs.call(&Call::Open { at, flags, mode: posix::Mode(0) }).fd() {
+            Ok(fd) => fd,
+            Err(errno) => return self.give_up_on(name, errno),
+        };
+        match self.fs.call(&Call::Fstat { fd }).stat() {
+            Ok(stat) if stat.kind == FileKind::File && stat.dev == self.device => self.open_file(name, fd, &stat),
+            Ok(_) => self.walked.others += 1,
+            Err(errno) => self.give_up_on(name, errno),
+        }
+        self.fs.call(&Call::Close { fd });
+    }
+
+    fn open_file(&mut self, name: &OsString, fd: Fd, stat: &Stat) {
+        if stat.nlink > 1 && self.seen_before(stat) {
+            self.walked.further_links += 1;
+            return;
+        }
+        let extents = match self.extents(fd) {
+            Ok(extents) => extents,
+            Err(Unavailable::Unsupported { what, on, why }) if self.walked.files == 0 => {
+                // The first file already has none: so it is with all.
+                self.walked.files += 1;
+                self.no_extents = Some(Unavailable::Unsupported { what, on, why }.to_string());
+                return;
+            }
+            Err(why) => {
+                let path = self.shown(name);
+                self.walked.unreadable(|| path, &why.to_string());
+                return;
+            }
+        };
+        self.walked.files += 1;
+        let extents = self.in_device_addresses(extents);
+        let facts = FileFacts { ino: stat.ino, size_bytes: stat.size_bytes, mtime_ns: stat.mtime_ns };
+        let stack = &self.stack;
+        let path = || {
+            let mut path = Vec::new();
+            for frame in stack.iter().skip(1) {
+                path.extend_from_slice(frame.name.as_bytes());
+                path.push(b'/');
+            }
+            path.extend_from_slice(name.as_bytes());
+            shown_path(&path)
+        };
+        let mut place = stack.last().map(|f| f.place).unwrap_or_default();
+        self.collector.file(&mut place, facts, &extents, path);
+        if let Some(frame) = self.stack.last_mut() {
+            frame.place = place;
+        }
+    }
+
+    /// A file's extents; where the file has been written since the survey began, after writing it back once more.
+    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
+        let extents = self.fs.extents(fd)?;
+        if extents.iter().any(|e| e.flags.delayed) && !self.delayed_synced {
+            // Once only: a file that is being written all the time would hold the survey up.
+            self.delayed_synced = true;
+            self.fs.call(&Call::SyncFs);
+            return self.fs.extents(fd);
+        }
+        Ok(extents)
+    }
+
+    fn in_device_addresses(&mut self, extents: Vec<Extent>) -> Vec<Extent> {
+        self.logical |= extents.iter().any(|e| e.flags.logical_address);
+        let Some(translate) = self.translate else { return extents };
+        self.translated.clear();
+        for extent in &extents {
+            let f = extent.flags;
+            let placed = !(f.inline || f.delayed || f.unknown || f.encoded);
+            if !placed {
+                self.translated.push(*extent);
+            } else if !translate.translate(extent, &mut self.translated) {
+                self.untranslated += 1;
+            }
+        }
+        self.translated.clone()
+    }
+
+    /// Whether another name of this file was counted already. Forgets a file once all its names have been seen.
+    fn seen_before(&mut self, stat: &Stat) -> bool {
+        match self.links_left.get_mut(&stat.ino) {
+            Some(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.links_left.remove(&stat.ino);
+                }
+                true
+            }
+            None => {
+                self.links_left.insert(stat.ino, stat.nlink - 1);
+                false
+            }
+        }
+    }
+}
+
+/// A path as a result shows it: valid UTF-8 as it is, other bytes as `\xNN`.
+pub(crate) fn shown_path(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
