@@ -5,6 +5,7 @@
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
 mod event;
+pub mod inspect;
 mod op;
 pub mod profile;
 pub mod snapshot;

@@ -1,0 +1,163 @@
+//! A histogram over the whole range of `u64` with a bounded relative error, from which quantiles are read.
+
+use serde::Serialize;
+
+/// Buckets per power of two: a quantile is off by 1/16 of its value at most; values below 16 are exact.
+const SUB_BITS: u32 = 4;
+
+/// Counts of values, in buckets that grow with the value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+/// What is known of a distribution. Quantiles are upper bounds within 1/16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Number of values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u128,
+    /// Mean; 0 where there are none.
+    pub mean: f64,
+    /// Quantiles.
+    pub p5: u64,
+    #[allow(missing_docs)]
+    pub p25: u64,
+    #[allow(missing_docs)]
+    pub p50: u64,
+    #[allow(missing_docs)]
+    pub p75: u64,
+    #[allow(missing_docs)]
+    pub p95: u64,
+    #[allow(missing_docs)]
+    pub p99: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// A bar: how many values lie above the bar before and at most at `up_to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bar {
+    /// Upper end, inclusive: a power of two less one, or 0.
+    pub up_to: u64,
+    /// How many.
+    pub count: u64,
+}
+
+fn bucket_of(value: u64) -> usize {
+    if value < 1 << SUB_BITS {
+        return value as usize;
+    }
+    let shift = value.ilog2() - SUB_BITS;
+    ((shift as usize) << SUB_BITS) + (value >> shift) as usize
+}
+
+/// The largest value of a bucket.
+fn top_of(bucket: usize) -> u64 {
+    if bucket < 1 << SUB_BITS {
+        return bucket as u64;
+    }
+    let shift = (bucket >> SUB_BITS) - 1;
+    let mantissa = (bucket & ((1 << SUB_BITS) - 1)) | 1 << SUB_BITS;
+    ((((mantissa as u128) + 1) << shift) - 1) as u64
+}
+
+impl Histogram {
+    pub(super) fn add(&mut self, value: u64) {
+        let bucket = bucket_of(value);
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    fn quantile(&self, share: f64) -> u64 {
+        let rank = ((self.count as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, n) in self.buckets.iter().enumerate() {
+            seen += n;
+            if seen >= rank {
+                return top_of(bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    pub(super) fn distribution(&self) -> Distribution {
+        if self.count == 0 {
+            return Distribution::default();
+        }
+        Distribution {
+            count: self.count,
+            sum: self.sum,
+            mean: self.sum as f64 / self.count as f64,
+            p5: self.quantile(0.05),
+            p25: self.quantile(0.25),
+            p50: self.quantile(0.5),
+            p75: self.quantile(0.75),
+            p95: self.quantile(0.95),
+            p99: self.quantile(0.99),
+            max: self.max,
+        }
+    }
+
+    /// One bar per power of two that holds something.
+    pub(super) fn bars(&self) -> Vec<Bar> {
+        let mut bars: Vec<Bar> = Vec::new();
+        for (bucket, &count) in self.buckets.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let top = top_of(bucket);
+            let up_to = if top == 0 { 0 } else { u64::MAX >> top.leading_zeros() };
+            match bars.last_mut() {
+                Some(bar) if bar.up_to == up_to => bar.count += count,
+                _ => bars.push(Bar { up_to, count }),
+            }
+        }
+        bars
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn buckets_hold_their_values(value in any::<u64>(), small in 0u64..1 << 20) {
+            for value in [value, small] {
+                let bucket = bucket_of(value);
+                prop_assert!(top_of(bucket) >= value);
+                prop_assert!(bucket == 0 || top_of(bucket - 1) < value);
+                prop_assert!(top_of(bucket) - value <= value / 16);
+            }
+        }
+
+        #[test]
+        fn quantiles_are_close(mut values in proptest::collection::vec(0u64..1 << 40, 1..300)) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&v| histogram.add(v));
+            values.sort_unstable();
+            let d = histogram.distribution();
+            for (share, got) in [(0.05, d.p5), (0.5, d.p50), (0.99, d.p99), (1.0, d.max)] {
+                let want = values[((values.len() as f64 * share).ceil() as usize).max(1) - 1];
+                prop_assert!(got >= want && got - want <= want / 16, "{share}: {got} for {want}");
+            }
+            prop_assert_eq!(histogram.bars().iter().map(|b| b.count).sum::<u64>(), d.count);
+        }
+    }
+
+    #[test]
+    fn bars_are_powers_of_two() {
+        let mut histogram = Histogram::default();
+        [0, 1, 2, 3, 4, 4096, 5000, u64::MAX].into_iter().for_each(|v| histogram.add(v));
+        let bars: Vec<_> = histogram.bars().iter().map(|b| (b.up_to, b.count)).collect();
+        assert_eq!(bars, [(0, 1), (1, 1), (3, 2), (7, 1), (8191, 2), (u64::MAX, 1)]);
+    }
+}
