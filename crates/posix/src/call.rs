@@ -180,8 +180,9 @@ pub enum Lock {
     Unlock,
 }
 
-/// One call of one process.
+/// One call of one process. Fields are the system call's arguments, as its manual page has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Call<'a> {
     /// `openat(2)`; answers [`Reply::Fd`].
     Open { at: At<'a>, flags: OpenFlags, mode: Mode },

@@ -120,6 +120,7 @@ pub struct FreeExtent {
 
 /// Why something POSIX hides could not be had; never replaced by a guess.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Unavailable {
     /// The file system or kernel has no such interface.
     #[error("{what} is not available on {on}: {why}")]

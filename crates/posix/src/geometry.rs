@@ -46,7 +46,8 @@ const XFS_IOC_FSGEOMETRY_V1: libc::c_ulong = 0x8070_5864;
 pub fn xfs_geometry(file: BorrowedFd<'_>) -> Result<XfsGeometry, Errno> {
     let mut geometry = XfsFsopGeomV1::default();
     // SAFETY: `geometry` is the 112-byte `#[repr(C)]` struct that this request fills, and outlives the call.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), XFS_IOC_FSGEOMETRY_V1 as _, std::ptr::from_mut(&mut geometry)) };
+    let result =
+        unsafe { libc::ioctl(file.as_raw_fd(), XFS_IOC_FSGEOMETRY_V1 as _, std::ptr::from_mut(&mut geometry)) };
     if result < 0 {
         return Err(last_errno());
     }

@@ -16,6 +16,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 static FORCED: AtomicBool = AtomicBool::new(false);
 static PIPE: AtomicI32 = AtomicI32::new(-1);
+/// Signals are for a command we run.
+static PASSING: AtomicBool = AtomicBool::new(false);
+static PASSED: AtomicI32 = AtomicI32::new(0);
 
 /// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
 #[inline]
@@ -26,6 +29,33 @@ pub fn requested() -> bool {
 /// `Err` with [`io::ErrorKind::Interrupted`] once a signal asked us to stop.
 pub fn check() -> io::Result<()> {
     if requested() { Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted by a signal")) } else { Ok(()) }
+}
+
+/// While it lives, signals are meant for a command we run, not for us: they raise no flag and are only told of.
+#[derive(Debug)]
+pub struct PassOn(());
+
+/// Leaves signals to the command we run until the returned guard is dropped.
+pub fn pass_on() -> PassOn {
+    PASSED.store(0, Ordering::SeqCst);
+    PASSING.store(true, Ordering::SeqCst);
+    PassOn(())
+}
+
+impl PassOn {
+    /// The signal received since the last time we asked, if any: the caller passes it on where needed.
+    pub fn take(&self) -> Option<i32> {
+        match PASSED.swap(0, Ordering::SeqCst) {
+            0 => None,
+            signal => Some(signal),
+        }
+    }
+}
+
+impl Drop for PassOn {
+    fn drop(&mut self) {
+        PASSING.store(false, Ordering::SeqCst);
+    }
 }
 
 /// The exit code that tells the shell which signal ended us (130 for SIGINT), if one did.
@@ -85,6 +115,10 @@ fn install_handlers() -> io::Result<()> {
 }
 
 extern "C" fn handler(signal: libc::c_int) {
+    if PASSING.load(Ordering::SeqCst) {
+        PASSED.store(signal, Ordering::SeqCst);
+        return;
+    }
     SIGNAL.store(signal, Ordering::Relaxed);
     COUNT.fetch_add(1, Ordering::Relaxed);
     let byte = 0u8;

@@ -1,4 +1,5 @@
 //! Calls through `Mounted` behave as the same calls made directly, and its promises hold at the extremes.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod common;
 
@@ -215,7 +216,7 @@ fn names_may_be_any_bytes() {
         create(fs, Path::new(OsStr::from_bytes(name))).unwrap();
     }
     let root = open(fs, ".", OpenFlags::DIRECTORY).unwrap();
-    let mut found: Vec<_> = fs.entries(root).unwrap().into_iter().map(|(name, kind)| (name, kind)).collect();
+    let mut found = fs.entries(root).unwrap();
     found.sort();
     let mut expected: Vec<_> = names.map(|n| (OsStr::from_bytes(n).to_os_string(), FileKind::File)).to_vec();
     expected.sort();
@@ -313,7 +314,7 @@ fn extended_attributes_are_set_and_gone() {
     assert!(value.starts_with(b"green"));
     assert_eq!(result(fs, Call::GetXattr { at, name }), Ok(Reply::Count(5)));
     let Ok(Reply::Count(listed)) = result(fs, Call::ListXattr { at }) else { panic!("not listed") };
-    assert!(listed >= "user.colour".len() as u64 + 1);
+    assert!(listed > "user.colour".len() as u64);
     result(fs, Call::RemoveXattr { at, name }).unwrap();
     assert_eq!(result(fs, Call::GetXattr { at, name }), Err(Errno::ENODATA));
 }

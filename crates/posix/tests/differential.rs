@@ -1,5 +1,6 @@
 //! Random calls through `Mounted`, and the same calls through the standard library in a second directory: answers
 //! and what is on disk afterwards must agree.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Concurrent processes: hand-over, deadlock, panic.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod common;
 

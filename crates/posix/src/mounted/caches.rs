@@ -1,17 +1,22 @@
 //! Emptying caches, and checking that they are empty.
 //!
-//! As root: everything is written back and the kernel is told to drop its caches; a sample of the files below
-//! the target is then looked at, page by page. Without root: every file below the target is written back and its
-//! pages are given up one file at a time, and looked at. Names and attributes cannot be dropped that way, nor can anyone look at them.
+//! As root: everything is written back and the kernel is told to drop its caches; then a sample of the files below
+//! the target is looked at, page by page (`cachestat` or `mincore`), and so is a sample of their names
+//! (`openat2(RESOLVE_CACHED)`, which answers only from memory). Without root: every file below the target is written
+//! back and its pages are given up one file at a time, and looked at; names and attributes cannot be dropped that way.
 
 use super::{Mounted, raw};
 use crate::{CacheState, Fd, FileKind, interrupt};
 use rustix::fs::{self, Advice, AtFlags, OFlags};
 use rustix::io::Errno as Sys;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// Files looked at after dropping everything as root.
 const SAMPLE_FILES: usize = 64;
 /// Directory entries read in search of them, and the time given to it: the search itself may have to read the disk.
@@ -48,12 +53,13 @@ impl CacheDrop {
 impl Mounted {
     /// Empties the caches and says what is known about data and about names, and why.
     ///
-    /// Close descriptors first: what an open file or directory holds stays in memory.
+    /// The name and the attributes of a file that is open stay in memory, whatever the answer: close first what is to be
+    /// found cold. Nothing tells whether attributes are in memory: they are taken to go with the names.
     pub fn drop_caches_explained(&mut self) -> io::Result<CacheDrop> {
         fs::syncfs(&self.shared.root)?;
-        match fs::access("/proc/sys/vm/drop_caches", fs::Access::WRITE_OK) {
+        match fs::access(DROP_CACHES, fs::Access::WRITE_OK) {
             Ok(()) => self.drop_everything(),
-            Err(errno) => self.drop_own_files(&format!("/proc/sys/vm/drop_caches cannot be written ({errno})")),
+            Err(errno) => self.drop_own_files(&format!("{DROP_CACHES} cannot be written ({errno})")),
         }
     }
 
@@ -66,41 +72,65 @@ impl Mounted {
     fn drop_everything(&mut self) -> io::Result<CacheDrop> {
         let sample = self.sample()?;
         fs::sync();
-        let mut left = 0;
+        let mut pages = 0;
         for _ in 0..ATTEMPTS {
-            if let Err(error) = std::fs::write("/proc/sys/vm/drop_caches", "3") {
+            if let Err(error) = drop_caches("3") {
                 // Root of a container may be refused although the file's mode allows it.
-                return self.drop_own_files(&format!("writing /proc/sys/vm/drop_caches failed: {error}"));
+                return self.drop_own_files(&format!("writing {DROP_CACHES} failed: {error}"));
             }
-            left = 0;
-            for (file, size_bytes) in &sample {
-                left += raw::residency(file.as_fd(), *size_bytes)?.cached_pages;
+            pages = 0;
+            for (file, size_bytes) in &sample.files {
+                pages += raw::residency(file.as_fd(), *size_bytes)?.cached_pages;
             }
-            if left == 0 {
+            if pages == 0 {
                 break;
             }
             fs::sync();
         }
-        let checked_files = sample.len();
-        drop(sample);
+        let checked_files = sample.files.len();
         // The sample's own names and attributes were held in memory until now.
-        std::fs::write("/proc/sys/vm/drop_caches", "2")?;
-        let (state, why) = match (left, self.open_descriptors()) {
-            (0, 0) => (CacheState::Cold, String::new()),
-            (0, open) => {
-                (CacheState::Unverified, format!("{open} open descriptors hold names and attributes in memory"))
+        drop(sample.files);
+        let mut names = Names::Unknown;
+        for _ in 0..ATTEMPTS {
+            drop_caches("2")?;
+            names = self.cached_names(&sample.paths);
+            if names != (Names::Cached { some: true }) {
+                break;
             }
-            (pages, _) => (CacheState::Unverified, format!("{pages} pages of sampled files stayed in memory")),
-        };
-        let data = if left == 0 { CacheState::Cold } else { CacheState::Unverified };
-        Ok(CacheDrop { data, names: state, checked_files, why })
+        }
+        let mut why = Vec::new();
+        if pages > 0 {
+            why.push(format!("{pages} pages of sampled files stayed in memory"));
+        }
+        match names {
+            Names::Cached { some: false } => {}
+            Names::Cached { some: true } => why.push("names of sampled files stayed in memory".to_string()),
+            Names::Unknown => why.push("this kernel does not tell which names are in memory".to_string()),
+        }
+        let cold_if = |cold| if cold { CacheState::Cold } else { CacheState::Unverified };
+        let names = cold_if(names == Names::Cached { some: false });
+        Ok(CacheDrop { data: cold_if(pages == 0), names, checked_files, why: why.join("; ") })
+    }
+
+    /// Whether any of some paths below the root can be walked from memory alone.
+    fn cached_names(&self, paths: &[PathBuf]) -> Names {
+        for path in paths {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match fs::openat2(&self.shared.root, path, flags, fs::Mode::empty(), fs::ResolveFlags::CACHED) {
+                Ok(_) => return Names::Cached { some: true },
+                // Removed or too long to be asked for in one piece: tells nothing.
+                Err(Sys::AGAIN | Sys::NOENT | Sys::NAMETOOLONG) => {}
+                Err(_) => return Names::Unknown,
+            }
+        }
+        Names::Cached { some: false }
     }
 
     fn drop_own_files(&mut self, reason: &str) -> io::Result<CacheDrop> {
         let mut warm_files = 0usize;
         let mut skipped_files = 0usize;
         let mut checked_files = 0usize;
-        walk(self.shared.root.as_fd(), usize::MAX, &mut |file, _| {
+        walk(self.shared.root.as_fd(), usize::MAX, &mut |file, _, _| {
             match file.map(|file| evict(file.as_fd())) {
                 Ok(Ok(CacheState::Cold)) => checked_files += 1,
                 Ok(Ok(_)) => (checked_files, warm_files) = (checked_files + 1, warm_files + 1),
@@ -116,20 +146,41 @@ impl Mounted {
         Ok(CacheDrop { data, names: CacheState::Unverified, checked_files, why })
     }
 
-    /// Some files below the root that have pages in memory now, held open.
-    fn sample(&self) -> io::Result<Vec<(OwnedFd, u64)>> {
-        let mut sample = Vec::new();
+    /// Some files below the root that have pages in memory now, held open, and the paths of some files.
+    fn sample(&self) -> io::Result<Sample> {
+        let mut sample = Sample::default();
         let start = Instant::now();
-        walk(self.shared.root.as_fd(), SAMPLE_ENTRIES, &mut |file, size_bytes| {
+        walk(self.shared.root.as_fd(), SAMPLE_ENTRIES, &mut |file, size_bytes, path| {
+            if sample.paths.len() < SAMPLE_FILES {
+                sample.paths.push(path.iter().map(|name| OsStr::from_bytes(name.to_bytes())).collect());
+            }
             if let Ok(file) = file
                 && raw::residency(file.as_fd(), size_bytes).is_ok_and(|r| r.cached_pages > 0)
             {
-                sample.push((file, size_bytes));
+                sample.files.push((file, size_bytes));
             }
-            sample.len() < SAMPLE_FILES && start.elapsed() < SAMPLE_TIME
+            sample.files.len() < SAMPLE_FILES && start.elapsed() < SAMPLE_TIME
         })?;
         Ok(sample)
     }
+}
+
+/// What is looked at after dropping.
+#[derive(Default)]
+struct Sample {
+    files: Vec<(OwnedFd, u64)>,
+    paths: Vec<PathBuf>,
+}
+
+/// What is known about names in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Cached { some: bool },
+    Unknown,
+}
+
+fn drop_caches(what: &str) -> io::Result<()> {
+    std::fs::write(DROP_CACHES, what)
 }
 
 /// Writes a file back, gives its pages up and looks whether they are gone.
@@ -145,13 +196,12 @@ fn evict(file: BorrowedFd<'_>) -> io::Result<CacheState> {
     Ok(CacheState::Unverified)
 }
 
+/// What is done with each file: given the open file, its size, and its path from the root. `false` ends the walk.
+type Visit<'a> = dyn FnMut(Result<OwnedFd, Sys>, u64, &[CString]) -> bool + 'a;
+
 /// Visits non-empty regular files below a directory, opened for reading, until `visit` says stop or
 /// `entries_max` names have been read. Follows no links and stays on the file system.
-fn walk(
-    root: BorrowedFd<'_>,
-    entries_max: usize,
-    visit: &mut dyn FnMut(Result<OwnedFd, Sys>, u64) -> bool,
-) -> io::Result<()> {
+fn walk(root: BorrowedFd<'_>, entries_max: usize, visit: &mut Visit<'_>) -> io::Result<()> {
     let open_dir = |at: BorrowedFd<'_>, name: &std::ffi::CStr| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         fs::openat(at, name, flags, fs::Mode::empty())
@@ -159,6 +209,7 @@ fn walk(
     let dev = fs::fstat(root)?.st_dev;
     let first = open_dir(root, c".")?;
     let mut stack = vec![(fs::Dir::read_from(&first)?, first)];
+    let mut path: Vec<CString> = Vec::new();
     let mut entries = 0;
     loop {
         let deeper_allowed = stack.len() < WALK_DEPTH;
@@ -168,6 +219,7 @@ fn walk(
         }
         let Some(entry) = dir.next() else {
             stack.pop();
+            path.pop();
             continue;
         };
         let entry = entry?;
@@ -185,13 +237,17 @@ fn walk(
         };
         if stat.kind == FileKind::Directory && deeper_allowed {
             if let Ok(deeper) = open_dir(at.as_fd(), name) {
+                path.push(name.to_owned());
                 stack.push((fs::Dir::read_from(&deeper)?, deeper));
             }
         } else if stat.kind == FileKind::File && stat.size_bytes > 0 {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             let file = fs::openat(&*at, name, flags | OFlags::NOATIME, fs::Mode::empty())
                 .or_else(|_| fs::openat(&*at, name, flags, fs::Mode::empty()));
-            if !visit(file, stat.size_bytes) {
+            path.push(name.to_owned());
+            let go_on = visit(file, stat.size_bytes, &path);
+            path.pop();
+            if !go_on {
                 return Ok(());
             }
         }

@@ -1,8 +1,10 @@
 //! Formatting: one command line per file system, quiet, its error output kept for the message.
+#![allow(unsafe_code)]
 
 use crate::{ScratchKind, ScratchSpec, SetupError, interrupt};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -39,7 +41,9 @@ impl Tool {
         // Into memory, not a pipe: nobody reads while we wait.
         let errors = memfd_create(c"mkfs errors", MemfdFlags::CLOEXEC).map_err(|e| trouble(e.into()))?;
         let mut errors = std::fs::File::from(errors);
-        let mut child = Command::new(&self.path)
+        let mut command_line = Command::new(&self.path);
+        die_with_us(&mut command_line);
+        let mut child = command_line
             .args(&self.arguments)
             .arg(device)
             .env("LC_ALL", "C")
@@ -69,6 +73,17 @@ impl Tool {
         let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text));
         let stderr = String::from_utf8_lossy(&text).trim().to_string();
         Err(SetupError::Mkfs { target: self.target.clone(), command, status: status.to_string(), stderr })
+    }
+}
+
+/// Has a child killed when we are: it would hold on to the loop device.
+fn die_with_us(command: &mut Command) {
+    // SAFETY: between fork and exec only prctl(2) is called, which is a plain system call.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
     }
 }
 

@@ -1,10 +1,13 @@
-//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn]`.
+//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn|crowd]`.
 //!
 //! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a while,
-//! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal.
+//! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal, `crowd` has three
+//! processes: two make directories, one is blocked for ever.
 //! With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
 
-use posix::{Call, FileSystem, Mode, OpenFlags, Target, Workspace, WorkspaceOptions, cleanup, interrupt};
+use posix::{
+    Call, FileSystem, Mode, OpenFlags, Outcome, Process, Step, Target, Workspace, WorkspaceOptions, cleanup, interrupt,
+};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,6 +39,16 @@ fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
     let mut fs = workspace.fs();
     println!("{}", workspace.path().display());
     let _ = std::io::stdout().flush();
+    if how == "crowd" {
+        let crowd: Vec<Box<dyn Process>> = vec![Box::new(Maker::new("a")), Box::new(Maker::new("b")), Box::new(Waiter)];
+        let ended = fs.run(crowd);
+        drop(fs);
+        workspace.close().map_err(|e| (3, e.to_string()))?;
+        return match ended {
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            other => Err((1, format!("{other:?}"))),
+        };
+    }
     let mut n = 0u64;
     loop {
         if how == "stubborn" {
@@ -66,4 +79,32 @@ fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
     }
     drop(fs);
     workspace.close().map_err(|e| (3, e.to_string()))
+}
+
+/// Makes and removes a directory for ever.
+struct Maker {
+    name: &'static str,
+    made: bool,
+}
+
+impl Maker {
+    fn new(name: &'static str) -> Maker {
+        Maker { name, made: false }
+    }
+}
+
+impl Process for Maker {
+    fn next(&mut self, _: Option<&Outcome>) -> Step<'_> {
+        self.made = !self.made;
+        let at = self.name.into();
+        Step::Call(if self.made { Call::Mkdir { at, mode: Mode(0o755) } } else { Call::Rmdir { at } })
+    }
+}
+
+struct Waiter;
+
+impl Process for Waiter {
+    fn next(&mut self, _: Option<&Outcome>) -> Step<'_> {
+        Step::Blocked
+    }
 }
