@@ -41,6 +41,7 @@ pub use source::{InMemory, Workload};
 use crate::SystemProfile;
 use crate::baseline::Baselines;
 use crate::uncertainty::{Interval, total_interval};
+use price::Pricer;
 use run::{Group, Member, Pass};
 use serde::Serialize;
 
@@ -158,6 +159,12 @@ pub fn predict_calls(
     };
     let Some(pass) = pass else { unreachable!("a pass that shares nothing is never thrown away") };
     finish(pass, systems.len(), options)
+}
+
+/// Whether a profile has a price for a class, its own or a stand-in.
+pub fn can_price(profile: &SystemProfile, class: crate::Class) -> bool {
+    let resolved = fallback::resolve(&crate::PriceTable::new(profile));
+    resolved.get(class as usize).is_some_and(|r| *r != fallback::Resolved::Missing)
 }
 
 fn finish(pass: Pass<'_>, count: usize, options: &PredictOptions) -> Result<Prediction, PredictError> {
@@ -289,5 +296,3 @@ fn warnings(prediction: &SystemPrediction, profile: &SystemProfile, coverage: &C
     }
     warnings
 }
-
-use price::Pricer;

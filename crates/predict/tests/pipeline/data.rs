@@ -1,0 +1,224 @@
+//! Reads, writes, holes, truncation and removal.
+
+use crate::builder::{Trace, cold, primes};
+use predict::pipeline::PredictOptions;
+use trace::{Op, flag};
+
+const K: u64 = 1024;
+
+#[test]
+fn a_small_file_read_whole_then_again() {
+    let mut t = Trace::new().has("/f", 16 * K);
+    let f = t.open("/f", flag::READ);
+    t.read(f, 0, 16 * K);
+    t.read(f, 0, 16 * K);
+    t.fd(Op::Read, f).ret = 0;
+    assert_eq!(cold(&t)[1..], ["rdf_16384", "rdc_16384", "rdo"]);
+}
+
+#[test]
+fn the_first_read_brings_a_window_and_what_follows_is_sequential() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ);
+    for i in 0..6 {
+        t.read(f, i * 4 * K, 4 * K);
+    }
+    t.read(f, 48 * K, 4 * K);
+    // One page asked for: the kernel's first window is four.
+    assert_eq!(
+        cold(&t)[1..],
+        ["rdf_16384", "rdc_4096", "rdc_4096", "rdc_4096", "rd_4096", "rd_4096", "rrd_4096"]
+    );
+}
+
+#[test]
+fn a_read_half_in_the_cache_pays_for_both_halves() {
+    let mut t = Trace::new().has("/f", 1024 * K);
+    let f = t.open("/f", flag::READ);
+    t.read(f, 512 * K, 16 * K);
+    t.read(f, 512 * K, 32 * K);
+    let got = cold(&t);
+    assert_eq!(got[1], "rrd_16384");
+    assert_eq!(got[2], "rd_16384 rdc_16384 -1*rdo");
+}
+
+#[test]
+fn direct_requests_bypass_the_cache() {
+    let mut t = Trace::new().has("/f", 1024 * K);
+    let f = t.open("/f", flag::READ | flag::WRITE | flag::DIRECT);
+    t.read(f, 0, 64 * K);
+    t.read(f, 0, 64 * K);
+    t.write(f, 0, 4 * K);
+    assert_eq!(cold(&t)[1..], ["rdd_65536", "rdd_65536", "wrd_4096"]);
+}
+
+#[test]
+fn appended_extended_overwritten() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 512);
+    t.write(f, 512, 512);
+    t.write(f, 0, 512);
+    t.write(f, 4 * K, 4 * K);
+    // The second half of this one is new.
+    t.write(f, 4 * K, 8 * K);
+    assert_eq!(cold(&t)[1..], ["wra_512", "wrx_512", "wrc_512", "wra_4096", "wra_4096 wrc_4096 -1*wro"]);
+}
+
+#[test]
+fn overwriting_what_is_not_cached() {
+    let mut t = Trace::new().has("/f", 1024 * K);
+    let f = t.open("/f", flag::WRITE);
+    t.write(f, 64 * K, 16 * K);
+    t.write(f, 256 * K + 100, 512);
+    t.write(f, 256 * K, 4 * K);
+    // Parts of the first and last block, four whole ones between.
+    t.write(f, 512 * K + 2 * K, 20 * K);
+    let got = cold(&t);
+    assert_eq!(got[1..4], ["wru_16384", "wrp", "wrc_4096"]);
+    assert_eq!(got[4], "-2*wro 2*wrp wru_16384");
+}
+
+#[test]
+fn appending_to_a_cold_log_reads_its_last_block() {
+    let mut t = Trace::new().has("/log", 5000);
+    let f = t.open("/log", flag::WRITE | flag::APPEND);
+    let event = t.fd(Op::Write, f);
+    event.ret = 100;
+    let event = t.fd(Op::Write, f);
+    event.ret = 100;
+    let got = cold(&t);
+    assert_eq!(got[1], "-1*wro wrp 0.806262*wrx_1 0.193738*wrx_512");
+    assert_eq!(got[2], "0.806262*wrx_1 0.193738*wrx_512");
+}
+
+#[test]
+fn an_offset_shared_by_dup_goes_on() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ);
+    // Without offsets in the trace the description's own is used, whichever descriptor is read.
+    t.fd(Op::Read, f).ret = 4096;
+    let dup = t.fd(Op::Dup, f);
+    dup.ret = 4;
+    t.fd(Op::Read, f).ret = 4096;
+    let positional = t.fd(Op::Read, f);
+    (positional.ret, positional.offset, positional.flags) = (4096, Some(60 * K), flag::POSITIONAL);
+    t.fd(Op::Read, f).ret = 4096;
+    let got = cold(&t);
+    assert_eq!(got[1..], ["rdf_16384", "", "rdc_4096", "rrd_4096", "rdc_4096"]);
+}
+
+#[test]
+fn sparse_writes_leave_a_hole_that_is_new_when_filled() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 1024 * K, 4 * K);
+    t.write(f, 512 * K, 4 * K);
+    t.write(f, 512 * K, 4 * K);
+    assert_eq!(cold(&t)[1..], ["wra_4096", "wra_4096", "wrc_4096"]);
+}
+
+#[test]
+fn removal_by_size_and_state() {
+    let mut t = Trace::new().has("/cold", 64 * K).has("/read", 64 * K);
+    let f = t.create("/dirty");
+    t.write(f, 0, 16 * K);
+    t.close(f);
+    let r = t.open("/read", flag::READ);
+    t.read(r, 0, 64 * K);
+    t.close(r);
+    t.on(Op::Unlink, "/dirty");
+    t.on(Op::Unlink, "/read");
+    t.on(Op::Unlink, "/cold");
+    let got = cold(&t);
+    assert_eq!(got[2], "close_wr");
+    assert_eq!(got[6..], ["rmd_16384", "rm_65536", "lus_nc rmu_65536"]);
+}
+
+#[test]
+fn a_file_unlinked_while_open_is_freed_by_the_last_close() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 64 * K);
+    t.on(Op::Unlink, "/f");
+    t.read(f, 0, 64 * K);
+    t.close(f);
+    let again = t.create("/f");
+    t.close(again);
+    let got = cold(&t);
+    // The name goes, the blocks stay.
+    assert_eq!(got[2..5], ["rmd_0", "rdc_65536", "close_wr -1*rmd_0 rmd_65536"]);
+    // No negative entry: the open file had the directory entry in use. But the directory is in memory.
+    assert_eq!(got[5], "cr");
+}
+
+#[test]
+fn a_temporary_file_without_a_name() {
+    let mut t = Trace::new().has("/d/", 0);
+    let f = t.open("/d", flag::READ | flag::WRITE | flag::TMPFILE);
+    t.write(f, 0, 4 * K);
+    t.close(f);
+    assert_eq!(cold(&t), ["cr lur_nc", "wra_4096", "close_wr -1*rmd_0 rmd_4096"]);
+}
+
+#[test]
+fn truncation() {
+    let mut t = Trace::new().has("/a", 64 * K).has("/b", 64 * K);
+    let a = t.open("/a", flag::READ | flag::WRITE);
+    t.read(a, 0, 64 * K);
+    t.fd(Op::Ftruncate, a).req_bytes = Some(0);
+    t.on(Op::Truncate, "/b").req_bytes = Some(48 * K);
+    let b = t.open("/b", flag::WRITE | flag::TRUNC);
+    t.fd(Op::Ftruncate, b).req_bytes = Some(4096 * K);
+    let got = cold(&t);
+    assert_eq!(got[2], "trc_65536");
+    assert_eq!(got[3], "lus_nc tr_16384");
+    assert_eq!(got[4], "-1*access open 0.333333*tr_16384 0.666667*tr_65536");
+    assert_eq!(got[5], "trc_0", "lengthening frees nothing");
+}
+
+#[test]
+fn copies_inside_and_out_of_the_file_system() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ);
+    let g = t.create("/g");
+    let copy = t.fd(Op::Copy, f);
+    (copy.ofd2, copy.offset, copy.offset2, copy.ret) = (Some(g), Some(0), Some(0), (64 * K) as i64);
+    // sendfile to a socket.
+    let out = t.fd(Op::Copy, g);
+    (out.offset, out.ret) = (Some(0), (64 * K) as i64);
+    let got = cold(&t);
+    // The source was cold: what the disk takes longer is on top.
+    assert_eq!(got[2], "copy_65536 -1*rdc_65536 rdf_65536");
+    assert_eq!(got[3], "rdc_65536");
+}
+
+#[test]
+fn a_cache_of_four_pages_forgets() {
+    let mut t = Trace::new().has("/f", 1024 * K);
+    let f = t.open("/f", flag::READ);
+    for i in [100, 200, 300, 100] {
+        t.read(f, i * 4 * K, 8 * K);
+    }
+    let mut small = primes();
+    (small.parameters.data_cache_bytes, small.parameters.data_cache_is_lower_bound) = (4 * 4 * K, false);
+    let exact = PredictOptions { chunk_pages: 1, ..PredictOptions::default() };
+    let got = t.vectors(&small, &exact);
+    let random = "0.333333*rrd_16384 0.666667*rrd_4096";
+    assert_eq!(got[1..], [random, random, random, random]);
+    assert_eq!(cold(&t)[4], "0.333333*rdc_16384 0.666667*rdc_4096", "a large one does not");
+}
+
+#[test]
+fn allocation_and_holes() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::WRITE);
+    let reserve = t.fd(Op::Fallocate, f);
+    (reserve.offset, reserve.req_bytes) = (Some(64 * K), Some(64 * K));
+    t.write(f, 64 * K, 4 * K);
+    let punch = t.fd(Op::Fallocate, f);
+    (punch.offset, punch.req_bytes, punch.flags) = (Some(0), Some(64 * K), 3 << flag::SUB_SHIFT);
+    t.write(f, 0, 4 * K);
+    // What was reserved is overwritten, what was punched is new.
+    assert_eq!(cold(&t)[1..], ["falloc_65536", "wru_4096", "trc_65536", "wra_4096"]);
+}

@@ -1,0 +1,187 @@
+//! fsync, write-back, and the patterns databases make of them.
+
+use crate::builder::{Trace, cold, primes};
+use predict::SystemProfile;
+use predict::pipeline::{Pace, PredictOptions};
+use trace::{Op, flag};
+
+const K: u64 = 1024;
+
+#[test]
+fn create_write_fsync_unlink() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 16 * K);
+    t.fd(Op::Fsync, f);
+    t.fd(Op::Fsync, f);
+    t.close(f);
+    t.on(Op::Unlink, "/f");
+    assert_eq!(
+        cold(&t),
+        ["cr -1*lun_ac lun_nc", "wra_16384", "fsync_cr_16384", "fsync_clean", "close_wr", "rm_16384"]
+    );
+}
+
+#[test]
+fn what_is_dirty_decides() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::WRITE);
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fsync, f);
+    t.write(f, 64 * K, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Futimens, f);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    let syncs: Vec<&str> = [2, 4, 6, 8, 9].into_iter().map(|i| got[i].as_str()).collect();
+    // Times alone are nothing to fdatasync; fsync has to commit them, with no data of its own.
+    assert_eq!(syncs, ["fds_ovr_4096", "fsync_ovr_4096", "fds_app_4096", "fsync_clean", "fsync_ovr_4096"]);
+}
+
+#[test]
+fn other_files_new_data_is_on_top() {
+    let mut t = Trace::new();
+    let other = t.create("/other");
+    t.write(other, 0, 1024 * K);
+    let f = t.create("/f");
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fsync, f);
+    assert_eq!(cold(&t)[4], "fsync_cr_4096 fsync_oth_1048576");
+}
+
+#[test]
+fn sqlite_rollback_journal() {
+    let mut t = Trace::new().has("/d/", 0).has("/d/db", 64 * K);
+    let db = t.open("/d/db", flag::READ | flag::WRITE);
+    t.read(db, 0, 4 * K);
+    for _ in 0..2 {
+        let journal = t.create("/d/db-journal");
+        t.write(journal, 0, 512);
+        t.write(journal, 512, 4 * K);
+        t.fd(Op::Fdatasync, journal);
+        let directory = t.open("/d", flag::READ | flag::DIRECTORY);
+        t.fd(Op::Fsync, directory);
+        t.close(directory);
+        t.write(journal, 0, 12);
+        t.fd(Op::Fdatasync, journal);
+        t.write(db, 0, 4 * K);
+        t.fd(Op::Fdatasync, db);
+        t.close(journal);
+        t.on(Op::Unlink, "/d/db-journal");
+    }
+    let got = cold(&t);
+    let second = &got[15..];
+    assert_eq!(second.len(), 13);
+    // The name of the journal was absent and cached since it was removed: no lookup goes to disk.
+    assert_eq!(second[0], "cr lu_bc");
+    // Two dirty pages of a new file.
+    assert_eq!(second[3], "0.666667*fds_cr_4096 0.333333*fds_cr_16384");
+    // The journal's fdatasync committed the directory as well: one log.
+    assert_eq!(second[5], "fsync_clean");
+    // Its header is overwritten, then the database's page.
+    assert_eq!(second[8], "fds_ovr_4096");
+    assert_eq!(second[9], "wrc_4096");
+    assert_eq!(second[10], "fds_ovr_4096");
+}
+
+#[test]
+fn with_a_log_per_file_the_directory_is_still_to_be_committed() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.fd(Op::Fsync, f);
+    let d = t.open("/", flag::READ | flag::DIRECTORY);
+    t.fd(Op::Fsync, d);
+    assert_eq!(cold(&t)[3], "fsync_clean");
+    let mut btrfs = primes();
+    btrfs.environment.fs_type = "btrfs".into();
+    assert_eq!(t.vectors(&btrfs, &PredictOptions::default())[3], "fsync_dir");
+}
+
+#[test]
+fn synchronous_writes_are_a_write_and_a_sync() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let data = t.open("/f", flag::WRITE | flag::DSYNC);
+    t.write(data, 0, 4 * K);
+    let all = t.open("/g", flag::WRITE | flag::CREATE | flag::SYNC);
+    t.write(all, 0, 4 * K);
+    let got = cold(&t);
+    assert_eq!(got[1], "fds_ovr_4096 wru_4096");
+    assert_eq!(got[3], "fsync_cr_4096 wra_4096");
+}
+
+#[test]
+fn syncfs_writes_everything() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 64 * K);
+    t.call(Op::SyncFs);
+    t.fd(Op::Fsync, f);
+    t.call(Op::Sync);
+    assert_eq!(cold(&t)[2..], ["syncfs_65536", "fsync_clean", "syncfs_0"]);
+}
+
+/// A system on which write-back begins at 16 pages or after 10 us.
+fn with_writeback() -> SystemProfile {
+    let mut system = primes();
+    let p = &mut system.parameters;
+    p.dirty_background_bytes = 16 * 4 * K;
+    p.dirty_limit_bytes = 64 * 4 * K;
+    p.dirty_expire_ns = 10_000;
+    p.writeback_bytes_per_s = 4096.0 * 1e6; // a page in 1 us
+    p.writeback_files_per_s = 1e6;
+    system
+}
+
+#[test]
+fn written_back_by_age_a_file_is_removed_clean() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 4 * K);
+    t.close(f);
+    for _ in 0..20 {
+        t.on(Op::Stat, "/f");
+    }
+    t.on(Op::Unlink, "/f");
+    // As fast as possible the whole trace takes less than 10 us; at the recorded pace 2 us a call.
+    let asap = t.vectors(&with_writeback(), &PredictOptions::default());
+    let recorded = t.vectors(&with_writeback(), &PredictOptions { pace: Pace::Recorded, ..PredictOptions::default() });
+    assert_eq!((asap[23].as_str(), recorded[23].as_str()), ("rmd_4096", "rm_4096"));
+}
+
+#[test]
+fn a_fast_writer_waits_at_the_dirty_limit() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    for i in 0..100 {
+        t.write(f, i * 16 * K, 16 * K);
+    }
+    let prediction = t.predict_with(&with_writeback(), &PredictOptions::default());
+    // 400 pages at 1 us each, of which at most 52 (the set point) may be left in the cache, and the calls take next to nothing.
+    let waited = prediction.writeback.stall_ns;
+    assert!(waited > 300_000.0 && waited <= 400_000.0, "{waited}");
+    assert!(prediction.cache.pages_written_back + prediction.cache.pages_dirty_at_end >= 400);
+    let entries: f64 = prediction.by_entry.iter().map(|e| e.ns).sum();
+    assert!((prediction.total_ns - entries - waited).abs() < 1e-3);
+}
+
+#[test]
+fn background_write_back_slows_calls_down() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 80 * K);
+    for _ in 0..10 {
+        t.on(Op::Stat, "/f");
+    }
+    let mut system = with_writeback();
+    let load = |load_bytes_per_s, slowdown| predict::system::WriteLoad { load_bytes_per_s, time_s: slowdown, slowdown };
+    system.write_load = vec![load(1e6, 1.0), load(4096.0 * 1e6, 3.0)];
+    let calm = t.predict_with(&with_writeback(), &PredictOptions::default());
+    let slowed = t.predict_with(&system, &PredictOptions::default());
+    // 20 pages are above the threshold of 16; the flusher works for 20 us, during which every stat takes three times as long.
+    let stat = |p: &predict::pipeline::SystemPrediction| p.by_op.iter().find(|o| o.op == "stat").map(|o| o.ns);
+    assert_eq!(stat(&slowed), stat(&calm).map(|ns| ns * 3.0));
+    assert!((slowed.writeback.overhead_ns - (slowed.total_ns - calm.total_ns)).abs() < 1e-6);
+}
