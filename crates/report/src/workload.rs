@@ -1,12 +1,18 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Plot, Table, plot, units};
+use trace::inspect::{Distribution, FileUse, Inspection, Requests};
 use trace::profile::Meta;
 
-/// What a profile says of itself.
-pub fn workload(name: &str, meta: &Meta) -> Document {
+/// What a profile says of itself, and what its calls add up to.
+pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
     let mut document = Document::new(format!("Workload profile {name}"));
-    document.table(origin(meta));
+    document.table(origin(meta, inspection));
+    document.heading("Mix of calls").table(mix(inspection)).table(failures(inspection));
+    document.heading("Requests").table(requests(inspection)).table(distributions(inspection));
+    document.plot(sizes_plot(inspection));
+    document.heading("Reuse").paragraph(reuse_text(inspection)).table(reuse(inspection)).plot(reuse_plot(inspection));
+    document.heading("Files and directories").table(files(&inspection.files)).table(snapshot(inspection));
     let mut table = Table::new("file_systems", "", &[
         ("File system", "fs_type"),
         ("Mounted on", "mount_point"),
@@ -26,7 +32,164 @@ pub fn workload(name: &str, meta: &Meta) -> Document {
     document
 }
 
-fn origin(meta: &Meta) -> Table {
+fn mix(inspection: &Inspection) -> Table {
+    let mut table = Table::new("operations", "Durations are as traced: tracing inflates them.", &[
+        ("Call", "call"),
+        ("Calls", "calls"),
+        ("Share", "share"),
+        ("Failed", "failed"),
+        ("Foreign", "foreign"),
+        ("Traced time", "traced_ns"),
+        ("Share", "traced_share"),
+        ("Median", "median_ns"),
+        ("99 %", "p99_ns"),
+    ]);
+    for row in &inspection.operations {
+        table.row(vec![
+            Cell::from(row.op),
+            Cell::Count(row.calls),
+            Cell::Share(row.share),
+            Cell::Count(row.errors),
+            Cell::Count(row.foreign),
+            Cell::Ns(row.traced_ns as f64),
+            Cell::Share(row.traced_share),
+            Cell::Ns(row.dur_ns.p50 as f64),
+            Cell::Ns(row.dur_ns.p99 as f64),
+        ]);
+    }
+    table
+}
+
+fn failures(inspection: &Inspection) -> Table {
+    let columns = [("Call", "call"), ("Error", "error"), ("Calls", "calls")];
+    let mut table = Table::new("failures", "Calls that failed.", &columns);
+    for failure in inspection.failures.iter().take(12) {
+        let name = if failure.name.is_empty() { failure.errno.to_string() } else { failure.name.clone() };
+        table.row(vec![Cell::from(failure.op), Cell::from(name), Cell::Count(failure.calls)]);
+    }
+    table
+}
+
+fn requests(inspection: &Inspection) -> Table {
+    let mut table = Table::new("requests", "", &[
+        ("Direction", "direction"),
+        ("Calls", "calls"),
+        ("Asked for", "requested_bytes"),
+        ("Moved", "moved_bytes"),
+        ("Sequential by descriptor", "sequential_by_descriptor"),
+        ("Sequential by file", "sequential_by_file"),
+    ]);
+    let mut add = |direction: &str, r: &Requests| {
+        let share = |share: Option<f64>| share.map_or(Cell::Empty, Cell::Share);
+        table.row(vec![
+            Cell::from(direction),
+            Cell::Count(r.calls),
+            Cell::Bytes(r.requested_bytes as f64),
+            Cell::Bytes(r.moved_bytes as f64),
+            share(r.by_description.sequential_share),
+            share(r.by_file.sequential_share),
+        ]);
+    };
+    add("read", &inspection.reads);
+    add("write", &inspection.writes);
+    table
+}
+
+fn distributions(inspection: &Inspection) -> Table {
+    let mut table = Table::new("distributions", "", &[
+        ("Of", "of"),
+        ("Values", "count"),
+        ("Mean", "mean"),
+        ("5 %", "p5"),
+        ("Median", "p50"),
+        ("95 %", "p95"),
+        ("Largest", "max"),
+    ]);
+    let mut add = |of: &str, d: &Distribution, cell: fn(f64) -> Cell| {
+        if d.count > 0 {
+            let ends = [d.mean, d.p5 as f64, d.p50 as f64, d.p95 as f64, d.max as f64].map(cell);
+            table.row([vec![Cell::from(of), Cell::Count(d.count)], ends.to_vec()].concat());
+        }
+    };
+    add("bytes of a read", &inspection.reads.sizes, Cell::Bytes);
+    add("bytes of a write", &inspection.writes.sizes, Cell::Bytes);
+    add("bytes of a run of adjacent reads", &inspection.reads.by_description.run_bytes, Cell::Bytes);
+    add("bytes of a run of adjacent writes", &inspection.writes.by_description.run_bytes, Cell::Bytes);
+    add("bytes of a file it found", &inspection.snapshot.file_bytes, Cell::Bytes);
+    add("names in a directory it found", &inspection.snapshot.fan_out, Cell::Number);
+    add("components of a path it gave", &inspection.files.path_components, Cell::Number);
+    add("lifetime of a file it made and removed", &inspection.files.lifetimes_ns, Cell::Ns);
+    table
+}
+
+fn sizes_plot(inspection: &Inspection) -> Plot {
+    let mut points = Vec::new();
+    for (direction, r) in [("read", &inspection.reads), ("write", &inspection.writes)] {
+        points.extend(r.size_bars.iter().map(|b| (direction.to_owned(), b.up_to as f64 + 1.0, b.count as f64)));
+    }
+    plot::lines("Requests by size, one point per power of two.", ("size up to, bytes", true), ("calls", false), &points)
+}
+
+fn reuse_text(inspection: &Inspection) -> String {
+    if inspection.reuse.accesses == 0 {
+        return String::new();
+    }
+    format!(
+        "{} touches of blocks of {}, {} of distinct blocks{}.",
+        units::count(inspection.reuse.accesses),
+        units::bytes(inspection.reuse.block_bytes as f64),
+        units::bytes(inspection.working_set_bytes),
+        if inspection.reuse.sampled_share < 1.0 { ", estimated from a sample" } else { "" }
+    )
+}
+
+fn reuse(inspection: &Inspection) -> Table {
+    let caption = "Share of touches that miss in an LRU cache of this size, first touches among them.";
+    let mut table = Table::new("miss_ratios", caption, &[("Cache", "cache_bytes"), ("Misses", "miss_ratio")]);
+    for point in &inspection.reuse.miss_ratios {
+        table.row(vec![Cell::Bytes(point.cache_bytes as f64), Cell::Share(point.miss_ratio)]);
+    }
+    table
+}
+
+fn reuse_plot(inspection: &Inspection) -> Plot {
+    let points: Vec<(String, f64, f64)> = inspection
+        .reuse
+        .miss_ratios
+        .iter()
+        .map(|p| ("LRU".to_owned(), p.cache_bytes as f64, p.miss_ratio))
+        .collect();
+    plot::lines("Miss ratio of a data cache.", ("cache size, bytes", true), ("share of touches that miss", false), &points)
+}
+
+fn files(used: &FileUse) -> Table {
+    let mut table = Table::new("files", "", &[("What", "what"), ("Count", "count")]);
+    let mut add = |what: &str, n: u64| table.row(vec![Cell::from(what), Cell::Count(n)]);
+    add("files used", used.files);
+    add("of these, by more than one process", used.shared_files);
+    add("directories used", used.directories);
+    add("of these, by more than one process", used.shared_directories);
+    add("files made", used.created_files);
+    add("files removed", used.removed_files);
+    add("files made and removed", used.created_and_removed_files);
+    add("files removed while open", used.unlinked_open_files);
+    add("calls with a relative path", used.relative_calls);
+    table
+}
+
+fn snapshot(inspection: &Inspection) -> Table {
+    let s = &inspection.snapshot;
+    let mut table = Table::new("found", "Names that were there before.", &[("What", "what"), ("Count", "count")]);
+    let mut add = |what: &str, n: u64| table.row(vec![Cell::from(what), Cell::Count(n)]);
+    add("files", s.files);
+    add("directories", s.directories);
+    add("symbolic links", s.symlinks);
+    add("FIFOs, sockets and devices", s.special);
+    add("names that share a file with another", s.hard_linked_names);
+    table
+}
+
+fn origin(meta: &Meta, inspection: &Inspection) -> Table {
     let mut table = Table::new("origin", "", &[("What", "what"), ("Value", "value")]);
     let mut add = |what: &str, value: String| {
         if !value.is_empty() {
@@ -48,6 +211,9 @@ fn origin(meta: &Meta) -> Table {
     add("wall-clock time while traced", meta.wall_ns.map(|ns| units::duration_ns(ns as f64)).unwrap_or_default());
     add("wall-clock time untraced", meta.untraced_wall_ns.map(|ns| units::duration_ns(ns as f64)).unwrap_or_default());
     add("calls", units::count(meta.events));
+    add("of these on pipes, sockets, /proc, /sys and /dev", units::count(inspection.foreign_calls));
+    add("processes", units::count(inspection.processes));
+    add("threads", units::count(inspection.threads));
     add("names it found", units::count(meta.snapshot.entries));
     add("activity covered", meta.coverage_share.map(units::share).unwrap_or_default());
     table

@@ -7,6 +7,7 @@ use report::Document;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trace::inspect::InspectOptions;
 use trace::profile::{META_FILE, Reader};
 
 /// Show what is in workload profiles, system profiles and annotated traces.
@@ -79,8 +80,10 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
         let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
         return Ok((document, value));
     }
-    let document = report::workload(&name, reader.meta());
-    Ok((document, json!({ "file": name, "kind": "workload", "meta": reader.meta() })))
+    let inspection = trace::inspect::inspect(&reader, &InspectOptions::default())?;
+    let document = report::workload(&name, reader.meta(), &inspection);
+    let value = json!({ "file": name, "kind": "workload", "meta": reader.meta(), "inspection": inspection });
+    Ok((document, value))
 }
 
 /// The rows of a document's only table as objects by column.
