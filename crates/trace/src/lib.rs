@@ -10,6 +10,7 @@ mod op;
 pub mod profile;
 pub mod snapshot;
 pub mod strace;
+pub mod text;
 pub mod track;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
