@@ -1,7 +1,7 @@
 //! Which traced calls the replay makes, and why it leaves out the others.
 
 use serde::Serialize;
-use trace::{Event, Op, flag};
+use trace::{Event, OfdId, Op, flag};
 
 /// Why a traced call is not made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -11,11 +11,12 @@ pub enum Skip {
     Foreign,
     /// exec, fork and exit: the program itself is not run.
     ProcessControl,
-    /// dup, chdir, fchdir, and a close that is not its description's last: the replay's own bookkeeping stands in.
+    /// dup, chdir, fchdir, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
+    /// timed): the replay's own bookkeeping stands in.
     Bookkeeping,
-    /// mmap and io_uring: the accesses themselves are unseen.
+    /// msync and io_uring: the accesses themselves are unseen.
     Unseen,
-    /// Advice, locks, ioctls and calls no operation stands for; reflinks, which only some file systems have.
+    /// ioctls and calls no operation stands for; reflinks, which only some file systems have.
     NotModelled,
     /// The call never returned in the trace, or a signal interrupted it.
     Unfinished,
@@ -32,8 +33,8 @@ impl Skip {
             Skip::Foreign => "on pipes, sockets, /proc, /sys or /dev",
             Skip::ProcessControl => "exec, fork and exit",
             Skip::Bookkeeping => "dup, chdir and closes of shared descriptions",
-            Skip::Unseen => "mapped files and io_uring",
-            Skip::NotModelled => "advice, locks, ioctls, reflinks and others not modelled",
+            Skip::Unseen => "msync and io_uring",
+            Skip::NotModelled => "ioctls, reflinks and others not modelled",
             Skip::Unfinished => "interrupted or never returned in the trace",
             Skip::Incomplete => "the trace lacks a path or descriptor",
             Skip::NoDescriptor => "descriptor or directory missing after an earlier difference",
@@ -49,8 +50,8 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     match e.op {
         Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
         Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
-        Op::Mmap | Op::Msync | Op::IoUring => return Err(Skip::Unseen),
-        Op::Other | Op::Ioctl | Op::Fcntl | Op::Fadvise | Op::Readahead => return Err(Skip::NotModelled),
+        Op::Msync | Op::IoUring => return Err(Skip::Unseen),
+        Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
         _ => {}
     }
     if e.flags & flag::FOREIGN != 0 {
@@ -62,13 +63,18 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     match e.op {
         Op::Close if e.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
         Op::Copy if e.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
-        Op::Copy if e.ofd.is_none() && e.ofd2.is_none() => Err(Skip::Incomplete),
+        Op::Copy if copy_ends(e) == (None, None) => Err(Skip::Incomplete),
         Op::Sync => Ok(()),
         Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
         op if takes_descriptor(op) && e.ofd.is_none() && op != Op::Copy => Err(Skip::Incomplete),
         op if !takes_descriptor(op) && e.path.is_none() => Err(Skip::Incomplete),
         _ => Ok(()),
     }
+}
+
+/// The source and the destination of a copy; `None` for an end that is no file (a pipe or socket): it has no path.
+pub(super) fn copy_ends(e: &Event) -> (Option<OfdId>, Option<OfdId>) {
+    (e.ofd.filter(|_| e.path.is_some()), e.ofd2.filter(|_| e.path2.is_some()))
 }
 
 /// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in
@@ -92,6 +98,10 @@ pub(super) fn takes_descriptor(op: Op) -> bool {
             | Op::Fchmod
             | Op::Fchown
             | Op::Futimens
+            | Op::Mmap
+            | Op::Fcntl
+            | Op::Fadvise
+            | Op::Readahead
     )
 }
 

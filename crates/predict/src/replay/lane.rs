@@ -4,15 +4,15 @@
 //! Making ready (opening the directory a walk starts in, a file that was open before the trace began) and tidying up
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
 
-use super::disposition::{Skip, takes_descriptor};
+use super::disposition::{Skip, copy_ends, takes_descriptor};
 use super::rebuild::{pieces, relative};
 use super::shared::{Fetched, Job, Shared, Slot};
 use super::tally::Tally;
 use super::translate::{self, Mismatch, Parts, compare, split};
 use super::{Pace, ReplayError};
-use posix::{Call, Errno, Fd, Mode, OpenFlags, Outcome, Process, Reply, Step, Whence};
+use posix::{Call, Errno, Fd, Lock, Mode, OpenFlags, Outcome, Process, Reply, Step, Whence};
 use std::collections::VecDeque;
-use trace::{OfdId, Op, flag};
+use trace::{Event, OfdId, Op, flag};
 
 /// A lane of the replay.
 pub(super) struct Lane<'s, 'a> {
@@ -29,6 +29,8 @@ pub(super) struct Lane<'s, 'a> {
     walk_from: Fd,
     /// A call of our own to be made before anything else.
     next_help: Option<Help>,
+    /// Whether the last fcntl was a lock.
+    locked: bool,
     tally: Option<Tally>,
 }
 
@@ -93,6 +95,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             walk: VecDeque::new(),
             walk_from: shared.fixed.root,
             next_help: None,
+            locked: false,
             tally: Some(tally),
         }
     }
@@ -205,11 +208,21 @@ impl<'s, 'a> Lane<'s, 'a> {
         let e = &job.event;
         if takes_descriptor(e.op) {
             for second in [false, true] {
-                let Some(ofd) = (if second { e.ofd2 } else { e.ofd }) else { continue };
+                let Some(ofd) = end(e, second) else { continue };
                 let slot = self.shared.lock().descriptors.get(&ofd).copied();
                 match slot {
-                    Some(Slot::Open(fd)) if second => self.parts.fd2 = Some(fd),
-                    Some(Slot::Open(fd)) => self.parts.fd = Some(fd),
+                    Some(Slot::Open { fd, .. }) if second => self.parts.fd2 = Some(fd),
+                    Some(Slot::Open { fd, writes }) => {
+                        self.parts.fd = Some(fd);
+                        if e.op == Op::Fcntl {
+                            self.locked = !self.locked;
+                            self.parts.lock = match (self.locked, writes) {
+                                (false, _) => Lock::Unlock,
+                                (true, true) => Lock::Exclusive,
+                                (true, false) => Lock::Shared,
+                            };
+                        }
+                    }
                     Some(Slot::Lost) => return Err(Skip::NoDescriptor),
                     // Nothing is gained by opening what is then closed.
                     None if e.op == Op::Close => return Err(Skip::NoDescriptor),
@@ -268,7 +281,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             Help::Close(_) => {}
             Help::Walk { second } => self.walked(second, outcome),
             Help::Open { second, attempt } => match outcome.fd() {
-                Ok(fd) => self.inherited(second, fd),
+                Ok(fd) => self.inherited(second, fd, attempt == 0),
                 Err(_) if usize::from(attempt) + 1 < ATTEMPTS.len() => {
                     self.next_help = Some(Help::Open { second, attempt: attempt + 1 });
                 }
@@ -283,11 +296,10 @@ impl<'s, 'a> Lane<'s, 'a> {
     }
 
     fn ofd(&self, second: bool) -> Option<OfdId> {
-        let e = &self.job.as_ref()?.event;
-        if second { e.ofd2 } else { e.ofd }
+        end(&self.job.as_ref()?.event, second)
     }
 
-    fn inherited(&mut self, second: bool, fd: Fd) {
+    fn inherited(&mut self, second: bool, fd: Fd, writes: bool) {
         let (Some(ofd), Some(job)) = (self.ofd(second), &self.job) else {
             self.to_close.push(fd);
             return;
@@ -298,7 +310,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             self.to_close.push(fd);
             return;
         }
-        inner.descriptors.insert(ofd, Slot::Open(fd));
+        inner.descriptors.insert(ofd, Slot::Open { fd, writes });
         drop(inner);
         let offset = if second { job.event.offset2 } else { job.event.offset };
         if let Some(offset) = offset.filter(|&o| o > 0 && job.event.flags & flag::POSITIONAL == 0) {
@@ -378,6 +390,12 @@ impl<'s, 'a> Lane<'s, 'a> {
         }
         self.shared.count_call();
         if let Some(tally) = &mut self.tally {
+            if e.op == Op::Close && e.flags & flag::IMPLIED != 0 {
+                // The process did not make this call: it exited.
+                tally.skip(Skip::Bookkeeping);
+                self.descriptors_after(&e, outcome);
+                return self.finish_job();
+            }
             tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
             match mismatch {
                 Some(Mismatch::Count { .. }) if e.op == Op::ReadLink && self.shared.fixed.has_rewritten_links => {
@@ -391,12 +409,13 @@ impl<'s, 'a> Lane<'s, 'a> {
         self.finish_job();
     }
 
-    fn descriptors_after(&mut self, e: &trace::Event, outcome: &Outcome) {
+    fn descriptors_after(&mut self, e: &Event, outcome: &Outcome) {
         let mut inner = self.shared.lock();
         match (e.op, outcome.result) {
             (Op::Open, Ok(Reply::Fd(fd))) => match e.ofd.filter(|_| e.errno == 0) {
                 Some(ofd) => {
-                    inner.descriptors.insert(ofd, Slot::Open(fd));
+                    let writes = e.flags & flag::WRITE != 0;
+                    inner.descriptors.insert(ofd, Slot::Open { fd, writes });
                 }
                 None => self.to_close.push(fd),
             },
@@ -415,7 +434,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         // Descriptions that their process left open are closed after their last use.
         for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
             if self.shared.fixed.last_use.get(&ofd) == Some(&e.seq)
-                && let Some(Slot::Open(fd)) = inner.descriptors.remove(&ofd)
+                && let Some(Slot::Open { fd, .. }) = inner.descriptors.remove(&ofd)
             {
                 self.to_close.push(fd);
             }
@@ -480,6 +499,12 @@ impl Process for Lane<'_, '_> {
             },
         }
     }
+}
+
+/// The first or second description of a call.
+fn end(e: &Event, second: bool) -> Option<OfdId> {
+    let (first_end, second_end) = if e.op == Op::Copy { copy_ends(e) } else { (e.ofd, e.ofd2) };
+    if second { second_end } else { first_end }
 }
 
 /// Errors that mean the target is unfit, not that the workload went differently.

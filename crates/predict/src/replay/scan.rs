@@ -1,7 +1,7 @@
 //! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
 
 use super::ReplayError;
-use super::disposition::disposition;
+use super::disposition::{copy_ends, disposition};
 use super::names::{Names, Node, Object, Walk, components};
 use super::order::Order;
 use posix::{Errno, FileKind};
@@ -106,7 +106,7 @@ impl Scanner {
                 entries.push(None);
                 continue;
             };
-            let shared = entry.kind == FileKind::File && entry.nlink > 1 && entry.ino != 0;
+            let shared = entry.kind != FileKind::Directory && entry.nlink > 1 && entry.ino != 0;
             let node = match inodes.get(&(entry.dev, entry.ino)) {
                 Some(&node) if shared => node,
                 _ => {
@@ -267,12 +267,18 @@ impl Scanner {
             (Errno::ENOTDIR, Op::Rmdir) => (e.path, Some(FileKind::File)),
             (Errno::EINVAL, Op::ReadLink) => (e.path, None),
             (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path, None),
+            // Which of two paths was meant is not known.
+            (Errno::ENOENT, Op::Link | Op::Rename) => return,
             (Errno::ENOENT, _) => {
                 let Some(path) = e.path else { return };
-                if let Walk::Missing { dir, name, rest: b"", known: false } =
+                if let Walk::Missing { dir, name, rest, known } =
                     self.names.walk(self.names.root(), batch.paths.get(path), follow)
                 {
-                    self.names.note_absent(dir, &name);
+                    // Looked up in, so a directory: anything else would have said ENOTDIR.
+                    self.be_kind(dir, Some(FileKind::Directory));
+                    if rest.is_empty() && !known {
+                        self.names.note_absent(dir, &name);
+                    }
                 }
                 return;
             }
@@ -323,10 +329,11 @@ impl Scanner {
         let moved = u64::try_from(e.ret).unwrap_or(0);
         let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
         if e.op == Op::Copy {
-            if let Some(from) = e.ofd.and_then(|_| self.described(e.ofd, e.path, batch, Some(FileKind::File))) {
+            let (from, to) = copy_ends(e);
+            if let Some(from) = from.and_then(|_| self.described(from, e.path, batch, Some(FileKind::File))) {
                 self.reads(from, end(e.offset), moved);
             }
-            if let Some(to) = e.ofd2.and_then(|_| self.described(e.ofd2, e.path2, batch, Some(FileKind::File))) {
+            if let Some(to) = to.and_then(|_| self.described(to, e.path2, batch, Some(FileKind::File))) {
                 self.writes(to, end(e.offset2), moved);
             }
             return;

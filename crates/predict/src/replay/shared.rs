@@ -43,7 +43,8 @@ pub(super) enum Fetched {
 /// A description of the trace in the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    Open(Fd),
+    /// `writes`: opened for writing.
+    Open { fd: Fd, writes: bool },
     /// Its open failed here although it succeeded in the trace.
     Lost,
 }
@@ -173,7 +174,7 @@ impl<'a> Shared<'a> {
         let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut open: Vec<Fd> = inner.directories.by_fd.keys().copied().collect();
         open.extend(inner.descriptors.values().filter_map(|slot| match slot {
-            Slot::Open(fd) => Some(*fd),
+            Slot::Open { fd, .. } => Some(*fd),
             Slot::Lost => None,
         }));
         open.sort_by_key(|fd| fd.0);

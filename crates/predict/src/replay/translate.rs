@@ -1,6 +1,6 @@
 //! One traced call as a [`Call`]: descriptors, split paths, flags.
 
-use posix::{AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Whence};
+use posix::{AccessMode, Advice, At, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Whence};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,6 +12,8 @@ const XATTR: &str = "user.fsage";
 const XATTR_BYTES: u64 = 32;
 /// Bytes of the values given to setxattr; longer traced values are cut.
 static XATTR_VALUE: [u8; 4096] = [b'v'; 4096];
+/// The byte locked: far behind any data.
+const LOCK_BYTE: u64 = 1 << 40;
 /// A fixed time for utimensat: traces do not keep the times.
 const TIME: SetTime = SetTime::To(1_000_000_000_000_000_000);
 
@@ -80,7 +82,7 @@ fn clamp(path: &mut Vec<u8>, depth: usize) {
 }
 
 /// What a call needs besides its event: descriptors and paths of the replay.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Parts {
     pub fd: Option<Fd>,
     pub fd2: Option<Fd>,
@@ -88,6 +90,15 @@ pub(super) struct Parts {
     pub path2: Split,
     pub dir: Option<Fd>,
     pub dir2: Option<Fd>,
+    /// What a fcntl does.
+    pub lock: Lock,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        let (path, path2) = (Split::default(), Split::default());
+        Parts { fd: None, fd2: None, path, path2, dir: None, dir2: None, lock: Lock::Unlock }
+    }
 }
 
 fn at(dir: Option<Fd>, path: &Split) -> At<'_> {
@@ -123,7 +134,9 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
             let to = match whence {
                 Whence::Set if e.errno != 0 => return Some(Call::Seek { fd: parts.fd?, offset: -1, whence }),
                 Whence::Set => u64::try_from(e.ret).ok().or(e.offset).unwrap_or(0),
-                _ => e.offset.unwrap_or(0),
+                // Data begins, or a hole, where the traced seek ended: a hole after the byte before it.
+                Whence::Hole => u64::try_from(e.ret).map_or(u64::MAX, |to| to.saturating_sub(1)),
+                _ => u64::try_from(e.ret).unwrap_or(u64::MAX),
             };
             Call::Seek { fd: parts.fd?, offset: i64::try_from(to).unwrap_or(i64::MAX), whence }
         }
@@ -179,12 +192,20 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::GetXattr => Call::GetXattr { at: path(), name: OsStr::new(XATTR) },
         Op::ListXattr => Call::ListXattr { at: path() },
         Op::RemoveXattr => Call::RemoveXattr { at: path(), name: OsStr::new(XATTR) },
+        Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
+        // Traces do not keep which advice; tools give this one.
+        Op::Fadvise => {
+            let offset = e.offset.unwrap_or(0);
+            Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::Sequential }
+        }
+        Op::Readahead => {
+            let offset = e.offset.unwrap_or(0);
+            Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::WillNeed }
+        }
+        // Nor what fcntl did: locks and unlocks in turn stand for all.
+        Op::Fcntl => Call::Lock { fd: parts.fd?, offset: LOCK_BYTE, len_bytes: 1, lock: parts.lock },
         Op::Msync
-        | Op::Fadvise
-        | Op::Readahead
-        | Op::Mmap
         | Op::Dup
-        | Op::Fcntl
         | Op::Ioctl
         | Op::Chdir
         | Op::Fchdir

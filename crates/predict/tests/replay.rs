@@ -1,0 +1,307 @@
+//! Replays against the truth: random programs run for real under strace, imported, replayed elsewhere; the tree they leave
+//! and what their calls returned must be the same.
+//!
+//! `FSAGE_REPLAY_SEEDS=200` runs more programs than CI does, `FSAGE_REPLAY_SEED=17` one.
+
+use posix::{FileKind, FileSystem, Mounted};
+use predict::replay::{Pace, ReplayOptions, ReplayResult, Source, Threads, replay_on};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use trace::snapshot::WalkLimits;
+use trace::strace::{ImportOptions, Importer};
+use trace::{Batch, Snapshot};
+
+/// Runs this test binary's [`program`] instead of tests: the traced process.
+const CHILD: &str = "FSAGE_TEST_PROGRAM";
+
+fn strace_works() -> bool {
+    let runs = Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|o| o.status.success());
+    if !runs {
+        eprintln!("skipped: strace is not installed or may not trace here");
+    }
+    runs
+}
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    fn new(seed: u64) -> Dice {
+        Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0.next_u64() % n
+    }
+
+    fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        let i = usize::try_from(self.below(of.len() as u64)).unwrap();
+        &of[i]
+    }
+
+    /// A name among few, so that calls meet and fail; some awkward.
+    fn name(&mut self) -> String {
+        (*self.one_of(&["a", "b", "c", "d", "e", "f", "g h", "i\nj", "ünï", "k.tmp"])).to_owned()
+    }
+
+    fn path(&mut self) -> PathBuf {
+        let mut path = PathBuf::new();
+        for _ in 0..self.below(3) {
+            match self.below(12) {
+                0 => path.push("."),
+                1 => path.push(".."),
+                n => path.push(["p", "q", "r"][usize::try_from(n % 3).unwrap()]),
+            }
+        }
+        path.push(self.name());
+        path
+    }
+}
+
+/// What is there before the program runs.
+fn furnish(dir: &Path, seed: u64) {
+    let mut dice = Dice::new(seed);
+    for sub in ["p", "q", "r", "p/q", "p/r", "q/p"] {
+        fs::create_dir_all(dir.join(sub)).unwrap();
+    }
+    for _ in 0..30 {
+        let path = dir.join(dice.one_of(&[".", "p", "q", "p/q", "q/p"])).join(dice.name());
+        match dice.below(6) {
+            0 => drop(symlink(dice.path(), &path)),
+            1 => drop(symlink(dir.join(dice.path()), &path)),
+            2 => drop(fs::hard_link(dir.join("p").join(dice.name()), &path)),
+            _ => drop(fs::write(&path, vec![7; usize::try_from(dice.below(20_000)).unwrap()])),
+        }
+    }
+}
+
+/// A random program: files opened, used and left open, names made, moved and removed, by relative and absolute paths.
+fn program(dir: &Path, seed: u64, calls: u64) {
+    let mut dice = Dice::new(seed ^ 0x5eed);
+    std::env::set_current_dir(dir).unwrap();
+    let mut open: Vec<fs::File> = Vec::new();
+    for i in 0..calls {
+        let given = dice.path();
+        let path = if dice.below(4) == 0 { dir.join(&given) } else { given };
+        let other = dice.path();
+        // Failures are part of the program.
+        match dice.below(26) {
+            0..=4 => {
+                let mut options = fs::OpenOptions::new();
+                options.read(dice.below(3) > 0).write(dice.below(2) > 0);
+                options.create(dice.below(2) > 0).truncate(dice.below(5) == 0).append(dice.below(6) == 0);
+                if let Ok(file) = options.open(&path)
+                    && file.metadata().is_ok_and(|m| m.is_file())
+                {
+                    open.push(file);
+                }
+            }
+            5 => drop(fs::OpenOptions::new().write(true).create_new(true).open(&path)),
+            6..=8 if !open.is_empty() => {
+                let file = dice.one_of(&open);
+                drop((&*file).write(&vec![1; usize::try_from(dice.below(9000)).unwrap()]));
+            }
+            9 | 10 if !open.is_empty() => {
+                let len = usize::try_from(dice.below(9000)).unwrap();
+                drop((&*dice.one_of(&open)).read(&mut vec![0; len]));
+            }
+            11 if !open.is_empty() => drop(dice.one_of(&open).read_at(&mut [0; 512], 700)),
+            12 if !open.is_empty() => drop(dice.one_of(&open).write_at(&[3; 512], 2000)),
+            13 if !open.is_empty() => {
+                let to = *dice.one_of(&[SeekFrom::Start(100), SeekFrom::End(0), SeekFrom::Current(50)]);
+                drop((&*dice.one_of(&open)).seek(to));
+            }
+            14 if !open.is_empty() => drop(dice.one_of(&open).set_len(i * 37 % 30_000)),
+            15 if !open.is_empty() => drop(dice.one_of(&open).sync_data()),
+            16 if open.len() > 3 => {
+                let at = usize::try_from(dice.below(open.len() as u64)).unwrap();
+                drop(open.swap_remove(at));
+            }
+            17 if !open.is_empty() => open.extend(dice.one_of(&open).try_clone()),
+            18 => drop(fs::create_dir(&path)),
+            19 => drop(fs::remove_dir(&path)),
+            20 => drop(fs::remove_file(&path)),
+            21 => drop(fs::rename(&path, &other)),
+            22 => drop(fs::hard_link(&path, &other)),
+            // Links into the tree only: what lies elsewhere differs between machines.
+            23 => drop(symlink(if dice.below(2) == 0 { dir.join(&other) } else { other }, &path)),
+            24 => drop(fs::read_dir(path).map(Iterator::count)),
+            25 => drop(fs::symlink_metadata(&path).and_then(|_| fs::metadata(&path)).and_then(|_| fs::read_link(&other))),
+            _ => drop(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))),
+        }
+    }
+}
+
+/// The traced process: several programs of processes that follow one another or run at once, and threads of one.
+#[test]
+fn child() {
+    let Ok(what) = std::env::var(CHILD) else { return };
+    let [dir, seed, calls, how]: [&str; 4] = what.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let (dir, seed, calls): (PathBuf, u64, u64) = (dir.into(), seed.parse().unwrap(), calls.parse().unwrap());
+    match how {
+        "one" => program(&dir, seed, calls),
+        "several" => {
+            // Each in a directory of its own: what they do must not depend on who is first.
+            let mut children = Vec::new();
+            for i in 0..3 {
+                let own = dir.join(format!("own{i}"));
+                fs::create_dir(&own).unwrap();
+                furnish(&own, seed + i);
+                let what = format!("{}|{}|{calls}|one", own.display(), seed + i);
+                children.push(run_self(&what).spawn().unwrap());
+            }
+            let shared = fs::OpenOptions::new().append(true).create(true).open(dir.join("log")).unwrap();
+            for mut child in children {
+                assert!(child.wait().unwrap().success());
+                (&shared).write_all(b"one more has ended\n").unwrap();
+            }
+        }
+        other => panic!("no such child: {other}"),
+    }
+}
+
+fn run_self(what: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture", "--test-threads=1"]).env(CHILD, what);
+    command.stdout(std::process::Stdio::null());
+    command
+}
+
+struct Traced {
+    batches: Vec<Batch>,
+    snapshot: Snapshot,
+}
+
+/// Runs the program in `dir` under strace.
+fn trace(dir: &Path, what: &str, scratch: &Path) -> Traced {
+    let snapshot = Snapshot::of_tree(&[dir], &WalkLimits::default()).unwrap().snapshot;
+    let text = scratch.join("strace.txt");
+    let child = run_self(what);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-ttt", "-T", "-yy", "-s0", "-e", "abbrev=!readv,writev,preadv,pwritev", "-o"]).arg(&text);
+    strace.args(["-e", "trace=%file,%desc,%process"]).arg(child.get_program()).args(child.get_args());
+    let output = strace.env(CHILD, what).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let mut batches = Vec::new();
+    let mut importer = Importer::new(ImportOptions { name: text.clone(), ..ImportOptions::default() });
+    let mut keep = |batch: &Batch| {
+        batches.push(batch.clone());
+        Ok(())
+    };
+    importer.read(BufReader::new(fs::File::open(&text).unwrap()), &mut keep).unwrap();
+    let imported = importer.finish(&mut keep).unwrap();
+    assert_eq!(imported.summary.unparsed_lines, 0, "{:?}", imported.summary.problems);
+    Traced { batches, snapshot }
+}
+
+fn replay_in(target: &Path, traced: &Traced, options: &ReplayOptions) -> (Mounted, ReplayResult) {
+    let mut mounted = Mounted::open(target).unwrap();
+    let open = || -> Result<Source<'_>, _> { Ok(Box::new(traced.batches.iter().cloned().map(Ok))) };
+    let link_root = mounted.path().to_owned();
+    let result =
+        replay_on(&mut mounted, Some(&link_root), &traced.snapshot, &open, options, &mut |_| {}).unwrap();
+    assert_eq!(mounted.open_descriptors(), 0, "descriptors left open");
+    (mounted, result)
+}
+
+/// Kind, length and number of names of everything below a directory. A link's target may be rewritten: no length.
+fn tree(dir: &Path) -> BTreeMap<OsString, (FileKind, u64, u64)> {
+    fn walk(base: &Path, dir: &Path, out: &mut BTreeMap<OsString, (FileKind, u64, u64)>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let kind = match meta.file_type() {
+                t if t.is_dir() => FileKind::Directory,
+                t if t.is_symlink() => FileKind::Symlink,
+                t if t.is_file() => FileKind::File,
+                _ => FileKind::Special,
+            };
+            let len = if kind == FileKind::File { meta.len() } else { 0 };
+            // Not every file system counts subdirectories in a directory's links.
+            let names = if kind == FileKind::Directory { 1 } else { meta.nlink() };
+            out.insert(path.strip_prefix(base).unwrap().as_os_str().to_owned(), (kind, len, names));
+            if kind == FileKind::Directory {
+                walk(base, &path, out);
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(dir, dir, &mut out);
+    out
+}
+
+fn check(seed: u64, how: &str, calls: u64, options: &ReplayOptions) -> ReplayResult {
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    let (dir, target) = (base.join("traced"), base.join("target"));
+    fs::create_dir(&dir).unwrap();
+    fs::create_dir(&target).unwrap();
+    furnish(&dir, seed);
+    let traced = trace(&dir, &format!("{}|{seed}|{calls}|{how}", dir.display()), &base);
+    let (mounted, result) = replay_in(&target, &traced, options);
+    let replayed = mounted.path().join(&result.root).join(dir.strip_prefix("/").unwrap());
+    let (before, after) = (tree(&dir), tree(&replayed));
+    let differing: Vec<_> = before
+        .iter()
+        .filter(|(path, was)| after.get(*path) != Some(was))
+        .map(|(path, was)| (path, was, after.get(path)))
+        .collect();
+    let extra: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    assert!(differing.is_empty() && extra.is_empty(), "seed {seed}: {differing:#?}, only in the replay: {extra:#?}, {:#?}", result.differences);
+    let inside: Vec<_> =
+        result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+    assert!(inside.is_empty(), "seed {seed}: {inside:#?}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "seed {seed}: something outside the replay's root");
+    result
+}
+
+fn seeds(default: u64) -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    match number("FSAGE_REPLAY_SEED") {
+        Some(seed) => vec![seed],
+        None => (1..=number("FSAGE_REPLAY_SEEDS").unwrap_or(default)).collect(),
+    }
+}
+
+#[test]
+fn random_programs_leave_the_same_tree() {
+    if !strace_works() {
+        return;
+    }
+    for seed in seeds(6) {
+        let options = ReplayOptions { differences_max: 1000, ..ReplayOptions::default() };
+        let result = check(seed, "one", 400, &options);
+        assert!(result.calls > 300, "seed {seed}: {result:#?}");
+        assert_eq!(result.concurrency.replay_threads, 1);
+    }
+}
+
+#[test]
+fn concurrent_programs_leave_the_same_tree() {
+    if !strace_works() {
+        return;
+    }
+    for seed in seeds(2) {
+        for threads in [Threads::Auto, Threads::Keep, Threads::Single] {
+            let options = ReplayOptions { differences_max: 1000, threads, ..ReplayOptions::default() };
+            check(seed, "several", 150, &options);
+        }
+    }
+}
+
+#[test]
+fn a_paced_replay_takes_its_time() {
+    if !strace_works() {
+        return;
+    }
+    let options = ReplayOptions { pace: Pace::Recorded, differences_max: 1000, ..ReplayOptions::default() };
+    check(3, "one", 50, &options);
+}
