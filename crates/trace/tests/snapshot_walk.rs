@@ -133,7 +133,7 @@ fn unreadable_directories_are_noted() {
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("closed/inner")).unwrap();
     fs::write(root.join("open"), b"").unwrap();
-    fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(root.join("closed")).is_ok() {
         println!("skipped: running as root, for whom nothing is unreadable");
         return;

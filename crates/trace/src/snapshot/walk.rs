@@ -350,7 +350,7 @@ fn entry_from(path: Vec<u8>, stat: &Stat, target: Option<Vec<u8>>) -> SnapshotEn
         FileType::Symlink => FileKind::Symlink,
         _ => FileKind::Special,
     };
-    let mtime_ns = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add_unsigned(stat.st_mtime_nsec.into());
+    let mtime_ns = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add_unsigned(stat.st_mtime_nsec);
     SnapshotEntry {
         path,
         kind,
