@@ -7,6 +7,37 @@
 //! clean-up that runs on every exit path. What may not: anything that knows about traces, predictions or a
 //! particular benchmark.
 //!
+//! A run, in short:
+//!
+//! ```no_run
+//! use posix::{Call, FileSystem, Mode, OpenFlags, Target, Workspace, WorkspaceOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! posix::interrupt::install()?; // the binary, once
+//! for line in posix::cleanup::sweep().removed {
+//!     eprintln!("{line}"); // what a killed run had left
+//! }
+//! let target = Target::parse("xfs:8G,-m reflink=0,mount=noatime")?;
+//! let options = WorkspaceOptions { need_bytes: 1 << 30, ..WorkspaceOptions::default() };
+//! let workspace = Workspace::open(&target, &options)?; // mkfs, mount, a private directory
+//! let mut fs = workspace.fs();
+//! let flags = OpenFlags { create: true, ..OpenFlags::WRITE };
+//! let opened = fs.call(&Call::Open { at: "f".into(), flags, mode: Mode(0o644) });
+//! println!("open took {} ns", opened.dur_ns);
+//! let fd = opened.fd()?;
+//! fs.call(&Call::Write { fd, offset: None, len_bytes: 4096, data: None }).count()?;
+//! fs.call(&Call::Close { fd }).result?;
+//! let caches = fs.drop_caches()?; // Cold only if verified
+//! drop(fs); // a scratch file system goes with its last handle
+//! workspace.close()?; // reports what dropping would swallow
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Beyond the trait, [`Mounted`] has [`subdir`](Mounted::subdir) (a handle rooted deeper), [`evict`](Mounted::evict) (one
+//! file's data out of the cache, without root) and [`drop_caches_explained`](Mounted::drop_caches_explained) (what is
+//! cold, and why not). Long loops poll [`interrupt::requested`].
+//!
 //! Times are integer nanoseconds (`_ns`), sizes are bytes (`_bytes`).
 
 mod call;

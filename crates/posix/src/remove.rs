@@ -4,9 +4,9 @@
 //! keeps a bounded number of directories open and climbs back through `..`. It follows no symbolic links, does
 //! not enter another file system, and gives itself permission to directories that lack it.
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -45,9 +45,15 @@ pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &Path) -> io::Result<()>
             return Err(io::Error::other("a directory was moved while it was being removed"));
         };
         if let Some(next) = level.pending.pop() {
-            let deeper = descend(fd.as_fd(), next, Some(level.dev))?;
-            stack.push(deeper);
-            close_far_above(&mut stack);
+            match descend(fd.as_fd(), next, Some(level.dev)) {
+                Ok(deeper) => {
+                    stack.push(deeper);
+                    close_far_above(&mut stack);
+                }
+                // Somebody else removes it too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
             continue;
         }
         if level.passes < PASSES_MAX {
@@ -103,18 +109,23 @@ fn descend(at: BorrowedFd<'_>, name: CString, dev: Option<u64>) -> io::Result<Le
                 .or_else(|_| fs::chmodat(at, &name, Mode::RWXU, AtFlags::empty()))?;
             open_dir(at, &name)?
         }
+        Err(Errno::XDEV) => return Err(mounted_here(&name)),
         other => other?,
     };
     let stat = fs::fstat(&fd)?;
     if dev.is_some_and(|dev| dev != stat.st_dev) {
-        let message = format!("{}: another file system is mounted here; unmount it first", name.to_string_lossy());
-        return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+        return Err(mounted_here(&name));
     }
     if stat.st_mode & 0o700 != 0o700 {
         // Read alone opens it; removing names needs write and search too.
         let _ = fs::fchmod(&fd, Mode::RWXU);
     }
     Ok(Level { name, fd: Some(fd), dev: stat.st_dev, ino: stat.st_ino, pending: Vec::new(), passes: 0 })
+}
+
+fn mounted_here(name: &CStr) -> io::Error {
+    let message = format!("{}: something is mounted here; unmount it first", name.to_string_lossy());
+    io::Error::new(io::ErrorKind::ResourceBusy, message)
 }
 
 /// Removes everything but directories; answers the directories' names.
@@ -143,13 +154,19 @@ fn empty(dir: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     Ok(directories)
 }
 
-fn is_directory(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> bool {
+fn is_directory(dir: BorrowedFd<'_>, name: &CStr) -> bool {
     fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|s| fs::FileType::from_raw_mode(s.st_mode) == fs::FileType::Directory)
 }
 
-fn open_dir(at: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
-    fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
+/// Opens a directory without crossing into another mount, be it of the same file system; kernels before 5.6 leave
+/// that to the comparison of device numbers.
+fn open_dir(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match fs::openat2(at, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
+        Err(Errno::NOSYS | Errno::PERM) => fs::openat(at, name, flags, Mode::empty()),
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -214,5 +231,26 @@ mod tests {
         std::os::unix::fs::symlink(&outside, &tree).unwrap();
         remove_tree(open(base.path()).as_fd(), Path::new("tree")).unwrap();
         assert!(outside.join("precious").exists() && std::fs::symlink_metadata(&tree).is_err());
+    }
+
+    #[test]
+    fn a_mount_is_not_crossed() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped: mounting needs root");
+        }
+        let base = tempfile::tempdir().unwrap();
+        let (point, outside) = (base.path().join("tree/point"), base.path().join("outside"));
+        std::fs::create_dir_all(&point).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("precious"), "x").unwrap();
+        // Of the same file system, so that device numbers alone do not tell.
+        if let Err(error) = rustix::mount::mount_bind(&outside, &point) {
+            return println!("skipped: cannot mount here: {error}");
+        }
+        let refused = remove_tree(open(base.path()).as_fd(), Path::new("tree"));
+        rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();
+        assert_eq!(refused.map_err(|e| e.kind()), Err(io::ErrorKind::ResourceBusy));
+        assert!(outside.join("precious").exists());
+        remove_tree(open(base.path()).as_fd(), Path::new("tree")).unwrap();
     }
 }

@@ -59,7 +59,7 @@ pub enum ScratchKind {
 pub enum Backing {
     /// In `$TMPDIR` or `/var/tmp`, whichever has the space.
     Default,
-    /// In memory.
+    /// In memory: no device time at all, and a "cold" cache is read at the speed of memory.
     Ram,
     /// In this directory.
     Directory(PathBuf),
@@ -384,6 +384,28 @@ mod tests {
             let error = Target::parse(text).expect_err(text);
             assert_eq!(error.position, position, "{error}");
             assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused_with_a_place_in_it(text in "(ext4:|xfs:|btrfs:|ffs:|)[0-9]{0,9}[KMGT]?[ -~é\"',\\\\=]{0,40}") {
+            match Target::parse(&text) {
+                Ok(target) => proptest::prop_assert_eq!(target.to_string(), text),
+                Err(error) => proptest::prop_assert!(error.position <= text.chars().count() + 1, "{}", error),
+            }
+        }
+
+        #[test]
+        fn quoting_an_option_gives_it_back(option in "[ -~]{1,30}", quoted_with in 0..3) {
+            let quoted = match quoted_with {
+                0 => format!("'{}'", option.replace('\'', "'\\''")),
+                1 => format!("\"{}\"", option.replace('\\', "\\\\").replace('"', "\\\"")),
+                _ => option.chars().flat_map(|c| ['\\', c]).collect(),
+            };
+            let parsed = spec(&format!("ext4:1G,-L {quoted},backing=ram"));
+            proptest::prop_assert_eq!(parsed.mkfs_options, vec!["-L".to_string(), option]);
+            proptest::prop_assert_eq!(parsed.backing, Backing::Ram);
         }
     }
 }

@@ -162,6 +162,7 @@ fn the_record_says_how_a_scratch_system_was_made() {
         "{e:?}"
     );
     assert!(e.device.starts_with("loop device"), "{e:?}");
+    println!("{}", e.device);
     assert!(e.total_bytes > 40 << 20 && e.used_share < 0.9, "{e:?}");
 }
 

@@ -36,8 +36,11 @@ pub fn sweep() -> SweepReport {
     let Ok(entries) = std::fs::read_dir(&directory) else { return report };
     for entry in entries.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|e| e == "json") {
-            sweep_one(&path, &mut report);
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("json") => sweep_one(&path, &mut report),
+            // Killed while it was writing: the journal before it is still there and is swept above.
+            Some("new") if !is_of_the_living(&path) => drop(std::fs::remove_file(&path)),
+            _ => {}
         }
     }
     report
@@ -86,6 +89,12 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     if report.troubles.len() == before {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Whether a file's name, `PID-TICKS.…`, is that of a running process.
+fn is_of_the_living(path: &Path) -> bool {
+    let Some((pid, ticks)) = path.file_stem().and_then(|stem| stem.to_str()?.split_once('-')) else { return false };
+    pid.parse().ok().and_then(start_ticks).is_some_and(|now| ticks.parse() == Ok(now))
 }
 
 fn is_alive(journal: &Journal) -> bool {
@@ -197,6 +206,8 @@ mod tests {
         let start_ticks = start_ticks(pid).unwrap();
         let mut journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), resources: Vec::new() };
         assert!(is_alive(&journal));
+        assert!(is_of_the_living(Path::new(&format!("/x/{pid}-{start_ticks}.new"))));
+        assert!(!is_of_the_living(Path::new(&format!("/x/{pid}-1.new"))));
         journal.start_ticks += 1;
         assert!(!is_alive(&journal));
         journal.start_ticks -= 1;
