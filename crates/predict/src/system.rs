@@ -2,13 +2,14 @@
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
 //! The types are here; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, durations as text in `duration`.
+//! in `edit`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
 mod duration;
 mod edit;
 mod error;
 mod file;
 mod price;
+pub mod thesis;
 
 pub use duration::{DurationError, parse_duration_ns};
 pub use edit::OverrideError;
@@ -132,7 +133,7 @@ pub struct WriteLoad {
 /// One cost of the vector.
 #[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct Entry {
-    /// Mean latency of one call, nanoseconds.
+    /// Mean latency of one call, nanoseconds: of a measured entry the mean of the central half of `rounds_ns`.
     pub mean_ns: f64,
     /// Bootstrap 95 % interval of the mean over rounds.
     pub low_ns: f64,
@@ -143,7 +144,8 @@ pub struct Entry {
     /// Quantiles of single calls at [`QUANTILES`], nanoseconds; empty in a hand-written profile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quantiles_ns: Vec<f64>,
-    /// Mean of each round, nanoseconds: what the interval and the ranking's uncertainty are drawn from.
+    /// Mean of each round (of each batch of some calls, for calls that do not wait for the device), nanoseconds: what
+    /// `mean_ns` (the mean of their central half), its interval and the ranking's uncertainty are drawn from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds_ns: Vec<f64>,
     /// Cache state when measured, where the entry depends on one ("cold", "warm", "unverified").

@@ -9,6 +9,7 @@ use predict::measure::{Host, MeasureError, MeasureOptions, Progress, measure_on}
 use predict::vector::{entry_name, parse_entry_name};
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const HOST: Host = Host {
@@ -24,7 +25,20 @@ fn measure(fake: &mut Fake, options: &MeasureOptions) -> Result<SystemProfile, M
 }
 
 fn roomy() -> Fake {
-    Fake::new(1 << 40, usize::MAX, usize::MAX)
+    Fake::new(u64::MAX, usize::MAX, usize::MAX)
+}
+
+/// One quick measurement that several tests look at, with its reports of progress and the descriptors that were open when
+/// caches were dropped.
+fn quick() -> &'static (SystemProfile, Vec<Progress>, usize) {
+    static MEASURED: OnceLock<(SystemProfile, Vec<Progress>, usize)> = OnceLock::new();
+    MEASURED.get_or_init(|| {
+        let mut fake = roomy();
+        let mut seen = Vec::new();
+        let options = MeasureOptions::quick(1);
+        let profile = measure_on(&mut fake, &HOST, &options, &|| false, &mut |p| seen.push(p)).expect("measured");
+        (profile, seen, fake.open_at_drop)
+    })
 }
 
 /// Every entry that was measured is what the file system charges.
@@ -41,8 +55,7 @@ fn assert_costs(profile: &SystemProfile, factor: u64) {
 
 #[test]
 fn the_vector_is_what_the_calls_cost() {
-    let mut fake = roomy();
-    let profile = measure(&mut fake, &MeasureOptions::quick(1)).expect("measured");
+    let (profile, _, open_at_drop) = quick();
     for &class in Class::ALL {
         let points = if class.is_curve() { class.points() } else { &[0] };
         for &at in points {
@@ -51,8 +64,8 @@ fn the_vector_is_what_the_calls_cost() {
         }
     }
     assert!(profile.missing.is_empty(), "{:?}", profile.missing);
-    assert_costs(&profile, 1);
-    assert_eq!(fake.open_at_drop, 0, "descriptors keep things in the caches");
+    assert_costs(profile, 1);
+    assert_eq!(*open_at_drop, 0, "descriptors keep things in the caches");
 }
 
 #[test]
@@ -69,7 +82,7 @@ fn sizes_of_caches_are_found() {
 
 #[test]
 fn caches_that_are_not_exceeded_are_lower_bounds() {
-    let profile = measure(&mut roomy(), &MeasureOptions::quick(3)).expect("measured");
+    let (profile, _, _) = quick();
     let p = profile.parameters;
     assert!(p.data_cache_is_lower_bound && p.data_cache_bytes >= 128 << 20, "{p:?}");
     assert_eq!((p.name_cache_entries, p.attribute_cache_files), (0, 0));
@@ -79,7 +92,7 @@ fn caches_that_are_not_exceeded_are_lower_bounds() {
 
 #[test]
 fn write_back_and_its_effect() {
-    let profile = measure(&mut roomy(), &MeasureOptions::quick(4)).expect("measured");
+    let (profile, _, _) = quick();
     let bytes = 64u64 << 20;
     let expected = bytes as f64 * 1e9 / cost(Class::SyncFs, bytes) as f64;
     assert!((profile.parameters.writeback_bytes_per_s / expected - 1.0).abs() < 1e-6);
@@ -124,7 +137,7 @@ fn what_a_system_refuses_is_missing_with_the_reason() {
 
 #[test]
 fn the_same_seed_measures_the_same() {
-    let options = MeasureOptions { budget: Duration::from_secs(10), ..MeasureOptions::quick(7) };
+    let options = MeasureOptions { budget: Duration::from_secs(8), ..MeasureOptions::quick(7) };
     let text = |mut fake: Fake| {
         let mut profile = measure(&mut fake, &options).expect("measured");
         profile.measured_unix_s = 0;
@@ -157,12 +170,10 @@ fn an_interrupt_ends_it() {
 
 #[test]
 fn progress_rises_to_the_end() {
-    let mut seen: Vec<Progress> = Vec::new();
-    let options = MeasureOptions::quick(10);
-    measure_on(&mut roomy(), &HOST, &options, &|| false, &mut |p| seen.push(p)).expect("measured");
+    let (_, seen, _) = quick();
     assert!(seen.len() > 20);
     assert!(seen.windows(2).all(|w| w[0].done_share <= w[1].done_share && w[0].elapsed <= w[1].elapsed));
     let last = seen.last().expect("reports");
     assert_eq!((last.done_share, last.stage), (1.0, "done"));
-    assert!(seen.iter().all(|p| p.elapsed + p.remaining <= options.budget + Duration::from_secs(5)));
+    assert!(seen.iter().all(|p| p.elapsed + p.remaining <= Duration::from_secs(50)));
 }

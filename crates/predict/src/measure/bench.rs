@@ -148,12 +148,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Makes a call that must fail with `expected`, and writes its time down.
-    pub(super) fn timed_failure(
-        &mut self,
-        class: Class,
-        call: &Call<'_>,
-        expected: Errno,
-    ) -> Result<(), MeasureError> {
+    pub(super) fn timed_failure(&mut self, class: Class, call: &Call<'_>, expected: Errno) -> Result<(), MeasureError> {
         if self.sheet.given_up(class) {
             return Ok(());
         }
@@ -266,7 +261,10 @@ impl<'a> Bench<'a> {
 
 /// Errors after which there is no point in going on.
 fn is_fatal(errno: Errno) -> bool {
-    matches!(errno, Errno::ENOSPC | Errno::EIO | Errno::EROFS | Errno::EDQUOT | Errno::ENODEV | Errno::EUCLEAN | Errno::EMFILE)
+    matches!(
+        errno,
+        Errno::ENOSPC | Errno::EIO | Errno::EROFS | Errno::EDQUOT | Errno::ENODEV | Errno::EUCLEAN | Errno::EMFILE
+    )
 }
 
 /// The system call behind a [`Call`], for messages.

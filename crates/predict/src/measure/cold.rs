@@ -59,8 +59,15 @@ impl Group for Cold {
     fn classes(&self) -> &'static [Class] {
         use Class::*;
         &[
-            LookupSeqMiss, LookupRandMiss, LookupSeqAttrHit, LookupRandAttrHit, NegativeCold, ReadDir, ReadDirCold,
-            TruncateUncached, RemoveUncached,
+            LookupSeqMiss,
+            LookupRandMiss,
+            LookupSeqAttrHit,
+            LookupRandAttrHit,
+            NegativeCold,
+            ReadDir,
+            ReadDirCold,
+            TruncateUncached,
+            RemoveUncached,
         ]
     }
 
@@ -199,7 +206,8 @@ impl Cold {
     fn give_up_names(&self, b: &mut Bench<'_>) {
         use Class::*;
         for class in [LookupSeqMiss, LookupRandMiss, LookupSeqAttrHit, LookupRandAttrHit, NegativeCold, ReadDirCold] {
-            let why = "names and attributes cannot be dropped from the caches here (run as root on a system of its own)";
+            let why =
+                "names and attributes cannot be dropped from the caches here (run as root on a system of its own)";
             b.sheet.give_up(class.name().to_owned(), why.to_owned());
         }
     }

@@ -87,9 +87,42 @@ impl Group for Names {
     fn classes(&self) -> &'static [Class] {
         use Class::*;
         &[
-            LookupHit, NegativeHit, NegativeMiss, Open, OpenDir, Create, Close, CloseWritten, Stat, Fstat, Access, StatFs,
-            ReadLink, Seek, Mkdir, Rmdir, Rename, RenameOver, Link, Symlink, Chmod, Fchmod, Chown, Fchown, Utimens, Futimens,
-            SetXattr, GetXattr, GetXattrMissing, ListXattr, RemoveXattr, Mmap, Fcntl, Fadvise, ReadOverhead, WriteOverhead,
+            LookupHit,
+            NegativeHit,
+            NegativeMiss,
+            Open,
+            OpenDir,
+            Create,
+            Close,
+            CloseWritten,
+            Stat,
+            Fstat,
+            Access,
+            StatFs,
+            ReadLink,
+            Seek,
+            Mkdir,
+            Rmdir,
+            Rename,
+            RenameOver,
+            Link,
+            Symlink,
+            Chmod,
+            Fchmod,
+            Chown,
+            Fchown,
+            Utimens,
+            Futimens,
+            SetXattr,
+            GetXattr,
+            GetXattrMissing,
+            ListXattr,
+            RemoveXattr,
+            Mmap,
+            Fcntl,
+            Fadvise,
+            ReadOverhead,
+            WriteOverhead,
         ]
     }
 
@@ -265,7 +298,11 @@ fn new_file(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<(Dir, String)>) -> Resul
     b.quiet(&Call::Write { fd, offset: None, len_bytes: FILE_BYTES, data: None })?;
     b.timed(Class::WriteOverhead, 0, &Call::Write { fd, offset: None, len_bytes: 0, data: None })?;
     b.timed(Class::CloseWritten, 0, &Call::Close { fd })?;
-    b.try_timed(Class::Utimens, 0, &Call::Utimens { at, follow: true, atime: SetTime::Now, mtime: SetTime::To(1_000_000_007) })?;
+    b.try_timed(
+        Class::Utimens,
+        0,
+        &Call::Utimens { at, follow: true, atime: SetTime::Now, mtime: SetTime::To(1_000_000_007) },
+    )?;
     chown(b, at)?;
     b.try_timed(Class::Chmod, 0, &Call::Chmod { at, mode: FileMode(0o755) })?;
     Ok(())

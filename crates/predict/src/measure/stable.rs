@@ -43,8 +43,16 @@ impl Group for Stable {
     fn classes(&self) -> &'static [Class] {
         use Class::*;
         &[
-            FsyncClean, FsyncAppend, FsyncOverwrite, FsyncCreate, FdatasyncAppend, FdatasyncOverwrite, FdatasyncCreate,
-            FsyncOther, FsyncDir, SyncFs,
+            FsyncClean,
+            FsyncAppend,
+            FsyncOverwrite,
+            FsyncCreate,
+            FdatasyncAppend,
+            FdatasyncOverwrite,
+            FdatasyncCreate,
+            FsyncOther,
+            FsyncDir,
+            SyncFs,
         ]
     }
 

@@ -98,7 +98,9 @@ mod tests {
     fn quantiles_as_numpy_gives_them() {
         let values = [15.0, 20.0, 35.0, 40.0, 50.0];
         // numpy.quantile(values, [0, 0.05, 0.3, 0.4, 0.5, 0.999, 1])
-        for (share, expected) in [(0.0, 15.0), (0.05, 16.0), (0.3, 23.0), (0.4, 29.0), (0.5, 35.0), (0.999, 49.96), (1.0, 50.0)] {
+        for (share, expected) in
+            [(0.0, 15.0), (0.05, 16.0), (0.3, 23.0), (0.4, 29.0), (0.5, 35.0), (0.999, 49.96), (1.0, 50.0)]
+        {
             assert!((quantile(&values, share) - expected).abs() < 1e-9, "{share}");
         }
         assert_eq!(quantile(&[], 0.5), 0.0);

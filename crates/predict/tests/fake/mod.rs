@@ -7,7 +7,8 @@ use posix::{
     Outcome, Process, Reply, Stat, Step, Unavailable,
 };
 use predict::Class;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const BLOCK: u64 = 4096;
 
@@ -29,17 +30,17 @@ pub fn cost(class: Class, at: u64) -> u64 {
     base + at * (1 + number % 3) / 8
 }
 
-/// Least recently used things up to a number.
+/// Least recently used things up to a number; `usize::MAX` is without limit (and quicker).
 struct Lru<K> {
     limit: usize,
     tick: u64,
-    by_key: HashMap<K, u64>,
+    by_key: FxHashMap<K, u64>,
     by_age: BTreeMap<u64, K>,
 }
 
 impl<K: Clone + Eq + std::hash::Hash> Lru<K> {
     fn new(limit: usize) -> Self {
-        Lru { limit, tick: 0, by_key: HashMap::new(), by_age: BTreeMap::new() }
+        Lru { limit, tick: 0, by_key: FxHashMap::default(), by_age: BTreeMap::new() }
     }
 
     fn has(&self, key: &K) -> bool {
@@ -48,6 +49,10 @@ impl<K: Clone + Eq + std::hash::Hash> Lru<K> {
 
     fn touch(&mut self, key: K) {
         self.tick += 1;
+        if self.limit == usize::MAX {
+            self.by_key.insert(key, 0);
+            return;
+        }
         if let Some(old) = self.by_key.insert(key.clone(), self.tick) {
             self.by_age.remove(&old);
         }
@@ -107,7 +112,7 @@ pub struct Fake {
     nodes: Vec<Node>,
     /// What may have something to write back.
     dirty: BTreeSet<usize>,
-    fds: HashMap<u32, Open>,
+    fds: FxHashMap<u32, Open>,
     next_fd: u32,
     names: Lru<(usize, String)>,
     attributes: Lru<usize>,
@@ -127,11 +132,11 @@ impl Fake {
             open_at_drop: 0,
             nodes: Vec::new(),
             dirty: BTreeSet::new(),
-            fds: HashMap::new(),
+            fds: FxHashMap::default(),
             next_fd: 3,
             names: Lru::new(names),
             attributes: Lru::new(attributes),
-            data: Lru::new((data_bytes / BLOCK) as usize),
+            data: Lru::new(if data_bytes == u64::MAX { usize::MAX } else { (data_bytes / BLOCK) as usize }),
             processes: 1,
         };
         fake.new_node(FileKind::Directory);
