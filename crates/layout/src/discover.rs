@@ -60,18 +60,33 @@ fn mounted(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Survey, LayoutError> {
     let io = |source| LayoutError::Io { target: directory.display().to_string(), doing: "open the directory", source };
-    let mut fs = Mounted::open(directory).map_err(io)?;
-    let handle = std::fs::File::open(directory).map_err(io)?;
-    let fs_type = fs.environment().fs_type;
-    match fs_type.as_str() {
-        "ext2" | "ext3" | "ext4" => survey_file_system(&mut fs, ext4::surroundings(&handle), options, progress),
-        "xfs" => survey_file_system(&mut fs, xfs::surroundings(&handle), options, progress),
-        "btrfs" => {
-            // Free space is known as of the last commit.
+    survey_mounted(&mut Mounted::open(directory).map_err(io)?, options, progress)
+}
+
+/// Surveys everything below the root of a handle on a mounted directory: as [`survey`] does, for a handle that is there
+/// already (a workspace's).
+pub fn survey_mounted(
+    fs: &mut Mounted,
+    options: &SurveyOptions,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Survey, LayoutError> {
+    // Magic numbers of linux/magic.h: unlike the mount table, they are there for mounts attached to no directory.
+    const EXT4: u64 = 0xEF53;
+    const XFS: u64 = 0x5846_5342;
+    const BTRFS: u64 = 0x9123_683E;
+    let target = fs.path().display().to_string();
+    let io = |source| LayoutError::Io { target: target.clone(), doing: "open the directory", source };
+    let handle = std::fs::File::open(fs.path()).map_err(io)?;
+    let magic = rustix::fs::fstatfs(&handle).map_err(|errno| io(errno.into()))?.f_type;
+    match magic.cast_unsigned() {
+        EXT4 => survey_file_system(fs, ext4::surroundings(&handle), options, progress),
+        XFS => survey_file_system(fs, xfs::surroundings(&handle), options, progress),
+        BTRFS => {
+            // The trees are read as of the last commit. Where the file system is read-only there is nothing to commit.
             let _ = fs.call(&posix::Call::SyncFs);
             let trees = btrfs::Trees::read(&handle);
-            survey_file_system(&mut fs, btrfs::surroundings(&trees), options, progress)
+            survey_file_system(fs, btrfs::surroundings(&trees), options, progress)
         }
-        _ => survey_file_system(&mut fs, Surroundings::default(), options, progress),
+        _ => survey_file_system(fs, Surroundings::default(), options, progress),
     }
 }

@@ -15,12 +15,15 @@ pub mod ext4;
 pub mod geometry;
 mod options;
 pub mod scores;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod scratch;
 mod stored;
 mod survey;
 mod walk;
 
 pub use compare::{Comparison, Difference, SizeDifference, compare};
-pub use discover::survey;
+pub use discover::{survey, survey_mounted};
 pub use error::LayoutError;
 pub use options::{Progress, SurveyOptions};
 pub use stored::{SCHEMA, load, save};
