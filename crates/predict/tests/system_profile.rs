@@ -160,3 +160,18 @@ proptest! {
         }
     }
 }
+
+/// docs/formats.md describes every class of the vector, in its order and in its words.
+#[test]
+fn the_vector_is_documented() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let docs = std::fs::read_to_string(docs).expect("docs/formats.md");
+    let rows: String = predict::Class::ALL
+        .iter()
+        .map(|class| {
+            let sizes: Vec<String> = class.points().iter().map(u64::to_string).collect();
+            format!("| `{}` | {} | {} |\n", class.name(), class.meaning().trim(), sizes.join(" "))
+        })
+        .collect();
+    assert!(docs.contains(&rows), "the table of classes in docs/formats.md should be:\n{rows}");
+}
