@@ -15,6 +15,7 @@ pub mod measure;
 pub mod system;
 pub mod tipping;
 pub mod uncertainty;
+pub mod validate;
 pub mod vector;
 
 pub use system::{Entry, Parameters, PriceTable, SystemProfile, SystemProfileError};

@@ -294,14 +294,6 @@ pub enum ReplayError {
         /// Calls made.
         calls: u64,
     },
-    /// The annotated trace goes to a place that is taken, or the like.
-    #[error("{}: {message}", path.display())]
-    Output {
-        /// Where.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
 }
 
 fn advice(errno: Errno) -> &'static str {
@@ -318,11 +310,12 @@ fn advice(errno: Errno) -> &'static str {
 }
 
 impl ReplayError {
-    /// The process's exit code for this error: 3 environment, 4 bad input file.
+    /// The process's exit code for this error: 3 environment, 4 bad input file, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
             ReplayError::Profile(e) => e.exit_code(),
             ReplayError::Climbs { .. } => 4,
+            ReplayError::Interrupted { .. } => 130,
             _ => 3,
         }
     }

@@ -244,7 +244,7 @@ impl Scanner {
             Op::Rmdir => self.remove(e.path, batch, Some(FileKind::Directory)),
             Op::Rename => self.rename(e, batch),
             Op::Link => {
-                let Some(node) = self.existing(e.path, batch, !follow, None) else { return };
+                let Some(node) = self.existing(e.path, batch, follow, None) else { return };
                 if let Some((dir, name)) = self.free_name(e.path2, batch) {
                     self.names.attach(dir, &name, node);
                     self.grown_names += 1;

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use trace::Op;
 
-/// Quantiles reported for each operation.
-pub const QUANTILES: [f64; 9] = [0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.99, 0.999];
+/// Quantiles reported for each operation: those of system profiles, so that the two can be compared.
+pub use crate::system::QUANTILES;
 
 /// Calls of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,0 +1,137 @@
+//! What a validation measures, predicts and replays: the seam between the loop and the world.
+
+use super::{ValidateError, ValidateOptions};
+use crate::pipeline::{SystemPrediction, predict};
+use crate::replay::{self, ReplayResult, Requirements};
+use crate::{SystemProfile, measure};
+use posix::{SetupError, Target, Workspace, WorkspaceOptions};
+use trace::profile::Reader;
+
+/// Workloads and targets by number.
+pub trait Bench {
+    /// Names of the workloads.
+    fn workloads(&self) -> Vec<String>;
+
+    /// Names of the targets.
+    fn targets(&self) -> Vec<String>;
+
+    /// Makes sure that a target's system profile is there.
+    ///
+    /// # Errors
+    /// The target cannot be made ready or measured.
+    fn measure(&mut self, target: usize) -> Result<(), ValidateError>;
+
+    /// Predicts a workload on a target that has been measured.
+    ///
+    /// # Errors
+    /// The workload cannot be read or priced.
+    fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError>;
+
+    /// Replays a workload on a fresh copy of a target.
+    ///
+    /// # Errors
+    /// The target cannot be made ready, or the replay fails.
+    fn replay(&mut self, workload: usize, target: usize) -> Result<ReplayResult, ValidateError>;
+}
+
+/// A recorded workload.
+pub struct ValidateWorkload {
+    /// Its name in tables.
+    pub name: String,
+    /// Its profile.
+    pub reader: Reader,
+}
+
+/// A target, with its system profile if it has been measured before.
+pub struct ValidateTarget {
+    /// Where.
+    pub target: Target,
+    /// What it costs; measured if `None`.
+    pub profile: Option<SystemProfile>,
+}
+
+/// Real workloads on real targets.
+pub struct RealBench {
+    workloads: Vec<ValidateWorkload>,
+    needs: Vec<Option<Requirements>>,
+    targets: Vec<ValidateTarget>,
+    options: ValidateOptions,
+}
+
+impl RealBench {
+    /// A bench of these.
+    pub fn new(workloads: Vec<ValidateWorkload>, targets: Vec<ValidateTarget>, options: ValidateOptions) -> RealBench {
+        let needs = workloads.iter().map(|_| None).collect();
+        RealBench { workloads, needs, targets, options }
+    }
+
+    /// The system profiles: those given, and those measured so far.
+    pub fn profiles(&self) -> impl Iterator<Item = &SystemProfile> {
+        self.targets.iter().filter_map(|t| t.profile.as_ref())
+    }
+
+    /// A fresh workspace in a target; scratch targets are made anew.
+    fn open(&self, target: usize, need_bytes: u64, need_inodes: u64) -> Result<Workspace, SetupError> {
+        let options = WorkspaceOptions { need_bytes, need_inodes, ..WorkspaceOptions::default() };
+        Workspace::open(&self.targets[target].target, &options)
+    }
+
+    fn close(&self, target: usize, workspace: Workspace) -> Result<(), ValidateError> {
+        let target = self.targets[target].target.to_string();
+        workspace.close().map_err(|source| ValidateError::CleanUp { target, source })
+    }
+
+    fn names(&self, workload: usize, target: usize) -> (String, String) {
+        (self.workloads[workload].name.clone(), self.targets[target].target.to_string())
+    }
+}
+
+impl Bench for RealBench {
+    fn workloads(&self) -> Vec<String> {
+        self.workloads.iter().map(|w| w.name.clone()).collect()
+    }
+
+    fn targets(&self) -> Vec<String> {
+        self.targets.iter().map(|t| t.target.to_string()).collect()
+    }
+
+    fn measure(&mut self, target: usize) -> Result<(), ValidateError> {
+        if self.targets[target].profile.is_some() {
+            return Ok(());
+        }
+        let options = &self.options.measure;
+        let workspace = self.open(target, options.need_bytes(), options.need_inodes())?;
+        let measured = measure::measure(&workspace, options, &mut |_| {});
+        let name = self.targets[target].target.to_string();
+        let profile = measured.map_err(|source| ValidateError::Measure { target: name, source })?;
+        self.close(target, workspace)?;
+        self.targets[target].profile = Some(profile);
+        Ok(())
+    }
+
+    fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError> {
+        let profile = self.targets[target].profile.clone().into_iter().collect::<Vec<_>>();
+        let (name, target) = self.names(workload, target);
+        let failed = |source| ValidateError::Predict { workload: name, target, source };
+        let predicted = predict(&self.workloads[workload].reader, &profile, &self.options.predict);
+        predicted.map(|p| p.systems.into_iter().next().unwrap_or_default()).map_err(failed)
+    }
+
+    fn replay(&mut self, workload: usize, target: usize) -> Result<ReplayResult, ValidateError> {
+        let (name, target_name) = self.names(workload, target);
+        let failed =
+            |source| ValidateError::Replay { workload: name.clone(), target: target_name.clone(), source };
+        let needs = match self.needs[workload] {
+            Some(needs) => needs,
+            None => {
+                let needs = replay::requirements(&self.workloads[workload].reader).map_err(failed)?;
+                *self.needs[workload].insert(needs)
+            }
+        };
+        let workspace = self.open(target, needs.bytes, needs.inodes)?;
+        let reader = &self.workloads[workload].reader;
+        let result = replay::replay(reader, &workspace, &self.options.replay, &mut |_| {}).map_err(failed)?;
+        self.close(target, workspace)?;
+        Ok(result)
+    }
+}

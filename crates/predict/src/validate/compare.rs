@@ -1,0 +1,363 @@
+//! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside them.
+
+use super::stats::{mean, median, pearson, rms};
+use crate::pipeline::SystemPrediction;
+use crate::replay::ReplayResult;
+use posix::{CacheState, Environment};
+use serde::Serialize;
+
+/// What each method says of a cell's total, nanoseconds. `None`: the method cannot say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Predicted {
+    /// The prediction.
+    pub prediction_ns: f64,
+    /// Operation counts times one mean latency of each call type.
+    pub count_times_mean_ns: Option<f64>,
+    /// Bytes over throughput.
+    pub bandwidth_only_ns: Option<f64>,
+    /// The traced durations.
+    pub same_as_traced_ns: Option<f64>,
+}
+
+/// One workload on one target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// Workload.
+    pub workload: String,
+    /// Target.
+    pub target: String,
+    /// What the methods say.
+    pub predicted: Predicted,
+    /// 95 % interval of the prediction, nanoseconds.
+    pub predicted_low_ns: f64,
+    #[allow(missing_docs)]
+    pub predicted_high_ns: f64,
+    /// Total of each replay, in the order they were made, nanoseconds.
+    pub measured_all_ns: Vec<f64>,
+    /// Their median.
+    pub measured_ns: f64,
+    /// The least and the greatest.
+    pub measured_min_ns: f64,
+    #[allow(missing_docs)]
+    pub measured_max_ns: f64,
+    /// Their spread: greatest less least, as a share of the median.
+    pub spread: f64,
+    /// Predicted less measured, nanoseconds.
+    pub error_ns: f64,
+    /// That as a share of the measured time.
+    pub error: f64,
+    /// Calls priced.
+    pub predicted_calls: u64,
+    /// Calls made in a replay.
+    pub measured_calls: u64,
+    /// By operation: the greatest error in nanoseconds first.
+    pub per_op: Vec<OpComparison>,
+    /// Median time of the write-back after the replays, nanoseconds; in no total.
+    pub final_sync_ns: f64,
+    /// Outcomes that differed from the trace, in the replay where most did.
+    pub differences: u64,
+    /// Whether caches were known to be as asked, in the replay where least was known.
+    pub cache_state: CacheState,
+    /// Threads of the replays.
+    pub threads: u64,
+    /// Where they ran.
+    pub environment: Environment,
+    /// What the prediction itself warns of.
+    pub warnings: Vec<String>,
+}
+
+/// One call type of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpComparison {
+    /// Operation.
+    pub op: String,
+    /// Calls priced, and calls made.
+    pub predicted_calls: u64,
+    #[allow(missing_docs)]
+    pub measured_calls: u64,
+    /// Predicted time, nanoseconds.
+    pub predicted_ns: f64,
+    /// Measured time: the median over the replays, nanoseconds.
+    pub measured_ns: f64,
+    /// Predicted less measured, nanoseconds.
+    pub error_ns: f64,
+    /// That as a share of the cell's measured total: what this call type adds to the cell's error.
+    pub error_of_total: f64,
+    /// Latencies of single calls at [`crate::system::QUANTILES`], nanoseconds; empty where unknown.
+    pub predicted_quantiles_ns: Vec<f64>,
+    /// The same, measured: the median over the replays of each quantile.
+    pub measured_quantiles_ns: Vec<f64>,
+}
+
+/// How good a method was over all cells. Errors are shares of the measured time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodSummary {
+    /// The method's name.
+    pub method: String,
+    /// Cells it could say something about.
+    pub cells: u64,
+    /// Mean of the errors' sizes.
+    pub mean_error: Option<f64>,
+    /// Median of the errors' sizes.
+    pub median_error: Option<f64>,
+    /// Root mean square error.
+    pub rms_error: Option<f64>,
+    /// Mean of the signed errors: positive where it says too much.
+    pub bias: Option<f64>,
+    /// Pearson's correlation of predicted and measured totals.
+    pub correlation: Option<f64>,
+    /// Pearson's correlation of their logarithms: large cells do not drown the small ones.
+    pub correlation_log: Option<f64>,
+    /// How it ranked.
+    pub ranking: RankingSummary,
+}
+
+/// Pairs of targets ranked, over all workloads or for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RankingSummary {
+    /// Pairs that the replays tell apart.
+    pub decided: u64,
+    /// Of these, pairs ranked right.
+    pub right: u64,
+    /// Pairs whose replays overlap: ties by noise, which count neither way.
+    pub ties: u64,
+}
+
+impl RankingSummary {
+    /// Share of the decided pairs that were ranked right; `None` where there are none.
+    pub fn share_right(&self) -> Option<f64> {
+        (self.decided > 0).then(|| self.right as f64 / self.decided as f64)
+    }
+
+    fn add(&mut self, verdict: PairVerdict) {
+        match verdict {
+            PairVerdict::Tie => self.ties += 1,
+            PairVerdict::Right => (self.decided, self.right) = (self.decided + 1, self.right + 1),
+            PairVerdict::Wrong => self.decided += 1,
+        }
+    }
+}
+
+/// Two targets under one workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairComparison {
+    /// Workload.
+    pub workload: String,
+    /// The target that measured faster, and the other.
+    pub faster: String,
+    #[allow(missing_docs)]
+    pub slower: String,
+    /// Measured time of the slower over that of the faster.
+    pub measured_ratio: f64,
+    /// The same of the predicted times.
+    pub predicted_ratio: f64,
+    /// Whether the prediction ranked them right.
+    pub verdict: PairVerdict,
+}
+
+/// How a pair was ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairVerdict {
+    /// As measured.
+    Right,
+    /// The other way round, or as equal.
+    Wrong,
+    /// The ranges of the replays overlap: there is no right.
+    Tie,
+}
+
+/// The whole comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validation {
+    /// Replays of each cell.
+    pub repeats: u32,
+    /// Seed of their order.
+    pub seed: u64,
+    /// The quantiles of the distributions.
+    pub quantiles: Vec<f64>,
+    /// Workloads times targets, workload by workload.
+    pub cells: Vec<Cell>,
+    /// The prediction first, then the simpler methods.
+    pub methods: Vec<MethodSummary>,
+    /// Every pair of targets under each workload.
+    pub pairs: Vec<PairComparison>,
+}
+
+impl Cell {
+    /// Compares a prediction with replays of the same workload on the same target (at least one).
+    pub fn new(workload: &str, target: &str, predicted: &SystemPrediction, replays: &[ReplayResult]) -> Cell {
+        let totals: Vec<f64> = replays.iter().map(|r| r.total_ns as f64).collect();
+        let measured_ns = median(&totals).unwrap_or(0.0);
+        let (least, greatest) = totals.iter().fold((f64::INFINITY, 0.0f64), |(l, g), &t| (l.min(t), g.max(t)));
+        let least = least.min(greatest);
+        let syncs: Vec<f64> = replays.iter().map(|r| r.final_sync_ns as f64).collect();
+        let certain = replays.iter().all(|r| r.cache_state != CacheState::Unverified);
+        let first = replays.first();
+        Cell {
+            workload: workload.to_owned(),
+            target: target.to_owned(),
+            predicted: Predicted {
+                prediction_ns: predicted.total_ns,
+                count_times_mean_ns: predicted.baselines.count_times_mean_ns,
+                bandwidth_only_ns: predicted.baselines.bandwidth_only_ns,
+                same_as_traced_ns: Some(predicted.baselines.same_as_traced_ns),
+            },
+            predicted_low_ns: predicted.interval.low_ns,
+            predicted_high_ns: predicted.interval.high_ns,
+            measured_ns,
+            measured_min_ns: least,
+            measured_max_ns: greatest,
+            spread: share(greatest - least, measured_ns),
+            error_ns: predicted.total_ns - measured_ns,
+            error: share(predicted.total_ns - measured_ns, measured_ns),
+            predicted_calls: predicted.calls,
+            measured_calls: first.map_or(0, |r| r.calls),
+            per_op: per_op(predicted, replays, measured_ns),
+            final_sync_ns: median(&syncs).unwrap_or(0.0),
+            differences: replays.iter().map(|r| r.differences.total).max().unwrap_or(0),
+            cache_state: match first {
+                Some(r) if certain => r.cache_state,
+                _ => CacheState::Unverified,
+            },
+            threads: first.map_or(0, |r| r.concurrency.replay_threads),
+            environment: first.map(|r| r.environment.clone()).unwrap_or_default(),
+            warnings: predicted.warnings.clone(),
+            measured_all_ns: totals,
+        }
+    }
+
+    /// The total by each method, in the order of [`METHODS`].
+    fn by_method(&self) -> [Option<f64>; METHODS.len()] {
+        let p = &self.predicted;
+        [Some(p.prediction_ns), p.count_times_mean_ns, p.bandwidth_only_ns, p.same_as_traced_ns]
+    }
+}
+
+const METHODS: [&str; 4] = ["prediction", "count x mean", "bandwidth only", "same as traced"];
+
+/// A share of something; 0 of nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+fn per_op(predicted: &SystemPrediction, replays: &[ReplayResult], total_ns: f64) -> Vec<OpComparison> {
+    let priced = predicted.by_op.iter().map(|o| o.op.as_str());
+    let made = replays.iter().flat_map(|r| r.per_op.iter().map(|o| o.op.as_str()));
+    let mut names: Vec<&str> = priced.chain(made).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut out: Vec<OpComparison> = names
+        .into_iter()
+        .map(|op| {
+            let priced = predicted.by_op.iter().find(|o| o.op == op);
+            let made: Vec<_> = replays.iter().filter_map(|r| r.per_op.iter().find(|o| o.op == op)).collect();
+            // A replay without the operation spent no time on it.
+            let times: Vec<f64> = replays
+                .iter()
+                .map(|r| r.per_op.iter().find(|o| o.op == op).map_or(0.0, |o| o.total_ns as f64))
+                .collect();
+            let predicted_ns = priced.map_or(0.0, |o| o.ns);
+            let measured_ns = median(&times).unwrap_or(0.0);
+            let points = made.first().map_or(0, |o| o.quantiles_ns.len());
+            let quantile = |i: usize| {
+                let values: Vec<f64> = made.iter().filter_map(|o| o.quantiles_ns.get(i)).map(|&q| q as f64).collect();
+                median(&values).unwrap_or(0.0)
+            };
+            OpComparison {
+                op: op.to_owned(),
+                predicted_calls: priced.map_or(0, |o| o.calls),
+                measured_calls: made.first().map_or(0, |o| o.count),
+                predicted_ns,
+                measured_ns,
+                error_ns: predicted_ns - measured_ns,
+                error_of_total: share(predicted_ns - measured_ns, total_ns),
+                predicted_quantiles_ns: priced.map(|o| o.quantiles_ns.clone()).unwrap_or_default(),
+                measured_quantiles_ns: (0..points).map(quantile).collect(),
+            }
+        })
+        .collect();
+    out.sort_by(|a, b| b.error_ns.abs().total_cmp(&a.error_ns.abs()).then_with(|| a.op.cmp(&b.op)));
+    out
+}
+
+/// Sums up over all cells.
+pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
+    let methods = METHODS.iter().enumerate().map(|(i, name)| summarize(name, i, &cells)).collect();
+    let pairs = pairs(&cells)
+        .map(|(a, b)| {
+            let (faster, slower) = if a.measured_ns <= b.measured_ns { (a, b) } else { (b, a) };
+            let (p, q) = (faster.predicted.prediction_ns, slower.predicted.prediction_ns);
+            PairComparison {
+                workload: a.workload.clone(),
+                faster: faster.target.clone(),
+                slower: slower.target.clone(),
+                measured_ratio: share(slower.measured_ns, faster.measured_ns),
+                predicted_ratio: share(q, p),
+                verdict: verdict(faster, slower, p, q),
+            }
+        })
+        .collect();
+    Validation { repeats, seed, quantiles: crate::system::QUANTILES.to_vec(), methods, pairs, cells }
+}
+
+/// Every two targets of one workload.
+fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
+    let each = cells.iter().enumerate();
+    each.flat_map(|(i, a)| cells[i + 1..].iter().filter(|b| b.workload == a.workload).map(move |b| (a, b)))
+}
+
+/// Whether a method that gives `faster_ns` and `slower_ns` ranks the two as they measured.
+fn verdict(faster: &Cell, slower: &Cell, faster_ns: f64, slower_ns: f64) -> PairVerdict {
+    if faster.measured_max_ns >= slower.measured_min_ns {
+        PairVerdict::Tie
+    } else if faster_ns < slower_ns {
+        PairVerdict::Right
+    } else {
+        PairVerdict::Wrong
+    }
+}
+
+fn summarize(name: &str, method: usize, cells: &[Cell]) -> MethodSummary {
+    let said: Vec<(f64, f64)> = cells
+        .iter()
+        .filter(|c| c.measured_ns > 0.0)
+        .filter_map(|c| Some(((*c.by_method().get(method)?)?, c.measured_ns)))
+        .collect();
+    let errors: Vec<f64> = said.iter().map(|&(p, m)| (p - m) / m).collect();
+    let sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+    let logs: Vec<(f64, f64)> = said.iter().filter(|(p, _)| *p > 0.0).map(|&(p, m)| (p.ln(), m.ln())).collect();
+    let mut ranking = RankingSummary::default();
+    for (a, b) in pairs(cells) {
+        let (faster, slower) = if a.measured_ns <= b.measured_ns { (a, b) } else { (b, a) };
+        let of = |cell: &Cell| cell.by_method().get(method).copied().flatten();
+        if let (Some(p), Some(q)) = (of(faster), of(slower)) {
+            ranking.add(verdict(faster, slower, p, q));
+        }
+    }
+    MethodSummary {
+        method: name.to_owned(),
+        cells: said.len() as u64,
+        mean_error: mean(&sizes),
+        median_error: median(&sizes),
+        rms_error: rms(&errors),
+        bias: mean(&errors),
+        correlation: pearson(&said),
+        correlation_log: pearson(&logs),
+        ranking,
+    }
+}
+
+impl Validation {
+    /// How a workload's pairs of targets were ranked by the prediction.
+    pub fn ranking_of(&self, workload: &str) -> RankingSummary {
+        let mut ranking = RankingSummary::default();
+        self.pairs.iter().filter(|p| p.workload == workload).for_each(|p| ranking.add(p.verdict));
+        ranking
+    }
+
+    /// The prediction's summary.
+    pub fn prediction(&self) -> Option<&MethodSummary> {
+        self.methods.first()
+    }
+}

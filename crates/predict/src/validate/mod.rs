@@ -1,0 +1,245 @@
+//! Prediction against the truth: workloads times targets, predicted and replayed, every miss laid open by call type.
+//!
+//! Each target is measured once (or its profile given); each workload is then replayed on each target several times, in
+//! random interleaved order, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
+//! once. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
+//! replayed is behind [`Bench`], so that the loop runs on fakes as well. What may not live here: rendering.
+
+mod bench;
+mod compare;
+pub mod stats;
+
+pub use bench::{Bench, RealBench, ValidateTarget, ValidateWorkload};
+pub use compare::{
+    Cell, MethodSummary, OpComparison, PairComparison, PairVerdict, Predicted, RankingSummary, Validation, compare,
+};
+
+use crate::measure::{MeasureError, MeasureOptions};
+use crate::pipeline::{PredictError, PredictOptions};
+use crate::replay::{ReplayError, ReplayOptions, ReplayResult};
+use posix::SetupError;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Fewer replays than this say nothing of their noise.
+pub const REPEATS_MIN: u32 = 3;
+
+/// How to validate.
+#[derive(Clone, Debug)]
+pub struct ValidateOptions {
+    /// Replays of each workload on each target; at least [`REPEATS_MIN`].
+    pub repeats: u32,
+    /// Seed of the order of replays.
+    pub seed: u64,
+    /// How targets without a profile are measured.
+    pub measure: MeasureOptions,
+    /// How workloads are replayed.
+    pub replay: ReplayOptions,
+    /// How they are predicted. What the caches hold at first, and the pace, must be as in `replay`.
+    pub predict: PredictOptions,
+}
+
+impl ValidateOptions {
+    /// Three cold replays as fast as possible, quick measurements.
+    pub fn new(seed: u64) -> ValidateOptions {
+        ValidateOptions {
+            repeats: REPEATS_MIN,
+            seed,
+            measure: MeasureOptions::quick(seed),
+            replay: ReplayOptions::default(),
+            predict: PredictOptions { seed, ..PredictOptions::default() },
+        }
+    }
+}
+
+/// How far a validation is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidateProgress {
+    /// What is being done.
+    pub stage: ValidateStage,
+    /// Measurements, predictions and replays done.
+    pub done: u64,
+    /// Of how many.
+    pub total: u64,
+    /// Workload, empty while measuring.
+    pub workload: String,
+    /// Target.
+    pub target: String,
+}
+
+/// What a validation is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidateStage {
+    /// Measuring a target.
+    Measure,
+    /// Predicting a workload.
+    Predict,
+    /// Replaying a workload.
+    Replay,
+}
+
+/// Why a validation failed. What had been found is lost: a table with holes would not be one.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidateError {
+    /// Nothing to compare.
+    #[error("validation needs at least one workload and one target")]
+    Nothing,
+    /// Two of a kind have one name, so a table could not tell them apart.
+    #[error("{what} {name} is given twice; tables could not tell them apart")]
+    Twice {
+        /// A workload or a target.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Too few replays.
+    #[error("{0} replays of each workload say nothing of their noise; at least {REPEATS_MIN} are needed")]
+    Repeats(u32),
+    /// A target could not be made ready.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A measurement failed.
+    #[error("measuring {target}: {source}")]
+    Measure {
+        /// The target.
+        target: String,
+        /// Why.
+        #[source]
+        source: MeasureError,
+    },
+    /// A prediction failed.
+    #[error("predicting {workload} on {target}: {source}")]
+    Predict {
+        /// The workload.
+        workload: String,
+        /// The target.
+        target: String,
+        /// Why.
+        #[source]
+        source: PredictError,
+    },
+    /// A replay failed.
+    #[error("replaying {workload} on {target}: {source}")]
+    Replay {
+        /// The workload.
+        workload: String,
+        /// The target.
+        target: String,
+        /// Why.
+        #[source]
+        source: ReplayError,
+    },
+    /// A target could not be left clean.
+    #[error("cleaning up {target}: {source}")]
+    CleanUp {
+        /// The target.
+        target: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl ValidateError {
+    /// The process's exit code for this error: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ValidateError::Nothing | ValidateError::Twice { .. } | ValidateError::Repeats(_) => 2,
+            ValidateError::Setup(e) => e.exit_code(),
+            ValidateError::Measure { source, .. } => source.exit_code(),
+            ValidateError::Predict { source: PredictError::Workload(e), .. } => e.exit_code(),
+            ValidateError::Predict { .. } => 4,
+            ValidateError::Replay { source, .. } => source.exit_code(),
+            ValidateError::CleanUp { .. } => 3,
+        }
+    }
+}
+
+/// Validates real workloads on real targets.
+///
+/// # Errors
+/// A target, a measurement, a prediction or a replay fails ([`ValidateError`] says which).
+pub fn validate(
+    workloads: Vec<ValidateWorkload>,
+    targets: Vec<ValidateTarget>,
+    options: &ValidateOptions,
+    progress: &mut dyn FnMut(&ValidateProgress),
+) -> Result<Validation, ValidateError> {
+    let mut bench = RealBench::new(workloads, targets, options.clone());
+    validate_on(&mut bench, options, progress)
+}
+
+/// Validates whatever is behind a [`Bench`].
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_on(
+    bench: &mut dyn Bench,
+    options: &ValidateOptions,
+    progress: &mut dyn FnMut(&ValidateProgress),
+) -> Result<Validation, ValidateError> {
+    let (workloads, targets) = (bench.workloads(), bench.targets());
+    check(&workloads, &targets, options)?;
+    let cells: Vec<(usize, usize)> =
+        (0..workloads.len()).flat_map(|w| (0..targets.len()).map(move |t| (w, t))).collect();
+    let total = targets.len() as u64 + cells.len() as u64 * (1 + u64::from(options.repeats));
+    let mut done = 0;
+    let mut tell = |stage, workload: &str, target: &str| {
+        progress(&ValidateProgress { stage, done, total, workload: workload.into(), target: target.into() });
+        done += 1;
+    };
+
+    for (t, target) in targets.iter().enumerate() {
+        tell(ValidateStage::Measure, "", target);
+        bench.measure(t)?;
+    }
+    let mut predictions = Vec::with_capacity(cells.len());
+    for &(w, t) in &cells {
+        tell(ValidateStage::Predict, &workloads[w], &targets[t]);
+        predictions.push(bench.predict(w, t)?);
+    }
+    let mut replays: Vec<Vec<ReplayResult>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    for _ in 0..options.repeats {
+        // Shuffled anew in each round: what drifts with time is spread over all cells.
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        shuffle(&mut order, &mut dice);
+        for i in order {
+            let (w, t) = cells[i];
+            tell(ValidateStage::Replay, &workloads[w], &targets[t]);
+            replays[i].push(bench.replay(w, t)?);
+        }
+    }
+    let found = cells.iter().zip(predictions).zip(replays).map(|((&(w, t), predicted), replays)| {
+        Cell::new(&workloads[w], &targets[t], &predicted, &replays)
+    });
+    Ok(compare(found.collect(), options.repeats, options.seed))
+}
+
+fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) -> Result<(), ValidateError> {
+    if workloads.is_empty() || targets.is_empty() {
+        return Err(ValidateError::Nothing);
+    }
+    if options.repeats < REPEATS_MIN {
+        return Err(ValidateError::Repeats(options.repeats));
+    }
+    for (what, names) in [("workload", workloads), ("target", targets)] {
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
+                return Err(ValidateError::Twice { what, name: name.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fisher and Yates' shuffle.
+fn shuffle(order: &mut [usize], dice: &mut Xoshiro256PlusPlus) {
+    for last in (1..order.len()).rev() {
+        let at = usize::try_from(dice.next_u64() % (last as u64 + 1)).unwrap_or(0);
+        order.swap(last, at);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The loop and its statistics on fakes.
+
+use super::*;
+use crate::pipeline::{OpTotal, SystemPrediction};
+use crate::replay::testing::result;
+
+/// Predicts and replays what it is told to; writes down the order.
+struct Fake {
+    workloads: usize,
+    targets: usize,
+    predicted_ns: Vec<f64>,
+    /// Per cell, the totals of successive replays.
+    measured_ns: Vec<Vec<u64>>,
+    log: Vec<(char, usize, usize)>,
+}
+
+impl Fake {
+    fn cell(&self, w: usize, t: usize) -> usize {
+        w * self.targets + t
+    }
+}
+
+impl Bench for Fake {
+    fn workloads(&self) -> Vec<String> {
+        (0..self.workloads).map(|w| format!("w{w}")).collect()
+    }
+
+    fn targets(&self) -> Vec<String> {
+        (0..self.targets).map(|t| format!("t{t}")).collect()
+    }
+
+    fn measure(&mut self, target: usize) -> Result<(), ValidateError> {
+        self.log.push(('m', 0, target));
+        Ok(())
+    }
+
+    fn predict(&mut self, w: usize, t: usize) -> Result<SystemPrediction, ValidateError> {
+        let total_ns = self.predicted_ns[self.cell(w, t)];
+        let read = OpTotal { op: "read".into(), calls: 2, ns: total_ns, ..OpTotal::default() };
+        Ok(SystemPrediction { total_ns, by_op: vec![read], calls: 2, ..SystemPrediction::default() })
+    }
+
+    fn replay(&mut self, w: usize, t: usize) -> Result<ReplayResult, ValidateError> {
+        self.log.push(('r', w, t));
+        let i = self.cell(w, t);
+        Ok(result(&[("read", 2, self.measured_ns[i].remove(0))]))
+    }
+}
+
+fn fake(predicted_ns: &[f64], measured_ns: &[[u64; 3]], targets: usize) -> Fake {
+    Fake {
+        workloads: predicted_ns.len() / targets,
+        targets,
+        predicted_ns: predicted_ns.to_vec(),
+        measured_ns: measured_ns.iter().map(|m| m.to_vec()).collect(),
+        log: Vec::new(),
+    }
+}
+
+fn run(fake: &mut Fake) -> Validation {
+    validate_on(fake, &ValidateOptions::new(7), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn errors_are_against_the_median() {
+    let v = run(&mut fake(&[150.0, 80.0], &[[100, 90, 130], [100, 100, 100]], 2));
+    let c = &v.cells[0];
+    assert_eq!((c.measured_ns, c.measured_min_ns, c.measured_max_ns), (100.0, 90.0, 130.0));
+    assert_eq!((c.error, c.spread), (0.5, 0.4));
+    let p = v.prediction().unwrap();
+    assert!((p.mean_error.unwrap() - 0.35).abs() < 1e-12);
+    assert!((p.bias.unwrap() - 0.15).abs() < 1e-12);
+    assert!((p.rms_error.unwrap() - (0.29f64 / 2.0).sqrt()).abs() < 1e-12);
+    assert_eq!(c.per_op[0].error_ns, 50.0);
+    assert_eq!(c.per_op[0].error_of_total, 0.5);
+}
+
+#[test]
+fn ties_by_noise_are_set_apart() {
+    // t0 and t1 overlap; t2 is slower than both, and predicted between them.
+    let v = run(&mut fake(&[100.0, 300.0, 200.0], &[[100, 110, 120], [115, 125, 130], [500, 510, 520]], 3));
+    let r = v.ranking_of("w0");
+    assert_eq!((r.ties, r.decided, r.right), (1, 2, 1));
+    assert_eq!(r.share_right(), Some(0.5));
+    let wrong = v.pairs.iter().find(|p| p.verdict == PairVerdict::Wrong).unwrap();
+    assert_eq!((wrong.faster.as_str(), wrong.slower.as_str()), ("t1", "t2"));
+    // Who says the same of all systems ranks none right.
+    assert_eq!(v.methods.last().unwrap().ranking, RankingSummary { decided: 2, right: 0, ties: 1 });
+}
+
+#[test]
+fn replays_are_interleaved_and_repeatable() {
+    let (predicted, measured) = ([1.0; 6], [[1, 2, 3]; 6]);
+    let mut first = fake(&predicted, &measured, 3);
+    let mut second = fake(&predicted, &measured, 3);
+    assert_eq!(run(&mut first), run(&mut second));
+    assert_eq!(first.log, second.log);
+    let replays: Vec<_> = first.log.iter().filter(|l| l.0 == 'r').collect();
+    // Each round holds every cell once, and rounds differ.
+    let mut rounds: Vec<Vec<_>> = replays.chunks(6).map(<[_]>::to_vec).collect();
+    assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
+    rounds.iter_mut().for_each(|r| r.sort());
+    assert!(rounds.iter().all(|r| *r == rounds[0]) && rounds.len() == 3);
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    let mut options = ValidateOptions::new(1);
+    assert!(matches!(validate_on(&mut fake(&[], &[], 1), &options, &mut |_| {}), Err(ValidateError::Nothing)));
+    options.repeats = 2;
+    let refused = validate_on(&mut fake(&[1.0], &[[1, 1, 1]], 1), &options, &mut |_| {});
+    assert_eq!(refused.unwrap_err().exit_code(), 2);
+}
