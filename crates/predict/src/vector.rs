@@ -65,7 +65,7 @@ const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
 
 classes! {
     // ---- name lookups, per component beyond the first -------------------------------------------------
-    /// Lookup of one more path component, name and attributes cached (from stat at depth 1 and depth 8).
+    /// Lookup of one more path component, name and attributes cached (from stat of one and of nine components).
     LookupHit = "lu_bc";
     /// What a lookup takes longer than a hit when neither name nor attributes are cached, the lookup before was in the same
     /// directory (thesis: lus_nc).

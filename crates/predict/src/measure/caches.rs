@@ -165,10 +165,10 @@ impl Names {
     /// Makes names up to this number; false if the time did not suffice.
     fn grow(&mut self, b: &mut Bench<'_>, wanted: usize) -> Result<bool, MeasureError> {
         while self.names.len() < wanted {
-            if self.names.len() % 100 == 0 && !b.go_on()? {
+            if self.names.len().is_multiple_of(100) && !b.go_on()? {
                 return Ok(false);
             }
-            if self.names.len() % NAMES_PER_DIR == 0 {
+            if self.names.len().is_multiple_of(NAMES_PER_DIR) {
                 let path = format!("{}/d{}", self.root, self.dirs.len());
                 self.dirs.push(b.new_dir(&path)?);
             }

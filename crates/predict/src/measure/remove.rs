@@ -71,10 +71,9 @@ impl Group for Remove {
         b.shuffle(&mut items);
         // The files that are to be clean are made first and written back together.
         let mut files = Vec::with_capacity(items.len());
-        let mut made = 0;
-        for &(item, size) in &items {
+        for (number, &(item, size)) in items.iter().enumerate() {
             let name = b.new_name("file");
-            let Some(&dir) = dirs.get(made % dirs.len().max(1)) else { break };
+            let Some(&dir) = dirs.get(number % dirs.len().max(1)) else { break };
             // On a slow device a round makes fewer files rather than overrun its time.
             if matches!(item, Item::Remove | Item::Truncate) {
                 if !b.go_on()? {
@@ -82,7 +81,6 @@ impl Group for Remove {
                 }
                 b.make_file(dir.at(&name), size)?;
             }
-            made += 1;
             files.push((item, size, dir, name));
         }
         b.sync()?;

@@ -167,8 +167,7 @@ impl LoadBench {
             result: &mut work_result,
         };
         let mut processes: Vec<Box<dyn Process + '_>> = vec![Box::new(foreground)];
-        if load > 0 {
-            let interval_ns = LOAD_CHUNK_BYTES * 1_000_000_000 / load;
+        if let Some(interval_ns) = (LOAD_CHUNK_BYTES * 1_000_000_000).checked_div(load) {
             processes.push(Box::new(Background {
                 files: self,
                 interval_ns,

@@ -318,13 +318,13 @@ impl Fake {
         file.map_cached = true;
         let class = if from + len > file.size {
             self.space = self.space.checked_sub(len).ok_or((Errno::ENOSPC, 0))?;
-            let class = if from % BLOCK == 0 { Class::WriteAppend } else { Class::WriteExtend };
+            let class = if from.is_multiple_of(BLOCK) { Class::WriteAppend } else { Class::WriteExtend };
             file.size = from + len;
             file.new_bytes += len;
             class
         } else {
             file.over_bytes += len;
-            match (cached, from % BLOCK == 0 && len % BLOCK == 0) {
+            match (cached, from.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK)) {
                 (true, _) => Class::WriteCached,
                 (false, true) => Class::WriteUncached,
                 (false, false) => return self.wrote(node, blocks, len, cost(Class::WritePartial, 0)),
