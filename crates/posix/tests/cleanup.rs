@@ -226,6 +226,24 @@ fn a_kill_during_set_up_is_swept_up() {
     }
 }
 
+/// A signal during the set-up needs no sweep.
+#[test]
+fn a_signal_during_set_up_leaves_nothing() {
+    if !can_make_scratch("xfs:300M") {
+        return;
+    }
+    for delay_ms in [5, 10, 20, 40, 80, 160] {
+        let place = Place::new();
+        let child = place.command(&["xfs:300M", ""]).spawn().unwrap();
+        let mut running = Running { child, private: PathBuf::new(), attached: None };
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        let attached = loop_device_of(running.child.id());
+        running.signal(Signal::TERM);
+        assert_eq!(running.wait(), 143, "after {delay_ms} ms");
+        place.assert_nothing_left(running.child.id(), attached.as_ref(), &format!("SIGTERM after {delay_ms} ms"));
+    }
+}
+
 #[test]
 fn a_sweep_leaves_the_living_alone() {
     let place = Place::new();

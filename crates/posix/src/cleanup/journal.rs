@@ -1,6 +1,7 @@
 //! The journal file of a process: what it has made, so that a later run can sweep up after a kill.
 
 use super::Resource;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -33,6 +34,10 @@ pub struct SweepReport {
 pub fn sweep() -> SweepReport {
     let mut report = SweepReport::default();
     let Some(directory) = state_directory() else { return report };
+    // One sweep at a time: two would trip over each other and take that for trouble. Released with the descriptor.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(lock) = rustix::fs::open(&directory, flags, rustix::fs::Mode::empty()) else { return report };
+    let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
     let Ok(entries) = std::fs::read_dir(&directory) else { return report };
     for entry in entries.flatten() {
         let path = entry.path();
