@@ -8,6 +8,7 @@ mod event;
 pub mod inspect;
 mod op;
 pub mod profile;
+pub mod record;
 pub mod snapshot;
 pub mod strace;
 pub mod text;

@@ -30,7 +30,10 @@ pub struct Meta {
     pub command: Option<Command>,
     /// From the first call to the last exit while traced, nanoseconds.
     pub wall_ns: Option<u64>,
-    /// The same of a run without tracing, where one was made, nanoseconds.
+    /// Part of `wall_ns` in which no traced call on files was running, nanoseconds.
+    #[serde(default)]
+    pub idle_ns: Option<u64>,
+    /// `wall_ns` of a run without tracing, where one was made, nanoseconds.
     pub untraced_wall_ns: Option<u64>,
     /// Rows of `trace.parquet`.
     pub events: u64,
@@ -127,12 +130,21 @@ pub struct Unparsed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unseen {
-    /// Mappings of files.
+    /// Mappings of files other than programs and libraries.
     pub maps: u64,
-    /// Bytes of files mapped.
+    /// Bytes of such files mapped.
     pub mapped_bytes: u64,
+    /// Mappings of programs, libraries and their run-time data (loader cache, locales).
+    #[serde(default)]
+    pub image_maps: u64,
+    /// Bytes of such files mapped.
+    #[serde(default)]
+    pub image_mapped_bytes: u64,
     /// io_uring instances set up.
     pub io_uring_setups: u64,
+    /// Operations submitted to them.
+    #[serde(default)]
+    pub io_uring_operations: u64,
     /// Programs executed, whose images the kernel maps.
     pub exec_images: u64,
 }

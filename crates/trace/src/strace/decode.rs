@@ -469,3 +469,10 @@ fn unknown<'a>(args: &Args<'a>) -> Option<Call<'a>> {
         _ => None,
     }
 }
+
+/// The system calls a recording must show: all that the tracker models, and those on files that it counts as not
+/// modelled. Those that only make descriptors of other things are left out: strace shows what is behind a descriptor
+/// when it is used.
+pub(crate) fn traced_calls() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().filter(|(_, form)| !matches!(form, Form::Ignored | Form::NewFd)).map(|&(name, _)| name)
+}

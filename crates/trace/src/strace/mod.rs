@@ -21,13 +21,16 @@ mod constants;
 mod decode;
 mod lex;
 mod line;
+mod profile;
 mod summary;
 mod value;
 
+pub use profile::{ImportedProfile, import, import_file};
 pub use summary::{ImportError, Problem, Summary};
 
 use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
 use crate::{Batch, profile::ProfileError};
+pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
@@ -82,6 +85,7 @@ pub struct Importer {
     /// A line that strace's own message cut in two.
     cut: Vec<u8>,
     line_number: u64,
+    first_tid: Option<u32>,
     first_ns: Option<u64>,
     last_ns: u64,
     with_duration: u64,
@@ -125,6 +129,7 @@ impl Importer {
             held_bytes: 0,
             cut: Vec::new(),
             line_number: 0,
+            first_tid: None,
             first_ns: None,
             last_ns: 0,
             with_duration: 0,
@@ -324,6 +329,7 @@ impl Importer {
         self.stamped(head);
         let body = line::body(head.rest)?;
         let Some(tid) = self.admit(head, &body, line) else { return Ok(()) };
+        self.first_tid.get_or_insert(tid);
         self.take_body(tid, head.at_ns, body)
     }
 
@@ -391,6 +397,9 @@ impl Importer {
 
     fn renumber(&mut self, from: u32, to: u32) {
         self.tracker.renumber(from, to);
+        if self.first_tid == Some(from) {
+            self.first_tid = Some(to);
+        }
         if let Some(running) = self.running.remove(&from) {
             self.running.insert(to, running);
         }
@@ -476,7 +485,9 @@ impl Importer {
     fn ended(&mut self, tid: u32, at_ns: u64, status: i64) {
         self.abandon(tid);
         self.summary.exits += 1;
-        self.summary.last_status = Some(status);
+        if self.first_tid == Some(tid) {
+            self.summary.first_status = Some(status);
+        }
         self.tracker.exit(tid, self.since_start(at_ns), status);
     }
 
@@ -645,9 +656,14 @@ impl Imported {
         self.tracker.take_removed()
     }
 
-    /// The tracker in its last state.
-    pub fn tracker(&self) -> &Tracker {
-        &self.tracker
+    /// The names the trace implies were there when it began, with what it tells of them. Sorted by nothing.
+    pub fn implied_snapshot(&mut self) -> Vec<crate::SnapshotEntry> {
+        self.tracker.implied_snapshot()
+    }
+
+    /// What became of a path that is there at the end of the trace.
+    pub fn history(&self, path: &[u8]) -> crate::track::History {
+        self.tracker.history(path)
     }
 }
 

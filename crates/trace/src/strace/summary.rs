@@ -52,8 +52,8 @@ pub struct Summary {
     pub wall_ns: u64,
     /// Part of it in which no traced call on files was running.
     pub idle_ns: u64,
-    /// How the last thread to end ended: exit status, or 128 and the signal.
-    pub last_status: Option<i64>,
+    /// How the first process ended: exit status, or 128 and the signal. `None` if its end is not in the trace.
+    pub first_status: Option<i64>,
     /// What was and was not covered.
     pub coverage: Coverage,
 }

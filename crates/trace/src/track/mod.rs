@@ -11,6 +11,7 @@
 mod call;
 mod coverage;
 mod descriptors;
+mod history;
 mod names;
 mod on_fd;
 mod on_path;
@@ -20,8 +21,9 @@ mod sequence;
 
 pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Start};
 pub use coverage::Coverage;
+pub use history::History;
 pub use names::Removed;
-pub(crate) use resolve::unescape_into;
+pub(crate) use resolve::{is_foreign, unescape_into};
 pub(crate) use sequence::Place;
 
 use crate::{Batch, Event, Op, flag};

@@ -29,10 +29,22 @@ struct Entry {
     name: Box<[u8]>,
     file: File,
     children: FxHashMap<Box<[u8]>, Node>,
-    /// Made by the trace: it was not there when the trace began.
-    born: bool,
+    birth: Birth,
+    /// The tracer printed a path through this entry: it is no symbolic link.
+    canonical: bool,
     /// Where it was when the trace began, if a rename has moved it since.
     moved_from: Option<Box<[u8]>>,
+}
+
+/// Where a name comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Birth {
+    /// It was there when the trace began.
+    Before,
+    /// The trace made it.
+    Made,
+    /// An open with `O_CREAT` without `O_EXCL` made or found it; nothing else was known of the name.
+    Opened,
 }
 
 /// What is known of a file.
@@ -109,7 +121,8 @@ impl Names {
             name: Box::default(),
             file: root,
             children: FxHashMap::default(),
-            born: false,
+            birth: Birth::Before,
+            canonical: true,
             moved_from: None,
         });
         let state = names.file_mut(root);
@@ -214,9 +227,16 @@ impl Names {
     }
 
     /// Makes a name for a file. The name must not exist.
-    pub fn add(&mut self, dir: Node, name: &[u8], file: File, born: bool) -> Node {
-        let entry =
-            Entry { parent: dir, name: name.into(), file, children: FxHashMap::default(), born, moved_from: None };
+    pub fn add(&mut self, dir: Node, name: &[u8], file: File, birth: Birth) -> Node {
+        let entry = Entry {
+            parent: dir,
+            name: name.into(),
+            file,
+            children: FxHashMap::default(),
+            birth,
+            canonical: false,
+            moved_from: None,
+        };
         let node = match self.free_entries.pop() {
             Some(node) => {
                 *self.entry_mut(node) = entry;
@@ -236,7 +256,7 @@ impl Names {
 
     /// The name was removed by the trace.
     pub fn remove(&mut self, node: Node) {
-        if let (Some(_), false) = (&self.removed, self.entry(node).born) {
+        if let (Some(_), false) = (&self.removed, self.entry(node).birth != Birth::Before) {
             if let Some(path) = self.first_path(node) {
                 let state = self.file(self.entry(node).file);
                 let removed = Removed {
@@ -309,7 +329,7 @@ impl Names {
     }
 
     fn note_origin(&mut self, node: Node) {
-        if self.removed.is_some() && !self.entry(node).born && self.entry(node).moved_from.is_none() {
+        if self.removed.is_some() && self.entry(node).birth == Birth::Before && self.entry(node).moved_from.is_none() {
             if let Some(path) = self.first_path(node) {
                 self.entry_mut(node).moved_from = Some(path.into());
             }
@@ -326,9 +346,9 @@ impl Names {
         above == ROOT
     }
 
-    /// Whether the trace made this name.
-    pub fn is_born(&self, node: Node) -> bool {
-        self.entry(node).born
+    /// Where the name comes from.
+    pub fn birth(&self, node: Node) -> Birth {
+        self.entry(node).birth
     }
 
     /// The path an entry has now.
@@ -360,7 +380,7 @@ impl Names {
         let mut path = Vec::new();
         while at != ROOT {
             let entry = self.entry(at);
-            if entry.born {
+            if entry.birth != Birth::Before {
                 return None;
             }
             if let Some(from) = &entry.moved_from {
@@ -382,7 +402,7 @@ impl Names {
         self.removed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// All live entries but the root's, parents before children, in no particular order otherwise.
+    /// Visits all live entries but the root's.
     pub fn for_each(&self, mut visit: impl FnMut(Node)) {
         let mut stack = vec![ROOT];
         while let Some(node) = stack.pop() {
@@ -390,6 +410,91 @@ impl Names {
                 visit(child);
                 stack.push(child);
             }
+        }
+    }
+
+    /// The deepest known entry on a path without links, and what of the path is left (with its leading slash).
+    pub fn deepest<'p>(&self, path: &'p [u8]) -> (Node, &'p [u8]) {
+        let mut at = ROOT;
+        let mut rest = path;
+        loop {
+            let trimmed = &rest[rest.iter().take_while(|&&b| b == b'/').count()..];
+            let end = memchr::memchr(b'/', trimmed).unwrap_or(trimmed.len());
+            match self.child(at, &trimmed[..end]) {
+                Some(child) if !trimmed.is_empty() => (at, rest) = (child, &trimmed[end..]),
+                _ => return (at, rest),
+            }
+        }
+    }
+
+    /// The entry of a path that the tracer printed, which has no symbolic links in it. Entries on the way that were taken
+    /// for links are replaced; with `make`, missing ones are made.
+    pub fn canonical(&mut self, path: &[u8], make: bool) -> Option<Node> {
+        let mut at = ROOT;
+        let mut rest = path;
+        loop {
+            while let [b'/', tail @ ..] = rest {
+                rest = tail;
+            }
+            if rest.is_empty() {
+                return Some(at);
+            }
+            let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+            let (name, tail) = rest.split_at(end);
+            let found = match self.child(at, name) {
+                Some(node) if self.file(self.file_of(node)).kind == Kind::Symlink => {
+                    self.forget(node);
+                    None
+                }
+                found => found,
+            };
+            at = match found {
+                Some(node) => node,
+                None if make => {
+                    let file = self.new_file(if tail.is_empty() { Kind::Unknown } else { Kind::Directory });
+                    self.add(at, name, file, Birth::Before)
+                }
+                None => return None,
+            };
+            self.entry_mut(at).canonical = true;
+            rest = tail;
+        }
+    }
+
+    /// The tracer printed `real` for what was given as `given` (both absolute): somewhere on the way is a symbolic link.
+    /// The simplest explanation is taken: the link is where the two paths part, seen from their ends, unless the trace
+    /// showed that name to be no link.
+    pub fn learn_link(&mut self, given: &[u8], real: &[u8]) {
+        let (mut short, mut target) = (given, real);
+        while let (Some((dir, name)), Some((real_dir, real_name))) = (split_name(short), split_name(target)) {
+            if name != real_name || dir.is_empty() || real_dir.is_empty() {
+                break;
+            }
+            (short, target) = (dir, real_dir);
+        }
+        // From the top down: the first name that can be a link is taken for it.
+        loop {
+            if let Some((dir, name)) = split_name(short) {
+                let parent = self.walk(ROOT, dir, true, true).node;
+                let old = parent.and_then(|parent| self.child(parent, name));
+                if let (Some(parent), false) = (parent, old.is_some_and(|old| self.entry(old).canonical)) {
+                    if let Some(old) = old {
+                        self.forget(old);
+                    }
+                    let link = self.new_file(Kind::Symlink);
+                    self.file_mut(link).target = Some(target.into());
+                    self.add(parent, name, link, Birth::Before);
+                    return;
+                }
+            }
+            if short.len() >= given.len() {
+                return;
+            }
+            // One component more of each.
+            let more = given[short.len() + 1..].iter().position(|&b| b == b'/');
+            let longer = more.map_or(given.len(), |more| short.len() + 1 + more);
+            target = real.get(..target.len() + longer - short.len()).unwrap_or(real);
+            short = &given[..longer];
         }
     }
 
@@ -417,7 +522,7 @@ impl Names {
                 Some(node) => node,
                 None if make => {
                     let file = self.new_file(if last { Kind::Unknown } else { Kind::Directory });
-                    self.add(at, name, file, false)
+                    self.add(at, name, file, Birth::Before)
                 }
                 None => break if last { Walk { parent: Some(at), node: None } } else { LOST },
             };
@@ -442,6 +547,13 @@ impl Names {
             rest = tail;
         }
     }
+}
+
+/// Splits `/a/b/c` into `/a/b` and `c`; `None` at the root.
+fn split_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let slash = memchr::memrchr(b'/', path)?;
+    let (dir, name) = (&path[..slash], &path[slash + 1..]);
+    (!name.is_empty() && name != b"." && name != b"..").then_some((dir, name))
 }
 
 fn index(n: usize) -> u32 {

@@ -2,8 +2,8 @@
 
 use super::call::{At, Attrs, Fd, Kind, Outcome, Seen};
 use super::descriptors::Slot;
-use super::names::{File, Node, ROOT};
-use super::resolve::{Located, is_foreign, unescape_into};
+use super::names::{Birth, File, Node, ROOT};
+use super::resolve::{Located, is_foreign, normalise, unescape_into};
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
 
@@ -168,9 +168,9 @@ impl Tracker {
         let known = if path.is_empty() {
             self.walk(located, at, follow, false).node
         } else {
-            let node = self.names.walk(ROOT, path, false, false).node;
-            if path != self.path {
-                self.learn_link(located, at, follow, node, path);
+            let node = self.names.canonical(path, false);
+            if path != self.path && self.walk(located, at, follow, false).node.is_none_or(|given| Some(given) != node) {
+                self.learn_link(located, at, path);
             }
             node
         };
@@ -202,12 +202,11 @@ impl Tracker {
     /// Makes the entry of a file that open succeeded on and that we did not know.
     fn opened_unknown(&mut self, event: &Event, located: &Located, at: &At<'_>, path: &[u8]) -> Option<Node> {
         if event.flags & flag::CREATE == 0 {
-            let walk = if path.is_empty() {
-                self.walk(located, at, true, true)
+            return if path.is_empty() {
+                self.walk(located, at, true, true).node
             } else {
-                self.names.walk(ROOT, path, false, true)
+                self.names.canonical(path, true)
             };
-            return walk.node;
         }
         let (dir, name) =
             if path.is_empty() { self.parent_and_name(located, at)? } else { self.parent_in(ROOT, path)? };
@@ -217,20 +216,19 @@ impl Tracker {
             // A link to a file that did not exist, followed by O_CREAT: we only know the link's entry.
             self.names.forget(link);
         }
-        Some(self.names.add(dir, name, file, true))
+        let exclusive = event.flags & flag::EXCL != 0;
+        Some(self.names.add(dir, name, file, if exclusive { Birth::Made } else { Birth::Opened }))
     }
 
-    /// The given path led to a file of another path: some component is a symbolic link. If we took the given path for a
-    /// name of its own, it becomes a link to the real one.
-    fn learn_link(&mut self, located: &Located, at: &At<'_>, follow: bool, real: Option<Node>, path: &[u8]) {
-        let given = self.walk(located, at, follow, false).node;
-        if let Some(given) = given.filter(|&given| Some(given) != real && given != ROOT) {
-            let parent = self.names.parent_of(given);
-            let Some(name) = self.names.name_of(given) else { return };
-            self.names.forget(given);
-            let link = self.names.new_file(Kind::Symlink);
-            self.names.file_mut(link).target = Some(path.into());
-            self.names.add(parent, &name, link, false);
+    /// The given path led to a file of another path: some component is a symbolic link.
+    fn learn_link(&mut self, located: &Located, at: &At<'_>, path: &[u8]) {
+        let has_dots = self.path.split(|&b| b == b'/').any(|name| name == b"." || name == b"..");
+        if located.start.is_none() || has_dots || at.path.is_none() {
+            return; // Where `..` leads depends on the links we are looking for.
+        }
+        let given = normalise(&self.path);
+        if given != path {
+            self.names.learn_link(&given, path);
         }
     }
 
@@ -257,7 +255,7 @@ impl Tracker {
                 state.mode = mode;
                 state.target = target.map(Into::into);
                 state.size = if kind == Kind::Regular { Some(0) } else { None };
-                let node = self.names.add(dir, name, file, true);
+                let node = self.names.add(dir, name, file, Birth::Made);
                 self.describe_node(&mut event, node);
                 event.size_before = None;
             }
@@ -372,7 +370,7 @@ impl Tracker {
             if let Some(stale) = self.names.child(dir, name) {
                 self.names.forget(stale);
             }
-            self.names.add(dir, name, file, true);
+            self.names.add(dir, name, file, Birth::Made);
             self.names.closed(file);
         }
     }

@@ -102,8 +102,7 @@ impl Tracker {
         } else if deleted {
             Some(self.names.new_file(Kind::Unknown))
         } else {
-            let node = self.names.walk(ROOT, &path, false, true).node;
-            node.map(|node| self.names.file_of(node))
+            self.names.canonical(&path, true).map(|node| self.names.file_of(node))
         };
         let ofd = self.fds.new_ofd(file, foreign, &mut self.names);
         let state = self.fds.ofd_mut(ofd);
@@ -123,6 +122,19 @@ impl Tracker {
         fs.raw.extend_from_slice(raw);
         let mut path = std::mem::take(&mut self.unescaped);
         unescape_into(raw, &mut path);
+        let fs = &self.fs[ctx.thread.fs.0 as usize];
+        let believed = fs.cwd.bytes();
+        if !believed.is_empty() && believed != path && path.first() == Some(&b'/') && !is_foreign(&path) {
+            let node = self.names.canonical(&path, false);
+            if node.is_none() || node != fs.node {
+                // A chdir through a symbolic link (or else the directory was renamed, which we knew).
+                let believed = believed.to_vec();
+                self.names.learn_link(&believed, &path);
+            }
+        }
+        if !is_foreign(&path) && path.first() == Some(&b'/') {
+            self.names.canonical(&path, true);
+        }
         self.set_cwd(ctx, &path);
         self.unescaped = path;
     }
@@ -215,7 +227,7 @@ fn split_last(path: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Whether an absolute path lies on no file system we model: /proc, /sys, /dev (but not /dev/shm, where files live),
 /// and the names the kernel gives to objects that are none (`/memfd:x`, `/SYSV...`).
-pub(super) fn is_foreign(path: &[u8]) -> bool {
+pub(crate) fn is_foreign(path: &[u8]) -> bool {
     let normal = if memchr::memmem::find(path, b"/.").is_some() { normalise(path) } else { Cow::Borrowed(path) };
     let mut components = normal.split(|&b| b == b'/').filter(|c| !c.is_empty());
     match components.next() {
@@ -233,7 +245,7 @@ pub(super) fn is_foreign(path: &[u8]) -> bool {
 }
 
 /// A path without `.`, `..` and repeated slashes, as if there were no symbolic links.
-fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for component in path.split(|&b| b == b'/') {
         match component {

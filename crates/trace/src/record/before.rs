@@ -1,0 +1,153 @@
+//! The names as they were before the run: what was read then, and what is there now with the run's changes undone.
+
+use crate::profile::Unreadable;
+use crate::snapshot::{WalkLimits, Walked, parent_of};
+use crate::strace::Imported;
+use crate::track::{History, is_foreign};
+use crate::{Batch, Op, Provenance, Snapshot, SnapshotEntry};
+use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::fs::{AtFlags, CWD, StatxFlags};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How far a file system's time stamps lag behind the clock: they are taken at timer ticks.
+const TICK_NS: i64 = 10_000_000;
+
+/// The directories a run touched: those of every path used, and those entered or read themselves.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    directories: FxHashSet<Box<[u8]>>,
+}
+
+impl Touched {
+    /// Takes note of a batch's paths.
+    pub fn note(&mut self, batch: &Batch) {
+        let mut seen: FxHashMap<u32, ()> = FxHashMap::default();
+        for event in &batch.events {
+            let whole = matches!(event.op, Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
+            let paths = [event.path, if event.op == Op::Symlink { None } else { event.path2 }];
+            for id in paths.into_iter().flatten() {
+                let path = batch.paths.get(id);
+                if whole {
+                    self.add(path);
+                } else if seen.insert(id.0, ()).is_none() {
+                    if let Some(parent) = parent_of(trim_slashes(path)) {
+                        self.add(parent);
+                    }
+                }
+            }
+            for id in [event.caller_dir, event.caller_dir2].into_iter().flatten() {
+                if seen.insert(id.0, ()).is_none() {
+                    self.add(batch.paths.get(id));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, path: &[u8]) {
+        if path.first() == Some(&b'/') && !self.directories.contains(path) && !is_foreign(path) {
+            self.directories.insert(path.into());
+        }
+    }
+
+    fn sorted(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = self.directories.iter().map(|d| PathBuf::from(OsStr::from_bytes(d))).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+fn trim_slashes(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().rev().take_while(|&&b| b == b'/').count();
+    &path[..(path.len() - slashes).max(1).min(path.len())]
+}
+
+/// The names before the run.
+#[derive(Debug)]
+pub(super) struct Completed {
+    pub snapshot: Snapshot,
+    pub unreadable: Vec<Unreadable>,
+    pub truncated: bool,
+}
+
+/// Puts together what was read before the run (`before`, exact below the trees `exact`), what is in the touched
+/// directories now with the run's changes undone, and what the run removed.
+pub(super) fn complete(
+    imported: &mut Imported,
+    before: Walked,
+    exact: &[PathBuf],
+    touched: Touched,
+    started_ns: i64,
+) -> Completed {
+    let directories = touched.sorted();
+    let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
+    // An interrupt cannot reach the walk: signals are the command's until the recording ends.
+    let after = Snapshot::of_directories(&directories, &WalkLimits::default()).unwrap_or_default();
+    let mut wanted = real_directories(&directories);
+    let mut entries = Vec::new();
+    for entry in after.snapshot.entries {
+        if !is_exact(&entry.path) {
+            entries.extend(undo(imported, entry, started_ns));
+        }
+    }
+    for removed in imported.take_removed() {
+        wanted.extend(parent_of(&removed.path).map(<[u8]>::to_vec));
+        if !is_exact(&removed.path) {
+            entries.push(removed.into_entry());
+        }
+    }
+    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, entry)));
+    let mut unreadable = before.unreadable;
+    unreadable.extend(after.unreadable);
+    Completed { snapshot: Snapshot::from_entries(entries), unreadable, truncated: before.truncated || after.truncated }
+}
+
+/// The touched directories by their real paths, with all directories above them: the names in them are wanted.
+fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
+    let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
+    for directory in directories {
+        // A directory that is gone keeps the path it was used by.
+        let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
+        wanted.insert(real.into_os_string().into_encoded_bytes());
+        wanted.insert(directory.as_os_str().as_bytes().to_vec());
+    }
+    wanted
+}
+
+/// Of the trees read before the run, the names in touched directories are kept, and the directories leading there.
+fn is_wanted(wanted: &FxHashSet<Vec<u8>>, entry: &SnapshotEntry) -> bool {
+    let in_touched = parent_of(&entry.path).is_some_and(|parent| wanted.contains(parent));
+    in_touched || entry.path == b"/" || wanted.contains(&entry.path)
+}
+
+/// An entry as it was before the run; `None` if the run made it.
+fn undo(imported: &Imported, mut entry: SnapshotEntry, started_ns: i64) -> Option<SnapshotEntry> {
+    entry.provenance = Provenance::After;
+    match imported.history(&entry.path) {
+        History::Untouched => {}
+        History::Made => return None,
+        History::Opened { size_bytes } => {
+            if born_ns(&entry.path).is_none_or(|born| born >= started_ns - TICK_NS) {
+                return None;
+            }
+            entry.size_bytes = size_bytes.unwrap_or(entry.size_bytes);
+        }
+        History::Kept { path, changed } => {
+            entry.path = path;
+            if let Some(first) = changed {
+                entry.size_bytes = first.unwrap_or(entry.size_bytes);
+            }
+        }
+    }
+    Some(entry)
+}
+
+/// When a file was made, where the file system keeps it.
+fn born_ns(path: &[u8]) -> Option<i64> {
+    let stat = rustix::fs::statx(CWD, OsStr::from_bytes(path), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+    if stat.stx_mask & StatxFlags::BTIME.bits() == 0 {
+        return None;
+    }
+    stat.stx_btime.tv_sec.checked_mul(1_000_000_000)?.checked_add(i64::from(stat.stx_btime.tv_nsec))
+}
