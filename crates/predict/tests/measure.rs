@@ -46,7 +46,6 @@ fn assert_costs(profile: &SystemProfile, factor: u64) {
     for (name, entry) in &profile.entries {
         let (class, at) = parse_entry_name(name).expect("an entry's name");
         let expected = (cost(class, at) * factor) as f64;
-        // Differences of fsyncs rest on a mean; everything else is exact.
         assert!((entry.mean_ns - expected).abs() < 0.06, "{name}: {} measured, {expected} charged", entry.mean_ns);
         assert!((entry.low_ns - expected).abs() < 0.06 && (entry.high_ns - expected).abs() < 0.06, "{name}");
         assert!(entry.samples > 0 && !entry.rounds_ns.is_empty());

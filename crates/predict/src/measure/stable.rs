@@ -31,8 +31,6 @@ enum Item {
 #[derive(Default)]
 pub(super) struct Stable {
     overwritten_bytes: u64,
-    /// Waits with other data dirty, by its amount, until the round's plain fsync is known.
-    with_others_ns: Vec<(u64, f64)>,
 }
 
 impl Group for Stable {
@@ -109,12 +107,12 @@ impl Group for Stable {
                 }
                 Item::Directory => fsync_directory(b, dir, &mut made)?,
                 Item::Other(size) => {
+                    // A plain one just before, since what a device needs changes from minute to minute.
+                    let plain_ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
                     make_others(b, dir, size, &mut made)?;
-                    append(b, append_to, BLOCK_BYTES)?;
-                    let call = Call::Fsync { fd: append_to };
-                    let outcome = b.outcome(&call);
-                    outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
-                    self.with_others_ns.push((size, outcome.dur_ns as f64));
+                    let ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncOther, size, ns - plain_ns);
                     b.sync()?;
                 }
                 Item::Everything(size) => {
@@ -124,7 +122,6 @@ impl Group for Stable {
                 }
             }
         }
-        self.file_others(b);
         for fd in appended.into_iter().chain([overwritten]) {
             b.close(fd)?;
         }
@@ -148,15 +145,6 @@ impl Stable {
             b.quiet(&Call::Write { fd, offset, len_bytes: BLOCK_BYTES, data: None })?;
         }
         Ok(())
-    }
-
-    /// What other data made the fsyncs of this round take longer than the plain ones.
-    fn file_others(&mut self, b: &mut Bench<'_>) {
-        let waits = std::mem::take(&mut self.with_others_ns);
-        let Some(plain) = b.sheet.mean_so_far(Class::FsyncAppend, BLOCK_BYTES) else { return };
-        for (size, ns) in waits {
-            b.sheet.record(Class::FsyncOther, size, ns - plain);
-        }
     }
 }
 
@@ -205,6 +193,15 @@ fn append(b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
         left -= len_bytes;
     }
     Ok(())
+}
+
+/// The time of an fsync after appending a block.
+fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
+    append(b, fd, BLOCK_BYTES)?;
+    let call = Call::Fsync { fd };
+    let outcome = b.outcome(&call);
+    outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
+    Ok(outcome.dur_ns as f64)
 }
 
 /// Makes a name and fsyncs its directory, or removes one.
