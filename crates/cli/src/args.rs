@@ -39,6 +39,7 @@ macro_rules! commands {
 
 commands! {
     Inspect(inspect),
+    Layout(layout),
     Measure(measure),
     Predict(predict),
     Replay(replay),

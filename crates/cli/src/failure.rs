@@ -3,6 +3,7 @@
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted.
 
+use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
 use predict::measure::MeasureError;
@@ -98,6 +99,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(replay_code(error));
     }
     if let Some(error) = cause.downcast_ref::<MeasureError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<LayoutError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<PredictError>() {

@@ -48,6 +48,18 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
+    /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            LayoutError::NotATarget { .. } => 2,
+            LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
+            LayoutError::Io { .. } => 3,
+            LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => 3,
+            LayoutError::Ext4 { .. } | LayoutError::SurveyFile { .. } => 4,
+            LayoutError::Interrupted(_) => 130,
+        }
+    }
+
     /// Interrupted, in the form the binary recognises.
     pub(crate) fn interrupted() -> LayoutError {
         LayoutError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))

@@ -10,6 +10,7 @@ mod csv;
 mod environment;
 mod html;
 mod json;
+mod layout;
 mod markdown;
 mod model;
 mod plot;
@@ -23,6 +24,7 @@ mod workload;
 pub mod units;
 
 pub use json::envelope;
+pub use self::layout::{layout, layout_comparison};
 pub use model::{Block, Cell, Column, Document, Table};
 pub use plot::Plot;
 pub use prediction::{prediction, ranking_table};

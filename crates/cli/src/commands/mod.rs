@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod inspect;
+pub mod layout;
 pub mod man;
 pub mod measure;
 pub mod predict;

@@ -1,0 +1,100 @@
+//! `fsage layout TARGET` and `fsage layout --compare A B`.
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, progress};
+use layout::{Survey, SurveyOptions};
+use posix::Target;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Show how a file system has placed its files, and what is left of its free space.
+///
+/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees) or an unmounted ext2, ext3 or ext4 image or device;
+/// changes nothing. As root, more figures are available; what is not is said with the reason.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage layout /mnt/data -o fresh.json
+  fsage layout aged.img --hot-days 30 --html layout.html
+  fsage layout --compare fresh.json aged.json")]
+pub struct Args {
+    /// A directory, or an unmounted ext4 image or device.
+    #[arg(value_name = "TARGET", required_unless_present = "compare")]
+    target: Option<PathBuf>,
+    /// Compare two surveys: files that -o wrote, or targets to survey now.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "target")]
+    compare: Option<Vec<PathBuf>>,
+    /// Count files modified in the last N days apart ("hot" files).
+    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    hot_days: f64,
+    /// How many of the worst files to list.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    worst: usize,
+    /// Write the survey to a file, for --compare.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "compare")]
+    output: Option<PathBuf>,
+    /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained HTML report with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Surveys, or compares.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
+    result.check()?;
+    if !(args.hot_days.is_finite() && args.hot_days >= 0.0) {
+        return Err(failure::usage("--hot-days: a number of days, 0 or more"));
+    }
+    let options = SurveyOptions {
+        hot_days: Some(args.hot_days),
+        worst_files: args.worst,
+        ..SurveyOptions::default()
+    };
+    if let Some([a, b]) = args.compare.as_deref() {
+        let (a, b) = (saved_or_taken(a, &options)?, saved_or_taken(b, &options)?);
+        let comparison = layout::compare(&a, &b);
+        result.emit("fsage.layout-comparison/1", &comparison, &report::layout_comparison(&comparison, &a, &b))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(target) = args.target else { return Err(failure::usage("name a target")) };
+    if let Some(path) = &args.output {
+        output::writable_parent(path)?;
+    }
+    let survey = take(&target, &options)?;
+    if let Some(path) = &args.output {
+        layout::save(&survey, path)?;
+        progress::note(&format!("wrote {}", output::shown(path)));
+    }
+    result.emit(layout::SCHEMA, &survey, &report::layout(&survey))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A survey file begins with a brace; a directory has no beginning, and an image begins otherwise.
+fn saved_or_taken(path: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
+    use std::io::Read as _;
+    let mut first = [0];
+    let is_json = path.is_file()
+        && std::fs::File::open(path).and_then(|mut file| file.read(&mut first)).is_ok_and(|n| n == 1)
+        && first == *b"{";
+    if is_json { Ok(layout::load(path)?) } else { take(path, options) }
+}
+
+fn take(target: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
+    let scratch = target.to_str().and_then(|text| Target::parse(text).ok());
+    if let (false, Some(Target::Scratch(_) | Target::Lab(_))) = (target.exists(), scratch) {
+        return Err(failure::usage(format!(
+            "{}: a scratch file system would be made empty; name a directory, or an ext4 image",
+            output::shown(target)
+        )));
+    }
+    let bar = progress::bar(0, "surveying");
+    let survey = layout::survey(target, options, &mut |so_far| {
+        bar.set_message(format!("surveying: {} files, {} directories", so_far.files, so_far.directories));
+        true
+    });
+    bar.finish_and_clear();
+    Ok(survey?)
+}
