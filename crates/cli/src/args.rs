@@ -38,11 +38,15 @@ macro_rules! commands {
 }
 
 commands! {
+    Record(record),
+    Import(import),
+    Export(export),
     Inspect(inspect),
     Layout(layout),
     Measure(measure),
     Predict(predict),
     Replay(replay),
+    Quickstart(quickstart),
     Completions(completions),
     Man(man),
 }

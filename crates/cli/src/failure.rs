@@ -9,10 +9,15 @@ use predict::SystemProfileError;
 use predict::measure::MeasureError;
 use predict::pipeline::PredictError;
 use predict::replay::ReplayError;
+use predict::system::thesis::ThesisError;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 use trace::profile::ProfileError;
+use trace::record::RecordError;
+use trace::strace::ImportError;
+use trace::text::snapshot::SnapshotTextError;
+use trace::text::trace::ExportError;
 
 /// Done, and the comparison or check it was asked for failed.
 pub const CHECK_FAILED: u8 = 1;
@@ -101,8 +106,26 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<MeasureError>() {
         return Some(error.exit_code());
     }
+    if let Some(error) = cause.downcast_ref::<RecordError>() {
+        return Some(match error {
+            RecordError::Profile(profile) => profile.exit_code(),
+            other => other.exit_code(),
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<ImportError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<ExportError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<SnapshotTextError>() {
+        return Some(error.exit_code());
+    }
     if let Some(error) = cause.downcast_ref::<LayoutError>() {
         return Some(error.exit_code());
+    }
+    if cause.is::<ThesisError>() {
+        return Some(BAD_INPUT);
     }
     if let Some(error) = cause.downcast_ref::<PredictError>() {
         return Some(predict_code(error));
@@ -124,7 +147,6 @@ fn replay_code(error: &ReplayError) -> u8 {
         ReplayError::Profile(profile) => profile.exit_code(),
         ReplayError::Climbs { .. } => BAD_INPUT,
         ReplayError::Interrupted { .. } => INTERRUPTED,
-        ReplayError::Output { .. } => USAGE,
         _ => ENVIRONMENT,
     }
 }

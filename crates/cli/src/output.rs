@@ -39,6 +39,17 @@ impl ResultArgs {
 
     /// Prints a result and writes the files asked for.
     pub fn emit<T: Serialize>(&self, schema: &str, result: &T, document: &Document) -> anyhow::Result<()> {
+        self.emit_short(schema, result, document, document)
+    }
+
+    /// The same with a shorter document for the terminal.
+    pub fn emit_short<T: Serialize>(
+        &self,
+        schema: &str,
+        result: &T,
+        short: &Document,
+        document: &Document,
+    ) -> anyhow::Result<()> {
         let json = if self.json || self.output.is_some() {
             let value = report::envelope(schema, result).context("the result cannot be written as JSON")?;
             serde_json::to_string_pretty(&value)?
@@ -55,7 +66,7 @@ impl ResultArgs {
             write_file(&directory.join("report.md"), document.to_markdown().as_bytes())?;
             document.write_csv(directory).with_context(|| format!("cannot write tables into {}", shown(directory)))?;
         }
-        if self.json { print(&format!("{json}\n")) } else { print(&document.to_text(terminal_width())) }
+        if self.json { print(&format!("{json}\n")) } else { print(&short.to_text(terminal_width())) }
     }
 }
 

@@ -15,6 +15,9 @@ pub fn layout(survey: &Survey) -> Document {
     match &survey.files {
         Available::Known(files) => {
             document.table(files_table(files)).table(kinds_table(files));
+            if let Some(why) = files.split.why() {
+                document.paragraph(format!("Split files are not available: {why}."));
+            }
             document.heading("Layout score by size").table(size_table(files)).table(block_table(files));
             document.plot(score_plot(&[("layout score".to_owned(), files)]));
             document.table(worst_table(files));
@@ -41,11 +44,8 @@ pub fn layout(survey: &Survey) -> Document {
 pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Document {
     let mut document = Document::new(format!("Layout: {} (A) and {} (B)", comparison.a, comparison.b));
     document.list(comparison.cautions.clone());
-    let mut table = Table::new(
-        "layout_comparison",
-        "",
-        &[("Figure", "figure"), ("A", "a"), ("B", "b"), ("B - A", "difference")],
-    );
+    let mut table =
+        Table::new("layout_comparison", "", &[("Figure", "figure"), ("A", "a"), ("B", "b"), ("B - A", "difference")]);
     for row in &comparison.figures {
         let cell = |value: Option<f64>| value.map_or(Cell::Empty, |value| in_unit(&row.unit, value));
         let difference = row.difference.map_or(Cell::Empty, |value| match row.unit.as_str() {
@@ -172,7 +172,7 @@ fn files_table(files: &FilesLayout) -> Table {
             let mean = split.distance_groups.mean_bytes();
             add(&mut table, "mean distance of split files, groups", mean.map_or(Cell::Empty, Cell::Number));
         }
-        Available::Unavailable(why) => add(&mut table, "split files", Cell::from(format!("not available: {why}"))),
+        Available::Unavailable(_) => add(&mut table, "split files", Cell::from("not available, see below")),
     }
     add(&mut table, "next file in directory order starts where the last ended", share(files.locality.adjacent_share()));
     add(&mut table, "next file within 1 MiB", share(files.locality.share_below(1 << 20)));
@@ -245,7 +245,8 @@ fn size_table(files: &FilesLayout) -> Table {
 }
 
 fn block_table(files: &FilesLayout) -> Table {
-    let mut table = class_table("by_blocks", "Small files by their exact number of placed blocks.", ("Blocks", "blocks"));
+    let mut table =
+        class_table("by_blocks", "Small files by their exact number of placed blocks.", ("Blocks", "blocks"));
     for row in &files.by_blocks {
         table.row(class_cells(Cell::Count(row.low), row));
     }
@@ -322,7 +323,12 @@ fn score_plot(surveys: &[(String, &FilesLayout)]) -> Plot {
         let rows = files.by_size.iter().filter_map(|row| Some((row.high, row.layout_score?)));
         points.extend(rows.map(|(high, score)| (name.clone(), high as f64, score)));
     }
-    plot::lines("Aggregate layout score by file size.", ("file size up to, bytes", true), ("layout score", false), &points)
+    plot::lines(
+        "Aggregate layout score by file size.",
+        ("file size up to, bytes", true),
+        ("layout score", false),
+        &points,
+    )
 }
 
 fn cdf_plot(surveys: &[(String, &FreeSpace)]) -> Plot {

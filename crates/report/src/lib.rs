@@ -15,6 +15,7 @@ mod markdown;
 mod model;
 mod plot;
 mod prediction;
+pub mod quickstart;
 mod replay;
 mod rows;
 mod snapshot;

@@ -25,14 +25,14 @@ pub fn prediction(
     document.plot(ranking_plot(ranking));
     let order: Vec<&SystemPrediction> =
         ranking.systems.iter().filter_map(|ranked| prediction.systems.get(ranked.index)).collect();
-    document.heading("Where the time goes").table(by_op(&order)).plot(by_op_plot(&order));
+    document.heading("Where the time goes").table(by_op_table(&order, TOP)).plot(by_op_plot(&order));
     if let Some(fastest) = order.first() {
-        document.table(by_entry(fastest)).table(by_directory(fastest)).table(caches(fastest));
+        document.table(by_entry_of(fastest, TOP)).table(by_directory(fastest)).table(caches(fastest));
     }
     if let Some(explanation) = explanation {
         self::explanation(&mut document, explanation);
     }
-    document.heading("What would change it").table(tipping_table(tipping));
+    document.heading("What would change it").table(tipping_table(tipping, 6));
     document.heading("Beside simpler methods").table(baselines(&order));
     document.heading("Coverage").table(coverage(prediction));
     document.heading("Before believing it").list(warnings(&order));
@@ -90,7 +90,7 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
     text
 }
 
-fn ties(ranking: &Ranking) -> String {
+pub(crate) fn ties(ranking: &Ranking) -> String {
     let tied: Vec<String> = ranking
         .pairs
         .iter()
@@ -134,19 +134,19 @@ fn op_ns(system: &SystemPrediction, op: &str) -> f64 {
     system.by_op.iter().find(|o| o.op == op).map_or(0.0, |o| o.ns)
 }
 
-fn by_op(systems: &[&SystemPrediction]) -> Table {
+pub(crate) fn by_op_table(systems: &[&SystemPrediction], rows: usize) -> Table {
     let mut columns = vec![("Call".to_owned(), "call".to_owned()), ("Calls".to_owned(), "calls".to_owned())];
     columns.extend(systems.iter().map(|s| (s.system.clone(), format!("{}_ns", s.system))));
     let borrowed: Vec<(&str, &str)> = columns.iter().map(|(t, k)| (t.as_str(), k.as_str())).collect();
     let mut table = Table::new("by_op", "By call type.", &borrowed);
     let ops = top_ops(systems);
     let calls = |op: &str| systems.iter().find_map(|s| s.by_op.iter().find(|o| o.op == op)).map_or(0, |o| o.calls);
-    for op in ops.iter().take(TOP) {
+    for op in ops.iter().take(rows) {
         let mut row = vec![Cell::from(op.as_str()), Cell::Count(calls(op))];
         row.extend(systems.iter().map(|s| Cell::Ns(op_ns(s, op))));
         table.row(row);
     }
-    if let Some(rest) = ops.get(TOP..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = ops.get(rows..).filter(|rest| !rest.is_empty()) {
         let mut row = vec![Cell::from("others"), Cell::Count(rest.iter().map(|op| calls(op)).sum())];
         row.extend(systems.iter().map(|s| Cell::Ns(rest.iter().map(|op| op_ns(s, op)).sum())));
         table.row(row);
@@ -174,7 +174,7 @@ fn by_op_plot(systems: &[&SystemPrediction]) -> crate::Plot {
     stacked_bars("Predicted time by call type.", "time in the file system, s", &order, &parts)
 }
 
-fn by_entry(system: &SystemPrediction) -> Table {
+pub(crate) fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
     let caption = format!("The costs that make up the total on {}, the largest first.", system.system);
     let mut table = Table::new("by_entry", &caption, &[
         ("Entry", "entry"),
@@ -184,7 +184,7 @@ fn by_entry(system: &SystemPrediction) -> Table {
         ("Share", "share"),
         ("Meaning", "meaning"),
     ]);
-    for share in system.by_entry.iter().take(TOP) {
+    for share in system.by_entry.iter().take(rows) {
         let meaning = predict::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
         table.row(vec![
             Cell::from(share.entry.as_str()),
@@ -283,11 +283,11 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
     table
 }
 
-fn tipping_table(tipping: &[Tipping]) -> Table {
+pub(crate) fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
     let caption = "Any one of these alone would make the first two equally fast.";
     let columns = [("On", "system"), ("Cost of", "class"), ("Must change to", "factor"), ("Meaning", "meaning")];
     let mut table = Table::new("tipping", caption, &columns);
-    for t in tipping.iter().take(6) {
+    for t in tipping.iter().take(rows) {
         table.row(vec![
             Cell::from(t.system.as_str()),
             Cell::from(t.class.as_str()),

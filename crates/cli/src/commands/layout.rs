@@ -48,11 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !(args.hot_days.is_finite() && args.hot_days >= 0.0) {
         return Err(failure::usage("--hot-days: a number of days, 0 or more"));
     }
-    let options = SurveyOptions {
-        hot_days: Some(args.hot_days),
-        worst_files: args.worst,
-        ..SurveyOptions::default()
-    };
+    let options = SurveyOptions { hot_days: Some(args.hot_days), worst_files: args.worst, ..SurveyOptions::default() };
     if let Some([a, b]) = args.compare.as_deref() {
         let (a, b) = (saved_or_taken(a, &options)?, saved_or_taken(b, &options)?);
         let comparison = layout::compare(&a, &b);

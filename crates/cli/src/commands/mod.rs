@@ -1,9 +1,13 @@
 //! One file per command: its arguments, and `run`, which calls the libraries and shows the result.
 
 pub mod completions;
+pub mod export;
+pub mod import;
 pub mod inspect;
 pub mod layout;
 pub mod man;
 pub mod measure;
 pub mod predict;
+pub mod quickstart;
+pub mod record;
 pub mod replay;

@@ -82,9 +82,11 @@ pub struct Output {
     seed: u64,
     /// The ranking.
     pub ranking: Ranking,
-    prediction: Prediction,
+    /// What it was made from.
+    pub prediction: Prediction,
     explanation: Option<Explanation>,
-    tipping: Vec<Tipping>,
+    /// What would change the first two places.
+    pub tipping: Vec<Tipping>,
 }
 
 impl Output {

@@ -4,7 +4,9 @@ use super::Tracker;
 use super::call::Kind;
 use super::names::{Birth, Removed};
 use crate::SnapshotEntry;
+use crate::snapshot::parent_of;
 use posix::FileKind;
+use rustc_hash::FxHashSet;
 
 /// What the trace did to a name that is there at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub enum History {
 impl Tracker {
     /// What the trace did to an absolute path, free of links, that is there at the end.
     pub fn history(&self, path: &[u8]) -> History {
+        if path == b"/" {
+            return History::Untouched;
+        }
         let (node, rest) = self.names.deepest(path);
         if rest.iter().any(|&b| b != b'/') {
             return match self.names.first_path(node) {
@@ -64,6 +69,12 @@ impl Tracker {
             entries.push(removed.into_entry());
         });
         entries.extend(self.take_removed().into_iter().map(Removed::into_entry));
+        // What has names in it is a directory, whether or not a call said so.
+        let parents: FxHashSet<Vec<u8>> =
+            entries.iter().filter_map(|e| parent_of(&e.path).map(<[u8]>::to_vec)).collect();
+        for entry in entries.iter_mut().filter(|e| e.kind == FileKind::File && parents.contains(&e.path)) {
+            *entry = SnapshotEntry::implied(std::mem::take(&mut entry.path), FileKind::Directory);
+        }
         entries
     }
 }

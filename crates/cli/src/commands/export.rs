@@ -1,0 +1,78 @@
+//! `fsage export FILE`.
+
+use crate::{failure, output};
+use clap::ValueEnum;
+use predict::SystemProfile;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trace::profile::Reader;
+
+/// Write a profile in a text format that other tools read.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A workload profile (directory) or a system profile (file).
+    file: PathBuf,
+    /// The format (default: csv for a workload profile, thesis for a system profile).
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Where it goes (default: standard output).
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Text formats; docs/formats.md describes them.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// A workload's calls as comma-separated values.
+    Csv,
+    /// A workload's names in the thesis's snapshot text.
+    Snapshot,
+    /// A system profile in the thesis's text of names and values.
+    Thesis,
+}
+
+/// Exports.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let is_workload = args.file.is_dir();
+    let format = args.format.unwrap_or(if is_workload { Format::Csv } else { Format::Thesis });
+    if is_workload == (format == Format::Thesis) {
+        let is = if is_workload { "a workload profile: csv or snapshot" } else { "not a directory, so no workload profile" };
+        return Err(failure::usage(format!("{}: is {is}", output::shown(&args.file))));
+    }
+    match &args.output {
+        Some(path) => {
+            output::must_be_new(path)?;
+            let written = File::create_new(path).map_err(anyhow::Error::from).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                write(&args.file, format, &mut out)?;
+                Ok(out.flush()?)
+            });
+            if written.is_err() {
+                // Half an export is worse than none; the error to report is the first.
+                let _ = std::fs::remove_file(path);
+            }
+            written?;
+        }
+        None => broken_pipe_is_fine(write(&args.file, format, &mut BufWriter::new(io::stdout().lock())))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+    match format {
+        Format::Csv => trace::text::trace::write_csv(&Reader::open(file)?, &mut *out)?,
+        Format::Snapshot => trace::text::snapshot::write(&Reader::open(file)?.snapshot()?, &mut *out)?,
+        Format::Thesis => out.write_all(predict::system::thesis::export(&SystemProfile::load(file)?).as_bytes())?,
+    }
+    Ok(out.flush()?)
+}
+
+/// A reader that went away (`| head`) has all it wanted.
+fn broken_pipe_is_fine(result: anyhow::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.chain().filter_map(|c| c.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,139 @@
+//! `fsage quickstart`: record, measure, predict, check, on this machine and without root.
+
+use crate::commands::{measure, predict as prediction};
+use crate::output::{self, ResultArgs};
+use crate::quickstart::{bundled, recording};
+use crate::target::{self, TargetArgs};
+use crate::{progress, values};
+use anyhow::Context as _;
+use posix::{Target, Workspace};
+use predict::measure::MeasureOptions;
+use predict::pipeline::PredictOptions;
+use predict::replay::{self, ReplayOptions};
+use report::quickstart::{Checked, Quickstart};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use trace::profile::Reader;
+
+/// The main job end to end on this machine, without root, in about two minutes.
+///
+/// Records a small workload with strace (or uses a bundled recording where strace cannot run), measures the file system of
+/// the current directory, predicts the workload on it and on bundled profiles of ext4, XFS and btrfs, and replays it here to check
+/// the prediction.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The directory to work in, on the file system to measure.
+    #[arg(default_value = ".")]
+    directory: PathBuf,
+    /// Use the bundled recording even where strace can run.
+    #[arg(long)]
+    bundled: bool,
+    /// Time that measuring may take.
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = values::span_ns)]
+    budget: u64,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    quickstart: &'a Quickstart,
+    #[serde(flatten)]
+    prediction: &'a prediction::Output,
+}
+
+/// Does all of it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    target::sweep();
+    let place = Target::Directory(args.directory.clone());
+    let temporary = TargetArgs { keep: false };
+    let workspace = temporary.open(&place, 64 << 20, 4000)?;
+    let done = in_workspace(&args, &place, &workspace);
+    let closed = temporary.close(workspace);
+    done.and_then(|code| closed.map(|()| code))
+}
+
+fn in_workspace(args: &Args, place: &Target, workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    let profile = workspace.path().join("quickstart.workload");
+    let mut said = Quickstart::default();
+    progress::note("1 of 4: recording a small workload: files made, packed, unpacked, compiled, logged and removed");
+    match recording::record(workspace.path(), &profile, args.bundled)? {
+        recording::Source::Recorded => said.recorded = true,
+        recording::Source::Bundled { why } => {
+            progress::note(&format!("using the bundled recording: {why}"));
+            said.bundled_because = why;
+        }
+    }
+    let reader = Reader::open(&profile)?;
+
+    progress::note(&format!("2 of 4: measuring the file system here, at most {} s", args.budget / 1_000_000_000));
+    let mut options = MeasureOptions::quick(args.seed);
+    options.budget = Duration::from_nanos(args.budget);
+    let mut here = measure::measure(place, &TargetArgs { keep: false }, &options)?;
+    here.name = format!("here ({})", here.environment.fs_type);
+    let here_name = here.name.clone();
+
+    progress::note("3 of 4: predicting the workload here and on the bundled profiles");
+    let mut systems = vec![here];
+    systems.extend(bundled::systems()?);
+    said.bundled = systems.iter().skip(1).map(Into::into).collect();
+    let options = PredictOptions { seed: args.seed, ..PredictOptions::default() };
+    let output = prediction::Output::new(Path::new("quickstart"), &reader, &systems, &options, None, true)?;
+
+    progress::note("4 of 4: replaying it here, to check the prediction");
+    match check(place, &reader, &output, &here_name) {
+        Ok(checked) => said.checked = Some(checked),
+        // The prediction stands without its check, and says so.
+        Err(error) if !posix::interrupt::requested() => said.unchecked_because = format!("{error:#}"),
+        Err(error) => return Err(error),
+    }
+    if let Some(directory) = &args.result.output {
+        keep(directory, &profile, &systems)?;
+    }
+    let full = report::quickstart::full(&said, output.document());
+    let short = report::quickstart::short(&said, &output.prediction, &output.ranking, &output.tipping);
+    let result = Output { quickstart: &said, prediction: &output };
+    args.result.emit_short("fsage.quickstart/1", &result, &short, &full)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replays the workload in the same place and holds the prediction against it.
+fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &str) -> anyhow::Result<Checked> {
+    let needs = replay::requirements(reader)?;
+    let temporary = TargetArgs { keep: false };
+    let workspace = temporary.open(place, needs.bytes, needs.inodes)?;
+    let replayed = replay::replay(reader, &workspace, &ReplayOptions::default(), &mut |_| {});
+    let closed = temporary.close(workspace);
+    let replayed = replayed?;
+    closed?;
+    let predicted_ns = output.ranking.systems.iter().find(|s| s.system == here).map_or(0.0, |s| s.total_ns);
+    Ok(Checked {
+        predicted_ns,
+        replayed_ns: replayed.total_ns as f64,
+        cache_state: replayed.cache_state,
+        differences: replayed.differences.total,
+        calls: replayed.calls,
+    })
+}
+
+/// Puts what was recorded and measured beside the report.
+fn keep(directory: &Path, profile: &Path, systems: &[::predict::SystemProfile]) -> anyhow::Result<()> {
+    let kept = directory.join("quickstart.workload");
+    std::fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", output::shown(&kept)))?;
+    for entry in std::fs::read_dir(profile)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), kept.join(entry.file_name()))
+            .with_context(|| format!("cannot copy into {}", output::shown(&kept)))?;
+    }
+    for system in systems.iter().take(1) {
+        system.save(&directory.join("here.system"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The first report anybody sees: what was done, the ranking, and what would change it.
+
+use crate::prediction::{by_entry_of, by_op_table, ranking_table};
+use crate::{Cell, Document, Table, prediction, units};
+use posix::CacheState;
+use predict::SystemProfile;
+use predict::pipeline::Prediction;
+use predict::rank::Ranking;
+use predict::tipping::Tipping;
+use serde::Serialize;
+
+/// What a quickstart did, beside its prediction.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Quickstart {
+    /// Whether the workload was recorded on this machine.
+    pub recorded: bool,
+    /// Why the bundled recording was used instead; empty where it was not.
+    pub bundled_because: String,
+    /// Where the bundled profiles come from.
+    pub bundled: Vec<Origin>,
+    /// The prediction here against a replay here.
+    pub checked: Option<Checked>,
+    /// Why there is no such check; empty where there is one.
+    pub unchecked_because: String,
+}
+
+/// Where a bundled profile was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Origin {
+    /// Its name.
+    pub name: String,
+    /// Kernel.
+    pub kernel: String,
+    /// Processors.
+    pub cpu: String,
+    /// Device or backing.
+    pub device: String,
+}
+
+impl From<&SystemProfile> for Origin {
+    fn from(profile: &SystemProfile) -> Origin {
+        let e = &profile.environment;
+        Origin {
+            name: profile.name.clone(),
+            kernel: e.kernel.clone(),
+            cpu: format!("{} x {}", e.cpus, e.cpu),
+            device: e.device.clone(),
+        }
+    }
+}
+
+/// A prediction held against a replay.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Checked {
+    /// Predicted total, nanoseconds.
+    pub predicted_ns: f64,
+    /// Replayed total, nanoseconds.
+    pub replayed_ns: f64,
+    /// How sure the replay is of its cold caches.
+    pub cache_state: CacheState,
+    /// Outcomes unlike the recorded ones.
+    pub differences: u64,
+    /// Calls replayed.
+    pub calls: u64,
+}
+
+/// For the terminal: one screen or two.
+pub fn short(said: &Quickstart, predicted: &Prediction, ranking: &Ranking, tipping: &[Tipping]) -> Document {
+    let mut document = Document::new("A small development workload on four file systems, predicted");
+    document.paragraph(introduction(said)).table(ranking_table(ranking)).paragraph(prediction::ties(ranking));
+    let order: Vec<_> = ranking.systems.iter().filter_map(|r| predicted.systems.get(r.index)).collect();
+    document.heading("Where the time goes").table(by_op_table(&order, 6));
+    if let Some(fastest) = order.first() {
+        document.table(by_entry_of(fastest, 6));
+    }
+    document.heading("What would change it").table(prediction::tipping_table(tipping, 4));
+    document.heading("Is it true?").paragraph(checked(said));
+    document.paragraph(
+        "Next: fsage record -o my.workload -- my-command, then fsage predict my.workload with profiles made by \
+         fsage measure on the systems you choose between.",
+    );
+    document
+}
+
+/// For files: everything, after the same introduction.
+pub fn full(said: &Quickstart, prediction: Document) -> Document {
+    let mut document = Document::new("fsage quickstart");
+    document.paragraph(introduction(said));
+    document.heading("Is it true?").paragraph(checked(said));
+    let mut origins = Table::new("bundled", "Where the bundled profiles were measured.", &[
+        ("Profile", "profile"),
+        ("Kernel", "kernel"),
+        ("Processors", "cpu"),
+        ("Device", "device"),
+    ]);
+    for origin in &said.bundled {
+        let cell = |text: &str| Cell::from(text);
+        origins.row(vec![cell(&origin.name), cell(&origin.kernel), cell(&origin.cpu), cell(&origin.device)]);
+    }
+    document.table(origins).append(prediction);
+    document
+}
+
+fn introduction(said: &Quickstart) -> String {
+    let workload = if said.recorded {
+        "The workload was recorded on this machine just now.".to_owned()
+    } else {
+        format!("The workload is the bundled recording, made on another machine ({}).", said.bundled_because)
+    };
+    let origin = said.bundled.first().map_or(String::new(), |o| format!(" ({}, {})", o.cpu, o.kernel));
+    format!(
+        "{workload} \"here\" was measured just now; the bundled profiles were measured on another machine{origin}, so the \
+         ranking between them and \"here\" compares machines as well as file systems. To compare file systems on this machine, \
+         measure them here: as root, fsage measure ext4:8G, xfs:8G, btrfs:8G."
+    )
+}
+
+fn checked(said: &Quickstart) -> String {
+    let Some(c) = &said.checked else {
+        return format!("The prediction could not be checked by a replay here: {}.", said.unchecked_because);
+    };
+    let error = if c.replayed_ns > 0.0 { c.predicted_ns / c.replayed_ns - 1.0 } else { 0.0 };
+    let caches = match c.cache_state {
+        CacheState::Cold => "caches cold, verified",
+        CacheState::Warm => "caches warm",
+        CacheState::Unverified => "caches asked to be cold; without root that cannot be verified",
+    };
+    format!(
+        "Here the prediction says {}; a replay of the {} calls just took {} ({} off; {caches}; {} outcomes unlike the recorded ones).",
+        units::duration_ns(c.predicted_ns),
+        units::count(c.calls),
+        units::duration_ns(c.replayed_ns),
+        units::signed_share(error),
+        units::count(c.differences)
+    )
+}
