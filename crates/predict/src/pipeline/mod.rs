@@ -13,6 +13,7 @@
 
 pub mod annotated;
 pub mod cache;
+mod export;
 mod fallback;
 pub mod lru;
 mod names;
@@ -31,6 +32,7 @@ mod writeback;
 
 pub use annotated::{Annotated, Mark, Note, Status, Step};
 pub use cache::CacheCounts;
+pub use export::{Stage, write_annotated};
 pub use options::{InitialCaches, MissingEntry, Pace, PredictError, PredictOptions, with_cache};
 pub use postprocess::{Coverage, DirectoryTotal, FileTotal, OpTotal, Timeline};
 pub use preprocess::Preprocess;

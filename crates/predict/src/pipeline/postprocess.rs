@@ -340,28 +340,61 @@ pub struct Coverage {
     pub discovered_names: u64,
 }
 
-impl Coverage {
+/// Counts events for the [`Coverage`].
+#[derive(Clone, Debug)]
+pub struct CoverageCounter {
+    by_status: [u64; Status::ALL.len()],
+    uncovered: Vec<u64>,
+    modelled_traced_ns: u64,
+}
+
+impl Default for CoverageCounter {
+    fn default() -> Self {
+        CoverageCounter {
+            by_status: [0; Status::ALL.len()],
+            uncovered: vec![0; Op::ALL.len()],
+            modelled_traced_ns: 0,
+        }
+    }
+}
+
+impl CoverageCounter {
     /// Counts one event.
+    #[inline]
     pub fn count(&mut self, event: &Event, note: &Note) {
-        self.events += 1;
-        *self.by_status.entry(note.status.name()).or_default() += 1;
+        self.by_status[note.status as usize] += 1;
         if note.status == Status::Modelled {
             self.modelled_traced_ns += event.dur_ns;
-        } else if note.status.is_uncovered() {
-            *self.uncovered_by_op.entry(event.op.name()).or_default() += 1;
+        } else if note.status.is_uncovered()
+            && let Some(count) = self.uncovered.get_mut(event.op as usize)
+        {
+            *count += 1;
         }
     }
 
+    /// The counts by name, and the shares.
+    pub fn finish(&self, preprocess: &Preprocess, stated_share: Option<f64>) -> Coverage {
+        let modelled = self.by_status[Status::Modelled as usize];
+        let uncovered: u64 = self.uncovered.iter().sum();
+        let all = modelled + uncovered;
+        let statuses = Status::ALL.iter().zip(&self.by_status).filter(|(_, n)| **n > 0);
+        let ops = Op::ALL.iter().zip(&self.uncovered).filter(|(_, n)| **n > 0);
+        Coverage {
+            events: self.by_status.iter().sum(),
+            by_status: statuses.map(|(status, &n)| (status.name(), n)).collect(),
+            uncovered_by_op: ops.map(|(op, &n)| (op.name(), n)).collect(),
+            modelled_traced_ns: self.modelled_traced_ns,
+            calls_share: if all == 0 { 1.0 } else { modelled as f64 / all as f64 },
+            stated_share,
+            surprises: preprocess.surprises(),
+            discovered_names: preprocess.discovered_names(),
+        }
+    }
+}
+
+impl Coverage {
     /// The share of file system activity that the prediction stands for, as far as known.
     pub fn share(&self) -> f64 {
         self.stated_share.map_or(self.calls_share, |stated| stated.min(self.calls_share))
-    }
-
-    /// Computes the share of calls once all are counted.
-    pub fn finish(&mut self) {
-        let modelled = self.by_status.get(Status::Modelled.name()).copied().unwrap_or(0);
-        let uncovered: u64 = self.uncovered_by_op.values().sum();
-        let all = modelled + uncovered;
-        self.calls_share = if all == 0 { 1.0 } else { modelled as f64 / all as f64 };
     }
 }

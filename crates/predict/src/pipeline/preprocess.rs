@@ -7,7 +7,7 @@
 use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step};
 use super::names::NameId;
 use super::tree::Tree;
-use super::walk::{End, Must, Parsed, Walked};
+use super::walk::{End, Memo, Must, Parsed, Walked};
 use crate::vector::Class;
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
@@ -59,6 +59,8 @@ pub struct Preprocess {
     pub(super) parsed: Vec<Parsed>,
     pub(super) components: Vec<NameId>,
     pub(super) starts: Vec<(NodeId, u64)>,
+    pub(super) memos: Vec<Option<Memo>>,
+    pub(super) memo_steps: Vec<Step>,
     // Scratch of one walk: the components still to come, last first.
     pub(super) pending: Vec<NameId>,
     /// Counts changes after which a directory path may lead elsewhere.
@@ -78,6 +80,8 @@ impl Preprocess {
             parsed: Vec::new(),
             components: Vec::new(),
             starts: Vec::new(),
+            memos: Vec::new(),
+            memo_steps: Vec::new(),
             pending: Vec::new(),
             directory_epoch: 0,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
@@ -155,6 +159,8 @@ impl Preprocess {
         self.parsed.clear();
         self.components.clear();
         self.starts.clear();
+        self.memos.clear();
+        self.memo_steps.clear();
         self.tree.names.sweep();
         for event in &batch.events {
             let first_step = u32::try_from(out.steps.len()).unwrap_or(u32::MAX);
@@ -787,6 +793,9 @@ impl Preprocess {
         let (last, open) = (record.links <= 1 && record.opens == 0, record.opens > 0);
         let size_bytes = if record.links <= 1 { record.size_bytes } else { 0 };
         self.tree.detach(walked.slot);
+        if record.kind != FileKind::File {
+            self.directory_epoch += 1;
+        }
         out.steps.push(Step::Unlinked {
             dir: walked.dir,
             slot: walked.slot,
@@ -885,6 +894,9 @@ impl Preprocess {
         self.tree.attach(to.slot, moved);
         if self.tree.node(moved).kind == FileKind::Directory {
             self.tree.node_mut(moved).report = u32::MAX;
+        }
+        let is_file = |id: NodeId| id == NodeId::NONE || self.tree.node(id).kind == FileKind::File;
+        if !is_file(moved) || !is_file(over) {
             self.directory_epoch += 1;
         }
         call.node = moved;
@@ -908,6 +920,7 @@ impl Preprocess {
             call.surprise = true;
             self.tree.detach(to.slot);
             self.reap(out, to.node, false);
+            self.directory_epoch += 1;
         } else {
             self.set_role(out, &to, Role::Makes);
         }

@@ -4,14 +4,14 @@
 //! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass is
 //! thrown away and made again with one simulation each. A system's prediction never depends on which others are in the run.
 
-use super::annotated::{Annotated, Note, Status, Step};
+use super::annotated::{Annotated, Mark, Note, Status, Step};
 use super::cache::{CacheOptions, CacheStage};
 use super::options::{InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
-use super::postprocess::{Coverage, Postprocess};
+use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
 use super::price::Pricer;
-use super::request::Requests;
+use super::request::{Request, Requests};
 use super::source::Workload;
 use crate::SystemProfile;
 use trace::profile::ProfileError;
@@ -22,10 +22,16 @@ use trace::{Batch, Event};
 pub struct PricedCall<'a> {
     /// Which of the systems.
     pub system: usize,
+    /// Its position in its batch.
+    pub index: usize,
     /// The call.
     pub event: &'a Event,
     /// What preprocessing found.
     pub note: &'a Note,
+    /// What the caches made of its steps, in their order.
+    pub marks: &'a [Mark],
+    /// Its request vector.
+    pub requests: &'a [Request],
     /// Predicted latency, nanoseconds.
     pub ns: f64,
 }
@@ -49,6 +55,7 @@ pub(super) struct Group<'p> {
     pattern: PatternStage,
     pub members: Vec<Member<'p>>,
     requests: Requests,
+    marks: Vec<Mark>,
     pace: Pace,
 }
 
@@ -69,13 +76,13 @@ pub(super) fn pass<'p>(
 ) -> Result<Option<Pass<'p>>, ProfileError> {
     let mut preprocess = Preprocess::new(&workload.snapshot()?);
     let mut groups = groups_of(systems, options, share, &preprocess);
-    let mut coverage = Coverage { stated_share: workload.stated_coverage(), ..Coverage::default() };
+    let mut counter = CoverageCounter::default();
     let mut annotated = Annotated::default();
     let mut must_split = false;
     workload.visit(&mut |batch| {
         preprocess.annotate(batch, &mut annotated);
         for (event, note) in batch.events.iter().zip(&annotated.notes) {
-            coverage.count(event, note);
+            counter.count(event, note);
         }
         for group in &mut groups {
             group.batch(batch, &annotated, &mut sink);
@@ -86,9 +93,7 @@ pub(super) fn pass<'p>(
     if must_split {
         return Ok(None);
     }
-    coverage.surprises = preprocess.surprises();
-    coverage.discovered_names = preprocess.discovered_names();
-    coverage.finish();
+    let coverage = counter.finish(&preprocess, workload.stated_coverage());
     Ok(Some(Pass { preprocess, groups, coverage }))
 }
 
@@ -136,7 +141,7 @@ fn slowdown_of(profile: &SystemProfile) -> f64 {
 }
 
 impl<'p> Member<'p> {
-    fn new(system: usize, profile: &'p SystemProfile, options: &PredictOptions) -> Member<'p> {
+    pub(super) fn new(system: usize, profile: &'p SystemProfile, options: &PredictOptions) -> Member<'p> {
         let pricer = Pricer::new(profile);
         let post = Postprocess::new(pricer.names().len(), options.files_top);
         Member { system, profile, pricer, post, now_ns: 0.0, slowdown: slowdown_of(profile) }
@@ -144,7 +149,7 @@ impl<'p> Member<'p> {
 }
 
 impl<'p> Group<'p> {
-    fn new(member: Member<'p>, options: &PredictOptions, preprocess: &Preprocess) -> Group<'p> {
+    pub(super) fn new(member: Member<'p>, options: &PredictOptions, preprocess: &Preprocess) -> Group<'p> {
         let warm = options.initial == InitialCaches::Warm;
         let cache_options =
             CacheOptions { warm, chunk_pages: options.chunk_pages, log_per_file: log_per_file(member.profile) };
@@ -157,11 +162,13 @@ impl<'p> Group<'p> {
             pattern: PatternStage::default(),
             members: vec![member],
             requests: Requests::default(),
+            marks: Vec::new(),
             pace: options.pace,
         }
     }
 
-    fn batch(&mut self, batch: &Batch, annotated: &Annotated, sink: &mut Option<CallSink<'_>>) {
+    /// Takes one annotated batch through the stages after preprocessing.
+    pub(super) fn batch(&mut self, batch: &Batch, annotated: &Annotated, sink: &mut Option<CallSink<'_>>) {
         for (i, (event, note)) in batch.events.iter().zip(&annotated.notes).enumerate() {
             let steps = annotated.steps_of(i);
             if note.status != Status::Modelled && steps.is_empty() {
@@ -169,7 +176,7 @@ impl<'p> Group<'p> {
             }
             let wrote = self.marks(event, steps);
             if note.status == Status::Modelled {
-                self.price(event, note, wrote, sink);
+                self.price(i, event, note, wrote, sink);
             }
             if steps.iter().any(|s| matches!(s, Step::Freed { .. })) {
                 for member in &mut self.members {
@@ -191,18 +198,20 @@ impl<'p> Group<'p> {
         }
         self.cache.tick(now_ns);
         self.requests.clear();
+        self.marks.clear();
         let mut wrote = false;
         for step in steps {
             let mut mark = self.cache.apply(step, now_ns);
             self.pattern.apply(step, &mut mark);
             self.requests.step(step, &mark);
+            self.marks.push(mark);
             wrote |= matches!(step, Step::Write { .. });
         }
         wrote
     }
 
     #[inline]
-    fn price(&mut self, event: &Event, note: &Note, wrote: bool, sink: &mut Option<CallSink<'_>>) {
+    fn price(&mut self, index: usize, event: &Event, note: &Note, wrote: bool, sink: &mut Option<CallSink<'_>>) {
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
             let factor = if busy { member.slowdown } else { 1.0 };
@@ -213,7 +222,8 @@ impl<'p> Group<'p> {
             member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
             member.post.add(event, note, price, ns, stall_ns);
             if let Some(sink) = sink {
-                sink(PricedCall { system: member.system, event, note, ns });
+                let (marks, requests) = (self.marks.as_slice(), self.requests.list());
+                sink(PricedCall { system: member.system, index, event, note, marks, requests, ns });
             }
         }
     }

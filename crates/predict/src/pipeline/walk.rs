@@ -18,6 +18,18 @@ pub(super) struct Parsed {
     known: bool,
 }
 
+/// The directories of a walk that was made before in this batch, so that a path used again costs one lookup here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memo {
+    epoch: u64,
+    caller: Option<PathId>,
+    from: u32,
+    to: u32,
+    dir: NodeId,
+    last: NameId,
+    lookups: u16,
+}
+
 /// What the trace says must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Must {
@@ -70,6 +82,16 @@ impl Preprocess {
         must: Must,
     ) -> Walked {
         let parsed = self.parse(batch, path);
+        let follow_last = follow_last || parsed.trailing_slash;
+        if let Some(Some(memo)) = self.memos.get(path.0 as usize).copied()
+            && memo.epoch == self.directory_epoch
+            && memo.caller == caller
+        {
+            out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
+            self.pending.clear();
+            self.pending.push(memo.last);
+            return self.resolve(out, memo.dir, follow_last, must, true, memo.lookups);
+        }
         let mut start = NodeId::ROOT;
         let mut skip = 0;
         if let Some(caller) = caller {
@@ -84,7 +106,36 @@ impl Preprocess {
         let to = (parsed.start + parsed.len) as usize;
         self.pending.clear();
         self.pending.extend(self.components[from..to].iter().rev());
-        self.resolve(out, start, follow_last || parsed.trailing_slash, must, true)
+        let steps_before = out.steps.len();
+        let walked = self.resolve(out, start, follow_last, must, true, 0);
+        self.remember(out, steps_before, path, caller, &walked);
+        walked
+    }
+
+    /// Remembers the directories of a walk that met nothing out of the ordinary.
+    fn remember(&mut self, out: &Annotated, before: usize, path: PathId, caller: Option<PathId>, walked: &Walked) {
+        let Some(last) = walked.last_step.filter(|&at| at > before && walked.lookups > 1) else { return };
+        let prefix = &out.steps[before..last];
+        let plain = |step: &Step| matches!(step, Step::Lookup { .. });
+        if walked.end == End::Broken || !prefix.iter().all(plain) || prefix.len() + 1 != usize::from(walked.lookups) {
+            return;
+        }
+        let at = path.0 as usize;
+        if self.memos.len() <= at {
+            self.memos.resize(at + 1 + at / 2, None);
+        }
+        let from = self.memo_steps.len();
+        self.memo_steps.extend_from_slice(prefix);
+        let index = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.memos[at] = Some(Memo {
+            epoch: self.directory_epoch,
+            caller,
+            from: index(from),
+            to: index(self.memo_steps.len()),
+            dir: walked.dir,
+            last: self.tree.slot(walked.slot).name,
+            lookups: walked.lookups - 1,
+        });
     }
 
     /// The directory a relative walk starts in: reached long ago, so nothing is charged; a process keeps it in the caches.
@@ -116,17 +167,25 @@ impl Preprocess {
         let (from, to) = (parsed.start as usize, (parsed.start + parsed.len) as usize);
         self.pending.clear();
         self.pending.extend(self.components[from..to].iter().rev());
-        self.resolve(out, NodeId::ROOT, true, Must::All(kind, size_bytes), false).node
+        self.resolve(out, NodeId::ROOT, true, Must::All(kind, size_bytes), false, 0).node
     }
 
-    /// Walks the pending components from a directory.
-    fn resolve(&mut self, out: &mut Annotated, start: NodeId, follow_last: bool, must: Must, charged: bool) -> Walked {
+    /// Walks the pending components from a directory, `lookups` components into the path.
+    fn resolve(
+        &mut self,
+        out: &mut Annotated,
+        start: NodeId,
+        follow_last: bool,
+        must: Must,
+        charged: bool,
+        lookups: u16,
+    ) -> Walked {
         let mut walked = Walked {
             end: End::Found,
             dir: self.tree.node(start).dir,
             slot: self.tree.node(start).slot,
             node: start,
-            lookups: 0,
+            lookups,
             last_step: None,
             surprise: false,
         };

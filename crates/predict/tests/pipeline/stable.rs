@@ -78,7 +78,7 @@ fn sqlite_rollback_journal() {
     // The name of the journal was absent and cached since it was removed: no lookup goes to disk.
     assert_eq!(second[0], "cr lu_bc");
     // Two dirty pages of a new file.
-    assert_eq!(second[3], "0.666667*fds_cr_4096 0.333333*fds_cr_16384");
+    assert_eq!(second[3], "0.333333*fds_cr_16384 0.666667*fds_cr_4096");
     // The journal's fdatasync committed the directory as well: one log.
     assert_eq!(second[5], "fsync_clean");
     // Its header is overwritten, then the database's page.

@@ -1,0 +1,93 @@
+//! How many calls a second the prediction pipeline takes, reading the profile included, on one core.
+//!
+//! `predict [--calls N] [WORKLOAD [SYSTEM]]`: without a workload a seeded compile-like trace is generated and written as a
+//! workload profile first. Without a system profile one with an entry for every class is made up: prices do not
+//! matter here. Prints calls per second of processor time and the peak resident set.
+
+use anyhow::{Context, bail};
+use fsage_benchmarks::{on_cpu_s, peak_resident_bytes, synthetic};
+use predict::pipeline::{PredictOptions, predict};
+use predict::vector::entry_name;
+use predict::{Class, Entry, SystemProfile};
+use std::path::PathBuf;
+use trace::profile::Reader;
+
+const SEED: u64 = 1;
+const ROUNDS: usize = 3;
+
+fn main() -> anyhow::Result<()> {
+    let mut calls = 4_000_000u64;
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--calls" => calls = args.next().context("--calls needs a number")?.parse().context("--calls")?,
+            flag if flag.starts_with('-') => bail!("usage: predict [--calls N] [WORKLOAD [SYSTEM]]"),
+            path => paths.push(path.into()),
+        }
+    }
+    let scratch = tempfile::tempdir()?;
+    let workload = match paths.first() {
+        Some(path) => path.clone(),
+        None => {
+            let path = scratch.path().join("synthetic.workload");
+            synthetic::compile_like(&path, calls, SEED)?;
+            path
+        }
+    };
+    let system = match paths.get(1) {
+        Some(path) => SystemProfile::load(path)?,
+        None => made_up(),
+    };
+    let before = peak_resident_bytes();
+    for round in 1..=ROUNDS {
+        let start_s = on_cpu_s();
+        let reader = Reader::open(&workload)?;
+        let mut reading = reader.batches()?;
+        let mut batch = trace::Batch::default();
+        let mut events = 0;
+        while reading.next_into(&mut batch)? {
+            events += batch.events.len();
+        }
+        let read_s = on_cpu_s() - start_s;
+        let start_s = on_cpu_s();
+        let reader = Reader::open(&workload)?;
+        let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
+        let prediction = predict(&reader, std::slice::from_ref(&system), &options)?;
+        let all_s = on_cpu_s() - start_s;
+        let millions = events as f64 / 1e6;
+        let surprises = prediction.coverage.surprises;
+        println!(
+            "round {round}: {events} calls, {surprises} surprises: {:.2} M calls/s in all; reading alone {:.2} M calls/s; \
+             the stages alone {:.2} M calls/s",
+            millions / all_s,
+            millions / read_s,
+            millions / (all_s - read_s).max(1e-9),
+        );
+    }
+    println!(
+        "peak resident set {:.1} MB ({:.1} MB before the first prediction)",
+        peak_resident_bytes() as f64 / 1e6,
+        before as f64 / 1e6
+    );
+    Ok(())
+}
+
+/// A system with every entry, each call 1 us and each byte 0.1 ns.
+fn made_up() -> SystemProfile {
+    let mut system = SystemProfile { name: "made up".into(), ..SystemProfile::default() };
+    for &class in Class::ALL {
+        let points = if class.is_curve() { class.points() } else { &[0] };
+        for &at in points {
+            system.entries.insert(entry_name(class, at), Entry::exactly(1000.0 + at as f64 * 0.1));
+        }
+    }
+    let parameters = &mut system.parameters;
+    parameters.data_cache_bytes = 4 << 30;
+    parameters.data_cache_is_lower_bound = false;
+    parameters.dirty_background_bytes = 400 << 20;
+    parameters.dirty_limit_bytes = 800 << 20;
+    parameters.writeback_bytes_per_s = 500e6;
+    parameters.writeback_files_per_s = 20e3;
+    system
+}
