@@ -9,9 +9,14 @@ use std::process::ExitCode;
 /// Record a workload once, measure each file system once, predict every combination, and check a prediction against a
 /// replay.
 #[derive(Parser, Debug)]
-#[command(name = "fsage", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "fsage",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Exit codes: 0 done, 1 a comparison or check failed, 2 usage, 3 environment (no root, missing tool, no space), \
-4 bad input file, 130 interrupted.")]
+4 bad input file, 130 interrupted."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -46,6 +51,7 @@ commands! {
     Measure(measure),
     Predict(predict),
     Replay(replay),
+    Validate(validate),
     Quickstart(quickstart),
     Completions(completions),
     Man(man),

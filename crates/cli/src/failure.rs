@@ -10,6 +10,7 @@ use predict::measure::MeasureError;
 use predict::pipeline::PredictError;
 use predict::replay::ReplayError;
 use predict::system::thesis::ThesisError;
+use predict::validate::ValidateError;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
@@ -104,6 +105,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(replay_code(error));
     }
     if let Some(error) = cause.downcast_ref::<MeasureError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<ValidateError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<RecordError>() {

@@ -81,7 +81,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes a file whole or not at all.
 pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut name = path.file_name().ok_or_else(|| failure::usage(format!("{}: is not a file name", shown(path))))?.to_owned();
+    let mut name =
+        path.file_name().ok_or_else(|| failure::usage(format!("{}: is not a file name", shown(path))))?.to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));

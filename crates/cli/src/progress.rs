@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// A bar of `total` steps (0: a spinner), hidden unless standard error is a terminal.
 pub fn bar(total: u64, what: &str) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target =
+        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target((total > 0).then_some(total), target);
     let template = if total > 0 { "{msg} {wide_bar} {percent} % {eta}" } else { "{spinner} {msg} {elapsed}" };
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -13,7 +13,8 @@ pub fn size(text: &str) -> Result<u64, String> {
         "t" => 40,
         _ => return Err(format!("{unit:?} is no unit of size; write bytes, or K, M, G or T (powers of 1024)")),
     };
-    let value: f64 = number.parse().map_err(|_| format!("{number:?} is not a number; write a size such as 64M or 16G"))?;
+    let value: f64 =
+        number.parse().map_err(|_| format!("{number:?} is not a number; write a size such as 64M or 16G"))?;
     let bytes = value * 2f64.powi(shift);
     // 2^60 is far beyond any machine and far below where a float loses a byte's neighbours to overflow.
     if bytes.is_finite() && (0.0..=2f64.powi(60)).contains(&bytes) {

@@ -139,8 +139,7 @@ fn traces_that_are_no_use() {
 #[test]
 fn lines_that_are_not_understood_are_counted_with_their_numbers() {
     let d = tempfile::tempdir().unwrap();
-    let mut lines: Vec<String> =
-        fs::read_to_string(common::trace_text()).unwrap().lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = fs::read_to_string(common::trace_text()).unwrap().lines().map(str::to_owned).collect();
     lines.insert(10, "what is this line doing here?".to_owned());
     fs::write(d.path().join("t.strace"), lines.join("\n") + "\n").unwrap();
     let output = run(d.path(), &["import", "t.strace", "-o", "t.workload"]);
@@ -156,15 +155,21 @@ fn lines_that_are_not_understood_are_counted_with_their_numbers() {
 fn an_import_never_overwrites() {
     let d = prepared();
     let before = bytes_below(&d.path().join("small.workload"));
-    let output =
-        fsage().current_dir(d.path()).arg("import").arg(common::trace_text()).args(["-o", "small.workload"]).output().unwrap();
+    let output = fsage()
+        .current_dir(d.path())
+        .arg("import")
+        .arg(common::trace_text())
+        .args(["-o", "small.workload"])
+        .output()
+        .unwrap();
     fails(&output, 2, &["small.workload"]);
     assert_eq!(bytes_below(&d.path().join("small.workload")), before);
 }
 
 /// A trace as strace would write it, of a process that opens what it is told.
 fn trace_of(calls: &[String]) -> String {
-    let mut text = String::from("100 1700000000.000000 execve(\"/bin/x\", [\"x\"], 0x7ffe /* 1 var */) = 0 <0.000100>\n");
+    let mut text =
+        String::from("100 1700000000.000000 execve(\"/bin/x\", [\"x\"], 0x7ffe /* 1 var */) = 0 <0.000100>\n");
     for (i, call) in calls.iter().enumerate() {
         text.push_str(&format!("100 1700000000.{:06} {call}\n", 100 + i * 10));
     }
@@ -180,7 +185,8 @@ fn survives(name: &str, calls: &[String]) -> tempfile::TempDir {
     small_system(d.path(), "a", 2_000.0);
     succeeds(&run(d.path(), &["import", "t.strace", "-o", "t.workload"]));
     succeeds(&run(d.path(), &["inspect", "t.workload"]));
-    let predicted = succeeds(&run(d.path(), &["predict", "t.workload", "a.system", "--min-coverage", "0", "--html", "r.html"]));
+    let predicted =
+        succeeds(&run(d.path(), &["predict", "t.workload", "a.system", "--min-coverage", "0", "--html", "r.html"]));
     assert!(!predicted.contains('\u{1b}'), "{name}: an escape sequence reached the terminal");
     let replayed = run(d.path(), &["replay", "t.workload", "target"]);
     succeeds(&replayed);
@@ -210,7 +216,9 @@ fn paths_with_newlines_and_invalid_utf8() {
 #[test]
 fn ten_thousand_open_descriptors() {
     let mut calls: Vec<String> = (0..10_000)
-        .map(|i| format!("openat(AT_FDCWD</tmp/fx>, \"f{i}\", O_RDWR|O_CREAT, 0644) = {}</tmp/fx/f{i}> <0.000010>", i + 3))
+        .map(|i| {
+            format!("openat(AT_FDCWD</tmp/fx>, \"f{i}\", O_RDWR|O_CREAT, 0644) = {}</tmp/fx/f{i}> <0.000010>", i + 3)
+        })
         .collect();
     calls.extend((0..10_000).map(|i| format!("write({}</tmp/fx/f{i}>, \"\"..., 10) = 10 <0.000010>", i + 3)));
     survives("many descriptors", &calls);

@@ -19,25 +19,42 @@ fn commands() -> Vec<String> {
 #[test]
 fn every_command_explains_itself() {
     let commands = commands();
-    for expected in
-        ["record", "import", "export", "inspect", "measure", "predict", "replay", "validate", "quickstart", "completions", "man"]
-    {
+    for expected in [
+        "record",
+        "import",
+        "export",
+        "inspect",
+        "measure",
+        "predict",
+        "replay",
+        "validate",
+        "quickstart",
+        "completions",
+        "man",
+    ] {
         assert!(commands.iter().any(|c| c == expected), "{expected} is not in {commands:?}");
     }
     for command in &commands {
         let help = succeeds(&fsage().args([command.as_str(), "--help"]).output().unwrap());
-        assert!(help.contains("Usage: fsage ") && help.lines().next().is_some_and(|l| l.len() > 20), "{command}: {help}");
+        assert!(
+            help.contains("Usage: fsage ") && help.lines().next().is_some_and(|l| l.len() > 20),
+            "{command}: {help}"
+        );
         // An option without a word of explanation ends its line.
         for line in help.lines().filter(|l| l.trim_start().starts_with("--")) {
             let (_, rest) = line.split_once("  --").unwrap_or(("", line));
-            assert!(rest.contains("  ") || help.contains(&format!("{line}\n          ")), "{command}: no help on {line}");
+            assert!(
+                rest.contains("  ") || help.contains(&format!("{line}\n          ")),
+                "{command}: no help on {line}"
+            );
         }
     }
 }
 
 #[test]
 fn usage_errors_exit_with_2() {
-    for args in [&[][..], &["frobnicate"], &["predict"], &["predict", "x.workload"], &["measure", ".", "--budget", "5"]] {
+    for args in [&[][..], &["frobnicate"], &["predict"], &["predict", "x.workload"], &["measure", ".", "--budget", "5"]]
+    {
         let output = fsage().args(args).output().unwrap();
         assert_eq!(code(&output), 2, "{args:?}");
         assert!(output.stdout.is_empty(), "{args:?}");

@@ -21,7 +21,10 @@ fn a_prediction_is_made_ranked_and_reported() {
     let slow = text.find("slow").unwrap();
     assert!(fast < slow, "the faster system comes first:\n{text}");
 
-    let output = run(d.path(), &[&predict[..], &["--json", "--html", "r.html", "--explain", "slow", "fast", "-o", "out"]].concat());
+    let output = run(
+        d.path(),
+        &[&predict[..], &["--json", "--html", "r.html", "--explain", "slow", "fast", "-o", "out"]].concat(),
+    );
     let value = json(&succeeds(&output));
     assert_eq!(value["schema"], "fsage.predict/1");
     assert_eq!(value["seed"], 1);
@@ -93,7 +96,10 @@ fn inspection_shows_the_mix_and_the_rows() {
     small_workload(d.path());
     let text = succeeds(&run(d.path(), &["inspect", "small.workload"]));
     assert!(text.contains("Mix of calls") && text.contains("fsync"), "{text}");
-    let value = json(&succeeds(&run(d.path(), &["inspect", "small.workload", "--rows", "--from", "3", "--count", "2", "--json"])));
+    let value = json(&succeeds(&run(
+        d.path(),
+        &["inspect", "small.workload", "--rows", "--from", "3", "--count", "2", "--json"],
+    )));
     let rows = value["files"][0]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0]["seq"], 3);

@@ -41,13 +41,17 @@ pub fn prediction(
 
 /// The ranking alone, as a table.
 pub fn ranking_table(ranking: &Ranking) -> Table {
-    let mut table = Table::new("ranking", "", &[
-        ("", "place"),
-        ("System", "system"),
-        ("Total (95 % interval)", "total_ns"),
-        ("Times the fastest", "ratio"),
-        ("P(fastest)", "p_fastest"),
-    ]);
+    let mut table = Table::new(
+        "ranking",
+        "",
+        &[
+            ("", "place"),
+            ("System", "system"),
+            ("Total (95 % interval)", "total_ns"),
+            ("Times the fastest", "ratio"),
+            ("P(fastest)", "p_fastest"),
+        ],
+    );
     for ranked in &ranking.systems {
         let mark = if ranked.ties_with_fastest && ranking.systems.len() > 1 && ranked.place > 1 { "= 1" } else { "" };
         let place = if mark.is_empty() { ranked.place.to_string() } else { mark.to_owned() };
@@ -97,11 +101,7 @@ pub(crate) fn ties(ranking: &Ranking) -> String {
         .filter(|pair| pair.tie)
         .map(|pair| format!("{} and {}", pair.faster, pair.slower))
         .collect();
-    if tied.is_empty() {
-        String::new()
-    } else {
-        format!("Cannot be told apart: {}.", tied.join("; "))
-    }
+    if tied.is_empty() { String::new() } else { format!("Cannot be told apart: {}.", tied.join("; ")) }
 }
 
 fn ranking_plot(ranking: &Ranking) -> crate::Plot {
@@ -176,14 +176,18 @@ fn by_op_plot(systems: &[&SystemPrediction]) -> crate::Plot {
 
 pub(crate) fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
     let caption = format!("The costs that make up the total on {}, the largest first.", system.system);
-    let mut table = Table::new("by_entry", &caption, &[
-        ("Entry", "entry"),
-        ("Times", "times"),
-        ("Each", "each_ns"),
-        ("Total", "total_ns"),
-        ("Share", "share"),
-        ("Meaning", "meaning"),
-    ]);
+    let mut table = Table::new(
+        "by_entry",
+        &caption,
+        &[
+            ("Entry", "entry"),
+            ("Times", "times"),
+            ("Each", "each_ns"),
+            ("Total", "total_ns"),
+            ("Share", "share"),
+            ("Meaning", "meaning"),
+        ],
+    );
     for share in system.by_entry.iter().take(rows) {
         let meaning = predict::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
         table.row(vec![
@@ -200,12 +204,11 @@ pub(crate) fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
 
 fn by_directory(system: &SystemPrediction) -> Table {
     let caption = format!("By directory on {}, each with what is below it.", system.system);
-    let mut table = Table::new("by_directory", &caption, &[
-        ("Directory", "directory"),
-        ("Calls", "calls"),
-        ("Total", "total_ns"),
-        ("Share", "share"),
-    ]);
+    let mut table = Table::new(
+        "by_directory",
+        &caption,
+        &[("Directory", "directory"), ("Calls", "calls"), ("Total", "total_ns"), ("Share", "share")],
+    );
     for directory in system.by_directory.iter().take(TOP) {
         table.row(vec![
             Cell::from(directory.path.as_str()),
@@ -299,13 +302,17 @@ pub(crate) fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
 }
 
 fn baselines(systems: &[&SystemPrediction]) -> Table {
-    let mut table = Table::new("baselines", "", &[
-        ("System", "system"),
-        ("fsage", "fsage_ns"),
-        ("Count x mean", "count_times_mean_ns"),
-        ("Bandwidth only", "bandwidth_only_ns"),
-        ("Same as traced", "same_as_traced_ns"),
-    ]);
+    let mut table = Table::new(
+        "baselines",
+        "",
+        &[
+            ("System", "system"),
+            ("fsage", "fsage_ns"),
+            ("Count x mean", "count_times_mean_ns"),
+            ("Bandwidth only", "bandwidth_only_ns"),
+            ("Same as traced", "same_as_traced_ns"),
+        ],
+    );
     for system in systems {
         let b = &system.baselines;
         let known = |ns: Option<f64>| ns.map_or(Cell::Empty, Cell::Ns);

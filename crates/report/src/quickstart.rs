@@ -87,12 +87,11 @@ pub fn full(said: &Quickstart, prediction: Document) -> Document {
     let mut document = Document::new("fsage quickstart");
     document.paragraph(introduction(said));
     document.heading("Is it true?").paragraph(checked(said));
-    let mut origins = Table::new("bundled", "Where the bundled profiles were measured.", &[
-        ("Profile", "profile"),
-        ("Kernel", "kernel"),
-        ("Processors", "cpu"),
-        ("Device", "device"),
-    ]);
+    let mut origins = Table::new(
+        "bundled",
+        "Where the bundled profiles were measured.",
+        &[("Profile", "profile"), ("Kernel", "kernel"), ("Processors", "cpu"), ("Device", "device")],
+    );
     for origin in &said.bundled {
         let cell = |text: &str| Cell::from(text);
         origins.row(vec![cell(&origin.name), cell(&origin.kernel), cell(&origin.cpu), cell(&origin.device)]);

@@ -13,10 +13,11 @@ pub fn replay(workload: &str, result: &ReplayResult) -> Document {
     document.heading("Time by directory").table(by_subtree(result));
     differences(&mut document, result);
     if !result.skipped.is_empty() {
-        let mut table = Table::new("skipped", "Calls of the trace that were not made.", &[
-            ("Calls", "calls"),
-            ("Reason", "reason"),
-        ]);
+        let mut table = Table::new(
+            "skipped",
+            "Calls of the trace that were not made.",
+            &[("Calls", "calls"), ("Reason", "reason")],
+        );
         for (skip, calls) in &result.skipped {
             table.row(vec![Cell::Count(*calls), Cell::from(skip.meaning())]);
         }
@@ -47,7 +48,8 @@ fn summary(result: &ReplayResult) -> Table {
     };
     add("pace", Cell::from(pace));
     let c = &result.concurrency;
-    let threads = format!("{} for {} traced, at most {} calls in flight", c.replay_threads, c.traced_threads, c.in_flight_max);
+    let threads =
+        format!("{} for {} traced, at most {} calls in flight", c.replay_threads, c.traced_threads, c.in_flight_max);
     add("threads", Cell::from(threads));
     let rebuilt = format!(
         "{} names, {} of data, in {}",
@@ -60,16 +62,20 @@ fn summary(result: &ReplayResult) -> Table {
 }
 
 fn by_op(result: &ReplayResult) -> Table {
-    let mut table = Table::new("by_op", "", &[
-        ("Call", "call"),
-        ("Calls", "calls"),
-        ("Failed", "failed"),
-        ("Total", "total_ns"),
-        ("Share", "share"),
-        ("Mean", "mean_ns"),
-        ("Median", "median_ns"),
-        ("99 %", "p99_ns"),
-    ]);
+    let mut table = Table::new(
+        "by_op",
+        "",
+        &[
+            ("Call", "call"),
+            ("Calls", "calls"),
+            ("Failed", "failed"),
+            ("Total", "total_ns"),
+            ("Share", "share"),
+            ("Mean", "mean_ns"),
+            ("Median", "median_ns"),
+            ("99 %", "p99_ns"),
+        ],
+    );
     let mut ops: Vec<_> = result.per_op.iter().collect();
     ops.sort_by_key(|op| std::cmp::Reverse(op.total_ns));
     for op in ops {
@@ -92,12 +98,11 @@ fn by_op(result: &ReplayResult) -> Table {
 }
 
 fn by_subtree(result: &ReplayResult) -> Table {
-    let mut table = Table::new("by_directory", "", &[
-        ("Directory", "directory"),
-        ("Calls", "calls"),
-        ("Total", "total_ns"),
-        ("Share", "share"),
-    ]);
+    let mut table = Table::new(
+        "by_directory",
+        "",
+        &[("Directory", "directory"), ("Calls", "calls"), ("Total", "total_ns"), ("Share", "share")],
+    );
     for subtree in result.per_subtree.iter().take(15) {
         table.row(vec![
             Cell::from(subtree.path.as_str()),
@@ -120,8 +125,7 @@ fn differences(document: &mut Document, result: &ReplayResult) {
             Cell::Count(kind.count),
         ]);
     }
-    let columns =
-        [("Row", "seq"), ("Call", "call"), ("Path", "path"), ("Traced", "traced"), ("Replayed", "replayed")];
+    let columns = [("Row", "seq"), ("Call", "call"), ("Path", "path"), ("Traced", "traced"), ("Replayed", "replayed")];
     let mut first = Table::new("first_differences", "The first of them.", &columns);
     for difference in &result.differences.first {
         first.row(vec![

@@ -6,21 +6,25 @@ use trace::{Event, Paths, flag};
 
 /// Consecutive rows of a trace.
 pub fn rows(title: &str, rows: &Rows) -> Document {
-    let mut table = Table::new("rows", "", &[
-        ("Row", "seq"),
-        ("At", "t_ns"),
-        ("Took", "dur_ns"),
-        ("Thread", "tid"),
-        ("Call", "op"),
-        ("Flags", "flags"),
-        ("Path", "path"),
-        ("Path 2", "path2"),
-        ("Offset", "offset"),
-        ("Bytes", "req_bytes"),
-        ("Result", "ret"),
-        ("File", "file_id"),
-        ("Description", "ofd_id"),
-    ]);
+    let mut table = Table::new(
+        "rows",
+        "",
+        &[
+            ("Row", "seq"),
+            ("At", "t_ns"),
+            ("Took", "dur_ns"),
+            ("Thread", "tid"),
+            ("Call", "op"),
+            ("Flags", "flags"),
+            ("Path", "path"),
+            ("Path 2", "path2"),
+            ("Offset", "offset"),
+            ("Bytes", "req_bytes"),
+            ("Result", "ret"),
+            ("File", "file_id"),
+            ("Description", "ofd_id"),
+        ],
+    );
     table.columns.extend(rows.annotations.iter().map(|(name, _)| Column { title: name.clone(), key: name.clone() }));
     for (i, event) in rows.batch.events.iter().enumerate() {
         let mut cells = event_cells(event, &rows.batch.paths);

@@ -6,16 +6,20 @@ use trace::Snapshot;
 
 /// Every name, one a line.
 pub fn snapshot(title: &str, snapshot: &Snapshot) -> Document {
-    let mut table = Table::new("snapshot", "", &[
-        ("Kind", "kind"),
-        ("Mode", "mode"),
-        ("Links", "nlink"),
-        ("Size", "size_bytes"),
-        ("Inode", "ino"),
-        ("Known", "provenance"),
-        ("Path", "path"),
-        ("Target", "target"),
-    ]);
+    let mut table = Table::new(
+        "snapshot",
+        "",
+        &[
+            ("Kind", "kind"),
+            ("Mode", "mode"),
+            ("Links", "nlink"),
+            ("Size", "size_bytes"),
+            ("Inode", "ino"),
+            ("Known", "provenance"),
+            ("Path", "path"),
+            ("Target", "target"),
+        ],
+    );
     for entry in &snapshot.entries {
         let kind = match entry.kind {
             FileKind::File => "file",

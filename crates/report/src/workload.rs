@@ -13,12 +13,11 @@ pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
     document.plot(sizes_plot(inspection));
     document.heading("Reuse").paragraph(reuse_text(inspection)).table(reuse(inspection)).plot(reuse_plot(inspection));
     document.heading("Files and directories").table(files(&inspection.files)).table(snapshot(inspection));
-    let mut table = Table::new("file_systems", "", &[
-        ("File system", "fs_type"),
-        ("Mounted on", "mount_point"),
-        ("Device", "device"),
-        ("Options", "options"),
-    ]);
+    let mut table = Table::new(
+        "file_systems",
+        "",
+        &[("File system", "fs_type"), ("Mounted on", "mount_point"), ("Device", "device"), ("Options", "options")],
+    );
     for fs in &meta.file_systems {
         table.row(vec![
             Cell::from(fs.fs_type.as_str()),
@@ -33,17 +32,21 @@ pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
 }
 
 fn mix(inspection: &Inspection) -> Table {
-    let mut table = Table::new("operations", "Durations are as traced: tracing inflates them.", &[
-        ("Call", "call"),
-        ("Calls", "calls"),
-        ("Share", "share"),
-        ("Failed", "failed"),
-        ("Foreign", "foreign"),
-        ("Traced time", "traced_ns"),
-        ("Share", "traced_share"),
-        ("Median", "median_ns"),
-        ("99 %", "p99_ns"),
-    ]);
+    let mut table = Table::new(
+        "operations",
+        "Durations are as traced: tracing inflates them.",
+        &[
+            ("Call", "call"),
+            ("Calls", "calls"),
+            ("Share", "share"),
+            ("Failed", "failed"),
+            ("Foreign", "foreign"),
+            ("Traced time", "traced_ns"),
+            ("Share", "traced_share"),
+            ("Median", "median_ns"),
+            ("99 %", "p99_ns"),
+        ],
+    );
     for row in &inspection.operations {
         table.row(vec![
             Cell::from(row.op),
@@ -71,14 +74,18 @@ fn failures(inspection: &Inspection) -> Table {
 }
 
 fn requests(inspection: &Inspection) -> Table {
-    let mut table = Table::new("requests", "", &[
-        ("Direction", "direction"),
-        ("Calls", "calls"),
-        ("Asked for", "requested_bytes"),
-        ("Moved", "moved_bytes"),
-        ("Sequential by descriptor", "sequential_by_descriptor"),
-        ("Sequential by file", "sequential_by_file"),
-    ]);
+    let mut table = Table::new(
+        "requests",
+        "",
+        &[
+            ("Direction", "direction"),
+            ("Calls", "calls"),
+            ("Asked for", "requested_bytes"),
+            ("Moved", "moved_bytes"),
+            ("Sequential by descriptor", "sequential_by_descriptor"),
+            ("Sequential by file", "sequential_by_file"),
+        ],
+    );
     let mut add = |direction: &str, r: &Requests| {
         let share = |share: Option<f64>| share.map_or(Cell::Empty, Cell::Share);
         table.row(vec![
@@ -96,15 +103,19 @@ fn requests(inspection: &Inspection) -> Table {
 }
 
 fn distributions(inspection: &Inspection) -> Table {
-    let mut table = Table::new("distributions", "", &[
-        ("Of", "of"),
-        ("Values", "count"),
-        ("Mean", "mean"),
-        ("5 %", "p5"),
-        ("Median", "p50"),
-        ("95 %", "p95"),
-        ("Largest", "max"),
-    ]);
+    let mut table = Table::new(
+        "distributions",
+        "",
+        &[
+            ("Of", "of"),
+            ("Values", "count"),
+            ("Mean", "mean"),
+            ("5 %", "p5"),
+            ("Median", "p50"),
+            ("95 %", "p95"),
+            ("Largest", "max"),
+        ],
+    );
     let mut add = |of: &str, d: &Distribution, cell: fn(f64) -> Cell| {
         if d.count > 0 {
             let ends = [d.mean, d.p5 as f64, d.p50 as f64, d.p95 as f64, d.max as f64].map(cell);
@@ -153,13 +164,14 @@ fn reuse(inspection: &Inspection) -> Table {
 }
 
 fn reuse_plot(inspection: &Inspection) -> Plot {
-    let points: Vec<(String, f64, f64)> = inspection
-        .reuse
-        .miss_ratios
-        .iter()
-        .map(|p| ("LRU".to_owned(), p.cache_bytes as f64, p.miss_ratio))
-        .collect();
-    plot::lines("Miss ratio of a data cache.", ("cache size, bytes", true), ("share of touches that miss", false), &points)
+    let points: Vec<(String, f64, f64)> =
+        inspection.reuse.miss_ratios.iter().map(|p| ("LRU".to_owned(), p.cache_bytes as f64, p.miss_ratio)).collect();
+    plot::lines(
+        "Miss ratio of a data cache.",
+        ("cache size, bytes", true),
+        ("share of touches that miss", false),
+        &points,
+    )
 }
 
 fn files(used: &FileUse) -> Table {
@@ -202,7 +214,10 @@ fn origin(meta: &Meta, inspection: &Inspection) -> Table {
         add("exit status", command.exit_status.map(|s| s.to_string()).unwrap_or_default());
         add("killed by signal", command.signal.map(|s| s.to_string()).unwrap_or_default());
     }
-    add("traced by", format!("{} {} {}", meta.tracer.name, meta.tracer.version, meta.tracer.options.join(" ")).trim().to_owned());
+    add(
+        "traced by",
+        format!("{} {} {}", meta.tracer.name, meta.tracer.version, meta.tracer.options.join(" ")).trim().to_owned(),
+    );
     add("clock", meta.clock.clone());
     add("kernel", meta.host.kernel.clone());
     if meta.host.cpus > 0 {

@@ -38,7 +38,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_workload = args.file.is_dir();
     let format = args.format.unwrap_or(if is_workload { Format::Csv } else { Format::Thesis });
     if is_workload == (format == Format::Thesis) {
-        let is = if is_workload { "a workload profile: csv or snapshot" } else { "not a directory, so no workload profile" };
+        let is =
+            if is_workload { "a workload profile: csv or snapshot" } else { "not a directory, so no workload profile" };
         return Err(failure::usage(format!("{}: is {is}", output::shown(&args.file))));
     }
     match &args.output {
@@ -72,7 +73,14 @@ fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()>
 /// A reader that went away (`| head`) has all it wanted.
 fn broken_pipe_is_fine(result: anyhow::Result<()>) -> anyhow::Result<()> {
     match result {
-        Err(error) if error.chain().filter_map(|c| c.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => Ok(()),
+        Err(error)
+            if error
+                .chain()
+                .filter_map(|c| c.downcast_ref::<io::Error>())
+                .any(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(())
+        }
         other => other,
     }
 }

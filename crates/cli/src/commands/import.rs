@@ -85,8 +85,7 @@ fn strace(args: &Args, path: &Path) -> anyhow::Result<()> {
     let known = args.snapshot.as_deref().map(snapshot).transpose()?.unwrap_or_default();
     let file = open(&args.file)?;
     let bar = progress::bar(file.metadata().map_or(0, |m| m.len()), "importing");
-    let mut writer =
-        Writer::create(path, WriterOptions { overwrite: args.overwrite, ..WriterOptions::default() })?;
+    let mut writer = Writer::create(path, WriterOptions { overwrite: args.overwrite, ..WriterOptions::default() })?;
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: args.cwd.clone().map(|cwd| cwd.into_os_string().into_vec()),

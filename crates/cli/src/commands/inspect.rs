@@ -55,7 +55,10 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
         return workload(args, file);
     }
     if args.rows || args.snapshot {
-        return Err(failure::usage(format!("{}: only a workload profile has rows and a snapshot", output::shown(file))));
+        return Err(failure::usage(format!(
+            "{}: only a workload profile has rows and a snapshot",
+            output::shown(file)
+        )));
     }
     if file.file_name().is_some_and(|name| name == META_FILE || name.to_string_lossy().ends_with(".parquet")) {
         let text = output::shown(file);

@@ -18,7 +18,8 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.output {
         Some(directory) => {
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", output::shown(&directory)))?;
+            std::fs::create_dir_all(&directory)
+                .with_context(|| format!("cannot make {}", output::shown(&directory)))?;
             clap_mangen::generate_to(Cli::command(), &directory)
                 .with_context(|| format!("cannot write manual pages into {}", output::shown(&directory)))?;
         }

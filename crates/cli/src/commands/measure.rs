@@ -70,6 +70,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let profile = measure(&args.target, &args.target_args, &options)?;
     profile.save(&path)?;
     progress::note(&format!("wrote {} (seed {})", output::shown(&path), args.seed));
+    if !profile.missing.is_empty() {
+        let missing: Vec<String> = profile.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+        progress::note(&format!("not measured: {}", missing.join(", ")));
+    }
     result.emit("fsage.measure/1", &profile, &report::system(&profile))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,3 +11,4 @@ pub mod predict;
 pub mod quickstart;
 pub mod record;
 pub mod replay;
+pub mod validate;

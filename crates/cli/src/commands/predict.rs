@@ -3,11 +3,11 @@
 use crate::failure;
 use crate::output::{self, ResultArgs};
 use crate::values;
+use predict::SystemProfile;
 use predict::explain::{Explanation, explain};
 use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction};
 use predict::rank::{Ranking, rank};
 use predict::tipping::{Tipping, tipping};
-use predict::SystemProfile;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

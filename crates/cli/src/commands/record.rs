@@ -90,7 +90,8 @@ pub fn say(path: &Path, summary: &RecordSummary) {
     for note in &summary.notes {
         progress::note(note);
     }
-    let covered = summary.meta.coverage_share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
+    let covered =
+        summary.meta.coverage_share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
     progress::note(&format!(
         "wrote {}: {} calls{covered}, {} names it started from",
         output::shown(path),

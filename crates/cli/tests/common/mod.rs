@@ -63,12 +63,18 @@ pub fn small_workload(directory: &Path) -> PathBuf {
 /// A system profile written by hand: everything costs the same, with an interval where rounds are given.
 pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
     let mut text = format!("format_version = 1\nname = \"{name}\"\nprovenance = \"written by hand for a test\"\n");
-    text.push_str("[parameters]\ndata_cache_bytes = 1073741824\nwriteback_bytes_per_s = 1e8\nwriteback_files_per_s = 1e4\n");
+    text.push_str(
+        "[parameters]\ndata_cache_bytes = 1073741824\nwriteback_bytes_per_s = 1e8\nwriteback_files_per_s = 1e4\n",
+    );
     text.push_str("[entries]\n");
     for class in predict::vector::Class::ALL {
         let points: &[u64] = if class.is_curve() { class.points() } else { &[0] };
         for at in points {
-            text.push_str(&format!("{} = \"{}ns\"\n", predict::vector::entry_name(*class, *at), cost_ns + *at as f64 * 0.1));
+            text.push_str(&format!(
+                "{} = \"{}ns\"\n",
+                predict::vector::entry_name(*class, *at),
+                cost_ns + *at as f64 * 0.1
+            ));
         }
     }
     let path = directory.join(format!("{name}.system"));

@@ -1,0 +1,134 @@
+//! `fsage validate W… --on TARGET…`.
+
+use crate::output::{self, ResultArgs};
+use crate::target;
+use crate::{failure, progress, values};
+use posix::Target;
+use predict::SystemProfile;
+use predict::measure::MeasureOptions;
+use predict::pipeline::InitialCaches;
+use predict::replay::Initially;
+use predict::validate::{self, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use trace::profile::Reader;
+
+/// Hold predictions against replays: workloads times targets, errors, rankings, and three simpler methods beside them.
+///
+/// Every target is measured (unless --system gives its profile), every workload is replayed on each several times in
+/// random order, and predicted once.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage validate untar.workload compile.workload --on ext4:8G --on xfs:8G --on btrfs:8G -o results/validation
+  fsage validate web.workload --on ext4:8G --system ext4:8G=ext4.system")]
+pub struct Args {
+    /// The workload profiles.
+    #[arg(value_name = "W.workload", required = true)]
+    workloads: Vec<PathBuf>,
+    /// A target; may be given several times.
+    #[arg(long, value_name = "TARGET", required = true, value_parser = target::parse)]
+    on: Vec<Target>,
+    /// The system profile of a target, so that it is not measured again.
+    #[arg(long, value_name = "TARGET=FILE")]
+    system: Vec<String>,
+    /// Replays of each workload on each target.
+    #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MIN)]
+    repeats: u32,
+    /// Time for measuring each target (default: a quick measurement).
+    #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
+    budget: Option<u64>,
+    /// What the caches hold when a workload begins.
+    #[arg(long, value_enum, default_value_t = InitialArg::Cold)]
+    initial: InitialArg,
+    /// Refuse a workload of which less than this share is covered.
+    #[arg(long, value_name = "SHARE", default_value = "90%", value_parser = values::share)]
+    min_coverage: f64,
+    /// Exit with 1 where the median error of the totals is above this.
+    #[arg(long, value_name = "SHARE", value_parser = values::share)]
+    max_error: Option<f64>,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Caches at the start.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum InitialArg {
+    /// Emptied.
+    Cold,
+    /// Filled.
+    Warm,
+}
+
+/// Validates.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    target::sweep();
+    let mut options = ValidateOptions::new(args.seed);
+    options.repeats = args.repeats;
+    options.predict.min_coverage = args.min_coverage;
+    if let Some(budget_ns) = args.budget {
+        options.measure = MeasureOptions { budget: Duration::from_nanos(budget_ns), ..MeasureOptions::full(args.seed) };
+    }
+    (options.replay.initially, options.predict.initial) = match args.initial {
+        InitialArg::Cold => (Initially::Cold, InitialCaches::Cold),
+        InitialArg::Warm => (Initially::Warm, InitialCaches::Warm),
+    };
+    let workloads = args.workloads.iter().map(workload).collect::<anyhow::Result<Vec<_>>>()?;
+    let targets = targets(&args)?;
+    let bar = progress::bar(1, "validating");
+    let validated = validate::validate(workloads, targets, &options, &mut |p| show(&bar, p));
+    bar.finish_and_clear();
+    let validation = validated?;
+    let document = report::validation("Validation: prediction against replay", &command(), &validation);
+    args.result.emit("fsage.validate/1", &validation, &document)?;
+    let error = validation.methods.first().and_then(|method| method.median_error);
+    match (args.max_error, error) {
+        (Some(limit), Some(error)) if error > limit => Ok(ExitCode::from(failure::CHECK_FAILED)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn workload(path: &PathBuf) -> anyhow::Result<ValidateWorkload> {
+    let reader = Reader::open(path)?;
+    let stem = path.file_stem().map_or_else(|| output::shown(path), |stem| output::shown(stem.as_ref()));
+    Ok(ValidateWorkload { name: stem, reader })
+}
+
+/// The targets, each with the profile that --system gives for it.
+fn targets(args: &Args) -> anyhow::Result<Vec<ValidateTarget>> {
+    let mut targets: Vec<ValidateTarget> =
+        args.on.iter().map(|target| ValidateTarget { target: target.clone(), profile: None }).collect();
+    for system in &args.system {
+        // A target may hold `=` itself (mount=noatime): the file name begins after the last.
+        let (name, file) =
+            system.rsplit_once('=').ok_or_else(|| failure::usage(format!("--system {system}: write TARGET=FILE")))?;
+        let found = targets.iter_mut().find(|t| t.target.to_string() == name);
+        let found =
+            found.ok_or_else(|| failure::usage(format!("--system {system}: {name} is none of the --on targets")))?;
+        found.profile = Some(SystemProfile::load(file.as_ref())?);
+    }
+    Ok(targets)
+}
+
+fn show(bar: &indicatif::ProgressBar, p: &ValidateProgress) {
+    let stage = match p.stage {
+        ValidateStage::Measure => format!("measuring {}", p.target),
+        ValidateStage::Predict => format!("predicting {} on {}", p.workload, p.target),
+        ValidateStage::Replay => format!("replaying {} on {}", p.workload, p.target),
+    };
+    progress::update(bar, &stage, p.done, Some(p.total));
+}
+
+/// The command line, so that a report says how to remake it.
+fn command() -> String {
+    let quoted = |arg: String| {
+        if arg.contains([' ', '\'', '"', '$', '*']) { format!("'{}'", arg.replace('\'', "'\\''")) } else { arg }
+    };
+    let args = std::env::args_os().skip(1).map(|arg| quoted(arg.to_string_lossy().into_owned()));
+    std::iter::once("fsage".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,225 @@
+//! A validation: how far predictions are from replays, and which call types the misses come from.
+
+use crate::environment::environment;
+use crate::plot::{Point, agreement, lines};
+use crate::{Cell, Document, Table};
+use posix::CacheState;
+use predict::validate::{self, PairVerdict, Validation};
+
+/// Call types shown for each cell, the greatest errors first.
+const OPS: usize = 6;
+
+/// Everything a validation found.
+pub fn validation(title: &str, command: &str, validation: &Validation) -> Document {
+    let mut document = Document::new(title);
+    document.paragraph(format!(
+        "Each workload was replayed {} times on each target, in random order (seed {}), and predicted once from the target's \
+         system profile. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
+        validation.repeats, validation.seed
+    ));
+    if !command.is_empty() {
+        document.code(command);
+    }
+    document.heading("Totals").table(cells(validation)).plot(scatter(validation));
+    document.heading("Beside simpler methods").table(methods(validation));
+    document.heading("Rankings").table(pairs(validation));
+    document.heading("Where the errors come from").table(by_op(validation));
+    document.plot(distribution(validation));
+    let mut seen: Vec<&str> = Vec::new();
+    document.heading("Targets");
+    for cell in &validation.cells {
+        if !seen.contains(&cell.target.as_str()) {
+            seen.push(&cell.target);
+            let mut table = environment(&cell.environment);
+            table.name = format!("environment_{}", seen.len());
+            table.caption = format!("{}.", cell.target);
+            document.table(table);
+        }
+    }
+    document
+}
+
+fn cells(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "totals",
+        "",
+        &[
+            ("Workload", "workload"),
+            ("Target", "target"),
+            ("Predicted", "predicted_ns"),
+            ("Measured (least to most)", "measured_ns"),
+            ("Error", "error"),
+            ("Spread", "spread"),
+            ("Calls", "calls"),
+            ("Unlike the trace", "differences"),
+            ("Caches", "cache_state"),
+        ],
+    );
+    for cell in &validation.cells {
+        table.row(vec![
+            Cell::from(cell.workload.as_str()),
+            Cell::from(cell.target.as_str()),
+            Cell::NsInterval {
+                value: cell.predicted.prediction_ns,
+                low: cell.predicted_low_ns,
+                high: cell.predicted_high_ns,
+            },
+            Cell::NsInterval { value: cell.measured_ns, low: cell.measured_min_ns, high: cell.measured_max_ns },
+            Cell::SignedShare(cell.error),
+            Cell::Share(cell.spread),
+            Cell::Count(cell.measured_calls),
+            Cell::Count(cell.differences),
+            Cell::from(state(cell.cache_state)),
+        ]);
+    }
+    table
+}
+
+fn state(state: CacheState) -> &'static str {
+    match state {
+        CacheState::Cold => "cold",
+        CacheState::Warm => "warm",
+        CacheState::Unverified => "unverified",
+    }
+}
+
+fn methods(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "methods",
+        "Errors over all cells; rankings over the pairs that the replays tell apart.",
+        &[
+            ("Method", "method"),
+            ("Cells", "cells"),
+            ("Median error", "median_error"),
+            ("Mean", "mean_error"),
+            ("RMS", "rms_error"),
+            ("Bias", "bias"),
+            ("Correlation", "correlation"),
+            ("Of logarithms", "correlation_log"),
+            ("Ranked right", "ranked_right"),
+            ("Pairs", "pairs"),
+            ("Ties", "ties"),
+        ],
+    );
+    for method in &validation.methods {
+        let share = |share: Option<f64>| share.map_or(Cell::Empty, Cell::Share);
+        let number = |number: Option<f64>| number.map_or(Cell::Empty, Cell::Number);
+        table.row(vec![
+            Cell::from(method.method.as_str()),
+            Cell::Count(method.cells),
+            share(method.median_error),
+            share(method.mean_error),
+            share(method.rms_error),
+            method.bias.map_or(Cell::Empty, Cell::SignedShare),
+            number(method.correlation),
+            number(method.correlation_log),
+            share(method.ranking.share_right()),
+            Cell::Count(method.ranking.decided),
+            Cell::Count(method.ranking.ties),
+        ]);
+    }
+    table
+}
+
+fn pairs(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "pairs",
+        "",
+        &[
+            ("Workload", "workload"),
+            ("Faster, as measured", "faster"),
+            ("Slower", "slower"),
+            ("Measured", "measured_ratio"),
+            ("Predicted", "predicted_ratio"),
+            ("Ranked", "verdict"),
+        ],
+    );
+    for pair in &validation.pairs {
+        let verdict = match pair.verdict {
+            PairVerdict::Right => "right",
+            PairVerdict::Wrong => "wrong",
+            PairVerdict::Tie => "a tie by noise",
+        };
+        table.row(vec![
+            Cell::from(pair.workload.as_str()),
+            Cell::from(pair.faster.as_str()),
+            Cell::from(pair.slower.as_str()),
+            Cell::Ratio(pair.measured_ratio),
+            Cell::Ratio(pair.predicted_ratio),
+            Cell::from(verdict),
+        ]);
+    }
+    table
+}
+
+fn by_op(validation: &Validation) -> Table {
+    let caption =
+        "Of each cell the call types with the greatest errors; the last column is what they add to the cell's error.";
+    let mut table = Table::new(
+        "by_op",
+        caption,
+        &[
+            ("Workload", "workload"),
+            ("Target", "target"),
+            ("Call", "call"),
+            ("Calls", "calls"),
+            ("Predicted", "predicted_ns"),
+            ("Measured", "measured_ns"),
+            ("Of the total", "error_of_total"),
+        ],
+    );
+    for cell in &validation.cells {
+        for op in cell.per_op.iter().take(OPS) {
+            table.row(vec![
+                Cell::from(cell.workload.as_str()),
+                Cell::from(cell.target.as_str()),
+                Cell::from(op.op.as_str()),
+                Cell::Count(op.measured_calls.max(op.predicted_calls)),
+                Cell::Ns(op.predicted_ns),
+                Cell::Ns(op.measured_ns),
+                Cell::SignedShare(op.error_of_total),
+            ]);
+        }
+    }
+    table
+}
+
+fn scatter(validation: &Validation) -> crate::Plot {
+    let points: Vec<Point<'_>> = validation
+        .cells
+        .iter()
+        .map(|cell| Point {
+            workload: &cell.workload,
+            target: &cell.target,
+            measured_s: cell.measured_ns / 1e9,
+            low_s: cell.measured_min_ns / 1e9,
+            high_s: cell.measured_max_ns / 1e9,
+            predicted_s: cell.predicted.prediction_ns / 1e9,
+        })
+        .collect();
+    agreement("Predicted against measured; on the line they agree. Bars span the replays.", &points)
+}
+
+/// Latency distributions of the call type that takes the most time in the first cell, on every target of that workload.
+fn distribution(validation: &Validation) -> crate::Plot {
+    let longest = |cell: &validate::Cell| {
+        cell.per_op.iter().max_by(|a, b| a.measured_ns.total_cmp(&b.measured_ns)).map(|op| op.op.clone())
+    };
+    let Some((first, op)) = validation.cells.first().and_then(|cell| Some((cell, longest(cell)?))) else {
+        return lines("Latency distributions.", ("latency, µs", true), ("share of calls", false), &[]);
+    };
+    let mut points = Vec::new();
+    for cell in validation.cells.iter().filter(|cell| cell.workload == first.workload) {
+        for found in cell.per_op.iter().filter(|found| found.op == op) {
+            for (kind, latencies) in
+                [("measured", &found.measured_quantiles_ns), ("predicted", &found.predicted_quantiles_ns)]
+            {
+                let series = format!("{}, {kind}", cell.target);
+                let steps = latencies.iter().zip(&validation.quantiles);
+                points.extend(steps.map(|(ns, share)| (series.clone(), ns / 1e3, *share)));
+            }
+        }
+    }
+    let title = format!("Latencies of {op} in {}: share of calls at most so long.", first.workload);
+    lines(&title, ("latency, µs", true), ("share of calls", false), &points)
+}
