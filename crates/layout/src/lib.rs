@@ -28,4 +28,4 @@ pub use error::LayoutError;
 pub use options::{Progress, SurveyOptions};
 pub use stored::{SCHEMA, load, save};
 pub use survey::{AddressSpace, Available, FilesLayout, GroupCount, HotFiles, Method, Source, Survey, Walked};
-pub use walk::{Surroundings, Translate, survey_file_system};
+pub use walk::{FreeList, Surroundings, Translate, survey_file_system};

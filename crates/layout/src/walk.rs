@@ -23,6 +23,15 @@ pub trait Translate {
     fn translate(&self, extent: &Extent, out: &mut Vec<Extent>) -> bool;
 }
 
+/// Free space found another way than the hinge trait's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeList {
+    /// Its extents, in the address space that file extents are in (after translation).
+    pub extents: Vec<FreeExtent>,
+    /// Device space that no group has been given, where the file system has such a thing.
+    pub unallocated_bytes: Option<u64>,
+}
+
 /// What is known around a mounted file system that the hinge trait does not tell.
 pub struct Surroundings<'a> {
     /// Its allocation groups, or why they are not known.
@@ -31,8 +40,8 @@ pub struct Surroundings<'a> {
     pub split: Result<(), String>,
     /// How addresses are translated, where they need to be.
     pub translate: Option<&'a dyn Translate>,
-    /// Free space found another way than the trait's, with the device space that no group has been given.
-    pub free: Option<Result<(Vec<FreeExtent>, Option<u64>), String>>,
+    /// Free space, where it is found another way than the trait's.
+    pub free: Option<Result<FreeList, String>>,
     /// Remarks for the reader.
     pub notes: Vec<String>,
 }
@@ -124,11 +133,10 @@ pub fn survey_file_system(
     };
     let groups = surroundings.groups.ok();
     let free = match surroundings.free {
-        Some(Ok((free, unallocated))) => {
-            let mut space = FreeSpace::of(&joined(free), groups.as_ref());
-            space.unallocated_bytes = unallocated;
-            Available::Known(space)
-        }
+        Some(Ok(free)) => Available::Known(FreeSpace {
+            unallocated_bytes: free.unallocated_bytes,
+            ..FreeSpace::of(&joined(free.extents), groups.as_ref())
+        }),
         Some(Err(why)) => Available::Unavailable(why),
         None => match fs.free_extents() {
             Ok(free) => Available::Known(FreeSpace::of(&joined(free), groups.as_ref())),

@@ -1,9 +1,11 @@
 //! Surveys of mounted XFS, btrfs and tmpfs against `filefrag`, `xfs_db` and `btrfs`, and what is said where a figure cannot be had.
+#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
 mod common;
 
 use common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
-use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey};
+use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey, survey_mounted};
+use posix::{Target, Workspace, WorkspaceOptions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -236,4 +238,26 @@ fn what_is_no_target_is_refused_and_a_survey_can_be_stopped() {
     assert!(matches!(&error, LayoutError::Io { .. }), "{error}");
     let error = survey(directory.path(), &options, &mut |_| false).unwrap_err();
     assert!(matches!(&error, LayoutError::Interrupted(_)), "{error}");
+}
+
+/// What aging does after every simulated day: a survey of its own workspace, attached to no directory.
+#[test]
+fn a_workspace_is_surveyed_by_its_handle() {
+    for (target, kind) in [("ext4:64M", "ext4"), ("xfs:400M", "xfs"), ("btrfs:256M", "btrfs")] {
+        let workspace = match Workspace::open(&Target::parse(target).unwrap(), &WorkspaceOptions::default()) {
+            Ok(workspace) => workspace,
+            Err(why) => {
+                println!("skipped: no {target}: {why}");
+                continue;
+            }
+        };
+        fragment(workspace.path(), 5);
+        let survey = survey_mounted(&mut workspace.fs(), &SurveyOptions::default(), &mut |_| true).unwrap();
+        assert_eq!((survey.source.target.as_str(), survey.source.fs_type.as_str()), (target, kind));
+        assert!(survey.source.groups.is_some_and(|g| g.count > 0), "{target}: no groups");
+        assert!(survey.files.known().is_some_and(|f| f.layout_score.is_some()), "{target}: no score");
+        assert!(survey.free.known().is_some_and(|f| f.free_bytes > 0), "{target}: no free space");
+        let notes = &survey.source.notes;
+        assert!(notes.is_empty(), "{target}: {notes:?}");
+    }
 }

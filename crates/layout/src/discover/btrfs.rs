@@ -9,7 +9,7 @@
 
 use crate::Surroundings;
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
-use crate::walk::Translate;
+use crate::walk::{FreeList, Translate};
 use posix::{BtrfsKey, Errno, Extent, FreeExtent, btrfs_tree_search};
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -48,7 +48,7 @@ pub(super) struct Trees {
     chunks: Result<Vec<Chunk>, String>,
     /// Why addresses are not translated.
     translation: Result<(), String>,
-    free: Result<(Vec<FreeExtent>, Option<u64>), String>,
+    free: Result<FreeList, String>,
 }
 
 fn u64_le(bytes: &[u8], at: usize) -> Option<u64> {
@@ -83,9 +83,9 @@ impl Trees {
 
     /// Brings free space into the addresses that extents will have.
     fn free_to_device(&mut self) {
-        let Ok((free, unallocated)) = &self.free else { return };
-        let mut moved = Vec::with_capacity(free.len());
-        for extent in free {
+        let Ok(free) = &self.free else { return };
+        let mut moved = Vec::with_capacity(free.extents.len());
+        for extent in &free.extents {
             let piece = Extent {
                 logical_bytes: 0,
                 physical_bytes: extent.physical_bytes,
@@ -96,7 +96,7 @@ impl Trees {
             self.translate(&piece, &mut out);
             moved.extend(out.iter().map(|e| FreeExtent { physical_bytes: e.physical_bytes, len_bytes: e.len_bytes }));
         }
-        self.free = Ok((moved, *unallocated));
+        self.free = Ok(FreeList { extents: moved, ..*free });
     }
 }
 
@@ -178,7 +178,7 @@ fn chunks(fd: BorrowedFd<'_>) -> Result<Vec<Chunk>, Errno> {
 }
 
 /// Free space in data block groups (logical), and device space that no chunk has.
-fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<(Vec<FreeExtent>, Option<u64>), Errno> {
+fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<FreeList, Errno> {
     let mut free = Vec::new();
     for chunk in chunks.iter().filter(|c| c.kind & DATA != 0) {
         match from_free_space_tree(fd, chunk, &mut free) {
@@ -186,7 +186,7 @@ fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<(Vec<FreeExtent>, 
             other => other?,
         }
     }
-    Ok((free, Some(unallocated(fd)?)))
+    Ok(FreeList { extents: free, unallocated_bytes: Some(unallocated(fd)?) })
 }
 
 fn keys_of(chunk: &Chunk) -> (BtrfsKey, BtrfsKey) {
@@ -274,7 +274,7 @@ mod tests {
             |i: usize, logical, physical| Chunk { logical, len: 100, kind: kinds[i], device: devices[i], physical };
         let chunks = vec![chunk(0, 1000, 5000), chunk(1, 1100, 300)];
         let translation = one_device(&chunks);
-        Trees { chunks: Ok(chunks), translation, free: Ok((Vec::new(), None)) }
+        Trees { chunks: Ok(chunks), translation, free: Ok(FreeList::default()) }
     }
 
     #[test]

@@ -17,6 +17,6 @@ fn groups(handle: &File) -> Result<Groups, String> {
     let device = block_device(handle).map_err(|why| format!("block groups are not known: {why}"))?;
     let shown = device.display().to_string();
     let superblock = superblock_of(&device)
-        .map_err(|why| format!("block groups are in the superblock, and reading it from {shown} needs root: {why}"))?;
+        .map_err(|why| format!("block groups are in the superblock, which {shown} does not give: {why}"))?;
     Ok(superblock.group_geometry())
 }

@@ -5,6 +5,9 @@ use std::io;
 /// An error in reading an ext4 image.
 #[derive(Debug, thiserror::Error)]
 pub enum Ext4Error {
+    /// The image cannot be opened.
+    #[error("cannot open it: {0}")]
+    Open(#[source] io::Error),
     /// The image cannot be read there.
     #[error("cannot read {len} bytes at byte {at_byte}: {source}")]
     Io {

@@ -22,10 +22,9 @@ enum Bytes {
 impl Image {
     /// Opens an image file or a block device, read-only.
     pub fn open(path: &Path) -> Result<Image, Ext4Error> {
-        let trouble = |source| Ext4Error::Io { at_byte: 0, len: 0, source };
-        let mut file = File::open(path).map_err(trouble)?;
+        let mut file = File::open(path).map_err(Ext4Error::Open)?;
         // The length of a block device is where its end is; its metadata says 0.
-        let len = file.seek(SeekFrom::End(0)).map_err(trouble)?;
+        let len = file.seek(SeekFrom::End(0)).map_err(Ext4Error::Open)?;
         Ok(Image { bytes: Bytes::File(file), len })
     }
 

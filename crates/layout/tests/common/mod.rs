@@ -1,5 +1,6 @@
 //! Scratch file systems with fragmented content, and the output of other tools.
 #![allow(dead_code)] // Each test binary uses a part.
+#![allow(clippy::unwrap_used)] // Only tests use it; a failure to set up is a failed test.
 
 use posix::{Extent, ExtentFlags};
 use rand_core::{Rng, SeedableRng};
