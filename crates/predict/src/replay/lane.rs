@@ -5,7 +5,7 @@
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
 
 use super::disposition::{Skip, copy_ends, takes_descriptor};
-use super::rebuild::{pieces, relative};
+use super::rebuild::{inside, pieces, relative};
 use super::shared::{Fetched, Job, Shared, Slot};
 use super::tally::Tally;
 use super::translate::{self, Mismatch, Parts, compare, split};
@@ -185,12 +185,10 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
             Op::Symlink => {
                 let target = text(e.path2);
+                let link_root = self.shared.fixed.link_root.as_deref();
                 self.parts.path2.dir = None;
                 self.parts.path2.path.clear();
-                if let (Some(b'/'), Some(root)) = (target.first(), &self.shared.fixed.link_root) {
-                    self.parts.path2.path.extend_from_slice(root);
-                }
-                self.parts.path2.path.extend_from_slice(target);
+                self.parts.path2.path.extend_from_slice(&inside(text(e.path), target, link_root));
             }
             _ => {}
         }

@@ -81,6 +81,8 @@ pub enum Initially {
     Cold,
     /// Emptied, then everything read once.
     Warm,
+    /// Whatever the rebuild left there: for checking outcomes, not for measuring time.
+    Rebuilt,
 }
 
 /// How to replay.

@@ -88,11 +88,12 @@ pub(super) fn relative(dir: Fd, path: &[u8]) -> At<'_> {
 pub(super) fn rebuild<F: FileSystem + ?Sized>(
     fs: &mut F,
     root: Fd,
+    link_root: Option<&[u8]>,
     initial: &[Initial],
     data: Data,
     mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
 ) -> Result<Rebuilt, ReplayError> {
-    let mut builder = Builder { fs, root, parent: None, done: Rebuilt::default() };
+    let mut builder = Builder { fs, root, link_root, parent: None, done: Rebuilt::default() };
     let result = builder.all(initial, data, &mut progress);
     builder.forget_parent();
     result.map(|()| builder.done)
@@ -101,6 +102,7 @@ pub(super) fn rebuild<F: FileSystem + ?Sized>(
 struct Builder<'a, F: FileSystem + ?Sized> {
     fs: &'a mut F,
     root: Fd,
+    link_root: Option<&'a [u8]>,
     /// The directory made in last, kept open.
     parent: Option<(Vec<u8>, Fd)>,
     done: Rebuilt,
@@ -173,7 +175,7 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
             }
             FileKind::Symlink => {
                 let original = e.target.as_deref().unwrap_or(b"unknown");
-                let target = inside(&e.path, original);
+                let target = inside(&e.path, original, self.link_root);
                 self.done.rewritten_links += u64::from(target != original);
                 self.call(&Call::Symlink { target: Path::new(OsStr::from_bytes(&target)), at })?;
             }
@@ -269,46 +271,19 @@ pub(super) fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
     slash.map_or((&b""[..], path), |i| (&path[..i], &path[i + 1..]))
 }
 
-/// A link's target as it must read below the private directory: an absolute one, or one that climbs past the root,
-/// becomes relative to the link's own directory and ends where the original does.
-pub(super) fn inside(link: &[u8], target: &[u8]) -> Vec<u8> {
+/// A link's target as it must read below the private directory. An absolute one is put below the root's path (where the
+/// file system has none, it stays): relative, it would lead elsewhere once the link is moved or has a second name. In one
+/// that climbs past the root, the `..` that do so become `.`, as they do at `/`.
+pub(super) fn inside(link: &[u8], target: &[u8], link_root: Option<&[u8]>) -> Vec<u8> {
+    if target.first() == Some(&b'/') {
+        let mut clamped = target.to_vec();
+        super::translate::clamp(&mut clamped, 0);
+        return [link_root.unwrap_or_default(), &clamped].concat();
+    }
     let depth = super::names::components(split_last(link).0).count();
-    let absolute = target.first() == Some(&b'/');
-    if !absolute && !climbs_past(depth, target) {
-        return target.to_vec();
-    }
-    let mut out = Vec::with_capacity(target.len() + 3 * depth);
-    let push = |out: &mut Vec<u8>, component: &[u8]| {
-        if !out.is_empty() {
-            out.push(b'/');
-        }
-        out.extend_from_slice(component);
-    };
-    let mut at = depth;
-    if absolute {
-        for _ in 0..depth {
-            push(&mut out, b"..");
-        }
-        at = 0;
-    }
-    for component in super::names::components(target) {
-        match component {
-            b".." if at == 0 => push(&mut out, b"."),
-            b".." => {
-                at -= 1;
-                push(&mut out, component);
-            }
-            b"." => push(&mut out, component),
-            _ => {
-                at += 1;
-                push(&mut out, component);
-            }
-        }
-    }
-    if out.is_empty() {
-        out.push(b'.');
-    }
-    out
+    let mut clamped = target.to_vec();
+    super::translate::clamp(&mut clamped, depth);
+    clamped
 }
 
 /// Whether a relative path leaves a root `depth` directories up, taken by its letters.
@@ -331,11 +306,12 @@ mod tests {
 
     #[test]
     fn links_stay_inside() {
-        assert_eq!(inside(b"/a/b/l", b"/x/y"), b"../../x/y");
-        assert_eq!(inside(b"/l", b"/x"), b"x");
-        assert_eq!(inside(b"/l", b"/"), b".");
-        assert_eq!(inside(b"/a/l", b"../b"), b"../b");
-        assert_eq!(inside(b"/a/l", b"../../../b"), b"../././b");
+        let root = Some(&b"/private"[..]);
+        assert_eq!(inside(b"/a/b/l", b"/x/y", root), b"/private/x/y");
+        assert_eq!(inside(b"/l", b"/../x", root), b"/private/./x");
+        assert_eq!(inside(b"/l", b"/x", None), b"/x");
+        assert_eq!(inside(b"/a/l", b"../b", root), b"../b");
+        assert_eq!(inside(b"/a/l", b"../../../b", root), b"../././b");
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub fn replay_on<F: FileSystem>(
     let began_ns = fs.now_ns();
     let (root, nest) = make_root(fs, &scan)?;
     let total = Some(scan.initial.len() as u64);
-    let rebuilt = rebuild::rebuild(fs, root, &scan.initial, options.data, |done| {
+    let link_root = link_root.map(|path| path.join(&nest).as_os_str().as_bytes().to_vec());
+    let rebuilt = rebuild::rebuild(fs, root, link_root.as_deref(), &scan.initial, options.data, |done| {
         progress(Progress { stage: Stage::Rebuild, done, total });
         Ok(())
     });
@@ -86,10 +87,13 @@ pub fn replay_on<F: FileSystem>(
     fs.call(&Call::Close { fd: root });
     let rebuilt = rebuilt?;
     progress(Progress { stage: Stage::Caches, done: 0, total: None });
-    let emptied = fs.drop_caches().map_err(ReplayError::io("emptying the caches"))?;
+    let emptied = match options.initially {
+        Initially::Rebuilt => CacheState::Unverified,
+        Initially::Cold | Initially::Warm => fs.drop_caches().map_err(ReplayError::io("emptying the caches"))?,
+    };
     let root = open_root(fs, &nest)?;
     let cache_state = match options.initially {
-        Initially::Cold => emptied,
+        Initially::Cold | Initially::Rebuilt => emptied,
         Initially::Warm => {
             rebuild::warm(fs, root, &scan.initial)?;
             CacheState::Warm
@@ -97,7 +101,6 @@ pub fn replay_on<F: FileSystem>(
     };
     let rebuild_ns = fs.now_ns().saturating_sub(began_ns);
 
-    let link_root = link_root.map(|path| path.join(&nest).as_os_str().as_bytes().to_vec());
     let prepared = Prepared { scan: &scan, root, link_root, rebuilt: &rebuilt, options };
     let ran = prepared.run(fs, open_trace()?, progress)?;
 
@@ -260,8 +263,7 @@ fn check_space<F: FileSystem>(fs: &mut F, scan: &Scan) -> Result<(), ReplayError
 /// link that was moved, or that leads through other links, can climb further, into the directories put above the
 /// root here, which hold nothing.
 fn make_root<F: FileSystem>(fs: &mut F, scan: &Scan) -> Result<(Fd, PathBuf), ReplayError> {
-    let rewritten = scan.initial.iter().filter_map(|e| Some(rebuild::inside(&e.path, e.target.as_deref()?)));
-    let in_links = rewritten.map(|target| scan::dot_dots(&target)).max().unwrap_or(0).max(scan.link_dot_dots);
+    let in_links = scan.link_dot_dots;
     let levels = scan.dot_dots.saturating_add(in_links.saturating_mul(LINKS_MAX));
     if levels > NEST_MAX {
         return Err(ReplayError::Climbs { dot_dots: scan.dot_dots.max(in_links) });

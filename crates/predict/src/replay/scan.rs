@@ -124,7 +124,7 @@ impl Scanner {
                 }
             };
             names.attach(dir, entry.name(), node);
-            if let Some(target) = &entry.target {
+            if let Some(target) = entry.target.as_deref() {
                 link_dot_dots = link_dot_dots.max(dot_dots(target));
             }
             entries.push(Some(node));
@@ -235,7 +235,7 @@ impl Scanner {
             Op::Mknod => self.create(e.path, batch, FileKind::File, None),
             Op::Symlink => {
                 let target = e.path2.map(|t| batch.paths.get(t));
-                if let Some(target) = target.filter(|t| t.first() != Some(&b'/')) {
+                if let Some(target) = target {
                     self.scan.link_dot_dots = self.scan.link_dot_dots.max(dot_dots(target));
                 }
                 self.create(e.path, batch, FileKind::Symlink, target);

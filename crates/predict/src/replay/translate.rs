@@ -55,7 +55,7 @@ pub(super) fn split(path: &[u8], caller_dir: Option<&[u8]>, out: &mut Split) {
 }
 
 /// Replaces each `..` that climbs past `depth` directories by `.`.
-fn clamp(path: &mut Vec<u8>, depth: usize) {
+pub(super) fn clamp(path: &mut Vec<u8>, depth: usize) {
     if !super::rebuild::climbs_past(depth, path) {
         return;
     }
