@@ -91,7 +91,8 @@ fn mean_latency(table: &PriceTable, op: &OpTotal) -> Option<f64> {
 /// Bytes over the throughput of 1 MB sequential requests.
 fn transfer(table: &PriceTable, op: &OpTotal) -> Option<f64> {
     const REQUEST_BYTES: u64 = 1 << 20;
-    let per_request = |class| table.price_ns(class, REQUEST_BYTES).map(|ns| op.bytes as f64 * ns / REQUEST_BYTES as f64);
+    let per_request =
+        |class| table.price_ns(class, REQUEST_BYTES).map(|ns| op.bytes as f64 * ns / REQUEST_BYTES as f64);
     match Op::from_name(&op.op)? {
         _ if op.bytes == 0 => Some(0.0),
         Op::Read => per_request(Class::ReadSeq).or_else(|| per_request(Class::ReadCached)),

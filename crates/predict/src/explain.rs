@@ -116,9 +116,7 @@ fn parts(map: BTreeMap<String, Sums>, total_ns: f64) -> Vec<Part> {
             share: if total_ns == 0.0 { 0.0 } else { (ns[1] - ns[0]) / total_ns },
         })
         .collect();
-    parts.sort_by(|x, y| {
-        y.difference_ns.abs().total_cmp(&x.difference_ns.abs()).then_with(|| x.name.cmp(&y.name))
-    });
+    parts.sort_by(|x, y| y.difference_ns.abs().total_cmp(&x.difference_ns.abs()).then_with(|| x.name.cmp(&y.name)));
     parts
 }
 
@@ -143,7 +141,8 @@ mod tests {
                 ..EntryShare::default()
             })
             .collect();
-        let by_op = ops.iter().map(|&(op, calls, ns)| OpTotal { op: op.into(), calls, ns, ..OpTotal::default() }).collect();
+        let by_op =
+            ops.iter().map(|&(op, calls, ns)| OpTotal { op: op.into(), calls, ns, ..OpTotal::default() }).collect();
         let total_ns = by_entry.iter().map(|e| e.ns).sum();
         SystemPrediction { system: system.into(), total_ns, by_entry, by_op, ..SystemPrediction::default() }
     }

@@ -96,9 +96,10 @@ pub fn rank(predictions: &[SystemPrediction], seed: u64) -> Ranking {
 /// position, so that adding a candidate changes nothing between the others; systems that share a name differ by position.
 fn draws_of(prediction: &SystemPrediction, seed: u64, index: usize) -> Vec<f64> {
     let sd = MODEL_ERROR_SD * (1.0 - MODEL_ERROR_COMMON_SHARE).sqrt();
-    let name = prediction.system.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let name = prediction
+        .system
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let salt = if prediction.system.is_empty() { index as u64 } else { name };
     let mut resampler = Resampler::new(seed ^ salt);
     (0..DRAWS)
@@ -123,7 +124,8 @@ fn wins(draws: &[Vec<f64>]) -> Vec<f64> {
 
 fn compare(predictions: &[SystemPrediction], draws: &[Vec<f64>], a: usize, b: usize) -> Pair {
     let (faster, slower) = (&predictions[a], &predictions[b]);
-    let mut ratios: Vec<f64> = draws[b].iter().zip(&draws[a]).map(|(b, a)| if *a > 0.0 { b / a } else { 1.0 }).collect();
+    let mut ratios: Vec<f64> =
+        draws[b].iter().zip(&draws[a]).map(|(b, a)| if *a > 0.0 { b / a } else { 1.0 }).collect();
     ratios.sort_by(f64::total_cmp);
     let at = |share: f64| ratios.get((share * (DRAWS - 1) as f64).round() as usize).copied().unwrap_or(1.0);
     let ratio = if faster.total_ns > 0.0 { slower.total_ns / faster.total_ns } else { 1.0 };

@@ -114,7 +114,14 @@ mod tests {
     use super::*;
 
     fn share(weight: f64, mean_ns: f64, rounds_ns: Vec<f64>) -> EntryShare {
-        EntryShare { entry: "open".into(), weight, mean_ns, ns: weight * mean_ns, rounds_ns, interval_ns: (mean_ns, mean_ns) }
+        EntryShare {
+            entry: "open".into(),
+            weight,
+            mean_ns,
+            ns: weight * mean_ns,
+            rounds_ns,
+            interval_ns: (mean_ns, mean_ns),
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ const PAGES: u64 = 40;
 /// Pages of files, the low ones more popular.
 fn requests() -> Vec<(u32, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
-    let mut below = |n: u64| (u128::from(rng.next_u64()) * u128::from(n) >> 64) as u64;
+    let mut below = |n: u64| ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64;
     (0..50_000)
         .map(|_| {
             let (a, b) = (below(FILES), below(PAGES));

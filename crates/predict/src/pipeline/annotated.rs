@@ -138,6 +138,11 @@ pub enum Stable {
 }
 
 /// An elementary operation.
+///
+/// The fields throughout: `node` is the file acted on, `dir` the directory of the name, `slot` the name itself; `size_bytes` is
+/// the file's length before; `first` marks the first component of a path, which the call's own class includes; `copy`
+/// a transfer inside the kernel, whose data movement another class covers; `direct` `O_DIRECT`.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// The call itself, on a warm one-component path or a descriptor.
@@ -253,6 +258,7 @@ pub enum DirtyKind {
 }
 
 /// One system's answer to a step.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
     /// Nothing to say.

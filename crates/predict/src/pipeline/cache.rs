@@ -16,6 +16,9 @@ use posix::FileKind;
 /// The largest read-ahead window, pages (`read_ahead_kb` = 128, Linux's default).
 const READ_AHEAD_PAGES: u64 = 32;
 
+/// A file warms at most this many pages (1 TiB): sparse files can be longer than anyone's memory.
+const WARM_PAGES_MAX: u64 = 1 << 28;
+
 /// Pages of a directory's blocks that are charged to the data cache: the leaf that a lookup reads.
 const DIRECTORY_PAGES: u64 = 1;
 
@@ -116,13 +119,15 @@ impl CacheStage {
             self.attribute(record.node);
         }
         for (id, node) in tree.live_nodes() {
-            let pages = if node.kind == FileKind::Directory {
-                DIRECTORY_PAGES
-            } else {
-                node.size_bytes.div_ceil(PAGE_BYTES)
-            };
+            let pages =
+                if node.kind == FileKind::Directory { DIRECTORY_PAGES } else { node.size_bytes.div_ceil(PAGE_BYTES) };
             self.data.touch(id, 0, pages, false);
         }
+    }
+
+    /// Lets a file in, as much of it as any cache could hold.
+    fn warm_pages(&mut self, node: NodeId, pages: u64) {
+        self.data.touch(node, 0, pages.min(WARM_PAGES_MAX), false);
     }
 
     /// Counts so far.
@@ -285,14 +290,7 @@ impl CacheStage {
         if direct {
             let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false));
             let cached_bytes = len_bytes - new_bytes;
-            return Mark::Write {
-                new_bytes,
-                extends: false,
-                cached_bytes,
-                uncached_bytes: 0,
-                partial_blocks: 0,
-                sync,
-            };
+            return Mark::Write { new_bytes, extends: false, cached_bytes, uncached_bytes: 0, partial_blocks: 0, sync };
         }
         let mut mark = self.write_cached(node, offset, len_bytes, size_bytes, new_bytes);
         self.writeback.dirtied(node, now_ns);
@@ -315,7 +313,8 @@ impl CacheStage {
         let head = offset > head_start && head_start < size_bytes && !self.data.has(node, first_page);
         let tail = end > tail_start && end < size_bytes && tail_start >= offset && !self.data.has(node, last_page);
         let one_block = head_start == tail_start;
-        let tail = tail || (one_block && !head && end < size_bytes && !self.data.has(node, first_page) && end > tail_start);
+        let tail =
+            tail || (one_block && !head && end < size_bytes && !self.data.has(node, first_page) && end > tail_start);
         let (head, tail) = if fills_hole { (false, false) } else { (head, tail && !(head && one_block)) };
         let partial_blocks = u32::from(head) + u32::from(tail);
 
@@ -333,7 +332,8 @@ impl CacheStage {
         let missing_old = touched.misses.saturating_sub(new_pages).saturating_sub(u64::from(partial_blocks));
         let uncached_bytes = (missing_old * PAGE_BYTES).min(old_bytes);
         let edge_bytes = u64::from(partial_blocks) * block;
-        let extends = new_bytes == len_bytes && offset >= size_bytes && offset > head_start && one_block_run(offset, end, block);
+        let extends =
+            new_bytes == len_bytes && offset >= size_bytes && offset > head_start && one_block_run(offset, end, block);
         Mark::Write {
             new_bytes,
             extends,
@@ -520,7 +520,7 @@ impl CacheStage {
                     self.attribute(node);
                     self.directory(dir);
                     let pages = if directory { DIRECTORY_PAGES } else { size_bytes.div_ceil(PAGE_BYTES) };
-                    self.data.touch(node, 0, pages, false);
+                    self.warm_pages(node, pages);
                 }
             }
             Step::Pinned { dir, slot, node } => {

@@ -79,30 +79,36 @@ const COLUMNS: &[Column] = &[
         name: "cached_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes read from or written over cached pages",
-        fill: |call, cell| cell.number = bytes(call.marks, |m| match *m {
-            Mark::Read { cached_bytes, .. } | Mark::Write { cached_bytes, .. } => Some(cached_bytes),
-            _ => None,
-        }),
+        fill: |call, cell| {
+            cell.number = bytes(call.marks, |m| match *m {
+                Mark::Read { cached_bytes, .. } | Mark::Write { cached_bytes, .. } => Some(cached_bytes),
+                _ => None,
+            })
+        },
     },
     Column {
         stage: Stage::Cache,
         name: "disk_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes read from disk",
-        fill: |call, cell| cell.number = bytes(call.marks, |m| match *m {
-            Mark::Read { disk_bytes, .. } => Some(disk_bytes),
-            _ => None,
-        }),
+        fill: |call, cell| {
+            cell.number = bytes(call.marks, |m| match *m {
+                Mark::Read { disk_bytes, .. } => Some(disk_bytes),
+                _ => None,
+            })
+        },
     },
     Column {
         stage: Stage::Cache,
         name: "new_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes written that had no blocks before",
-        fill: |call, cell| cell.number = bytes(call.marks, |m| match *m {
-            Mark::Write { new_bytes, .. } => Some(new_bytes),
-            _ => None,
-        }),
+        fill: |call, cell| {
+            cell.number = bytes(call.marks, |m| match *m {
+                Mark::Write { new_bytes, .. } => Some(new_bytes),
+                _ => None,
+            })
+        },
     },
     Column {
         stage: Stage::Cache,
@@ -194,8 +200,7 @@ pub fn write_annotated(
 ) -> Result<Meta, PredictError> {
     let profile = options.applied_to(system)?;
     let columns: Vec<&Column> = COLUMNS.iter().filter(|c| c.stage <= up_to).collect();
-    let annotation =
-        |c: &&Column| Annotation { name: c.name.to_owned(), kind: c.kind, meaning: c.meaning.to_owned() };
+    let annotation = |c: &&Column| Annotation { name: c.name.to_owned(), kind: c.kind, meaning: c.meaning.to_owned() };
     let writer_options =
         WriterOptions { overwrite, annotations: columns.iter().map(annotation).collect(), ..WriterOptions::default() };
     let mut writer = Writer::create(directory, writer_options)?;

@@ -108,7 +108,8 @@ pub fn resolve(table: &PriceTable) -> Vec<Resolved> {
 }
 
 fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
-    let thesis = has_thesis_remove(table) && matches!(class, Class::Remove | Class::RemoveDirty | Class::RemoveUncached);
+    let thesis =
+        has_thesis_remove(table) && matches!(class, Class::Remove | Class::RemoveDirty | Class::RemoveUncached);
     if thesis && !(class != Class::Remove && table.has(class)) {
         // The thesis measures the removal of an empty file and prices the rest as a truncation.
         let truncate = if class == Class::RemoveUncached { Class::TruncateUncached } else { Class::TruncateCached };
@@ -150,9 +151,8 @@ fn last_resort(table: &PriceTable, class: Class) -> Resolved {
         WriteCached => &[WriteAppend],
         WriteExtend | WriteUncached | WriteDirect => &[WriteAppend, WriteCached],
         Remove => &[TruncateCached, TruncateUncached],
-        FsyncAppend | FsyncCreate | FsyncOverwrite | FdatasyncAppend | FdatasyncCreate | FdatasyncOverwrite | SyncFs => {
-            &[FsyncCreate, FdatasyncAppend, FdatasyncCreate, FsyncOverwrite, FdatasyncOverwrite]
-        }
+        FsyncAppend | FsyncCreate | FsyncOverwrite | FdatasyncAppend | FdatasyncCreate | FdatasyncOverwrite
+        | SyncFs => &[FsyncCreate, FdatasyncAppend, FdatasyncCreate, FsyncOverwrite, FdatasyncOverwrite],
         ReadDir => &[ReadDirCold],
         GetXattr => &[GetXattrMissing],
         Close | Seek | Fstat => &[Stat],

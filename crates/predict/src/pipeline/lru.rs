@@ -111,7 +111,11 @@ impl Lru {
     #[inline]
     fn unlink(&mut self, at: usize) {
         let Link { newer, older } = self.links[at];
-        if newer == END { self.newest = older } else { self.links[newer as usize].older = older }
+        if newer == END {
+            self.newest = older
+        } else {
+            self.links[newer as usize].older = older
+        }
         if older == END { self.oldest = newer } else { self.links[older as usize].newer = newer }
     }
 }

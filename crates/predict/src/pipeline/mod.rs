@@ -189,8 +189,7 @@ fn check_coverage(coverage: &Coverage, min: f64) -> Result<(), PredictError> {
     if share >= min {
         return Ok(());
     }
-    let mut parts: Vec<String> =
-        coverage.uncovered_by_op.iter().map(|(op, n)| format!("{n} calls of {op}")).collect();
+    let mut parts: Vec<String> = coverage.uncovered_by_op.iter().map(|(op, n)| format!("{n} calls of {op}")).collect();
     if let Some(stated) = coverage.stated_share.filter(|s| *s < coverage.calls_share) {
         parts.push(format!(
             "by the tracer's account, with accesses through mapped files and io_uring, the events stand for {:.1} %",
@@ -291,7 +290,8 @@ fn warnings(prediction: &SystemPrediction, profile: &SystemProfile, coverage: &C
     }
     let limit = profile.parameters.data_cache_to_simulate_bytes() / pages::PAGE_BYTES;
     if profile.parameters.data_cache_is_lower_bound && limit > 0 && prediction.cache.page_misses > limit {
-        warnings.push("the workload read more than the data cache that was measured, which is a lower bound".to_owned());
+        warnings
+            .push("the workload read more than the data cache that was measured, which is a lower bound".to_owned());
     }
     if prediction.writeback.stall_ns > 0.0 && profile.parameters.writeback_bytes_per_s <= 0.0 {
         warnings.push("the profile states no write-back rate; waiting at the dirty limit is not priced".to_owned());

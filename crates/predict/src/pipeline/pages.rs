@@ -208,7 +208,11 @@ impl DataCache {
         let Chunk { node, number, present, dirty, newer, older } = self.chunks[at as usize];
         let (pages, dirty) = (u64::from(present.count_ones()), u64::from(dirty.count_ones()));
         let file = &mut self.files[node as usize];
-        if newer == NONE { file.newest = older } else { self.chunks[newer as usize].older = older }
+        if newer == NONE {
+            file.newest = older
+        } else {
+            self.chunks[newer as usize].older = older
+        }
         if older != NONE {
             self.chunks[older as usize].newer = newer;
         }
@@ -292,7 +296,11 @@ mod tests {
             for page in first..first + count {
                 let at = self.pages.iter().position(|p| (p.0, p.1) == (node, page));
                 let was_dirty = at.map(|at| self.pages.remove(at).2);
-                if was_dirty.is_some() { t.hits += 1 } else { t.misses += 1 }
+                if was_dirty.is_some() {
+                    t.hits += 1
+                } else {
+                    t.misses += 1
+                }
                 t.dirtied += u64::from(dirty && was_dirty != Some(true));
                 self.pages.push((node, page, dirty || was_dirty == Some(true)));
                 while self.pages.len() > self.limit {

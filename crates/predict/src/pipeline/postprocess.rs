@@ -350,11 +350,7 @@ pub struct CoverageCounter {
 
 impl Default for CoverageCounter {
     fn default() -> Self {
-        CoverageCounter {
-            by_status: [0; Status::ALL.len()],
-            uncovered: vec![0; Op::ALL.len()],
-            modelled_traced_ns: 0,
-        }
+        CoverageCounter { by_status: [0; Status::ALL.len()], uncovered: vec![0; Op::ALL.len()], modelled_traced_ns: 0 }
     }
 }
 

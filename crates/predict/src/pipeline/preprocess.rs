@@ -17,6 +17,11 @@ use trace::{Batch, Event, OfdId, Op, PathId, flag};
 /// Unit of allocation that holes are kept in, bytes. Targets with other block sizes see the same holes.
 const BLOCK_BYTES: u64 = 4096;
 
+/// Offsets and lengths beyond this are no file's: a damaged trace must not overflow sums.
+const BYTES_MAX: u64 = 1 << 62;
+/// What one call moves at most (`MAX_RW_COUNT` of Linux).
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+
 /// Directories that time is reported under; more than these are reported with their parent.
 const REPORT_DIRECTORIES_MAX: usize = 1 << 16;
 /// Depth below the root to which directories are reported apart.
@@ -63,6 +68,8 @@ pub struct Preprocess {
     pub(super) memo_steps: Vec<Step>,
     // Scratch of one walk: the components still to come, last first.
     pub(super) pending: Vec<NameId>,
+    /// The slot that the next component probably has.
+    pub(super) hint: SlotId,
     /// Counts changes after which a directory path may lead elsewhere.
     pub(super) directory_epoch: u64,
     reports: Vec<ReportDirectory>,
@@ -83,6 +90,7 @@ impl Preprocess {
             memos: Vec::new(),
             memo_steps: Vec::new(),
             pending: Vec::new(),
+            hint: SlotId::NONE,
             directory_epoch: 0,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
             discovered_names: 0,
@@ -114,7 +122,7 @@ impl Preprocess {
                     self.tree.attach(slot, node);
                     continue;
                 }
-                let node = self.add(slot, entry.kind, entry.size_bytes);
+                let node = self.add(slot, entry.kind, entry.size_bytes.min(BYTES_MAX));
                 if shared {
                     hard_links.insert((entry.dev, entry.ino), node);
                 }
@@ -214,11 +222,8 @@ impl Preprocess {
                     path.push(b'/');
                 }
                 let slot = self.tree.node(dir).slot;
-                let name = if slot == SlotId::NONE {
-                    b"(deleted)"
-                } else {
-                    self.tree.names.get(self.tree.slot(slot).name)
-                };
+                let name =
+                    if slot == SlotId::NONE { b"(deleted)" } else { self.tree.names.get(self.tree.slot(slot).name) };
                 path.extend_from_slice(name);
                 let number = self.reports.len() as u32;
                 self.reports.push(ReportDirectory { path, parent: report, depth });
@@ -465,11 +470,8 @@ impl Preprocess {
         };
         let has = |bits: u32| event.flags & bits != 0;
         let kind = if has(flag::DIRECTORY | flag::TMPFILE) { FileKind::Directory } else { FileKind::File };
-        let must = if has(flag::CREATE) && !has(flag::TMPFILE) {
-            Must::Parents
-        } else {
-            Must::All(kind, event.size_before.unwrap_or(0))
-        };
+        let must =
+            if has(flag::CREATE) && !has(flag::TMPFILE) { Must::Parents } else { Must::All(kind, size_before(event)) };
         let walked = self.walk(out, batch, path, event.caller_dir, self.follows(event), must);
         self.note(call, &walked);
         let mut node = walked.node;
@@ -539,7 +541,7 @@ impl Preprocess {
 
     fn read(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        let len_bytes = u64::try_from(event.ret).unwrap_or(0);
+        let len_bytes = transferred(event);
         let offset = self.position(event.ofd, event.offset);
         if len_bytes == 0 {
             out.steps.push(Step::Call(Class::ReadOverhead));
@@ -575,7 +577,7 @@ impl Preprocess {
 
     fn write(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        let len_bytes = u64::try_from(event.ret).unwrap_or(0);
+        let len_bytes = transferred(event);
         if len_bytes == 0 {
             out.steps.push(Step::Call(Class::WriteOverhead));
             return;
@@ -583,7 +585,7 @@ impl Preprocess {
         let flags = self.flags_of(event.ofd);
         let append = flags & flag::APPEND != 0;
         let offset = match event.offset {
-            Some(offset) => offset,
+            Some(offset) => offset.min(BYTES_MAX),
             None if append => self.tree.node(node).size_bytes,
             None => self.position(event.ofd, None),
         };
@@ -637,8 +639,8 @@ impl Preprocess {
         call.dir = self.tree.node(call.node).dir;
         let reflink = event.flags & flag::SHARED != 0 && event.ret == 0;
         let len_bytes = match (reflink, from) {
-            (true, Some(from)) => event.req_bytes.unwrap_or(self.tree.node(from).size_bytes),
-            _ => u64::try_from(event.ret).unwrap_or(0),
+            (true, Some(from)) => event.req_bytes.unwrap_or(self.tree.node(from).size_bytes).min(BYTES_MAX),
+            _ => transferred(event),
         };
         if len_bytes == 0 {
             out.steps.push(Step::Call(Class::ReadOverhead));
@@ -671,7 +673,8 @@ impl Preprocess {
     }
 
     fn position(&self, ofd: Option<OfdId>, offset: Option<u64>) -> u64 {
-        offset.unwrap_or_else(|| ofd.and_then(|ofd| self.files.get(&ofd)).map_or(0, |file| file.position))
+        let own = || ofd.and_then(|ofd| self.files.get(&ofd)).map_or(0, |file| file.position);
+        offset.unwrap_or_else(own).min(BYTES_MAX)
     }
 
     fn advance(&mut self, ofd: Option<OfdId>, to: u64) {
@@ -704,8 +707,8 @@ impl Preprocess {
         // The directory may be larger than we know of: without a snapshot the trace is all there is.
         let total_bytes = directory.dirent_bytes.max(listed + returned);
         let known = u64::from(directory.entries);
-        let mean_bytes = if known > 0 { (directory.dirent_bytes - 48) / known } else { 32 };
-        let entries = known.max((total_bytes - 48.min(total_bytes)) / mean_bytes.max(24));
+        let mean_bytes = directory.dirent_bytes.saturating_sub(48).checked_div(known).unwrap_or(32);
+        let entries = known.max(total_bytes.saturating_sub(48) / mean_bytes.max(24));
         out.steps.push(Step::ReadDir {
             node,
             entries,
@@ -734,7 +737,7 @@ impl Preprocess {
 
     fn change_space(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        let bytes = event.req_bytes.unwrap_or(0);
+        let bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
         if event.errno != 0 {
             out.steps.push(Step::Call(Class::Fstat));
             return;
@@ -750,7 +753,7 @@ impl Preprocess {
         const PUNCH_HOLE: u32 = 2;
         const COLLAPSE_RANGE: u32 = 8;
         let mode = event.flags >> flag::SUB_SHIFT;
-        let offset = event.offset.unwrap_or(0);
+        let offset = event.offset.unwrap_or(0).min(BYTES_MAX);
         if mode & PUNCH_HOLE != 0 {
             let freed = self.tree.allocated_in(node, offset, bytes);
             out.steps.push(Step::CallAt(Class::TruncateCached, freed));
@@ -770,18 +773,18 @@ impl Preprocess {
     // ---- names ----------------------------------------------------------------------------------------
 
     fn truncate(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let size = event.size_before.unwrap_or(0);
+        let size = size_before(event);
         let Some(walked) = self.walk_event(event, batch, out, call, true, Must::All(FileKind::File, size)) else {
             return;
         };
-        let to_bytes = event.req_bytes.unwrap_or(0);
+        let to_bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
         let from_bytes = self.tree.node(walked.node).size_bytes;
         out.steps.push(Step::Truncate { node: walked.node, from_bytes, to_bytes, opened: false });
         self.tree.set_size(walked.node, to_bytes, BLOCK_BYTES);
     }
 
     fn unlink(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let size = event.size_before.unwrap_or(0);
+        let size = size_before(event);
         let Some(walked) = self.walk_event(event, batch, out, call, false, Must::All(FileKind::File, size)) else {
             return;
         };
@@ -966,7 +969,7 @@ impl Preprocess {
             call.status = Status::Unidentified;
             return None;
         };
-        let size = event.size_before.unwrap_or(0);
+        let size = size_before(event);
         let from = self.walk_event(event, batch, out, call, false, Must::All(FileKind::File, size))?;
         let to = self.walk(out, batch, path2, event.caller_dir2, false, Must::Parents);
         self.note(call, &to);
@@ -980,9 +983,19 @@ impl Preprocess {
     }
 }
 
+/// The bytes a call moved.
+fn transferred(event: &Event) -> u64 {
+    u64::try_from(event.ret).unwrap_or(0).min(TRANSFER_BYTES_MAX)
+}
+
+/// The file's length as the trace has it; 0 where it does not say.
+fn size_before(event: &Event) -> u64 {
+    event.size_before.unwrap_or(0).min(BYTES_MAX)
+}
+
 /// What must be there for a plain call to have ended as it did.
 fn must_of(event: &Event) -> Must {
-    let size = event.size_before.unwrap_or(0);
+    let size = size_before(event);
     let exists = |kind| Must::All(kind, size);
     match (Errno(event.errno), event.op) {
         (Errno(0), Op::ReadLink) => exists(FileKind::Symlink),

@@ -134,7 +134,9 @@ impl Requests {
 
     fn write(&mut self, step: &Step, mark: &Mark) {
         let Step::Write { len_bytes, direct, copy, .. } = *step else { return };
-        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, sync } = *mark else { return };
+        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, sync } = *mark else {
+            return;
+        };
         if direct {
             self.add(Class::WriteDirect, len_bytes, 1.0);
         } else {

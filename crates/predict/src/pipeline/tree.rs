@@ -162,6 +162,18 @@ impl Tree {
         self.children.get(&key(dir, name)).copied()
     }
 
+    /// Whether a slot remembered from before is still that of this name.
+    #[inline]
+    pub fn is_slot_of(&self, slot: SlotId, dir: NodeId, name: NameId) -> bool {
+        self.slots.get(slot.index()).is_some_and(|s| s.dir == dir && s.name == name)
+    }
+
+    /// An absent name was looked up again.
+    #[inline]
+    pub fn touch_absent(&mut self, slot: SlotId) {
+        self.absent.touch(slot.0);
+    }
+
     /// The slot of a name, made absent if new. `forgotten` receives an absent slot whose number had to be re-used.
     pub fn slot_of(&mut self, dir: NodeId, name: NameId, forgotten: &mut Option<SlotId>) -> SlotId {
         if let Some(slot) = self.find(dir, name) {
@@ -200,6 +212,7 @@ impl Tree {
         let Slot { dir, name, newer, older, .. } = self.slots[slot.index()];
         self.children.remove(&key(dir, name));
         self.names.release(name);
+        self.slots[slot.index()].dir = NodeId::NONE;
         if newer == SlotId::NONE {
             self.nodes[dir.index()].newest = older;
         } else {
@@ -344,14 +357,12 @@ impl Tree {
             if end > start {
                 self.add_hole(id, start, end);
             }
-        } else if self.node(id).sparse {
-            if let Some(holes) = self.holes.get_mut(&id) {
-                holes.retain(|h| h.0 < to_bytes);
-                if let Some(last) = holes.last_mut() {
-                    last.1 = last.1.min(to_bytes.next_multiple_of(block)).max(last.0);
-                }
-                holes.retain(|h| h.0 < h.1);
+        } else if let Some(holes) = self.holes.get_mut(&id) {
+            holes.retain(|h| h.0 < to_bytes);
+            if let Some(last) = holes.last_mut() {
+                last.1 = last.1.min(to_bytes.next_multiple_of(block)).max(last.0);
             }
+            holes.retain(|h| h.0 < h.1);
         }
         self.node_mut(id).size_bytes = to_bytes;
     }

@@ -27,6 +27,7 @@ pub(super) struct Memo {
     to: u32,
     dir: NodeId,
     last: NameId,
+    slot: SlotId,
     lookups: u16,
 }
 
@@ -90,6 +91,7 @@ impl Preprocess {
             out.steps.extend_from_slice(&self.memo_steps[memo.from as usize..memo.to as usize]);
             self.pending.clear();
             self.pending.push(memo.last);
+            self.hint = memo.slot;
             return self.resolve(out, memo.dir, follow_last, must, true, memo.lookups);
         }
         let mut start = NodeId::ROOT;
@@ -134,6 +136,7 @@ impl Preprocess {
             to: index(self.memo_steps.len()),
             dir: walked.dir,
             last: self.tree.slot(walked.slot).name,
+            slot: walked.slot,
             lookups: walked.lookups - 1,
         });
     }
@@ -258,11 +261,19 @@ impl Preprocess {
         must: Must,
         surprise: &mut bool,
     ) -> (SlotId, NodeId) {
-        let known = self.tree.find(dir, name);
+        let hint = std::mem::replace(&mut self.hint, SlotId::NONE);
+        let known = if self.tree.is_slot_of(hint, dir, name) { Some(hint) } else { self.tree.find(dir, name) };
         let mut forgotten = None;
         let slot = match known {
-            Some(slot) if self.tree.slot(slot).node != NodeId::NONE => return (slot, self.tree.slot(slot).node),
-            _ => self.tree.slot_of(dir, name, &mut forgotten),
+            Some(slot) => {
+                let node = self.tree.slot(slot).node;
+                if node != NodeId::NONE {
+                    return (slot, node);
+                }
+                self.tree.touch_absent(slot);
+                slot
+            }
+            None => self.tree.slot_of(dir, name, &mut forgotten),
         };
         if let Some(slot) = forgotten {
             out.steps.push(Step::Forgotten { slot });

@@ -102,8 +102,16 @@ impl Writeback {
     /// A file is clean or gone.
     pub fn cleaned(&mut self, node: NodeId) {
         let Some(&Waiting { before, after, queued: true, .. }) = self.waiting.get(node.index()) else { return };
-        if before == NONE { self.oldest = after } else { self.waiting[before as usize].after = after }
-        if after == NONE { self.newest = before } else { self.waiting[after as usize].before = before }
+        if before == NONE {
+            self.oldest = after
+        } else {
+            self.waiting[before as usize].after = after
+        }
+        if after == NONE {
+            self.newest = before
+        } else {
+            self.waiting[after as usize].before = before
+        }
         self.waiting[node.index()] = NOT_WAITING;
     }
 
@@ -150,7 +158,8 @@ impl Writeback {
         self.time_mattered = true;
         let node = NodeId(self.oldest);
         let pages = data.clean(node, PIECE_PAGES);
-        let cost_ns = self.policy.file_ns.max(self.policy.page_ns) + self.policy.page_ns * pages.saturating_sub(1) as f64;
+        let cost_ns =
+            self.policy.file_ns.max(self.policy.page_ns) + self.policy.page_ns * pages.saturating_sub(1) as f64;
         self.busy_until_ns = start_ns + cost_ns;
         self.written_pages += pages;
         self.device_ns += cost_ns;

@@ -25,10 +25,7 @@ fn the_first_read_brings_a_window_and_what_follows_is_sequential() {
     }
     t.read(f, 48 * K, 4 * K);
     // One page asked for: the kernel's first window is four.
-    assert_eq!(
-        cold(&t)[1..],
-        ["rdf_16384", "rdc_4096", "rdc_4096", "rdc_4096", "rd_4096", "rd_4096", "rrd_4096"]
-    );
+    assert_eq!(cold(&t)[1..], ["rdf_16384", "rdc_4096", "rdc_4096", "rdc_4096", "rd_4096", "rd_4096", "rrd_4096"]);
 }
 
 #[test]

@@ -282,7 +282,8 @@ fn the_trace_is_believed_and_surprises_are_counted() {
     t.on(Op::Stat, "/d/g");
     t.on(Op::Stat, "/e/unknown/file");
     let workload = t.workload(t.calls());
-    let prediction = predict::pipeline::predict(&workload, &[primes()], &PredictOptions::default()).expect("a prediction");
+    let prediction =
+        predict::pipeline::predict(&workload, &[primes()], &PredictOptions::default()).expect("a prediction");
     assert_eq!(prediction.coverage.surprises, 2);
     assert_eq!(prediction.coverage.discovered_names, 3);
     assert_eq!(cold(&t)[3], "2*lu_bc 2*lur_nc lus_nc stat");

@@ -16,10 +16,7 @@ fn create_write_fsync_unlink() {
     t.fd(Op::Fsync, f);
     t.close(f);
     t.on(Op::Unlink, "/f");
-    assert_eq!(
-        cold(&t),
-        ["cr -1*lun_ac lun_nc", "wra_16384", "fsync_cr_16384", "fsync_clean", "close_wr", "rm_16384"]
-    );
+    assert_eq!(cold(&t), ["cr -1*lun_ac lun_nc", "wra_16384", "fsync_cr_16384", "fsync_clean", "close_wr", "rm_16384"]);
 }
 
 #[test]

@@ -47,8 +47,12 @@ fn the_total_is_the_dot_product_and_reveals_the_counts() {
     }
     let p = t.predict();
     let price = |name: &str| primes().entries[name].mean_ns;
-    let expected = 2.0 * price("lur_nc") + 3.0 * price("lu_bc") + 3.0 * price("open") + price("rdf_4096")
-        + 2.0 * price("rdc_4096") + 3.0 * price("close");
+    let expected = 2.0 * price("lur_nc")
+        + 3.0 * price("lu_bc")
+        + 3.0 * price("open")
+        + price("rdf_4096")
+        + 2.0 * price("rdc_4096")
+        + 3.0 * price("close");
     assert_eq!(p.total_ns, expected);
     let ops: f64 = p.by_op.iter().map(|o| o.ns).sum();
     let entries: f64 = p.by_entry.iter().map(|e| e.ns).sum();
@@ -124,7 +128,8 @@ fn an_entry_twice_as_dear_costs_its_share_more() {
     let t = mixed();
     let before = t.predict();
     for share in &before.by_entry {
-        let options = PredictOptions { set_ns: vec![(share.entry.clone(), 2.0 * share.mean_ns)], ..PredictOptions::default() };
+        let options =
+            PredictOptions { set_ns: vec![(share.entry.clone(), 2.0 * share.mean_ns)], ..PredictOptions::default() };
         let after = t.predict_with(&primes(), &options);
         let change = after.total_ns - before.total_ns;
         assert!((change - share.ns).abs() < 1e-6 * before.total_ns, "{}: {change} for {}", share.entry, share.ns);
@@ -163,7 +168,10 @@ fn low_coverage_is_refused_with_what_is_missing() {
     let workload = t.workload(t.calls());
     let error = predict(&workload, &[primes()], &PredictOptions::default()).expect_err("one call of three");
     let text = error.to_string();
-    assert!(text.contains("33.3 %") && text.contains("1 calls of ioctl") && text.contains("1 calls of io_uring"), "{text}");
+    assert!(
+        text.contains("33.3 %") && text.contains("1 calls of ioctl") && text.contains("1 calls of io_uring"),
+        "{text}"
+    );
     let lenient = PredictOptions { min_coverage: 0.3, ..PredictOptions::default() };
     assert_eq!(predict(&workload, &[primes()], &lenient).expect("a prediction").systems[0].calls, 1);
 }
@@ -227,9 +235,33 @@ fn all_classes_have_a_price_or_a_stand_in_with_a_minimal_profile() {
     // What the thesis' text profile holds, by today's names.
     let mut system = SystemProfile::default();
     for name in [
-        "lu_bc", "lus_nc", "lur_nc", "lus_ac", "lur_ac", "open", "cr", "rm_0", "stat", "mkdir", "rmdir", "rename", "chmod",
-        "rdo", "wro", "rdc_4096", "rdc_65536", "rd_4096", "rd_65536", "rrd_4096", "rrd_65536", "wrc_4096", "wrc_65536",
-        "tr_4096", "tr_65536", "trc_4096", "trc_65536",
+        "lu_bc",
+        "lus_nc",
+        "lur_nc",
+        "lus_ac",
+        "lur_ac",
+        "open",
+        "cr",
+        "rm_0",
+        "stat",
+        "mkdir",
+        "rmdir",
+        "rename",
+        "chmod",
+        "rdo",
+        "wro",
+        "rdc_4096",
+        "rdc_65536",
+        "rd_4096",
+        "rd_65536",
+        "rrd_4096",
+        "rrd_65536",
+        "wrc_4096",
+        "wrc_65536",
+        "tr_4096",
+        "tr_65536",
+        "trc_4096",
+        "trc_65536",
     ] {
         system.entries.insert(name.into(), Entry::exactly(1.0));
     }
