@@ -4,7 +4,7 @@ use super::checksum::crc32c;
 use super::error::{Ext4Error, damaged};
 use super::group::GroupDescriptor;
 use super::image::{Image, u8_at, u16_at, u32_at, u64_of};
-use super::superblock::Superblock;
+use super::superblock::{Superblock, incompat};
 use posix::FileKind;
 
 /// `EXT4_INDEX_FL`: a directory with a hash tree.
@@ -72,9 +72,9 @@ impl Inode {
         let mtime_extra = if extra >= 12 { u32_at(raw, 0x88) } else { 0 };
         let seconds = i64::from(u32_at(raw, 0x10).cast_signed()) + (i64::from(mtime_extra & 3) << 32);
         let mode = u16_at(raw, 0x0);
-        // Lengths above 4 GiB: regular files always; directories only since large_dir.
-        let size_bytes = u64_of(u32_at(raw, 0x4), u32_at(raw, 0x6C));
-        let _ = sb;
+        // `ext4_isize`: a directory's field for the high half was once another thing.
+        let high_half = mode & 0xF000 == 0x8000 || sb.incompat & incompat::LARGEDIR != 0;
+        let size_bytes = u64_of(u32_at(raw, 0x4), if high_half { u32_at(raw, 0x6C) } else { 0 });
         Inode {
             ino,
             at_byte,

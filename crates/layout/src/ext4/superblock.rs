@@ -26,8 +26,9 @@ pub(super) mod incompat {
     pub const BITS64: u32 = 0x80;
     pub const FLEX_BG: u32 = 0x200;
     pub const CSUM_SEED: u32 = 0x2000;
+    pub const LARGEDIR: u32 = 0x4000;
     pub const INLINE_DATA: u32 = 0x8000;
-    /// Everything this reader can cope with; further: mmp, ea_inode, largedir, encrypt, casefold.
+    /// Everything this reader can cope with; further: mmp, ea_inode, encrypt, casefold.
     pub const KNOWN: u32 = FILETYPE
         | RECOVER
         | META_BG
@@ -37,7 +38,7 @@ pub(super) mod incompat {
         | FLEX_BG
         | 0x400
         | CSUM_SEED
-        | 0x4000
+        | LARGEDIR
         | INLINE_DATA
         | 0x1_0000
         | 0x2_0000;
