@@ -1,5 +1,7 @@
 //! What a newcomer types first.
 
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
 mod common;
 
 use common::{code, fails, fsage, succeeds};

@@ -1,5 +1,7 @@
 //! Targets that fail, and what is left behind: nothing.
 
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
 mod common;
 
 use common::{code, fails, fsage, is_root, names, run, small_workload, stderr};

@@ -9,7 +9,7 @@ use predict::measure::MeasureOptions;
 use predict::pipeline::InitialCaches;
 use predict::replay::Initially;
 use predict::validate::{self, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::profile::Reader;
@@ -78,7 +78,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         InitialArg::Cold => (Initially::Cold, InitialCaches::Cold),
         InitialArg::Warm => (Initially::Warm, InitialCaches::Warm),
     };
-    let workloads = args.workloads.iter().map(workload).collect::<anyhow::Result<Vec<_>>>()?;
+    let workloads = args.workloads.iter().map(|path| workload(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let targets = targets(&args)?;
     let bar = progress::bar(1, "validating");
     let validated = validate::validate(workloads, targets, &options, &mut |p| show(&bar, p));
@@ -93,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn workload(path: &PathBuf) -> anyhow::Result<ValidateWorkload> {
+fn workload(path: &Path) -> anyhow::Result<ValidateWorkload> {
     let reader = Reader::open(path)?;
     let stem = path.file_stem().map_or_else(|| output::shown(path), |stem| output::shown(stem.as_ref()));
     Ok(ValidateWorkload { name: stem, reader })
