@@ -117,6 +117,13 @@ pub fn writable_parent(path: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// A name as part of a file name: `ext4:8G` becomes `ext4-8G`.
+pub fn file_name(name: &str) -> String {
+    let safe: String = name.chars().map(|c| if c.is_alphanumeric() || "._".contains(c) { c } else { '-' }).collect();
+    let trimmed = safe.trim_matches(['-', '.']);
+    if trimmed.is_empty() { "unnamed".to_owned() } else { trimmed.to_owned() }
+}
+
 /// A path as people can read it.
 pub fn shown(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;

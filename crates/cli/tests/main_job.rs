@@ -53,6 +53,22 @@ fn the_same_prediction_has_the_same_bytes() {
 }
 
 #[test]
+fn stages_can_be_written_out_and_read() {
+    let d = tempfile::tempdir().unwrap();
+    small_workload(d.path());
+    small_system(d.path(), "a", 2_000.0);
+    let args = ["predict", "small.workload", "a.system", "--min-coverage", "0", "--stages-out", "stages"];
+    succeeds(&run(d.path(), &args));
+    let stages = common::names(&d.path().join("stages"));
+    assert_eq!(stages, ["1-preprocess-a.workload", "2-cache-a.workload", "3-pattern-a.workload", "4-price-a.workload"]);
+    let columns = |stage: &str| {
+        let value = json(&succeeds(&run(d.path(), &["inspect", &format!("stages/{stage}"), "--rows", "--json"])));
+        value["files"][0]["rows"][0].as_object().unwrap().len()
+    };
+    assert!(columns(&stages[0]) < columns(&stages[1]) && columns(&stages[1]) < columns(&stages[3]));
+}
+
+#[test]
 fn what_ifs_change_what_they_say() {
     let d = tempfile::tempdir().unwrap();
     small_workload(d.path());

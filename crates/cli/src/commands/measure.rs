@@ -61,7 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         options.budget = Duration::from_nanos(budget_ns);
     }
-    options.name = args.name.clone().unwrap_or_default();
+    options.name = args.name.clone().unwrap_or_else(|| default_name(&args.target));
     let path = args.output.clone().unwrap_or_else(|| default_output(args.name.as_deref(), &args.target));
     output::writable_parent(&path)?;
     let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
@@ -94,10 +94,16 @@ pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptio
     Ok(profile)
 }
 
+/// A directory is called by its whole path: `.` says nothing in a table.
+fn default_name(target: &Target) -> String {
+    match target {
+        Target::Directory(path) => path.canonicalize().map_or_else(|_| target.to_string(), |path| output::shown(&path)),
+        _ => target.to_string(),
+    }
+}
+
 /// A file name made of the profile's name: `ext4:8G` becomes `ext4-8G.system`.
 fn default_output(name: Option<&str>, target: &Target) -> PathBuf {
     let text = name.map_or_else(|| target.to_string(), str::to_owned);
-    let safe: String = text.chars().map(|c| if c.is_alphanumeric() || "._".contains(c) { c } else { '-' }).collect();
-    let trimmed = safe.trim_matches(['-', '.']);
-    PathBuf::from(format!("{}.system", if trimmed.is_empty() { "target" } else { trimmed }))
+    PathBuf::from(format!("{}.system", output::file_name(&text)))
 }

@@ -1,11 +1,11 @@
 //! `fsage predict W S…`.
 
-use crate::failure;
 use crate::output::{self, ResultArgs};
-use crate::values;
+use crate::{failure, progress, values};
+use anyhow::Context as _;
 use predict::SystemProfile;
 use predict::explain::{Explanation, explain};
-use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction};
+use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
 use predict::tipping::{Tipping, tipping};
 use serde::Serialize;
@@ -152,8 +152,35 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let output = Output::new(&args.workload, &reader, &systems, &options, explained, false)?;
+    if let Some(directory) = &args.stages_out {
+        write_stages(directory, &reader, &systems, &options)?;
+    }
     args.result.emit("fsage.predict/1", &output, &output.document())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the annotated trace after each stage: `2-cache-ext4.workload` and so on.
+fn write_stages(
+    directory: &Path,
+    reader: &Reader,
+    systems: &[SystemProfile],
+    options: &PredictOptions,
+) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", output::shown(directory)))?;
+    let stages = [
+        (Stage::Preprocess, "1-preprocess"),
+        (Stage::Cache, "2-cache"),
+        (Stage::Pattern, "3-pattern"),
+        (Stage::Price, "4-price"),
+    ];
+    for system in systems {
+        for (stage, name) in stages {
+            let path = directory.join(format!("{name}-{}.workload", output::file_name(&system.name)));
+            pipeline::write_annotated(reader, system, options, stage, &path, false)?;
+            progress::note(&format!("wrote {}", output::shown(&path)));
+        }
+    }
+    Ok(())
 }
 
 /// Reads system profiles; two of one name are told apart by their files' names.
