@@ -40,11 +40,27 @@ fn find(tool: &str) -> Option<PathBuf> {
 
 /// Runs a tool; its standard output.
 pub fn run(tool: &str, args: &[&str]) -> String {
-    let path = find(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
-    let out = Command::new(&path).args(args).env("LC_ALL", "C").output().unwrap();
+    attempt(tool, args).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// As [`run`], again for two seconds while it fails: other programs take loop devices, and look into new mounts.
+fn run_patiently(tool: &str, args: &[&str]) {
+    let mut result = attempt(tool, args);
+    for _ in 0..20 {
+        if result.is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        result = attempt(tool, args);
+    }
+    result.unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn attempt(tool: &str, args: &[&str]) -> Result<String, String> {
+    let path = find(tool).ok_or_else(|| format!("{tool} is not installed"))?;
+    let out = Command::new(&path).args(args).env("LC_ALL", "C").output().map_err(|e| format!("{tool}: {e}"))?;
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{tool} {args:?}: {stdout}{stderr}");
-    stdout.into_owned()
+    if out.status.success() { Ok(stdout.into_owned()) } else { Err(format!("{tool} {args:?}: {stdout}{stderr}")) }
 }
 
 /// An image in a directory of its own, and its mount while there is one. Unmounted and removed on drop.
@@ -78,13 +94,13 @@ impl Scratch {
     pub fn mount(&mut self, options: &str) -> PathBuf {
         let (image, point) = (self.image(), self.mount_point());
         let options = format!("loop,{options}");
-        run("mount", &["-o", &options, image.to_str().unwrap(), point.to_str().unwrap()]);
+        run_patiently("mount", &["-o", &options, image.to_str().unwrap(), point.to_str().unwrap()]);
         self.mounted = true;
         point
     }
 
     pub fn unmount(&mut self) {
-        run("umount", &[self.mount_point().to_str().unwrap()]);
+        run_patiently("umount", &[self.mount_point().to_str().unwrap()]);
         self.mounted = false;
     }
 }
