@@ -2,7 +2,7 @@
 
 use crate::Snapshot;
 use crate::profile::{Host, TracedFileSystem, escape};
-use crate::track::unescape_into;
+use crate::track::{is_foreign, unescape_into};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 
@@ -31,7 +31,7 @@ pub(super) fn file_systems(snapshot: &Snapshot) -> Vec<TracedFileSystem> {
     let mounts = mounts(&read_to_string("/proc/self/mountinfo").unwrap_or_default());
     let mut by_device: BTreeMap<u64, &[u8]> = BTreeMap::new();
     for entry in &snapshot.entries {
-        if entry.dev != 0 {
+        if entry.dev != 0 && !is_foreign(&entry.path) {
             by_device.entry(entry.dev).or_insert(&entry.path);
         }
     }

@@ -80,7 +80,7 @@ pub struct Importer {
     /// Threads inside a fork or clone whose child has not shown itself.
     cloning: Vec<u32>,
     /// Lines of threads that could be any of several running clones' child.
-    held: VecDeque<(u32, u64, Vec<u8>)>,
+    held: VecDeque<Held>,
     held_bytes: usize,
     /// A line that strace's own message cut in two.
     cut: Vec<u8>,
@@ -112,6 +112,16 @@ struct Running {
     text: Vec<u8>,
     closing: Option<Closing>,
     clone: Option<CloneFlags>,
+}
+
+/// A line kept back.
+#[derive(Debug)]
+struct Held {
+    tid: u32,
+    number: u64,
+    /// The place in the order that its call takes, if it begins one.
+    place: Option<Place>,
+    line: Vec<u8>,
 }
 
 impl Importer {
@@ -206,7 +216,7 @@ impl Importer {
                     if !whole && lex::name(text).is_some_and(|(_, rest)| rest.first() == Some(&b'(')) {
                         self.stamped(head);
                         if let Some(tid) = head.tid.or(self.tracker.sole_thread()) {
-                            self.start(tid, head.at_ns, text);
+                            self.start(tid, head.at_ns, text, None);
                         }
                     }
                     whole
@@ -330,7 +340,7 @@ impl Importer {
         let body = line::body(head.rest)?;
         let Some(tid) = self.admit(head, &body, line) else { return Ok(()) };
         self.first_tid.get_or_insert(tid);
-        self.take_body(tid, head.at_ns, body)
+        self.take_body(tid, head.at_ns, body, None)
     }
 
     fn stamped(&mut self, head: Head<'_>) {
@@ -386,7 +396,9 @@ impl Importer {
             }
             _ => {
                 self.held_bytes += line.len();
-                self.held.push_back((tid, self.line_number, line.to_vec()));
+                let begins = matches!(body, Body::Call(_) | Body::Unfinished(_));
+                let place = begins.then(|| self.tracker.start());
+                self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
                 if self.held_bytes > HELD_BYTES_MAX {
                     self.release_held(true);
                 }
@@ -424,38 +436,42 @@ impl Importer {
     fn release_held(&mut self, all: bool) {
         let mut waiting = std::mem::take(&mut self.held);
         self.held_bytes = 0;
-        while let Some((tid, number, line)) = waiting.pop_front() {
+        while let Some(held) = waiting.pop_front() {
+            let tid = held.tid;
             if !self.tracker.knows(tid) {
-                if all || self.cloning.len() <= 1 {
-                    self.adopt(tid);
-                } else {
-                    self.held_bytes += line.len();
-                    self.held.push_back((tid, number, line));
+                if !all && self.cloning.len() > 1 {
+                    self.held_bytes += held.line.len();
+                    self.held.push_back(held);
                     continue;
                 }
+                self.adopt(tid);
             }
-            let Leader::Stamped(head) = line::leader(&line) else { continue };
-            let result = line::body(head.rest).and_then(|body| self.take_body(tid, head.at_ns, body));
-            if let Err(reason) = result {
-                self.problem(number, &line, reason);
+            let Leader::Stamped(head) = line::leader(&held.line) else { continue };
+            let taken = line::body(head.rest).and_then(|body| self.take_body(tid, head.at_ns, body, held.place));
+            if let Err(reason) = taken {
+                if let Some(place) = held.place {
+                    self.tracker.skip_place(place);
+                }
+                self.problem(held.number, &held.line, reason);
             }
         }
     }
 
-    fn take_body(&mut self, tid: u32, at_ns: u64, body: Body<'_>) -> Result<(), Reason> {
+    /// `place`: the call's place in the order, if it has one already.
+    fn take_body(&mut self, tid: u32, at_ns: u64, body: Body<'_>, place: Option<Place>) -> Result<(), Reason> {
         match body {
             Body::Call(text) => {
                 if self.running.contains_key(&tid) {
                     self.abandon(tid);
                 }
-                self.whole_call(tid, at_ns, text)
+                self.whole_call(tid, at_ns, text, place)
             }
             Body::Unfinished(text) => {
                 if self.running.contains_key(&tid) {
                     self.abandon(tid);
                 }
                 lex::name(text).filter(|(_, rest)| rest.first() == Some(&b'(')).ok_or(NO_CALL)?;
-                self.start(tid, at_ns, text);
+                self.start(tid, at_ns, text, place);
                 Ok(())
             }
             Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, name, rest, unfinished),
@@ -496,7 +512,7 @@ impl Importer {
     }
 
     /// A call that started and returned on one line.
-    fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8]) -> Result<(), Reason> {
+    fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) -> Result<(), Reason> {
         let (name, args, ret) = parse_call(text)?;
         let form = self.forms.get(name);
         self.returned(&ret);
@@ -504,9 +520,12 @@ impl Importer {
         let Some(call) = call else {
             self.summary.other_lines += 1;
             self.last_ns = self.last_ns.max(at_ns.saturating_add(ret.dur_ns.unwrap_or(0)));
+            if let Some(place) = place {
+                self.tracker.skip_place(place);
+            }
             return Ok(());
         };
-        self.hand_over(tid, at_ns, None, name, &call, &ret)
+        self.hand_over(tid, at_ns, place, name, &call, &ret)
     }
 
     fn hand_over(
@@ -535,32 +554,38 @@ impl Importer {
     }
 
     /// A call has started.
-    fn start(&mut self, tid: u32, at_ns: u64, text: &[u8]) {
+    fn start(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) {
         let (name, rest) = lex::name(text).unwrap_or((b"", b""));
         let form = self.forms.get(name);
         let args = lex::partial_args(rest.get(1..).unwrap_or_default());
         let none = Return::default();
         let mut running =
             Running { start_ns: at_ns, place: None, form, text: text.to_vec(), closing: None, clone: None };
-        match form {
-            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => {}
-            Some(Form::Fork | Form::Clone | Form::Clone3) => {
-                running.place = Some(self.tracker.start());
-                if let Some(Call::Clone(flags)) = decode(form, &args, &none) {
-                    running.clone = Some(flags);
-                }
+        // A read of a pipe can take for ever; it need not keep its place.
+        let foreign = value::fd(args.get(0)).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
+        let keeps_place = match form {
+            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => false,
+            Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => true,
+            Some(_) => !foreign,
+        };
+        running.place = match (keeps_place, place) {
+            (true, place) => Some(place.unwrap_or_else(|| self.tracker.start())),
+            (false, Some(place)) => {
+                self.tracker.skip_place(place);
+                None
+            }
+            (false, None) => None,
+        };
+        match decode(form, &args, &none) {
+            Some(Call::Clone(flags)) => {
+                running.clone = Some(flags);
                 self.tracker.know(tid);
                 self.cloning.push(tid);
             }
-            Some(Form::Close) => {
-                running.place = Some(self.tracker.start());
-                if let Some(Call::Close { fd }) = decode(form, &args, &none) {
-                    running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
-                }
+            Some(Call::Close { fd }) => {
+                running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
             }
-            // A read of a pipe can take for ever; it need not keep its place.
-            Some(_) if value::fd(args.get(0)).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd)) => {}
-            Some(_) => running.place = Some(self.tracker.start()),
+            _ => {}
         }
         self.running.insert(tid, running);
     }

@@ -39,6 +39,8 @@ pub(super) struct Description {
     pub raw: Vec<u8>,
     /// The path, unescaped.
     pub path: Interned,
+    /// [`Names::moves`] when the path was last known to be right.
+    pub moves: u64,
     refs: u32,
 }
 
@@ -168,6 +170,7 @@ impl Descriptors {
             append: false,
             raw: Vec::new(),
             path: Interned::default(),
+            moves: names.moves(),
             refs: 0,
         };
         match self.free_ofds.pop() {

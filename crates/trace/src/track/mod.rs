@@ -83,6 +83,8 @@ struct FsContext {
     cwd: Interned,
     /// Its entry in the tree.
     node: Option<names::Node>,
+    /// [`Names::moves`] when the path was last known to be right.
+    moves: u64,
     users: u32,
 }
 

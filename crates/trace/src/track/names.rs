@@ -100,6 +100,8 @@ pub(super) struct Names {
     files: Vec<FileState>,
     free_files: Vec<File>,
     next_id: u64,
+    /// How many times a name was moved: paths remembered from before may be of the past.
+    moves: u64,
     /// Kept only when asked: it grows with the names removed.
     removed: Option<Vec<Removed>>,
 }
@@ -113,6 +115,7 @@ impl Names {
             files: Vec::new(),
             free_files: Vec::new(),
             next_id: 0,
+            moves: 0,
             removed: keep_removed.then(Vec::new),
         };
         let root = names.new_file(Kind::Directory);
@@ -162,11 +165,6 @@ impl Names {
     /// The directory an entry is in.
     pub fn parent_of(&self, node: Node) -> Node {
         self.entry(node).parent
-    }
-
-    /// An entry's name in its directory; `None` for the root.
-    pub fn name_of(&self, node: Node) -> Option<Box<[u8]>> {
-        (node != ROOT).then(|| self.entry(node).name.clone())
     }
 
     /// A name of a file, if it has one.
@@ -302,6 +300,7 @@ impl Names {
         if node == ROOT || self.is_below(dir, node) {
             return;
         }
+        self.moves += 1;
         self.note_origin(node);
         let parent = self.entry(node).parent;
         let old = std::mem::replace(&mut self.entry_mut(node).name, name.into());
@@ -315,6 +314,7 @@ impl Names {
         if a == b || a == ROOT || b == ROOT || self.is_below(a, b) || self.is_below(b, a) {
             return;
         }
+        self.moves += 1;
         self.note_origin(a);
         self.note_origin(b);
         let (dir_a, dir_b) = (self.entry(a).parent, self.entry(b).parent);
@@ -344,6 +344,11 @@ impl Names {
             node = self.entry(node).parent;
         }
         above == ROOT
+    }
+
+    /// How many times a name was moved so far.
+    pub fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// Where the name comes from.

@@ -3,7 +3,7 @@
 use super::call::{At, Attrs, Fd, Kind, Outcome, Seen};
 use super::descriptors::Slot;
 use super::names::{Birth, File, Node, ROOT};
-use super::resolve::{Located, is_foreign, normalise, unescape_into};
+use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
 
@@ -169,7 +169,7 @@ impl Tracker {
             self.walk(located, at, follow, false).node
         } else {
             let node = self.names.canonical(path, false);
-            if path != self.path && self.walk(located, at, follow, false).node.is_none_or(|given| Some(given) != node) {
+            if path != self.path && !self.leads_to(located, at, follow, node, path) {
                 self.learn_link(located, at, path);
             }
             node
@@ -193,8 +193,6 @@ impl Tracker {
         }
         if event.flags & flag::TRUNC != 0 && event.flags & flag::WRITE != 0 {
             self.set_size(file, Some(0));
-        } else if exclusive {
-            self.names.file_mut(file).size = Some(0);
         }
         Some(file)
     }
@@ -216,8 +214,27 @@ impl Tracker {
             // A link to a file that did not exist, followed by O_CREAT: we only know the link's entry.
             self.names.forget(link);
         }
-        let exclusive = event.flags & flag::EXCL != 0;
-        Some(self.names.add(dir, name, file, if exclusive { Birth::Made } else { Birth::Opened }))
+        // A directory that the trace made holds only what the trace put there.
+        let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
+        if certain {
+            self.names.file_mut(file).size = Some(0);
+        }
+        Some(self.names.add(dir, name, file, if certain { Birth::Made } else { Birth::Opened }))
+    }
+
+    /// Whether our tree takes the given path to the same place as the path the tracer printed.
+    fn leads_to(&mut self, located: &Located, at: &At<'_>, follow: bool, real: Option<Node>, path: &[u8]) -> bool {
+        let given = self.walk(located, at, follow, false);
+        match (given.node, real) {
+            (Some(given), real) => Some(given) == real,
+            (None, Some(_)) => false,
+            // The file itself is new to us: its directory decides, if the name is the same.
+            (None, None) => {
+                let Some((dir, name)) = split_last(path) else { return false };
+                let same_name = split_last(&self.path).is_some_and(|(_, given)| given == name);
+                same_name && given.parent.is_some() && given.parent == self.names.canonical(dir, false)
+            }
+        }
     }
 
     /// The given path led to a file of another path: some component is a symbolic link.

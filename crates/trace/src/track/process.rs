@@ -164,7 +164,9 @@ impl Tracker {
         if !out.ok() {
             return;
         }
+        let unknown = self.coverage.unknown_directory_calls;
         let located = self.locate(ctx, at);
+        self.coverage.unknown_directory_calls = unknown; // The path was counted above.
         let mut path = std::mem::take(&mut self.path);
         if let Some(node) = self.walk(&located, at, true, true).node {
             self.names.path(node, &mut path);

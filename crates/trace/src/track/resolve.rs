@@ -23,7 +23,7 @@ impl Tracker {
     pub(super) fn ofd(&mut self, ctx: Ctx, fd: &Fd<'_>, errno: u16) -> Option<Ofd> {
         let slot = self.fds.get(ctx.thread.table, fd.number);
         let known = match (slot, fd.seen) {
-            (Some(slot), None) => Some(slot.ofd),
+            (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
             (Some(slot), Some(Seen::Foreign)) => self.still_foreign(slot.ofd),
             (Some(slot), Some(Seen::Path { raw, deleted })) => self.still_path(slot.ofd, raw, deleted),
             (None, None) if errno == super::EBADF || fd.number < 0 => return None,
@@ -39,6 +39,33 @@ impl Tracker {
             self.fds.release(old, &mut self.names);
         }
         Some(ofd)
+    }
+
+    /// Brings the path of a description up to date where the tracer does not print it: its file may have been renamed.
+    fn follow_moves(&mut self, ofd: Ofd) -> Ofd {
+        let moves = self.names.moves();
+        let state = self.fds.ofd_mut(ofd);
+        if state.moves != moves && state.raw.is_empty() {
+            state.moves = moves;
+            if let Some(node) = state.file.and_then(|file| self.names.node_of(file)) {
+                self.names.path(node, &mut self.unescaped);
+                state.path.set(&self.unescaped);
+            }
+        }
+        ofd
+    }
+
+    /// The same for the working directory.
+    fn follow_cwd(&mut self, ctx: Ctx) {
+        let moves = self.names.moves();
+        let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+        if fs.moves != moves {
+            fs.moves = moves;
+            if let Some(node) = fs.node {
+                self.names.path(node, &mut self.unescaped);
+                fs.cwd.set(&self.unescaped);
+            }
+        }
     }
 
     fn still_foreign(&mut self, ofd: Ofd) -> Option<Ofd> {
@@ -59,6 +86,10 @@ impl Tracker {
             let same = state.path.bytes() == &path[..]
                 || (state.path.bytes().is_empty() && file.is_none() && !state.foreign)
                 || file.is_some_and(|file| {
+                    // A name that is gone is shown under its directory's present path.
+                    if deleted && last_name(&path) == last_name(self.fds.ofd(ofd).path.bytes()) {
+                        return true;
+                    }
                     let node = self.names.walk(ROOT, &path, false, false).node;
                     node.is_some_and(|node| self.names.file_of(node) == file)
                 });
@@ -146,6 +177,7 @@ impl Tracker {
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         fs.cwd.set(if absolute { path } else { b"" });
         fs.node = node;
+        fs.moves = self.names.moves();
     }
 
     /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown.
@@ -159,8 +191,9 @@ impl Tracker {
         } else {
             match at.start {
                 Start::Cwd(raw) => {
-                    if let Some(raw) = raw {
-                        self.see_cwd(ctx, raw);
+                    match raw {
+                        Some(raw) => self.see_cwd(ctx, raw),
+                        None => self.follow_cwd(ctx),
                     }
                     let fs = &mut self.fs[ctx.thread.fs.0 as usize];
                     located.start = fs.node;
@@ -217,12 +250,16 @@ impl Tracker {
 }
 
 /// Splits a path into its directory (with the slash; empty if there is none) and last component.
-fn split_last(path: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_last(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = path.iter().rposition(|&b| b != b'/')? + 1;
     let path = &path[..end];
     let cut = memchr::memrchr(b'/', path).map_or(0, |i| i + 1);
     let (dir, name) = path.split_at(cut);
     (name != b"." && name != b"..").then_some((dir, name))
+}
+
+fn last_name(path: &[u8]) -> &[u8] {
+    memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..])
 }
 
 /// Whether an absolute path lies on no file system we model: /proc, /sys, /dev (but not /dev/shm, where files live),
