@@ -1,0 +1,215 @@
+//! Calls that make, move and remove names.
+
+use super::*;
+
+impl Preprocess {
+    pub(super) fn truncate(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let size = size_before(event);
+        let Some(walked) = self.walk_event(event, batch, out, call, true, Must::All(FileKind::File, size)) else {
+            return;
+        };
+        let to_bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
+        let from_bytes = self.tree.node(walked.node).size_bytes;
+        out.steps.push(Step::Truncate { node: walked.node, from_bytes, to_bytes, opened: false });
+        self.tree.set_size(walked.node, to_bytes, BLOCK_BYTES);
+    }
+
+    pub(super) fn unlink(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let size = size_before(event);
+        let Some(walked) = self.walk_event(event, batch, out, call, false, Must::All(FileKind::File, size)) else {
+            return;
+        };
+        if walked.slot == SlotId::NONE || walked.node == NodeId::ROOT {
+            call.surprise = true;
+            return;
+        }
+        let record = *self.tree.node(walked.node);
+        let (last, open) = (record.links <= 1 && record.opens == 0, record.opens > 0);
+        let size_bytes = if record.links <= 1 { record.size_bytes } else { 0 };
+        self.tree.detach(walked.slot);
+        if record.kind != FileKind::File {
+            self.directory_epoch += 1;
+        }
+        out.steps.push(Step::Unlinked {
+            dir: walked.dir,
+            slot: walked.slot,
+            node: walked.node,
+            size_bytes,
+            last,
+            open,
+        });
+        self.reap(out, walked.node, false);
+    }
+
+    pub(super) fn rmdir(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let Some(walked) = self.walk_event(event, batch, out, call, false, Must::All(FileKind::Directory, 0)) else {
+            return;
+        };
+        call.dir = walked.dir;
+        if walked.slot == SlotId::NONE || walked.node == NodeId::ROOT {
+            call.surprise = true;
+            return;
+        }
+        out.steps.push(Step::Call(Class::Rmdir));
+        call.surprise |= self.tree.node(walked.node).entries > 0;
+        self.tree.detach(walked.slot);
+        self.directory_epoch += 1;
+        out.steps.push(Step::RemovedDirectory { dir: walked.dir, slot: walked.slot });
+        self.reap(out, walked.node, false);
+    }
+
+    pub(super) fn make(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let Some(walked) = self.walk_event(event, batch, out, call, false, Must::Parents) else { return };
+        let (kind, class) = match event.op {
+            Op::Mkdir => (FileKind::Directory, Class::Mkdir),
+            Op::Symlink => (FileKind::Symlink, Class::Symlink),
+            _ => (FileKind::Special, Class::Create),
+        };
+        if walked.slot == SlotId::NONE {
+            call.surprise = true;
+            out.steps.push(Step::Call(class));
+            return;
+        }
+        if walked.end == End::Found {
+            // The trace made what we think is there: whoever removed it was not traced.
+            call.surprise = true;
+            self.tree.detach(walked.slot);
+            self.reap(out, walked.node, false);
+            self.directory_epoch += 1;
+        }
+        let node = self.make_at(out, &walked, kind, class);
+        call.node = node;
+        if let (Op::Symlink, Some(target)) = (event.op, event.path2) {
+            let target = batch.paths.get(target);
+            self.tree.node_mut(node).size_bytes = target.len() as u64;
+            self.tree.set_link_target(node, target);
+        }
+    }
+
+    /// Makes a file at the absent end of a walk.
+    pub(super) fn make_at(&mut self, out: &mut Annotated, walked: &Walked, kind: FileKind, class: Class) -> NodeId {
+        self.set_role(out, walked, Role::Makes);
+        let node = self.add(walked.slot, kind, 0);
+        out.steps.push(Step::Call(class));
+        let directory = kind == FileKind::Directory;
+        out.steps.push(Step::Made { dir: walked.dir, slot: walked.slot, node, directory });
+        node
+    }
+
+    pub(super) fn rename(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+        if event.flags & flag::EXCHANGE != 0 && to.end == End::Found && to.slot != SlotId::NONE {
+            out.steps.push(Step::Call(Class::Rename));
+            let (a, b) = (self.tree.detach(from.slot), self.tree.detach(to.slot));
+            self.tree.attach(from.slot, b);
+            self.tree.attach(to.slot, a);
+            self.directory_epoch += 1;
+            out.steps.push(Step::Exchanged { from_dir: from.dir, to_dir: to.dir });
+            return;
+        }
+        let moved = self.tree.slot(from.slot).node;
+        if to.end == End::Found && to.node == moved {
+            // Two names of one file: POSIX says that nothing happens.
+            out.steps.push(Step::Call(Class::Access));
+            return;
+        }
+        let over = if to.end == End::Found { to.node } else { NodeId::NONE };
+        let (mut over_bytes, mut over_last) = (0, false);
+        if over != NodeId::NONE {
+            let record = *self.tree.node(over);
+            over_last = record.links <= 1 && record.opens == 0;
+            over_bytes = if over_last { record.size_bytes } else { 0 };
+            self.tree.detach(to.slot);
+        } else {
+            self.set_role(out, &to, Role::Makes);
+        }
+        out.steps.push(Step::Call(if over == NodeId::NONE { Class::Rename } else { Class::RenameOver }));
+        self.tree.detach(from.slot);
+        self.tree.attach(to.slot, moved);
+        if self.tree.node(moved).kind == FileKind::Directory {
+            self.tree.node_mut(moved).report = u32::MAX;
+        }
+        let is_file = |id: NodeId| id == NodeId::NONE || self.tree.node(id).kind == FileKind::File;
+        if !is_file(moved) || !is_file(over) {
+            self.directory_epoch += 1;
+        }
+        call.node = moved;
+        out.steps.push(Step::Renamed {
+            from_dir: from.dir,
+            from_slot: from.slot,
+            to_dir: to.dir,
+            to_slot: to.slot,
+            over,
+            over_bytes,
+            over_last,
+        });
+        if over != NodeId::NONE {
+            self.reap(out, over, false);
+        }
+    }
+
+    pub(super) fn link(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
+        let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+        if to.end == End::Found {
+            call.surprise = true;
+            self.tree.detach(to.slot);
+            self.reap(out, to.node, false);
+            self.directory_epoch += 1;
+        } else {
+            self.set_role(out, &to, Role::Makes);
+        }
+        out.steps.push(Step::Call(Class::Link));
+        self.tree.attach(to.slot, from.node);
+        call.node = from.node;
+        out.steps.push(Step::Linked { dir: to.dir, slot: to.slot, node: from.node });
+    }
+
+    /// The walk of a successful one-path call; `None` if there is nothing to go on.
+    pub(super) fn walk_event(
+        &mut self,
+        event: &Event,
+        batch: &Batch,
+        out: &mut Annotated,
+        call: &mut CallNote,
+        follow: bool,
+        must: Must,
+    ) -> Option<Walked> {
+        let Some(path) = event.path else {
+            call.status = Status::Unidentified;
+            return None;
+        };
+        let walked = self.walk(out, batch, path, event.caller_dir, follow, must);
+        self.note(call, &walked);
+        if walked.end == End::Broken {
+            call.surprise = true;
+            out.steps.push(Step::Call(Class::Access));
+            return None;
+        }
+        Some(walked)
+    }
+
+    /// Both walks of a successful rename or link: the first leads to a named file, the second to a name.
+    pub(super) fn walk_two(
+        &mut self,
+        event: &Event,
+        batch: &Batch,
+        out: &mut Annotated,
+        call: &mut CallNote,
+    ) -> Option<(Walked, Walked)> {
+        let Some(path2) = event.path2 else {
+            call.status = Status::Unidentified;
+            return None;
+        };
+        let size = size_before(event);
+        let from = self.walk_event(event, batch, out, call, false, Must::All(FileKind::File, size))?;
+        let to = self.walk(out, batch, path2, event.caller_dir2, false, Must::Parents);
+        self.note(call, &to);
+        call.dir = to.dir;
+        if from.slot == SlotId::NONE || to.slot == SlotId::NONE || to.end == End::Broken {
+            call.surprise = true;
+            out.steps.push(Step::Call(Class::Access));
+            return None;
+        }
+        Some((from, to))
+    }
+}
