@@ -3,6 +3,9 @@
 use crate::PriceTable;
 use crate::vector::Class;
 
+/// Bytes that getdents returns for an entry with a name of usual length.
+const DIRENT_BYTES: u64 = 32;
+
 /// The size a stand-in is taken at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -55,7 +58,6 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         LookupRandAttrHit => same(LookupSeqMiss),
         NegativeHit => same(Stat),
         NegativeMiss => same(NegativeHit),
-        NegativeCold => same(NegativeMiss),
         OpenDir | Mmap => same(Open),
         CloseWritten => same(Close),
         Close | Fcntl | Fadvise => same(Seek),
@@ -69,8 +71,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         Fchown => same(Fchmod),
         Futimens => same(Utimens),
         RemoveXattr => same(SetXattr),
-        ReadDirCold => same(ReadDir),
-        ReadDir => Some((ReadCached, At::Times(32))),
+        ReadDir => Some((ReadCached, At::Times(DIRENT_BYTES))),
         ReadOverhead => Some((ReadCached, At::Fixed(1))),
         ReadSeq | ReadFirst | ReadDirect => same(ReadRand),
         WriteAppend | WriteExtend | WriteUncached => same(WriteCached),
@@ -125,6 +126,9 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     if class == Class::FsyncOther {
         return Resolved::Instead(Vec::new());
     }
+    if let Some(parts) = cold_names(table, class) {
+        return Resolved::Instead(parts);
+    }
     // Chains are short; two classes may stand in for each other, so the number of hops is bounded.
     let (mut at, mut here) = (At::Same, class);
     for _ in 0..8 {
@@ -138,6 +142,30 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
         here = next;
     }
     last_resort(table, class)
+}
+
+/// Cold lookups where none could be measured, as without root, when names cannot be dropped from the caches: what is read for
+/// them is a block of the directory at a random place, and inodes of which a block holds many.
+fn cold_names(table: &PriceTable, class: Class) -> Option<Vec<Part>> {
+    use Class::*;
+    let measured = [LookupSeqMiss, LookupRandMiss].into_iter().any(|c| table.has(c));
+    if measured && matches!(class, LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit) {
+        return None;
+    }
+    let block = |class: Class| table.has(class).then_some(Part { class, at: At::Fixed(4096) });
+    let random = block(ReadRand).or_else(|| block(ReadFirst)).or_else(|| block(ReadSeq));
+    let same = |class: Class| table.has(class).then_some(Part { class, at: At::Same });
+    match class {
+        LookupRandMiss | LookupRandAttrHit => Some(vec![random?]),
+        LookupSeqMiss => Some(vec![block(ReadSeq).or(random)?]),
+        LookupSeqAttrHit => Some(Vec::new()),
+        NegativeCold => Some(vec![same(NegativeMiss).or_else(|| same(NegativeHit)).or_else(|| same(Stat))?, random?]),
+        ReadDirCold => {
+            let entries = table.has(ReadCached).then_some(Part { class: ReadCached, at: At::Times(DIRENT_BYTES) });
+            Some(vec![same(ReadDir).or(entries)?, random?])
+        }
+        _ => None,
+    }
 }
 
 /// Classes for which the chain leads the wrong way round.

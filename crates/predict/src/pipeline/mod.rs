@@ -204,16 +204,17 @@ fn check_missing(member: &Member<'_>) -> Result<(), PredictError> {
     if missing.is_empty() {
         return Ok(());
     }
-    let one = |&(class, op, requests): &(crate::Class, trace::Op, u64)| MissingEntry {
-        class: class.name(),
-        meaning: class.meaning().trim(),
-        op: op.name(),
-        requests,
-    };
-    Err(PredictError::MissingEntries {
-        system: member.profile.name.clone(),
-        missing: missing.iter().map(one).collect(),
-    })
+    let mut by_class: std::collections::BTreeMap<crate::Class, MissingEntry> = std::collections::BTreeMap::new();
+    for &(class, op, requests) in missing {
+        let entry = by_class.entry(class).or_insert_with(|| MissingEntry {
+            class: class.name(),
+            meaning: class.meaning().trim().trim_end_matches('.'),
+            reason: member.profile.missing.get(class.name()).cloned(),
+            needed_by: Vec::new(),
+        });
+        entry.needed_by.push((op.name(), requests));
+    }
+    Err(PredictError::MissingEntries { system: member.profile.name.clone(), missing: by_class.into_values().collect() })
 }
 
 fn system_prediction(

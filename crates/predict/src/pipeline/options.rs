@@ -104,10 +104,10 @@ pub struct MissingEntry {
     pub class: &'static str,
     /// What it means.
     pub meaning: &'static str,
-    /// The operation that needs it.
-    pub op: &'static str,
-    /// How often.
-    pub requests: u64,
+    /// Why, if the profile says.
+    pub reason: Option<String>,
+    /// The operations that need it, and how often.
+    pub needed_by: Vec<(&'static str, u64)>,
 }
 
 /// Why there is no prediction.
@@ -150,6 +150,10 @@ pub enum PredictError {
 }
 
 fn list_missing(missing: &[MissingEntry]) -> String {
-    let one = |m: &MissingEntry| format!("{} ({}; needed by {} {} calls)", m.class, m.meaning, m.requests, m.op);
-    missing.iter().map(one).collect::<Vec<_>>().join(", ")
+    let one = |m: &MissingEntry| {
+        let needed: Vec<String> = m.needed_by.iter().map(|(op, n)| format!("{n} {op}")).collect();
+        let reason = m.reason.as_ref().map(|why| format!("; not measured: {why}")).unwrap_or_default();
+        format!("{} (needed by {} calls: {}{reason})", m.class, needed.join(", "), m.meaning)
+    };
+    missing.iter().map(one).collect::<Vec<_>>().join("; ")
 }

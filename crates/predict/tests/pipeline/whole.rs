@@ -187,7 +187,8 @@ fn a_missing_entry_is_named_with_who_needs_it() {
     let workload = t.workload(t.calls());
     match predict(&workload, &[system], &PredictOptions::default()) {
         Err(PredictError::MissingEntries { missing, .. }) => {
-            assert_eq!((missing.len(), missing[0].class, missing[0].op), (1, "fsync_cr", "fsync"));
+            assert_eq!((missing.len(), missing[0].class), (1, "fsync_cr"));
+            assert_eq!(missing[0].needed_by, [("fsync", 1)]);
         }
         other => panic!("{other:?}"),
     }
@@ -206,6 +207,23 @@ fn stand_ins_are_used_and_reported() {
     let used: Vec<(&str, &str)> = p.fallbacks.iter().map(|f| (f.class.as_str(), f.instead[0].as_str())).collect();
     assert_eq!(used, [("opendir", "open"), ("rrd", "rd")]);
     assert!(p.warnings.iter().any(|w| w.contains("opendir, rrd")), "{:?}", p.warnings);
+}
+
+#[test]
+fn without_root_cold_names_are_priced_by_the_blocks_they_read() {
+    let mut system = primes();
+    system.entries.retain(|name, _| !["lus_nc", "lur_nc", "lus_ac", "lur_ac", "lun_nc"].contains(&name.as_str()));
+    let mut t = Trace::new().has("/d/", 0).has("/d/f", 5).has("/d/g", 5);
+    t.on(Op::Stat, "/d/f");
+    t.on(Op::Stat, "/d/g");
+    t.fails(Op::Stat, "/e", posix::Errno::ENOENT);
+    let mut cold = Trace::new();
+    cold.fails(Op::Stat, "/e", posix::Errno::ENOENT);
+    assert_eq!(
+        t.vectors(&system, &PredictOptions::default()),
+        ["lu_bc 2*rrd_4096 stat", "lu_bc rd_4096 stat", "lun_ac"]
+    );
+    assert_eq!(cold.vectors(&system, &PredictOptions::default()), ["lun_ac rrd_4096"]);
 }
 
 #[test]
