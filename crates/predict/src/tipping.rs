@@ -57,7 +57,12 @@ mod tests {
     use crate::pipeline::EntryShare;
 
     fn system(name: &str, costs: &[(&str, f64)]) -> SystemPrediction {
-        let share = |&(entry, ns): &(&str, f64)| EntryShare { entry: entry.to_owned(), weight: 1.0, ns, ..EntryShare::default() };
+        let share = |&(entry, ns): &(&str, f64)| EntryShare {
+            entry: entry.to_owned(),
+            weight: 1.0,
+            ns,
+            ..EntryShare::default()
+        };
         SystemPrediction {
             system: name.to_owned(),
             total_ns: costs.iter().map(|c| c.1).sum(),

@@ -26,8 +26,8 @@ enum Stop {
 struct Room {
     /// Outcomes delivered, pauses over and processes ended.
     progress: AtomicU64,
-    /// Processes asleep on the present value of `progress`; changed only under `gate`.
-    asleep: AtomicUsize,
+    /// Processes asleep or falling asleep, on whatever value: who moves `progress` wakes them.
+    sleepers: AtomicUsize,
     /// Set with `gate.stop`, so that running threads need not take the lock.
     stopping: AtomicBool,
     gate: Mutex<Gate>,
@@ -38,6 +38,10 @@ struct Room {
 
 struct Gate {
     live: usize,
+    /// The latest value of `progress` that a process fell asleep on, and how many did. Sleepers on an older value have been
+    /// or are about to be woken, so they must not count towards a deadlock.
+    asleep_on: u64,
+    asleep: usize,
     stop: Option<Stop>,
 }
 
@@ -50,9 +54,9 @@ pub(super) fn run(handle: &Mounted, mut processes: Vec<Box<dyn Process + '_>>) -
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let room = Room {
         progress: AtomicU64::new(0),
-        asleep: AtomicUsize::new(0),
+        sleepers: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
-        gate: Mutex::new(Gate { live: processes.len(), stop: None }),
+        gate: Mutex::new(Gate { live: processes.len(), asleep_on: 0, asleep: 0, stop: None }),
         woken: Condvar::new(),
         spin: processes.len() <= cpus,
     };
@@ -133,11 +137,9 @@ impl Room {
     /// Counts a completed call, a pause or an ended process, and wakes who waits for one.
     fn advance(&self) {
         self.progress.fetch_add(1, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) > 0 {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // With the lock held no process is between its last look at the counter and its sleep.
             let _gate = self.lock();
-            // All of them are awake from here on, even if they have not run yet: they must not count as asleep
-            // on the new value.
-            self.asleep.store(0, Ordering::SeqCst);
             self.woken.notify_all();
         }
     }
@@ -155,13 +157,16 @@ impl Room {
         }
         let mut gate = self.lock();
         // Announced before the last look at the counter: whoever moves it after this look sees a sleeper.
-        let asleep = self.asleep.fetch_add(1, Ordering::SeqCst) + 1;
-        if moved() {
-            self.asleep.fetch_sub(1, Ordering::SeqCst);
-            return;
-        }
-        if asleep >= gate.live {
-            self.set_stop(&mut gate, Stop::Deadlock);
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        if !moved() {
+            if gate.asleep_on != seen {
+                (gate.asleep_on, gate.asleep) = (seen, 0);
+            }
+            gate.asleep += 1;
+            // All live processes sleep on the present value: none is left to move it.
+            if gate.asleep >= gate.live {
+                self.set_stop(&mut gate, Stop::Deadlock);
+            }
         }
         while !moved() {
             gate = self.woken.wait_timeout(gate, POLL).unwrap_or_else(PoisonError::into_inner).0;
@@ -169,6 +174,7 @@ impl Room {
                 self.set_stop(&mut gate, Stop::Interrupted);
             }
         }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn stop(&self, why: Stop) {

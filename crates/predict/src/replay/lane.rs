@@ -106,6 +106,10 @@ impl<'s, 'a> Lane<'s, 'a> {
             (State::Helping(help), Some(outcome)) => self.helped(help, outcome),
             _ => {}
         }
+        // Calls fetched (perhaps for another lane) or left out move the order on without an outcome that would wake the
+        // lanes waiting for them: a lane that has done so says so by an empty pause before it waits itself.
+        let mut moved = false;
+        let wait = |moved: bool| if moved { Do::PauseNs(0) } else { Do::Blocked };
         loop {
             if let Some(fd) = self.to_close.pop() {
                 return self.help(Help::Close(fd));
@@ -121,14 +125,15 @@ impl<'s, 'a> Lane<'s, 'a> {
                     Fetched::Job(job) => {
                         self.job = Some(job);
                         self.state = State::Turn;
+                        moved = true;
                     }
-                    Fetched::Wait => return Do::Blocked,
+                    Fetched::Wait { read } => return wait(moved || read),
                     Fetched::End => return self.end(),
                 },
                 State::Turn => {
                     let Some(job) = &self.job else { return self.end() };
                     if self.shared.fixed.lanes > 1 && !self.shared.lock().order.ready(job.needs) {
-                        return Do::Blocked;
+                        return wait(moved);
                     }
                     let think_ns = job.think_ns;
                     self.state = State::Ready;
@@ -143,7 +148,10 @@ impl<'s, 'a> Lane<'s, 'a> {
                         return Do::Call;
                     }
                     Ok(Some(help)) => return self.help(help),
-                    Err(why) => self.leave_out(why),
+                    Err(why) => {
+                        self.leave_out(why);
+                        moved = true;
+                    }
                 },
                 // A caller that gives no outcome where one is due has no more for us.
                 State::Helping(_) | State::Calling | State::Ended => return self.end(),

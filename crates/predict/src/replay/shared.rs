@@ -35,8 +35,10 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) enum Fetched {
     Job(Box<Job>),
-    /// Others must get on first.
-    Wait,
+    /// Others must get on first. `read`: more of the trace was read for them just now.
+    Wait {
+        read: bool,
+    },
     End,
 }
 
@@ -147,6 +149,7 @@ impl<'a> Shared<'a> {
     /// The next call of a lane.
     pub fn fetch(&self, lane: usize) -> Fetched {
         let mut inner = self.lock();
+        let mut read = false;
         loop {
             if let Some(job) = inner.queues.get_mut(lane).and_then(VecDeque::pop_front) {
                 inner.queued -= 1;
@@ -156,8 +159,9 @@ impl<'a> Shared<'a> {
                 return Fetched::End;
             }
             if inner.queued >= WINDOW {
-                return Fetched::Wait;
+                return Fetched::Wait { read };
             }
+            read = true;
             if let Err(error) = inner.read_on(&self.fixed) {
                 inner.ended = true;
                 inner.error.get_or_insert(error);
