@@ -77,7 +77,11 @@ fn in_workspace(args: &Args, place: &Target, workspace: &Workspace) -> anyhow::R
     let mut options = MeasureOptions::quick(args.seed);
     options.budget = Duration::from_nanos(args.budget);
     let mut here = measure::measure(place, &TargetArgs { keep: false }, &options)?;
-    here.name = format!("here ({})", here.environment.fs_type);
+    // Without a mount table (in a bare chroot) the type is not known.
+    here.name = match here.environment.fs_type.as_str() {
+        "" => "here".to_owned(),
+        fs_type => format!("here ({fs_type})"),
+    };
     let here_name = here.name.clone();
 
     progress::note("3 of 4: predicting the workload here and on the bundled profiles");
