@@ -133,7 +133,9 @@ fn program(dir: &Path, seed: u64, calls: u64) {
             // Links into the tree only: what lies elsewhere differs between machines.
             23 => drop(symlink(if dice.below(2) == 0 { dir.join(&other) } else { other }, &path)),
             24 => drop(fs::read_dir(path).map(Iterator::count)),
-            25 => drop(fs::symlink_metadata(&path).and_then(|_| fs::metadata(&path)).and_then(|_| fs::read_link(&other))),
+            25 => {
+                drop(fs::symlink_metadata(&path).and_then(|_| fs::metadata(&path)).and_then(|_| fs::read_link(&other)))
+            }
             _ => drop(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))),
         }
     }
@@ -184,7 +186,7 @@ struct Traced {
     snapshot: Snapshot,
 }
 
-/// Runs the program in `dir` under strace.
+/// Runs the program under strace; `dir` is where it may change something.
 fn trace(dir: &Path, what: &str, scratch: &Path) -> Traced {
     let snapshot = Snapshot::of_tree(&[dir], &WalkLimits::default()).unwrap().snapshot;
     let text = scratch.join("strace.txt");
@@ -211,8 +213,7 @@ fn replay_in(target: &Path, traced: &Traced, options: &ReplayOptions) -> (Mounte
     let mut mounted = Mounted::open(target).unwrap();
     let open = || -> Result<Source<'_>, _> { Ok(Box::new(traced.batches.iter().cloned().map(Ok))) };
     let link_root = mounted.path().to_owned();
-    let result =
-        replay_on(&mut mounted, Some(&link_root), &traced.snapshot, &open, options, &mut |_| {}).unwrap();
+    let result = replay_on(&mut mounted, Some(&link_root), &traced.snapshot, &open, options, &mut |_| {}).unwrap();
     assert_eq!(mounted.open_descriptors(), 0, "descriptors left open");
     (mounted, result)
 }
@@ -246,23 +247,28 @@ fn tree(dir: &Path) -> BTreeMap<OsString, (FileKind, u64, u64)> {
 fn check(seed: u64, how: &str, calls: u64, options: &ReplayOptions) -> ReplayResult {
     let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
     let base = scratch.path().canonicalize().unwrap();
-    let (dir, target) = (base.join("traced"), base.join("target"));
-    fs::create_dir(&dir).unwrap();
+    // Deep, so that `..` in paths and links never leads out of what is compared.
+    let (top, target) = (base.join("top"), base.join("target"));
+    let dir = top.join("1/2/3/4/5/6/7/8/9/10/11/12/traced");
+    fs::create_dir_all(&dir).unwrap();
     fs::create_dir(&target).unwrap();
     furnish(&dir, seed);
-    let traced = trace(&dir, &format!("{}|{seed}|{calls}|{how}", dir.display()), &base);
+    let traced = trace(&top, &format!("{}|{seed}|{calls}|{how}", dir.display()), &base);
     let (mounted, result) = replay_in(&target, &traced, options);
-    let replayed = mounted.path().join(&result.root).join(dir.strip_prefix("/").unwrap());
-    let (before, after) = (tree(&dir), tree(&replayed));
+    let replayed = mounted.path().join(&result.root).join(top.strip_prefix("/").unwrap());
+    let (before, after) = (tree(&top), tree(&replayed));
     let differing: Vec<_> = before
         .iter()
         .filter(|(path, was)| after.get(*path) != Some(was))
         .map(|(path, was)| (path, was, after.get(path)))
         .collect();
     let extra: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
-    assert!(differing.is_empty() && extra.is_empty(), "seed {seed}: {differing:#?}, only in the replay: {extra:#?}, {:#?}", result.differences);
-    let inside: Vec<_> =
-        result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+    assert!(
+        differing.is_empty() && extra.is_empty(),
+        "seed {seed}: {differing:#?}, only in the replay: {extra:#?}, {:#?}",
+        result.differences
+    );
+    let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
     assert!(inside.is_empty(), "seed {seed}: {inside:#?}");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "seed {seed}: something outside the replay's root");
     result

@@ -1,6 +1,9 @@
 //! One traced call as a [`Call`]: descriptors, split paths, flags.
 
-use posix::{AccessMode, Advice, At, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Whence};
+use posix::{
+    AccessMode, Advice, At, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime,
+    Whence,
+};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

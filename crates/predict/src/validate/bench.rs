@@ -103,7 +103,7 @@ impl Bench for RealBench {
         let workspace = self.open(target, options.need_bytes(), options.need_inodes())?;
         let measured = measure::measure(&workspace, options, &mut |_| {});
         let name = self.targets[target].target.to_string();
-        let profile = measured.map_err(|source| ValidateError::Measure { target: name, source })?;
+        let profile = measured.map_err(|source| ValidateError::Measure { target: name, source: Box::new(source) })?;
         self.close(target, workspace)?;
         self.targets[target].profile = Some(profile);
         Ok(())
@@ -112,15 +112,18 @@ impl Bench for RealBench {
     fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError> {
         let profile = self.targets[target].profile.clone().into_iter().collect::<Vec<_>>();
         let (name, target) = self.names(workload, target);
-        let failed = |source| ValidateError::Predict { workload: name, target, source };
+        let failed = |source| ValidateError::Predict { workload: name, target, source: Box::new(source) };
         let predicted = predict(&self.workloads[workload].reader, &profile, &self.options.predict);
         predicted.map(|p| p.systems.into_iter().next().unwrap_or_default()).map_err(failed)
     }
 
     fn replay(&mut self, workload: usize, target: usize) -> Result<ReplayResult, ValidateError> {
         let (name, target_name) = self.names(workload, target);
-        let failed =
-            |source| ValidateError::Replay { workload: name.clone(), target: target_name.clone(), source };
+        let failed = |source| ValidateError::Replay {
+            workload: name.clone(),
+            target: target_name.clone(),
+            source: Box::new(source),
+        };
         let needs = match self.needs[workload] {
             Some(needs) => needs,
             None => {

@@ -105,7 +105,7 @@ pub enum ValidateError {
         target: String,
         /// Why.
         #[source]
-        source: MeasureError,
+        source: Box<MeasureError>,
     },
     /// A prediction failed.
     #[error("predicting {workload} on {target}: {source}")]
@@ -116,7 +116,7 @@ pub enum ValidateError {
         target: String,
         /// Why.
         #[source]
-        source: PredictError,
+        source: Box<PredictError>,
     },
     /// A replay failed.
     #[error("replaying {workload} on {target}: {source}")]
@@ -127,7 +127,7 @@ pub enum ValidateError {
         target: String,
         /// Why.
         #[source]
-        source: ReplayError,
+        source: Box<ReplayError>,
     },
     /// A target could not be left clean.
     #[error("cleaning up {target}: {source}")]
@@ -147,8 +147,10 @@ impl ValidateError {
             ValidateError::Nothing | ValidateError::Twice { .. } | ValidateError::Repeats(_) => 2,
             ValidateError::Setup(e) => e.exit_code(),
             ValidateError::Measure { source, .. } => source.exit_code(),
-            ValidateError::Predict { source: PredictError::Workload(e), .. } => e.exit_code(),
-            ValidateError::Predict { .. } => 4,
+            ValidateError::Predict { source, .. } => match source.as_ref() {
+                PredictError::Workload(e) => e.exit_code(),
+                _ => 4,
+            },
             ValidateError::Replay { source, .. } => source.exit_code(),
             ValidateError::CleanUp { .. } => 3,
         }
@@ -210,9 +212,11 @@ pub fn validate_on(
             replays[i].push(bench.replay(w, t)?);
         }
     }
-    let found = cells.iter().zip(predictions).zip(replays).map(|((&(w, t), predicted), replays)| {
-        Cell::new(&workloads[w], &targets[t], &predicted, &replays)
-    });
+    let found = cells
+        .iter()
+        .zip(predictions)
+        .zip(replays)
+        .map(|((&(w, t), predicted), replays)| Cell::new(&workloads[w], &targets[t], &predicted, &replays));
     Ok(compare(found.collect(), options.repeats, options.seed))
 }
 
