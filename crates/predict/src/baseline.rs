@@ -35,7 +35,7 @@ impl Baselines {
 fn classes_of(op: Op) -> &'static [Class] {
     use Class as C;
     match op {
-        Op::Open => &[C::Open, C::Create],
+        Op::Open => &[C::Open, C::Create, C::OpenMissing],
         Op::Close => &[C::Close, C::CloseWritten],
         Op::Read => &[C::ReadCached, C::ReadSeq, C::ReadRand],
         Op::Write => &[C::WriteAppend, C::WriteCached, C::WriteUncached],
@@ -52,7 +52,7 @@ fn classes_of(op: Op) -> &'static [Class] {
         Op::Fstat => &[C::Fstat],
         Op::StatFs => &[C::StatFs],
         Op::Access => &[C::Access],
-        Op::ReadLink => &[C::ReadLink],
+        Op::ReadLink => &[C::ReadLink, C::ReadLinkNone],
         Op::GetDents => &[C::ReadDir, C::ReadDirCold],
         Op::Mkdir => &[C::Mkdir],
         Op::Rmdir => &[C::Rmdir],

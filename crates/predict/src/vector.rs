@@ -83,6 +83,8 @@ classes! {
     NegativeMiss = "lun_ac";
     /// stat of a missing name in a directory whose blocks are not cached: the whole call.
     NegativeCold = "lun_nc";
+    /// open of a missing name, its absence cached: the whole call.
+    OpenMissing = "open_none";
 
     // ---- calls on a warm one-component path -----------------------------------------------------------
     /// open of an existing file.
@@ -95,6 +97,11 @@ classes! {
     Close = "close";
     /// close of a file that was written.
     CloseWritten = "close_wr";
+    /// close of a file that O_TRUNC emptied and that was then written, per dirty bytes: many systems write it back at once, lest a
+    /// crash leave it empty (ext4's auto_da_alloc, XFS, btrfs).
+    CloseTruncated = "close_tr", curve &[4 * K, 64 * K, 1024 * K];
+    /// The same where O_TRUNC found the file empty already, as after mkstemp.
+    CloseTruncatedEmpty = "close_tre", curve &[4 * K, 64 * K, 1024 * K];
     /// stat.
     Stat = "stat";
     /// fstat.
@@ -105,6 +112,8 @@ classes! {
     StatFs = "statfs";
     /// readlink.
     ReadLink = "readlink";
+    /// readlink of something that is no symbolic link: what path canonicalisation asks of every directory.
+    ReadLinkNone = "readlink_none";
     /// lseek.
     Seek = "lseek";
     /// mkdir.

@@ -5,7 +5,7 @@
 //! (`openat2(RESOLVE_CACHED)`, which answers only from memory). Without root: every file below the target is written
 //! back and its pages are given up one file at a time, and looked at; names and attributes cannot be dropped that way.
 
-use super::{Mounted, raw};
+use super::{Mounted, Shared, raw};
 use crate::{CacheState, Fd, FileKind, interrupt};
 use rustix::fs::{self, Advice, AtFlags, OFlags};
 use rustix::io::Errno as Sys;
@@ -13,7 +13,9 @@ use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -72,6 +74,7 @@ impl Mounted {
     fn drop_everything(&mut self) -> io::Result<CacheDrop> {
         let sample = self.sample()?;
         fs::sync();
+        self.shared.settle_metadata();
         let mut pages = 0;
         for _ in 0..ATTEMPTS {
             if let Err(error) = drop_caches("3") {
@@ -162,6 +165,29 @@ impl Mounted {
             sample.files.len() < SAMPLE_FILES && start.elapsed() < SAMPLE_TIME
         })?;
         Ok(sample)
+    }
+}
+
+impl Shared {
+    /// Has a scratch file system write its metadata home. A journal keeps the blocks that it has committed and not yet
+    /// checkpointed in memory, whatever is dropped, and with them the directories and inodes just made: freezing
+    /// checkpoints them. Only for file systems of our own: freezing one that others use would stop them.
+    ///
+    /// A process of its own freezes and thaws, out of reach of the signals sent to this one's group: killed between the two,
+    /// this process would leave a file system behind that nothing can take down. Where the tool is missing
+    /// (it is part of util-linux) metadata may stay warm.
+    fn settle_metadata(&self) {
+        if self.origin.mount.is_none() {
+            return;
+        }
+        let Ok(root) = self.root.try_clone() else { return };
+        let _ = Command::new("sh")
+            .args(["-c", "fsfreeze --freeze /proc/self/fd/0 && fsfreeze --unfreeze /proc/self/fd/0"])
+            .stdin(root)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .status();
     }
 }
 

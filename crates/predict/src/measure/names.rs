@@ -89,6 +89,7 @@ impl Group for Names {
         &[
             LookupHit,
             NegativeHit,
+            OpenMissing,
             NegativeMiss,
             Open,
             OpenDir,
@@ -100,6 +101,7 @@ impl Group for Names {
             Access,
             StatFs,
             ReadLink,
+            ReadLinkNone,
             Seek,
             Mkdir,
             Rmdir,
@@ -403,7 +405,7 @@ fn question(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
     let mode = AccessMode { read: true, ..AccessMode::default() };
     b.timed(Class::Access, 0, &Call::Access { at, mode })?;
     b.timed(Class::StatFs, 0, &Call::StatFs { at })?;
-    Ok(())
+    b.timed_failure(Class::ReadLinkNone, &Call::ReadLink { at }, Errno::EINVAL)
 }
 
 /// A name that is not there, asked for twice: the second time its absence is cached.
@@ -411,7 +413,9 @@ fn missing(b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
     let name = b.new_name("absent");
     let call = Call::Stat { at: dir.at(&name), follow: true };
     b.timed_failure(Class::NegativeMiss, &call, Errno::ENOENT)?;
-    b.timed_failure(Class::NegativeHit, &call, Errno::ENOENT)
+    b.timed_failure(Class::NegativeHit, &call, Errno::ENOENT)?;
+    let call = Call::Open { at: dir.at(&name), flags: OpenFlags::READ, mode: FILE_MODE };
+    b.timed_failure(Class::OpenMissing, &call, Errno::ENOENT)
 }
 
 fn open_timed(b: &mut Bench<'_>, class: Class, at: At<'_>, flags: OpenFlags) -> Result<Fd, MeasureError> {

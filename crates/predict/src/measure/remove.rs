@@ -5,7 +5,7 @@
 use super::bench::Bench;
 use super::{Group, MeasureError};
 use crate::vector::Class;
-use posix::Call;
+use posix::{At, Call, OpenFlags};
 
 /// Directories the files are spread over.
 const DIRS: usize = 8;
@@ -26,6 +26,8 @@ enum Item {
     Remove,
     RemoveDirty,
     Truncate,
+    Rewrite,
+    RewriteEmpty,
 }
 
 /// See the module's documentation.
@@ -40,7 +42,13 @@ impl Group for Remove {
     }
 
     fn classes(&self) -> &'static [Class] {
-        &[Class::Remove, Class::RemoveDirty, Class::TruncateCached]
+        &[
+            Class::Remove,
+            Class::RemoveDirty,
+            Class::TruncateCached,
+            Class::CloseTruncated,
+            Class::CloseTruncatedEmpty,
+        ]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -63,6 +71,8 @@ impl Group for Remove {
             (Class::Remove, Item::Remove),
             (Class::RemoveDirty, Item::RemoveDirty),
             (Class::TruncateCached, Item::Truncate),
+            (Class::CloseTruncated, Item::Rewrite),
+            (Class::CloseTruncatedEmpty, Item::RewriteEmpty),
         ] {
             for &size in class.points() {
                 items.extend((0..files_of(size)).map(|_| (item, size)));
@@ -75,11 +85,11 @@ impl Group for Remove {
             let name = b.new_name("file");
             let Some(&dir) = dirs.get(number % dirs.len().max(1)) else { break };
             // On a slow device a round makes fewer files rather than overrun its time.
-            if matches!(item, Item::Remove | Item::Truncate) {
+            if !matches!(item, Item::RemoveDirty) {
                 if !b.go_on()? {
                     break;
                 }
-                b.make_file(dir.at(&name), size)?;
+                b.make_file(dir.at(&name), if matches!(item, Item::RewriteEmpty) { 0 } else { size })?;
             }
             files.push((item, size, dir, name));
         }
@@ -95,6 +105,8 @@ impl Group for Remove {
                     b.timed(Class::TruncateCached, *size, &Call::Truncate { at, len_bytes: 0 })?;
                     b.unlink(at)?;
                 }
+                Item::Rewrite => rewrite(b, at, Class::CloseTruncated, *size)?,
+                Item::RewriteEmpty => rewrite(b, at, Class::CloseTruncatedEmpty, *size)?,
                 Item::RemoveDirty => {
                     b.make_file(at, *size)?;
                     made_dirty.push((*size, *dir, name));
@@ -115,4 +127,12 @@ impl Group for Remove {
         }
         Ok(())
     }
+}
+
+/// Empties a file by opening it, writes it anew, and times the close; then removes it.
+fn rewrite(b: &mut Bench<'_>, at: At<'_>, class: Class, size: u64) -> Result<(), MeasureError> {
+    let fd = b.open(at, OpenFlags { truncate: true, ..OpenFlags::WRITE })?;
+    b.fill(fd, 0, size)?;
+    b.timed(class, size, &Call::Close { fd })?;
+    b.unlink(at)
 }

@@ -122,6 +122,8 @@ pub enum Role {
     Walk,
     /// Missing, and the call fails: the negative lookup is the call.
     Fails,
+    /// The same for open, which has more to undo.
+    FailsToOpen,
     /// Missing, and about to be made: the class (create, mkdir) includes looking up an absent name in a cached directory.
     Makes,
 }
@@ -168,6 +170,8 @@ pub enum Step {
         copy: bool,
         stable: Stable,
     },
+    /// A description that wrote to the file was closed for the last time.
+    CloseWritten { node: NodeId },
     /// The length was set; `opened` by `O_TRUNC`.
     Truncate { node: NodeId, from_bytes: u64, to_bytes: u64, opened: bool },
     /// Space was reserved or given back without a write.
@@ -279,6 +283,8 @@ pub enum Mark {
     },
     /// State of a file when it is removed or truncated.
     Remove { dirty: bool, uncached: bool },
+    /// What closing a written file did: wrote back this much at once, because it had been emptied.
+    Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.
     Sync(SyncMark),
     /// A directory read from disk or from the cache.

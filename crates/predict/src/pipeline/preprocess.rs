@@ -366,7 +366,7 @@ impl Preprocess {
             call.surprise |= event.errno == 0;
             // The failed lookup is the call, unless it failed at something that is there (ENOTDIR, ELOOP).
             if self.last_is_absent(out, &walked) {
-                self.set_role(out, &walked, Role::Fails);
+                self.set_role(out, &walked, failing_role(event.op));
                 return;
             }
         } else if missing && call.lookups > 0 {
@@ -374,7 +374,7 @@ impl Preprocess {
             call.surprise = true;
             call.failed_at = call.lookups;
             if let Some(Step::Lookup { child, role, .. }) = walked.last_step.and_then(|at| out.steps.get_mut(at)) {
-                (*child, *role) = (NodeId::NONE, Role::Fails);
+                (*child, *role) = (NodeId::NONE, failing_role(event.op));
                 return;
             }
         }
@@ -384,10 +384,11 @@ impl Preprocess {
         }
     }
 
-    /// A call that fails after its walk costs about an access; only getxattr has a class of its own for that.
+    /// A call that fails after its walk costs about an access; only getxattr and readlink have classes of their own for that.
     fn outcome_class(&self, event: &Event, class: Option<Class>) -> Class {
         match (event.op, class) {
             (Op::GetXattr, Some(_)) if event.errno != 0 => Class::GetXattrMissing,
+            (Op::ReadLink, Some(_)) if event.errno != 0 => Class::ReadLinkNone,
             (Op::ReadLink | Op::Access | Op::Fcntl | Op::Fadvise | Op::Mmap, Some(class)) => class,
             (_, Some(class)) if event.errno == 0 => class,
             _ if event.ofd.is_some() => Class::Fstat,
@@ -424,6 +425,11 @@ impl Preprocess {
             *role = to;
         }
     }
+}
+
+/// What a call is that fails on a missing name.
+fn failing_role(op: Op) -> Role {
+    if op == Op::Open { Role::FailsToOpen } else { Role::Fails }
 }
 
 /// The bytes a call moved.

@@ -67,6 +67,13 @@ impl Requests {
                 (false, true) => {}
             },
             (Step::Write { .. }, Mark::Write { .. }) => self.write(step, mark),
+            (Step::CloseWritten { .. }, &Mark::Close { flushed_bytes, was_empty }) if flushed_bytes > 0 => {
+                let class = if was_empty { Class::CloseTruncatedEmpty } else { Class::CloseTruncated };
+                self.add(class, flushed_bytes, 1.0);
+            }
+            (Step::CloseWritten { .. }, _) => self.add(Class::CloseWritten, 0, 1.0),
+            // O_TRUNC on an empty file only marks it for its close.
+            (Step::Truncate { from_bytes: 0, opened: true, .. }, _) => {}
             (Step::Truncate { from_bytes, to_bytes, opened, .. }, &Mark::Remove { uncached, .. }) => {
                 let class = if uncached { Class::TruncateUncached } else { Class::TruncateCached };
                 self.add(class, from_bytes.saturating_sub(to_bytes), 1.0);
@@ -107,6 +114,14 @@ impl Requests {
             (Found::NegativeHit, Role::Fails) => self.add(Class::NegativeHit, 0, 1.0),
             (Found::NegativeMiss, Role::Fails) => self.add(Class::NegativeMiss, 0, 1.0),
             (Found::NegativeCold, Role::Fails) => self.add(Class::NegativeCold, 0, 1.0),
+            (Found::NegativeHit, Role::FailsToOpen) => self.add(Class::OpenMissing, 0, 1.0),
+            (Found::NegativeMiss | Found::NegativeCold, Role::FailsToOpen) => {
+                // What the lookup takes longer than one of a cached absence is the same for every call.
+                let cold = found == Found::NegativeCold;
+                self.add(Class::OpenMissing, 0, 1.0);
+                self.add(if cold { Class::NegativeCold } else { Class::NegativeMiss }, 0, 1.0);
+                self.add(Class::NegativeHit, 0, -1.0);
+            }
             (Found::NegativeCold, _) if !present => {
                 // Making a name includes not finding it in a cached directory.
                 self.add(Class::NegativeCold, 0, 1.0);

@@ -87,6 +87,8 @@ struct Node {
     ever_synced: bool,
     /// Directory blocks, or a file's block map.
     map_cached: bool,
+    /// Emptied by O_TRUNC and not closed since; how much it held.
+    emptied: Option<u64>,
 }
 
 struct Open {
@@ -154,6 +156,7 @@ impl Fake {
             over_bytes: 0,
             ever_synced: false,
             map_cached: true,
+            emptied: None,
         });
         self.attributes.touch(self.nodes.len() - 1);
         self.dirty.insert(self.nodes.len() - 1);
@@ -258,9 +261,18 @@ impl Fake {
             let class = if flags.directory { Class::OpenDir } else { Class::Open };
             match self.look_up(dir, &name) {
                 (Some(node), extra) => (node, ns + extra + cost(class, 0)),
-                (None, whole) => return Err((Errno::ENOENT, ns + whole)),
+                (None, whole) => {
+                    let more = cost(Class::OpenMissing, 0) - cost(Class::NegativeHit, 0);
+                    return Err((Errno::ENOENT, ns + whole + more));
+                }
             }
         };
+        if flags.truncate {
+            self.drop_blocks(node);
+            let file = &mut self.nodes[node];
+            file.emptied = Some(std::mem::take(&mut file.size));
+            (file.new_bytes, file.over_bytes) = (0, 0);
+        }
         self.next_fd += 1;
         let offset = if flags.append { self.nodes[node].size } else { 0 };
         self.fds.insert(self.next_fd, Open { node, offset, read_end: None, direct: flags.direct, listed: false });
@@ -421,8 +433,12 @@ impl Fake {
             Call::Open { at, flags, .. } => self.open(at, flags),
             Call::Close { fd } => {
                 let open = self.fds.remove(&fd.0).ok_or(bad(Errno::EBADF))?;
-                let file = &self.nodes[open.node];
-                done(if file.new_bytes > 0 { CloseWritten } else { Close })
+                let file = &mut self.nodes[open.node];
+                match file.emptied.take() {
+                    Some(0) => Ok((Reply::Done, cost(CloseTruncatedEmpty, file.new_bytes))),
+                    Some(_) => Ok((Reply::Done, cost(CloseTruncated, file.new_bytes))),
+                    None => done(if file.new_bytes > 0 { CloseWritten } else { Close }),
+                }
             }
             Call::Read { fd, offset, len_bytes } => self.read(fd, offset, len_bytes),
             Call::Write { fd, offset, len_bytes, .. } => self.write(fd, offset, len_bytes),
@@ -474,7 +490,14 @@ impl Fake {
             }
             Call::StatFs { at } => self.on_path(at, StatFs),
             Call::Access { at, .. } => self.on_path(at, Access),
-            Call::ReadLink { at } => self.on_path(at, ReadLink).map(|(_, ns)| (Reply::Count(4), ns)),
+            Call::ReadLink { at } => {
+                let (node, ns) = self.find(at)?;
+                if self.nodes[node].kind == FileKind::Symlink {
+                    Ok((Reply::Count(4), ns + cost(ReadLink, 0)))
+                } else {
+                    Err((Errno::EINVAL, ns + cost(ReadLinkNone, 0)))
+                }
+            }
             Call::GetDents { fd, .. } => {
                 let open = self.fds.get_mut(&fd.0).ok_or(bad(Errno::EBADF))?;
                 if std::mem::replace(&mut open.listed, true) {

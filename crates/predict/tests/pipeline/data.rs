@@ -175,6 +175,29 @@ fn truncation() {
 }
 
 #[test]
+fn a_file_emptied_and_rewritten_is_written_back_by_its_close() {
+    let mut t = Trace::new().has("/a", 64 * K);
+    let a = t.open("/a", flag::WRITE | flag::TRUNC);
+    t.write(a, 0, 4 * K);
+    t.close(a);
+    t.on(Op::Unlink, "/a");
+    let b = t.create("/b");
+    t.close(b);
+    let b = t.open("/b", flag::WRITE | flag::TRUNC);
+    t.write(b, 0, 64 * K);
+    t.close(b);
+    let b = t.open("/b", flag::WRITE);
+    t.write(b, 0, 4 * K);
+    t.close(b);
+    let got = cold(&t);
+    assert_eq!(got[2], "close_tr_4096");
+    assert_eq!(got[3], "rm_4096", "written back, so no longer dirty");
+    assert_eq!(got[6], "open", "nothing to cut off");
+    assert_eq!(got[8], "close_tre_65536");
+    assert_eq!(got[11], "close_wr", "only the first close after the truncation");
+}
+
+#[test]
 fn copies_inside_and_out_of_the_file_system() {
     let mut t = Trace::new().has("/f", 64 * K);
     let f = t.open("/f", flag::READ);

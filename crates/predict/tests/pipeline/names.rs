@@ -59,6 +59,7 @@ fn symbolic_links_are_walked() {
     t.on(Op::Stat, "/r");
     t.on(Op::Stat, "/r").flags = flag::NOFOLLOW;
     t.on(Op::ReadLink, "/l");
+    t.fails(Op::ReadLink, "/a/f", Errno::EINVAL);
     assert_eq!(
         cold(&t),
         [
@@ -68,6 +69,7 @@ fn symbolic_links_are_walked() {
             "2*lu_bc lus_nc stat",
             "stat",
             "readlink",
+            "lu_bc readlink_none",
         ]
     );
 }
@@ -92,11 +94,27 @@ fn negative_lookups_cold_then_cached() {
         cold(&t),
         [
             "lu_bc lun_nc lur_nc",
-            "lu_bc lun_bc",
+            "lu_bc open_none",
             "lu_bc lun_ac",
             "lu_bc lun_bc",
             // Fails at f, which is there and is no directory.
             "access lu_bc lus_nc",
+        ]
+    );
+}
+
+#[test]
+fn an_open_of_a_missing_name_costs_its_lookup_in_place_of_a_stats() {
+    let mut t = Trace::new().has("/d/", 0).has("/d/f", 1);
+    t.fails(Op::Open, "/d/missing", Errno::ENOENT);
+    t.fails(Op::Open, "/d/another", Errno::ENOENT);
+    t.fails(Op::Open, "/d/another", Errno::ENOENT);
+    assert_eq!(
+        cold(&t),
+        [
+            "lu_bc -1*lun_bc lun_nc lur_nc open_none",
+            "lu_bc lun_ac -1*lun_bc open_none",
+            "lu_bc open_none",
         ]
     );
 }

@@ -74,7 +74,7 @@ impl Preprocess {
             let directory = self.tree.node(node).kind == FileKind::Directory;
             out.steps.push(Step::Call(if directory { Class::OpenDir } else { Class::Open }));
             let size_bytes = self.tree.node(node).size_bytes;
-            if has(flag::TRUNC) && !directory && size_bytes > 0 {
+            if has(flag::TRUNC) && !directory {
                 out.steps.push(Step::Truncate { node, from_bytes: size_bytes, to_bytes: 0, opened: true });
                 self.tree.set_size(node, 0, BLOCK_BYTES);
             }
@@ -98,7 +98,7 @@ impl Preprocess {
         let written = last && file.written;
         let implied = event.flags & flag::IMPLIED != 0;
         if !implied {
-            out.steps.push(Step::Call(if written { Class::CloseWritten } else { Class::Close }));
+            out.steps.push(if written { Step::CloseWritten { node: file.node } } else { Step::Call(Class::Close) });
         }
         if last && let Some(ofd) = event.ofd {
             self.files.remove(&ofd);
