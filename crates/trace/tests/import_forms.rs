@@ -1,5 +1,7 @@
 //! What each form of a system call becomes.
 
+#![allow(clippy::type_complexity)] // The tables are tuples, to be read as tables.
+
 mod import_common;
 
 use import_common::{import, import_with, rows, trace, try_import};

@@ -126,7 +126,7 @@ fn a_thread_that_executes_takes_over_its_process() {
 1 1700000000.000009 +++ exited with 0 +++
 ",
     );
-    let read = import.rows.iter().filter(|r| r.event.op == Op::Read).last().expect("a read");
+    let read = import.rows.iter().rfind(|r| r.event.op == Op::Read).expect("a read");
     assert_eq!((read.event.pid, read.event.offset), (1, Some(0)));
     let exec = import.rows.iter().find(|r| r.event.op == Op::Exec).expect("an exec");
     assert_eq!(exec.event.flags & flag::UNFINISHED, 0);

@@ -3,7 +3,7 @@
 use crate::profile::Unreadable;
 use crate::snapshot::{WalkLimits, Walked, parent_of};
 use crate::strace::Imported;
-use crate::track::{History, is_foreign};
+use crate::track::{Change, History, is_foreign};
 use crate::{Batch, Op, Provenance, Snapshot, SnapshotEntry};
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
@@ -31,10 +31,10 @@ impl Touched {
                 let path = batch.paths.get(id);
                 if whole {
                     self.add(path);
-                } else if seen.insert(id.0, ()).is_none() {
-                    if let Some(parent) = parent_of(trim_slashes(path)) {
-                        self.add(parent);
-                    }
+                } else if seen.insert(id.0, ()).is_none()
+                    && let Some(parent) = parent_of(trim_slashes(path))
+                {
+                    self.add(parent);
                 }
             }
             for id in [event.caller_dir, event.caller_dir2].into_iter().flatten() {
@@ -124,21 +124,24 @@ fn is_wanted(wanted: &FxHashSet<Vec<u8>>, entry: &SnapshotEntry) -> bool {
 /// An entry as it was before the run; `None` if the run made it.
 fn undo(imported: &Imported, mut entry: SnapshotEntry, started_ns: i64) -> Option<SnapshotEntry> {
     entry.provenance = Provenance::After;
-    match imported.history(&entry.path) {
-        History::Untouched => {}
+    let changed = match imported.history(&entry.path) {
+        History::Untouched => None,
         History::Made => return None,
-        History::Opened { size_bytes } => {
+        History::Opened { changed } => {
             if born_ns(&entry.path).is_none_or(|born| born >= started_ns - TICK_NS) {
                 return None;
             }
-            entry.size_bytes = size_bytes.unwrap_or(entry.size_bytes);
+            changed
         }
         History::Kept { path, changed } => {
             entry.path = path;
-            if let Some(first) = changed {
-                entry.size_bytes = first.unwrap_or(entry.size_bytes);
-            }
+            changed
         }
+    };
+    match changed {
+        Some(Change::From(size_bytes)) => entry.size_bytes = size_bytes,
+        Some(Change::Grew(bytes)) => entry.size_bytes = entry.size_bytes.saturating_sub(bytes),
+        Some(Change::Unknown) | None => {}
     }
     Some(entry)
 }

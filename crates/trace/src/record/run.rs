@@ -118,8 +118,8 @@ fn pass_on(signals: &PassOn, child: &Child, attached: bool) {
     let Some(signal) = Signal::from_named_raw(number) else { return };
     let Some(strace) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
     if attached {
-        // strace lets go of the processes and ends.
-        let _ = rustix::process::kill_process(strace, Signal::INT);
+        // strace lets go of the processes and ends. Not SIGINT, which it ignores where its parent did.
+        let _ = rustix::process::kill_process(strace, Signal::TERM);
         return;
     }
     if signal == Signal::INT && std::io::stderr().is_terminal() {

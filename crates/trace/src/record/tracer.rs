@@ -101,7 +101,8 @@ fn options(version: (u32, u32), seccomp: bool) -> Vec<String> {
     add("-s0");
     add("-q");
     add("-e");
-    add("signal=none");
+    // Signals that by default do nothing. Others can kill, and strace is silent about deaths by signals not asked for.
+    add("signal=!SIGCHLD,SIGCONT,SIGURG,SIGWINCH");
     // With -s0 the lengths of vectors would be cut off.
     add("-e");
     add("abbrev=!readv,writev,preadv,pwritev,preadv2,pwritev2");

@@ -147,10 +147,10 @@ fn ending(text: &[u8]) -> Result<Body<'_>, Reason> {
     if let Some(signal) = text.strip_prefix(b"killed by ") {
         return Ok(Body::Killed(signal.split(|&b| b == b' ').next().unwrap_or(signal)));
     }
-    if let Some(number) = text.strip_prefix(b"superseded by execve in pid ") {
-        if let Some((n, _)) = digits(number) {
-            return u32::try_from(n).map(Body::Superseded).map_err(|_| "a thread number out of range");
-        }
+    if let Some(number) = text.strip_prefix(b"superseded by execve in pid ")
+        && let Some((n, _)) = digits(number)
+    {
+        return u32::try_from(n).map(Body::Superseded).map_err(|_| "a thread number out of range");
     }
     Err("an unknown kind of +++ line")
 }

@@ -605,10 +605,10 @@ impl Importer {
             self.cloning.retain(|&parent| parent != tid);
             self.release_held(false);
         }
-        if result.is_err() {
-            if let Some(place) = running.place {
-                self.tracker.skip_place(place);
-            }
+        if result.is_err()
+            && let Some(place) = running.place
+        {
+            self.tracker.skip_place(place);
         }
         result
     }

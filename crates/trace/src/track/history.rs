@@ -17,16 +17,27 @@ pub enum History {
     Made,
     /// An open made it or found it: the trace does not tell.
     Opened {
-        /// Its length when the trace began, if it was there.
-        size_bytes: Option<u64>,
+        /// What happened to its content since, if anything.
+        changed: Option<Change>,
     },
     /// It was there when the trace began.
     Kept {
         /// Where.
         path: Vec<u8>,
-        /// Its content was changed; its first length, where the trace showed it.
-        changed: Option<Option<u64>>,
+        /// What happened to its content, if anything.
+        changed: Option<Change>,
     },
+}
+
+/// What the trace did to a file's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It had this length when the trace began.
+    From(u64),
+    /// It grew by so much, and nothing else happened to it.
+    Grew(u64),
+    /// The trace does not tell its first length.
+    Unknown,
 }
 
 impl Tracker {
@@ -46,13 +57,18 @@ impl Tracker {
             };
         }
         let state = self.names.file(self.names.file_of(node));
+        let changed = state.changed.then_some(match (state.first_size, state.appended) {
+            (Some(size), _) => Change::From(size),
+            (None, Some(bytes)) => Change::Grew(bytes),
+            (None, None) => Change::Unknown,
+        });
         if self.names.birth(node) == Birth::Opened {
-            return History::Opened { size_bytes: state.first_size };
+            return History::Opened { changed };
         }
         match self.names.first_path(node) {
             None => History::Made,
             Some(first) if first == path && !state.changed => History::Untouched,
-            Some(first) => History::Kept { path: first, changed: state.changed.then_some(state.first_size) },
+            Some(first) => History::Kept { path: first, changed },
         }
     }
 

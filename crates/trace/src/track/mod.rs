@@ -21,7 +21,7 @@ mod sequence;
 
 pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Start};
 pub use coverage::Coverage;
-pub use history::History;
+pub use history::{Change, History};
 pub use names::Removed;
 pub(crate) use resolve::{is_foreign, unescape_into};
 pub(crate) use sequence::Place;
@@ -292,22 +292,31 @@ impl Tracker {
         }
     }
 
-    /// The trace changed a file's length.
+    /// The trace changed a file's length or content.
     fn set_size(&mut self, file: File, size: Option<u64>) {
         let state = self.names.file_mut(file);
         if !state.changed {
             state.first_size = state.first_size.or(state.size);
             state.changed = true;
         }
+        state.appended = None;
         state.size = size;
+    }
+
+    /// The trace appended to a file of unknown length.
+    fn appended(&mut self, file: File, bytes: u64) {
+        let state = self.names.file_mut(file);
+        state.changed = true;
+        state.appended = state.appended.and_then(|before| before.checked_add(bytes));
     }
 
     /// The trace showed a file's length.
     fn saw_size(&mut self, file: File, size: u64) {
         let state = self.names.file_mut(file);
         state.size = Some(size);
-        if !state.changed {
-            state.first_size = state.first_size.or(Some(size));
+        // Before any change this is the first length; after appends alone, it is that much shorter.
+        if let (None, Some(appended)) = (state.first_size, state.appended) {
+            state.first_size = size.checked_sub(appended);
         }
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct FileState {
     pub first_size: Option<u64>,
     /// The trace has changed the length or the content.
     pub changed: bool,
+    /// While all it did was append to an unknown length: how much.
+    pub appended: Option<u64>,
     /// Permission bits, where a stat or the creation told.
     pub mode: Option<u16>,
     /// A symbolic link's target.
@@ -180,6 +182,7 @@ impl Names {
             size: None,
             first_size: None,
             changed: false,
+            appended: Some(0),
             mode: None,
             target: None,
             names: 0,
@@ -254,18 +257,18 @@ impl Names {
 
     /// The name was removed by the trace.
     pub fn remove(&mut self, node: Node) {
-        if let (Some(_), false) = (&self.removed, self.entry(node).birth != Birth::Before) {
-            if let Some(path) = self.first_path(node) {
-                let state = self.file(self.entry(node).file);
-                let removed = Removed {
-                    path,
-                    kind: state.kind,
-                    size_bytes: if state.changed { state.first_size } else { state.first_size.or(state.size) },
-                    mode: state.mode,
-                    target: state.target.as_deref().map(<[u8]>::to_vec),
-                };
-                self.removed.get_or_insert_default().push(removed);
-            }
+        if let (Some(_), false) = (&self.removed, self.entry(node).birth != Birth::Before)
+            && let Some(path) = self.first_path(node)
+        {
+            let state = self.file(self.entry(node).file);
+            let removed = Removed {
+                path,
+                kind: state.kind,
+                size_bytes: if state.changed { state.first_size } else { state.first_size.or(state.size) },
+                mode: state.mode,
+                target: state.target.as_deref().map(<[u8]>::to_vec),
+            };
+            self.removed.get_or_insert_default().push(removed);
         }
         self.forget(node);
     }
@@ -329,10 +332,12 @@ impl Names {
     }
 
     fn note_origin(&mut self, node: Node) {
-        if self.removed.is_some() && self.entry(node).birth == Birth::Before && self.entry(node).moved_from.is_none() {
-            if let Some(path) = self.first_path(node) {
-                self.entry_mut(node).moved_from = Some(path.into());
-            }
+        if self.removed.is_some()
+            && self.entry(node).birth == Birth::Before
+            && self.entry(node).moved_from.is_none()
+            && let Some(path) = self.first_path(node)
+        {
+            self.entry_mut(node).moved_from = Some(path.into());
         }
     }
 

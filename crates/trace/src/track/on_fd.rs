@@ -70,13 +70,13 @@ impl Tracker {
             let at_end = write && (append || state.append);
             // pwrite on an O_APPEND description appends too, whatever offset it is given (write(2), BUGS).
             event.offset = if at_end { event.size_before } else { offset.or(state.offset) };
-            self.transferred(ofd, &event, out);
+            self.transferred(ofd, &event, at_end, out);
         }
         self.emit(ctx, event);
     }
 
     /// The effect of a read or write on offset and length.
-    fn transferred(&mut self, ofd: Ofd, event: &Event, out: &Outcome<'_>) {
+    fn transferred(&mut self, ofd: Ofd, event: &Event, at_end: bool, out: &Outcome<'_>) {
         let Ok(moved) = u64::try_from(out.ret) else { return };
         if !out.ok() {
             return;
@@ -87,7 +87,11 @@ impl Tracker {
         }
         let Some(file) = self.fds.ofd(ofd).file else { return };
         if event.op == Op::Write {
-            self.written(file, event.offset, moved);
+            if at_end && event.size_before.is_none() && moved > 0 {
+                self.appended(file, moved);
+            } else {
+                self.written(file, event.offset, moved);
+            }
         } else {
             self.read_short(file, event, moved);
         }
@@ -123,10 +127,10 @@ impl Tracker {
             // A directory's offset is a cookie of the file system's, not a number of bytes.
             self.fds.ofd_mut(ofd).offset = if is_dir { None } else { Some(to) };
             const SEEK_END: u32 = 2;
-            if let (SEEK_END, false, Some(file)) = (whence, is_dir, self.file_of(Some(ofd))) {
-                if let Some(size) = to.checked_add_signed(by.wrapping_neg()) {
-                    self.saw_size(file, size);
-                }
+            if let (SEEK_END, false, Some(file)) = (whence, is_dir, self.file_of(Some(ofd)))
+                && let Some(size) = to.checked_add_signed(by.wrapping_neg())
+            {
+                self.saw_size(file, size);
             }
         }
         self.emit(ctx, event);

@@ -399,10 +399,10 @@ impl Tracker {
             let (described, located) = self.path_event(ctx, Op::Other, at, out);
             event = described;
             self.find(&mut event, &located, at, true);
-        } else if let Some(fd) = fd {
-            if let Some(ofd) = self.ofd(ctx, fd, out.errno) {
-                self.describe_ofd(&mut event, ofd);
-            }
+        } else if let Some(fd) = fd
+            && let Some(ofd) = self.ofd(ctx, fd, out.errno)
+        {
+            self.describe_ofd(&mut event, ofd);
         }
         if event.flags & flag::FOREIGN == 0 {
             let name = String::from_utf8_lossy(name);

@@ -16,6 +16,8 @@ const WINDOW: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
+// Nearly all are `Ready`, so a box would only add an allocation an event.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Held {
     Running,
