@@ -3,6 +3,9 @@
 //!
 //! `FSAGE_REPLAY_SEEDS=200` runs more programs than CI does, `FSAGE_REPLAY_SEED=17` one.
 
+// A panic is how a test's helper fails.
+#![allow(clippy::unwrap_used)]
+
 use posix::{FileKind, Mounted};
 use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Source, Threads, replay_on};
 use rand_core::Rng;
