@@ -3,8 +3,8 @@
 //!
 //! `FSAGE_REPLAY_SEEDS=200` runs more programs than CI does, `FSAGE_REPLAY_SEED=17` one.
 
-// A panic is how a test's helper fails.
-#![allow(clippy::unwrap_used)]
+// (`&&File` is what implements Read, Write and Seek without `mut`.) A panic is how a test's helper fails.
+#![allow(clippy::unwrap_used, clippy::borrow_deref_ref)]
 
 use posix::{FileKind, Mounted};
 use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Source, Threads, replay_on};
