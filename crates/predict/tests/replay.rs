@@ -3,7 +3,7 @@
 //!
 //! `FSAGE_REPLAY_SEEDS=200` runs more programs than CI does, `FSAGE_REPLAY_SEED=17` one.
 
-// (`&&File` is what implements Read, Write and Seek without `mut`.) A panic is how a test's helper fails.
+// Helpers fail by panicking. `&*` makes the temporary `&File` that Read, Write and Seek borrow mutably.
 #![allow(clippy::unwrap_used, clippy::borrow_deref_ref)]
 
 use posix::{FileKind, Mounted};
