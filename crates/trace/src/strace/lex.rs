@@ -330,8 +330,7 @@ mod tests {
         assert_eq!(result("       = 0x562d00749000 <0.000038>").value, Some(0x562d_0074_9000));
         let r = result(" = -1 ENOENT (No such file or directory) <0.000039>");
         assert_eq!((r.value, r.error, r.dur_ns), (Some(-1), Some(&b"ENOENT"[..]), Some(39_000)));
-        let r = result(" = 3</a = <b (c)> <0.000000123>");
-        assert_eq!(r.decoration, None); // An unescaped '<' inside a path is no decoration strace prints.
+        assert!(returned(b" = 3</a = <b (c)> <0.000000123>").is_err(), "strace escapes < inside paths");
         let r = result(" = 3</a>(deleted) <0.000000123>");
         assert_eq!(r.decoration, Some(Decoration { text: b"/a", deleted: true }));
         assert_eq!((r.value, r.dur_ns), (Some(3), Some(123)));
