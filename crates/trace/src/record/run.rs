@@ -9,7 +9,7 @@ use posix::interrupt::{self, PassOn};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use std::fs::File;
-use std::io::{BufReader, IsTerminal};
+use std::io::{BufReader, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// What the pipe is asked to hold, so that a burst of calls does not wait for the importer. The system may give less.
 const PIPE_BYTES: usize = 1 << 20;
+/// How long lines gather before they are read: a tenth of what fills the pipe at strace's fastest.
+const GATHER: Duration = Duration::from_millis(8);
 /// How often a waiting recording looks for signals to pass on.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -45,7 +47,8 @@ pub(super) fn run(
     let supervisor = supervise(child, writer, attached).map_err(failed("start a thread"))?;
     let options = ImportOptions { name: "strace's output".into(), keep_removed: true, ..ImportOptions::default() };
     let mut importer = Importer::new(options);
-    let read = importer.read(BufReader::with_capacity(PIPE_BYTES, &mut reader), sink);
+    let patient = Patient { reader: &mut reader, wait: false };
+    let read = importer.read(BufReader::with_capacity(PIPE_BYTES, patient), sink);
     if read.is_err() {
         // The command must not hang on a pipe that nobody reads, nor be killed for our failure.
         let _ = std::io::copy(&mut reader, &mut std::io::sink());
@@ -130,6 +133,24 @@ fn pass_on(signals: &PassOn, child: &Child, attached: bool) {
         if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, signal);
         }
+    }
+}
+
+/// Reads seldom and much. strace writes line by line; waking for each would take the processor from the command twice a
+/// call.
+struct Patient<'f> {
+    reader: &'f mut File,
+    wait: bool,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.wait {
+            std::thread::sleep(GATHER);
+        }
+        let n = self.reader.read(buffer)?;
+        self.wait = n < PIPE_BYTES / 4;
+        Ok(n)
     }
 }
 
