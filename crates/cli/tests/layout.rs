@@ -4,7 +4,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 fn fsage() -> Command {
-    let mut command = Command::cargo_bin("fsage").unwrap();
+    let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
     command.arg("layout");
     command
 }

@@ -8,10 +8,10 @@
 
 pub mod baseline;
 pub mod explain;
+pub mod measure;
 pub mod pipeline;
 pub mod rank;
 pub mod replay;
-pub mod measure;
 pub mod system;
 pub mod tipping;
 pub mod uncertainty;

@@ -24,6 +24,8 @@ const CHAIN_DEPTH: usize = 8;
 /// Scripts of each kind in a round.
 const QUICK_SCRIPTS: usize = 40;
 const FULL_SCRIPTS: usize = 80;
+/// New files of a burst, for each script of a kind.
+const NEW_FILES: usize = 5;
 const XATTR: &str = "user.fsage";
 
 #[derive(Clone, Copy)]
@@ -180,6 +182,7 @@ impl Group for Names {
             let chosen = b.pick(self.places.len());
             self.run(b, script, chosen)?;
         }
+        self.burst(b, each * NEW_FILES)?;
         self.file_depths(b);
         for (dir, name) in self.made.drain(..) {
             b.unlink(dir.at(&name))?;
@@ -239,6 +242,18 @@ impl Names {
             Script::Missing => missing(b, dir),
             Script::Deep => self.deep(b),
         }
+    }
+
+    /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due meanwhile.
+    fn burst(&mut self, b: &mut Bench<'_>, files: usize) -> Result<(), MeasureError> {
+        for _ in 0..files {
+            if !b.go_on()? {
+                break;
+            }
+            let chosen = b.pick(self.places.len());
+            self.run(b, Script::NewFile, chosen)?;
+        }
+        Ok(())
     }
 
     /// The same file by one component and by eight, in either order.

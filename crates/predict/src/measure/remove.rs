@@ -6,15 +6,16 @@ use super::bench::Bench;
 use super::{Group, MeasureError};
 use crate::vector::Class;
 use posix::{At, Call, OpenFlags};
+use std::collections::BTreeSet;
 
 /// Directories the files are spread over.
-const DIRS: usize = 8;
+const DIRS: usize = 48;
 
 /// How many files of a size a round removes: fewer of the large ones, which cost time and device bandwidth to make.
 pub(super) fn files_of(size: u64) -> usize {
     match size {
-        0..=16_384 => 12,
-        16_385..=65_536 => 8,
+        0..=16_384 => 32,
+        16_385..=65_536 => 12,
         65_537..=262_144 => 6,
         262_145..=1_048_576 => 3,
         _ => 2,
@@ -42,13 +43,7 @@ impl Group for Remove {
     }
 
     fn classes(&self) -> &'static [Class] {
-        &[
-            Class::Remove,
-            Class::RemoveDirty,
-            Class::TruncateCached,
-            Class::CloseTruncated,
-            Class::CloseTruncatedEmpty,
-        ]
+        &[Class::Remove, Class::RemoveDirty, Class::TruncateCached, Class::CloseTruncated, Class::CloseTruncatedEmpty]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -94,7 +89,18 @@ impl Group for Remove {
             files.push((item, size, dir, name));
         }
         b.sync()?;
-        let mut made_dirty = Vec::new();
+        // And then those that are to be dirty, all before any is removed: a file made a moment ago is still in the processor's
+        // caches, which those that a program removes are not.
+        let mut made_dirty = BTreeSet::new();
+        for (item, size, dir, name) in &files {
+            if matches!(item, Item::RemoveDirty) {
+                if !b.go_on()? {
+                    break;
+                }
+                b.make_file(dir.at(name), *size)?;
+                made_dirty.insert(name.as_str());
+            }
+        }
         for (item, size, dir, name) in &files {
             let at = dir.at(name);
             match item {
@@ -107,20 +113,11 @@ impl Group for Remove {
                 }
                 Item::Rewrite => rewrite(b, at, Class::CloseTruncated, *size)?,
                 Item::RewriteEmpty => rewrite(b, at, Class::CloseTruncatedEmpty, *size)?,
-                Item::RemoveDirty => {
-                    b.make_file(at, *size)?;
-                    made_dirty.push((*size, *dir, name));
+                Item::RemoveDirty if made_dirty.contains(name.as_str()) => {
+                    b.timed(Class::RemoveDirty, *size, &Call::Unlink { at })?;
                 }
+                Item::RemoveDirty => {}
             }
-            // A few dirty files wait at any time, so that what is removed is not what was written last.
-            if made_dirty.len() > 4 {
-                let chosen = b.pick(made_dirty.len());
-                let (size, dir, name) = made_dirty.swap_remove(chosen);
-                b.timed(Class::RemoveDirty, size, &Call::Unlink { at: dir.at(name) })?;
-            }
-        }
-        for (size, dir, name) in made_dirty {
-            b.timed(Class::RemoveDirty, size, &Call::Unlink { at: dir.at(name) })?;
         }
         for dir in dirs {
             b.close(dir.fd)?;

@@ -111,11 +111,7 @@ fn an_open_of_a_missing_name_costs_its_lookup_in_place_of_a_stats() {
     t.fails(Op::Open, "/d/another", Errno::ENOENT);
     assert_eq!(
         cold(&t),
-        [
-            "lu_bc -1*lun_bc lun_nc lur_nc open_none",
-            "lu_bc lun_ac -1*lun_bc open_none",
-            "lu_bc open_none",
-        ]
+        ["lu_bc -1*lun_bc lun_nc lur_nc open_none", "lu_bc lun_ac -1*lun_bc open_none", "lu_bc open_none",]
     );
 }
 
