@@ -128,7 +128,9 @@ fn missing_strace_is_named() {
 }
 
 fn measuring(target: &str, tmp: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_fsage"))
+    // A shell starts its background jobs with interrupts ignored, and what is ignored stays so.
+    Command::new("env")
+        .args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_fsage")])
         .args(["measure", target, "--budget", "60s", "-o", "x.system"])
         .current_dir(tmp)
         .env("TMPDIR", tmp)

@@ -33,7 +33,9 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(HELPER);
+        // A shell starts its background jobs with signals ignored, and what is ignored stays so.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP", HELPER]);
         command.args(arguments).env("TMPDIR", self.dir.path()).env("XDG_STATE_HOME", self.dir.path().join("state"));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -216,7 +216,8 @@ fn origin(meta: &Meta, inspection: &Inspection) -> Table {
     }
     add(
         "traced by",
-        format!("{} {} {}", meta.tracer.name, meta.tracer.version, meta.tracer.options.join(" ")).trim().to_owned(),
+        // Its options fill pages; meta.json has them.
+        format!("{} {}", meta.tracer.name, meta.tracer.version).trim().to_owned(),
     );
     add("clock", meta.clock.clone());
     add("kernel", meta.host.kernel.clone());

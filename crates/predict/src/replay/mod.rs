@@ -5,8 +5,8 @@
 //! pauses. What comes back is checked against the trace. This is the truth that a prediction is held against;
 //! the traced durations are not, because tracing inflates them.
 //!
-//! Two passes over the trace, both streaming: [`scan`] finds out what must be there and how many calls overlap,
-//! [`run`] makes the calls. What may not live here: parsing, prediction, rendering.
+//! Two passes over the trace, both streaming: `scan` finds out what must be there and how many calls overlap,
+//! `run` makes the calls. What may not live here: parsing, prediction, rendering.
 
 mod disposition;
 mod lane;

@@ -56,7 +56,7 @@ pub struct ImportOptions {
     pub name: PathBuf,
     /// The working directory of the first process, for traces without `-y`.
     pub cwd: Option<Vec<u8>>,
-    /// Remember the names that were there before and are gone ([`Importer::take_removed`]).
+    /// Remember the names that were there before and are gone ([`Imported::take_removed`]).
     pub keep_removed: bool,
     /// How many lines that were not understood are listed; all are counted.
     pub problems_listed: usize,

@@ -16,7 +16,7 @@
 //! Names and targets are escaped as in Parquet ([`crate::profile::escape`]); beyond that a space is `\x20` (a space separates
 //! fields) and a name or path that begins with a tilde begins with `\x7E`. Paths of directories keep their spaces: they have
 //! their line to themselves. Owner, permissions, times and device are not in this format: they come back as zero and the usual
-//! permission bits, the provenance as [`Provenance::Before`](crate::Provenance::Before).
+//! permission bits, the provenance as [`Provenance::Before`].
 
 use crate::profile::{escape, unescape};
 use crate::snapshot::parent_of;

@@ -36,7 +36,7 @@ pub struct Coverage {
     #[allow(missing_docs)]
     pub data_mapped_bytes: u64,
     /// Unseen accesses through data mappings if each were touched everywhere once, in units of
-    /// [`FAULT_AROUND_BYTES`].
+    /// `FAULT_AROUND_BYTES`.
     pub data_map_accesses: u64,
     /// io_uring instances made.
     pub io_uring_setups: u64,
