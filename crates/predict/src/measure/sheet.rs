@@ -6,9 +6,8 @@ use crate::vector::{Class, entry_name};
 use posix::CacheState;
 use std::collections::BTreeMap;
 
-/// Calls in a batch, of a class that does not wait for the device. Smaller batches would hide more of what other
-/// programs do, and of what the file system's own helpers do as well: one create in a hundred waits for btrfs's workers, and
-/// batches of eight priced it at two thirds of what an unpacked archive pays.
+/// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do, but
+/// also of what the file system's own helpers do: a create in a hundred that waits for btrfs's workers belongs to the price.
 const BATCH_CALLS: usize = 64;
 
 /// Whether calls of a class wait for the device as a rule.
