@@ -7,6 +7,7 @@
 mod event;
 pub mod inspect;
 mod op;
+pub mod parquet_file;
 pub mod profile;
 pub mod record;
 pub mod snapshot;

@@ -1,8 +1,9 @@
 //! Events to Arrow arrays.
 
 use super::columns::op_names;
+use super::escape;
 use super::writer::Values;
-use super::{escape, parquet_file};
+use crate::parquet_file;
 use crate::{Event, Op, PathId, Paths};
 use arrow_array::types::Int32Type;
 use arrow_array::{

@@ -11,7 +11,6 @@ mod encode;
 mod error;
 mod escape;
 mod meta;
-mod parquet_file;
 mod reader;
 mod rows;
 mod snapshot_file;

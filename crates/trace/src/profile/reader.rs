@@ -1,8 +1,8 @@
 //! Reading a workload profile as a stream.
 
 use super::columns::trace_fields;
-use super::parquet_file::ParquetIn;
 use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
+use crate::parquet_file::ParquetIn;
 use crate::{Batch, Snapshot};
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ impl Reader {
         let meta = read_meta(directory)?;
         let trace = ParquetIn::open(
             directory.join(TRACE_FILE),
-            meta.files.get(TRACE_FILE),
+            meta.files.get(TRACE_FILE).into(),
             "the profile is incomplete: record or import the workload again",
             decode::trace_schema,
         )?;

@@ -1,7 +1,7 @@
 //! `snapshot.parquet`: a row per name, parents before children.
 
-use super::parquet_file::{ParquetIn, ParquetOut, properties};
 use super::{FileCheck, ProfileError, escape, unescape};
+use crate::parquet_file::{ParquetIn, ParquetOut, properties};
 use crate::snapshot::path_order;
 use crate::{Provenance, Snapshot, SnapshotEntry};
 use arrow_array::cast::AsArray;
@@ -98,7 +98,7 @@ fn columns(entries: &[SnapshotEntry]) -> Vec<ArrayRef> {
 pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
     const HINT: &str = "without the snapshot nobody knows what the workload found: record the workload again, or import it with a \
                         snapshot";
-    ParquetIn::open(path.to_owned(), check, HINT, |path, found| {
+    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| {
         for field in fields() {
             let have = found.field_with_name(field.name());
             let have = have.map_err(|_| ProfileError::schema(path, field.name(), "not in the file"))?;

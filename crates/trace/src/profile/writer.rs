@@ -1,11 +1,11 @@
 //! Writing a workload profile as a stream.
 
 use super::columns::trace_fields;
-use super::parquet_file::ParquetOut;
 use super::{
     Annotation, AnnotationKind, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, encode, meta,
     snapshot_file,
 };
+use crate::parquet_file::ParquetOut;
 use crate::{Batch, Provenance, Snapshot};
 use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};

@@ -1,10 +1,10 @@
 //! Parquet files with a checksum for every row group and for the footer.
 //!
 //! Parquet itself does not notice most damage. The writer therefore keeps a CRC-32C of the bytes of each row group (in the
-//! footer, under [`ROW_GROUPS_KEY`]) and of the footer (in `meta.json`). The reader loads one row group at a time into
-//! memory, verifies it, and only then lets the Parquet decoder see it.
+//! footer, under [`ROW_GROUPS_KEY`]) and gives its caller one of the footer (a workload profile keeps it in `meta.json`). The
+//! reader loads one row group at a time into memory, verifies it, and only then lets the Parquet decoder see it.
 
-use super::{FileCheck, ProfileError};
+use crate::profile::{FileCheck, ProfileError};
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::{Buf, Bytes};
@@ -24,15 +24,32 @@ use std::sync::Arc;
 
 /// Footer key of the row groups' checksums: `end:crc32c` in hexadecimal, comma-separated, in file order. A row group's bytes
 /// begin where the one before ends (the first at byte 0).
-pub(super) const ROW_GROUPS_KEY: &str = "fsage.row_groups";
+pub const ROW_GROUPS_KEY: &str = "fsage.row_groups";
 
 /// Limits on files that other tools wrote: a row group is decoded as a whole.
 const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
 const FOOTER_BYTES_MAX: u64 = 1 << 28;
 
-/// Writer settings common to both files.
-pub(super) fn properties() -> WriterPropertiesBuilder {
+/// How much of a file can be verified.
+#[derive(Clone, Copy, Debug)]
+pub enum Check<'a> {
+    /// Row groups and footer, by what a file beside it states.
+    Beside(&'a FileCheck),
+    /// Row groups, by the sums in the footer, where it has them (a file that another tool rewrote has none).
+    Footer,
+    /// Nothing: another tool wrote it.
+    Nothing,
+}
+
+impl<'a> From<Option<&'a FileCheck>> for Check<'a> {
+    fn from(check: Option<&'a FileCheck>) -> Self {
+        check.map_or(Check::Nothing, Check::Beside)
+    }
+}
+
+/// Writer settings common to all our Parquet files.
+pub fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by(concat!("fsage ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -61,8 +78,8 @@ impl Write for Sink {
     }
 }
 
-/// Writes one checked Parquet file.
-pub(super) struct ParquetOut {
+/// Writes one checked Parquet file, a row group at a time.
+pub struct ParquetOut {
     path: PathBuf,
     writer: ArrowWriter<Sink>,
     row_groups: String,
@@ -70,27 +87,36 @@ pub(super) struct ParquetOut {
 }
 
 impl ParquetOut {
-    pub(super) fn create(path: PathBuf, schema: SchemaRef, properties: WriterProperties) -> Result<Self, ProfileError> {
+    /// Creates the file, which must not exist.
+    pub fn create(path: PathBuf, schema: SchemaRef, properties: WriterProperties) -> Result<Self, ProfileError> {
         let file = File::create_new(&path).map_err(ProfileError::io(&path, "create the file"))?;
         let sink = Sink { file, at: 0, crc: 0 };
         let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(write_error(&path))?;
         Ok(ParquetOut { path, writer, row_groups: String::new(), footer_at: 0 })
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ProfileError> {
+    /// Adds rows to the row group in progress.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ProfileError> {
         self.writer.write(batch).map_err(write_error(&self.path))
     }
 
-    pub(super) fn rows_in_progress(&self) -> usize {
+    /// Puts a pair into the footer.
+    pub fn key_value(&mut self, key: &str, value: String) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+    }
+
+    /// Rows not yet in a finished row group.
+    pub fn rows_in_progress(&self) -> usize {
         self.writer.in_progress_rows()
     }
 
-    pub(super) fn bytes_in_progress(&self) -> usize {
+    /// Encoded size of those rows, about.
+    pub fn bytes_in_progress(&self) -> usize {
         self.writer.in_progress_size()
     }
 
     /// Ends the row group and notes its checksum.
-    pub(super) fn end_row_group(&mut self) -> Result<(), ProfileError> {
+    pub fn end_row_group(&mut self) -> Result<(), ProfileError> {
         if self.writer.in_progress_rows() == 0 {
             return Ok(());
         }
@@ -105,7 +131,7 @@ impl ParquetOut {
     }
 
     /// Writes the footer and brings the file to stable storage.
-    pub(super) fn finish(mut self) -> Result<FileCheck, ProfileError> {
+    pub fn finish(mut self) -> Result<FileCheck, ProfileError> {
         self.end_row_group()?;
         let sums = KeyValue::new(ROW_GROUPS_KEY.to_owned(), std::mem::take(&mut self.row_groups));
         self.writer.append_key_value_metadata(sums);
@@ -177,8 +203,8 @@ struct RowGroup {
     rows: usize,
 }
 
-/// An open Parquet file of a profile.
-pub(super) struct ParquetIn {
+/// An open Parquet file of ours.
+pub struct ParquetIn {
     path: PathBuf,
     file: File,
     len: u64,
@@ -189,9 +215,9 @@ pub(super) struct ParquetIn {
 impl ParquetIn {
     /// Opens the file and verifies its footer. `schema` maps the file's own schema to the one to decode to, or says what
     /// is wrong with it.
-    pub(super) fn open(
+    pub fn open(
         path: PathBuf,
-        check: Option<&FileCheck>,
+        check: Check<'_>,
         missing_hint: &'static str,
         schema: impl FnOnce(&Path, &Schema) -> Result<Schema, ProfileError>,
     ) -> Result<Self, ProfileError> {
@@ -204,7 +230,7 @@ impl ParquetIn {
         };
         let len = file.metadata().map_err(ProfileError::io(&path, "look at"))?.len();
         let metadata = Arc::new(read_footer(&path, &file, len, check)?);
-        let row_groups = locate_row_groups(&path, &metadata, check)?;
+        let row_groups = locate_row_groups(&path, &metadata, len, check)?;
         let decode = |e: ParquetError| ProfileError::corrupt(&path, "footer", e);
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let found = guarded(|| ArrowReaderMetadata::try_new(Arc::clone(&metadata), plain)).map_err(decode)?;
@@ -214,29 +240,39 @@ impl ParquetIn {
         Ok(ParquetIn { path, file, len, metadata, row_groups })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// A pair of the footer.
+    pub fn key_value(&self, key: &str) -> Option<&str> {
+        let pairs = self.metadata.metadata().file_metadata().key_value_metadata()?;
+        pairs.iter().find(|kv| kv.key == key)?.value.as_deref()
+    }
+
+    /// The file's name, for messages.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn schema(&self) -> &SchemaRef {
+    /// The columns as they are decoded.
+    pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    pub(super) fn row_groups(&self) -> usize {
+    /// Number of row groups.
+    pub fn row_groups(&self) -> usize {
         self.row_groups.len()
     }
 
-    pub(super) fn rows(&self) -> u64 {
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
         self.row_groups.last().map_or(0, |g| g.first_row + g.rows as u64)
     }
 
     /// First row and number of rows of a row group.
-    pub(super) fn row_range(&self, group: usize) -> Option<(u64, usize)> {
+    pub fn row_range(&self, group: usize) -> Option<(u64, usize)> {
         self.row_groups.get(group).map(|g| (g.first_row, g.rows))
     }
 
     /// Reads, verifies and decodes one row group; only the columns named. Each record batch is handed on.
-    pub(super) fn read_row_group(
+    pub fn read_row_group(
         &self,
         group: usize,
         columns: &[&str],
@@ -297,8 +333,8 @@ fn read_range(path: &Path, file: &File, start: u64, end: u64) -> Result<Vec<u8>,
 /// Length of the trailing `footer length` and `PAR1`.
 const TAIL_BYTES: u64 = 8;
 
-fn read_footer(path: &Path, file: &File, len: u64, check: Option<&FileCheck>) -> Result<ParquetMetaData, ProfileError> {
-    if let Some(check) = check {
+fn read_footer(path: &Path, file: &File, len: u64, check: Check<'_>) -> Result<ParquetMetaData, ProfileError> {
+    if let Check::Beside(check) = check {
         if check.bytes != len {
             let message = format!(
                 "the file has {len} bytes where meta.json states {}: it is truncated or was rewritten",
@@ -329,12 +365,18 @@ fn read_footer(path: &Path, file: &File, len: u64, check: Option<&FileCheck>) ->
 fn locate_row_groups(
     path: &Path,
     metadata: &ParquetMetaData,
-    check: Option<&FileCheck>,
+    len: u64,
+    check: Check<'_>,
 ) -> Result<Vec<RowGroup>, ProfileError> {
     let corrupt = |message: &str| ProfileError::corrupt(path, "footer", message);
-    let sums = check
-        .map(|c| stated_sums(metadata, c).ok_or_else(|| corrupt("the row groups' checksums are missing or malformed")));
-    let sums = sums.transpose()?;
+    let text = stated_sums(metadata);
+    let footer_at = match check {
+        Check::Beside(check) => Some(check.footer_at_byte),
+        Check::Footer => text.map(|_| len),
+        Check::Nothing => None,
+    };
+    let malformed = || corrupt("the row groups' checksums are missing or malformed");
+    let sums = footer_at.map(|end| text.and_then(|t| parse_sums(t, end)).ok_or_else(malformed)).transpose()?;
     if sums.as_ref().is_some_and(|s| s.len() != metadata.num_row_groups()) {
         return Err(corrupt("the row groups' checksums are not as many as the row groups"));
     }
@@ -362,14 +404,18 @@ fn locate_row_groups(
     Ok(found)
 }
 
-fn stated_sums(metadata: &ParquetMetaData, check: &FileCheck) -> Option<Vec<(u64, u32)>> {
+fn stated_sums(metadata: &ParquetMetaData) -> Option<&str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
-    let text = pairs.iter().find(|kv| kv.key == ROW_GROUPS_KEY)?.value.as_deref()?;
+    pairs.iter().find(|kv| kv.key == ROW_GROUPS_KEY)?.value.as_deref()
+}
+
+/// End and checksum of every row group; none of them may reach beyond `end_max`.
+fn parse_sums(text: &str, end_max: u64) -> Option<Vec<(u64, u32)>> {
     let mut sums = Vec::new();
     let mut last = 0;
     for part in text.split(',').filter(|p| !p.is_empty()) {
         let (end, crc) = part.split_once(':')?;
-        let end = u64::from_str_radix(end, 16).ok().filter(|&end| end > last && end <= check.footer_at_byte)?;
+        let end = u64::from_str_radix(end, 16).ok().filter(|&end| end > last && end <= end_max)?;
         sums.push((end, u32::from_str_radix(crc, 16).ok()?));
         last = end;
     }

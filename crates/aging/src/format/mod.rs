@@ -1,0 +1,22 @@
+//! The aging workload's file, `NAME.aging`: one Parquet file, a row per operation, the description in its footer.
+//!
+//! The same operations and description give the same bytes. It is written to a temporary name beside the final one and renamed
+//! when whole, and read a row group at a time, each verified against its checksum. docs/formats.md has it field by field.
+
+mod columns;
+mod meta;
+mod reader;
+mod writer;
+
+pub use meta::{Counts, DayUse, FitResult, Input, Placement, PlanMeta, Source};
+pub use reader::{Batches, Reader};
+pub use writer::Writer;
+
+/// The version this code writes and reads; others are refused.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The footer key under which the description ([`PlanMeta`], JSON) is.
+pub const META_KEY: &str = "fsage.aging";
+
+/// Rows of a row group: the unit of reading, of verifying, and of seeking on resumption.
+pub const ROW_GROUP_ROWS: usize = 1 << 16;
