@@ -89,30 +89,7 @@ impl Generator {
         let (seq, t_ns) = (self.seq, self.t_ns);
         self.seq += 1;
         self.t_ns += 2_000;
-        self.batch.events.push(Event {
-            seq,
-            t_ns,
-            dur_ns: 1_000,
-            pid: 1,
-            tid: 1,
-            op,
-            flags: 0,
-            mode: None,
-            errno: 0,
-            ret: 0,
-            ofd: None,
-            ofd2: None,
-            file: None,
-            parent: None,
-            path: None,
-            path2: None,
-            caller_dir: None,
-            caller_dir2: None,
-            offset: None,
-            offset2: None,
-            req_bytes: None,
-            size_before: None,
-        });
+        self.batch.events.push(Event { dur_ns: 1_000, ..Event::new(seq, t_ns, op) });
         let last = self.batch.events.len() - 1;
         &mut self.batch.events[last]
     }

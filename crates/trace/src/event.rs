@@ -68,6 +68,36 @@ pub struct Event {
     pub size_before: Option<u64>,
 }
 
+impl Event {
+    /// A successful call of process 1 that took no time and of which nothing else is known.
+    pub fn new(seq: u64, t_ns: u64, op: Op) -> Event {
+        Event {
+            seq,
+            t_ns,
+            dur_ns: 0,
+            pid: 1,
+            tid: 1,
+            op,
+            flags: 0,
+            mode: None,
+            errno: 0,
+            ret: 0,
+            ofd: None,
+            ofd2: None,
+            file: None,
+            parent: None,
+            path: None,
+            path2: None,
+            caller_dir: None,
+            caller_dir2: None,
+            offset: None,
+            offset2: None,
+            req_bytes: None,
+            size_before: None,
+        }
+    }
+}
+
 /// Bits of [`Event::flags`]. The low bits are shared by all operations, the rest belong to `open`.
 pub mod flag {
     /// read/write: the positional variant (pread, pwrite), which leaves the description's offset alone.

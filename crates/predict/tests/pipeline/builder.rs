@@ -54,30 +54,7 @@ impl Trace {
     /// A call without anything but its operation; the result can be changed.
     pub fn call(&mut self, op: Op) -> &mut Event {
         let seq = self.batch.events.len() as u64;
-        self.batch.events.push(Event {
-            seq,
-            t_ns: seq * 2000,
-            dur_ns: 1000,
-            pid: 1,
-            tid: 1,
-            op,
-            flags: 0,
-            mode: None,
-            errno: 0,
-            ret: 0,
-            ofd: None,
-            ofd2: None,
-            file: None,
-            parent: None,
-            path: None,
-            path2: None,
-            caller_dir: None,
-            caller_dir2: None,
-            offset: None,
-            offset2: None,
-            req_bytes: None,
-            size_before: None,
-        });
+        self.batch.events.push(Event { dur_ns: 1000, ..Event::new(seq, seq * 2000, op) });
         self.batch.events.last_mut().expect("just pushed")
     }
 

@@ -234,28 +234,13 @@ impl Tracker {
 
     fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Event {
         Event {
-            seq: 0,
-            t_ns: ctx.t_ns,
             dur_ns: out.dur_ns,
             pid: ctx.thread.pid,
             tid: ctx.tid,
-            op,
             flags: if out.unfinished { flag::UNFINISHED } else { 0 },
-            mode: None,
             errno: out.errno,
             ret: out.ret,
-            ofd: None,
-            ofd2: None,
-            file: None,
-            parent: None,
-            path: None,
-            path2: None,
-            caller_dir: None,
-            caller_dir2: None,
-            offset: None,
-            offset2: None,
-            req_bytes: None,
-            size_before: None,
+            ..Event::new(0, ctx.t_ns, op)
         }
     }
 

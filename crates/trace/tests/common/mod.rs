@@ -123,30 +123,7 @@ pub fn spell(batch: &Batch) -> Vec<Spelled> {
 
 /// A plain event of one operation.
 pub fn plain(seq: u64, op: Op) -> Event {
-    Event {
-        seq,
-        t_ns: seq * 1000,
-        dur_ns: 500,
-        pid: 100,
-        tid: 100,
-        op,
-        flags: 0,
-        mode: None,
-        errno: 0,
-        ret: 0,
-        ofd: None,
-        ofd2: None,
-        file: None,
-        parent: None,
-        path: None,
-        path2: None,
-        caller_dir: None,
-        caller_dir2: None,
-        offset: None,
-        offset2: None,
-        req_bytes: None,
-        size_before: None,
-    }
+    Event { dur_ns: 500, pid: 100, tid: 100, ..Event::new(seq, seq * 1000, op) }
 }
 
 /// A meta with something in most fields.
