@@ -1,6 +1,6 @@
 //! The hinge trait and the things POSIX hides: the clock, extents, free space and caches.
 
-use crate::{Call, Errno, Fd, Outcome, Process};
+use crate::{CacheDrop, Call, Errno, Fd, Outcome, Process};
 use serde::{Deserialize, Serialize};
 
 /// A file system as the processes using it see it.
@@ -31,6 +31,12 @@ pub trait FileSystem {
     /// Writes back everything dirty and empties data, name and attribute caches as far as the system lets us,
     /// and says how far that was.
     fn drop_caches(&mut self) -> std::io::Result<CacheState>;
+
+    /// The same, with data and names apart and the reason why a state is not `Cold`, where the system can tell.
+    fn drop_caches_explained(&mut self) -> std::io::Result<CacheDrop> {
+        let state = self.drop_caches()?;
+        Ok(CacheDrop { data: state, names: state, checked_files: 0, why: String::new() })
+    }
 
     /// Writes one file back and takes its data (not its name and attributes) out of the cache, without timing, and says
     /// whether that was verified.

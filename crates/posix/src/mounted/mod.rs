@@ -262,6 +262,10 @@ impl FileSystem for Mounted {
         self.drop_caches_explained().map(|drop| drop.state())
     }
 
+    fn drop_caches_explained(&mut self) -> io::Result<CacheDrop> {
+        Mounted::drop_caches_explained(self)
+    }
+
     fn evict(&mut self, fd: Fd) -> io::Result<CacheState> {
         Mounted::evict(self, fd)
     }

@@ -1,0 +1,93 @@
+//! The registry: what a benchmark is, and which there are.
+
+use crate::driver::Driver;
+use crate::{CacheNote, Phase, Repeat, WorkloadError, hotfiles, scan, seqfile};
+use posix::FileSystem;
+use serde::{Deserialize, Serialize};
+
+/// Every benchmark with its options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "benchmark", rename_all = "lowercase")]
+pub enum Parameters {
+    /// Sequential performance against file size.
+    Seqfile(seqfile::Options),
+    /// The recently modified files of a tree.
+    Hotfiles(hotfiles::Options),
+    /// A cold scan of a tree.
+    Scan(scan::Options),
+}
+
+impl Parameters {
+    /// The benchmark's name on the command line.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Parameters::Seqfile(_) => "seqfile",
+            Parameters::Hotfiles(_) => "hotfiles",
+            Parameters::Scan(_) => "scan",
+        }
+    }
+
+    /// How often and in which order it is run.
+    pub const fn repeat(&self) -> &Repeat {
+        match self {
+            Parameters::Seqfile(o) => &o.repeat,
+            Parameters::Hotfiles(o) => &o.repeat,
+            Parameters::Scan(o) => &o.repeat,
+        }
+    }
+
+    /// The benchmark made ready for one target.
+    pub(crate) fn prepare(&self, fs: &mut dyn FileSystem) -> Result<Box<dyn Benchmark>, WorkloadError> {
+        Ok(match self {
+            Parameters::Seqfile(options) => Box::new(seqfile::Seqfile::new(options)?),
+            Parameters::Hotfiles(options) => Box::new(hotfiles::Hotfiles::new(options, fs)?),
+            Parameters::Scan(options) => Box::new(scan::Scan::new(options, fs)?),
+        })
+    }
+}
+
+/// A benchmark made ready for one target.
+pub(crate) trait Benchmark {
+    /// What it can be run at, in the order of tables.
+    fn points(&self) -> Vec<Point>;
+
+    /// Runs one point once, and leaves nothing of it behind. `tag` is different for every run on a target.
+    ///
+    /// # Errors
+    /// A call failed, or a signal asked to stop.
+    fn once(&mut self, driver: &mut Driver<'_>, point: &Point, tag: &str) -> Result<Vec<Sample>, WorkloadError>;
+
+    /// What the reader of the result should know.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Something a benchmark is run at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its name in tables (`64 KiB`, `hot files`).
+    pub label: String,
+    /// The file size, where that is what differs.
+    pub size_bytes: Option<u64>,
+    /// All rounds of a stage are run before the next begins: for what changes what others measure.
+    #[serde(default)]
+    pub stage: u32,
+}
+
+/// One phase, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Which.
+    pub(crate) phase: Phase,
+    /// Time in the calls, nanoseconds.
+    pub(crate) calls_ns: u64,
+    /// Time in the final `syncfs`, nanoseconds, where the phase writes.
+    pub(crate) sync_ns: Option<u64>,
+    /// Bytes of file data.
+    pub(crate) bytes: u64,
+    /// Files.
+    pub(crate) files: u64,
+    /// How cold the caches were at the start.
+    pub(crate) caches: CacheNote,
+}

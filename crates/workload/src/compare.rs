@@ -1,0 +1,206 @@
+//! Two results held against each other, point by point: fresh and aged, before and after, one target and another.
+
+use crate::stats::Estimate;
+use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, WorkloadError};
+use serde::{Deserialize, Serialize};
+
+/// Two results, B over A.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Which benchmark.
+    pub benchmark: String,
+    /// What A and B are called.
+    pub a: String,
+    #[allow(missing_docs)]
+    pub b: String,
+    /// What differs besides the file system, or makes a figure unsure.
+    pub cautions: Vec<String>,
+    /// Points and phases that both have.
+    pub rows: Vec<Compared>,
+}
+
+/// One phase at one point, in A and in B.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The targets' names.
+    pub target_a: String,
+    #[allow(missing_docs)]
+    pub target_b: String,
+    /// The point's name, and its file size if it has one.
+    pub label: String,
+    #[allow(missing_docs)]
+    pub size_bytes: Option<u64>,
+    /// Which phase.
+    pub phase: Phase,
+    /// What the rates count.
+    pub unit: Unit,
+    /// The rates.
+    pub a: Estimate,
+    #[allow(missing_docs)]
+    pub b: Estimate,
+    /// B's rate over A's: below 1, B is slower. The interval is a bootstrap of both sides' rounds.
+    pub ratio: Estimate,
+    /// What may be said of it.
+    pub verdict: Verdict,
+}
+
+/// What a ratio says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// B is faster: the interval lies above 1.
+    Faster,
+    /// B is slower: the interval lies below 1.
+    Slower,
+    /// The interval holds 1.
+    Tie,
+    /// A side has a single round, and with it no interval.
+    Unknown,
+}
+
+impl Verdict {
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Tie => "tie",
+            Verdict::Unknown => "one round: no verdict",
+        }
+    }
+}
+
+/// Holds B against A. Targets are paired by name; where no name is in both and each has one target, these two.
+///
+/// # Errors
+/// They are of different benchmarks, or have no target or no point in common.
+pub fn compare(a: &BenchResult, b: &BenchResult, names: (&str, &str)) -> Result<Comparison, WorkloadError> {
+    let wrong = |what: String| Err(WorkloadError::Incomparable(what));
+    let benchmark = a.parameters.name();
+    if benchmark != b.parameters.name() {
+        return wrong(format!("{} is of {benchmark} and {} of {}", names.0, names.1, b.parameters.name()));
+    }
+    let mut pairs: Vec<(&TargetResult, &TargetResult)> =
+        b.targets.iter().filter_map(|tb| a.targets.iter().find(|ta| ta.name == tb.name).map(|ta| (ta, tb))).collect();
+    if let ([ta], [tb], true) = (a.targets.as_slice(), b.targets.as_slice(), pairs.is_empty()) {
+        pairs.push((ta, tb));
+    }
+    if pairs.is_empty() {
+        return wrong(format!("{} and {} have no target's name in common", names.0, names.1));
+    }
+    let seed = a.parameters.repeat().seed;
+    let rows: Vec<Compared> = pairs.iter().flat_map(|(ta, tb)| compare_pair(ta, tb, seed)).collect();
+    if rows.is_empty() {
+        return wrong(format!("{} and {} have no file size or phase in common", names.0, names.1));
+    }
+    let mut cautions = differences(&a.parameters, &b.parameters);
+    if a.version != b.version {
+        cautions.push(format!("A is by version {}, B by version {}", a.version, b.version));
+    }
+    for (ta, tb) in &pairs {
+        cautions.extend(pair_cautions(ta, tb));
+    }
+    cautions.extend(few_rounds(a.parameters.repeat(), b.parameters.repeat()));
+    let (a, b) = (names.0.to_owned(), names.1.to_owned());
+    Ok(Comparison { benchmark: benchmark.to_owned(), a, b, cautions, rows })
+}
+
+/// Holds every further target of one result against its first; `None` of a single target.
+pub fn compare_targets(result: &BenchResult) -> Option<Comparison> {
+    let (first, others) = result.targets.split_first()?;
+    if others.is_empty() {
+        return None;
+    }
+    let repeat = result.parameters.repeat();
+    let cautions = others.iter().flat_map(|other| pair_cautions(first, other)).chain(few_rounds(repeat, repeat));
+    Some(Comparison {
+        benchmark: result.parameters.name().to_owned(),
+        a: first.name.clone(),
+        b: others.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", "),
+        cautions: cautions.collect(),
+        rows: others.iter().flat_map(|other| compare_pair(first, other, repeat.seed)).collect(),
+    })
+}
+
+fn compare_pair(a: &TargetResult, b: &TargetResult, seed: u64) -> Vec<Compared> {
+    let mut rows = Vec::new();
+    for point in &a.points {
+        for in_a in &point.phases {
+            let Some(in_b) = b.phase(&point.point.label, in_a.phase) else { continue };
+            let (rates_a, rates_b) = (in_a.rates(), in_b.rates());
+            let Some(ratio) = Estimate::of_ratio(&rates_a, &rates_b, seed) else { continue };
+            let verdict = match () {
+                () if rates_a.len() < 2 || rates_b.len() < 2 => Verdict::Unknown,
+                () if ratio.contains(1.0) => Verdict::Tie,
+                () if ratio.median > 1.0 => Verdict::Faster,
+                () => Verdict::Slower,
+            };
+            rows.push(Compared {
+                target_a: a.name.clone(),
+                target_b: b.name.clone(),
+                label: point.point.label.clone(),
+                size_bytes: point.point.size_bytes,
+                phase: in_a.phase,
+                unit: in_a.unit,
+                a: in_a.rate,
+                b: in_b.rate,
+                ratio,
+                verdict,
+            });
+        }
+    }
+    rows
+}
+
+/// Options that make two results differ on their own.
+fn differences(a: &Parameters, b: &Parameters) -> Vec<String> {
+    let mut cautions = Vec::new();
+    let mut differ = |what: &str, a: String, b: String| {
+        if a != b {
+            cautions.push(format!("{what}: {a} in A, {b} in B"));
+        }
+    };
+    match (a, b) {
+        (Parameters::Seqfile(a), Parameters::Seqfile(b)) => {
+            differ("bytes of data", a.data_bytes.to_string(), b.data_bytes.to_string());
+            differ("files in a directory", a.files_per_directory.to_string(), b.files_per_directory.to_string());
+            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
+        }
+        (Parameters::Hotfiles(a), Parameters::Hotfiles(b)) => {
+            differ("hot files", format!("{:?}", a.select), format!("{:?}", b.select));
+            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
+        }
+        (Parameters::Scan(a), Parameters::Scan(b)) => {
+            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
+        }
+        _ => {}
+    }
+    cautions
+}
+
+fn pair_cautions(a: &TargetResult, b: &TargetResult) -> Vec<String> {
+    let mut cautions = Vec::new();
+    let (ea, eb) = (&a.environment, &b.environment);
+    for (what, va, vb) in [("kernel", &ea.kernel, &eb.kernel), ("processor", &ea.cpu, &eb.cpu)] {
+        if va != vb {
+            cautions.push(format!("{what}: {va} for {} in A, {vb} for {} in B", a.name, b.name));
+        }
+    }
+    let caches = |t: &TargetResult| (t.caches.data, t.caches.names);
+    if caches(a) != caches(b) {
+        cautions.push(format!("the caches were not equally cold for {} in A and {} in B", a.name, b.name));
+    }
+    cautions
+}
+
+/// Too few rounds for an interval that keeps its promise.
+fn few_rounds(a: &Repeat, b: &Repeat) -> Option<String> {
+    let fewest = a.rounds.min(b.rounds);
+    let coverage = crate::stats::coverage_of_rounds(fewest);
+    (coverage < 0.95).then(|| {
+        format!(
+            "with {fewest} rounds an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+            coverage * 100.0
+        )
+    })
+}

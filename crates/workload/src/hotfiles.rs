@@ -1,0 +1,236 @@
+//! The hot-file benchmark (Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996, section 5): the
+//! files of an aged tree that were modified last are read, and written over in place.
+//!
+//! Files are taken in a fixed order, directory by directory as in the paper. **Read**: each whole, in as few calls as possible, from
+//! cold caches. **Overwrite**, only where asked for and only in a tree that `fsage age` made ([`AGED_MARKER`](crate::AGED_MARKER)): the same
+//! length again without truncation, `syncfs` included. All rounds of reading come before any of overwriting: a
+//! file system that writes elsewhere (btrfs) has another layout afterwards. Modification times are put back, so that
+//! the same files are hot in the next run.
+
+use crate::benchmark::{Benchmark, Sample};
+use crate::driver::Driver;
+use crate::schedule::{Place, Progress, Repeat};
+use crate::tree::{self, Found, Skipped, Spread};
+use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use posix::{Call, FileSystem, SetTime};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// Which files are hot.
+    pub select: Select,
+    /// Whether they are overwritten as well.
+    pub overwrite: bool,
+    /// The largest single read or write.
+    pub piece_bytes: u64,
+    /// How often.
+    pub repeat: Repeat,
+}
+
+/// Which files of a tree are hot. Empty files never are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Select {
+    /// Modified in the last so many days, counted back from the tree's newest file: an aged tree that is kept holds the
+    /// same hot files next year. A month in the paper.
+    NewerDays(f64),
+    /// The most recently modified share (0 to 1) of the files.
+    Share(f64),
+    /// These, by path from the tree's root.
+    List {
+        /// Where the list is from.
+        from: String,
+        /// The paths.
+        #[serde(skip)]
+        paths: Vec<PathBuf>,
+    },
+}
+
+impl Default for Options {
+    /// As in the paper, without overwriting.
+    fn default() -> Options {
+        Options { select: Select::NewerDays(30.0), overwrite: false, piece_bytes: 4 << 20, repeat: Repeat::default() }
+    }
+}
+
+/// Runs the benchmark on the tree at the root of one file system, which is called by its target's name.
+///
+/// # Errors
+/// As [`crate::run`]; a tree without hot files; one that is to be overwritten and is not ours.
+pub fn run(
+    fs: &mut dyn FileSystem,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
+    let name = fs.environment().target;
+    crate::run(&Parameters::Hotfiles(options.clone()), &mut [Place { name, fs }], progress)
+}
+
+/// The benchmark on one tree.
+pub(crate) struct Hotfiles {
+    options: Options,
+    hot: Vec<Found>,
+    /// Hot files that may be overwritten.
+    writable: Vec<Found>,
+    notes: Vec<String>,
+    noatime: bool,
+}
+
+impl Hotfiles {
+    pub(crate) fn new(options: &Options, fs: &mut dyn FileSystem) -> Result<Hotfiles, WorkloadError> {
+        check(options)?;
+        if options.overwrite {
+            tree::must_be_ours(fs)?;
+        }
+        let (files, skipped) = tree::files(fs)?;
+        let mut notes: Vec<String> = skipped.note("names of the tree could not be looked at").into_iter().collect();
+        let all = files.len();
+        let all_bytes: u64 = files.iter().map(|f| f.stat.size_bytes).sum();
+        let hot = in_order(select(&options.select, files)?);
+        let hot_bytes: u64 = hot.iter().map(|f| f.stat.size_bytes).sum();
+        notes.push(format!("{} of {all} files are hot, with {hot_bytes} of {all_bytes} bytes", hot.len()));
+        let mut spread = Spread::default();
+        hot.iter().for_each(|file| spread.offer(&file.path));
+        notes.extend(spread.unwritten_note(fs));
+        let mut writable = Vec::new();
+        if options.overwrite {
+            let left_out;
+            (writable, left_out) = overwritable(&hot);
+            notes.extend(left_out.note("hot files are read but not overwritten"));
+            if writable.is_empty() {
+                return Err(WorkloadError::Nothing("overwrite: its hot files all have holes or several names".into()));
+            }
+        }
+        let noatime = tree::may_noatime(fs);
+        Ok(Hotfiles { options: options.clone(), hot, writable, notes, noatime })
+    }
+
+    fn overwrite(&self, driver: &mut Driver<'_>) -> Result<Sample, WorkloadError> {
+        driver.begin_cold()?;
+        for file in &self.writable {
+            driver.overwrite(&file.path, file.stat.size_bytes, self.options.piece_bytes)?;
+        }
+        driver.end_synced(Phase::Overwrite)
+    }
+
+    /// The files stay as hot as they were.
+    fn put_times_back(&self, driver: &mut Driver<'_>) -> Result<(), WorkloadError> {
+        for file in &self.writable {
+            let (atime, mtime) = (SetTime::Omit, SetTime::To(file.stat.mtime_ns));
+            let call = Call::Utimens { at: file.path.as_path().into(), follow: false, atime, mtime };
+            let doing = "putting the modification time back";
+            driver.fs.call(&call).result.map_err(|errno| WorkloadError::call(doing, &file.path, errno))?;
+        }
+        Ok(())
+    }
+}
+
+impl Benchmark for Hotfiles {
+    fn points(&self) -> Vec<Point> {
+        let point = |label: &str, stage| Point { label: label.to_owned(), size_bytes: None, stage };
+        let mut points = vec![point("hot files, read", 0)];
+        if self.options.overwrite {
+            points.push(point("hot files, overwritten", 1));
+        }
+        points
+    }
+
+    fn once(&mut self, driver: &mut Driver<'_>, point: &Point, _tag: &str) -> Result<Vec<Sample>, WorkloadError> {
+        if point.stage == 0 {
+            driver.begin_cold()?;
+            for file in &self.hot {
+                driver.read_foreign(&file.path, file.stat.size_bytes, self.options.piece_bytes, self.noatime)?;
+            }
+            return Ok(vec![driver.end(Phase::Read)]);
+        }
+        let sample = self.overwrite(driver);
+        let back = self.put_times_back(driver);
+        let sample = sample?;
+        back?;
+        Ok(vec![sample])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+fn check(options: &Options) -> Result<(), WorkloadError> {
+    let wrong = |what: &str| Err(WorkloadError::Options(what.into()));
+    match options.select {
+        Select::NewerDays(days) if !(days.is_finite() && days >= 0.0) => wrong("newer days: a number, 0 or more"),
+        Select::Share(share) if !(share > 0.0 && share <= 1.0) => wrong("the share of hot files is above 0, at most 1"),
+        _ if options.piece_bytes == 0 => wrong("the size of a piece is at least 1"),
+        _ => Ok(()),
+    }
+}
+
+/// The hot files of a tree.
+fn select(select: &Select, files: Vec<Found>) -> Result<Vec<Found>, WorkloadError> {
+    let mut files: Vec<Found> = match select {
+        Select::List { from, paths } => return listed(from, paths, files),
+        _ => files.into_iter().filter(|f| f.stat.size_bytes > 0).collect(),
+    };
+    // Newest first; of the same age, by name.
+    files.sort_by(|a, b| b.stat.mtime_ns.cmp(&a.stat.mtime_ns).then_with(|| a.path.cmp(&b.path)));
+    let newest = files.first().map_or(0, |f| f.stat.mtime_ns);
+    match *select {
+        Select::NewerDays(days) => {
+            let span_ns = (days * 86400e9) as i64;
+            files.retain(|f| newest.saturating_sub(f.stat.mtime_ns) <= span_ns);
+        }
+        Select::Share(share) => files.truncate(((files.len() as f64 * share).round() as usize).max(1)),
+        Select::List { .. } => {}
+    }
+    if files.is_empty() { Err(WorkloadError::Nothing("read: it has no files with data".into())) } else { Ok(files) }
+}
+
+fn listed(from: &str, paths: &[PathBuf], files: Vec<Found>) -> Result<Vec<Found>, WorkloadError> {
+    let mut by_path: BTreeMap<PathBuf, Found> = files.into_iter().map(|f| (f.path.clone(), f)).collect();
+    let mut chosen = Vec::new();
+    for path in paths {
+        let clean: PathBuf = path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
+        match by_path.remove(&clean) {
+            Some(file) if file.stat.size_bytes > 0 => chosen.push(file),
+            Some(_) => {}
+            None => {
+                let path = path.display();
+                let problem = format!("{from}: {path} is not an ordinary file below the target, or is listed twice");
+                return Err(WorkloadError::Options(problem));
+            }
+        }
+    }
+    if chosen.is_empty() {
+        Err(WorkloadError::Nothing(format!("read: {from} names no file with data")))
+    } else {
+        Ok(chosen)
+    }
+}
+
+/// Directory by directory, and by name in each.
+fn in_order(mut files: Vec<Found>) -> Vec<Found> {
+    files.sort_by(|a, b| (a.path.parent(), a.path.file_name()).cmp(&(b.path.parent(), b.path.file_name())));
+    files
+}
+
+/// Files that can be overwritten without changing more than their content: holes would be filled, and another name of
+/// the same file may lie outside the tree.
+fn overwritable(hot: &[Found]) -> (Vec<Found>, Skipped) {
+    let mut left_out = Skipped::default();
+    let mut writable = Vec::new();
+    for file in hot {
+        // Small files may lie in the inode (no blocks) or in a compressed extent.
+        let has_holes = file.stat.allocated_bytes < file.stat.size_bytes && file.stat.size_bytes > 4096;
+        if file.stat.nlink > 1 {
+            left_out.add(&file.path, "has several names");
+        } else if has_holes {
+            left_out.add(&file.path, "has holes or is compressed");
+        } else {
+            writable.push(file.clone());
+        }
+    }
+    (writable, left_out)
+}

@@ -1,0 +1,36 @@
+//! Benchmarks of the literature, as drivers over the hinge trait.
+//!
+//! What lives here: one file per benchmark ([`seqfile`], [`hotfiles`], [`scan`]); the [schedule](run) that repeats any of
+//! them in random, interleaved order over targets; results that serialise, and their [comparison](compare()). What may not:
+//! anything about a particular file system, and any way to a file but [`posix::FileSystem`]: the same benchmark runs on a
+//! mounted directory and in virtual time.
+//!
+//! A benchmark is a list of [points](Point) (file sizes, say) and a way to run one of them once, which yields the time and
+//! the amount of each [phase](Phase). To add one: a file with its `Options` and its `Benchmark`, and a variant of
+//! [`Parameters`].
+//!
+//! **What is timed** is the sum of the calls' times in the file system ([`posix::Outcome::dur_ns`]). A phase that writes
+//! ends with `syncfs`, and the headline figure includes it: data that is only in memory has not been written. The
+//! figure without it is kept beside it. Making the directories, dropping caches and removing what is left is not timed.
+
+mod benchmark;
+mod compare;
+mod driver;
+mod error;
+pub mod hotfiles;
+mod result;
+pub mod scan;
+mod schedule;
+pub mod seqfile;
+pub mod stats;
+mod stored;
+mod tree;
+
+pub use benchmark::{Parameters, Point};
+pub use compare::{Compared, Comparison, Verdict, compare, compare_targets};
+pub use error::WorkloadError;
+pub use result::{BenchResult, CacheNote, Phase, PhaseResult, PointResult, Round, TargetResult, Unit};
+pub use schedule::{Place, Progress, Repeat, run};
+pub use stats::Estimate;
+pub use stored::{SCHEMA, load};
+pub use tree::AGED_MARKER;

@@ -1,0 +1,217 @@
+//! What a benchmark found: every round's times, and what they come to.
+
+use crate::benchmark::Sample;
+use crate::stats::{self, Estimate};
+use crate::{Parameters, Point, Repeat};
+use posix::{CacheState, Environment};
+use serde::{Deserialize, Serialize};
+
+/// A benchmark's result on one or more targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchResult {
+    /// Which benchmark, with its options.
+    pub parameters: Parameters,
+    /// Version of the program that ran it.
+    pub version: String,
+    /// What was found on each target, in the order given.
+    pub targets: Vec<TargetResult>,
+}
+
+/// What was found on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetResult {
+    /// Its name, different from the others'.
+    pub name: String,
+    /// Where it was measured.
+    pub environment: Environment,
+    /// How cold the caches were before each phase, at worst.
+    pub caches: CacheNote,
+    /// What the reader should know: files left out, holes, preallocated extents.
+    pub notes: Vec<String>,
+    /// One entry for each point, in the benchmark's order.
+    pub points: Vec<PointResult>,
+}
+
+/// How cold caches were, at worst over all phases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheNote {
+    /// File data.
+    pub data: CacheState,
+    /// Names and attributes.
+    pub names: CacheState,
+    /// Why a state is not cold; empty if both are.
+    pub why: String,
+}
+
+/// What was found at one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointResult {
+    /// Which.
+    pub point: Point,
+    /// Its phases, in order.
+    pub phases: Vec<PhaseResult>,
+}
+
+/// A part of a benchmark that is timed on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Files are made and written.
+    Create,
+    /// Files are read whole.
+    Read,
+    /// Files are written again over what they hold, without truncation.
+    Overwrite,
+    /// Files are removed.
+    Delete,
+    /// A tree is read, directories and files.
+    Scan,
+    /// A tree's directories are read and its attributes asked for.
+    Stat,
+}
+
+impl Phase {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Create => "create",
+            Phase::Read => "read",
+            Phase::Overwrite => "overwrite",
+            Phase::Delete => "delete",
+            Phase::Scan => "scan",
+            Phase::Stat => "stat",
+        }
+    }
+
+    /// What its headline counts.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Phase::Delete | Phase::Stat => Unit::FilesPerSecond,
+            _ => Unit::BytesPerSecond,
+        }
+    }
+}
+
+/// What a rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Unit {
+    BytesPerSecond,
+    FilesPerSecond,
+}
+
+/// What was found in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// Which.
+    pub phase: Phase,
+    /// What `rate` and `rate_without_sync` count.
+    pub unit: Unit,
+    /// The headline: bytes or files a second, `syncfs` included where the phase writes.
+    pub rate: Estimate,
+    /// The same to the end of the last call before `syncfs`; none where the phase does not write.
+    pub rate_without_sync: Option<Estimate>,
+    /// Files (for `stat`: names) a second, by the headline's time.
+    pub files_per_s: Estimate,
+    /// Rounds whose rate lies outside Tukey's fences; they are counted in all the same.
+    pub outlier_rounds: Vec<u32>,
+    /// Every round, in order.
+    pub rounds: Vec<Round>,
+}
+
+/// One round of one phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from 0.
+    pub round: u32,
+    /// Time in the calls, nanoseconds.
+    pub calls_ns: u64,
+    /// Time in the `syncfs` that ends a phase that writes, nanoseconds.
+    pub sync_ns: Option<u64>,
+    /// Bytes of file data moved (removed, for `delete`).
+    pub bytes: u64,
+    /// Files (for `stat`: names).
+    pub files: u64,
+    /// Whether file data and names were cold at the start.
+    pub data_cache: CacheState,
+    #[allow(missing_docs)]
+    pub name_cache: CacheState,
+}
+
+impl Round {
+    pub(crate) fn new(round: u32, sample: &Sample) -> Round {
+        Round {
+            round,
+            calls_ns: sample.calls_ns,
+            sync_ns: sample.sync_ns,
+            bytes: sample.bytes,
+            files: sample.files,
+            data_cache: sample.caches.data,
+            name_cache: sample.caches.names,
+        }
+    }
+
+    /// Its rate in a unit, per second of the calls alone or with the final `syncfs`.
+    pub fn rate(&self, unit: Unit, with_sync: bool) -> f64 {
+        let amount = match unit {
+            Unit::BytesPerSecond => self.bytes,
+            Unit::FilesPerSecond => self.files,
+        };
+        let ns = self.calls_ns.saturating_add(if with_sync { self.sync_ns.unwrap_or(0) } else { 0 });
+        // A clock that did not move says no more than that it took less than a nanosecond.
+        amount as f64 * 1e9 / ns.max(1) as f64
+    }
+}
+
+impl PhaseResult {
+    /// What rounds come to; `None` of no rounds.
+    pub(crate) fn of(phase: Phase, rounds: Vec<Round>, repeat: &Repeat) -> Option<PhaseResult> {
+        let unit = phase.unit();
+        let estimate = |unit, with_sync| {
+            let rates: Vec<f64> = rounds.iter().map(|r| r.rate(unit, with_sync)).collect();
+            Estimate::of(&rates, repeat.seed)
+        };
+        let rates: Vec<f64> = rounds.iter().map(|r| r.rate(unit, true)).collect();
+        let outliers = stats::outliers(&rates);
+        let syncs = rounds.iter().any(|r| r.sync_ns.is_some());
+        Some(PhaseResult {
+            phase,
+            unit,
+            rate: estimate(unit, true)?,
+            rate_without_sync: if syncs { estimate(unit, false) } else { None },
+            files_per_s: estimate(Unit::FilesPerSecond, true)?,
+            outlier_rounds: outliers.into_iter().filter_map(|at| rounds.get(at).map(|r| r.round)).collect(),
+            rounds,
+        })
+    }
+
+    /// The headline's rate of every round.
+    pub fn rates(&self) -> Vec<f64> {
+        self.rounds.iter().map(|r| r.rate(self.unit, true)).collect()
+    }
+}
+
+impl TargetResult {
+    /// What was found in a phase at a point.
+    pub fn phase(&self, label: &str, phase: Phase) -> Option<&PhaseResult> {
+        self.points.iter().find(|p| p.point.label == label)?.phases.iter().find(|p| p.phase == phase)
+    }
+}
+
+impl CacheNote {
+    /// Nothing measured yet: as cold as can be.
+    pub(crate) fn cold() -> CacheNote {
+        CacheNote { data: CacheState::Cold, names: CacheState::Cold, why: String::new() }
+    }
+
+    /// The worse of both; the first reason stays.
+    pub(crate) fn worsen(&mut self, other: &CacheNote) {
+        let worse = |a: CacheState, b: CacheState| if a == CacheState::Cold { b } else { a };
+        self.data = worse(self.data, other.data);
+        self.names = worse(self.names, other.names);
+        if self.why.is_empty() {
+            self.why.clone_from(&other.why);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Rounds in random order, interleaved over points and targets: what drifts, drifts for all alike.
+
+use crate::benchmark::{Benchmark, Sample};
+use crate::driver::{Driver, poll};
+use crate::result::{BenchResult, CacheNote, PhaseResult, PointResult, Round, TargetResult};
+use crate::{Parameters, Phase, Point, WorkloadError, stats};
+use posix::{Environment, FileSystem};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+/// How often a benchmark is run, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// Rounds; each runs every point on every target once.
+    pub rounds: u32,
+    /// Whether one run of one point on each target comes first and is not counted.
+    pub warm_up: bool,
+    /// Seed of the order and of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for Repeat {
+    /// Six rounds, the fewest whose whole range covers a median in 95 % of cases, after a warm-up.
+    fn default() -> Repeat {
+        Repeat { rounds: 6, warm_up: true, seed: 1 }
+    }
+}
+
+/// A file system to run on, and what it is called in the result.
+pub struct Place<'a> {
+    /// Its name, different from the others'.
+    pub name: String,
+    /// The file system. A benchmark that makes files does so in directories of its own (`fsage-bench-…`) in its root. Caches
+    /// are verified on a sample of what lies below the root: a root of its own makes that a sample of the benchmark's files.
+    pub fs: &'a mut dyn FileSystem,
+}
+
+/// How far a benchmark is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The target at work.
+    pub target: &'a str,
+    /// The point at work.
+    pub point: &'a str,
+    /// Runs done and runs in all.
+    pub done: u64,
+    #[allow(missing_docs)]
+    pub total: u64,
+}
+
+/// A benchmark on one target, and what has come of it so far.
+struct Bout<'p, 'a> {
+    place: &'p mut Place<'a>,
+    benchmark: Box<dyn Benchmark>,
+    points: Vec<Point>,
+    environment: Environment,
+    caches: CacheNote,
+    rounds: Vec<Vec<(Phase, Vec<Round>)>>,
+}
+
+/// Runs a benchmark on targets side by side.
+///
+/// # Errors
+/// Options that make no sense; a call that failed, with its target; a signal. What was made has been removed.
+pub fn run(
+    parameters: &Parameters,
+    places: &mut [Place<'_>],
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
+    let repeat = *parameters.repeat();
+    if repeat.rounds == 0 {
+        return Err(WorkloadError::Options("at least one round is needed".into()));
+    }
+    let mut bouts = Vec::with_capacity(places.len());
+    for place in places {
+        poll()?;
+        let benchmark = parameters.prepare(place.fs).map_err(|source| on(&place.name, source))?;
+        let points = benchmark.points();
+        let rounds = points.iter().map(|_| Vec::new()).collect();
+        let environment = place.fs.environment();
+        bouts.push(Bout { place, benchmark, points, environment, caches: CacheNote::cold(), rounds });
+    }
+    run_all(&mut bouts, &repeat, progress)?;
+    let targets = bouts.into_iter().map(|bout| bout.finish(&repeat)).collect();
+    Ok(BenchResult { parameters: parameters.clone(), version: env!("CARGO_PKG_VERSION").to_owned(), targets })
+}
+
+fn run_all(
+    bouts: &mut [Bout<'_, '_>],
+    repeat: &Repeat,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<(), WorkloadError> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(repeat.seed);
+    let cells: Vec<(u32, usize, usize)> = bouts
+        .iter()
+        .enumerate()
+        .flat_map(|(b, bout)| bout.points.iter().enumerate().map(move |(p, point)| (point.stage, b, p)))
+        .collect();
+    let warm_ups = if repeat.warm_up { bouts.len() } else { 0 };
+    let total = cells.len() as u64 * u64::from(repeat.rounds) + warm_ups as u64;
+    let mut done = 0;
+    if repeat.warm_up {
+        for b in 0..bouts.len() {
+            // The first point of the first stage: what comes later may change what is measured.
+            let first = cells.iter().filter(|cell| cell.1 == b).min_by_key(|cell| cell.0);
+            if let (Some(bout), Some(&(_, _, p))) = (bouts.get_mut(b), first) {
+                bout.run(p, "warm-up", done, total, progress)?;
+                done += 1;
+            }
+        }
+    }
+    let mut stages: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    for stage in stages {
+        let mut order: Vec<_> = cells.iter().filter(|cell| cell.0 == stage).copied().collect();
+        for round in 0..repeat.rounds {
+            stats::shuffle(&mut rng, &mut order);
+            for &(_, b, p) in &order {
+                let Some(bout) = bouts.get_mut(b) else { continue };
+                let samples = bout.run(p, &round.to_string(), done, total, progress)?;
+                bout.keep(p, round, &samples);
+                done += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Bout<'_, '_> {
+    fn run(
+        &mut self,
+        at: usize,
+        round: &str,
+        done: u64,
+        total: u64,
+        progress: &mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Vec<Sample>, WorkloadError> {
+        let Some(point) = self.points.get(at) else { return Ok(Vec::new()) };
+        progress(&Progress { target: &self.place.name, point: &point.label, done, total });
+        let mut driver = Driver::new(self.place.fs);
+        let samples = self.benchmark.once(&mut driver, point, &format!("{round}-{at}"));
+        samples.map_err(|source| on(&self.place.name, source))
+    }
+
+    fn keep(&mut self, at: usize, round: u32, samples: &[Sample]) {
+        let Some(phases) = self.rounds.get_mut(at) else { return };
+        for sample in samples {
+            self.caches.worsen(&sample.caches);
+            let row = Round::new(round, sample);
+            match phases.iter_mut().find(|(phase, _)| *phase == sample.phase) {
+                Some((_, rounds)) => rounds.push(row),
+                None => phases.push((sample.phase, vec![row])),
+            }
+        }
+    }
+
+    fn finish(self, repeat: &Repeat) -> TargetResult {
+        let points = self.points.into_iter().zip(self.rounds);
+        let points = points.map(|(point, phases)| {
+            let phases = phases.into_iter().filter_map(|(phase, rounds)| PhaseResult::of(phase, rounds, repeat));
+            PointResult { point, phases: phases.collect() }
+        });
+        TargetResult {
+            name: self.place.name.clone(),
+            environment: self.environment,
+            caches: self.caches,
+            notes: self.benchmark.notes(),
+            points: points.collect(),
+        }
+    }
+}
+
+/// An error with the target it happened on; a signal is nobody's fault.
+fn on(target: &str, source: WorkloadError) -> WorkloadError {
+    match source {
+        source @ (WorkloadError::Interrupted | WorkloadError::Options(_)) => source,
+        source => WorkloadError::On { target: target.to_owned(), source: Box::new(source) },
+    }
+}
