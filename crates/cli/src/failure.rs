@@ -19,6 +19,7 @@ use trace::record::RecordError;
 use trace::strace::ImportError;
 use trace::text::snapshot::SnapshotTextError;
 use trace::text::trace::ExportError;
+use workload::WorkloadError;
 
 /// Done, and the comparison or check it was asked for failed.
 pub const CHECK_FAILED: u8 = 1;
@@ -126,6 +127,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<LayoutError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<WorkloadError>() {
         return Some(error.exit_code());
     }
     if cause.is::<ThesisError>() {

@@ -6,6 +6,7 @@
 //! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
 //! control characters never reach a terminal.
 
+mod bench;
 mod csv;
 mod environment;
 mod html;
@@ -25,6 +26,7 @@ pub mod units;
 mod validation;
 mod workload;
 
+pub use self::bench::{bench, bench_comparison};
 pub use self::layout::{layout, layout_comparison};
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};

@@ -32,6 +32,15 @@ pub enum Cell {
     Ratio(f64),
     /// A number without unit.
     Number(f64),
+    /// A number without unit, with its 95 % interval.
+    Interval {
+        /// The value.
+        value: f64,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
     /// Nothing is known.
     Empty,
 }
@@ -49,6 +58,7 @@ impl Cell {
             Cell::SignedShare(share) => units::signed_share(*share),
             Cell::Ratio(ratio) => format!("{}x", units::significant(*ratio)),
             Cell::Number(number) => units::significant(*number),
+            Cell::Interval { value, low, high } => units::interval(*value, *low, *high),
             Cell::Empty => String::new(),
         }
     }
@@ -64,6 +74,7 @@ impl Cell {
             | Cell::Share(x)
             | Cell::SignedShare(x)
             | Cell::Ratio(x)
+            | Cell::Interval { value: x, .. }
             | Cell::Number(x) => x.to_string(),
             Cell::Empty => String::new(),
         }
@@ -80,6 +91,7 @@ impl Cell {
             | Cell::Share(x)
             | Cell::SignedShare(x)
             | Cell::Ratio(x)
+            | Cell::Interval { value: x, .. }
             | Cell::Number(x) => Value::from(*x),
             Cell::Empty => Value::Null,
         }

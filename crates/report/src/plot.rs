@@ -128,6 +128,51 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     Plot { title: title.to_owned(), spec }
 }
 
+/// One point of [`interval_lines`].
+pub struct IntervalPoint<'a> {
+    /// Which line it is on.
+    pub series: &'a str,
+    #[allow(missing_docs)]
+    pub x: f64,
+    /// The value and its interval.
+    pub y: f64,
+    #[allow(missing_docs)]
+    pub low: f64,
+    #[allow(missing_docs)]
+    pub high: f64,
+}
+
+/// Lines over a logarithmic axis whose points carry intervals; the other axis begins at zero.
+pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[IntervalPoint<'_>]) -> Plot {
+    let values: Vec<Value> = points
+        .iter()
+        .filter(|p| p.x > 0.0)
+        .map(|p| json!({ "series": p.series, "x": p.x, "y": p.y, "low": p.low, "high": p.high }))
+        .collect();
+    let x = json!({ "field": "x", "type": "quantitative", "title": x_title, "scale": { "type": "log", "base": 2 },
+                    "axis": { "labelExpr": BYTES_LABEL } });
+    let color = json!({ "field": "series", "type": "nominal", "title": null, "scale": { "range": palette() } });
+    let spec = json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": WIDTH,
+        "height": 280,
+        "data": { "values": values },
+        "encoding": { "x": x, "color": color },
+        "layer": [
+            { "mark": { "type": "rule", "strokeWidth": 1.5, "opacity": 0.6 },
+              "encoding": { "y": { "field": "low", "type": "quantitative", "title": y_title }, "y2": { "field": "high" } } },
+            { "mark": { "type": "line", "point": true, "tooltip": true },
+              "encoding": { "y": { "field": "y", "type": "quantitative", "title": y_title } } },
+        ],
+    });
+    Plot { title: title.to_owned(), spec }
+}
+
+/// Sizes on an axis of powers of two.
+const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
+                           datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : \
+                           datum.value + ' B'";
+
 /// Lines over numeric axes, given as (title, whether logarithmic); `points` are (series, x, y).
 pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f64, f64)]) -> Plot {
     // A logarithmic axis has no zero.

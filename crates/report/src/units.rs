@@ -101,6 +101,14 @@ pub fn significant(value: f64) -> String {
     }
 }
 
+/// A plain number with its interval: `12.3 (11.9 to 12.8)`.
+pub fn interval(value: f64, low: f64, high: f64) -> String {
+    if low == high || !low.is_finite() || !high.is_finite() {
+        return significant(value);
+    }
+    format!("{} ({} to {})", significant(value), significant(low), significant(high))
+}
+
 /// A path or argument as people can read it: valid UTF-8 as it is, control characters and stray bytes escaped.
 pub fn path(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
@@ -149,6 +157,8 @@ mod tests {
         assert_eq!(duration_interval_ns(1.25e6, 0.9e6, 1.31e6), "1.25 ms (0.90 to 1.31)");
         assert_eq!(duration_interval_ns(850.0, 800.0, 1200.0), "850 ns (800 to 1200)");
         assert_eq!(duration_interval_ns(2e9, 2e9, 2e9), "2.00 s");
+        assert_eq!(interval(12.34, 11.9, 12.8), "12.3 (11.9 to 12.8)");
+        assert_eq!(interval(12.34, 12.34, 12.34), "12.3");
     }
 
     #[test]

@@ -70,8 +70,9 @@ pub struct Point {
     pub label: String,
     /// The file size, where that is what differs.
     pub size_bytes: Option<u64>,
-    /// All rounds of a stage are run before the next begins: for what changes what others measure.
-    #[serde(default)]
+    /// All rounds of a stage are run before the next begins: for what changes what others measure. Stages of the same label are
+    /// one point of the result.
+    #[serde(skip)]
     pub stage: u32,
 }
 

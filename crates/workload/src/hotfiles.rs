@@ -130,12 +130,8 @@ impl Hotfiles {
 
 impl Benchmark for Hotfiles {
     fn points(&self) -> Vec<Point> {
-        let point = |label: &str, stage| Point { label: label.to_owned(), size_bytes: None, stage };
-        let mut points = vec![point("hot files, read", 0)];
-        if self.options.overwrite {
-            points.push(point("hot files, overwritten", 1));
-        }
-        points
+        let stages = if self.options.overwrite { 0..2 } else { 0..1 };
+        stages.map(|stage| Point { label: "hot files".to_owned(), size_bytes: None, stage }).collect()
     }
 
     fn once(&mut self, driver: &mut Driver<'_>, point: &Point, _tag: &str) -> Result<Vec<Sample>, WorkloadError> {

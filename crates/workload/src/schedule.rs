@@ -157,17 +157,21 @@ impl Bout<'_, '_> {
     }
 
     fn finish(self, repeat: &Repeat) -> TargetResult {
-        let points = self.points.into_iter().zip(self.rounds);
-        let points = points.map(|(point, phases)| {
+        let mut points: Vec<PointResult> = Vec::new();
+        for (point, phases) in self.points.into_iter().zip(self.rounds) {
             let phases = phases.into_iter().filter_map(|(phase, rounds)| PhaseResult::of(phase, rounds, repeat));
-            PointResult { point, phases: phases.collect() }
-        });
+            // Stages of one point are one row of the result.
+            match points.iter_mut().find(|earlier| earlier.point.label == point.label) {
+                Some(earlier) => earlier.phases.extend(phases),
+                None => points.push(PointResult { point, phases: phases.collect() }),
+            }
+        }
         TargetResult {
             name: self.place.name.clone(),
             environment: self.environment,
             caches: self.caches,
             notes: self.benchmark.notes(),
-            points: points.collect(),
+            points,
         }
     }
 }

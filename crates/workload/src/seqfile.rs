@@ -95,7 +95,11 @@ impl Options {
         self.data_bytes.checked_div(size_bytes).unwrap_or(0)
     }
 
-    fn check(&self) -> Result<(), WorkloadError> {
+    /// Whether they make sense.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         if self.sizes_bytes.is_empty() {
             return wrong(format!("no file size is as small as the {} bytes of data; take more data", self.data_bytes));

@@ -1,0 +1,338 @@
+//! Benchmarks: rates with intervals by point and phase, targets side by side, and one result held against another.
+
+use crate::environment::environment;
+use crate::plot::{self, Bar, IntervalPoint};
+use crate::units;
+use crate::{Cell, Document, Plot, Table};
+use posix::CacheState;
+use workload::{
+    BenchResult, Compared, Comparison, Estimate, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict,
+};
+
+/// A result, on one target or several.
+pub fn bench(result: &BenchResult) -> Document {
+    let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();
+    let mut document = Document::new(format!("{}: {}", result.parameters.name(), names.join(", ")));
+    document.paragraph(what(&result.parameters));
+    document.paragraph(how(result.parameters.repeat()));
+    for target in &result.targets {
+        let mut remarks = vec![caches(target)];
+        remarks.extend(target.notes.clone());
+        remarks.extend(outliers(target));
+        if let [_] = result.targets.as_slice() {
+            document.list(remarks);
+        } else {
+            document.list(remarks.into_iter().map(|remark| format!("{}: {remark}", target.name)).collect());
+        }
+    }
+    match result.targets.as_slice() {
+        [target] => drop(document.table(phases_table(target))),
+        targets => {
+            for phase in phases(targets) {
+                document.heading(phase.name()).table(side_by_side(targets, phase));
+            }
+        }
+    }
+    if let Some(comparison) = workload::compare_targets(result) {
+        document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
+        document.table(ratios(&comparison));
+    }
+    let unsynced = unsynced_table(&result.targets);
+    if !unsynced.rows.is_empty() {
+        document.heading("Without the final write-back").table(unsynced);
+    }
+    let series: Vec<(String, &TargetResult)> = result.targets.iter().map(|t| (t.name.clone(), t)).collect();
+    plots(&mut document, &series);
+    for target in &result.targets {
+        document.heading(format!("Where: {}", target.name)).table(environment(&target.environment));
+    }
+    document
+}
+
+/// One result held against another.
+pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResult) -> Document {
+    let mut document =
+        Document::new(format!("{}: {} (B) over {} (A)", comparison.benchmark, comparison.b, comparison.a));
+    document.paragraph("A ratio below 1 says that B is slower. Where its interval holds 1 it is a tie.");
+    document.list(comparison.cautions.clone()).table(ratios(comparison));
+    let side = |letter: &str, result: &'_ BenchResult| {
+        result.targets.iter().map(|t| format!("{letter}: {}", t.name)).collect::<Vec<_>>()
+    };
+    let names = side("A", a).into_iter().chain(side("B", b));
+    let series: Vec<(String, &TargetResult)> = names.zip(a.targets.iter().chain(&b.targets)).collect();
+    plots(&mut document, &series);
+    document
+}
+
+/// What was run, in a sentence.
+fn what(parameters: &Parameters) -> String {
+    let bytes = |n: u64| units::bytes(n as f64);
+    match parameters {
+        Parameters::Seqfile(o) => format!(
+            "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in creation \
+             order with caches dropped before it. Time is that of the calls and, for create, overwrite and delete, of the \
+             syncfs that ends them.",
+            bytes(o.data_bytes),
+            units::count(o.files_per_directory.into()),
+            bytes(o.piece_bytes)
+        ),
+        Parameters::Hotfiles(o) => {
+            let which = match &o.select {
+                workload::hotfiles::Select::NewerDays(days) => {
+                    format!("files modified in the {} days before the newest", units::significant(*days))
+                }
+                workload::hotfiles::Select::Share(share) => {
+                    format!("the most recently modified {} of the files", units::share(*share))
+                }
+                workload::hotfiles::Select::List { from, .. } => format!("files listed in {from}"),
+            };
+            format!(
+                "Hot files: {which}, directory by directory; calls of at most {}; caches dropped before. Time is that of the \
+                 calls and, for overwrite, of the syncfs that ends it.",
+                bytes(o.piece_bytes)
+            )
+        }
+        Parameters::Scan(o) if o.stat_only => {
+            "Every directory read and every name asked for its attributes, in directory order, caches dropped before."
+                .into()
+        }
+        Parameters::Scan(o) => format!(
+            "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
+            bytes(o.piece_bytes)
+        ),
+    }
+}
+
+fn how(repeat: &Repeat) -> String {
+    let warm_up = if repeat.warm_up { ", after a warm-up that is not counted" } else { "" };
+    let coverage = workload::stats::coverage_of_rounds(repeat.rounds);
+    let unsure = if coverage < 0.95 {
+        format!(
+            " So few rounds make intervals that hold the true median in at most {:.0} % of cases; take 6 or more.",
+            coverage * 100.0
+        )
+    } else {
+        String::new()
+    };
+    let rounds = if repeat.rounds == 1 { "round".to_owned() } else { "rounds in random order".to_owned() };
+    format!(
+        "Medians of {} {rounds}{warm_up}, with bootstrap 95 % intervals; seed {}.{unsure}",
+        repeat.rounds, repeat.seed
+    )
+}
+
+/// How cold caches were; where not always, in how many of the timings.
+fn caches(target: &TargetResult) -> String {
+    let note = &target.caches;
+    let rounds = || target.points.iter().flat_map(|p| &p.phases).flat_map(|p| &p.rounds);
+    let state = |worst: CacheState, of: fn(&Round) -> CacheState| match worst {
+        CacheState::Cold => "cold (verified)".to_owned(),
+        CacheState::Warm => "warm".to_owned(),
+        CacheState::Unverified => {
+            let unsure = rounds().filter(|round| of(round) != CacheState::Cold).count();
+            match rounds().count() {
+                all if unsure < all => format!("cold (verified) but for {unsure} of {all} timings"),
+                _ => "not verified to be cold".to_owned(),
+            }
+        }
+    };
+    let why = if note.why.is_empty() { String::new() } else { format!(" ({})", note.why) };
+    let (data, names) = (state(note.data, |r| r.data_cache), state(note.names, |r| r.name_cache));
+    format!("caches before each phase: data {data}; names and attributes {names}{why}")
+}
+
+/// Rounds far from the others; they are in the medians all the same.
+fn outliers(target: &TargetResult) -> Option<String> {
+    let phases = target.points.iter().flat_map(|p| &p.phases);
+    let (far, all) = phases.fold((0, 0), |(far, all), p| (far + p.outlier_rounds.len(), all + p.rounds.len()));
+    (far > 0).then(|| format!("{far} of {all} timings are outliers (Tukey's fences); they are counted in"))
+}
+
+/// The phases of some targets, in the order they are run.
+fn phases(targets: &[TargetResult]) -> Vec<Phase> {
+    let mut phases = Vec::new();
+    for result in targets.iter().flat_map(|t| &t.points).flat_map(|p| &p.phases) {
+        if !phases.contains(&result.phase) {
+            phases.push(result.phase);
+        }
+    }
+    phases
+}
+
+/// A rate's unit for people, its part of a column's key, and what it is divided by.
+const fn unit(unit: Unit) -> (&'static str, &'static str, f64) {
+    match unit {
+        Unit::BytesPerSecond => ("MiB/s", "mib_per_s", 1048576.0),
+        Unit::FilesPerSecond => ("files/s", "files_per_s", 1.0),
+    }
+}
+
+fn rate(estimate: Option<&Estimate>, of: Unit) -> Cell {
+    let scale = unit(of).2;
+    estimate.map_or(Cell::Empty, |e| Cell::Interval {
+        value: e.median / scale,
+        low: e.low / scale,
+        high: e.high / scale,
+    })
+}
+
+/// One target: a row for each point, a column for each phase; where files differ in size, also one for files a second.
+fn phases_table(target: &TargetResult) -> Table {
+    let mixed = target.points.iter().any(|p| p.point.size_bytes.is_none());
+    let mut wanted: Vec<(Phase, Unit)> = Vec::new();
+    for phase in phases(std::slice::from_ref(target)) {
+        wanted.push((phase, phase.unit()));
+        if mixed && phase.unit() == Unit::BytesPerSecond {
+            wanted.push((phase, Unit::FilesPerSecond));
+        }
+    }
+    let titles = wanted.iter().map(|(phase, of)| {
+        let (title, key, _) = unit(*of);
+        (format!("{}, {title}", phase.name()), format!("{}_{key}", phase.name()))
+    });
+    let first = [("Files", "file_size"), ("Number", "files")].map(|(title, key)| (title.to_owned(), key.to_owned()));
+    let columns: Vec<(String, String)> = first.into_iter().chain(titles).collect();
+    let columns: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
+    let mut table = Table::new("rates", "", &columns);
+    for point in &target.points {
+        let files = point.phases.first().and_then(|p| p.rounds.last()).map_or(0, |r| r.files);
+        let mut row = vec![Cell::from(point.point.label.clone()), Cell::Count(files)];
+        row.extend(wanted.iter().map(|(phase, of)| {
+            let found = point.phases.iter().find(|p| p.phase == *phase);
+            rate(found.map(|p| if *of == p.unit { &p.rate } else { &p.files_per_s }), *of)
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// Several targets: a row for each point, a column for each target.
+fn side_by_side(targets: &[TargetResult], phase: Phase) -> Table {
+    let (title, key, _) = unit(phase.unit());
+    let columns: Vec<(String, String)> = std::iter::once(("Files".to_owned(), "file_size".to_owned()))
+        .chain(targets.iter().map(|t| (format!("{}, {title}", t.name), format!("{} {key}", t.name))))
+        .collect();
+    let columns: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
+    let mut table = Table::new(phase.name(), "", &columns);
+    for point in targets.first().map(|t| t.points.as_slice()).unwrap_or_default() {
+        let label = &point.point.label;
+        let found: Vec<_> = targets.iter().map(|t| t.phase(label, phase).map(|p| &p.rate)).collect();
+        if found.iter().any(Option::is_some) {
+            let cells = found.into_iter().map(|estimate| rate(estimate, phase.unit()));
+            table.row(std::iter::once(Cell::from(label.clone())).chain(cells).collect());
+        }
+    }
+    table
+}
+
+/// What the calls alone would have one believe.
+fn unsynced_table(targets: &[TargetResult]) -> Table {
+    let mut table = Table::new(
+        "without_sync",
+        "Time to the end of the last call, before syncfs: what lies in memory counts as written.",
+        &[
+            ("Target", "target"),
+            ("Files", "file_size"),
+            ("Phase", "phase"),
+            ("Rate", "rate"),
+            ("Unit", "unit"),
+            ("With syncfs", "rate_with_sync"),
+        ],
+    );
+    for target in targets {
+        for (point, phase) in target.points.iter().flat_map(|p| p.phases.iter().map(move |phase| (p, phase))) {
+            if let Some(without) = &phase.rate_without_sync {
+                table.row(vec![
+                    Cell::from(target.name.clone()),
+                    Cell::from(point.point.label.clone()),
+                    Cell::from(phase.phase.name()),
+                    rate(Some(without), phase.unit),
+                    Cell::from(unit(phase.unit).0),
+                    rate(Some(&phase.rate), phase.unit),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+fn ratios(comparison: &Comparison) -> Table {
+    let many = |name: fn(&Compared) -> &str| {
+        let mut names = comparison.rows.iter().map(name);
+        names.next().is_some_and(|first| names.any(|other| other != first))
+    };
+    let named = many(|row| row.target_b.as_str()) || many(|row| row.target_a.as_str());
+    let mut columns = vec![
+        ("Files", "file_size"),
+        ("Phase", "phase"),
+        ("A", "a"),
+        ("B", "b"),
+        ("Unit", "unit"),
+        ("B / A", "ratio"),
+        ("B is", "verdict"),
+    ];
+    if named {
+        columns.insert(0, ("Target", "target"));
+    }
+    let mut table = Table::new("ratios", "", &columns);
+    for row in &comparison.rows {
+        let ratio = match row.verdict {
+            Verdict::Unknown => Cell::Number(row.ratio.median),
+            _ => Cell::Interval { value: row.ratio.median, low: row.ratio.low, high: row.ratio.high },
+        };
+        let mut cells = vec![
+            Cell::from(row.label.clone()),
+            Cell::from(row.phase.name()),
+            rate(Some(&row.a), row.unit),
+            rate(Some(&row.b), row.unit),
+            Cell::from(unit(row.unit).0),
+            ratio,
+            Cell::from(row.verdict.name()),
+        ];
+        if named {
+            cells.insert(0, Cell::from(row.target_b.clone()));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// A plot for each phase: lines over the file size where there are sizes, bars where there are none.
+fn plots(document: &mut Document, series: &[(String, &TargetResult)]) {
+    let targets: Vec<TargetResult> = series.iter().map(|(_, target)| (*target).clone()).collect();
+    for phase in phases(&targets) {
+        document.plot(plot_of(series, phase));
+    }
+}
+
+fn plot_of(series: &[(String, &TargetResult)], phase: Phase) -> Plot {
+    let (title, _, scale) = unit(phase.unit());
+    let found: Vec<_> = series
+        .iter()
+        .flat_map(|(name, target)| target.points.iter().map(move |point| (name, point)))
+        .filter_map(|(name, point)| Some((name, &point.point, point.phases.iter().find(|p| p.phase == phase)?.rate)))
+        .collect();
+    let sizes = found.iter().any(|(_, point, _)| point.size_bytes.is_some());
+    if sizes {
+        let points: Vec<IntervalPoint<'_>> = found
+            .iter()
+            .filter_map(|(name, point, rate)| {
+                let x = point.size_bytes? as f64;
+                let (y, low, high) = (rate.median / scale, rate.low / scale, rate.high / scale);
+                Some(IntervalPoint { series: name, x, y, low, high })
+            })
+            .collect();
+        let caption = format!("Rate of {} by file size, with 95 % intervals.", phase.name());
+        return plot::interval_lines(&caption, "file size", &format!("{}, {title}", phase.name()), &points);
+    }
+    let bars: Vec<Bar<'_>> = found
+        .iter()
+        .map(|(name, _, rate)| Bar {
+            label: name,
+            value_s: rate.median / scale,
+            low_s: rate.low / scale,
+            high_s: rate.high / scale,
+        })
+        .collect();
+    plot::interval_bars(&format!("Rate of {}, with 95 % intervals.", phase.name()), title, &bars)
+}
