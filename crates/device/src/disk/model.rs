@@ -1,0 +1,643 @@
+//! One request at a time: from command to completion.
+
+use crate::disk::cache::{Cache, Hit};
+use crate::disk::geometry::Geometry;
+use crate::disk::mechanism::{Approach, Arm, Mechanism, Run};
+use crate::disk::seek::Seek;
+use crate::disk::spec::{DiskSpec, ReadAhead, WriteReport, ns};
+use crate::{Lbn, Operation, Request};
+use std::collections::VecDeque;
+
+/// How much of the model is used: the ladder of Ruemmler and Wilkes, each step with all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refinement {
+    /// Overheads, transfer, and the seek by its distance; every access waits half a revolution.
+    Seek,
+    /// The rotational position is kept over time.
+    Rotation,
+    /// Reads are served from the buffer, which reads ahead.
+    Cache,
+    /// Everything: writes reported from the buffer, medium and bus at the same time, zero-latency reads, settling,
+    /// disconnections.
+    Full,
+}
+
+/// What a drive did about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// A read wholly from the buffer.
+    ReadHit,
+    /// A read whose beginning was in the buffer, or on its way there.
+    ReadPartial,
+    /// A read from the medium.
+    ReadMiss,
+    /// A write reported when on the medium.
+    WriteMedium,
+    /// A write reported from the buffer.
+    WriteBuffer,
+    /// A flush.
+    Flush,
+}
+
+/// A served request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// When the host is told.
+    pub at_ns: u64,
+    /// Whether its data are on the medium then.
+    pub durable: bool,
+    /// How.
+    pub action: Action,
+}
+
+/// The specification's times in nanoseconds.
+#[derive(Clone, Debug)]
+struct Times {
+    /// `[after read, after write]`.
+    read_hit: [u64; 2],
+    read_miss: [u64; 2],
+    write: [u64; 2],
+    read_disconnect: [u64; 2],
+    read_completion: u64,
+    write_completion: u64,
+    preparation: u64,
+    reselect: u64,
+    write_disconnect: u64,
+    minimum_write_seek: u64,
+    read_sector: u64,
+    write_sector: u64,
+}
+
+/// A write that has been reported and is not yet on the medium.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    lbn: Lbn,
+    end: Lbn,
+    /// When the arm may start.
+    ready_ns: u64,
+    /// When its first sector is in the buffer.
+    data_ns: u64,
+}
+
+/// Reading ahead, caught up with to `at_ns`, when the head is at block `next`.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    segment: usize,
+    next: Lbn,
+    limit: Lbn,
+    at_ns: u64,
+}
+
+/// A hard disk that serves one request at a time.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    spec: DiskSpec,
+    times: Times,
+    mechanism: Mechanism,
+    refinement: Refinement,
+    cache: Cache,
+    arm: Arm,
+    /// When the arm has finished what it was last sent for.
+    medium_free_ns: u64,
+    ahead: Option<Ahead>,
+    pending: VecDeque<Pending>,
+    /// 1 if the request before was a write.
+    after: usize,
+    last_write_end: Option<Lbn>,
+}
+
+impl Disk {
+    /// A disk with everything modelled, its arm at cylinder 0 and its buffer empty.
+    ///
+    /// `spec` has been checked, as every specification that [`crate::Drive`] hands out has.
+    pub fn new(spec: DiskSpec) -> Disk {
+        Disk::with_refinement(spec, Refinement::Full)
+    }
+
+    /// The same with part of the model only.
+    pub fn with_refinement(spec: DiskSpec, refinement: Refinement) -> Disk {
+        let controller = &spec.controller;
+        let times = Times {
+            read_hit: [ns(controller.read_hit_after_read_ms), ns(controller.read_hit_after_write_ms)],
+            read_miss: [ns(controller.read_miss_after_read_ms), ns(controller.read_miss_after_write_ms)],
+            write: [ns(controller.write_after_read_ms), ns(controller.write_after_write_ms)],
+            read_disconnect: [
+                ns(controller.read_disconnect_after_read_ms),
+                ns(controller.read_disconnect_after_write_ms),
+            ],
+            read_completion: ns(controller.read_completion_ms),
+            write_completion: ns(controller.write_completion_ms),
+            preparation: ns(controller.data_preparation_ms),
+            reselect: ns(controller.reselect_ms),
+            write_disconnect: ns(controller.write_disconnect_ms),
+            minimum_write_seek: ns(controller.minimum_write_seek_ms),
+            read_sector: ns(spec.bus.read_sector_ms),
+            write_sector: ns(spec.bus.write_sector_ms),
+        };
+        let mechanism = Mechanism {
+            geometry: Geometry::new(&spec),
+            seek: Seek::new(&spec),
+            rotates: refinement >= Refinement::Rotation,
+        };
+        let segments = if refinement < Refinement::Cache {
+            0
+        } else {
+            spec.cache.segments - u32::from(spec.cache.dedicated_write_segment)
+        };
+        Disk {
+            times,
+            mechanism,
+            refinement,
+            cache: Cache::new(segments, spec.cache.segment_sectors),
+            arm: (0, 0),
+            medium_free_ns: 0,
+            ahead: None,
+            pending: VecDeque::new(),
+            after: 0,
+            last_write_end: None,
+            spec,
+        }
+    }
+
+    /// The figures it was made from.
+    pub fn spec(&self) -> &DiskSpec {
+        &self.spec
+    }
+
+    /// Where its blocks are.
+    pub fn geometry(&self) -> &Geometry {
+        &self.mechanism.geometry
+    }
+
+    /// Its seek times.
+    pub fn seek(&self) -> &Seek {
+        &self.mechanism.seek
+    }
+
+    /// The cylinder the arm is over.
+    pub fn cylinder(&self) -> u32 {
+        self.arm.0
+    }
+
+    /// Cylinder of a block.
+    pub fn cylinder_of(&self, lbn: Lbn) -> u32 {
+        self.mechanism.geometry.spot(lbn).pbn.cylinder
+    }
+
+    /// Seek and rotational delay before a request could transfer, were it begun now; 0 if the buffer has it.
+    pub fn positioning_ns(&self, now_ns: u64, request: &Request) -> u64 {
+        let write = match request.operation {
+            Operation::Read => false,
+            Operation::Write => true,
+            Operation::Flush | Operation::Trim => return 0,
+        };
+        if !write && matches!(self.cache.find(request.lbn, u64::from(request.sectors)), Hit::Whole(_)) {
+            return 0;
+        }
+        let overhead_ns = if write { self.times.write[self.after] } else { self.times.read_miss[self.after] };
+        let start_ns = self.medium_free_ns.max(now_ns + overhead_ns);
+        self.mechanism.positioning_ns(self.arm, start_ns, request.lbn, write)
+    }
+
+    /// Serves a request that arrives now, when nothing else is being served. The request has been checked against the
+    /// device ([`crate::Device::check`]).
+    pub fn serve_one(&mut self, now_ns: u64, request: &Request) -> Served {
+        self.catch_up(now_ns);
+        let served = match request.operation {
+            Operation::Read => self.read(now_ns, request),
+            Operation::Write => self.write(now_ns, request),
+            Operation::Flush | Operation::Trim => self.flush(now_ns),
+        };
+        if matches!(request.operation, Operation::Read | Operation::Write) {
+            self.after = usize::from(request.operation == Operation::Write);
+        }
+        served
+    }
+
+    fn full(&self) -> bool {
+        self.refinement == Refinement::Full
+    }
+
+    // --- background ------------------------------------------------------------------------------------------------
+
+    /// Lets reading ahead and writing back go on until now.
+    fn catch_up(&mut self, now_ns: u64) {
+        self.read_ahead_until(now_ns);
+        while let Some(next) = self.pending.front() {
+            if self.medium_free_ns.max(next.ready_ns) > now_ns {
+                break;
+            }
+            self.write_back_one();
+        }
+    }
+
+    /// Puts the oldest reported write on the medium.
+    fn write_back_one(&mut self) {
+        let Some(next) = self.pending.pop_front() else { return };
+        let start_ns = self.medium_free_ns.max(next.ready_ns);
+        let sectors = Data { first_ns: next.data_ns, each_ns: self.times.write_sector, at_least: 1 };
+        self.medium_free_ns = self.write_medium(start_ns, next.lbn, next.end, 0, &sectors);
+    }
+
+    fn read_ahead_until(&mut self, now_ns: u64) {
+        while let Some(ahead) = self.ahead {
+            if ahead.next >= ahead.limit {
+                self.ahead = None;
+                return;
+            }
+            let run = self.mechanism.run(self.arm, ahead.at_ns, ahead.next, ahead.limit, Approach::default());
+            if run.end_ns <= now_ns {
+                self.arm = run.arm();
+                let next = Lbn(run.first.0 + run.count);
+                self.cache.grow(ahead.segment, next);
+                self.ahead = Some(Ahead { next, at_ns: run.end_ns, ..ahead });
+                self.medium_free_ns = self.medium_free_ns.max(run.end_ns);
+                continue;
+            }
+            // Part of the track, or still on the way to it.
+            let passed = self.passed_by(&run, now_ns);
+            if run.start_ns <= now_ns {
+                self.arm = run.arm();
+            }
+            if passed > 0 {
+                let next = Lbn(run.first.0 + passed);
+                self.cache.grow(ahead.segment, next);
+                self.ahead = Some(Ahead { next, at_ns: run.passed_ns(&self.mechanism, passed - 1), ..ahead });
+            }
+            return;
+        }
+    }
+
+    /// Blocks of a run that have passed by a time, at most all but the last.
+    fn passed_by(&self, run: &Run, now_ns: u64) -> u64 {
+        let Some(elapsed_ns) = now_ns.checked_sub(run.start_ns) else { return 0 };
+        let spt = u64::from(self.mechanism.geometry.zones()[run.spot.zone].sectors_per_track);
+        let sectors = elapsed_ns.saturating_mul(spt) / self.mechanism.geometry.revolution_ns();
+        let mut passed = sectors.min(run.count - 1);
+        // Slipped sectors pass too, and hold nothing.
+        while passed > 0 && self.mechanism.geometry.span(&run.spot, Lbn(run.first.0 + passed - 1)) + 1 > sectors {
+            passed -= 1;
+        }
+        passed
+    }
+
+    /// How far to read ahead of a request.
+    fn ahead_limit(&self, request: &Request) -> Lbn {
+        let (cache, geometry) = (&self.spec.cache, &self.mechanism.geometry);
+        let end = request.end();
+        if cache.read_ahead == ReadAhead::None || end.0 >= geometry.capacity_sectors() {
+            return end;
+        }
+        let last = geometry.spot(Lbn(end.0 - 1));
+        let limit = match cache.read_ahead {
+            ReadAhead::None => end,
+            ReadAhead::Track => geometry.track_end(&last),
+            ReadAhead::Cylinder => geometry.cylinder_end(&last),
+            ReadAhead::Segment => end.plus(u64::from(cache.read_ahead_sectors)),
+            ReadAhead::NextTrack => {
+                let track = geometry.spot(end);
+                let track_end = geometry.track_end(&track);
+                let began_earlier = request.lbn < geometry.track_start(&track);
+                if began_earlier && track_end.0 < geometry.capacity_sectors() {
+                    geometry.track_end(&geometry.spot(track_end))
+                } else {
+                    track_end
+                }
+            }
+        };
+        let most = match cache.read_ahead_sectors {
+            0 => u64::MAX,
+            sectors => end.0.saturating_add(u64::from(sectors)),
+        };
+        Lbn(limit.0.min(most).min(geometry.capacity_sectors()))
+    }
+
+    // --- reads -----------------------------------------------------------------------------------------------------
+
+    fn read(&mut self, now_ns: u64, request: &Request) -> Served {
+        let sectors = u64::from(request.sectors);
+        match self.cache.find(request.lbn, sectors) {
+            Hit::Whole(segment) => self.read_hit(now_ns, request, segment),
+            Hit::Partial(segment, held) => self.read_partial(now_ns, request, segment, held),
+            Hit::None => self.read_miss(now_ns, request),
+        }
+    }
+
+    fn read_hit(&mut self, now_ns: u64, request: &Request, segment: usize) -> Served {
+        self.cache.touch(segment);
+        let mut start_ns = now_ns + self.times.read_hit[self.after] + self.times.preparation;
+        if self.medium_free_ns > now_ns && self.ahead.is_none() {
+            // The drive is writing back and answers when it has finished.
+            start_ns = start_ns.max(self.medium_free_ns + self.times.reselect);
+        }
+        let at_ns = start_ns + u64::from(request.sectors) * self.times.read_sector + self.times.read_completion;
+        let limit = self.ahead_limit(request);
+        match &mut self.ahead {
+            Some(ahead) if ahead.segment == segment => ahead.limit = ahead.limit.max(limit),
+            other => {
+                *other = None;
+                let next = self.cache.end(segment);
+                if self.spec.cache.read_ahead_on_hit && next < limit && self.full() {
+                    let at_ns = self.medium_free_ns.max(now_ns + self.times.read_miss[self.after]);
+                    self.ahead = Some(Ahead { segment, next, limit, at_ns });
+                }
+            }
+        }
+        Served { at_ns, durable: true, action: Action::ReadHit }
+    }
+
+    fn read_partial(&mut self, now_ns: u64, request: &Request, segment: usize, held: u64) -> Served {
+        self.cache.touch(segment);
+        let streaming = self.ahead.filter(|ahead| ahead.segment == segment);
+        let medium_ns = match streaming {
+            Some(ahead) => ahead.at_ns,
+            None => self.medium_free_ns.max(now_ns + self.times.read_miss[self.after]),
+        };
+        let start_ns = now_ns + self.times.read_hit[self.after] + self.times.preparation;
+        let mut transfer = Transfer::new(start_ns, u64::from(request.sectors), self.times.read_sector);
+        self.ahead = None;
+        let how = Approach { first: streaming.is_none(), ..Approach::default() };
+        let medium_ns = self.read_medium(medium_ns, Lbn(request.lbn.0 + held), request.end(), how, &mut transfer);
+        self.cache.grow(segment, request.end());
+        let limit = self.ahead_limit(request).max(streaming.map_or(Lbn(0), |ahead| ahead.limit));
+        self.start_ahead(segment, request.end(), limit, medium_ns);
+        let at_ns = transfer.end_ns() + self.times.read_completion;
+        Served { at_ns, durable: true, action: Action::ReadPartial }
+    }
+
+    fn read_miss(&mut self, now_ns: u64, request: &Request) -> Served {
+        let spared = self.ahead.map(|ahead| ahead.segment);
+        self.ahead = None;
+        let segment = self.cache.take(request.lbn, spared);
+        let sectors = u64::from(request.sectors);
+        let command_ns = now_ns + self.times.read_miss[self.after];
+        let never_disconnect = self.spec.controller.never_disconnect;
+        let bus_ns = if never_disconnect {
+            command_ns + self.times.preparation
+        } else {
+            command_ns + self.times.read_disconnect[self.after] + self.times.reselect + self.times.preparation
+        };
+        let mut transfer = Transfer::new(bus_ns, sectors, self.times.read_sector);
+        if self.full() {
+            let share = (self.spec.cache.read_watermark * request.sectors as f64).floor() as u64;
+            transfer.watermark = share.clamp(1, sectors);
+            transfer.reconnect_ns =
+                if never_disconnect { 0 } else { self.times.reselect + self.times.preparation };
+        } else {
+            transfer.watermark = sectors;
+        }
+        let how = Approach {
+            first: true,
+            immediate: self.spec.cache.immediate_read && self.full(),
+            ..Approach::default()
+        };
+        let start_ns = self.medium_free_ns.max(command_ns);
+        let medium_ns = self.read_medium(start_ns, request.lbn, request.end(), how, &mut transfer);
+        if let Some(segment) = segment {
+            self.cache.grow(segment, request.end());
+            let limit = self.ahead_limit(request);
+            self.start_ahead(segment, request.end(), limit, medium_ns);
+        }
+        let at_ns = transfer.end_ns() + self.times.read_completion;
+        Served { at_ns, durable: true, action: Action::ReadMiss }
+    }
+
+    /// Reads blocks from the medium, telling the transfer when each is in the buffer; when the last one is.
+    fn read_medium(&mut self, at_ns: u64, lbn: Lbn, end: Lbn, how: Approach, transfer: &mut Transfer) -> u64 {
+        let (mut next, mut at_ns, mut how) = (lbn, at_ns, how);
+        transfer.held(transfer.sectors - (end.0 - lbn.0));
+        while next < end {
+            let run = self.mechanism.run(self.arm, at_ns, next, end, how);
+            let index = transfer.sectors - (end.0 - next.0);
+            transfer.arrives(&self.mechanism, &run, index);
+            self.arm = run.arm();
+            at_ns = run.end_ns;
+            next = Lbn(run.first.0 + run.count);
+            how.first = false;
+        }
+        self.medium_free_ns = at_ns;
+        at_ns
+    }
+
+    fn start_ahead(&mut self, segment: usize, next: Lbn, limit: Lbn, at_ns: u64) {
+        if next < limit && !self.cache.is_empty() {
+            self.ahead = Some(Ahead { segment, next, limit, at_ns });
+        }
+    }
+
+    // --- writes ----------------------------------------------------------------------------------------------------
+
+    fn write(&mut self, now_ns: u64, request: &Request) -> Served {
+        let watched = self.ahead.map(|ahead| ahead.segment);
+        self.ahead = None;
+        self.cache.invalidate(request.lbn, request.end(), watched);
+        let served = if self.full() && self.spec.cache.write_report == WriteReport::Buffer {
+            self.write_buffered(now_ns, request, watched)
+        } else {
+            self.write_through(now_ns, request)
+        };
+        self.last_write_end = Some(request.end());
+        served
+    }
+
+    /// Reported when its data are in the buffer, written back at once or when its turn comes.
+    fn write_buffered(&mut self, now_ns: u64, request: &Request, spared: Option<usize>) -> Served {
+        let mut start_ns = now_ns;
+        while self.pending.len() + usize::from(self.medium_free_ns > start_ns)
+            > self.spec.cache.write_segments.max(1) as usize - 1
+            && self.joinable(request).is_none()
+        {
+            // Every segment for writes is taken: the oldest must reach the medium first.
+            if self.pending.is_empty() {
+                start_ns = start_ns.max(self.medium_free_ns);
+            } else {
+                self.write_back_one();
+            }
+        }
+        let command_ns = start_ns + self.times.write[self.after];
+        let data_ns = command_ns + self.times.preparation;
+        let at_ns = data_ns + u64::from(request.sectors) * self.times.write_sector + self.times.write_completion;
+        if let Some(segment) = self.cache.take(request.lbn, spared) {
+            self.cache.grow(segment, request.end());
+        }
+        match self.joinable(request) {
+            Some(last) => self.pending[last].end = request.end(),
+            None => {
+                let data_ns = data_ns + self.times.write_sector;
+                self.pending.push_back(Pending { lbn: request.lbn, end: request.end(), ready_ns: command_ns, data_ns });
+            }
+        }
+        Served { at_ns, durable: false, action: Action::WriteBuffer }
+    }
+
+    /// The reported write that this one continues, if both fit a segment.
+    fn joinable(&self, request: &Request) -> Option<usize> {
+        let last = self.pending.back()?;
+        let together = request.end().0 - last.lbn.0.min(request.lbn.0);
+        (last.end == request.lbn && together <= u64::from(self.spec.cache.segment_sectors))
+            .then(|| self.pending.len() - 1)
+    }
+
+    /// Reported when on the medium.
+    fn write_through(&mut self, now_ns: u64, request: &Request) -> Served {
+        let sectors = u64::from(request.sectors);
+        let command_ns = now_ns + self.times.write[self.after];
+        // A drive with this habit shows it on a write that follows a write elsewhere.
+        let extra = self.spec.controller.extra_write_disconnect.as_ref();
+        let extra = extra
+            .filter(|_| self.full() && self.after == 1 && self.last_write_end.is_some_and(|end| end != request.lbn));
+        let (data_ns, seek_ns, disconnect_ns, reselect_ns, at_least) = match extra {
+            Some(extra) => {
+                let command_ns = now_ns + ns(extra.command_ms);
+                let back_ns = command_ns + ns(extra.first_disconnect_ms) + ns(extra.gap_ms) + self.times.reselect;
+                (
+                    back_ns + self.times.preparation,
+                    command_ns + ns(extra.seek_delay_ms),
+                    ns(extra.second_disconnect_ms),
+                    ns(extra.reselect_ms),
+                    u64::from(extra.buffered_sectors),
+                )
+            }
+            None => {
+                let data_ns = command_ns + self.times.preparation;
+                (data_ns, command_ns, self.times.write_disconnect, self.times.reselect, 1)
+            }
+        };
+        let in_buffer_ns = data_ns + sectors * self.times.write_sector;
+        let each_ns = self.times.write_sector;
+        let data = Data { first_ns: data_ns + each_ns, each_ns, at_least: at_least.min(sectors) };
+        // Without overlap the arm waits for the data.
+        let start_ns = if self.full() { seek_ns } else { in_buffer_ns };
+        let start_ns = start_ns.max(self.medium_free_ns);
+        let minimum_ns = if self.full() { self.times.minimum_write_seek } else { 0 };
+        let medium_ns = self.write_medium(start_ns, request.lbn, request.end(), minimum_ns, &data);
+        self.medium_free_ns = medium_ns;
+        let report_ns = if self.spec.controller.never_disconnect || medium_ns <= in_buffer_ns {
+            medium_ns.max(in_buffer_ns)
+        } else {
+            medium_ns.max(in_buffer_ns + disconnect_ns) + reselect_ns
+        };
+        Served { at_ns: report_ns + self.times.write_completion, durable: true, action: Action::WriteMedium }
+    }
+
+    /// Writes blocks as their data come in; when the last one is on the medium.
+    fn write_medium(&mut self, at_ns: u64, lbn: Lbn, end: Lbn, minimum_ns: u64, data: &Data) -> u64 {
+        let settles = self.full();
+        let (mut next, mut at_ns) = (lbn, at_ns);
+        let mut how = Approach { write: settles, first: true, minimum_ns, immediate: false };
+        while next < end {
+            let run = self.mechanism.run(self.arm, at_ns, next, end, how);
+            let lost_ns = if self.full() { data.lost_ns(&self.mechanism, &run, next.0 - lbn.0) } else { 0 };
+            self.arm = run.arm();
+            at_ns = run.end_ns + lost_ns;
+            next = Lbn(run.first.0 + run.count);
+            how.first = false;
+            how.minimum_ns = 0;
+        }
+        at_ns
+    }
+
+    /// Everything reported is put on the medium.
+    fn flush(&mut self, now_ns: u64) -> Served {
+        if !self.pending.is_empty() {
+            self.ahead = None;
+        }
+        while !self.pending.is_empty() {
+            self.write_back_one();
+        }
+        let at_ns = (now_ns + self.times.write[self.after]).max(self.medium_free_ns) + self.times.write_completion;
+        Served { at_ns, durable: true, action: Action::Flush }
+    }
+}
+
+/// The data of a write on their way into the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    /// When the first sector is in.
+    first_ns: u64,
+    /// From one sector to the next.
+    each_ns: u64,
+    /// Sectors that must be in before the medium is written at all.
+    at_least: u64,
+}
+
+impl Data {
+    fn in_buffer_ns(&self, index: u64) -> u64 {
+        self.first_ns + index * self.each_ns
+    }
+
+    /// Time lost in revolutions because a sector passes before its data are there; `index` is the run's first sector in the
+    /// request.
+    fn lost_ns(&self, mechanism: &Mechanism, run: &Run, index: u64) -> u64 {
+        let revolution_ns = mechanism.geometry.revolution_ns();
+        let sector_ns = mechanism.geometry.sectors_ns(run.spot.zone, 1);
+        let (mut done, mut lost_ns) = (0, 0);
+        loop {
+            let passes_ns = run.start_ns + done * sector_ns + lost_ns;
+            let needed_ns = self.in_buffer_ns((index + done).max(self.at_least.saturating_sub(1)));
+            if needed_ns > passes_ns {
+                lost_ns += revolution_ns * (needed_ns - passes_ns).div_ceil(revolution_ns);
+                continue;
+            }
+            if self.each_ns <= sector_ns {
+                return lost_ns;
+            }
+            // The medium is faster than the bus: after so many sectors it has caught up.
+            done += (passes_ns - needed_ns) / (self.each_ns - sector_ns) + 1;
+            if done >= run.count {
+                return lost_ns;
+            }
+        }
+    }
+}
+
+/// The data of a read on their way to the host, at the bus's rate but no sector before it is in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    sectors: u64,
+    each_ns: u64,
+    /// When the bus could begin, and what the host and the medium so far allow the end to be.
+    start_ns: u64,
+    end_ns: u64,
+    /// Sectors that must be in the buffer before the bus begins, and the time to get the bus then.
+    watermark: u64,
+    reconnect_ns: u64,
+}
+
+impl Transfer {
+    fn new(start_ns: u64, sectors: u64, each_ns: u64) -> Transfer {
+        Transfer { sectors, each_ns, start_ns, end_ns: 0, watermark: 0, reconnect_ns: 0 }
+    }
+
+    /// So many sectors are in the buffer already.
+    fn held(&mut self, sectors: u64) {
+        if sectors >= self.watermark {
+            self.watermark = 0;
+        }
+    }
+
+    /// A run's sectors come into the buffer; its first is the request's `index`th. The bus sends them in order, so the end is bound by the first and the last of the run.
+    fn arrives(&mut self, mechanism: &Mechanism, run: &Run, index: u64) {
+        let left = self.sectors - index;
+        let first_ns = run.passed_ns(mechanism, 0);
+        let last_ns = run.end_ns;
+        self.end_ns = self.end_ns.max(first_ns + left * self.each_ns);
+        self.end_ns = self.end_ns.max(last_ns + (left - run.wrapped.min(run.count) + 1) * self.each_ns);
+        if self.watermark > 0 && self.watermark <= index + run.count {
+            let needed = self.watermark - 1 - index.min(self.watermark - 1);
+            let there_ns = if run.wrapped < run.count && needed >= run.wrapped {
+                run.end_ns
+            } else if needed + 1 == run.count {
+                run.end_ns
+            } else {
+                run.passed_ns(mechanism, needed)
+            };
+            self.start_ns = self.start_ns.max(there_ns + self.reconnect_ns);
+            self.watermark = 0;
+        }
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.end_ns.max(self.start_ns + self.sectors * self.each_ns)
+    }
+}

@@ -1,0 +1,136 @@
+//! A queue in front of a disk, and how the next request is chosen from it.
+
+use crate::disk::model::{Disk, Served};
+use crate::{Completion, Device, Lbn, Operation, Request, RequestError};
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// How the next request is chosen. Ties go to the older request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// First come, first served.
+    #[default]
+    Fcfs,
+    /// Shortest seek time first: the fewest cylinders.
+    Sstf,
+    /// Ascending block numbers, then from the lowest again (C-LOOK).
+    CLook,
+    /// Shortest positioning time first: seek and rotation (Seltzer, Chen and Ousterhout, "Disk Scheduling Revisited", USENIX
+    /// Winter 1990; Jacobson and Wilkes, HPL-CSP-91-7).
+    Sptf,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    tag: u64,
+    request: Request,
+}
+
+/// A disk with a queue of any length; one request is in service at a time.
+#[derive(Clone, Debug)]
+pub struct QueuedDisk {
+    disk: Disk,
+    scheduler: Scheduler,
+    waiting: VecDeque<Waiting>,
+    in_service: Option<Completion>,
+    /// Behind the last request chosen, for C-LOOK.
+    sweep: Lbn,
+}
+
+impl QueuedDisk {
+    /// A queue in front of a disk, with the drive's own scheduler.
+    pub fn new(disk: Disk) -> QueuedDisk {
+        let scheduler = disk.spec().controller.scheduler;
+        QueuedDisk::with_scheduler(disk, scheduler)
+    }
+
+    /// The same with another scheduler.
+    pub fn with_scheduler(disk: Disk, scheduler: Scheduler) -> QueuedDisk {
+        QueuedDisk { disk, scheduler, waiting: VecDeque::new(), in_service: None, sweep: Lbn(0) }
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Begins the next request, if the disk is free and there is one.
+    fn dispatch(&mut self, now_ns: u64) {
+        if self.in_service.is_some() {
+            return;
+        }
+        let Some(next) = self.choose(now_ns).and_then(|n| self.waiting.remove(n)) else { return };
+        self.sweep = next.request.end();
+        let Served { at_ns, durable, .. } = self.disk.serve_one(now_ns, &next.request);
+        self.in_service = Some(Completion { tag: next.tag, at_ns, durable });
+    }
+
+    fn choose(&self, now_ns: u64) -> Option<usize> {
+        // Nothing overtakes a flush, and a flush overtakes nothing.
+        let barrier = self.waiting.iter().position(|w| w.request.operation == Operation::Flush);
+        let eligible = match barrier {
+            Some(0) => return Some(0),
+            Some(n) => n,
+            None => self.waiting.len(),
+        };
+        if eligible <= 1 {
+            return (eligible == 1).then_some(0);
+        }
+        let request = |n: usize| &self.waiting[n].request;
+        match self.scheduler {
+            Scheduler::Fcfs => Some(0),
+            Scheduler::Sstf => {
+                let here = self.disk.cylinder();
+                (0..eligible).min_by_key(|&n| self.disk.cylinder_of(request(n).lbn).abs_diff(here))
+            }
+            Scheduler::CLook => {
+                let ahead = (0..eligible).filter(|&n| request(n).lbn >= self.sweep);
+                ahead.min_by_key(|&n| request(n).lbn).or_else(|| (0..eligible).min_by_key(|&n| request(n).lbn))
+            }
+            Scheduler::Sptf => (0..eligible).min_by_key(|&n| self.disk.positioning_ns(now_ns, request(n))),
+        }
+    }
+}
+
+impl Device for QueuedDisk {
+    fn sector_bytes(&self) -> u32 {
+        self.disk.spec().sector_bytes
+    }
+
+    fn capacity_sectors(&self) -> u64 {
+        self.disk.geometry().capacity_sectors()
+    }
+
+    fn max_transfer_sectors(&self) -> u32 {
+        self.disk.spec().bus.max_transfer_sectors
+    }
+
+    fn supports_trim(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {
+        self.check(&request)?;
+        self.waiting.push_back(Waiting { tag, request });
+        self.dispatch(now_ns);
+        Ok(())
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        self.in_service.map(|done| done.at_ns)
+    }
+
+    fn poll(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
+        while let Some(done) = self.in_service.take_if(|done| done.at_ns <= now_ns) {
+            completions.push(done);
+            self.dispatch(done.at_ns);
+        }
+    }
+
+    fn serve(&mut self, now_ns: u64, request: Request) -> Result<Completion, RequestError> {
+        self.check(&request)?;
+        let Served { at_ns, durable, .. } = self.disk.serve_one(now_ns, &request);
+        Ok(Completion { tag: 0, at_ns, durable })
+    }
+}
