@@ -2,6 +2,7 @@
 
 use crate::SurveyOptions;
 use crate::geometry::Groups;
+use crate::map::MapBuilder;
 use crate::scores::class::{ClassRow, Classes};
 use crate::scores::distance::{Distances, TreeScan};
 use crate::scores::file::{FileLayout, Kinds};
@@ -42,17 +43,19 @@ pub(crate) struct Collector {
     scan: TreeScan,
     scan_at_bytes: Option<u64>,
     worst: Worst,
+    map: Option<MapBuilder>,
 }
 
 const DAY_NS: f64 = 86_400e9;
 
 impl Collector {
-    /// Nothing added yet. `groups`: or why they are not known.
+    /// Nothing added yet. `groups`: or why they are not known. `map`: an empty one, where one was asked for.
     pub(crate) fn new(
         block_bytes: u64,
         groups: Result<Groups, String>,
         taken_unix_s: i64,
         options: &SurveyOptions,
+        map: Option<MapBuilder>,
     ) -> Collector {
         let hot_since_ns = options.hot_days.map(|days| {
             // Saturates for ages beyond what nanoseconds can count.
@@ -74,6 +77,7 @@ impl Collector {
             scan: TreeScan::default(),
             scan_at_bytes: None,
             worst: Worst::new(options.worst_files),
+            map,
         }
     }
 
@@ -95,6 +99,9 @@ impl Collector {
         self.records += layout.records;
         self.xfs.actual += layout.extents;
         self.xfs.ideal += layout.runs;
+        if let Some(map) = &mut self.map {
+            map.file(extents, facts.mtime_ns);
+        }
         self.worst.offer(facts.ino, facts.size_bytes, &layout, path);
         if let (Some(first), Some(end)) = (layout.first_bytes, layout.end_bytes) {
             if let (Some(split), Ok(groups)) = (&mut self.split, &self.groups) {
@@ -120,7 +127,12 @@ impl Collector {
         self.scan.read_bytes = self.scan.read_bytes.saturating_add(layout.blocks.saturating_mul(self.block_bytes));
     }
 
-    /// The figures. `split_is_physical`: whether addresses are the device's, as split files need.
+    /// The map so far, for the free space to be added.
+    pub(crate) fn take_map(&mut self) -> Option<MapBuilder> {
+        self.map.take()
+    }
+
+    /// The figures.
     pub(crate) fn finished(self) -> FilesLayout {
         let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
         let (by_size, by_blocks) = self.classes.finished();

@@ -6,8 +6,11 @@ mod mount;
 mod xfs;
 
 use crate::ext4::{Ext4Error, Image, survey_image};
+use crate::geometry::Groups;
 use crate::{LayoutError, Progress, Surroundings, Survey, SurveyOptions, survey_file_system};
 use posix::{FileSystem as _, Mounted};
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::time::SystemTime;
@@ -61,6 +64,26 @@ fn mounted(
     survey_mounted(&mut Mounted::open(directory).map_err(io)?, options, progress)
 }
 
+// Magic numbers of linux/magic.h: unlike the mount table, they are there for mounts attached to no directory.
+const EXT4: u64 = 0xEF53;
+const XFS: u64 = 0x5846_5342;
+const BTRFS: u64 = 0x9123_683E;
+
+fn magic(handle: &File) -> io::Result<u64> {
+    Ok(rustix::fs::fstatfs(handle)?.f_type.cast_unsigned())
+}
+
+/// The allocation groups of the file system that holds a directory, or why they are not known. Those of btrfs, which inodes
+/// do not belong to, are not asked for.
+pub fn groups_of(directory: &Path) -> Result<Groups, String> {
+    let handle = File::open(directory).map_err(|e| format!("the directory cannot be opened: {e}"))?;
+    match magic(&handle).map_err(|e| e.to_string())? {
+        EXT4 => ext4::surroundings(&handle).groups,
+        XFS => xfs::surroundings(&handle).groups,
+        _ => Surroundings::default().groups,
+    }
+}
+
 /// Surveys everything below the root of a handle on a mounted directory: as [`survey`] does, for a handle that is there
 /// already (a workspace's).
 pub fn survey_mounted(
@@ -68,15 +91,10 @@ pub fn survey_mounted(
     options: &SurveyOptions,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Survey, LayoutError> {
-    // Magic numbers of linux/magic.h: unlike the mount table, they are there for mounts attached to no directory.
-    const EXT4: u64 = 0xEF53;
-    const XFS: u64 = 0x5846_5342;
-    const BTRFS: u64 = 0x9123_683E;
     let target = fs.path().display().to_string();
     let io = |source| LayoutError::Io { target: target.clone(), doing: "open the directory", source };
-    let handle = std::fs::File::open(fs.path()).map_err(io)?;
-    let magic = rustix::fs::fstatfs(&handle).map_err(|errno| io(errno.into()))?.f_type;
-    match magic.cast_unsigned() {
+    let handle = File::open(fs.path()).map_err(io)?;
+    match magic(&handle).map_err(io)? {
         EXT4 => survey_file_system(fs, ext4::surroundings(&handle), options, progress),
         XFS => survey_file_system(fs, xfs::surroundings(&handle), options, progress),
         BTRFS => {

@@ -1,5 +1,7 @@
 //! What a survey is asked for.
 
+use crate::map::MapOrder;
+
 /// Options of a survey.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurveyOptions {
@@ -9,12 +11,14 @@ pub struct SurveyOptions {
     pub worst_files: usize,
     /// The survey's moment in seconds since the epoch; `None`: now, or for an image the time it was last written.
     pub taken_unix_s: Option<i64>,
+    /// Make a map so fine; `None`: none.
+    pub map: Option<MapOrder>,
 }
 
 impl Default for SurveyOptions {
-    /// Hot files of 30 days (the month of Smith and Seltzer 1996), 20 worst files.
+    /// Hot files of 30 days (the month of Smith and Seltzer 1996), 20 worst files, no map.
     fn default() -> Self {
-        SurveyOptions { hot_days: Some(30.0), worst_files: 20, taken_unix_s: None }
+        SurveyOptions { hot_days: Some(30.0), worst_files: 20, taken_unix_s: None, map: None }
     }
 }
 

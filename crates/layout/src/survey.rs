@@ -1,6 +1,7 @@
 //! The result of a survey: every figure, and for each that could not be had the reason.
 
 use crate::geometry::GroupKind;
+use crate::map::Map;
 use crate::scores::class::ClassRow;
 use crate::scores::distance::{Distances, TreeScan};
 use crate::scores::file::Kinds;
@@ -205,4 +206,7 @@ pub struct Survey {
     pub files: Available<FilesLayout>,
     /// The free space.
     pub free: Available<FreeSpace>,
+    /// The map, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Available<Map>>,
 }

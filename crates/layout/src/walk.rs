@@ -6,6 +6,7 @@
 
 use crate::collect::{Collector, DirectoryPlace, FileFacts};
 use crate::geometry::Groups;
+use crate::map::{MapBuilder, Span};
 use crate::scores::free::{FreeSpace, joined};
 use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
 use crate::{LayoutError, Progress, SurveyOptions};
@@ -30,6 +31,8 @@ pub struct FreeList {
     pub extents: Vec<FreeExtent>,
     /// Device space that no group has been given, where the file system has such a thing.
     pub unallocated_bytes: Option<u64>,
+    /// Where that space is, if the addresses are a device's.
+    pub unallocated: Vec<FreeExtent>,
 }
 
 /// What is known around a mounted file system that the hinge trait does not tell.
@@ -42,6 +45,9 @@ pub struct Surroundings<'a> {
     pub translate: Option<&'a dyn Translate>,
     /// Free space, where it is found another way than the trait's.
     pub free: Option<Result<FreeList, String>>,
+    /// The addresses in use, for the map; `None`: from 0 to the size the file system states, and further where extents lie
+    /// further.
+    pub span: Option<Span>,
     /// Remarks for the reader.
     pub notes: Vec<String>,
 }
@@ -49,7 +55,14 @@ pub struct Surroundings<'a> {
 impl Default for Surroundings<'_> {
     fn default() -> Self {
         let unknown = || "allocation groups are not known for this file system".to_owned();
-        Surroundings { groups: Err(unknown()), split: Err(unknown()), translate: None, free: None, notes: Vec::new() }
+        Surroundings {
+            groups: Err(unknown()),
+            split: Err(unknown()),
+            translate: None,
+            free: None,
+            span: None,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -103,10 +116,12 @@ pub fn survey_file_system(
     let root = open_directory(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
     let root_stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
     let split_groups = surroundings.split.and(surroundings.groups.clone());
+    let span = surroundings.span.unwrap_or(Span { start_bytes: 0, len_bytes: usage.total_bytes });
+    let map = options.map.map(|order| MapBuilder::new(order, span));
     let mut walk = Walk {
         fs,
         device: root_stat.dev,
-        collector: Collector::new(u64::from(usage.block_bytes), split_groups, taken_unix_s, options),
+        collector: Collector::new(u64::from(usage.block_bytes), split_groups, taken_unix_s, options, map),
         walked: Walked::default(),
         links_left: FxHashMap::default(),
         stack: Vec::new(),
@@ -119,7 +134,7 @@ pub fn survey_file_system(
     };
     walk.enter(OsString::new(), root, root_stat.ino).map_err(|e| io("list the directory")(e.into()))?;
     walk.run(progress)?;
-    let Walk { walked, collector, logical, untranslated, no_extents, .. } = walk;
+    let Walk { walked, mut collector, logical, untranslated, no_extents, .. } = walk;
     if walked.other_file_systems > 0 {
         notes.push(format!("{} directories are on other file systems and were not entered", walked.other_file_systems));
     }
@@ -133,15 +148,24 @@ pub fn survey_file_system(
     };
     let groups = surroundings.groups.ok();
     let free = match surroundings.free {
-        Some(Ok(free)) => Available::Known(FreeSpace {
+        Some(free) => free,
+        None => fs
+            .free_extents()
+            .map(|extents| FreeList { extents, ..FreeList::default() })
+            .map_err(|why| why.to_string()),
+    };
+    let free = free.map(|free| FreeList { extents: joined(free.extents), ..free });
+    let map = collector.take_map().map(|map| match (&no_extents, &free) {
+        (Some(why), _) => Available::Unavailable(why.clone()),
+        (None, Ok(free)) => Available::Known(map.finished(Ok(&free.extents), &free.unallocated)),
+        (None, Err(why)) => Available::Known(map.finished(Err(why), &[])),
+    });
+    let free = match free {
+        Ok(free) => Available::Known(FreeSpace {
             unallocated_bytes: free.unallocated_bytes,
-            ..FreeSpace::of(&joined(free.extents), groups.as_ref())
+            ..FreeSpace::of(&free.extents, groups.as_ref())
         }),
-        Some(Err(why)) => Available::Unavailable(why),
-        None => match fs.free_extents() {
-            Ok(free) => Available::Known(FreeSpace::of(&joined(free), groups.as_ref())),
-            Err(why) => Available::Unavailable(why.to_string()),
-        },
+        Err(why) => Available::Unavailable(why),
     };
     Ok(Survey {
         source: Source {
@@ -163,6 +187,7 @@ pub fn survey_file_system(
             None => Available::Known(collector.finished()),
         },
         free,
+        map,
     })
 }
 

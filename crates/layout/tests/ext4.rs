@@ -10,7 +10,7 @@ use std::path::Path;
 const TOOLS: &[&str] = &["mkfs.ext4", "e2freefrag", "dumpe2fs", "filefrag", "mount", "umount"];
 
 fn options() -> SurveyOptions {
-    SurveyOptions { taken_unix_s: Some(4_000_000_000), hot_days: Some(36_500.0), worst_files: 10 }
+    SurveyOptions { taken_unix_s: Some(4_000_000_000), hot_days: Some(36_500.0), worst_files: 10, map: None }
 }
 
 fn taken(path: &Path) -> Survey {

@@ -46,6 +46,12 @@ pub trait FileSystem {
         Ok(CacheState::Unverified)
     }
 
+    /// The generation of an open file's inode: a number that changes when the inode's number is used for another file.
+    fn generation(&mut self, _fd: Fd) -> Result<u32, Unavailable> {
+        let why = "it has no such number".to_owned();
+        Err(Unavailable::Unsupported { what: "the inode's generation", on: "this file system".to_owned(), why })
+    }
+
     /// Space and inodes, total and free.
     fn usage(&mut self) -> std::io::Result<FsUsage>;
 

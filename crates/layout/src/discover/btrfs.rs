@@ -9,6 +9,7 @@
 
 use crate::Surroundings;
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
+use crate::map::Span;
 use crate::walk::{FreeList, Translate};
 use posix::{BtrfsKey, Errno, Extent, FreeExtent, btrfs_tree_search};
 use std::fs::File;
@@ -42,10 +43,19 @@ struct Chunk {
     physical: u64,
 }
 
+/// A device of the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Device {
+    id: u64,
+    bytes: u64,
+}
+
 /// What the trees say.
 #[derive(Debug)]
 pub(super) struct Trees {
     chunks: Result<Vec<Chunk>, String>,
+    /// Length of the device, where there is one only.
+    device_bytes: Option<u64>,
     /// Why addresses are not translated.
     translation: Result<(), String>,
     free: Result<FreeList, String>,
@@ -69,8 +79,13 @@ impl Trees {
             Ok(chunks) => one_device(chunks),
             Err(why) => Err(why.clone()),
         };
-        let free = chunks.clone().and_then(|chunks| free_space(fd, &chunks).map_err(why));
-        let mut trees = Trees { chunks, translation, free };
+        let devices = devices(fd).map_err(why);
+        let device_bytes = match devices.as_deref() {
+            Ok([one]) => Some(one.bytes),
+            _ => None,
+        };
+        let free = chunks.clone().and_then(|chunks| free_space(fd, &chunks, &devices?).map_err(why));
+        let mut trees = Trees { chunks, device_bytes, translation, free };
         if trees.translation.is_ok() {
             trees.free_to_device();
         }
@@ -96,7 +111,18 @@ impl Trees {
             self.translate(&piece, &mut out);
             moved.extend(out.iter().map(|e| FreeExtent { physical_bytes: e.physical_bytes, len_bytes: e.len_bytes }));
         }
-        self.free = Ok(FreeList { extents: moved, ..*free });
+        self.free = Ok(FreeList { extents: moved, ..free.clone() });
+    }
+
+    /// The addresses that extents will have: a device's, or those from the first chunk to the last.
+    fn span(&self) -> Option<Span> {
+        if self.translation.is_ok() {
+            return self.device_bytes.map(|len_bytes| Span { start_bytes: 0, len_bytes });
+        }
+        let chunks = self.chunks.as_ref().ok()?;
+        let start_bytes = chunks.iter().map(|c| c.logical).min()?;
+        let end = chunks.iter().map(|c| c.logical.saturating_add(c.len)).max()?;
+        Some(Span { start_bytes, len_bytes: end.saturating_sub(start_bytes) })
     }
 }
 
@@ -143,7 +169,12 @@ pub(super) fn surroundings(trees: &Trees) -> Surroundings<'_> {
         groups,
         split: Err("btrfs inodes belong to no allocation group".to_owned()),
         translate: translated.then_some(trees as &dyn Translate),
-        free: Some(trees.free.clone()),
+        // Of gaps between chunks on a device there is no place among addresses that are not the device's.
+        free: Some(trees.free.clone().map(|free| match translated {
+            true => free,
+            false => FreeList { unallocated: Vec::new(), ..free },
+        })),
+        span: trees.span(),
         notes,
     }
 }
@@ -178,7 +209,7 @@ fn chunks(fd: BorrowedFd<'_>) -> Result<Vec<Chunk>, Errno> {
 }
 
 /// Free space in data block groups (logical), and device space that no chunk has.
-fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<FreeList, Errno> {
+fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk], devices: &[Device]) -> Result<FreeList, Errno> {
     let mut free = Vec::new();
     for chunk in chunks.iter().filter(|c| c.kind & DATA != 0) {
         match from_free_space_tree(fd, chunk, &mut free) {
@@ -186,7 +217,9 @@ fn free_space(fd: BorrowedFd<'_>, chunks: &[Chunk]) -> Result<FreeList, Errno> {
             other => other?,
         }
     }
-    Ok(FreeList { extents: free, unallocated_bytes: Some(unallocated(fd)?) })
+    let unallocated = unallocated(fd, devices)?;
+    let unallocated_bytes = unallocated.iter().fold(0, |sum: u64, gap| sum.saturating_add(gap.len_bytes));
+    Ok(FreeList { extents: free, unallocated_bytes: Some(unallocated_bytes), unallocated })
 }
 
 fn keys_of(chunk: &Chunk) -> (BtrfsKey, BtrfsKey) {
@@ -247,22 +280,43 @@ fn from_extent_tree(fd: BorrowedFd<'_>, chunk: &Chunk, free: &mut Vec<FreeExtent
     Ok(())
 }
 
-/// Device space in no chunk, all devices, without what is never given out.
-fn unallocated(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
-    let (mut total, mut given) = (0u64, 0u64);
+/// The devices of the file system.
+fn devices(fd: BorrowedFd<'_>) -> Result<Vec<Device>, Errno> {
+    let mut devices = Vec::new();
     items(fd, CHUNK_TREE, &mut |key, data| {
         // struct btrfs_dev_item: devid, total_bytes, ...
-        if let (DEV_ITEM, Some(bytes)) = (key.item_type, u64_le(data, 8)) {
-            total = total.saturating_add(bytes.saturating_sub(RESERVED_BYTES));
+        if let (DEV_ITEM, Some(id), Some(bytes)) = (key.item_type, u64_le(data, 0), u64_le(data, 8)) {
+            devices.push(Device { id, bytes });
         }
     })?;
+    Ok(devices)
+}
+
+/// Device space in no chunk, device by device, without what is never given out.
+fn unallocated(fd: BorrowedFd<'_>, devices: &[Device]) -> Result<Vec<FreeExtent>, Errno> {
+    let mut given: Vec<(u64, u64, u64)> = Vec::new();
     items(fd, DEV_TREE, &mut |key, data| {
         // struct btrfs_dev_extent: chunk_tree, chunk_objectid, chunk_offset, length.
         if let (DEV_EXTENT, Some(bytes)) = (key.item_type, u64_le(data, 24)) {
-            given = given.saturating_add(bytes);
+            given.push((key.object, key.offset, bytes));
         }
     })?;
-    Ok(total.saturating_sub(given))
+    given.sort_unstable();
+    let mut gaps = Vec::new();
+    for device in devices {
+        let mut at = RESERVED_BYTES;
+        let mut gap_to = |next: u64, then: u64| {
+            if next > at {
+                gaps.push(FreeExtent { physical_bytes: at, len_bytes: next - at });
+            }
+            at = at.max(then);
+        };
+        for (_, start, len) in given.iter().filter(|(id, ..)| *id == device.id) {
+            gap_to(*start, start.saturating_add(*len));
+        }
+        gap_to(device.bytes, device.bytes);
+    }
+    Ok(gaps)
 }
 
 #[cfg(test)]
@@ -274,7 +328,7 @@ mod tests {
             |i: usize, logical, physical| Chunk { logical, len: 100, kind: kinds[i], device: devices[i], physical };
         let chunks = vec![chunk(0, 1000, 5000), chunk(1, 1100, 300)];
         let translation = one_device(&chunks);
-        Trees { chunks: Ok(chunks), translation, free: Ok(FreeList::default()) }
+        Trees { chunks: Ok(chunks), device_bytes: Some(6000), translation, free: Ok(FreeList::default()) }
     }
 
     #[test]

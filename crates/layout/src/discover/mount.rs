@@ -14,3 +14,12 @@ pub(super) fn block_device(handle: &File) -> Result<PathBuf, String> {
     let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="));
     name.map(|name| PathBuf::from("/dev").join(name)).ok_or_else(|| format!("{uevent} names no device"))
 }
+
+/// How long that device is, where it tells; needs no privilege.
+pub(super) fn device_bytes(handle: &File) -> Option<u64> {
+    let device = handle.metadata().ok()?.dev();
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let sectors: u64 = std::fs::read_to_string(format!("/sys/dev/block/{number}/size")).ok()?.trim().parse().ok()?;
+    // Sectors of 512 bytes, whatever the device's own.
+    sectors.checked_mul(512)
+}

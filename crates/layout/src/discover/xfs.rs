@@ -1,6 +1,7 @@
 //! Around a mounted XFS: its allocation groups, by ioctl.
 
 use crate::Surroundings;
+use crate::map::Span;
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
 use posix::XfsGeometry;
 use std::fs::File;
@@ -8,11 +9,15 @@ use std::os::fd::AsFd as _;
 
 /// The groups, as `XFS_IOC_FSGEOMETRY` has them; needs no privilege.
 pub(super) fn surroundings(handle: &File) -> Surroundings<'static> {
-    let groups = posix::xfs_geometry(handle.as_fd())
-        .map_err(|errno| format!("XFS does not tell its allocation groups: {errno}"))
-        .and_then(|geometry| groups(&geometry));
+    let geometry = posix::xfs_geometry(handle.as_fd())
+        .map_err(|errno| format!("XFS does not tell its allocation groups: {errno}"));
+    let span = geometry.as_ref().ok().map(|g| Span {
+        start_bytes: 0,
+        len_bytes: g.data_blocks.saturating_mul(u64::from(g.block_bytes)),
+    });
+    let groups = geometry.and_then(|geometry| groups(&geometry));
     let split = groups.as_ref().map(drop).map_err(Clone::clone);
-    Surroundings { groups, split, ..Surroundings::default() }
+    Surroundings { groups, split, span, ..Surroundings::default() }
 }
 
 /// An XFS inode number is group, block in group, inode in block, each in as many bits as its range needs

@@ -7,6 +7,7 @@ use super::inode::{INLINE_DATA, Inode, ROOT};
 use super::map::{Budget, Mapper};
 use super::superblock::Superblock;
 use crate::collect::{Collector, DirectoryPlace, FileFacts};
+use crate::map::{MapBuilder, Span};
 use crate::scores::free::FreeSpace;
 use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
 use crate::walk::shown_path;
@@ -41,10 +42,12 @@ pub fn survey_image(
     let sb = Superblock::read(image)?;
     let groups = sb.group_geometry();
     let taken_unix_s = options.taken_unix_s.unwrap_or(sb.written_unix_s);
+    let span = Span { start_bytes: 0, len_bytes: sb.blocks.saturating_mul(sb.block_bytes) };
+    let map = options.map.map(|order| MapBuilder::new(order, span));
     let mut budget = Budget::new(&sb);
     let mut walk = Walk {
         mapper: Mapper { image, sb: &sb, budget: &mut budget },
-        collector: Collector::new(sb.block_bytes, Ok(groups.clone()), taken_unix_s, options),
+        collector: Collector::new(sb.block_bytes, Ok(groups.clone()), taken_unix_s, options, map),
         walked: Walked::default(),
         stack: Vec::new(),
         directories: FxHashSet::default(),
@@ -57,7 +60,7 @@ pub fn survey_image(
     }
     walk.enter(Vec::new(), &root)?;
     walk.run(progress)?;
-    let Walk { collector, walked, unordered, .. } = walk;
+    let Walk { mut collector, walked, unordered, .. } = walk;
     let so_far = Progress { files: walked.files, directories: walked.directories };
     let free = free_extents(image, &sb, &mut || !posix::interrupt::requested() && progress(so_far))?;
     let mut notes = sb.notes();
@@ -80,6 +83,7 @@ pub fn survey_image(
             notes,
         },
         walked,
+        map: collector.take_map().map(|map| Available::Known(map.finished(Ok(&free), &[]))),
         files: Available::Known(collector.finished()),
         free: Available::Known(FreeSpace::of(&free, Some(&groups))),
     })

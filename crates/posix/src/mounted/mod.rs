@@ -239,7 +239,12 @@ impl FileSystem for Mounted {
     }
 
     fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        let fresh = call::open_untimed(&self.shared, Some(fd), Path::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        // Looking should leave no trace; only a directory's owner may ask for that.
+        let fresh = match call::open_untimed(&self.shared, Some(fd), Path::new("."), flags | OFlags::NOATIME) {
+            Err(Errno::EPERM) => call::open_untimed(&self.shared, Some(fd), Path::new("."), flags)?,
+            other => other?,
+        };
         let mut entries = Vec::new();
         for entry in fs::Dir::read_from(&fresh)? {
             let entry = entry?;
@@ -268,6 +273,12 @@ impl FileSystem for Mounted {
 
     fn evict(&mut self, fd: Fd) -> io::Result<CacheState> {
         Mounted::evict(self, fd)
+    }
+
+    fn generation(&mut self, fd: Fd) -> Result<u32, Unavailable> {
+        let found = self.shared.table.get(fd);
+        let (file, _) = found.map_err(|errno| Unavailable::Failed { what: "the inode's generation", errno })?;
+        extents::generation(file)
     }
 
     fn usage(&mut self) -> io::Result<FsUsage> {
