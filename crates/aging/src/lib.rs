@@ -9,6 +9,7 @@
 mod error;
 pub mod format;
 mod op;
+pub mod plan;
 mod tree;
 
 pub use error::AgingError;

@@ -3,6 +3,8 @@
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted.
 
+use aging::AgingError;
+use aging::plan::PlanError;
 use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
@@ -127,6 +129,12 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<LayoutError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<PlanError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<AgingError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<WorkloadError>() {

@@ -8,6 +8,7 @@ pub mod inspect;
 pub mod layout;
 pub mod man;
 pub mod measure;
+pub mod plan;
 pub mod predict;
 pub mod quickstart;
 pub mod record;

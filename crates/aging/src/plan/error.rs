@@ -1,0 +1,67 @@
+//! What can keep a planner from planning.
+
+use crate::AgingError;
+use std::path::PathBuf;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The aging workload's file.
+    #[error(transparent)]
+    Aging(#[from] AgingError),
+    /// A parameter is impossible, or impossible together with the others.
+    #[error("{name}: {message}")]
+    Parameter {
+        /// Which.
+        name: String,
+        /// What is wrong with it, and what would be right.
+        message: String,
+    },
+    /// An input file is malformed, or contradicts itself or another one.
+    #[error("{}: {place}: {message}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// Line, row or key.
+        place: String,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// An input cannot be read.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done, as a verb phrase.
+        doing: &'static str,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Asked to stop; nothing was left behind.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl PlanError {
+    /// The process's exit code for this error: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            PlanError::Aging(error) => error.exit_code(),
+            PlanError::Parameter { .. } => 2,
+            // An input that is not there is a bad input, not a fault of the machine.
+            PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => 4,
+            PlanError::Io { .. } => 3,
+            PlanError::Input { .. } => 4,
+            PlanError::Interrupted => 130,
+        }
+    }
+
+    pub(crate) fn parameter(name: impl Into<String>, message: impl Into<String>) -> PlanError {
+        PlanError::Parameter { name: name.into(), message: message.into() }
+    }
+
+    pub(crate) fn input(path: &std::path::Path, place: impl Into<String>, message: impl ToString) -> PlanError {
+        PlanError::Input { path: path.to_owned(), place: place.into(), message: message.to_string() }
+    }
+}

@@ -1,0 +1,88 @@
+//! What all sources share: the file system planned for, the seed, the output, and showing the result.
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, progress, target, values};
+use aging::format::{PlanMeta, Writer};
+use aging::plan::{PlanError, PlannedFor, Progress};
+use posix::{FileSystem as _, Target};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The file system planned for.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = false, id = "planned_for")]
+pub struct CapacityArgs {
+    /// Size of the file system, as `df` shows it.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, group = "planned_for")]
+    capacity: Option<u64>,
+    /// Take size and block from a file system: a directory on it, or a scratch one such as ext4:8G (root; made and removed).
+    #[arg(long = "for", value_name = "TARGET", value_parser = target::parse, group = "planned_for")]
+    planned_for: Option<Target>,
+}
+
+impl CapacityArgs {
+    /// Blocks of nearly every file system of today.
+    const BLOCK_BYTES: u64 = 4096;
+
+    /// Size and block.
+    pub fn get(&self) -> anyhow::Result<PlannedFor> {
+        match (&self.capacity, &self.planned_for) {
+            (Some(bytes), _) => Ok(PlannedFor { capacity_bytes: *bytes, block_bytes: Self::BLOCK_BYTES }),
+            (None, Some(target)) => of_target(target),
+            (None, None) => Err(failure::usage("name the file system planned for: --capacity SIZE or --for TARGET")),
+        }
+    }
+}
+
+fn of_target(target: &Target) -> anyhow::Result<PlannedFor> {
+    target::sweep();
+    let options = posix::WorkspaceOptions::default();
+    let workspace = posix::Workspace::open(target, &options)?;
+    let usage = workspace.fs().usage();
+    workspace.close()?;
+    let usage = usage.map_err(|e| failure::environment(format!("target '{target}': cannot ask for its size: {e}")))?;
+    Ok(PlannedFor { capacity_bytes: usage.total_bytes, block_bytes: u64::from(usage.block_bytes) })
+}
+
+/// Seed and output.
+#[derive(clap::Args, Clone, Debug)]
+pub struct PlanArgs {
+    /// Seed of all random choices.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The aging workload to write; an existing one is replaced.
+    #[arg(long, short, value_name = "FILE.aging")]
+    pub output: PathBuf,
+    /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained HTML report with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl PlanArgs {
+    /// Runs a planner into the output, and shows what was planned.
+    pub fn write(
+        &self,
+        planned_for: PlannedFor,
+        planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
+    ) -> anyhow::Result<ExitCode> {
+        let result = ResultArgs { json: self.json, html: self.html.clone(), output: None };
+        result.check()?;
+        output::writable_parent(&self.output)?;
+        let bar = progress::bar(1000, "planning");
+        let mut tell = |done: f64| {
+            // A share of 0 to 1; a cast saturates.
+            bar.set_position((done * 1000.0) as u64);
+            !posix::interrupt::requested()
+        };
+        let meta = aging::plan::write(&self.output, planned_for, |writer| planner(writer, &mut tell));
+        bar.finish_and_clear();
+        let meta = meta?;
+        let bytes = std::fs::metadata(&self.output)?.len();
+        let name = output::shown(&self.output);
+        result.emit("fsage.plan/1", &meta, &report::plan(&name, bytes, &meta))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
