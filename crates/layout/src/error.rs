@@ -42,6 +42,14 @@ pub enum LayoutError {
         /// What is wrong with it, with line and column where known.
         problem: String,
     },
+    /// A series of surveys cannot be used.
+    #[error("{path}: {problem}")]
+    SeriesFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and at which byte.
+        problem: String,
+    },
     /// Stopped by a signal or by the caller.
     #[error("the survey was interrupted")]
     Interrupted(#[source] io::Error),
@@ -55,7 +63,7 @@ impl LayoutError {
             LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
             LayoutError::Io { .. } => 3,
             LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => 3,
-            LayoutError::Ext4 { .. } | LayoutError::SurveyFile { .. } => 4,
+            LayoutError::Ext4 { .. } | LayoutError::SurveyFile { .. } | LayoutError::SeriesFile { .. } => 4,
             LayoutError::Interrupted(_) => 130,
         }
     }

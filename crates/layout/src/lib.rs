@@ -17,10 +17,10 @@ pub mod geometry;
 pub mod map;
 mod options;
 pub mod scores;
-pub mod series;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod scratch;
+pub mod series;
 mod stored;
 mod survey;
 mod walk;

@@ -52,5 +52,9 @@ pub fn load(path: &Path) -> Result<Survey, LayoutError> {
         None => return Err(bad("has no \"schema\": give a file that `fsage layout -o` wrote".to_owned())),
     }
     // Parsed again from the text, so that an error names its line and column.
-    serde_json::from_slice(&text).map_err(|e| bad(format!("is not a whole survey: {e}")))
+    let survey: Survey = serde_json::from_slice(&text).map_err(|e| bad(format!("is not a whole survey: {e}")))?;
+    if let Some(map) = survey.map.as_ref().and_then(|map| map.known()) {
+        map.check().map_err(|why| bad(format!("is not a whole survey: {why}")))?;
+    }
+    Ok(survey)
 }

@@ -149,10 +149,9 @@ pub fn survey_file_system(
     let groups = surroundings.groups.ok();
     let free = match surroundings.free {
         Some(free) => free,
-        None => fs
-            .free_extents()
-            .map(|extents| FreeList { extents, ..FreeList::default() })
-            .map_err(|why| why.to_string()),
+        None => {
+            fs.free_extents().map(|extents| FreeList { extents, ..FreeList::default() }).map_err(|why| why.to_string())
+        }
     };
     let free = free.map(|free| FreeList { extents: joined(free.extents), ..free });
     let map = collector.take_map().map(|map| match (&no_extents, &free) {

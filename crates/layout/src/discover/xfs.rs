@@ -1,8 +1,8 @@
 //! Around a mounted XFS: its allocation groups, by ioctl.
 
 use crate::Surroundings;
-use crate::map::Span;
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
+use crate::map::Span;
 use posix::XfsGeometry;
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -11,10 +11,10 @@ use std::os::fd::AsFd as _;
 pub(super) fn surroundings(handle: &File) -> Surroundings<'static> {
     let geometry = posix::xfs_geometry(handle.as_fd())
         .map_err(|errno| format!("XFS does not tell its allocation groups: {errno}"));
-    let span = geometry.as_ref().ok().map(|g| Span {
-        start_bytes: 0,
-        len_bytes: g.data_blocks.saturating_mul(u64::from(g.block_bytes)),
-    });
+    let span = geometry
+        .as_ref()
+        .ok()
+        .map(|g| Span { start_bytes: 0, len_bytes: g.data_blocks.saturating_mul(u64::from(g.block_bytes)) });
     let groups = geometry.and_then(|geometry| groups(&geometry));
     let split = groups.as_ref().map(drop).map_err(Clone::clone);
     Surroundings { groups, split, span, ..Surroundings::default() }

@@ -50,8 +50,7 @@ impl MapBuilder {
     pub(crate) fn file(&mut self, extents: &[Extent], mtime_ns: i64) {
         for extent in extents {
             let f = extent.flags;
-            let (start, end) =
-                (extent.physical_bytes, extent.physical_bytes.saturating_add(extent.len_bytes));
+            let (start, end) = (extent.physical_bytes, extent.physical_bytes.saturating_add(extent.len_bytes));
             if f.encoded || f.delayed || f.unknown {
                 self.unplaced_bytes = self.unplaced_bytes.saturating_add(extent.len_bytes);
             } else if f.shared {

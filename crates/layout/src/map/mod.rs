@@ -153,9 +153,11 @@ impl Map {
     pub(crate) fn check(&self) -> Result<(), String> {
         let cells = self.order.cells();
         let free = self.free_bytes.known().map_or(cells, Vec::len);
-        for (column, len) in
-            [("file_bytes", self.file_bytes.len()), ("free_bytes", free), ("written_unix_ns", self.written_unix_ns.len())]
-        {
+        for (column, len) in [
+            ("file_bytes", self.file_bytes.len()),
+            ("free_bytes", free),
+            ("written_unix_ns", self.written_unix_ns.len()),
+        ] {
             if len != cells {
                 return Err(format!("the map's {column} has {len} cells instead of {cells}"));
             }
