@@ -10,6 +10,7 @@ mod error;
 pub mod format;
 mod op;
 pub mod plan;
+pub mod snapshot;
 mod tree;
 
 pub use error::AgingError;

@@ -1,0 +1,269 @@
+//! Snapshots: every inode of a tree at one time, with what tells a file from its successor.
+//!
+//! The planner of `plan::snapshots` compares successive ones. A snapshot is taken of a mounted tree by [`take`] (any
+//! [`FileSystem`](posix::FileSystem) handle) or [`take_mounted`], written by [`Snapshot::write`] as one checked Parquet file,
+//! `NAME.snapshot`, and read by [`Snapshot::read`]. What may not live here: what a series of snapshots means.
+//!
+//! **A snapshot of an aged file system** must carry simulated times: give [`TakeOptions::clock`], which maps a wall-clock time
+//! (nanoseconds since the epoch, as in inodes) to the simulated time of the operations performed then, and
+//! [`TakeOptions::taken_ns`], the simulated time it is now:
+//!
+//! ```no_run
+//! # fn f(fs: &mut posix::Mounted, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), aging::snapshot::SnapshotError> {
+//! use aging::snapshot::{TakeOptions, take_mounted};
+//! let options = TakeOptions { clock: Some(simulated), taken_ns: Some(day * 86_400_000_000_000), ..TakeOptions::default() };
+//! take_mounted(fs, &options)?.write(std::path::Path::new("day-0001.snapshot"))?;
+//! # Ok(()) }
+//! ```
+//!
+//! Inode times come from the kernel's coarse clock, which lags the clock that [`posix::FileSystem::now_ns`] reads by up to a timer
+//! tick (10 ms): a mapping should give a time just before a simulated day's first operation to that day.
+
+mod error;
+mod file;
+mod take;
+
+pub use error::SnapshotError;
+pub use take::{TakeOptions, take, take_mounted};
+
+use posix::FileKind;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use trace::snapshot::path_order;
+
+/// The version this code writes and reads; others are refused.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What a snapshot says of itself: in the file's footer.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct SnapshotMeta {
+    /// [`FORMAT_VERSION`].
+    pub version: u32,
+    /// Version of the program that took it.
+    pub fsage: String,
+    /// When the walk ended, nanoseconds since the epoch, or simulated.
+    pub taken_ns: i64,
+    /// When it began.
+    pub began_ns: i64,
+    /// Whether all times are simulated ones (of an aged file system).
+    pub simulated: bool,
+    /// Node name.
+    pub host: String,
+    /// The directory, escaped as paths are.
+    pub root: String,
+    /// File system type; empty where unknown.
+    pub fs_type: String,
+    /// What tells the file system from others of its type, hexadecimal (`f_fsid` of statfs(2)); `None` where unknown.
+    pub fs_id: Option<String>,
+    /// Size of the file system, bytes.
+    pub total_bytes: u64,
+    /// Free of that, bytes.
+    pub free_bytes: u64,
+    /// Unit of allocation, bytes.
+    pub block_bytes: u32,
+    /// Inodes in all; 0 where they are made on demand.
+    pub total_inodes: u64,
+    /// Which inodes belong to which allocation group, where that is known.
+    pub inode_groups: Option<InodeGroups>,
+    /// Why inode generations are not known; `None` where they are.
+    pub no_generations: Option<String>,
+    /// Number of names.
+    pub entries: u64,
+    /// Names and directories that could not be read.
+    pub unreadable: u64,
+    /// The first of them, with the reason.
+    pub first_unreadable: Vec<String>,
+    /// Directories on other file systems, which were not entered.
+    pub other_file_systems: u64,
+}
+
+/// Which inodes belong to which allocation group: group `(ino - first_ino) / inodes_per_group`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InodeGroups {
+    /// The first inode's number: 1 on ext4, 0 on XFS.
+    pub first_ino: u64,
+    /// Inode numbers a group has.
+    pub inodes_per_group: u64,
+    /// How many groups.
+    pub count: u64,
+}
+
+impl InodeGroups {
+    /// The group of an inode; one beyond the last (the file system has grown since) is in the last.
+    pub fn of(&self, ino: u64) -> u64 {
+        let group = ino.saturating_sub(self.first_ino) / self.inodes_per_group.max(1);
+        group.min(self.count.saturating_sub(1))
+    }
+
+    /// The groups in the form the layout figures have them; `None` where inodes belong to none.
+    pub fn from_layout(groups: &layout::geometry::Groups) -> Option<InodeGroups> {
+        use layout::geometry::InodeRule;
+        let (first_ino, inodes_per_group) = match groups.inodes {
+            InodeRule::PerGroup(n) => (1, n),
+            InodeRule::HighBits(bits) => (0, 1u64.checked_shl(bits)?),
+            InodeRule::Unknown => return None,
+        };
+        Some(InodeGroups { first_ino, inodes_per_group, count: groups.count() })
+    }
+}
+
+/// What is known of one inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// What it is.
+    pub kind: FileKind,
+    /// Length in bytes (of a symbolic link: of its target).
+    pub size_bytes: u64,
+    /// Space in use, bytes.
+    pub allocated_bytes: u64,
+    /// Its number.
+    pub ino: u64,
+    /// Its generation, which changes when the number is used again; `None` where the file system does not tell (never of
+    /// symbolic links and special files, which cannot be asked).
+    pub generation: Option<u32>,
+    /// Last change of the inode, nanoseconds.
+    pub ctime_ns: i64,
+    /// Last change of the contents, nanoseconds.
+    pub mtime_ns: i64,
+    /// Number of names.
+    pub nlink: u32,
+}
+
+/// One name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Index of the directory it is in; the root's own is 0.
+    pub parent: u32,
+    /// Its inode.
+    pub inode: Inode,
+    name_at: usize,
+    name_len: u32,
+}
+
+/// Every name of a tree, sorted so that a directory comes before what is in it. The first is the root.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// What it says of itself.
+    pub meta: SnapshotMeta,
+    entries: Vec<Entry>,
+    names: Vec<u8>,
+}
+
+impl Snapshot {
+    /// The names, root first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The last component of an entry's path; empty for the root.
+    pub fn name(&self, entry: &Entry) -> &[u8] {
+        self.names.get(entry.name_at..).and_then(|rest| rest.get(..entry.name_len as usize)).unwrap_or_default()
+    }
+
+    /// An entry's path from the root (`/`, `/a`, `/a/b`).
+    pub fn path(&self, index: usize) -> Vec<u8> {
+        let mut components = Vec::new();
+        let mut at = index;
+        while let Some(entry) = self.entries.get(at).filter(|_| at > 0) {
+            components.push(self.name(entry));
+            at = entry.parent as usize;
+        }
+        if components.is_empty() {
+            return b"/".to_vec();
+        }
+        let mut path = Vec::new();
+        for component in components.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(component);
+        }
+        path
+    }
+}
+
+/// Puts a snapshot together from names in order.
+#[derive(Default)]
+pub struct Builder {
+    entries: Vec<Entry>,
+    names: Vec<u8>,
+    /// Path of the last name; every directory on the stack is a part of it.
+    last: Vec<u8>,
+    /// Directories down to the last name: index, length of the path.
+    stack: Vec<(u32, usize)>,
+}
+
+impl Builder {
+    /// Adds a name, by its path from the root. The root (`/`) comes first, then names in the order of
+    /// [`path_order`](trace::snapshot::path_order).
+    ///
+    /// # Errors
+    /// What is wrong with it, as the end of a sentence that begins with the path.
+    pub fn push(&mut self, path: &[u8], inode: Inode) -> Result<(), String> {
+        if self.entries.is_empty() {
+            if path != b"/" || inode.kind != FileKind::Directory {
+                return Err("is not the root directory, which must come first".into());
+            }
+            self.stack.push((0, 0));
+            self.entries.push(Entry { parent: 0, inode, name_at: 0, name_len: 0 });
+            return Ok(());
+        }
+        if path_order(&self.last, path) != Ordering::Less {
+            return Err("is there twice, or out of order".into());
+        }
+        let slash = memchr::memrchr(b'/', path).ok_or("is not an absolute path")?;
+        let (directory, name) = (&path[..slash], &path[slash + 1..]);
+        if name.is_empty() || name.len() > 255 || name == b"." || name == b".." || name.contains(&0) {
+            return Err("does not end in a name".into());
+        }
+        while self.stack.last().is_some_and(|(_, len)| *len > directory.len()) {
+            self.stack.pop();
+        }
+        let parent = self.stack.last().filter(|(_, len)| self.last.get(..*len) == Some(directory));
+        let &(parent, _) = parent.ok_or("is in a directory that is not there")?;
+        let index = u32::try_from(self.entries.len()).map_err(|_| "is one name too many (2^32)")?;
+        let name_len = u32::try_from(name.len()).unwrap_or(0);
+        self.entries.push(Entry { parent, inode, name_at: self.names.len(), name_len });
+        self.names.extend_from_slice(name);
+        self.last.clear();
+        self.last.extend_from_slice(path);
+        if inode.kind == FileKind::Directory {
+            self.stack.push((index, path.len()));
+        }
+        Ok(())
+    }
+
+    /// Names so far.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The snapshot. `meta.version`, `meta.fsage` and `meta.entries` are filled in.
+    ///
+    /// # Errors
+    /// The index of a name and what contradicts it: another name of the same inode.
+    pub fn finish(self, mut meta: SnapshotMeta) -> Result<Snapshot, (usize, String)> {
+        let Builder { entries, names, .. } = self;
+        if entries.is_empty() {
+            return Err((0, "there is no root".into()));
+        }
+        let mut seen = rustc_hash::FxHashMap::with_capacity_and_hasher(entries.len(), rustc_hash::FxBuildHasher);
+        for (i, entry) in entries.iter().enumerate() {
+            let Some(first) = seen.insert(entry.inode.ino, i) else { continue };
+            let before = entries.get(first).map(|e| e.inode);
+            if before.is_some_and(|b| b != entry.inode) {
+                return Err((i, format!("inode {} has other attributes under another name", entry.inode.ino)));
+            }
+            if entry.inode.kind == FileKind::Directory || entry.inode.nlink < 2 {
+                return Err((i, format!("inode {} has another name, but a link count of 1", entry.inode.ino)));
+            }
+        }
+        meta.version = FORMAT_VERSION;
+        meta.fsage = env!("CARGO_PKG_VERSION").to_owned();
+        meta.entries = entries.len() as u64;
+        Ok(Snapshot { meta, entries, names })
+    }
+}
