@@ -57,6 +57,8 @@ pub(crate) struct Approach {
     pub first: bool,
     /// Seeks take at least so long.
     pub minimum_ns: u64,
+    /// The access begins no sooner than this.
+    pub not_before_ns: u64,
     /// Whether the sectors are taken as they come.
     pub immediate: bool,
 }
@@ -77,6 +79,7 @@ impl Mechanism {
         let spot = self.geometry.spot(lbn);
         let to = (spot.pbn.cylinder, spot.pbn.head);
         let there_ns = at_ns + self.seek.move_ns(arm, to, how.write).max(how.minimum_ns);
+        let there_ns = there_ns.max(how.not_before_ns);
         let angle_ns = self.geometry.angle_ns(&spot);
         let wait_ns = self.latency_ns(angle_ns, there_ns, how.first);
         let last = Lbn(end.0.min(self.geometry.track_end(&spot).0).max(lbn.0 + 1) - 1);

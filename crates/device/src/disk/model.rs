@@ -64,6 +64,9 @@ struct Times {
     reselect: u64,
     write_disconnect: u64,
     minimum_write_seek: u64,
+    write_start: u64,
+    write_seek: Option<u64>,
+    read_seek: Option<u64>,
     read_sector: u64,
     write_sector: u64,
 }
@@ -75,7 +78,7 @@ struct Pending {
     end: Lbn,
     /// When the arm may start.
     ready_ns: u64,
-    /// When its first sector is in the buffer.
+    /// When its data begin to come.
     data_ns: u64,
 }
 
@@ -131,6 +134,9 @@ impl Disk {
             reselect: ns(controller.reselect_ms),
             write_disconnect: ns(controller.write_disconnect_ms),
             minimum_write_seek: ns(controller.minimum_write_seek_ms),
+            write_start: ns(spec.cache.write_start_ms),
+            write_seek: controller.write_seek_ms.map(ns),
+            read_seek: controller.read_seek_ms.map(ns),
             read_sector: ns(spec.bus.read_sector_ms),
             write_sector: ns(spec.bus.write_sector_ms),
         };
@@ -235,8 +241,8 @@ impl Disk {
     fn write_back_one(&mut self) {
         let Some(next) = self.pending.pop_front() else { return };
         let start_ns = self.medium_free_ns.max(next.ready_ns);
-        let sectors = Data { first_ns: next.data_ns, each_ns: self.times.write_sector, at_least: 1 };
-        self.medium_free_ns = self.write_medium(start_ns, next.lbn, next.end, 0, &sectors);
+        let data = self.data(next.data_ns, next.end.0 - next.lbn.0);
+        self.medium_free_ns = self.write_medium(start_ns, next.lbn, next.end, 0, &data);
     }
 
     fn read_ahead_until(&mut self, now_ns: u64) {
@@ -282,7 +288,7 @@ impl Disk {
     }
 
     /// How far to read ahead of a request.
-    fn ahead_limit(&self, request: &Request) -> Lbn {
+    fn ahead_limit(&self, request: &Request, segment: usize) -> Lbn {
         let (cache, geometry) = (&self.spec.cache, &self.mechanism.geometry);
         let end = request.end();
         if cache.read_ahead == ReadAhead::None || end.0 >= geometry.capacity_sectors() {
@@ -297,7 +303,7 @@ impl Disk {
             ReadAhead::NextTrack => {
                 let track = geometry.spot(end);
                 let track_end = geometry.track_end(&track);
-                let began_earlier = request.lbn < geometry.track_start(&track);
+                let began_earlier = self.cache.start(segment) < geometry.track_start(&track);
                 if began_earlier && track_end.0 < geometry.capacity_sectors() {
                     geometry.track_end(&geometry.spot(track_end))
                 } else {
@@ -331,7 +337,7 @@ impl Disk {
             start_ns = start_ns.max(self.medium_free_ns + self.times.reselect);
         }
         let at_ns = start_ns + u64::from(request.sectors) * self.times.read_sector + self.times.read_completion;
-        let limit = self.ahead_limit(request);
+        let limit = self.ahead_limit(request, segment);
         match &mut self.ahead {
             Some(ahead) if ahead.segment == segment => ahead.limit = ahead.limit.max(limit),
             other => {
@@ -355,11 +361,12 @@ impl Disk {
         };
         let start_ns = now_ns + self.times.read_hit[self.after] + self.times.preparation;
         let mut transfer = Transfer::new(start_ns, u64::from(request.sectors), self.times.read_sector);
+        transfer.chunk = if self.full() { u64::from(self.spec.cache.read_chunk_sectors) } else { 0 };
         self.ahead = None;
         let how = Approach { first: streaming.is_none(), ..Approach::default() };
         let medium_ns = self.read_medium(medium_ns, Lbn(request.lbn.0 + held), request.end(), how, &mut transfer);
         self.cache.grow(segment, request.end());
-        let limit = self.ahead_limit(request).max(streaming.map_or(Lbn(0), |ahead| ahead.limit));
+        let limit = self.ahead_limit(request, segment).max(streaming.map_or(Lbn(0), |ahead| ahead.limit));
         self.start_ahead(segment, request.end(), limit, medium_ns);
         let at_ns = transfer.end_ns() + self.times.read_completion;
         Served { at_ns, durable: true, action: Action::ReadPartial }
@@ -381,6 +388,7 @@ impl Disk {
         if self.full() {
             let share = (self.spec.cache.read_watermark * request.sectors as f64).floor() as u64;
             transfer.watermark = share.clamp(1, sectors);
+            transfer.chunk = u64::from(self.spec.cache.read_chunk_sectors);
             transfer.reconnect_ns =
                 if never_disconnect { 0 } else { self.times.reselect + self.times.preparation };
         } else {
@@ -391,11 +399,12 @@ impl Disk {
             immediate: self.spec.cache.immediate_read && self.full(),
             ..Approach::default()
         };
-        let start_ns = self.medium_free_ns.max(command_ns);
+        let seek_ns = self.times.read_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+        let start_ns = self.medium_free_ns.max(if self.full() { seek_ns } else { command_ns });
         let medium_ns = self.read_medium(start_ns, request.lbn, request.end(), how, &mut transfer);
         if let Some(segment) = segment {
             self.cache.grow(segment, request.end());
-            let limit = self.ahead_limit(request);
+            let limit = self.ahead_limit(request, segment);
             self.start_ahead(segment, request.end(), limit, medium_ns);
         }
         let at_ns = transfer.end_ns() + self.times.read_completion;
@@ -463,8 +472,8 @@ impl Disk {
         match self.joinable(request) {
             Some(last) => self.pending[last].end = request.end(),
             None => {
-                let data_ns = data_ns + self.times.write_sector;
-                self.pending.push_back(Pending { lbn: request.lbn, end: request.end(), ready_ns: command_ns, data_ns });
+                let ready_ns = start_ns + self.times.write_seek.unwrap_or(self.times.write[self.after]);
+                self.pending.push_back(Pending { lbn: request.lbn, end: request.end(), ready_ns, data_ns });
             }
         }
         Served { at_ns, durable: false, action: Action::WriteBuffer }
@@ -486,7 +495,7 @@ impl Disk {
         let extra = self.spec.controller.extra_write_disconnect.as_ref();
         let extra = extra
             .filter(|_| self.full() && self.after == 1 && self.last_write_end.is_some_and(|end| end != request.lbn));
-        let (data_ns, seek_ns, disconnect_ns, reselect_ns, at_least) = match extra {
+        let (data_ns, seek_ns, disconnect_ns, reselect_ns) = match extra {
             Some(extra) => {
                 let command_ns = now_ns + ns(extra.command_ms);
                 let back_ns = command_ns + ns(extra.first_disconnect_ms) + ns(extra.gap_ms) + self.times.reselect;
@@ -495,17 +504,16 @@ impl Disk {
                     command_ns + ns(extra.seek_delay_ms),
                     ns(extra.second_disconnect_ms),
                     ns(extra.reselect_ms),
-                    u64::from(extra.buffered_sectors),
                 )
             }
             None => {
                 let data_ns = command_ns + self.times.preparation;
-                (data_ns, command_ns, self.times.write_disconnect, self.times.reselect, 1)
+                let seek_ns = self.times.write_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
+                (data_ns, seek_ns, self.times.write_disconnect, self.times.reselect)
             }
         };
         let in_buffer_ns = data_ns + sectors * self.times.write_sector;
-        let each_ns = self.times.write_sector;
-        let data = Data { first_ns: data_ns + each_ns, each_ns, at_least: at_least.min(sectors) };
+        let data = self.data(data_ns, sectors);
         // Without overlap the arm waits for the data.
         let start_ns = if self.full() { seek_ns } else { in_buffer_ns };
         let start_ns = start_ns.max(self.medium_free_ns);
@@ -520,14 +528,24 @@ impl Disk {
         Served { at_ns: report_ns + self.times.write_completion, durable: true, action: Action::WriteMedium }
     }
 
+    /// Data that begin to come at a time.
+    fn data(&self, start_ns: u64, sectors: u64) -> Data {
+        let each_ns = self.times.write_sector;
+        let at_least = u64::from(self.spec.cache.write_start_sectors).clamp(1, sectors.max(1));
+        Data { first_ns: start_ns + each_ns + self.times.write_start, each_ns, at_least }
+    }
+
     /// Writes blocks as their data come in; when the last one is on the medium.
     fn write_medium(&mut self, at_ns: u64, lbn: Lbn, end: Lbn, minimum_ns: u64, data: &Data) -> u64 {
-        let settles = self.full();
+        let full = self.full();
         let (mut next, mut at_ns) = (lbn, at_ns);
-        let mut how = Approach { write: settles, first: true, minimum_ns, immediate: false };
+        let immediate = full && self.spec.cache.immediate_write;
+        // Sectors taken as they come must be there before any is.
+        let not_before_ns = if immediate { data.in_buffer_ns(data.at_least - 1) } else { 0 };
+        let mut how = Approach { write: full, first: true, minimum_ns, not_before_ns, immediate };
         while next < end {
             let run = self.mechanism.run(self.arm, at_ns, next, end, how);
-            let lost_ns = if self.full() { data.lost_ns(&self.mechanism, &run, next.0 - lbn.0) } else { 0 };
+            let lost_ns = if full && run.wrapped == run.count { data.lost_ns(&self.mechanism, &run, next.0 - lbn.0) } else { 0 };
             self.arm = run.arm();
             at_ns = run.end_ns + lost_ns;
             next = Lbn(run.first.0 + run.count);
@@ -553,7 +571,7 @@ impl Disk {
 /// The data of a write on their way into the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Data {
-    /// When the first sector is in.
+    /// When the first sector can be written.
     first_ns: u64,
     /// From one sector to the next.
     each_ns: u64,
@@ -602,11 +620,13 @@ struct Transfer {
     /// Sectors that must be in the buffer before the bus begins, and the time to get the bus then.
     watermark: u64,
     reconnect_ns: u64,
+    /// Sectors handed over together; 0 for single ones.
+    chunk: u64,
 }
 
 impl Transfer {
     fn new(start_ns: u64, sectors: u64, each_ns: u64) -> Transfer {
-        Transfer { sectors, each_ns, start_ns, end_ns: 0, watermark: 0, reconnect_ns: 0 }
+        Transfer { sectors, each_ns, start_ns, end_ns: 0, watermark: 0, reconnect_ns: 0, chunk: 0 }
     }
 
     /// So many sectors are in the buffer already.
@@ -619,6 +639,9 @@ impl Transfer {
     /// A run's sectors come into the buffer; its first is the request's `index`th. The bus sends them in order, so the end is bound by the first and the last of the run.
     fn arrives(&mut self, mechanism: &Mechanism, run: &Run, index: u64) {
         let left = self.sectors - index;
+        if self.chunk > 0 {
+            self.chunks_arrive(mechanism, run, index);
+        }
         let first_ns = run.passed_ns(mechanism, 0);
         let last_ns = run.end_ns;
         self.end_ns = self.end_ns.max(first_ns + left * self.each_ns);
@@ -634,6 +657,24 @@ impl Transfer {
             };
             self.start_ns = self.start_ns.max(there_ns + self.reconnect_ns);
             self.watermark = 0;
+        }
+    }
+
+    /// The same in chunks: from the last sector of each, the bus has that chunk and all behind it to send.
+    fn chunks_arrive(&mut self, mechanism: &Mechanism, run: &Run, index: u64) {
+        let mut chunk = index / self.chunk;
+        while chunk * self.chunk < index + run.count {
+            let last = ((chunk + 1) * self.chunk).min(self.sectors) - 1;
+            if last >= index && last < index + run.count {
+                let place = last - index;
+                let there_ns = if place >= run.wrapped || place + 1 == run.count {
+                    run.end_ns
+                } else {
+                    run.passed_ns(mechanism, place)
+                };
+                self.end_ns = self.end_ns.max(there_ns + (self.sectors - chunk * self.chunk) * self.each_ns);
+            }
+            chunk += 1;
         }
     }
 

@@ -7,8 +7,9 @@ use crate::disk::spec::{DiskSpec, SeekSpec, ns};
 pub struct Seek {
     /// Entry d is a seek over d cylinders.
     by_distance_ns: Vec<u32>,
+    /// The same for what a write adds.
+    settle_ns: Vec<i32>,
     head_switch_ns: u64,
-    write_settle_ns: i64,
 }
 
 impl Seek {
@@ -19,11 +20,9 @@ impl Seek {
         for (distance, entry) in by_distance_ns.iter_mut().enumerate().skip(1) {
             *entry = u32::try_from(ns(distance_ms(&spec.seek, distance as u32))).unwrap_or(u32::MAX);
         }
-        Seek {
-            by_distance_ns,
-            head_switch_ns: ns(spec.seek.head_switch_ms),
-            write_settle_ns: (spec.seek.write_settle_ms * 1e6).round() as i64,
-        }
+        let settle = |distance| (settle_ms(&spec.seek, distance as u32) * 1e6).round() as i32;
+        let settle_ns = (0..by_distance_ns.len()).map(settle).collect();
+        Seek { by_distance_ns, settle_ns, head_switch_ns: ns(spec.seek.head_switch_ms) }
     }
 
     /// A seek over a distance, without switching heads or settling. Distances beyond the disk count as its widest.
@@ -34,10 +33,11 @@ impl Seek {
 
     /// From one track to another: the arm and the head switch overlap; a write settles after either.
     pub fn move_ns(&self, from: (u32, u32), to: (u32, u32), write: bool) -> u64 {
-        let arm_ns = self.distance_ns(from.0.abs_diff(to.0));
+        let distance = (from.0.abs_diff(to.0) as usize).min(self.by_distance_ns.len() - 1);
+        let arm_ns = u64::from(self.by_distance_ns[distance]);
         let head_ns = if from.1 == to.1 { 0 } else { self.head_switch_ns };
         let move_ns = arm_ns.max(head_ns);
-        if write && move_ns > 0 { move_ns.saturating_add_signed(self.write_settle_ns) } else { move_ns }
+        if write && move_ns > 0 { move_ns.saturating_add_signed(i64::from(self.settle_ns[distance])) } else { move_ns }
     }
 
     /// Mean over random pairs of cylinders: distance d of N has probability 2 (N - d) / N^2.
@@ -70,6 +70,17 @@ fn distance_ms(spec: &SeekSpec, distance: u32) -> f64 {
             None => last.1,
         },
         (None, None) => 0.0,
+    }
+}
+
+/// By distance where the drive's file says so; else the same for all.
+fn settle_ms(spec: &SeekSpec, distance: u32) -> f64 {
+    let points = &spec.write_settle_by_distance;
+    let at = points.partition_point(|&(d, _)| d < distance);
+    match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
+        (Some(&low), Some(&high)) => line(low, high, distance),
+        (Some(&(_, ms)), None) | (None, Some(&(_, ms))) => ms,
+        (None, None) => spec.write_settle_ms,
     }
 }
 

@@ -109,6 +109,9 @@ pub struct SeekSpec {
     /// Added to each seek or head switch before a write; may be negative where the table was measured with writes.
     #[serde(default)]
     pub write_settle_ms: f64,
+    /// `[cylinders, ms]`, ascending: settling by distance, where it is not the same for all; straight lines between, the ends drawn on level.
+    #[serde(default)]
+    pub write_settle_by_distance: Vec<(u32, f64)>,
 }
 
 /// The electronics' times. "After" is the direction of the request before.
@@ -148,6 +151,12 @@ pub struct ControllerSpec {
     /// Letting the bus go between data and completion of a write.
     #[serde(default)]
     pub write_disconnect_ms: f64,
+    /// From a write's command to the start of its seek, where that is not the whole overhead.
+    #[serde(default)]
+    pub write_seek_ms: Option<f64>,
+    /// From a read's command to the start of its seek, likewise.
+    #[serde(default)]
+    pub read_seek_ms: Option<f64>,
     /// Whether the bus is kept from command to completion.
     #[serde(default)]
     pub never_disconnect: bool,
@@ -178,9 +187,6 @@ pub struct ExtraDisconnectSpec {
     pub reselect_ms: f64,
     /// From the command to the start of the seek, beyond `command_ms`.
     pub seek_delay_ms: f64,
-    /// Sectors in the buffer before the medium is written.
-    #[serde(default)]
-    pub buffered_sectors: u32,
 }
 
 /// How far a drive reads ahead.
@@ -196,7 +202,7 @@ pub enum ReadAhead {
     Cylinder,
     /// Until the limit is reached or the segment is full.
     Segment,
-    /// To the end of the track; of the next one too if the request began on an earlier track.
+    /// To the end of the track; of the next one too if the segment begins on an earlier track.
     NextTrack,
 }
 
@@ -236,9 +242,21 @@ pub struct CacheSpec {
     /// Share of a read that is in the buffer before its transfer begins (0 to 1).
     #[serde(default)]
     pub read_watermark: f64,
+    /// Sectors in which a read is handed to the bus, each when all of it is in the buffer; 0 for single sectors.
+    #[serde(default)]
+    pub read_chunk_sectors: u32,
+    /// Sectors (or the whole write, if that is less) that must be in the buffer before the medium is written.
+    #[serde(default)]
+    pub write_start_sectors: u32,
+    /// From a sector's arrival in the buffer until it can be written.
+    #[serde(default)]
+    pub write_start_ms: f64,
     /// Whether a read takes the sectors of a track in the order in which they come by ("zero latency").
     #[serde(default)]
     pub immediate_read: bool,
+    /// The same for writes.
+    #[serde(default)]
+    pub immediate_write: bool,
     /// When a write is reported.
     #[serde(default)]
     pub write_report: WriteReport,
@@ -372,6 +390,10 @@ impl SeekSpec {
         if !(-1000.0..=1000.0).contains(&self.write_settle_ms) {
             return bad("write_settle_ms", "-1000 to 1000 milliseconds");
         }
+        let settle = &self.write_settle_by_distance;
+        if !settle.iter().all(|(_, ms)| (-1000.0..=1000.0).contains(ms)) || !settle.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("write_settle_by_distance", "ascending distances with -1000 to 1000 milliseconds");
+        }
         for &(distance, ms) in &self.table {
             time("table", ms)?;
             if distance == 0 {
@@ -413,6 +435,8 @@ impl ControllerSpec {
         time("read_disconnect_after_write_ms", self.read_disconnect_after_write_ms)?;
         time("write_disconnect_ms", self.write_disconnect_ms)?;
         time("minimum_write_seek_ms", self.minimum_write_seek_ms)?;
+        time("write_seek_ms", self.write_seek_ms.unwrap_or(0.0))?;
+        time("read_seek_ms", self.read_seek_ms.unwrap_or(0.0))?;
         let Some(extra) = &self.extra_write_disconnect else { return Ok(()) };
         time("extra_write_disconnect.command_ms", extra.command_ms)?;
         time("extra_write_disconnect.first_disconnect_ms", extra.first_disconnect_ms)?;
@@ -441,6 +465,7 @@ impl CacheSpec {
         if self.write_report == WriteReport::Buffer && self.write_segments == 0 {
             return bad("write_segments", "reporting writes from the buffer needs at least one");
         }
+        time("write_start_ms", self.write_start_ms)?;
         if !(0.0..=1.0).contains(&self.read_watermark) {
             return bad("read_watermark", "0 to 1");
         }
