@@ -25,8 +25,10 @@
 //! the byte.
 
 mod frames;
+mod summary;
 mod writer;
 
+pub use summary::{PointSummary, SeriesSummary};
 pub use writer::{Resumed, SeriesWriter};
 
 use crate::{LayoutError, Survey};

@@ -9,6 +9,7 @@
 
 mod builder;
 mod claimed;
+mod coarser;
 pub mod hilbert;
 
 pub(crate) use builder::MapBuilder;
