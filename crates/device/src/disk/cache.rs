@@ -109,6 +109,18 @@ impl Cache {
         hit
     }
 
+    /// The segment that holds a block.
+    pub fn segment_at(&self, lbn: Lbn) -> Option<usize> {
+        self.segments.iter().position(|segment| (segment.start..segment.end).contains(&lbn.0))
+    }
+
+    /// Drops what a segment holds before `end`.
+    pub fn drop_before(&mut self, segment: usize, end: Lbn) {
+        if let Some(segment) = self.segments.get_mut(segment) {
+            segment.start = segment.start.max(end.0).min(segment.end);
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }

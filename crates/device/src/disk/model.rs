@@ -322,11 +322,17 @@ impl Disk {
 
     fn read(&mut self, now_ns: u64, request: &Request) -> Served {
         let sectors = u64::from(request.sectors);
-        match self.cache.find(request.lbn, sectors) {
+        let served = match self.cache.find(request.lbn, sectors) {
             Hit::Whole(segment) => self.read_hit(now_ns, request, segment),
             Hit::Partial(segment, held) => self.read_partial(now_ns, request, segment, held),
             Hit::None => self.read_miss(now_ns, request),
+        };
+        if self.spec.cache.drop_when_read
+            && let Some(segment) = self.cache.segment_at(request.lbn)
+        {
+            self.cache.drop_before(segment, request.end());
         }
+        served
     }
 
     fn read_hit(&mut self, now_ns: u64, request: &Request, segment: usize) -> Served {

@@ -242,6 +242,9 @@ pub struct CacheSpec {
     /// Share of a read that is in the buffer before its transfer begins (0 to 1).
     #[serde(default)]
     pub read_watermark: f64,
+    /// Whether data sent to the host are dropped from the buffer, so that only what was read ahead can be hit.
+    #[serde(default)]
+    pub drop_when_read: bool,
     /// Sectors in which a read is handed to the bus, each when all of it is in the buffer; 0 for single sectors.
     #[serde(default)]
     pub read_chunk_sectors: u32,
