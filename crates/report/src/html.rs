@@ -64,6 +64,7 @@ fn block(out: &mut String, block: &Block) {
             out.push_str(&format!("<pre>{}</pre>\n", lines.join("\n")));
         }
         Block::Table(table) => self::table(out, table),
+        Block::TextOnly(_) => {}
         Block::Plot(plot) => {
             // In JSON a `<` stands only inside strings, where its escape means the same.
             let spec = plot.spec.to_string().replace('<', "\\u003c");

@@ -1,6 +1,7 @@
 //! Layout and free space of a file system, and two surveys side by side.
 
-use crate::{Cell, Document, Plot, Table, plot, units};
+use crate::chart::{Axis, Colours, Dot, chart};
+use crate::{Cell, Document, Plot, Table, units};
 use layout::scores::class::ClassRow;
 use layout::scores::free::FreeSpace;
 use layout::{Available, Comparison, FilesLayout, Survey};
@@ -31,6 +32,10 @@ pub fn layout(survey: &Survey) -> Document {
             document.plot(cdf_plot(&[("free space".to_owned(), free)]));
         }
         Available::Unavailable(why) => drop(document.paragraph(format!("Not available: {why}"))),
+    }
+    if survey.map.is_some() {
+        document.heading("The disk");
+        crate::aging::map_of(&mut document, &[(&source.target, survey)]);
     }
     if !survey.walked.unreadable_examples.is_empty() {
         let total: u64 = survey.walked.unreadable.values().sum();
@@ -91,10 +96,15 @@ pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Doc
     if !free.is_empty() {
         document.plot(cdf_plot(&free));
     }
+    if a.map.is_some() || b.map.is_some() {
+        document.heading("The disk");
+        let [name_a, name_b] = names.each_ref().map(String::as_str);
+        crate::aging::map_of(&mut document, &[(name_a, a), (name_b, b)]);
+    }
     document
 }
 
-fn in_unit(unit: &str, value: f64) -> Cell {
+pub(crate) fn in_unit(unit: &str, value: f64) -> Cell {
     match unit {
         "bytes" => Cell::Bytes(value),
         "share" => Cell::Share(value),
@@ -107,11 +117,11 @@ fn in_unit(unit: &str, value: f64) -> Cell {
 }
 
 /// Scores lie close to 1, where two digits say nothing.
-fn score(value: Option<f64>) -> Cell {
+pub(crate) fn score(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::from(format!("{value:.4}")))
 }
 
-fn share(value: Option<f64>) -> Cell {
+pub(crate) fn share(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, Cell::Share)
 }
 
@@ -321,25 +331,17 @@ fn score_plot(surveys: &[(String, &FilesLayout)]) -> Plot {
     let mut points = Vec::new();
     for (name, files) in surveys {
         let rows = files.by_size.iter().filter_map(|row| Some((row.high, row.layout_score?)));
-        points.extend(rows.map(|(high, score)| (name.clone(), high as f64, score)));
+        points.extend(rows.map(|(high, score)| Dot::new(name.clone(), high as f64, score)));
     }
-    plot::lines(
-        "Aggregate layout score by file size.",
-        ("file size up to, bytes", true),
-        ("layout score", false),
-        &points,
-    )
+    let (x, y) = (Axis::Bytes("file size up to"), Axis::Score("layout score"));
+    chart("Aggregate layout score by file size.", x, y, Colours::Apart, &points)
 }
 
 fn cdf_plot(surveys: &[(String, &FreeSpace)]) -> Plot {
     let mut points = Vec::new();
     for (name, free) in surveys {
-        points.extend(free.cdf.iter().map(|p| (name.clone(), p.len_bytes as f64, p.share)));
+        points.extend(free.cdf.iter().map(|p| Dot::new(name.clone(), p.len_bytes as f64, p.share)));
     }
-    plot::lines(
-        "Share of free space in extents up to a length.",
-        ("length of free extent, bytes", true),
-        ("share of free space", false),
-        &points,
-    )
+    let (x, y) = (Axis::Bytes("length of free extent"), Axis::Share("share of free space"));
+    chart("Share of free space in extents up to a length.", x, y, Colours::Apart, &points)
 }

@@ -6,7 +6,9 @@
 //! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
 //! control characters never reach a terminal.
 
+pub mod aging;
 mod bench;
+mod chart;
 mod csv;
 mod environment;
 mod html;

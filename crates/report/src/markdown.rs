@@ -19,7 +19,7 @@ pub fn render(document: &Document) -> String {
                     out.push_str(&format!("* {}\n", escaped(item)));
                 }
             }
-            Block::Code(text) => {
+            Block::Code(text) | Block::TextOnly(text) => {
                 for line in text.lines() {
                     out.push_str(&format!("    {}\n", units::printable(line)));
                 }

@@ -183,8 +183,10 @@ pub enum Block {
     Code(String),
     /// A table.
     Table(Table),
-    /// A plot; shown in HTML only, so whatever it shows must be in a table as well.
+    /// A plot; shown in HTML only, so whatever it shows must be in a table as well, or in text for where plots are not shown.
     Plot(Plot),
+    /// Preformatted lines in place of a plot, shown where plots are not.
+    TextOnly(String),
 }
 
 /// A report.
@@ -242,6 +244,12 @@ impl Document {
     /// Adds a plot.
     pub fn plot(&mut self, plot: Plot) -> &mut Document {
         self.blocks.push(Block::Plot(plot));
+        self
+    }
+
+    /// Adds preformatted lines for media that show no plots.
+    pub fn text_only(&mut self, text: impl Into<String>) -> &mut Document {
+        self.blocks.push(Block::TextOnly(text.into()));
         self
     }
 

@@ -12,7 +12,7 @@ pub struct Plot {
 }
 
 /// Colours that stay apart for colour-blind readers on light and dark ground (Okabe and Ito 2008, and a grey for the rest).
-fn palette() -> Value {
+pub(crate) fn palette() -> Value {
     json!([
         "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8ad00", "#8a6d3b", "#7b68c8", "#999999"
     ])
@@ -169,7 +169,7 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
 }
 
 /// Sizes on an axis of powers of two.
-const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
+pub(crate) const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
                            datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : \
                            datum.value + ' B'";
 

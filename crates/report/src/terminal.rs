@@ -30,7 +30,7 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
                     wrapped(&mut out, "  * ", &units::printable(item), width);
                 }
             }
-            Block::Code(text) => {
+            Block::Code(text) | Block::TextOnly(text) => {
                 for line in text.lines() {
                     out.push_str("    ");
                     out.push_str(&units::printable(line));

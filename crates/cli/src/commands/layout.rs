@@ -1,9 +1,11 @@
-//! `fsage layout TARGET` and `fsage layout --compare A B`.
+//! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`.
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
-use layout::{Survey, SurveyOptions};
+use layout::{MapOrder, Series, Survey, SurveyOptions};
 use posix::Target;
+use report::aging::Input;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,19 +13,36 @@ use std::process::ExitCode;
 ///
 /// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees) or an unmounted ext2, ext3 or ext4 image or device;
 /// changes nothing. As root, more figures are available; what is not is said with the reason.
+///
+/// With --series, shows what surveys over time have: those that fsage age took while it aged a file system.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage layout /mnt/data -o fresh.json
   fsage layout aged.img --hot-days 30 --html layout.html
-  fsage layout --compare fresh.json aged.json")]
+  fsage layout /mnt/data --map --html layout.html
+  fsage layout --compare fresh.json aged.json
+  fsage layout --series ext4.series xfs.series --html aging.html
+  fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html")]
 pub struct Args {
     /// A directory, or an unmounted ext4 image or device.
-    #[arg(value_name = "TARGET", required_unless_present = "compare")]
+    #[arg(value_name = "TARGET", required_unless_present_any = ["compare", "series"])]
     target: Option<PathBuf>,
     /// Compare two surveys: files that -o wrote, or targets to survey now.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "target")]
     compare: Option<Vec<PathBuf>>,
+    /// Show surveys over time: one file in full, several over each other.
+    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["target", "compare"])]
+    series: Option<Vec<PathBuf>>,
+    /// With --series: a benchmark of each file system when it was fresh (fsage bench -o), as many as series.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires_all = ["series", "aged"])]
+    fresh: Vec<PathBuf>,
+    /// With --series: the same benchmark when it was aged.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires_all = ["series", "fresh"])]
+    aged: Vec<PathBuf>,
+    /// Make a map of the disk, SIDE by SIDE cells along a Hilbert curve; SIDE is a power of two up to 1024.
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "SIDE", default_missing_value = "128")]
+    map: Option<u32>,
     /// Count files modified in the last N days apart ("hot" files).
     #[arg(long, value_name = "N", default_value_t = 30.0)]
     hot_days: f64,
@@ -31,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     worst: usize,
     /// Write the survey to a file, for --compare.
-    #[arg(long, short, value_name = "FILE", conflicts_with = "compare")]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["compare", "series"])]
     output: Option<PathBuf>,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
     #[arg(long)]
@@ -48,7 +67,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !(args.hot_days.is_finite() && args.hot_days >= 0.0) {
         return Err(failure::usage("--hot-days: a number of days, 0 or more"));
     }
-    let options = SurveyOptions { hot_days: Some(args.hot_days), worst_files: args.worst, ..SurveyOptions::default() };
+    if let Some(files) = &args.series {
+        return series(&result, files, &args.fresh, &args.aged);
+    }
+    let map = args.map.map(|side| {
+        MapOrder::of_side(side).ok_or_else(|| {
+            let most = MapOrder::MAX.side();
+            failure::usage(format!("--map={side}: a power of two from 1 to {most}, such as 128"))
+        })
+    });
+    let options = SurveyOptions {
+        hot_days: Some(args.hot_days),
+        worst_files: args.worst,
+        map: map.transpose()?,
+        ..SurveyOptions::default()
+    };
     if let Some([a, b]) = args.compare.as_deref() {
         let (a, b) = (saved_or_taken(a, &options)?, saved_or_taken(b, &options)?);
         let comparison = layout::compare(&a, &b);
@@ -66,6 +99,37 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     result.emit(layout::SCHEMA, &survey, &report::layout(&survey))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn series(result: &ResultArgs, files: &[PathBuf], fresh: &[PathBuf], aged: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    for (option, given) in [("--fresh", fresh), ("--aged", aged)] {
+        if !given.is_empty() && given.len() != files.len() {
+            let (given, wanted) = (given.len(), files.len());
+            return Err(failure::usage(format!(
+                "{option}: {given} files for {wanted} series; give one for each, in their order"
+            )));
+        }
+    }
+    let loaded = files.iter().map(|path| Series::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let throughput = fresh.iter().zip(aged).map(|(a, b)| benchmarks(a, b)).collect::<Result<Vec<_>, _>>()?;
+    let inputs: Vec<Input<'_>> = loaded
+        .iter()
+        .enumerate()
+        .map(|(i, series)| Input { throughput: throughput.get(i), ..Input::new(series) })
+        .collect();
+    let document = match inputs.as_slice() {
+        [one] => report::aging::document(one),
+        several => report::aging::compare(several),
+    };
+    let summaries: Vec<_> = loaded.iter().map(Series::summary).collect();
+    result.emit("fsage.layout-series/1", &json!({ "series": summaries, "throughput": throughput }), &document)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A benchmark of a fresh and of the aged file system.
+fn benchmarks(fresh: &Path, aged: &Path) -> anyhow::Result<workload::Comparison> {
+    let (a, b) = (workload::load(fresh)?, workload::load(aged)?);
+    Ok(workload::compare(&a, &b, (&output::shown(fresh), &output::shown(aged)))?)
 }
 
 /// A survey file begins with a brace; a directory has no beginning, and an image begins otherwise.

@@ -1,0 +1,201 @@
+//! What age did: layout, free space, use and speed over simulated time, of one file system or of several side by side.
+//!
+//! [`document`] shows one [`Input`], [`compare`] lays several over each other, [`self_check`] shows how well a replay reproduced its
+//! original.
+
+mod check;
+mod free;
+mod map;
+mod over_time;
+mod side_by_side;
+mod sizes;
+mod throughput;
+
+pub use check::{Check, self_check};
+pub use side_by_side::compare;
+
+pub(crate) use map::{Panel, maps};
+
+use crate::layout::in_unit;
+use crate::{Cell, Document, Table, units};
+use layout::{Available, Series, SeriesPoint, Survey};
+
+/// What is known of one aging.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Its surveys.
+    pub series: &'a Series,
+    /// A benchmark on the fresh file system (A) and on the aged one (B).
+    pub throughput: Option<&'a workload::Comparison>,
+    /// How well a replay of it reproduced it.
+    pub check: Option<&'a Check>,
+}
+
+impl<'a> Input<'a> {
+    /// Surveys alone.
+    pub fn new(series: &'a Series) -> Input<'a> {
+        Input { series, throughput: None, check: None }
+    }
+}
+
+/// One aging.
+pub fn document(input: &Input<'_>) -> Document {
+    let series = input.series;
+    let mut document = Document::new(format!("Aging of {}", name(series)));
+    document.paragraph(in_short(series)).list(remarks(series));
+    document.table(before_and_after(series));
+    over_time::layout(&mut document, series);
+    sizes::by_size(&mut document, series);
+    free::over_time(&mut document, series);
+    over_time::used(&mut document, series);
+    disk(&mut document, series);
+    if let Some(comparison) = input.throughput {
+        document.heading("Throughput, fresh and aged");
+        throughput::one(&mut document, comparison);
+    }
+    if let Some(check) = input.check {
+        check::section(&mut document, std::slice::from_ref(check));
+    }
+    document
+}
+
+fn name(series: &Series) -> &str {
+    if series.header.name.is_empty() { "a file system" } else { &series.header.name }
+}
+
+fn in_short(series: &Series) -> String {
+    let Some((first, last)) = ends(series) else { return "There is no survey yet.".to_owned() };
+    let workload = &series.header.workload;
+    let workload = if workload.is_empty() { String::new() } else { format!("{workload}: ") };
+    let surveys = match series.points.len() {
+        1 => "one survey".to_owned(),
+        n => format!("{n} surveys"),
+    };
+    format!(
+        "{workload}{surveys} of {}, from day {} to day {} of simulated time; {} operations.",
+        first.survey.source.fs_type,
+        day(first.day),
+        day(last.day),
+        units::count(last.operations)
+    )
+}
+
+fn remarks(series: &Series) -> Vec<String> {
+    let mut remarks = series.header.notes.clone();
+    if series.torn_bytes > 0 {
+        let bytes = units::count(series.torn_bytes);
+        remarks.push(format!("the run was cut off: an incomplete record of {bytes} bytes at the end was left out"));
+    }
+    // What every survey says is said once.
+    for note in series.points.iter().flat_map(|p| &p.survey.source.notes) {
+        if !remarks.contains(note) {
+            remarks.push(note.clone());
+        }
+    }
+    let missing = |what: &str, why: &str| format!("{what} not available: {why}");
+    let why = series.points.iter().find_map(|p| p.survey.files.why()).map(|why| missing("layout of files is", why));
+    let why_free = series.points.iter().find_map(|p| p.survey.free.why()).map(|why| missing("free space is", why));
+    remarks.extend(why.into_iter().chain(why_free));
+    remarks
+}
+
+/// The first and the last survey.
+fn ends(series: &Series) -> Option<(&SeriesPoint, &SeriesPoint)> {
+    series.points.first().zip(series.points.last())
+}
+
+/// A day for people: whole where it is whole.
+fn day(day: f64) -> String {
+    if day.fract().abs() < 0.05 { format!("{day:.0}") } else { format!("{day:.1}") }
+}
+
+/// At most so many of a list, evenly spaced, with its first and last.
+fn thinned<T>(list: &[T], most: usize) -> Vec<&T> {
+    let n = list.len();
+    if n <= most || most < 2 {
+        return list.iter().collect();
+    }
+    (0..most).filter_map(|i| list.get(i * (n - 1) / (most - 1))).collect()
+}
+
+fn before_and_after(series: &Series) -> Table {
+    let Some((first, last)) = ends(series).filter(|_| series.points.len() > 1) else {
+        return Table::new("before_and_after", "", &[]);
+    };
+    let titles = [format!("Day {}", day(first.day)), format!("Day {}", day(last.day))];
+    let [from, to] = titles.each_ref().map(String::as_str);
+    let columns = [("Figure", "figure"), (from, "first"), (to, "last"), ("Change", "change")];
+    let mut table = Table::new("before_and_after", "", &columns);
+    for row in layout::compare(&first.survey, &last.survey).figures {
+        let cell = |value: Option<f64>| value.map_or(Cell::Empty, |value| in_unit(&row.unit, value));
+        let change = row.difference.map_or(Cell::Empty, |difference| match row.unit.as_str() {
+            "score" => Cell::from(format!("{difference:+.4}")),
+            "bytes" => Cell::Bytes(difference),
+            "share" => Cell::SignedShare(difference),
+            "percent" => Cell::SignedShare(difference / 100.0),
+            _ => Cell::Number(difference),
+        });
+        table.row(vec![Cell::from(row.figure), cell(row.a), cell(row.b), change]);
+    }
+    table
+}
+
+/// The first and the last map, side by side.
+fn disk(document: &mut Document, series: &Series) {
+    let with_map = |p: &&SeriesPoint| p.survey.map.as_ref().is_some_and(|map| map.known().is_some());
+    let first = series.points.iter().find(with_map);
+    let last = series.points.iter().rev().find(with_map).filter(|last| first.is_some_and(|f| f.day != last.day));
+    document.heading("The disk");
+    let why = series.points.iter().find_map(|p| p.survey.map.as_ref()?.why());
+    if let (None, Some(why)) = (first, why) {
+        document.paragraph(format!("There is no map: {why}."));
+    }
+    let clock = !series.clock.is_empty();
+    let panels: Vec<Panel<'_>> = [first, last]
+        .into_iter()
+        .flatten()
+        .filter_map(|p| Some((p, p.survey.map.as_ref()?.known()?)))
+        .map(|(p, map)| {
+            let age: Box<dyn Fn(i64) -> f64> = match clock {
+                true => Box::new(move |ns| series.day_of_unix_ns(ns).unwrap_or(0.0)),
+                false => Box::new(move |ns| days_before(&p.survey, ns)),
+            };
+            let used = p.summary().used_share.map(|s| format!(", {} in use", units::share(s))).unwrap_or_default();
+            Panel { title: format!("Day {}{used}", day(p.day)), map, age }
+        })
+        .collect();
+    let title = if clock { "last written on day" } else { "last written, days before the survey" };
+    maps(document, &panels, title, clock);
+}
+
+/// The map of one survey, where it has one.
+pub(crate) fn map_of(document: &mut Document, surveys: &[(&str, &Survey)]) {
+    let mut panels = Vec::new();
+    for (title, survey) in surveys {
+        match &survey.map {
+            Some(Available::Known(map)) => {
+                panels.push(Panel { title: (*title).to_owned(), map, age: Box::new(|ns| days_before(survey, ns)) })
+            }
+            Some(Available::Unavailable(why)) => drop(document.paragraph(format!("{title}: there is no map: {why}."))),
+            None => {}
+        }
+    }
+    maps(document, &panels, "last written, days before the survey", false);
+}
+
+fn days_before(survey: &Survey, unix_ns: i64) -> f64 {
+    (survey.source.taken_unix_s as f64 - unix_ns as f64 / 1e9).max(0.0) / 86_400.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_both_ends() {
+        let list: Vec<u32> = (0..1000).collect();
+        assert_eq!(thinned(&list, 5), [&0, &249, &499, &749, &999]);
+        assert_eq!(thinned(&list, 2000).len(), 1000);
+        assert_eq!(thinned(&[7], 6), [&7]);
+    }
+}

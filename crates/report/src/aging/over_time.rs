@@ -1,0 +1,116 @@
+//! Figures by simulated day: layout, and use against what was planned.
+
+use super::{day, thinned};
+use crate::chart::{Axis, Colours, Dot, chart};
+use crate::layout::{score, share};
+use crate::{Cell, Document, Table, units};
+use layout::Series;
+use layout::series::PointSummary;
+
+/// Rows a table by day has at most.
+const ROWS_MAX: usize = 40;
+/// Points a line has at most.
+const DOTS_MAX: usize = 1000;
+
+pub(super) const DAYS: Axis<'static> = Axis::Days("simulated day");
+
+/// Score, pieces and split files by day.
+pub(super) fn layout(document: &mut Document, series: &Series) {
+    let points: Vec<PointSummary> = series.points.iter().map(|p| p.summary()).collect();
+    document.heading("Layout over time").table(by_day(&points));
+    let of = |name: &str, figure: fn(&PointSummary) -> Option<f64>| -> Vec<Dot> {
+        points.iter().filter_map(|p| Some(Dot::new(name, p.day, figure(p)?))).collect()
+    };
+    let mut scores = of("all files", |p| p.layout_score);
+    if scores.is_empty() {
+        return;
+    }
+    scores.extend(of("hot files", |p| p.hot_layout_score));
+    let title = "Aggregate layout score: the share of blocks that directly follow the one before them in their file.";
+    document.plot(chart(title, DAYS, Axis::Score("layout score"), Colours::Apart, &scores));
+    let title = "Extents for each MiB of data.";
+    document.plot(chart(title, DAYS, Axis::Number("extents per MiB"), Colours::Apart, &of("", |p| p.extents_per_mib)));
+    let mut shares = of("in more than one piece, of files of two blocks or more", |p| p.broken_share);
+    shares.extend(of("split: first block in another group than the inode", |p| p.split_share));
+    document.plot(chart(
+        "Files in pieces, and split files.",
+        DAYS,
+        Axis::Share("share of files"),
+        Colours::Apart,
+        &shares,
+    ));
+}
+
+fn by_day(points: &[PointSummary]) -> Table {
+    let columns = [
+        ("Day", "day"),
+        ("Operations", "operations"),
+        ("In use", "used_share"),
+        ("Files", "files"),
+        ("Layout score", "layout_score"),
+        ("Extents per MiB", "extents_per_mib"),
+        ("In pieces", "broken_share"),
+        ("Split", "split_share"),
+    ];
+    let rows = thinned(points, ROWS_MAX);
+    let caption = if rows.len() < points.len() {
+        format!("{} of {} surveys, evenly spaced.", rows.len(), points.len())
+    } else {
+        String::new()
+    };
+    let mut table = Table::new("by_day", &caption, &columns);
+    for p in rows {
+        table.row(vec![
+            Cell::Number(p.day),
+            Cell::Count(p.operations),
+            share(p.used_share),
+            Cell::Count(p.files),
+            score(p.layout_score),
+            p.extents_per_mib.map_or(Cell::Empty, Cell::Number),
+            share(p.broken_share),
+            share(p.split_share),
+        ]);
+    }
+    table
+}
+
+/// Use against the plan.
+pub(super) fn used(document: &mut Document, series: &Series) {
+    if series.used.is_empty() {
+        return;
+    }
+    document.heading("Utilisation").paragraph(deviation(series));
+    let mut table = Table::new(
+        "utilisation",
+        "",
+        &[("Day", "day"), ("Planned", "planned_share"), ("Actual", "actual_share"), ("Actual - planned", "difference")],
+    );
+    for used in thinned(&series.used, ROWS_MAX / 2) {
+        let difference = used.planned_share.map(|planned| used.actual_share - planned);
+        table.row(vec![
+            Cell::Number(used.day),
+            share(used.planned_share),
+            Cell::Share(used.actual_share),
+            difference.map_or(Cell::Empty, Cell::SignedShare),
+        ]);
+    }
+    document.table(table);
+    let drawn = thinned(&series.used, DOTS_MAX);
+    let planned = drawn.iter().filter_map(|u| Some(Dot::new("planned", u.day, u.planned_share?)));
+    let dots: Vec<Dot> = planned.chain(drawn.iter().map(|u| Dot::new("actual", u.day, u.actual_share))).collect();
+    let title = "Share of the file system in use, as planned and as statvfs had it.";
+    document.plot(chart(title, DAYS, Axis::Share("in use"), Colours::Apart, &dots));
+}
+
+fn deviation(series: &Series) -> String {
+    let off = series.used.iter().filter_map(|u| Some((u, u.actual_share - u.planned_share?)));
+    let over = off.clone().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, by)| *by > 0.0);
+    let under = off.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, by)| *by < 0.0);
+    let far = |which: &str, found: Option<(&layout::series::UsedPoint, f64)>| {
+        found.map(|(u, by)| {
+            format!("at most {} points {which} the plan (day {})", units::significant(by.abs() * 100.0), day(u.day))
+        })
+    };
+    let parts: Vec<String> = [far("over", over), far("under", under)].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("Use was {}.", parts.join(", ")) }
+}

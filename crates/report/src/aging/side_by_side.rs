@@ -1,0 +1,227 @@
+//! Several agings: what each file system became under each workload.
+
+use super::{Input, day, ends, over_time::DAYS, throughput};
+use crate::chart::{Axis, Colours, Dot, chart};
+use crate::layout::{score, share};
+use crate::{Cell, Document, Table};
+use layout::series::PointSummary;
+
+/// Which line an aging is: the panel by workload where several file systems met several workloads.
+struct Label {
+    panel: String,
+    series: String,
+    /// Both in one, for tables.
+    name: String,
+    workload: String,
+}
+
+/// Several agings over each other.
+pub fn compare(inputs: &[Input<'_>]) -> Document {
+    let labels = labels(inputs);
+    let mut document = Document::new(format!("Aging of {} file systems", inputs.len()));
+    for (label, input) in labels.iter().zip(inputs) {
+        let remarks = super::remarks(input.series);
+        document.list(remarks.into_iter().map(|remark| format!("{}: {remark}", label.name)).collect());
+    }
+    document.table(ends_table(inputs, &labels));
+    document.heading("Layout over time");
+    lines(&mut document, inputs, &labels, "Aggregate layout score.", Axis::Score("layout score"), |p| p.layout_score);
+    lines(&mut document, inputs, &labels, "Extents for each MiB of data.", Axis::Number("extents per MiB"), |p| {
+        p.extents_per_mib
+    });
+    let title = "Files of two blocks or more that are in more than one piece.";
+    lines(&mut document, inputs, &labels, title, Axis::Share("share of files"), |p| p.broken_share);
+    document.heading("Layout score by file size, at the end");
+    sizes(&mut document, inputs, &labels);
+    document.heading("Free space over time");
+    let title = "Share of free space in extents of 1 MiB or more.";
+    lines(&mut document, inputs, &labels, title, Axis::Share("share of free space"), |p| p.free_in_1m_share);
+    free(&mut document, inputs, &labels);
+    used(&mut document, inputs, &labels);
+    speeds(&mut document, inputs, &labels);
+    let checks: Vec<super::Check> = inputs.iter().filter_map(|input| input.check.cloned()).collect();
+    if !checks.is_empty() {
+        super::check::section(&mut document, &checks);
+    }
+    document
+}
+
+fn labels(inputs: &[Input<'_>]) -> Vec<Label> {
+    let header = |i: &Input<'_>| (super::name(i.series).to_owned(), i.series.header.workload.clone());
+    let all: Vec<(String, String)> = inputs.iter().map(header).collect();
+    let many = |of: fn(&(String, String)) -> &String| {
+        let mut names = all.iter().map(of);
+        names.next().is_some_and(|first| names.any(|other| other != first))
+    };
+    let (names, workloads) = (many(|l| &l.0), many(|l| &l.1));
+    all.iter()
+        .enumerate()
+        .map(|(i, (name, workload))| {
+            // The same twice (two seeds, say) is told apart by its place.
+            let before = all.iter().take(i).filter(|other| *other == &(name.clone(), workload.clone())).count();
+            let name = if before == 0 { name.clone() } else { format!("{name} ({})", before + 1) };
+            let (panel, series) = match (names, workloads) {
+                (true, true) => (workload.clone(), name.clone()),
+                (false, true) => {
+                    (String::new(), if before == 0 { workload.clone() } else { format!("{workload} ({})", before + 1) })
+                }
+                _ => (String::new(), name.clone()),
+            };
+            Label { panel, series, name, workload: workload.clone() }
+        })
+        .collect()
+}
+
+fn ends_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
+    let mut table = Table::new(
+        "agings",
+        "The first and the last survey of each.",
+        &[
+            ("File system", "name"),
+            ("Workload", "workload"),
+            ("Days", "days"),
+            ("In use", "used_share"),
+            ("Score, first", "layout_score_first"),
+            ("Score, last", "layout_score_last"),
+            ("Extents per MiB, first", "extents_per_mib_first"),
+            ("Last", "extents_per_mib_last"),
+            ("Largest free extent", "largest_free_bytes"),
+            ("Free in 1 MiB or more", "free_in_1m_share"),
+        ],
+    );
+    for (label, input) in labels.iter().zip(inputs) {
+        let Some((first, last)) = ends(input.series) else { continue };
+        let (a, b) = (first.summary(), last.summary());
+        let number = |n: Option<f64>| n.map_or(Cell::Empty, Cell::Number);
+        table.row(vec![
+            Cell::from(label.name.clone()),
+            Cell::from(label.workload.clone()),
+            Cell::from(format!("{} to {}", day(a.day), day(b.day))),
+            share(b.used_share),
+            score(a.layout_score),
+            score(b.layout_score),
+            number(a.extents_per_mib),
+            number(b.extents_per_mib),
+            b.largest_free_bytes.map_or(Cell::Empty, |bytes| Cell::Bytes(bytes as f64)),
+            share(b.free_in_1m_share),
+        ]);
+    }
+    table
+}
+
+fn dot(label: &Label, x: f64, y: f64) -> Dot {
+    Dot { panel: label.panel.clone(), series: label.series.clone(), kind: String::new(), x, y }
+}
+
+fn lines(
+    document: &mut Document,
+    inputs: &[Input<'_>],
+    labels: &[Label],
+    title: &str,
+    axis: Axis<'_>,
+    figure: fn(&PointSummary) -> Option<f64>,
+) {
+    let mut dots = Vec::new();
+    for (label, input) in labels.iter().zip(inputs) {
+        let points = input.series.points.iter().map(layout::SeriesPoint::summary);
+        dots.extend(points.filter_map(|p| Some(dot(label, p.day, figure(&p)?))));
+    }
+    if !dots.is_empty() {
+        document.plot(chart(title, DAYS, axis, Colours::Apart, &dots));
+    }
+}
+
+fn sizes(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
+    let mut dots = Vec::new();
+    for (label, input) in labels.iter().zip(inputs) {
+        let files = input.series.points.last().and_then(|p| p.survey.files.known());
+        let rows = files.map(|f| f.by_size.as_slice()).unwrap_or_default();
+        dots.extend(rows.iter().filter_map(|row| Some(dot(label, row.high as f64, row.layout_score?))));
+    }
+    if !dots.is_empty() {
+        let (x, y) = (Axis::Bytes("file size up to"), Axis::Score("layout score"));
+        document.plot(chart("Aggregate layout score of the aged files by size.", x, y, Colours::Apart, &dots));
+    }
+}
+
+fn free(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
+    let mut dots = Vec::new();
+    for (label, input) in labels.iter().zip(inputs) {
+        let Some((first, last)) = ends(input.series) else { continue };
+        for (kind, point) in [("first survey", first), ("last survey", last)] {
+            let cdf = point.survey.free.known().map(|f| f.cdf.as_slice()).unwrap_or_default();
+            dots.extend(cdf.iter().map(|p| Dot { kind: kind.to_owned(), ..dot(label, p.len_bytes as f64, p.share) }));
+        }
+    }
+    if !dots.is_empty() {
+        let (x, y) = (Axis::Bytes("length of free extent"), Axis::Share("share of free space"));
+        document.plot(chart("Share of free space in free extents up to a length.", x, y, Colours::Apart, &dots));
+    }
+}
+
+fn used(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
+    let mut dots = Vec::new();
+    for (label, input) in labels.iter().zip(inputs) {
+        for used in super::thinned(&input.series.used, 300) {
+            let of = |kind: &str, y: f64| Dot { kind: kind.to_owned(), ..dot(label, used.day, y) };
+            dots.push(of("actual", used.actual_share));
+            dots.extend(used.planned_share.map(|planned| of("planned", planned)));
+        }
+    }
+    if !dots.is_empty() {
+        document.heading("Utilisation");
+        let title = "Share of the file system in use, as planned and as statvfs had it.";
+        document.plot(chart(title, DAYS, Axis::Share("in use"), Colours::Apart, &dots));
+    }
+}
+
+/// Aged over fresh by size, a plot for each phase.
+fn speeds(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
+    let compared: Vec<_> = labels.iter().zip(inputs).filter_map(|(label, i)| Some((label, i.throughput?))).collect();
+    if compared.is_empty() {
+        return;
+    }
+    document.heading("Throughput, aged over fresh");
+    let mut table = Table::new(
+        "throughput_ratios",
+        "A ratio below 1 says that the aged one is slower; where its interval holds 1 it is a tie.",
+        &[
+            ("File system", "name"),
+            ("Workload", "workload"),
+            ("Phase", "phase"),
+            ("Files", "file_size"),
+            ("Aged / fresh", "ratio"),
+            ("Aged is", "verdict"),
+        ],
+    );
+    let mut phases = Vec::new();
+    for (label, comparison) in &compared {
+        for row in &comparison.rows {
+            table.row(vec![
+                Cell::from(label.name.clone()),
+                Cell::from(label.workload.clone()),
+                Cell::from(row.phase.name()),
+                Cell::from(row.label.clone()),
+                throughput::ratio(row),
+                Cell::from(row.verdict.name()),
+            ]);
+        }
+        for phase in throughput::phases(&comparison.rows) {
+            if !phases.contains(&phase) {
+                phases.push(phase);
+            }
+        }
+    }
+    document.table(table);
+    for phase in phases {
+        let mut dots = Vec::new();
+        for (label, comparison) in &compared {
+            let rows = comparison.rows.iter().filter(|row| row.phase == phase);
+            dots.extend(rows.filter_map(|row| Some(dot(label, row.size_bytes? as f64, row.ratio.median))));
+        }
+        if !dots.is_empty() {
+            let title = format!("Rate of {} by file size, aged over fresh.", phase.name());
+            document.plot(chart(&title, Axis::Bytes("file size"), Axis::Number("aged / fresh"), Colours::Apart, &dots));
+        }
+    }
+}

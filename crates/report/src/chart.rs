@@ -1,0 +1,207 @@
+//! Lines over one axis, as most figures of a report are: axes that know their unit, colours in an order that means
+//! something, panels side by side.
+
+use crate::Plot;
+use crate::plot::{BYTES_LABEL, palette};
+use serde_json::{Map, Value, json};
+
+/// What an axis counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Axis<'a> {
+    /// Bytes, by powers of two on a logarithmic scale.
+    Bytes(&'a str),
+    /// A share from 0 to 1, in per cent.
+    Share(&'a str),
+    /// A score that ends at 1 and is near it: the scale begins where the values do.
+    Score(&'a str),
+    /// Simulated days.
+    Days(&'a str),
+    /// A number from zero.
+    Number(&'a str),
+}
+
+/// How series are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colours {
+    /// Things of different kind: colours as far apart as can be.
+    Apart,
+    /// Stages of one thing: from the first to the last, dark to light.
+    InOrder,
+}
+
+/// A point of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Dot {
+    /// Which panel it is in; empty where there is one.
+    pub(crate) panel: String,
+    /// Which line it is on, by colour.
+    pub(crate) series: String,
+    /// Which line it is on, by dashes; empty where that says nothing.
+    pub(crate) kind: String,
+    /// Where.
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+impl Dot {
+    /// On a line of the only panel.
+    pub(crate) fn new(series: impl Into<String>, x: f64, y: f64) -> Dot {
+        Dot { panel: String::new(), series: series.into(), kind: String::new(), x, y }
+    }
+}
+
+/// More points than this on a line are a line without dots.
+const DOTS_MAX: usize = 60;
+/// The width of a single plot, and of one of several panels, pixels.
+const WIDTH: u32 = 720;
+const PANEL_WIDTH: u32 = 260;
+
+/// Draws lines through points, in the order given. Panels, series and kinds appear in the order of their first point.
+pub(crate) fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
+    // A logarithmic axis has no zero.
+    let drawable = |axis: Axis<'_>, value: f64| value.is_finite() && (!matches!(axis, Axis::Bytes(_)) || value > 0.0);
+    let dots: Vec<&Dot> = dots.iter().filter(|d| drawable(x, d.x) && drawable(y, d.y)).collect();
+    let panels = in_order(dots.iter().map(|d| d.panel.as_str()));
+    let (series, kinds) =
+        (in_order(dots.iter().map(|d| d.series.as_str())), in_order(dots.iter().map(|d| d.kind.as_str())));
+    let values: Vec<Value> = dots
+        .iter()
+        .enumerate()
+        .map(|(i, d)| {
+            let mut value = json!({ "series": d.series, "x": d.x, "y": d.y, "i": i });
+            if let Some(fields) = value.as_object_mut() {
+                if panels.len() > 1 {
+                    fields.insert("panel".to_owned(), Value::from(d.panel.as_str()));
+                }
+                if kinds.len() > 1 {
+                    fields.insert("kind".to_owned(), Value::from(d.kind.as_str()));
+                }
+            }
+            value
+        })
+        .collect();
+    let longest = series
+        .iter()
+        .flat_map(|name| panels.iter().map(move |panel| (name, panel)))
+        .map(|(name, panel)| {
+            dots.iter().filter(|d| d.series == *name && d.panel == *panel).count() / kinds.len().max(1)
+        })
+        .max()
+        .unwrap_or(0);
+    let y_values = || dots.iter().map(|d| d.y);
+    let mut encoding = json!({
+        "x": axis("x", x, dots.iter().map(|d| d.x)),
+        "y": axis("y", y, y_values()),
+        "order": { "field": "i", "type": "quantitative" },
+        "color": colour(&series, colours),
+    });
+    let mark = json!({ "type": "line", "point": longest <= DOTS_MAX, "tooltip": true, "clip": false });
+    let mut spec = Map::new();
+    spec.insert("$schema".to_owned(), json!("https://vega.github.io/schema/vega-lite/v6.json"));
+    spec.insert("data".to_owned(), json!({ "values": values }));
+    if let (true, Some(encoding)) = (kinds.len() > 1, encoding.as_object_mut()) {
+        let dash = json!({ "field": "kind", "type": "nominal", "title": null, "sort": kinds,
+                           "scale": { "domain": kinds, "range": [[1, 0], [5, 4], [2, 2]] },
+                           "legend": { "symbolType": "stroke", "symbolStrokeWidth": 2 } });
+        encoding.insert("strokeDash".to_owned(), dash);
+    }
+    if panels.len() > 1 {
+        let header = json!({ "labelFontWeight": "bold", "labelLimit": PANEL_WIDTH });
+        let facet = json!({ "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": header });
+        spec.insert("facet".to_owned(), facet);
+        spec.insert("columns".to_owned(), json!(3));
+        let inner = json!({ "width": PANEL_WIDTH, "height": 200, "mark": mark, "encoding": encoding });
+        spec.insert("spec".to_owned(), inner);
+    } else {
+        spec.insert("width".to_owned(), json!(WIDTH));
+        spec.insert("height".to_owned(), json!(280));
+        spec.insert("mark".to_owned(), mark);
+        spec.insert("encoding".to_owned(), encoding);
+    }
+    Plot { title: title.to_owned(), spec: Value::Object(spec) }
+}
+
+fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn colour(series: &[&str], colours: Colours) -> Value {
+    let legend = match series {
+        [_] | [] => Value::Null,
+        _ => json!({ "labelLimit": 260 }),
+    };
+    let scale = match colours {
+        Colours::Apart => json!({ "domain": series, "range": palette() }),
+        // Both ends of the scheme are left out: they vanish on dark and on light ground.
+        Colours::InOrder => json!({ "domain": series, "scheme": { "name": "viridis", "extent": [0.1, 0.9] } }),
+    };
+    let kind = if colours == Colours::Apart { "nominal" } else { "ordinal" };
+    json!({ "field": "series", "type": kind, "title": null, "sort": series, "scale": scale, "legend": legend })
+}
+
+fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value {
+    let quantitative = |title: &str, scale: Value, axis: Value| json!({ "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis });
+    match axis {
+        Axis::Bytes(title) => {
+            let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+            let scale = json!({ "type": "log", "base": 2, "nice": false });
+            quantitative(
+                title,
+                scale,
+                json!({ "labelExpr": BYTES_LABEL, "values": powers(low, high), "labelOverlap": true }),
+            )
+        }
+        Axis::Share(title) => {
+            quantitative(title, json!({ "domain": [0, 1] }), json!({ "format": ".0%", "tickCount": 5 }))
+        }
+        Axis::Score(title) => {
+            let least = values.fold(1.0f64, f64::min);
+            // At least a twentieth is shown, so that noise does not fill the plot.
+            let from = (((least.min(0.95) - 0.005) * 20.0).floor() / 20.0).max(0.0);
+            quantitative(title, json!({ "domain": [from, 1], "zero": false }), json!({ "tickCount": 6 }))
+        }
+        Axis::Days(title) => quantitative(title, json!({ "zero": true, "nice": false }), json!({ "tickMinStep": 1 })),
+        Axis::Number(title) => quantitative(title, json!({ "zero": true }), json!({ "tickCount": 6 })),
+    }
+}
+
+/// Powers of two from one value to another, a dozen at most.
+fn powers(low: f64, high: f64) -> Vec<f64> {
+    if !(low > 0.0 && high >= low && high.is_finite()) {
+        return Vec::new();
+    }
+    let (first, last) = (low.log2().floor() as i32, high.log2().ceil() as i32);
+    let step = usize::try_from((last - first) / 12 + 1).unwrap_or(1);
+    (first..=last).step_by(step).map(|exponent| 2f64.powi(exponent)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_and_what_cannot_be_drawn_left_out() {
+        let dots =
+            [Dot::new("z", 4.0, 0.5), Dot::new("a", 0.0, 0.5), Dot::new("a", 8.0, f64::NAN), Dot::new("a", 8.0, 0.1)];
+        let plot = chart("t", Axis::Bytes("b"), Axis::Share("s"), Colours::Apart, &dots);
+        assert_eq!(plot.spec["data"]["values"].as_array().map(Vec::len), Some(2));
+        assert_eq!(plot.spec["encoding"]["color"]["scale"]["domain"], json!(["z", "a"]));
+        assert_eq!(plot.spec["encoding"]["x"]["axis"]["values"], json!([4.0, 8.0]));
+        assert!(plot.spec.get("facet").is_none());
+    }
+
+    #[test]
+    fn scores_show_a_twentieth_at_least() {
+        let from = |least: f64| {
+            let plot = chart("t", Axis::Days("d"), Axis::Score("s"), Colours::Apart, &[Dot::new("a", 1.0, least)]);
+            plot.spec["encoding"]["y"]["scale"]["domain"][0].as_f64()
+        };
+        assert_eq!((from(1.0), from(0.93), from(0.0)), (Some(0.9), Some(0.9), Some(0.0)));
+    }
+}
