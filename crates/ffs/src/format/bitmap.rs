@@ -1,0 +1,123 @@
+//! Bitmaps as cylinder groups keep them: bit n is bit n % 8 of byte n / 8, whatever the byte order.
+
+/// A bitmap of whole bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    words: Vec<u64>,
+    len_bytes: usize,
+}
+
+impl Bitmap {
+    /// All clear.
+    pub fn new(bits: usize) -> Bitmap {
+        let len_bytes = bits.div_ceil(8);
+        Bitmap { words: vec![0; len_bytes.div_ceil(8)], len_bytes }
+    }
+
+    /// From its bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Bitmap {
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut raw = [0; 8];
+            for (place, byte) in raw.iter_mut().zip(chunk) {
+                *place = *byte;
+            }
+            u64::from_le_bytes(raw)
+        });
+        Bitmap { words: words.collect(), len_bytes: bytes.len() }
+    }
+
+    /// Writes its bytes over the first ones of `bytes`.
+    pub fn write_to(&self, bytes: &mut [u8]) {
+        let all = self.words.iter().flat_map(|word| word.to_le_bytes());
+        for (place, byte) in bytes.iter_mut().zip(all.take(self.len_bytes)) {
+            *place = byte;
+        }
+    }
+
+    /// How many bits there are room for.
+    pub fn capacity(&self) -> usize {
+        self.len_bytes * 8
+    }
+
+    /// Whether a bit is set; one that is not there is clear.
+    #[inline]
+    pub fn get(&self, bit: usize) -> bool {
+        self.words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    /// Sets or clears a bit; nothing where there is none.
+    #[inline]
+    pub fn put(&mut self, bit: usize, value: bool) {
+        if bit >= self.capacity() {
+            return;
+        }
+        if let Some(word) = self.words.get_mut(bit / 64) {
+            *word = *word & !(1 << (bit % 64)) | u64::from(value) << (bit % 64);
+        }
+    }
+
+    /// Sets or clears `n` bits from `from` on.
+    pub fn put_range(&mut self, from: usize, n: usize, value: bool) {
+        for bit in from..from + n {
+            self.put(bit, value);
+        }
+    }
+
+    /// `n` bits (at most 8, inside one aligned group of 8) from `from` on, the first lowest: the fragments of a block.
+    #[inline]
+    pub fn bits(&self, from: usize, n: usize) -> u8 {
+        let word = self.words.get(from / 64).copied().unwrap_or(0) >> (from % 64);
+        (word & ((1_u64 << n.min(8)) - 1)) as u8
+    }
+
+    /// How many bits are set.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The first set bit at or after `from` and before `to`.
+    pub fn next_set(&self, from: usize, to: usize) -> Option<usize> {
+        let mut bit = from;
+        while bit < to {
+            let word = self.words.get(bit / 64)? >> (bit % 64);
+            if word != 0 {
+                let found = bit + word.trailing_zeros() as usize;
+                return (found < to).then_some(found);
+            }
+            bit = (bit / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// The last set bit before `to`.
+    pub fn last_set(&self, to: usize) -> Option<usize> {
+        (0..to.min(self.capacity())).rev().find(|bit| self.get(*bit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bitmap;
+
+    #[test]
+    fn bytes_come_back_and_bits_are_found() {
+        for len in [0, 1, 7, 8, 9, 23] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 37 + 11) as u8).collect();
+            let map = Bitmap::from_bytes(&bytes);
+            let mut back = vec![0; len];
+            map.write_to(&mut back);
+            assert_eq!(back, bytes);
+            for bit in 0..len * 8 {
+                assert_eq!(map.get(bit), bytes[bit / 8] >> (bit % 8) & 1 == 1);
+                let next = (bit..len * 8).find(|b| map.get(*b));
+                assert_eq!(map.next_set(bit, len * 8), next);
+            }
+        }
+        let mut map = Bitmap::new(100);
+        map.put_range(60, 10, true);
+        assert_eq!((map.count(), map.bits(64, 4), map.bits(68, 4)), (10, 0b1111, 0b0011));
+        assert_eq!((map.next_set(0, 100), map.next_set(70, 100), map.last_set(100)), (Some(60), None, Some(69)));
+        map.put(200, true);
+        assert!(!map.get(200), "a bit that is not there stays clear");
+    }
+}

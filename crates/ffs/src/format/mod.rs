@@ -1,0 +1,38 @@
+//! The on-disk format: structures as bytes and as native values.
+//!
+//! Each structure has a native form with `decode` and `encode`; what is decoded encodes to exactly the same bytes, fields
+//! without a name included. Field names are those of BSD's headers without their prefixes.
+
+mod bitmap;
+mod dinode;
+mod directory;
+mod endian;
+mod geometry;
+mod group;
+mod superblock;
+mod types;
+
+pub use bitmap::Bitmap;
+pub use dinode::{Dinode, FileType, Time, mode, symlink_area_bytes};
+pub use directory::{DIRBLKSIZ, DirEntry, DirFormat, RawEntry, entry_bytes, fresh_chunk, insert, parse_chunk, remove};
+pub use endian::{Endian, Layout, Version};
+pub(crate) use endian::{Disk, on_disk};
+pub use geometry::{Geometry, NDADDR, NIADDR};
+pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
+pub use superblock::{Csum, CsumTotal, Field, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
+pub use types::{FragAddr, GroupNo, Ino, Lbn, ROOT_INO};
+
+/// CRC-32C as BSD's check hashes use it: started from all ones, not inverted at the end.
+pub(crate) fn check_hash(bytes: &[u8]) -> u32 {
+    !crc32c::crc32c(bytes)
+}
+
+/// Check hashes that a file system keeps (`fs_metackhash`).
+pub mod check_hashes {
+    /// Of the superblock.
+    pub const SUPERBLOCK: u32 = 1;
+    /// Of cylinder groups.
+    pub const GROUP: u32 = 2;
+    /// Of inodes.
+    pub const INODE: u32 = 4;
+}

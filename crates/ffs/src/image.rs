@@ -1,0 +1,544 @@
+//! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
+
+use crate::format::{
+    CylinderGroup, DIRBLKSIZ, DirFormat, Dinode, Disk, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR,
+    ROOT_INO, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, Version, parse_chunk,
+};
+use crate::store::{read, write};
+use crate::{FfsError, FormatError, Store};
+use std::collections::BTreeSet;
+
+/// Where superblocks are looked for, in this order (`SBLOCKSEARCH`).
+const SUPERBLOCK_PLACES: [u64; 4] = [65536, 8192, 0, 262144];
+/// Where group 0 keeps its copy, for the usual block sizes: behind the standard place, rounded up to a block.
+const COPY_PLACES: [u64; 7] = [16384, 32768, 65536, 73728, 81920, 98304, 131072];
+/// How far into an image copies are searched for.
+const SCAN_BYTES: u64 = 4 << 30;
+/// Bytes of the magic number's place.
+const MAGIC_AT: usize = 1372;
+
+/// Which superblocks to accept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// The standard places only.
+    #[default]
+    Standard,
+    /// A group's copy as well, where no standard place has a sound one.
+    Copies,
+    /// The one at this byte.
+    At(u64),
+}
+
+/// A superblock and where it was.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// The superblock.
+    pub sb: Superblock,
+    /// What follows from it.
+    pub geometry: Geometry,
+    /// Its byte in the image.
+    pub at_byte: u64,
+    /// The byte where the standard one belongs: other than `at_byte` where a copy had to be used.
+    pub home_byte: u64,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its inode.
+    pub ino: Ino,
+    /// Its type as the directory has it; 0 where it has none.
+    pub kind: u8,
+    /// Its name.
+    pub name: Vec<u8>,
+}
+
+/// Adjacent blocks of a file that are adjacent in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First block of the file.
+    pub lbn: Lbn,
+    /// Where it is.
+    pub addr: FragAddr,
+    /// Bytes of all of them, the last fragment whole.
+    pub bytes: u64,
+}
+
+/// A file system in an image.
+#[derive(Debug)]
+pub struct Image<S> {
+    store: S,
+    sb: Superblock,
+    geometry: Geometry,
+    sb_at: u64,
+}
+
+impl<S: Store> Image<S> {
+    /// Finds the file system.
+    pub fn open(store: S, search: Search) -> Result<Image<S>, FfsError> {
+        let located = locate(&store, search)?;
+        Ok(Image { store, sb: located.sb, geometry: located.geometry, sb_at: located.at_byte })
+    }
+
+    /// The superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.sb
+    }
+
+    /// Its byte in the image.
+    pub fn superblock_at(&self) -> u64 {
+        self.sb_at
+    }
+
+    /// Sizes and places.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The bytes below.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Gives the bytes back.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Reads a cylinder group.
+    pub fn group(&self, group: GroupNo) -> Result<CylinderGroup, FfsError> {
+        let at = self.geometry.byte_of(self.geometry.group_block(group));
+        let bytes = read(&self.store, at, self.geometry.cgsize as usize)?;
+        Ok(CylinderGroup::decode(&bytes, &self.geometry, at)?)
+    }
+
+    /// Reads an inode, in use or not.
+    pub fn inode(&self, ino: Ino) -> Result<Dinode, FfsError> {
+        read_inode(&self.store, &self.geometry, ino)
+    }
+
+    /// Every stretch of blocks that a file has, in its order; holes are left out. Stops at the file's size.
+    pub fn runs(
+        &self,
+        ino: Ino,
+        inode: &Dinode,
+        each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
+    ) -> Result<(), FfsError> {
+        let mut mapper = Mapper::new(&self.store, &self.geometry, ino, inode);
+        mapper.file(&mut |run| each(run))
+    }
+
+    /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
+    pub fn data(
+        &self,
+        ino: Ino,
+        inode: &Dinode,
+        each: &mut dyn FnMut(u64, &[u8]) -> Result<(), FfsError>,
+    ) -> Result<(), FfsError> {
+        const PIECE: u64 = 1 << 20;
+        self.runs(ino, inode, &mut |run| {
+            let from = run.lbn.0 << self.geometry.bshift;
+            let end = (from + run.bytes).min(inode.size);
+            let at = self.geometry.byte_of(run.addr);
+            let mut done = from;
+            while done < end {
+                let len = (end - done).min(PIECE);
+                let piece = read(&self.store, at + (done - from), len as usize)?;
+                each(done, &piece)?;
+                done += len;
+            }
+            Ok(())
+        })
+    }
+
+    /// The entries of a directory, `.` and `..` among them.
+    pub fn directory(&self, ino: Ino, inode: &Dinode) -> Result<Vec<Entry>, FfsError> {
+        let wrong = |problem: String| Err(FfsError::Inode { ino: ino.0, problem });
+        if !inode.is_dir() {
+            return wrong("is not a directory".to_owned());
+        }
+        let format = DirFormat::of(&self.geometry);
+        let mut entries = Vec::new();
+        let mut expected = 0;
+        self.runs(ino, inode, &mut |run| {
+            let from = run.lbn.0 << self.geometry.bshift;
+            if from != expected {
+                return Err(FfsError::Inode { ino: ino.0, problem: format!("directory with a hole at byte {expected}") });
+            }
+            let len = (from + run.bytes).min(inode.size).saturating_sub(from);
+            expected = from + len;
+            let at_byte = self.geometry.byte_of(run.addr);
+            for piece_at in (0..len).step_by(self.geometry.bsize as usize) {
+                let piece = read(&self.store, at_byte + piece_at, (len - piece_at).min(self.geometry.bsize.into()) as usize)?;
+                for (i, chunk) in piece.chunks(DIRBLKSIZ).enumerate() {
+                    let parsed = parse_chunk(chunk, format, at_byte + piece_at + (i * DIRBLKSIZ) as u64)?;
+                    entries.extend(parsed.into_iter().map(|e| Entry { ino: e.ino, kind: e.kind, name: e.name }));
+                }
+            }
+            Ok(())
+        })?;
+        if expected < inode.size {
+            return wrong(format!("directory of {} bytes ends at byte {expected}", inode.size));
+        }
+        Ok(entries)
+    }
+
+    /// The target of a symbolic link.
+    pub fn symlink(&self, ino: Ino, inode: &Dinode) -> Result<Vec<u8>, FfsError> {
+        if inode.is_short_symlink(&self.geometry) {
+            let mut area = inode.pointer_area(&self.geometry);
+            area.truncate(usize::try_from(inode.size).unwrap_or(usize::MAX));
+            return Ok(area);
+        }
+        if inode.size > u64::from(self.geometry.bsize) {
+            let problem = format!("symbolic link of {} bytes", inode.size);
+            return Err(FfsError::Inode { ino: ino.0, problem });
+        }
+        let mut target = Vec::new();
+        self.data(ino, inode, &mut |_, bytes| {
+            target.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(target)
+    }
+
+    /// The inode that a path names, from the root on; symbolic links are not followed.
+    pub fn resolve(&self, path: &[u8]) -> Result<(Ino, Dinode), FfsError> {
+        let mut ino = ROOT_INO;
+        let mut inode = self.inode(ino)?;
+        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
+            let wrong = |problem: &str| FfsError::Path {
+                path: String::from_utf8_lossy(path).into_owned(),
+                problem: format!("{problem} ({})", String::from_utf8_lossy(name)),
+            };
+            if !inode.is_dir() {
+                return Err(wrong("the name before this one is not a directory"));
+            }
+            let entries = self.directory(ino, &inode)?;
+            let found = entries.iter().find(|e| e.name == name).ok_or_else(|| wrong("no such name in the image"))?;
+            ino = found.ino;
+            inode = self.inode(ino)?;
+        }
+        Ok((ino, inode))
+    }
+
+    /// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
+    /// directory that was seen already is an error, so that cycles end.
+    pub fn walk(
+        &self,
+        from: Ino,
+        each: &mut dyn FnMut(&[u8], Ino, &Dinode) -> Result<(), FfsError>,
+    ) -> Result<(), FfsError> {
+        let inode = self.inode(from)?;
+        each(b".", from, &inode)?;
+        if !inode.is_dir() {
+            return Ok(());
+        }
+        let mut seen = BTreeSet::from([from]);
+        let listing = |ino: Ino, inode: &Dinode| -> Result<std::vec::IntoIter<Entry>, FfsError> {
+            let mut entries = self.directory(ino, inode)?;
+            entries.retain(|e| e.name != b"." && e.name != b"..");
+            Ok(entries.into_iter())
+        };
+        let mut stack = vec![(b".".to_vec(), listing(from, &inode)?)];
+        while let Some((base, entries)) = stack.last_mut() {
+            let Some(entry) = entries.next() else {
+                stack.pop();
+                continue;
+            };
+            let path = [base.as_slice(), b"/", &entry.name].concat();
+            let inode = self.inode(entry.ino)?;
+            each(&path, entry.ino, &inode)?;
+            if inode.is_dir() {
+                if !seen.insert(entry.ino) {
+                    let problem = format!("directory with two names, one of them {}", String::from_utf8_lossy(&path));
+                    return Err(FfsError::Inode { ino: entry.ino.0, problem });
+                }
+                let below = listing(entry.ino, &inode)?;
+                stack.push((path, below));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads an inode.
+pub(crate) fn read_inode<S: Store + ?Sized>(store: &S, g: &Geometry, ino: Ino) -> Result<Dinode, FfsError> {
+    let Some(at) = g.inode_at(ino) else {
+        let problem = format!("there are inodes 0 to {} only", g.inodes() - 1);
+        return Err(FfsError::Inode { ino: ino.0, problem });
+    };
+    Ok(Dinode::decode(&read(store, at, g.layout.version.inode_bytes() as usize)?, g))
+}
+
+/// Writes an inode.
+pub(crate) fn write_inode<S: Store + ?Sized>(
+    store: &mut S,
+    g: &Geometry,
+    ino: Ino,
+    inode: &Dinode,
+) -> Result<(), FfsError> {
+    match g.inode_at(ino) {
+        Some(at) => write(store, at, &inode.encode(g)),
+        None => Err(FfsError::Inode { ino: ino.0, problem: "there is no such inode".to_owned() }),
+    }
+}
+
+/// The pointers of an indirect block.
+pub(crate) fn decode_pointers(bytes: &[u8], g: &Geometry) -> Vec<i64> {
+    let width = g.layout.version.pointer_bytes() as usize;
+    (0..bytes.len() / width).map(|i| decode_pointer(bytes, i, g)).collect()
+}
+
+fn decode_pointer(bytes: &[u8], i: usize, g: &Geometry) -> i64 {
+    match g.layout.version {
+        Version::Ufs1 => i32::get(g.endian(), bytes, i * 4).into(),
+        Version::Ufs2 => i64::get(g.endian(), bytes, i * 8),
+    }
+}
+
+/// Follows a file's pointers.
+struct Mapper<'a, S: ?Sized> {
+    store: &'a S,
+    g: &'a Geometry,
+    ino: Ino,
+    inode: &'a Dinode,
+    /// The stretch being gathered.
+    run: Option<Run>,
+    /// Blocks that may still be read or mapped: a sound file has no more than the file system.
+    budget: u64,
+}
+
+impl<'a, S: Store + ?Sized> Mapper<'a, S> {
+    fn new(store: &'a S, g: &'a Geometry, ino: Ino, inode: &'a Dinode) -> Mapper<'a, S> {
+        Mapper { store, g, ino, inode, run: None, budget: g.size_frags / u64::from(g.frag) + NDADDR as u64 + 1 }
+    }
+
+    fn file(&mut self, each: &mut dyn FnMut(Run) -> Result<(), FfsError>) -> Result<(), FfsError> {
+        if !self.inode.has_blocks(self.g) {
+            return Ok(());
+        }
+        if self.inode.size > self.g.max_file_bytes() {
+            return self.wrong(format!("size {} is more than {}", self.inode.size, self.g.max_file_bytes()));
+        }
+        let blocks = self.inode.size.div_ceil(self.g.bsize.into());
+        for (lbn, pointer) in self.inode.db.iter().enumerate().take(blocks.min(NDADDR as u64) as usize) {
+            self.block(lbn as u64, *pointer, each)?;
+        }
+        let mut first = NDADDR as u64;
+        let mut span = 1;
+        for (level, pointer) in self.inode.ib.iter().enumerate() {
+            if first >= blocks {
+                break;
+            }
+            self.indirect(level, first, span, *pointer, blocks, each)?;
+            span *= self.g.nindir();
+            first += span;
+        }
+        self.flush(each)
+    }
+
+    /// An indirect block: its pointers reach `span` blocks each, the first at `first`.
+    fn indirect(
+        &mut self,
+        level: usize,
+        first: u64,
+        span: u64,
+        pointer: i64,
+        blocks: u64,
+        each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
+    ) -> Result<(), FfsError> {
+        if pointer == 0 {
+            return Ok(());
+        }
+        self.spend()?;
+        let addr = self.checked(pointer, self.g.frag.into())?;
+        let bytes = read(self.store, self.g.byte_of(addr), self.g.bsize as usize)?;
+        for i in 0..self.g.nindir() {
+            let at = first + i * span;
+            if at >= blocks {
+                break;
+            }
+            let pointer = decode_pointer(&bytes, i as usize, self.g);
+            if level == 0 {
+                self.block(at, pointer, each)?;
+            } else {
+                self.indirect(level - 1, at, span / self.g.nindir(), pointer, blocks, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(
+        &mut self,
+        lbn: u64,
+        pointer: i64,
+        each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
+    ) -> Result<(), FfsError> {
+        if pointer == 0 {
+            return Ok(());
+        }
+        self.spend()?;
+        let bytes = u64::from(self.g.block_bytes(self.inode.size, lbn));
+        let addr = self.checked(pointer, bytes >> self.g.fshift)?;
+        if let Some(run) = &mut self.run {
+            let follows_in_file = lbn << self.g.bshift == (run.lbn.0 << self.g.bshift) + run.bytes;
+            if follows_in_file && addr.0 == run.addr.0 + (run.bytes >> self.g.fshift) {
+                run.bytes += bytes;
+                return Ok(());
+            }
+        }
+        self.flush(each)?;
+        self.run = Some(Run { lbn: Lbn(lbn), addr, bytes });
+        Ok(())
+    }
+
+    fn flush(&mut self, each: &mut dyn FnMut(Run) -> Result<(), FfsError>) -> Result<(), FfsError> {
+        self.run.take().map_or(Ok(()), each)
+    }
+
+    fn checked(&self, pointer: i64, frags: u64) -> Result<FragAddr, FfsError> {
+        if self.g.holds(pointer, frags) {
+            Ok(FragAddr(pointer.unsigned_abs()))
+        } else {
+            self.wrong(format!("block pointer {pointer} is outside the file system"))
+        }
+    }
+
+    fn spend(&mut self) -> Result<(), FfsError> {
+        match self.budget.checked_sub(1) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => self.wrong("has more blocks than the file system".to_owned()),
+        }
+    }
+
+    fn wrong<T>(&self, problem: String) -> Result<T, FfsError> {
+        Err(FfsError::Inode { ino: self.ino.0, problem })
+    }
+}
+
+/// Finds the superblock.
+pub(crate) fn locate<S: Store + ?Sized>(store: &S, search: Search) -> Result<Located, FfsError> {
+    let mut first_problem = None;
+    if let Search::At(at) = search {
+        return candidate(store, at).map_err(FfsError::from)?.ok_or_else(|| {
+            FfsError::NoFileSystem(format!(", and none at byte {at} either"))
+        });
+    }
+    for at in SUPERBLOCK_PLACES {
+        match candidate(store, at) {
+            Ok(Some(located)) if located.home_byte == at => return Ok(located),
+            Ok(_) => {}
+            Err(error) => first_problem = first_problem.or(Some(error)),
+        }
+    }
+    if search == Search::Copies {
+        for at in COPY_PLACES {
+            if let Ok(Some(located)) = candidate(store, at) {
+                return Ok(located);
+            }
+        }
+        if let Some(located) = scan(store) {
+            return Ok(located);
+        }
+    }
+    Err(match first_problem {
+        Some(problem) => problem.into(),
+        None if search == Search::Copies => FfsError::NoFileSystem(", and no copy of one".to_owned()),
+        None => FfsError::NoFileSystem(String::new()),
+    })
+}
+
+/// A superblock at a byte: none, a sound one, or what is wrong with it.
+fn candidate<S: Store + ?Sized>(store: &S, at: u64) -> Result<Option<Located>, FormatError> {
+    let Some(len) = store.len_bytes().checked_sub(at).filter(|rest| *rest >= 1376) else { return Ok(None) };
+    let Ok(bytes) = read(store, at, len.min(SB_SIZE_MAX as u64) as usize) else { return Ok(None) };
+    let Ok(sb) = Superblock::decode(&bytes, at) else { return Ok(None) };
+    let geometry = sb.geometry(at)?;
+    let needed = geometry.size_frags << geometry.fshift;
+    if needed > store.len_bytes() {
+        let problem = format!("{needed} bytes of file system in an image of {}", store.len_bytes());
+        return Err(FormatError::field("superblock", "size", at + if sb.wide() { 1080 } else { 36 }, problem));
+    }
+    if sb.hash_is_right() == Some(false) {
+        return Err(FormatError::field("superblock", "ckhash", at + 1304, "the check hash does not match"));
+    }
+    let home_byte = home(&sb, &geometry, at);
+    Ok(Some(Located { sb, geometry, at_byte: at, home_byte }))
+}
+
+/// The byte where the standard superblock belongs, given one found at `at`.
+fn home(sb: &Superblock, g: &Geometry, at: u64) -> u64 {
+    let is_copy = (0..g.ncg).any(|c| sb.copy_at(g, GroupNo(c)) == at);
+    match u64::try_from(sb.sblockloc) {
+        Ok(place) if sb.wide() && SUPERBLOCK_PLACES.contains(&place) && place != 0 => place,
+        // UFS1 before it had that field: at 8192, unless found at 0; one at 65536 is a copy of blocks of 65536 bytes.
+        _ if at == 0 && !is_copy => 0,
+        _ if at == 8192 || is_copy || sb.layout.version == Version::Ufs1 => 8192,
+        _ => at,
+    }
+}
+
+/// Looks for a group's copy of the superblock at every sector.
+fn scan<S: Store + ?Sized>(store: &S) -> Option<Located> {
+    const WINDOW: u64 = 1 << 20;
+    let magics = [UFS1_MAGIC, UFS2_MAGIC].map(|m| [m.to_le_bytes(), m.to_be_bytes()]).concat();
+    let end = store.len_bytes().min(SCAN_BYTES);
+    let mut at = 0;
+    while at + 1376 <= end {
+        let len = (end - at).min(WINDOW + MAGIC_AT as u64 + 4);
+        let bytes = read(store, at, len as usize).ok()?;
+        for sector in (0..WINDOW.min(len) as usize).step_by(512) {
+            let magic = bytes.get(sector + MAGIC_AT..sector + MAGIC_AT + 4);
+            if magic.is_some_and(|m| magics.iter().any(|known| known == m)) {
+                let here = at + sector as u64;
+                if let Ok(Some(located)) = candidate(store, here) {
+                    let g = located.geometry;
+                    if (0..g.ncg).any(|c| located.sb.copy_at(&g, GroupNo(c)) == here) {
+                        return Some(located);
+                    }
+                }
+            }
+        }
+        at += WINDOW;
+    }
+    None
+}
+
+/// The type of a file in words.
+impl std::fmt::Display for FileType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            FileType::Fifo => "fifo",
+            FileType::CharDevice => "character device",
+            FileType::Directory => "directory",
+            FileType::BlockDevice => "block device",
+            FileType::Regular => "file",
+            FileType::Symlink => "symbolic link",
+            FileType::Socket => "socket",
+            FileType::Whiteout => "whiteout",
+        })
+    }
+}
+
+/// In words.
+impl std::fmt::Display for Endian {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Endian::Little => "little-endian",
+            Endian::Big => "big-endian",
+        })
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Version::Ufs1 => "UFS1",
+            Version::Ufs2 => "UFS2",
+        })
+    }
+}

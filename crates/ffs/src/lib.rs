@@ -1,0 +1,23 @@
+//! The Fast File System: its on-disk format, and what works on images of it.
+//!
+//! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`format`]), a reader of
+//! images ([`Image`]), [`extract()`] out of them, [`mkfs()`], and [`fsck()`] with BSD's five phases. What may not: caches, timing,
+//! allocation policies; those work on these types.
+//!
+//! The format is that of BSD's `fs.h`, `dinode.h` and `dir.h`; docs/ffs-format.md describes it byte by byte. Everything read
+//! from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of proportion to
+//! the image.
+
+mod error;
+mod extract;
+pub mod format;
+mod image;
+mod store;
+
+pub use error::{FfsError, FormatError};
+pub use extract::{ExtractOptions, Extracted, extract};
+pub use format::{
+    CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
+};
+pub use image::{Entry, Image, Located, Run, Search};
+pub use store::{FileStore, MemoryStore, Overlay, Store};

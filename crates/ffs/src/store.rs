@@ -1,0 +1,226 @@
+//! Where an image's bytes are: a file, memory, or changes laid over either.
+
+use crate::FfsError;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// A run of bytes that can be read and written at any place.
+pub trait Store {
+    /// How many bytes there are.
+    fn len_bytes(&self) -> u64;
+
+    /// Fills `buf` from byte `at`; an error (`UnexpectedEof`) where the store ends before.
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()>;
+
+    /// Writes `bytes` at byte `at`, inside the store.
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl<S: Store + ?Sized> Store for &mut S {
+    fn len_bytes(&self) -> u64 {
+        (**self).len_bytes()
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(at, buf)
+    }
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write_at(at, bytes)
+    }
+}
+
+impl<S: Store + ?Sized> Store for Box<S> {
+    fn len_bytes(&self) -> u64 {
+        (**self).len_bytes()
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(at, buf)
+    }
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write_at(at, bytes)
+    }
+}
+
+/// An image file or block device.
+#[derive(Debug)]
+pub struct FileStore {
+    file: File,
+    len_bytes: u64,
+}
+
+impl FileStore {
+    /// Takes an open file. Its length is found by seeking, so that block devices work too.
+    pub fn new(file: File) -> io::Result<FileStore> {
+        use std::io::Seek as _;
+        let len_bytes = (&file).seek(io::SeekFrom::End(0))?;
+        Ok(FileStore { file, len_bytes })
+    }
+
+    /// Gives the file back.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+}
+
+impl Store for FileStore {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buf, at)
+    }
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        within(self.len_bytes, at, bytes.len())?;
+        self.file.write_all_at(bytes, at)
+    }
+}
+
+/// An image in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryStore(pub Vec<u8>);
+
+impl MemoryStore {
+    fn range(&self, at: u64, len: usize) -> io::Result<std::ops::Range<usize>> {
+        within(self.0.len() as u64, at, len)?;
+        let start = usize::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        Ok(start..start + len)
+    }
+}
+
+impl Store for MemoryStore {
+    fn len_bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        let range = self.range(at, buf.len())?;
+        buf.copy_from_slice(self.0.get(range).unwrap_or_default());
+        Ok(())
+    }
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let range = self.range(at, bytes.len())?;
+        if let Some(place) = self.0.get_mut(range) {
+            place.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+}
+
+fn within(store_bytes: u64, at: u64, len: usize) -> io::Result<()> {
+    match at.checked_add(len as u64) {
+        Some(end) if end <= store_bytes => Ok(()),
+        _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+    }
+}
+
+/// Bytes of a page of [`Overlay`]: the smallest fragment, so that no more than what changes is copied.
+const PAGE: u64 = 512;
+
+/// Changes kept in memory over a store that stays as it is: how a check tries its repairs without making them.
+#[derive(Debug)]
+pub struct Overlay<S> {
+    under: S,
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl<S: Store> Overlay<S> {
+    /// No changes yet.
+    pub fn new(under: S) -> Overlay<S> {
+        Overlay { under, pages: BTreeMap::new() }
+    }
+
+    /// Bytes of the pages that were written.
+    pub fn changed_bytes(&self) -> u64 {
+        self.pages.len() as u64 * PAGE
+    }
+}
+
+impl<S: Store> Store for Overlay<S> {
+    fn len_bytes(&self) -> u64 {
+        self.under.len_bytes()
+    }
+
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.under.read_at(at, buf)?;
+        if self.pages.is_empty() {
+            return Ok(());
+        }
+        let end = at + buf.len() as u64;
+        for (number, page) in self.pages.range(at / PAGE..end.div_ceil(PAGE)) {
+            let page_at = number * PAGE;
+            let (from, to) = (page_at.max(at), (page_at + page.len() as u64).min(end));
+            let source = page.get((from - page_at) as usize..(to - page_at) as usize).unwrap_or_default();
+            if let Some(place) = buf.get_mut((from - at) as usize..(to - at) as usize) {
+                place.copy_from_slice(source);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        within(self.len_bytes(), at, bytes.len())?;
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = at + done as u64;
+            let (number, offset) = (here / PAGE, (here % PAGE) as usize);
+            let n = (PAGE as usize - offset).min(bytes.len() - done);
+            if !self.pages.contains_key(&number) {
+                let len = PAGE.min(self.under.len_bytes() - number * PAGE);
+                let mut page = vec![0; len as usize];
+                self.under.read_at(number * PAGE, &mut page)?;
+                self.pages.insert(number, page.into());
+            }
+            let page = self.pages.get_mut(&number).and_then(|page| page.get_mut(offset..offset + n));
+            if let (Some(page), Some(source)) = (page, bytes.get(done..done + n)) {
+                page.copy_from_slice(source);
+            }
+            done += n;
+        }
+        Ok(())
+    }
+}
+
+/// Reads, with an error that says where.
+pub(crate) fn read<S: Store + ?Sized>(store: &S, at_byte: u64, len: usize) -> Result<Vec<u8>, FfsError> {
+    if within(store.len_bytes(), at_byte, len).is_err() {
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, format!("the image ends at {}", store.len_bytes()));
+        return Err(FfsError::Io { doing: "read", at_byte, len, source });
+    }
+    let mut buf = vec![0; len];
+    store.read_at(at_byte, &mut buf).map_err(|source| FfsError::Io { doing: "read", at_byte, len, source })?;
+    Ok(buf)
+}
+
+/// Writes, with an error that says where.
+pub(crate) fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Result<(), FfsError> {
+    store.write_at(at_byte, bytes).map_err(|source| FfsError::Io {
+        doing: "write",
+        at_byte,
+        len: bytes.len(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlay_changes_nothing_below() {
+        let below = MemoryStore((0..=255).cycle().take(1300).collect());
+        let mut over = Overlay::new(below.clone());
+        over.write_at(500, &[9; 600]).unwrap();
+        over.write_at(1290, &[7; 10]).unwrap();
+        assert!(over.write_at(1291, &[7; 10]).is_err(), "past the end");
+        let mut expected = below.0.clone();
+        expected[500..1100].fill(9);
+        expected[1290..].fill(7);
+        let mut read = vec![0; 1300];
+        over.read_at(0, &mut read).unwrap();
+        assert_eq!(read, expected);
+        let mut part = vec![0; 20];
+        over.read_at(1085, &mut part).unwrap();
+        assert_eq!(part, expected[1085..1105]);
+        assert_eq!(over.under, below);
+    }
+}
