@@ -1,5 +1,7 @@
 //! `fsage bench` as people and scripts call it: no root needed, and the user's files are as they were.
 
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -139,6 +141,27 @@ fn a_file_system_in_memory_has_no_cold_cache() {
     assert!(line.contains("data cold (verified) but for 3 of 4") || line.contains("not verified"), "{line}");
     let found = json(&bench().args(args).arg("--json").arg(directory.path()).assert().success());
     assert_eq!(found["targets"][0]["caches"]["data"], "unverified");
+}
+
+#[test]
+fn scratch_file_systems_are_run_side_by_side_and_taken_down() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: scratch file systems need root");
+        return;
+    }
+    let args = ["seqfile", "ext4:32M", "ext4:64M,-O ^has_journal", "--data", "256K", "--sizes", "16K", "--rounds", "1"];
+    let run = bench().args(args).args(["--no-warm-up", "--json"]).assert();
+    if run.get_output().status.code() == Some(3) {
+        println!("skipped: {}", String::from_utf8_lossy(&run.get_output().stderr));
+        return;
+    }
+    let found = json(&run.success());
+    let targets = found["targets"].as_array().unwrap();
+    assert_eq!(targets.iter().map(|t| t["name"].as_str().unwrap()).collect::<Vec<_>>(), args[1..3]);
+    for target in targets {
+        assert_eq!(target["environment"]["fs_type"], "ext4");
+        assert_eq!(target["points"][0]["phases"][0]["rounds"][0]["files"], 16);
+    }
 }
 
 #[test]

@@ -60,6 +60,9 @@ pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResul
     };
     let names = side("A", a).into_iter().chain(side("B", b));
     let series: Vec<(String, &TargetResult)> = names.zip(a.targets.iter().chain(&b.targets)).collect();
+    if comparison.rows.iter().any(|row| row.size_bytes.is_some()) {
+        document.plot(ratio_plot(comparison));
+    }
     plots(&mut document, &series);
     document
 }
@@ -76,22 +79,12 @@ fn what(parameters: &Parameters) -> String {
             units::count(o.files_per_directory.into()),
             bytes(o.piece_bytes)
         ),
-        Parameters::Hotfiles(o) => {
-            let which = match &o.select {
-                workload::hotfiles::Select::NewerDays(days) => {
-                    format!("files modified in the {} days before the newest", units::significant(*days))
-                }
-                workload::hotfiles::Select::Share(share) => {
-                    format!("the most recently modified {} of the files", units::share(*share))
-                }
-                workload::hotfiles::Select::List { from, .. } => format!("files listed in {from}"),
-            };
-            format!(
-                "Hot files: {which}, directory by directory; calls of at most {}; caches dropped before. Time is that of the \
-                 calls and, for overwrite, of the syncfs that ends it.",
-                bytes(o.piece_bytes)
-            )
-        }
+        Parameters::Hotfiles(o) => format!(
+            "Hot files: {}, directory by directory; calls of at most {}; caches dropped before. Time is that of the calls \
+             and, for overwrite, of the syncfs that ends it.",
+            o.select,
+            bytes(o.piece_bytes)
+        ),
         Parameters::Scan(o) if o.stat_only => {
             "Every directory read and every name asked for its attributes, in directory order, caches dropped before."
                 .into()
@@ -295,6 +288,27 @@ fn ratios(comparison: &Comparison) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// Ratios by file size, a line for each phase.
+fn ratio_plot(comparison: &Comparison) -> Plot {
+    let first = comparison.rows.first().map(|row| &row.target_b);
+    let many_targets = comparison.rows.iter().any(|row| Some(&row.target_b) != first);
+    let name = |row: &Compared| match many_targets {
+        true => format!("{}, {}", row.phase.name(), row.target_b),
+        false => row.phase.name().to_owned(),
+    };
+    let names: Vec<String> = comparison.rows.iter().map(name).collect();
+    let points: Vec<IntervalPoint<'_>> = comparison
+        .rows
+        .iter()
+        .zip(&names)
+        .filter_map(|(row, name)| {
+            let (x, ratio) = (row.size_bytes? as f64, row.ratio);
+            Some(IntervalPoint { series: name, x, y: ratio.median, low: ratio.low, high: ratio.high })
+        })
+        .collect();
+    plot::interval_lines("B's rate over A's by file size, with 95 % intervals.", "file size", "B / A", &points)
 }
 
 /// A plot for each phase: lines over the file size where there are sizes, bars where there are none.

@@ -167,7 +167,7 @@ fn differences(a: &Parameters, b: &Parameters) -> Vec<String> {
             differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
         }
         (Parameters::Hotfiles(a), Parameters::Hotfiles(b)) => {
-            differ("hot files", format!("{:?}", a.select), format!("{:?}", b.select));
+            differ("hot files", a.select.to_string(), b.select.to_string());
             differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
         }
         (Parameters::Scan(a), Parameters::Scan(b)) => {

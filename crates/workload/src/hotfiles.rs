@@ -49,6 +49,16 @@ pub enum Select {
     },
 }
 
+impl std::fmt::Display for Select {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Select::NewerDays(days) => write!(f, "modified in the {days} days before the newest"),
+            Select::Share(share) => write!(f, "the most recently modified {} % of the files", share * 100.0),
+            Select::List { from, .. } => write!(f, "listed in {from}"),
+        }
+    }
+}
+
 impl Default for Options {
     /// As in the paper, without overwriting.
     fn default() -> Options {

@@ -11,7 +11,8 @@
 //!
 //! **What is timed** is the sum of the calls' times in the file system ([`posix::Outcome::dur_ns`]). A phase that writes
 //! ends with `syncfs`, and the headline figure includes it: data that is only in memory has not been written. The
-//! figure without it is kept beside it. Making the directories, dropping caches and removing what is left is not timed.
+//! figure without it is kept beside it. `syncfs` writes back the whole file system: on one that others use at the same time, their
+//! data is in it. Making the directories, dropping caches and removing what is left is not timed.
 
 mod benchmark;
 mod compare;

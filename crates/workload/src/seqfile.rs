@@ -125,7 +125,7 @@ impl Options {
     }
 }
 
-/// Runs the benchmark on one file system, which is called by its target's name. It is aged, fresh or full as the caller has
+/// Runs the benchmark on one file system, which is called by its target's name. That is aged, fresh or full as the caller has
 /// made it: run on both, results are held against each other with [`compare`](crate::compare()).
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! Results held against each other and read back from files.
 
-#[allow(dead_code)]
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+#[allow(dead_code)] // Each test uses a part of it.
 mod fake;
 
 use fake::Fake;

@@ -1,6 +1,8 @@
 //! The sequential benchmark: which calls it makes, in which order, what it says of their time, and what it leaves behind.
 
-#[allow(dead_code)]
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+#[allow(dead_code)] // Each test uses a part of it.
 mod fake;
 
 use fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};

@@ -50,7 +50,8 @@ enum Benchmark {
 /// Sequential performance by file size: create, read, overwrite, delete.
 ///
 /// A given amount of data is cut into files of each size (Seltzer et al., USENIX 1995). Works in a directory of its own in each
-/// target, and removes it. Run it in a directory on an aged file system, or on a fresh one.
+/// target, and removes it. Run it in a directory on an aged file system, or on a fresh one. The write-back is that of the whole
+/// file system: what others write to it meanwhile is in the time.
 #[derive(clap::Args, Debug)]
 struct SeqfileArgs {
     /// Directories, or scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G.
@@ -70,8 +71,6 @@ struct SeqfileArgs {
     piece: u64,
     #[command(flatten)]
     repeat: RepeatArgs,
-    #[command(flatten)]
-    target_args: TargetArgs,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -180,13 +179,15 @@ fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
     options.repeat = args.repeat.into();
     options.check()?;
     target::sweep();
-    let opened = args.targets.iter().map(|t| args.target_args.open(t, options.need_bytes(), options.need_inodes()));
+    // Files of every round are removed: there is nothing to keep.
+    let target_args = TargetArgs { keep: false };
+    let opened = args.targets.iter().map(|t| target_args.open(t, options.need_bytes(), options.need_inodes()));
     // Where one cannot be made ready, those before it are taken down again.
     let workspaces = opened.collect::<anyhow::Result<Vec<Workspace>>>()?;
     let handles = workspaces.iter().map(Workspace::fs).collect();
     let names = args.targets.iter().map(name_of).collect();
     let found = side_by_side(&Parameters::Seqfile(options), names, handles);
-    let closed = workspaces.into_iter().map(|w| args.target_args.close(w)).fold(Ok(()), Result::and);
+    let closed = workspaces.into_iter().map(|w| target_args.close(w)).fold(Ok(()), Result::and);
     let found = found?;
     closed?;
     Ok(found)
