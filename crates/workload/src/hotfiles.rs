@@ -12,7 +12,7 @@ use crate::driver::Driver;
 use crate::schedule::{Place, Progress, Repeat};
 use crate::tree::{self, Found, Skipped, Spread};
 use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
-use posix::{Call, FileSystem, SetTime};
+use posix::{Call, Errno, FileSystem, SetTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,6 +100,12 @@ impl Hotfiles {
         let all = files.len();
         let all_bytes: u64 = files.iter().map(|f| f.stat.size_bytes).sum();
         let hot = in_order(select(&options.select, files)?);
+        let mut noatime = tree::may_noatime(fs);
+        let (hot, unreadable) = readable(fs, hot, &mut noatime);
+        notes.extend(unreadable.note("hot files cannot be read and are left out"));
+        if hot.is_empty() {
+            return Err(WorkloadError::Nothing("read: its hot files cannot be opened".into()));
+        }
         let hot_bytes: u64 = hot.iter().map(|f| f.stat.size_bytes).sum();
         notes.push(format!("{} of {all} files are hot, with {hot_bytes} of {all_bytes} bytes", hot.len()));
         let mut spread = Spread::default();
@@ -114,7 +120,6 @@ impl Hotfiles {
                 return Err(WorkloadError::Nothing("overwrite: its hot files all have holes or several names".into()));
             }
         }
-        let noatime = tree::may_noatime(fs);
         Ok(Hotfiles { options: options.clone(), hot, writable, notes, noatime })
     }
 
@@ -220,6 +225,24 @@ fn listed(from: &str, paths: &[PathBuf], files: Vec<Found>) -> Result<Vec<Found>
 fn in_order(mut files: Vec<Found>) -> Vec<Found> {
     files.sort_by(|a, b| (a.path.parent(), a.path.file_name()).cmp(&(b.path.parent(), b.path.file_name())));
     files
+}
+
+/// Hot files that can be opened. Access times are left alone only if that may be done for all.
+fn readable(fs: &mut dyn FileSystem, hot: Vec<Found>, noatime: &mut bool) -> (Vec<Found>, Skipped) {
+    let mut left_out = Skipped::default();
+    let mut found = Vec::with_capacity(hot.len());
+    for file in hot {
+        let mut opened = tree::can_be_read(fs, &file.path, *noatime);
+        if opened == Err(Errno::EPERM) && *noatime {
+            *noatime = false;
+            opened = tree::can_be_read(fs, &file.path, false);
+        }
+        match opened {
+            Ok(()) => found.push(file),
+            Err(errno) => left_out.add(&file.path, &errno.to_string()),
+        }
+    }
+    (found, left_out)
 }
 
 /// Files that can be overwritten without changing more than their content: holes would be filled, and another name of

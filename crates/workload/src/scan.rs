@@ -117,14 +117,28 @@ impl Scan {
         Ok(())
     }
 
+    /// Opens without changing the access time, until a file of another owner forbids it: then times change for all that follow,
+    /// so that no later open is made twice.
+    fn open(&mut self, driver: &mut Driver<'_>, path: &Path, flags: OpenFlags) -> Result<Fd, Errno> {
+        let mut open = |noatime| {
+            let flags = OpenFlags { noatime, ..flags };
+            match driver.timed(&Call::Open { at: path.into(), flags, mode: Mode(0) })? {
+                Reply::Fd(fd) => Ok(fd),
+                _ => Err(Errno::EINVAL),
+            }
+        };
+        match open(self.noatime) {
+            Err(Errno::EPERM) if self.noatime => {
+                self.noatime = false;
+                open(false)
+            }
+            other => other,
+        }
+    }
+
     /// Reads a file to its end.
-    fn read(&self, driver: &mut Driver<'_>, path: &Path) -> Result<u64, Errno> {
-        let flags = OpenFlags { nofollow: true, noatime: self.noatime, ..OpenFlags::READ };
-        let fd = open(driver, path, flags).or_else(|errno| match errno {
-            // A file of another owner.
-            Errno::EPERM if self.noatime => open(driver, path, OpenFlags { noatime: false, ..flags }),
-            errno => Err(errno),
-        })?;
+    fn read(&mut self, driver: &mut Driver<'_>, path: &Path) -> Result<u64, Errno> {
+        let fd = self.open(driver, path, OpenFlags { nofollow: true, ..OpenFlags::READ })?;
         let mut bytes = 0;
         let read = loop {
             match driver.timed(&Call::Read { fd, offset: None, len_bytes: self.options.piece_bytes }) {
@@ -142,12 +156,8 @@ impl Scan {
 
     /// Reads a directory; the time of `getdents64` counts, and names are then taken from the cache. `EXDEV` where it is on another
     /// file system.
-    fn directory(&self, driver: &mut Driver<'_>, path: &Path) -> Result<Vec<(OsString, FileKind)>, Errno> {
-        let flags = OpenFlags { nofollow: path != Path::new("."), noatime: self.noatime, ..OpenFlags::DIRECTORY };
-        let fd = open(driver, path, flags).or_else(|errno| match errno {
-            Errno::EPERM if self.noatime => open(driver, path, OpenFlags { noatime: false, ..flags }),
-            errno => Err(errno),
-        })?;
+    fn directory(&mut self, driver: &mut Driver<'_>, path: &Path) -> Result<Vec<(OsString, FileKind)>, Errno> {
+        let fd = self.open(driver, path, OpenFlags { nofollow: path != Path::new("."), ..OpenFlags::DIRECTORY })?;
         let entries = self.entries(driver, fd);
         let closed = driver.timed(&Call::Close { fd });
         let entries = entries?;
@@ -161,13 +171,6 @@ impl Scan {
         }
         while driver.timed(&Call::GetDents { fd, len_bytes: DIRECTORY_BYTES })? != Reply::Count(0) {}
         driver.fs.entries(fd)
-    }
-}
-
-fn open(driver: &mut Driver<'_>, path: &Path, flags: OpenFlags) -> Result<Fd, Errno> {
-    match driver.timed(&Call::Open { at: path.into(), flags, mode: Mode(0) })? {
-        Reply::Fd(fd) => Ok(fd),
-        _ => Err(Errno::EINVAL),
     }
 }
 

@@ -102,6 +102,13 @@ pub(crate) fn may_noatime(fs: &mut dyn FileSystem) -> bool {
     }
 }
 
+/// Whether a file can be opened for reading.
+pub(crate) fn can_be_read(fs: &mut dyn FileSystem, path: &Path, noatime: bool) -> Result<(), Errno> {
+    let fd = open(fs, path, OpenFlags { nofollow: true, noatime, ..OpenFlags::READ })?;
+    let _ = fs.call(&Call::Close { fd });
+    Ok(())
+}
+
 fn open(fs: &mut dyn FileSystem, path: &Path, flags: OpenFlags) -> Result<Fd, Errno> {
     fs.call(&Call::Open { at: At::from(path), flags, mode: Mode(0) }).fd()
 }

@@ -176,6 +176,28 @@ fn what_cannot_be_read_is_an_error_or_is_counted() {
 }
 
 #[test]
+fn a_file_of_another_owner_is_read_all_the_same() {
+    for scanning in [true, false] {
+        let mut fs = tree();
+        // Opening it without a change to its access time is not allowed.
+        fs.nodes.get_mut(&PathBuf::from("b/2")).unwrap().foreign = true;
+        fs.nodes.get_mut(&PathBuf::from("b/1")).unwrap().errno = Some(Errno::EACCES);
+        let result = if scanning {
+            scan::run(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap()
+        } else {
+            hotfiles::run(&mut fs, &hot(Select::NewerDays(5.0)), &mut |_| {}).unwrap()
+        };
+        let phase = &result.targets[0].points[0].phases[0];
+        assert_eq!(phase.rounds[0].files, if scanning { 5 } else { 2 });
+        assert!(result.targets[0].notes.iter().any(|n| n.starts_with("1 ") && n.contains("b/1: EACCES")));
+        let drop = fs.log.iter().position(|line| line == "drop").unwrap();
+        let opens = fs.log[drop..].iter().filter(|line| *line == "open b/2").count();
+        // A scan finds out on the way, and looks at the extents afterwards; hot files are tried beforehand.
+        assert_eq!(opens, if scanning { 3 } else { 1 }, "{:?}", fs.log);
+    }
+}
+
+#[test]
 fn a_scan_goes_in_directory_order_depth_first() {
     let mut fs = tree();
     let options = scan::Options { stat_only: false, piece_bytes: 1024, repeat: once() };

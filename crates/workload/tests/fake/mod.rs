@@ -28,6 +28,8 @@ pub struct Node {
     /// Opening it fails.
     pub errno: Option<Errno>,
     pub unwritten: bool,
+    /// It belongs to somebody else: `O_NOATIME` is not allowed.
+    pub foreign: bool,
     /// Position in its directory's listing.
     order: u64,
 }
@@ -72,6 +74,7 @@ impl Fake {
             content: Vec::new(),
             errno: None,
             unwritten: false,
+            foreign: false,
             order: self.next_order,
         };
         self.nodes.insert(path.into(), node);
@@ -107,6 +110,7 @@ impl Fake {
             content: Vec::new(),
             errno: None,
             unwritten: false,
+            foreign: false,
             order: 0,
         };
         let node = if path == Path::new("") { &root } else { self.nodes.get(path).ok_or(Errno::ENOENT)? };
@@ -134,8 +138,12 @@ impl Fake {
             Ok(stat) if stat.kind == FileKind::Symlink && flags.nofollow => return Err(Errno::ELOOP),
             Ok(stat) if flags.directory && stat.kind != FileKind::Directory => return Err(Errno::ENOTDIR),
             Ok(_) => {
-                if let Some(errno) = self.nodes.get(&path).and_then(|n| n.errno) {
+                let node = self.nodes.get(&path);
+                if let Some(errno) = node.and_then(|n| n.errno) {
                     return Err(errno);
+                }
+                if flags.noatime && node.is_some_and(|n| n.foreign) {
+                    return Err(Errno::EPERM);
                 }
             }
             Err(_) => {
