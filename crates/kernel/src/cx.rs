@@ -1,0 +1,544 @@
+//! What a file system has of the kernel while an operation takes effect: the buffer cache, and the program that says what the
+//! operation costs.
+
+use crate::cache::Cache;
+use crate::costs::Costs;
+use crate::nodes::Nodes;
+use crate::payload::{Image, filler};
+use crate::program::{Direction, IoId, Ios, Step};
+use crate::{Block, BlockId, Contents, Durability, Encode, Ino, Lbn, Pbn};
+use rustc_hash::FxHashMap;
+use std::io;
+
+/// How the kernel reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfers {
+    /// The largest request that the kernel makes of neighbouring blocks (`MAXPHYS`; 64 KB in 4.4BSD).
+    pub largest_bytes: u32,
+    /// How it reads ahead.
+    pub read_ahead: ReadAhead,
+    /// Whether it writes neighbouring blocks in one request.
+    pub cluster_writes: bool,
+}
+
+/// How blocks are read before they are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAhead {
+    /// Not at all.
+    None,
+    /// One block, after two read in sequence (`breadn` of 4.3BSD).
+    Block,
+    /// A window that doubles while reads go on in sequence (`cluster_read` of 4.4BSD).
+    #[default]
+    Cluster,
+}
+
+/// The kernel's state as operations see it.
+///
+/// Everything here happens at once; time is only noted. A block that some program still reads or writes can be in the
+/// cache already: whoever needs it complete has a step in its own program that waits for that.
+pub struct Cx {
+    pub(crate) now_ns: u64,
+    /// Date of time 0, nanoseconds since 1970.
+    pub(crate) epoch_ns: i64,
+    pub(crate) cache: Cache,
+    pub(crate) nodes: Nodes,
+    pub(crate) ios: Ios,
+    pub(crate) program: Vec<Step>,
+    pub(crate) costs: Costs,
+    pub(crate) transfers: Transfers,
+    pub(crate) image: Box<dyn Image>,
+    /// Bytes of blocks in memory, by slot of the cache.
+    payloads: FxHashMap<u32, Box<[u8]>>,
+    /// The first trouble with the image.
+    pub(crate) image_error: Option<io::Error>,
+    /// Reused lists of slots.
+    scratch: Vec<u32>,
+}
+
+impl Cx {
+    pub(crate) fn new(
+        cache: Cache,
+        nodes: Nodes,
+        costs: Costs,
+        transfers: Transfers,
+        image: Box<dyn Image>,
+        epoch_ns: i64,
+    ) -> Cx {
+        Cx {
+            now_ns: 0,
+            epoch_ns,
+            cache,
+            nodes,
+            ios: Ios::default(),
+            program: Vec::new(),
+            costs,
+            transfers,
+            image,
+            payloads: FxHashMap::default(),
+            image_error: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Virtual time at which the operation takes effect.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// The date then, nanoseconds since 1970: what timestamps show.
+    pub fn date_ns(&self) -> i64 {
+        self.epoch_ns.saturating_add_unsigned(self.now_ns)
+    }
+
+    /// What the processor spends on operations.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// How the kernel reads and writes.
+    pub fn transfers(&self) -> &Transfers {
+        &self.transfers
+    }
+
+    /// The buffer cache, to look at.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// The program so far.
+    pub fn program(&self) -> &[Step] {
+        &self.program
+    }
+
+    /// The requests that programs name.
+    pub fn ios(&self) -> &Ios {
+        &self.ios
+    }
+
+    /// The processor works.
+    #[inline]
+    pub fn cpu(&mut self, ns: u64) {
+        match self.program.last_mut() {
+            Some(Step::Cpu { ns: before }) => *before += ns,
+            _ if ns == 0 => {}
+            _ => self.program.push(Step::Cpu { ns }),
+        }
+    }
+
+    fn wait_for(&mut self, io: IoId) {
+        if self.ios.get(io).is_some() {
+            self.program.push(Step::Wait { io });
+        }
+    }
+
+    /// Waits until a block is neither being read nor written.
+    fn settle(&mut self, slot: u32) {
+        if let Some(io) = self.cache.get(slot).io {
+            self.wait_for(io);
+        }
+    }
+
+    // ---- reading
+
+    /// Has a block in memory, reading and waiting if it is not. Says whether it was (`bread`).
+    pub fn read(&mut self, block: &Block) -> bool {
+        self.cpu(self.costs.block_ns);
+        if let Some(slot) = self.cache.find(block.id) {
+            self.cache.counters.hits += 1;
+            self.cache.touch(slot);
+            self.settle(slot);
+            return true;
+        }
+        self.cache.counters.misses += 1;
+        self.start_read(block, 1, true);
+        false
+    }
+
+    /// Reads a run of neighbouring full blocks of a file in one request, as far as they are not in memory and one request goes,
+    /// and waits for it or not. Returns how many blocks are read.
+    pub fn read_run(&mut self, first: &Block, blocks: u32, wait: bool) -> u32 {
+        let most = (self.transfers.largest_bytes / first.bytes.max(1)).max(1);
+        let mut run = 0;
+        while run < blocks.min(most) && !self.cache.contains(BlockId { lbn: first.id.lbn.plus(run), ..first.id }) {
+            run += 1;
+        }
+        if run > 0 {
+            self.cpu(self.costs.block_ns * u64::from(run));
+            let asked_for = u64::from(wait);
+            self.cache.counters.misses += asked_for;
+            self.cache.counters.prefetched += u64::from(run) - asked_for;
+            self.start_read(first, run, wait);
+        }
+        run
+    }
+
+    fn start_read(&mut self, first: &Block, blocks: u32, wait: bool) {
+        self.cpu(self.costs.request_ns);
+        let bytes = u64::from(first.bytes) * u64::from(blocks);
+        let io = self.ios.insert(Direction::Read, first.pbn, bytes, self.now_ns);
+        for n in 0..blocks {
+            let block = Block {
+                id: BlockId { lbn: first.id.lbn.plus(n), ..first.id },
+                pbn: first.pbn.after(u64::from(first.bytes) * u64::from(n)),
+                ..*first
+            };
+            let slot = self.cache.insert(&block);
+            self.cache.set_io(slot, Some(io));
+            if block.contents == Contents::Data {
+                self.load_payload(slot);
+            }
+            if let Some(io) = self.ios.get_mut(io) {
+                io.blocks.push(block.id);
+            }
+        }
+        self.program.push(Step::Start { io, wait });
+    }
+
+    // ---- changing
+
+    /// Has a new block in memory without reading it: all of it will be written (`getblk`). If it is there already, it
+    /// takes the new place and length.
+    pub fn take(&mut self, block: &Block) {
+        self.cpu(self.costs.block_ns);
+        match self.cache.find(block.id) {
+            None => {
+                self.cache.insert(block);
+            }
+            Some(slot) => {
+                self.settle(slot);
+                self.cache.touch(slot);
+                self.cache.get_mut(slot).pbn = block.pbn;
+                self.resize_slot(slot, block.bytes);
+            }
+        }
+    }
+
+    /// Marks a block in memory as changed; it is written later (`bdwrite`). A block that is being written is waited for
+    /// first.
+    pub fn dirty(&mut self, id: BlockId) {
+        if let Some(slot) = self.cache.find(id) {
+            self.settle(slot);
+            self.cache.set_dirty(slot, self.now_ns);
+        }
+    }
+
+    /// Has a block in memory, reading it if it is not there, and marks it as changed.
+    pub fn change(&mut self, block: &Block) {
+        self.read(block);
+        self.dirty(block.id);
+    }
+
+    /// Has a new block in memory without reading it, and marks it as changed.
+    pub fn make(&mut self, block: &Block) {
+        self.take(block);
+        self.dirty(block.id);
+    }
+
+    /// A block in memory lies elsewhere from now on, and is changed for that.
+    pub fn relocate(&mut self, id: BlockId, pbn: Pbn) {
+        if let Some(slot) = self.cache.find(id) {
+            self.settle(slot);
+            self.cache.get_mut(slot).pbn = pbn;
+            self.cache.set_dirty(slot, self.now_ns);
+        }
+    }
+
+    /// A block in memory has another length from now on.
+    pub fn resize(&mut self, id: BlockId, bytes: u32) {
+        if let Some(slot) = self.cache.find(id) {
+            self.settle(slot);
+            self.resize_slot(slot, bytes);
+        }
+    }
+
+    fn resize_slot(&mut self, slot: u32, bytes: u32) {
+        if self.cache.get(slot).bytes == bytes {
+            return;
+        }
+        self.cache.resize(slot, bytes);
+        if let Some(payload) = self.payloads.get_mut(&slot) {
+            let mut longer = std::mem::take(payload).into_vec();
+            longer.resize(bytes as usize, 0);
+            *payload = longer.into_boxed_slice();
+        }
+    }
+
+    /// A block is of no use any more: what it holds is not written. If it is on its way, that is waited for.
+    pub fn forget(&mut self, id: BlockId) {
+        if let Some(slot) = self.cache.find(id) {
+            self.settle(slot);
+            self.drop_slot(slot);
+        }
+    }
+
+    /// The same for all blocks of a file whose number is `from` or greater; its indirect blocks are not concerned.
+    pub fn forget_from(&mut self, ino: Ino, from: Lbn) {
+        let from = from.max(Lbn(0));
+        self.forget_where(ino, |lbn| lbn >= from);
+    }
+
+    /// The same for all blocks of a file.
+    pub fn forget_file(&mut self, ino: Ino) {
+        self.forget_where(ino, |_| true);
+    }
+
+    fn forget_where(&mut self, ino: Ino, concerned: impl Fn(Lbn) -> bool) {
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.extend(self.cache.blocks_of(ino).filter(|&slot| concerned(self.cache.get(slot).id.lbn)));
+        for &slot in &slots {
+            self.settle(slot);
+            self.drop_slot(slot);
+        }
+        slots.clear();
+        self.scratch = slots;
+    }
+
+    pub(crate) fn drop_slot(&mut self, slot: u32) {
+        if self.cache.get(slot).payload {
+            self.payloads.remove(&slot);
+        }
+        self.cache.remove(slot);
+    }
+
+    // ---- writing
+
+    /// Starts writing a block in memory, and waits for it or not (`bwrite`, `bawrite`).
+    pub fn write(&mut self, encode: &impl Encode, id: BlockId, wait: bool) {
+        if let Some(slot) = self.cache.find(id) {
+            self.start_write(encode, &[slot], wait);
+        }
+    }
+
+    /// Writes those dirty blocks of a file that are among `blocks` blocks from `first` on; neighbours on the disk go in one
+    /// request (`cluster_wbuild`). Nobody waits.
+    pub fn write_run(&mut self, encode: &impl Encode, ino: Ino, first: Lbn, blocks: u32) {
+        let mut slots = std::mem::take(&mut self.scratch);
+        for n in 0..blocks {
+            let slot = self.cache.find(BlockId { ino, lbn: first.plus(n) });
+            slots.extend(slot.filter(|&slot| self.cache.get(slot).dirty));
+        }
+        self.write_neighbours(encode, &slots);
+        slots.clear();
+        self.scratch = slots;
+    }
+
+    /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request.
+    /// Blocks that are not dirty are passed over. Nobody waits.
+    pub fn write_in_place(&mut self, encode: &impl Encode, ids: &[BlockId]) {
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.extend(ids.iter().filter_map(|&id| self.cache.find(id)).filter(|&slot| self.cache.get(slot).dirty));
+        self.write_sorted(encode, &mut slots);
+        slots.clear();
+        self.scratch = slots;
+    }
+
+    fn write_sorted(&mut self, encode: &impl Encode, slots: &mut [u32]) {
+        slots.sort_unstable_by_key(|&slot| self.cache.get(slot).id);
+        self.write_neighbours(encode, slots);
+    }
+
+    /// Writes slots that are in order of their names.
+    fn write_neighbours(&mut self, encode: &impl Encode, slots: &[u32]) {
+        let mut rest = slots;
+        while let [first, ..] = rest {
+            let mut run = 1;
+            let mut bytes = self.cache.get(*first).bytes;
+            while self.transfers.cluster_writes && run < rest.len() {
+                let (last, next) = (self.cache.get(rest[run - 1]), self.cache.get(rest[run]));
+                let follows = next.id == BlockId { lbn: last.id.lbn.plus(1), ..last.id }
+                    && next.id.ino != Ino::DEVICE
+                    && next.pbn == last.pbn.after(u64::from(last.bytes));
+                if !follows || bytes + next.bytes > self.transfers.largest_bytes {
+                    break;
+                }
+                bytes += next.bytes;
+                run += 1;
+            }
+            let (now, later) = rest.split_at(run);
+            self.start_write(encode, now, false);
+            rest = later;
+        }
+    }
+
+    /// Puts the write of neighbouring blocks into the program. The only place where blocks set out for the disk: what has to
+    /// precede a block (a log record) or to be left out of it (an unsafe pointer) is decided here and in
+    /// [`Encode::encode`].
+    fn start_write(&mut self, encode: &impl Encode, slots: &[u32], wait: bool) {
+        let Some(&first) = slots.first() else { return };
+        for &slot in slots {
+            self.settle(slot);
+        }
+        self.cpu(self.costs.request_ns);
+        let bytes = slots.iter().map(|&slot| u64::from(self.cache.get(slot).bytes)).sum();
+        let io = self.ios.insert(Direction::Write, self.cache.get(first).pbn, bytes, self.now_ns);
+        for &slot in slots {
+            self.save(encode, slot);
+            self.cache.set_clean(slot);
+            self.cache.set_io(slot, Some(io));
+            let id = self.cache.get(slot).id;
+            if let Some(io) = self.ios.get_mut(io) {
+                io.blocks.push(id);
+            }
+        }
+        self.program.push(Step::Start { io, wait });
+    }
+
+    /// Starts writing a file's dirty blocks, data and indirect blocks; with anything but [`Durability::Started`] waits for all that
+    /// are on their way.
+    pub fn flush_file(&mut self, encode: &impl Encode, ino: Ino, how: Durability) {
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.extend(self.cache.dirty_of(ino));
+        self.write_sorted(encode, &mut slots);
+        slots.clear();
+        self.scratch = slots;
+        if how != Durability::Started {
+            self.wait_for_file(ino);
+        }
+    }
+
+    /// Waits for all blocks of a file that are on their way.
+    pub fn wait_for_file(&mut self, ino: Ino) {
+        if self.cache.file(ino).is_none_or(|file| file.under_way == 0) {
+            return;
+        }
+        let mut ios: Vec<IoId> = self.cache.blocks_of(ino).filter_map(|slot| self.cache.get(slot).io).collect();
+        ios.sort_unstable_by_key(|io| (self.ios.get(*io).map(|io| io.issued_ns), *io));
+        ios.dedup();
+        for io in ios {
+            self.wait_for(io);
+        }
+    }
+
+    /// Starts writing everything dirty: files, then what belongs to none, in order of their numbers; waits for it unless
+    /// [`Durability::Started`].
+    pub fn flush_all(&mut self, encode: &impl Encode, how: Durability) {
+        let mut files: Vec<Ino> = self.cache.dirty_files().map(|file| file.ino).collect();
+        files.sort_unstable_by_key(|ino| (*ino == Ino::DEVICE, *ino));
+        for ino in files {
+            self.flush_file(encode, ino, Durability::Started);
+        }
+        if how != Durability::Started {
+            self.wait_for_writes();
+        }
+    }
+
+    /// Waits for every write under way.
+    pub fn wait_for_writes(&mut self) {
+        for io in self.ios.writes() {
+            self.wait_for(io);
+        }
+    }
+
+    /// Has the device put what it has acknowledged onto the medium, and waits for that or not.
+    pub fn flush_device(&mut self, wait: bool) {
+        self.cpu(self.costs.request_ns);
+        let io = self.ios.insert(Direction::Flush, Pbn(0), 0, self.now_ns);
+        self.program.push(Step::Start { io, wait });
+    }
+
+    // ---- bytes
+
+    /// Fills part of a data block in memory with what a process wrote, or with nobody knows what. Keeps the bytes if they were
+    /// given or the image wants all. Does not mark the block.
+    pub fn fill(&mut self, id: BlockId, file_offset: u64, at: u32, len: u32, data: Option<&[u8]>) {
+        let Some(slot) = self.cache.find(id) else { return };
+        let wanted = data.is_some() || self.cache.get(slot).payload || self.image.is_full();
+        if !wanted {
+            return;
+        }
+        let range = at as usize..(at + len) as usize;
+        let payload = self.payload_of(slot, file_offset - u64::from(at));
+        let Some(place) = payload.get_mut(range) else { return };
+        match data {
+            Some(data) if data.len() == place.len() => place.copy_from_slice(data),
+            _ => filler(id.ino, file_offset, place),
+        }
+    }
+
+    /// The bytes of a block in memory; made on demand.
+    fn payload_of(&mut self, slot: u32, file_offset: u64) -> &mut [u8] {
+        let full = self.image.is_full();
+        let Self { cache, payloads, .. } = self;
+        let buffer = cache.get_mut(slot);
+        buffer.payload = true;
+        let (ino, bytes) = (buffer.id.ino, buffer.bytes as usize);
+        payloads.entry(slot).or_insert_with(|| {
+            let mut payload = vec![0; bytes].into_boxed_slice();
+            if !full {
+                filler(ino, file_offset, &mut payload);
+            }
+            payload
+        })
+    }
+
+    /// Takes over a block's bytes from the image, if it has any.
+    fn load_payload(&mut self, slot: u32) {
+        let (pbn, bytes) = (self.cache.get(slot).pbn, self.cache.get(slot).bytes);
+        if !self.image.may_have(pbn) {
+            return;
+        }
+        let mut payload = vec![0; bytes as usize].into_boxed_slice();
+        match self.image.read(pbn, &mut payload) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.cache.get_mut(slot).payload = true;
+                self.payloads.insert(slot, payload);
+            }
+            Err(error) => self.note_image_error(error),
+        }
+    }
+
+    /// Puts a block's bytes into the image.
+    fn save(&mut self, encode: &impl Encode, slot: u32) {
+        let buffer = *self.cache.get(slot);
+        let result = match buffer.contents {
+            Contents::Metadata if self.image.is_full() => {
+                let mut bytes = vec![0; buffer.bytes as usize];
+                encode.encode(buffer.id, buffer.pbn, &mut bytes);
+                self.image.write(buffer.pbn, &bytes)
+            }
+            Contents::Metadata => self.image.discard(buffer.pbn, u64::from(buffer.bytes)),
+            Contents::Data => match self.payloads.get(&slot) {
+                Some(payload) => self.image.write(buffer.pbn, payload),
+                None => self.image.discard(buffer.pbn, u64::from(buffer.bytes)),
+            },
+        };
+        if let Err(error) = result {
+            self.note_image_error(error);
+        }
+    }
+
+    fn note_image_error(&mut self, error: io::Error) {
+        self.image_error.get_or_insert(error);
+    }
+
+    /// The bytes of a file's block as a process would read them; `mapped` is where it lies.
+    pub(crate) fn bytes_of(&mut self, id: BlockId, mapped: Option<(Pbn, u32)>, file_offset: u64, out: &mut [u8]) {
+        if let Some(payload) = self.cache.find(id).and_then(|slot| self.payloads.get(&slot)) {
+            let len = out.len().min(payload.len());
+            out.fill(0);
+            out[..len].copy_from_slice(&payload[..len]);
+            return;
+        }
+        let Some((pbn, bytes)) = mapped else { return out.fill(0) };
+        let len = out.len().min(bytes as usize);
+        let (there, beyond) = out.split_at_mut(len);
+        beyond.fill(0);
+        match self.image.read(pbn, there) {
+            Ok(true) => {}
+            Ok(false) => filler(id.ino, file_offset, there),
+            Err(error) => {
+                there.fill(0);
+                self.note_image_error(error);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Cx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx").field("now_ns", &self.now_ns).field("program", &self.program).finish_non_exhaustive()
+    }
+}

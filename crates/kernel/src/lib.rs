@@ -1,0 +1,26 @@
+//! A small kernel in virtual time.
+//!
+//! What lives here: the inode-level interface of a file system ([`Volume`]), the buffer cache and what an operation says to it
+//! ([`Cx`]), clustering and read-ahead, the programs of steps that operations leave behind ([`program`]). What may not: on-disk
+//! formats, allocation policies, device models.
+//!
+//! An operation runs at once, as plain code on the state in memory, and leaves a program: processor time, requests, waits. The
+//! programs of all processes are executed afterwards on the device models. So an operation takes effect when it is
+//! issued; only its completion is computed.
+
+mod block;
+mod cache;
+pub mod cluster;
+mod costs;
+mod cx;
+mod nodes;
+pub mod payload;
+pub mod program;
+mod readahead;
+mod volume;
+
+pub use block::{Block, BlockId, Contents, Ino, Lbn, Pbn};
+pub use cache::{Cache, CacheCounters, Replacement};
+pub use costs::Costs;
+pub use cx::{Cx, ReadAhead, Transfers};
+pub use volume::{Attributes, Durability, Encode, Entry, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange};
