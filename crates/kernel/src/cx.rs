@@ -457,6 +457,19 @@ impl Cx {
         }
     }
 
+    /// The end of a data block in memory, from byte `at` on, reads as zeros from now on (the file was cut there). Does not
+    /// mark the block.
+    pub fn zero(&mut self, id: BlockId, file_offset: u64, at: u32) {
+        let Some(slot) = self.cache.find(id) else { return };
+        if !(self.image.is_full() || self.cache.get(slot).payload) {
+            return;
+        }
+        let payload = self.payload_of(slot, file_offset - u64::from(at));
+        if let Some(place) = payload.get_mut(at as usize..) {
+            place.fill(0);
+        }
+    }
+
     /// The bytes of a block in memory; made on demand.
     fn payload_of(&mut self, slot: u32, file_offset: u64) -> &mut [u8] {
         let full = self.image.is_full();

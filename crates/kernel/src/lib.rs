@@ -17,6 +17,7 @@ mod nodes;
 pub mod payload;
 pub mod program;
 mod readahead;
+pub mod testing;
 mod volume;
 
 pub use block::{Block, BlockId, Contents, Ino, Lbn, Pbn};
