@@ -188,6 +188,10 @@ fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
     let names = args.targets.iter().map(name_of).collect();
     let found = side_by_side(&Parameters::Seqfile(options), names, handles);
     let closed = workspaces.into_iter().map(|w| target_args.close(w)).fold(Ok(()), Result::and);
+    if let (Err(_), Err(error)) = (&found, &closed) {
+        // A target that has failed may keep what was made in it: that is said beside the failure.
+        progress::note(&format!("{error:#}"));
+    }
     let found = found?;
     closed?;
     Ok(found)
