@@ -36,14 +36,11 @@ pub struct Args {
     benchmark: Option<Benchmark>,
 }
 
-/// The benchmarks.
+/// The benchmarks; each is explained by its arguments.
 #[derive(clap::Subcommand, Debug)]
 enum Benchmark {
-    /// Sequential performance by file size: create, read, overwrite, delete.
     Seqfile(SeqfileArgs),
-    /// Read (and overwrite) the recently modified files of a tree that is there.
     Hotfiles(HotfilesArgs),
-    /// Read a whole tree that is there, as grep -r does.
     Scan(ScanArgs),
 }
 
