@@ -1,6 +1,7 @@
 //! What can keep a planner from planning.
 
 use crate::AgingError;
+use crate::snapshot::SnapshotError;
 use std::path::PathBuf;
 
 /// Why there is no plan.
@@ -9,6 +10,9 @@ pub enum PlanError {
     /// The aging workload's file.
     #[error(transparent)]
     Aging(#[from] AgingError),
+    /// A snapshot.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// A parameter is impossible, or impossible together with the others.
     #[error("{name}: {message}")]
     Parameter {
@@ -48,6 +52,7 @@ impl PlanError {
     pub fn exit_code(&self) -> u8 {
         match self {
             PlanError::Aging(error) => error.exit_code(),
+            PlanError::Snapshot(error) => error.exit_code(),
             PlanError::Parameter { .. } => 2,
             // An input that is not there is a bad input, not a fault of the machine.
             PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => 4,

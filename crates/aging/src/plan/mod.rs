@@ -4,6 +4,9 @@
 //! all of them. Same inputs, same seed: same bytes.
 
 mod error;
+mod inputs;
+pub mod short_lived;
+pub mod snapshots;
 
 pub use error::PlanError;
 

@@ -122,26 +122,20 @@ impl Snapshot {
         ]
     }
 
+    /// Reads what a snapshot says of itself.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn read_meta(path: &Path) -> Result<SnapshotMeta, SnapshotError> {
+        read_meta(path, &open(path)?)
+    }
+
     /// Reads a snapshot.
     ///
     /// # Errors
     /// [`SnapshotError`], naming file and place.
     pub fn read(path: &Path) -> Result<Snapshot, SnapshotError> {
-        let file = ParquetIn::open(path.to_owned(), Check::Footer, "", |path, found| {
-            for field in fields() {
-                let schema = |message: String| ProfileError::Schema {
-                    path: path.to_owned(),
-                    column: field.name().clone(),
-                    message,
-                };
-                let have = found.field_with_name(field.name());
-                let have = have.map_err(|_| schema("not in the file: no snapshot of fsage's".into()))?;
-                if have.data_type() != field.data_type() {
-                    return Err(schema(format!("is {} instead of {}", have.data_type(), field.data_type())));
-                }
-            }
-            Ok(found.clone())
-        })?;
+        let file = open(path)?;
         let meta = read_meta(path, &file)?;
         if meta.entries != file.rows() {
             let message = format!("{} rows where the description states {}", file.rows(), meta.entries);
@@ -162,6 +156,22 @@ impl Snapshot {
         }
         builder.finish(meta).map_err(|(row, why)| SnapshotError::corrupt(path, format!("row {row}"), why))
     }
+}
+
+fn open(path: &Path) -> Result<ParquetIn, SnapshotError> {
+    let file = ParquetIn::open(path.to_owned(), Check::Footer, "", |path, found| {
+        for field in fields() {
+            let schema =
+                |message: String| ProfileError::Schema { path: path.to_owned(), column: field.name().clone(), message };
+            let have = found.field_with_name(field.name());
+            let have = have.map_err(|_| schema("not in the file: no snapshot of fsage's".into()))?;
+            if have.data_type() != field.data_type() {
+                return Err(schema(format!("is {} instead of {}", have.data_type(), field.data_type())));
+            }
+        }
+        Ok(found.clone())
+    })?;
+    Ok(file)
 }
 
 fn read_meta(path: &Path, file: &ParquetIn) -> Result<SnapshotMeta, SnapshotError> {

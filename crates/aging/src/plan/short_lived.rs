@@ -1,0 +1,259 @@
+//! Files that are born and die between two snapshots: profiles of them, and how they are put into a plan.
+//!
+//! After Smith and Seltzer (*File System Aging*, 1997, section 3.3): a profile is what short-lived files did in one directory on one
+//! day of a trace (there an NFS trace; here a workload profile, or another aging workload). On each simulated day profiles are
+//! picked at random, put in the busiest directories, and shifted in time so that the profile's peak falls on the directory's.
+//! How many: the source has so many short-lived files for each file that lasted (and that a snapshot would have shown); the plan gets
+//! as many for each file that lasts.
+
+mod aging;
+
+use super::PlanError;
+use super::snapshots::lifetime::Evidence;
+use crate::DAY_NS;
+use crate::format::Input;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const HOUR_NS: u64 = DAY_NS / 24;
+
+/// One short-lived file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortFile {
+    /// When it was made, from the middle of its profile's busiest hour, nanoseconds.
+    pub at_ns: i64,
+    /// How long it lived.
+    pub life_ns: u64,
+    /// How long it was in bytes, at its longest.
+    pub size_bytes: u64,
+}
+
+/// Short-lived activity to draw from.
+#[derive(Clone, Debug)]
+pub struct ShortLived {
+    input: Input,
+    /// Each the short-lived files of one directory on one day.
+    profiles: Vec<Vec<ShortFile>>,
+    short: u64,
+    lasting: u64,
+    lifetimes: Evidence,
+}
+
+/// What is seen of files being made and removed, in order of time.
+#[derive(Default)]
+struct Collector {
+    /// By day and directory: born, died, longest.
+    found: BTreeMap<(u64, u64), Vec<(u64, u64, u64)>>,
+    short: u64,
+    lasting: u64,
+    lifetimes: Evidence,
+}
+
+impl Collector {
+    /// A file died on the day it was born: no snapshot at the end of a day shows it.
+    fn short(&mut self, directory: u64, born_ns: u64, died_ns: u64, longest_bytes: u64) {
+        self.short += 1;
+        self.found.entry((born_ns / DAY_NS, directory)).or_default().push((born_ns, died_ns, longest_bytes));
+        self.died(died_ns - born_ns);
+    }
+
+    fn died(&mut self, life_ns: u64) {
+        self.lifetimes.died(0.0, life_ns as f64, life_ns as f64);
+    }
+
+    fn finish(self, input: Input, path: &Path) -> Result<ShortLived, PlanError> {
+        if self.short == 0 {
+            let message =
+                "no file in it is made and removed on one day: there are no short-lived files to take from it";
+            return Err(PlanError::input(path, "whole file", message));
+        }
+        let profiles = self.found.into_values().map(|files| profile(&files)).collect();
+        Ok(ShortLived { input, profiles, short: self.short, lasting: self.lasting, lifetimes: self.lifetimes })
+    }
+}
+
+fn profile(files: &[(u64, u64, u64)]) -> Vec<ShortFile> {
+    let peak = peak_ns(files.iter().flat_map(|(born, died, _)| [*born, *died]));
+    let file = |(born, died, size_bytes): &(u64, u64, u64)| ShortFile {
+        at_ns: i64::try_from(*born).unwrap_or(i64::MAX) - i64::try_from(peak).unwrap_or(i64::MAX),
+        life_ns: died - born,
+        size_bytes: *size_bytes,
+    };
+    files.iter().map(file).collect()
+}
+
+/// The middle of the hour with the most times in it, the first of several.
+fn peak_ns(times: impl Iterator<Item = u64>) -> u64 {
+    let mut hours: BTreeMap<u64, u64> = BTreeMap::new();
+    for t_ns in times {
+        *hours.entry(t_ns / HOUR_NS).or_default() += 1;
+    }
+    let busiest = hours.iter().max_by_key(|(hour, n)| (**n, std::cmp::Reverse(**hour)));
+    busiest.map_or(0, |(hour, _)| hour * HOUR_NS + HOUR_NS / 2)
+}
+
+/// What a day of a plan does without short-lived files.
+#[derive(Default)]
+pub(super) struct Activity {
+    /// By directory: times of operations.
+    directories: BTreeMap<u32, Vec<u64>>,
+    lasting: u64,
+}
+
+impl Activity {
+    /// An operation in a directory; `lasting`: it makes a file that a snapshot shows.
+    pub(super) fn add(&mut self, directory: u32, t_ns: u64, lasting: bool) {
+        self.directories.entry(directory).or_default().push(t_ns);
+        self.lasting += u64::from(lasting);
+    }
+}
+
+/// Files that fractions of days still owe.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Carry(f64);
+
+impl ShortLived {
+    /// Reads short-lived activity from a workload profile (a directory) or an aging workload (a file).
+    ///
+    /// # Errors
+    /// The file is damaged, or has no short-lived files in it.
+    pub fn read(path: &Path) -> Result<ShortLived, PlanError> {
+        aging::read(path)
+    }
+
+    /// The file it comes from.
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// How many short-lived files there are for each lasting one.
+    pub fn per_lasting_file(&self) -> f64 {
+        self.short as f64 / self.lasting.max(1) as f64
+    }
+
+    /// The profiles.
+    pub fn profiles(&self) -> &[Vec<ShortFile>] {
+        &self.profiles
+    }
+
+    /// What it tells of lifetimes.
+    pub(super) fn lifetimes(&self) -> &Evidence {
+        &self.lifetimes
+    }
+
+    /// Places a day's short-lived files: calls `each` with directory, birth, death and length.
+    pub(super) fn place(
+        &self,
+        activity: &Activity,
+        (from_ns, to_ns): (u64, u64),
+        scale: f64,
+        carry: &mut Carry,
+        uniform: &mut dyn FnMut() -> f64,
+        each: &mut dyn FnMut(u32, u64, u64, u64),
+    ) {
+        carry.0 += activity.lasting as f64 * self.per_lasting_file() * scale;
+        let mut busiest: Vec<(u32, &Vec<u64>)> = activity.directories.iter().map(|(d, times)| (*d, times)).collect();
+        busiest.sort_by_key(|(directory, times)| (std::cmp::Reverse(times.len()), *directory));
+        let mut next = 0;
+        while carry.0 > 0.0 {
+            let pick = (uniform() * self.profiles.len() as f64) as usize;
+            let Some(profile) = self.profiles.get(pick).filter(|p| !p.is_empty()) else { break };
+            // One that would be too many is taken in proportion to what is missing.
+            let owed = carry.0 / profile.len() as f64;
+            if owed < 1.0 && uniform() >= owed {
+                carry.0 = 0.0;
+                break;
+            }
+            carry.0 = (carry.0 - profile.len() as f64).max(0.0);
+            let (directory, peak) = match busiest.get(next % busiest.len().max(1)) {
+                Some((directory, times)) => (*directory, peak_ns(times.iter().copied())),
+                None => (0, from_ns + (to_ns - from_ns) / 2),
+            };
+            next += 1;
+            place_profile(profile, directory, peak, (from_ns, to_ns), each);
+        }
+    }
+}
+
+/// Puts a profile's peak on a directory's, as nearly as the day allows.
+fn place_profile(
+    profile: &[ShortFile],
+    directory: u32,
+    peak_ns: u64,
+    (from_ns, to_ns): (u64, u64),
+    each: &mut dyn FnMut(u32, u64, u64, u64),
+) {
+    let (from, to) = (i128::from(from_ns), i128::from(to_ns));
+    let peak = i128::from(peak_ns);
+    let first = profile.iter().map(|f| i128::from(f.at_ns)).min().unwrap_or(0);
+    let last = profile.iter().map(|f| i128::from(f.at_ns) + i128::from(f.life_ns)).max().unwrap_or(0);
+    let peak = peak.min(to - last).max(from - first);
+    for file in profile {
+        let born = (peak + i128::from(file.at_ns)).clamp(from, to);
+        let died = (born + i128::from(file.life_ns)).min(to);
+        let ns = |t: i128| u64::try_from(t).unwrap_or(from_ns);
+        each(directory, ns(born), ns(died), file.size_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short_lived(profiles: Vec<Vec<ShortFile>>, short: u64, lasting: u64) -> ShortLived {
+        ShortLived { input: Input::default(), profiles, short, lasting, lifetimes: Evidence::default() }
+    }
+
+    #[test]
+    fn profiles_fall_on_the_peak_of_the_busiest_directory_and_stay_in_the_day() {
+        let file = |at_ns, life_ns| ShortFile { at_ns, life_ns, size_bytes: 9 };
+        let hour = HOUR_NS as i64;
+        let source = short_lived(vec![vec![file(-hour, HOUR_NS), file(2 * hour, 5)]], 4, 2);
+        let mut activity = Activity::default();
+        for (directory, t_hours, lasting) in [(3, 10, true), (3, 10, false), (3, 20, false), (5, 1, true)] {
+            activity.add(directory, DAY_NS + t_hours * HOUR_NS, lasting);
+        }
+        let mut placed = Vec::new();
+        let mut carry = Carry::default();
+        let window = (DAY_NS, 2 * DAY_NS - 1);
+        source.place(&activity, window, 1.0, &mut carry, &mut || 0.0, &mut |d, born, died, size| {
+            placed.push((d, born, died, size));
+        });
+        // Two lasting files, two short ones for each: two profiles, one for each directory.
+        let peak = DAY_NS + 10 * HOUR_NS + HOUR_NS / 2;
+        assert_eq!(placed.len(), 4);
+        assert_eq!(placed[0], (3, peak - HOUR_NS, peak, 9));
+        assert_eq!(placed[1], (3, peak + 2 * HOUR_NS, peak + 2 * HOUR_NS + 5, 9));
+        assert_eq!((placed[2].0, placed[2].1), (5, DAY_NS + HOUR_NS / 2));
+        assert!(carry.0 == 0.0);
+    }
+
+    #[test]
+    fn one_that_does_not_fit_a_day_is_moved_into_it() {
+        let profile = [
+            ShortFile { at_ns: 0, life_ns: DAY_NS, size_bytes: 1 },
+            ShortFile { at_ns: -7, life_ns: 1, size_bytes: 1 },
+        ];
+        let mut placed = Vec::new();
+        place_profile(&profile, 0, DAY_NS / 2, (100, 1000), &mut |_, born, died, _| placed.push((born, died)));
+        assert_eq!(placed, [(107, 1000), (100, 101)]);
+    }
+
+    #[test]
+    fn fractions_are_met_on_average() {
+        let file = ShortFile { at_ns: 0, life_ns: 1, size_bytes: 1 };
+        let source = short_lived(vec![vec![file; 10]], 1, 2);
+        let (mut carry, mut n, mut state) = (Carry::default(), 0, 1u64);
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for day in 0..20_000u64 {
+            let mut activity = Activity::default();
+            activity.add(0, day * DAY_NS, true);
+            let window = (day * DAY_NS, (day + 1) * DAY_NS - 1);
+            source.place(&activity, window, 1.0, &mut carry, &mut uniform, &mut |_, _, _, _| n += 1);
+        }
+        assert!((9_000..11_000).contains(&n), "{n} instead of 10,000");
+    }
+}

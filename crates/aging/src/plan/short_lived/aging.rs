@@ -1,0 +1,62 @@
+//! Short-lived files of another aging workload.
+
+use super::{Collector, ShortLived};
+use crate::format::Reader;
+use crate::plan::{PlanError, inputs::input};
+use crate::{DAY_NS, NodeId, OpKind};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+struct Alive {
+    dir: NodeId,
+    born_ns: u64,
+    size_bytes: u64,
+    longest_bytes: u64,
+}
+
+/// Reads them. The first day, which makes the tree that the workload begins with, is left out.
+pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
+    let reader = Reader::open(path)?;
+    let mut alive: FxHashMap<NodeId, Alive> = FxHashMap::default();
+    let mut collector = Collector::default();
+    let mut now_ns = 0;
+    for batch in reader.batches(0) {
+        for op in batch? {
+            now_ns = op.t_ns;
+            match op.kind {
+                OpKind::Create if op.t_ns >= DAY_NS => {
+                    let (born_ns, size_bytes) = (op.t_ns, op.size_bytes);
+                    alive.insert(op.node, Alive { dir: op.dir, born_ns, size_bytes, longest_bytes: size_bytes });
+                }
+                OpKind::Append => {
+                    if let Some(file) = alive.get_mut(&op.node) {
+                        file.size_bytes = file.size_bytes.saturating_add(op.size_bytes);
+                        file.longest_bytes = file.longest_bytes.max(file.size_bytes);
+                    }
+                }
+                OpKind::Truncate => {
+                    if let Some(file) = alive.get_mut(&op.node) {
+                        file.size_bytes = op.size_bytes;
+                    }
+                }
+                OpKind::Delete => {
+                    let Some(file) = alive.remove(&op.node) else { continue };
+                    if op.t_ns / DAY_NS == file.born_ns / DAY_NS {
+                        collector.short(file.dir.0, file.born_ns, op.t_ns, file.longest_bytes);
+                    } else {
+                        collector.lasting += 1;
+                        collector.died(op.t_ns - file.born_ns);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    collector.lasting += alive.len() as u64;
+    let mut survivors: Vec<u64> = alive.values().map(|file| now_ns.saturating_sub(file.born_ns)).collect();
+    survivors.sort_unstable();
+    for age_ns in survivors {
+        collector.lifetimes.survived(0.0, age_ns as f64);
+    }
+    collector.finish(input(path)?, path)
+}
