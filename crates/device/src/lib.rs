@@ -1,14 +1,18 @@
 //! Storage devices in virtual time: when a request completes, and where its bytes are.
 //!
-//! What lives here: hard disks ([`disk`]), arrays, flash drives, their descriptions as TOML files with the source of every
-//! figure, the check of a disk model against a measured trace, and stores for the bytes. What may not: file systems,
+//! What lives here: hard disks ([`disk`]), arrays ([`array`]), flash drives ([`ssd`]), their
+//! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
+//! ([`validate`]), and stores for the bytes ([`store`]). What may not: file systems,
 //! caches of the host, event engines. Nothing here keeps a clock or draws a random number, so the same requests at the
 //! same times complete at the same times, always.
 
+pub mod array;
 mod device;
 pub mod disk;
 mod drive;
 mod request;
+pub mod ssd;
+pub mod store;
 pub mod validate;
 
 pub use device::Device;

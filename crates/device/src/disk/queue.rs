@@ -32,6 +32,8 @@ struct Waiting {
 pub struct QueuedDisk {
     disk: Disk,
     scheduler: Scheduler,
+    /// Of the waiting requests, the oldest so many are considered.
+    depth: usize,
     waiting: VecDeque<Waiting>,
     in_service: Option<Completion>,
     /// Behind the last request chosen, for C-LOOK.
@@ -39,15 +41,15 @@ pub struct QueuedDisk {
 }
 
 impl QueuedDisk {
-    /// A queue in front of a disk, with the drive's own scheduler.
+    /// The drive's own queue, with its scheduler and its depth; what does not fit waits in order before it.
     pub fn new(disk: Disk) -> QueuedDisk {
-        let scheduler = disk.spec().controller.scheduler;
-        QueuedDisk::with_scheduler(disk, scheduler)
+        let (scheduler, depth) = (disk.spec().controller.scheduler, disk.spec().bus.queue_depth as usize);
+        QueuedDisk { depth, ..QueuedDisk::with_scheduler(disk, scheduler) }
     }
 
-    /// The same with another scheduler.
+    /// A queue of the host's, without bound, in front of a drive that takes one request at a time.
     pub fn with_scheduler(disk: Disk, scheduler: Scheduler) -> QueuedDisk {
-        QueuedDisk { disk, scheduler, waiting: VecDeque::new(), in_service: None, sweep: Lbn(0) }
+        QueuedDisk { disk, scheduler, depth: usize::MAX, waiting: VecDeque::new(), in_service: None, sweep: Lbn(0) }
     }
 
     /// The disk.
@@ -74,6 +76,7 @@ impl QueuedDisk {
             Some(n) => n,
             None => self.waiting.len(),
         };
+        let eligible = eligible.min(self.depth);
         if eligible <= 1 {
             return (eligible == 1).then_some(0);
         }

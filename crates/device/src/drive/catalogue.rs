@@ -8,5 +8,15 @@ macro_rules! drives {
 
 /// Key and file of every drive that comes with the program, in the order in which they are listed.
 pub fn catalogue() -> &'static [(&'static str, &'static str)] {
-    drives!["hp-c2247a", "dec-rz26", "st32171w", "st39102lw"]
+    drives![
+        "hp-97560",
+        "hp-c2247a",
+        "dec-rz26",
+        "st32430n",
+        "st32171w",
+        "st39102lw",
+        "nearline-7200",
+        "ssd-sata",
+        "ssd-nvme",
+    ]
 }

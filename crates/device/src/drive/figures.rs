@@ -45,7 +45,7 @@ pub(super) fn figures(file: &Table, sources: &BTreeMap<String, String>) -> Resul
     }
 }
 
-/// Leaves in the file's order; those of an array of tables are gathered under one key.
+/// Leaves by key; those of an array of tables are gathered under one key.
 fn collect(key: &str, value: &Value, leaves: &mut Vec<(String, Vec<String>)>) {
     match value {
         Value::Table(table) => {

@@ -16,6 +16,7 @@ pub use figures::Figure;
 use crate::Device;
 use crate::disk::spec::DiskSpec;
 use crate::disk::{Disk, QueuedDisk};
+use crate::ssd::{Ssd, SsdSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +32,7 @@ pub struct Drive {
     pub summary: String,
     /// The model's figures.
     pub model: Model,
-    /// Every figure of the file with its source, in the file's order.
+    /// Every figure of the file with its source, by key.
     pub figures: Vec<Figure>,
 }
 
@@ -40,6 +41,8 @@ pub struct Drive {
 pub enum Model {
     /// A hard disk.
     Disk(Box<DiskSpec>),
+    /// A flash drive.
+    Ssd(Box<SsdSpec>),
 }
 
 #[derive(Deserialize)]
@@ -49,6 +52,8 @@ struct DriveFile {
     summary: String,
     #[serde(default)]
     disk: Option<DiskSpec>,
+    #[serde(default)]
+    ssd: Option<SsdSpec>,
     sources: BTreeMap<String, String>,
 }
 
@@ -86,12 +91,16 @@ impl Drive {
         let syntax = |error: toml::de::Error| DriveError::Syntax { file: file.to_owned(), message: error.to_string() };
         let parsed: DriveFile = toml::from_str(text).map_err(syntax)?;
         let invalid = |(key, why): (String, String)| DriveError::Invalid { file: file.to_owned(), key, why };
-        let model = match parsed.disk {
-            Some(disk) => {
+        let model = match (parsed.disk, parsed.ssd) {
+            (Some(disk), None) => {
                 disk.check().map_err(|(key, why)| invalid((format!("disk.{key}"), why)))?;
                 Model::Disk(Box::new(disk))
             }
-            None => return Err(invalid(("disk".into(), "one of [disk] and [ssd] must be there".into()))),
+            (None, Some(ssd)) => {
+                ssd.check().map_err(|(key, why)| invalid((format!("ssd.{key}"), why)))?;
+                Model::Ssd(Box::new(ssd))
+            }
+            _ => return Err(invalid(("disk".into(), "one of [disk] and [ssd] must be there, and not both".into()))),
         };
         let table: toml::Table = toml::from_str(text).map_err(syntax)?;
         let figures = figures::figures(&table, &parsed.sources).map_err(invalid)?;
@@ -102,6 +111,7 @@ impl Drive {
     pub fn device(&self) -> Box<dyn Device> {
         match &self.model {
             Model::Disk(spec) => Box::new(QueuedDisk::new(Disk::new((**spec).clone()))),
+            Model::Ssd(spec) => Box::new(Ssd::new((**spec).clone())),
         }
     }
 }
