@@ -6,6 +6,7 @@
 //! The method follows Smith and Seltzer, *File System Aging* (SIGMETRICS 1997), and chapter 3 of Smith's *Workload-Specific
 //! File System Benchmarks* (2001).
 
+pub mod age;
 mod error;
 pub mod format;
 mod op;

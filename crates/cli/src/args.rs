@@ -48,6 +48,7 @@ commands! {
     Export(export),
     Inspect(inspect),
     Layout(layout),
+    Age(age),
     Bench(bench),
     Measure(measure),
     Predict(predict),

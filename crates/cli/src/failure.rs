@@ -4,6 +4,7 @@
 //! file · 130 interrupted.
 
 use aging::AgingError;
+use aging::age::AgeError;
 use aging::plan::PlanError;
 use layout::LayoutError;
 use posix::SetupError;
@@ -120,6 +121,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         });
     }
     if let Some(error) = cause.downcast_ref::<ImportError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<AgeError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<ExportError>() {

@@ -6,6 +6,7 @@
 //! Text that comes from a workload (paths, command lines) is untrusted: renderers escape it for their medium, and
 //! control characters never reach a terminal.
 
+mod age;
 pub mod aging;
 mod bench;
 mod chart;
@@ -29,6 +30,7 @@ pub mod units;
 mod validation;
 mod workload;
 
+pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
 pub use self::layout::{layout, layout_comparison};
 pub use json::envelope;

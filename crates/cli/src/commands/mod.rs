@@ -1,5 +1,6 @@
 //! One file per command: its arguments, and `run`, which calls the libraries and shows the result.
 
+pub mod age;
 pub mod bench;
 pub mod completions;
 pub mod export;
