@@ -8,7 +8,9 @@
 
 pub mod age;
 mod error;
+pub mod fit;
 pub mod format;
+pub mod model;
 mod op;
 pub mod plan;
 pub mod snapshot;

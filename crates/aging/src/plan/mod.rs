@@ -4,6 +4,7 @@
 //! all of them. Same inputs, same seed: same bytes.
 
 mod error;
+pub mod geriatrix;
 mod inputs;
 pub mod short_lived;
 pub mod snapshots;

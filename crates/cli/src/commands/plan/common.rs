@@ -13,10 +13,10 @@ use std::process::ExitCode;
 #[group(required = true, multiple = false, id = "planned_for")]
 pub struct CapacityArgs {
     /// Size of the file system, as `df` shows it.
-    #[arg(long, value_name = "SIZE", value_parser = values::size, group = "planned_for")]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     capacity: Option<u64>,
     /// Take size and block from a file system: a directory on it, or a scratch one such as ext4:8G (root; made and removed).
-    #[arg(long = "for", value_name = "TARGET", value_parser = target::parse, group = "planned_for")]
+    #[arg(long = "for", value_name = "TARGET", value_parser = target::parse)]
     planned_for: Option<Target>,
 }
 
