@@ -48,6 +48,7 @@ commands! {
     Export(export),
     Inspect(inspect),
     Layout(layout),
+    Snapshot(snapshot),
     Age(age),
     Bench(bench),
     Measure(measure),

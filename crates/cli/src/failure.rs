@@ -6,6 +6,7 @@
 use aging::AgingError;
 use aging::age::AgeError;
 use aging::plan::PlanError;
+use aging::snapshot::SnapshotError;
 use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
@@ -136,6 +137,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<PlanError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<SnapshotError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<AgingError>() {

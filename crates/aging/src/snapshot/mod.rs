@@ -21,9 +21,13 @@
 
 mod error;
 mod file;
+mod naming;
+mod summary;
 mod take;
 
 pub use error::SnapshotError;
+pub use naming::expand as expand_name;
+pub use summary::Summary;
 pub use take::{TakeOptions, take, take_mounted};
 
 use posix::FileKind;

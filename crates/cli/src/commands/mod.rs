@@ -14,4 +14,5 @@ pub mod predict;
 pub mod quickstart;
 pub mod record;
 pub mod replay;
+pub mod snapshot;
 pub mod validate;

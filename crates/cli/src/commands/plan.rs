@@ -32,4 +32,7 @@ macro_rules! sources {
     };
 }
 
-sources! {}
+sources! {
+    Geriatrix(geriatrix),
+    Snapshots(snapshots),
+}

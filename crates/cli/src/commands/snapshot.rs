@@ -1,0 +1,89 @@
+//! `fsage snapshot DIR`.
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, progress};
+use aging::snapshot::{TakeOptions, expand_name, take_mounted};
+use anyhow::Context as _;
+use posix::Mounted;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+/// Take a snapshot of a directory tree: every inode with length, times and generation.
+///
+/// A series of snapshots, one a day, is what `fsage plan snapshots` makes an aging workload from. Nothing is modified, nothing of
+/// the files' contents is read or kept. Files that other users own can be looked at by root only.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage snapshot /home -o home-%F.snapshot       one file per day (times are UTC)
+  fsage snapshot /home --into /var/lib/fsage     one file per run
+In a crontab, where a percent sign must be escaped:
+  55 23 * * *  fsage snapshot /home -o /var/lib/fsage/home-\\%F.snapshot")]
+pub struct Args {
+    /// The directory; file systems mounted below it are not entered.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// The file to write. %F stands for the date, %Y %m %d %H %M %S and %s for its parts (UTC). An existing file is not
+    /// overwritten.
+    #[arg(long, short, value_name = "FILE.snapshot", required_unless_present = "into")]
+    output: Option<PathBuf>,
+    /// Write DIR/snap-YYYYMMDD-HHMMSS.snapshot instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    into: Option<PathBuf>,
+    /// Leave out inode generations; files are then not opened. Only for file systems that have none.
+    #[arg(long)]
+    no_generations: bool,
+    /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained HTML report.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print nothing if all went well: for cron.
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+/// Takes it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
+    result.check()?;
+    let path = name(&args)?;
+    output::must_be_new(&path)?;
+    let shown = output::shown(&args.directory);
+    let mut fs = Mounted::open(&args.directory).with_context(|| format!("{shown}: cannot be opened as a directory"))?;
+    let bar = progress::bar(0, "taking a snapshot");
+    let tell = |names: u64| {
+        bar.set_message(format!("taking a snapshot: {names} names"));
+        !posix::interrupt::requested()
+    };
+    let options = TakeOptions { no_generations: args.no_generations, progress: Some(&tell), ..TakeOptions::default() };
+    let snapshot = take_mounted(&mut fs, &options);
+    bar.finish_and_clear();
+    let snapshot = snapshot?;
+    snapshot.write(&path)?;
+    let bytes = std::fs::metadata(&path)?.len();
+    if !args.quiet {
+        let summary = snapshot.summary();
+        let document = report::tree_snapshot(&output::shown(&path), bytes, &summary);
+        result.emit("fsage.snapshot/1", &summary, &document)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file to write, with the time in its name.
+fn name(args: &Args) -> anyhow::Result<PathBuf> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+    if let Some(directory) = &args.into {
+        let name = expand_name("snap-%Y%m%d-%H%M%S.snapshot", now_ns).map_err(failure::usage)?;
+        return Ok(directory.join(name));
+    }
+    let pattern = args.output.as_deref().unwrap_or(Path::new(""));
+    // Only the last component is a pattern; a name that is not UTF-8 is taken as it is.
+    match pattern.file_name().and_then(|n| n.to_str()) {
+        Some(text) => Ok(pattern.with_file_name(expand_name(text, now_ns).map_err(failure::usage)?)),
+        None => Ok(pattern.to_owned()),
+    }
+}
