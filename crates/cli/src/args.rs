@@ -49,6 +49,7 @@ commands! {
     Inspect(inspect),
     Layout(layout),
     Snapshot(snapshot),
+    Plan(plan),
     Age(age),
     Bench(bench),
     Measure(measure),
