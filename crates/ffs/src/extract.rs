@@ -49,7 +49,8 @@ pub fn extract<S: Store>(
     go_on: &mut dyn FnMut(&Extracted) -> bool,
 ) -> Result<Extracted, FfsError> {
     let (from, _) = image.resolve(path)?;
-    let mut out = Extraction { image, options, done: Extracted::default(), names: BTreeMap::new(), directories: Vec::new() };
+    let mut out =
+        Extraction { image, options, done: Extracted::default(), names: BTreeMap::new(), directories: Vec::new() };
     image.walk(from, &mut |below, ino, inode| {
         if !go_on(&out.done) {
             return Err(FfsError::interrupted());

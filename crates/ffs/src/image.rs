@@ -1,7 +1,7 @@
 //! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
 
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, DirFormat, Dinode, Disk, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR,
+    CylinderGroup, DIRBLKSIZ, Dinode, DirFormat, Disk, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR,
     ROOT_INO, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, Version, parse_chunk,
 };
 use crate::store::{read, write};
@@ -124,8 +124,7 @@ impl<S: Store> Image<S> {
         inode: &Dinode,
         each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
     ) -> Result<(), FfsError> {
-        let mut mapper = Mapper::new(&self.store, &self.geometry, ino, inode);
-        mapper.file(&mut |run| each(run))
+        file_runs(&self.store, &self.geometry, ino, inode, each)
     }
 
     /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
@@ -163,13 +162,17 @@ impl<S: Store> Image<S> {
         self.runs(ino, inode, &mut |run| {
             let from = run.lbn.0 << self.geometry.bshift;
             if from != expected {
-                return Err(FfsError::Inode { ino: ino.0, problem: format!("directory with a hole at byte {expected}") });
+                return Err(FfsError::Inode {
+                    ino: ino.0,
+                    problem: format!("directory with a hole at byte {expected}"),
+                });
             }
             let len = (from + run.bytes).min(inode.size).saturating_sub(from);
             expected = from + len;
             let at_byte = self.geometry.byte_of(run.addr);
             for piece_at in (0..len).step_by(self.geometry.bsize as usize) {
-                let piece = read(&self.store, at_byte + piece_at, (len - piece_at).min(self.geometry.bsize.into()) as usize)?;
+                let piece =
+                    read(&self.store, at_byte + piece_at, (len - piece_at).min(self.geometry.bsize.into()) as usize)?;
                 for (i, chunk) in piece.chunks(DIRBLKSIZ).enumerate() {
                     let parsed = parse_chunk(chunk, format, at_byte + piece_at + (i * DIRBLKSIZ) as u64)?;
                     entries.extend(parsed.into_iter().map(|e| Entry { ino: e.ino, kind: e.kind, name: e.name }));
@@ -295,6 +298,17 @@ fn decode_pointer(bytes: &[u8], i: usize, g: &Geometry) -> i64 {
         Version::Ufs1 => i32::get(g.endian(), bytes, i * 4).into(),
         Version::Ufs2 => i64::get(g.endian(), bytes, i * 8),
     }
+}
+
+/// Every stretch of blocks of a file, as [`Image::runs`] has it.
+pub(crate) fn file_runs<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    ino: Ino,
+    inode: &Dinode,
+    each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
+) -> Result<(), FfsError> {
+    Mapper::new(store, g, ino, inode).file(each)
 }
 
 /// Follows a file's pointers.
@@ -424,9 +438,9 @@ impl<'a, S: Store + ?Sized> Mapper<'a, S> {
 pub(crate) fn locate<S: Store + ?Sized>(store: &S, search: Search) -> Result<Located, FfsError> {
     let mut first_problem = None;
     if let Search::At(at) = search {
-        return candidate(store, at).map_err(FfsError::from)?.ok_or_else(|| {
-            FfsError::NoFileSystem(format!(", and none at byte {at} either"))
-        });
+        return candidate(store, at)
+            .map_err(FfsError::from)?
+            .ok_or_else(|| FfsError::NoFileSystem(format!(", and none at byte {at} either")));
     }
     for at in SUPERBLOCK_PLACES {
         match candidate(store, at) {

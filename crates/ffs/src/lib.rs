@@ -11,7 +11,9 @@
 mod error;
 mod extract;
 pub mod format;
+pub mod fsck;
 mod image;
+pub mod mkfs;
 mod store;
 
 pub use error::{FfsError, FormatError};
@@ -19,5 +21,7 @@ pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
 };
+pub use fsck::fsck;
 pub use image::{Entry, Image, Located, Run, Search};
+pub use mkfs::mkfs;
 pub use store::{FileStore, MemoryStore, Overlay, Store};

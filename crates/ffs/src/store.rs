@@ -193,12 +193,7 @@ pub(crate) fn read<S: Store + ?Sized>(store: &S, at_byte: u64, len: usize) -> Re
 
 /// Writes, with an error that says where.
 pub(crate) fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Result<(), FfsError> {
-    store.write_at(at_byte, bytes).map_err(|source| FfsError::Io {
-        doing: "write",
-        at_byte,
-        len: bytes.len(),
-        source,
-    })
+    store.write_at(at_byte, bytes).map_err(|source| FfsError::Io { doing: "write", at_byte, len: bytes.len(), source })
 }
 
 #[cfg(test)]

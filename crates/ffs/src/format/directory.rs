@@ -85,7 +85,7 @@ impl RawEntry {
     /// Whether it leads on to a next entry or exactly to the end of its chunk.
     pub fn leads_on(&self, at: usize, chunk_bytes: usize) -> bool {
         let reclen = usize::from(self.reclen);
-        reclen >= entry_bytes(0).min(HEAD + 4) && reclen.is_multiple_of(4) && at + reclen <= chunk_bytes
+        reclen >= HEAD + 4 && reclen.is_multiple_of(4) && at + reclen <= chunk_bytes
     }
 }
 
@@ -111,9 +111,8 @@ pub fn parse_chunk(chunk: &[u8], format: DirFormat, at_byte: u64) -> Result<Vec<
     let mut at = 0;
     while at < chunk.len() {
         let head = RawEntry::get(chunk, at, format);
-        let wrong = |field, problem: String| {
-            Err(FormatError::field("directory entry", field, at_byte + at as u64, problem))
-        };
+        let wrong =
+            |field, problem: String| Err(FormatError::field("directory entry", field, at_byte + at as u64, problem));
         if !head.leads_on(at, chunk.len()) {
             return wrong("reclen", format!("{} does not fit its chunk at byte {at}", head.reclen));
         }
@@ -213,7 +212,10 @@ mod tests {
 
     #[test]
     fn entries_go_in_and_out() {
-        for format in [Endian::Little, Endian::Big].into_iter().flat_map(|endian| [false, true].map(|old| DirFormat { endian, old })) {
+        for format in [Endian::Little, Endian::Big]
+            .into_iter()
+            .flat_map(|endian| [false, true].map(|old| DirFormat { endian, old }))
+        {
             let mut chunk = fresh_chunk(format);
             let names: Vec<Vec<u8>> = (0..100).map(|i| format!("name-{i}").into_bytes()).collect();
             let fitted = names.iter().zip(3..).take_while(|(n, i)| insert(&mut chunk, format, Ino(*i), 8, n)).count();

@@ -72,8 +72,12 @@ pub struct Geometry {
     pub old_spc: u32,
     /// Sectors of a track, likewise; at least 1.
     pub old_nsect: u32,
-    /// Sectors of a fragment, likewise.
-    pub old_nspf: u32,
+    /// Sectors of a track with spares, likewise; at least 1.
+    pub old_npsect: u32,
+    /// Interleave of sectors, likewise.
+    pub old_interleave: u32,
+    /// Skew from track to track in sectors, likewise.
+    pub old_trackskew: u32,
 }
 
 impl Geometry {
@@ -106,7 +110,8 @@ impl Geometry {
         let Some(size_frags) = u64::try_from(sb.size_frags()).ok().filter(|n| *n <= 1 << 48) else {
             return wrong("size", size_at, format!("{} fragments cannot be", sb.size_frags()));
         };
-        if ncg == 0 || size_frags <= u64::from(ncg - 1) * u64::from(fpg) || size_frags > u64::from(ncg) * u64::from(fpg) {
+        if ncg == 0 || size_frags <= u64::from(ncg - 1) * u64::from(fpg) || size_frags > u64::from(ncg) * u64::from(fpg)
+        {
             return wrong("ncg", 44, format!("{ncg} groups of {fpg} fragments do not hold {size_frags}"));
         }
         let inopb = bsize / layout.version.inode_bytes();
@@ -133,7 +138,8 @@ impl Geometry {
             return wrong("cgsize", 160, format!("{cgsize} bytes are not a cylinder group in a block of {bsize}"));
         }
         let cssize = positive("cssize", 156, sb.cssize)?;
-        if u64::from(cssize) < u64::from(ncg) * 16 || u64::from(cssize) > (u64::from(ncg) * 16).next_multiple_of(65536) {
+        if u64::from(cssize) < u64::from(ncg) * 16 || u64::from(cssize) > (u64::from(ncg) * 16).next_multiple_of(65536)
+        {
             return wrong("cssize", 156, format!("{cssize} bytes do not hold {ncg} summaries of 16"));
         }
         let csaddr = u64::try_from(sb.csaddr()).unwrap_or(u64::MAX);
@@ -195,7 +201,9 @@ impl Geometry {
             old_nrpos: if ufs1 { u32::try_from(sb.old_nrpos).unwrap_or(0).min(bsize) } else { 0 },
             old_spc: at_least_one(sb.old_spc),
             old_nsect: at_least_one(sb.old_nsect),
-            old_nspf: fsize / 512,
+            old_npsect: at_least_one(sb.old_npsect),
+            old_interleave: at_least_one(sb.old_interleave),
+            old_trackskew: u32::try_from(sb.old_trackskew).unwrap_or(0),
         };
         let last = GroupNo(ncg - 1);
         if geometry.group_data(last).0 > size_frags {
@@ -311,13 +319,19 @@ impl Geometry {
 
     /// The cylinder, for rotational tables, of a fragment counted from its group's base (`cbtocylno`).
     pub fn cylinder_of(&self, frag: u32) -> u32 {
-        (u64::from(frag) * u64::from(self.old_nspf) / u64::from(self.old_spc)) as u32
+        (self.sector_of(frag) / u64::from(self.old_spc)) as u32
     }
 
-    /// The rotational position of a fragment counted from its group's base (`cbtorpos`), with the simple mapping of
-    /// interleave 1 and skew 0.
+    /// The rotational position of a fragment counted from its group's base (`cbtorpos`).
     pub fn position_of(&self, frag: u32) -> u32 {
-        let sector = u64::from(frag) * u64::from(self.old_nspf) % u64::from(self.old_spc) % u64::from(self.old_nsect);
-        (sector * u64::from(self.old_nrpos) / u64::from(self.old_nsect)) as u32
+        let in_cylinder = self.sector_of(frag) % u64::from(self.old_spc);
+        let (track, sector) = (in_cylinder / u64::from(self.old_nsect), in_cylinder % u64::from(self.old_nsect));
+        let turned = track * u64::from(self.old_trackskew) + sector * u64::from(self.old_interleave);
+        (turned % u64::from(self.old_nsect) * u64::from(self.old_nrpos) / u64::from(self.old_npsect)) as u32
+    }
+
+    /// The sector of a fragment, both counted from the group's base.
+    fn sector_of(&self, frag: u32) -> u64 {
+        u64::from(frag) * u64::from(self.fsize / 512)
     }
 }

@@ -139,7 +139,15 @@ pub struct GroupOffsets {
 
 impl GroupOffsets {
     /// For groups of `ipg` inodes and `fpg` fragments.
-    pub fn new(version: Version, cpg: u32, nrpos: u32, ipg: u32, fpg: u32, frag: u32, contigsumsize: u32) -> GroupOffsets {
+    pub fn new(
+        version: Version,
+        cpg: u32,
+        nrpos: u32,
+        ipg: u32,
+        fpg: u32,
+        frag: u32,
+        contigsumsize: u32,
+    ) -> GroupOffsets {
         let header = HEADER_BYTES as u32;
         let (btotoff, boff, iusedoff) = match version {
             Version::Ufs1 => (header, header + 4 * cpg, header + 4 * cpg + 2 * cpg * nrpos),
@@ -148,7 +156,15 @@ impl GroupOffsets {
         let freeoff = iusedoff + ipg.div_ceil(8);
         let free_end = freeoff + fpg.div_ceil(8);
         if contigsumsize == 0 {
-            return GroupOffsets { btotoff, boff, iusedoff, freeoff, clustersumoff: 0, clusteroff: 0, nextfreeoff: free_end };
+            return GroupOffsets {
+                btotoff,
+                boff,
+                iusedoff,
+                freeoff,
+                clustersumoff: 0,
+                clusteroff: 0,
+                nextfreeoff: free_end,
+            };
         }
         // The summary is indexed from 1, so that its entry 0 may lie over the end of the free map.
         let clustersumoff = (free_end - 4).next_multiple_of(4);
@@ -206,8 +222,9 @@ impl CylinderGroup {
             Version::Ufs1 => {
                 h.old_btotoff = offsets.btotoff as i32;
                 h.old_boff = offsets.boff as i32;
-                h.old_niblk = i16::try_from(g.ipg).unwrap_or(i16::MAX);
-                h.old_ncyl = i16::try_from(group_cylinders(g, ndblk)).unwrap_or(i16::MAX);
+                // Both wrap in large groups, as BSD's do; nothing uses them but checks for equality.
+                h.old_niblk = g.ipg as i16;
+                h.old_ncyl = group_cylinders(g, ndblk) as i16;
             }
             Version::Ufs2 => h.niblk = g.ipg,
         }
@@ -239,7 +256,12 @@ impl CylinderGroup {
         let magic = u32::get(endian, bytes, magic_at);
         if magic != CG_MAGIC {
             let at_byte = at_byte + magic_at as u64;
-            return Err(FormatError::Magic { structure: "cylinder group".into(), at_byte, found: magic, expected: CG_MAGIC });
+            return Err(FormatError::Magic {
+                structure: "cylinder group".into(),
+                at_byte,
+                found: magic,
+                expected: CG_MAGIC,
+            });
         }
         if format == GroupFormat::Fixed {
             // The rest of what a new header has is rotational counts here.
@@ -395,7 +417,7 @@ fn count_runs(free: u8, frag: u32, frsum: &mut [u32; 8]) {
 }
 
 /// Cylinders that a group's fragments reach into.
-fn group_cylinders(g: &Geometry, ndblk: u32) -> u32 {
+pub(crate) fn group_cylinders(g: &Geometry, ndblk: u32) -> u32 {
     let per_cylinder = (g.fpg / g.old_cpg.max(1)).max(1);
     if ndblk == g.fpg { g.old_cpg } else { ndblk.div_ceil(per_cylinder) }
 }

@@ -14,10 +14,12 @@ mod types;
 
 pub use bitmap::Bitmap;
 pub use dinode::{Dinode, FileType, Time, mode, symlink_area_bytes};
+pub(crate) use directory::name_problem;
 pub use directory::{DIRBLKSIZ, DirEntry, DirFormat, RawEntry, entry_bytes, fresh_chunk, insert, parse_chunk, remove};
-pub use endian::{Endian, Layout, Version};
 pub(crate) use endian::{Disk, on_disk};
+pub use endian::{Endian, Layout, Version};
 pub use geometry::{Geometry, NDADDR, NIADDR};
+pub(crate) use group::group_cylinders;
 pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
 pub use superblock::{Csum, CsumTotal, Field, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
 pub use types::{FragAddr, GroupNo, Ino, Lbn, ROOT_INO};

@@ -96,7 +96,10 @@ pub fn tree(root: &Path) -> BTreeMap<String, Thing> {
             let target = std::fs::read_link(&path).unwrap().to_str().unwrap().to_owned();
             things.insert(name, Thing::Link { target });
         } else if meta.is_file() {
-            things.insert(name.clone(), Thing::File { sha256: String::new(), size: meta.len(), links: meta.nlink(), mode });
+            things.insert(
+                name.clone(),
+                Thing::File { sha256: String::new(), size: meta.len(), links: meta.nlink(), mode },
+            );
             // Sparse giants are compared by size only.
             if meta.len() < 1 << 30 {
                 to_hash.push(name);
@@ -118,11 +121,13 @@ pub fn tree(root: &Path) -> BTreeMap<String, Thing> {
 /// A tree with every kind of file that matters to the format: sizes around each boundary, holes, links, long names.
 pub fn sample_tree(root: &Path, block: usize) {
     std::fs::create_dir(root).unwrap();
-    let bytes = |n: usize, seed: usize| -> Vec<u8> { (0..n).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed) as u8).collect() };
+    let bytes =
+        |n: usize, seed: usize| -> Vec<u8> { (0..n).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed) as u8).collect() };
     let put = |name: &str, n: usize| std::fs::write(root.join(name), bytes(n, name.len())).unwrap();
     put("empty", 0);
     put("one", 1);
-    for (i, n) in [block / 8, block / 8 + 1, block - 1, block, block + 1, 5 * block + 7, 12 * block].iter().enumerate() {
+    for (i, n) in [block / 8, block / 8 + 1, block - 1, block, block + 1, 5 * block + 7, 12 * block].iter().enumerate()
+    {
         put(&format!("size{i}"), *n);
     }
     put("first-indirect", 12 * block + 1);
@@ -142,5 +147,8 @@ pub fn sample_tree(root: &Path, block: usize) {
 /// An image of a tree by makefs.
 pub fn makefs(makefs: &Path, image: &Path, tree: &Path, version: u32, endian: &str, bsize: u32, fsize: u32) {
     let options = format!("version={version},bsize={bsize},fsize={fsize}");
-    run(Command::new(makefs).args(["-t", "ffs", "-o", &options, "-f", "300", "-b", "30%", "-s", "24m", "-B", endian]).arg(image).arg(tree));
+    run(Command::new(makefs)
+        .args(["-t", "ffs", "-o", &options, "-f", "300", "-b", "30%", "-s", "24m", "-B", endian])
+        .arg(image)
+        .arg(tree));
 }

@@ -1,0 +1,691 @@
+//! Phase 1: which blocks each inode claims, and whether its size and counts agree with them. Phase 1b: blocks claimed twice.
+
+use super::names::lenient;
+use super::{Check, Kind, Phase, Place};
+use crate::format::{
+    CylinderGroup, DIRBLKSIZ, Dinode, DirFormat, Disk as _, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO,
+    RawEntry, Version, fresh_chunk,
+};
+use crate::image::{decode_pointers, file_runs};
+use crate::mkfs::metadata;
+use crate::store::{read, write};
+use crate::{FfsError, Store};
+use std::collections::BTreeMap;
+
+/// `SF_SNAPSHOT`: a snapshot of FreeBSD, whose pointers 1 and 2 stand for blocks not copied.
+const SNAPSHOT: u32 = 0x0020_0000;
+
+/// What came of a claim.
+enum Claim {
+    Granted,
+    /// Somebody has it already.
+    Taken,
+    /// No file's block can be there.
+    Bad,
+}
+
+/// What an inode's pointers amount to.
+#[derive(Default)]
+struct Held {
+    frags: u64,
+    /// The last block that there is.
+    last: Option<u64>,
+    /// A block before it is missing.
+    hole: bool,
+    /// The block after the last seen, to notice holes.
+    next: u64,
+    /// An indirect block was not looked into, so that the rest is not known.
+    partial: bool,
+}
+
+/// How a block with a second claimant is dealt with.
+#[derive(Clone, Copy, PartialEq)]
+enum OnDuplicate {
+    /// Phase 1: remembered.
+    Note,
+    /// Phase 1b: copied.
+    Copy,
+}
+
+/// A pointer: where it is, and what it should point to.
+#[derive(Clone, Copy)]
+struct Slot {
+    ino: Ino,
+    /// Its byte in the image.
+    at_byte: u64,
+    /// Fragments of what it points to.
+    frags: u32,
+    /// For one to an indirect block: what that reaches.
+    below: Option<Below>,
+    /// In a snapshot, where 1 and 2 stand for blocks not copied.
+    snapshot: bool,
+}
+
+/// An indirect block's reach: its pointers go to blocks of a file (level 0) or to indirect blocks of the level below, `span`
+/// blocks of the file each, the first at `first`.
+#[derive(Clone, Copy)]
+struct Below {
+    level: usize,
+    first: u64,
+    span: u64,
+}
+
+/// A pointer to something that another inode has as well.
+pub(super) struct Duplicate {
+    slot: Slot,
+    pointer: i64,
+}
+
+/// Duplicates remembered; beyond that, pointers are cleared.
+const DUPLICATES: usize = 1 << 20;
+
+impl<S: Store> Check<'_, S> {
+    pub(super) fn blocks_and_sizes(&mut self) -> Result<(), FfsError> {
+        self.claim_metadata();
+        self.read_groups()?;
+        let mut untyped = Vec::new();
+        for c in 0..self.g.ncg {
+            self.asked(Phase::BlocksAndSizes)?;
+            let count = self.inited.get(c as usize).copied().unwrap_or(0);
+            let width = self.g.layout.version.inode_bytes() as usize;
+            let first = c * self.g.ipg;
+            let table = self.g.byte_of(self.g.group_inodes(GroupNo(c)));
+            for from in (0..count).step_by(self.g.inopb() as usize) {
+                let n = self.g.inopb().min(count - from);
+                let bytes = read(&self.store, table + u64::from(from) * width as u64, n as usize * width)?;
+                for (i, raw) in bytes.chunks(width).enumerate() {
+                    let ino = Ino(first + from + i as u32);
+                    let inode = Dinode::decode(raw, &self.g);
+                    if self.inode_or_untyped(ino, inode)? {
+                        untyped.push(ino);
+                    }
+                }
+            }
+        }
+        self.give_types(untyped)
+    }
+
+    /// Superblocks, groups, inodes and group summaries belong to nobody else.
+    fn claim_metadata(&mut self) {
+        for c in 0..self.g.ncg {
+            let group = GroupNo(c);
+            let base = self.g.group_base(group).0 as usize;
+            let (low, high) = metadata(&self.g, group);
+            self.claimed.put_range(base + low as usize, (high - low) as usize, true);
+        }
+        let summaries = self.g.frags_of(self.g.cssize.into()) as usize;
+        self.claimed.put_range(self.g.csaddr.0 as usize, summaries, true);
+    }
+
+    fn is_metadata(&self, addr: u64, frags: u64) -> bool {
+        let group = self.g.group_of(FragAddr(addr));
+        let (low, high) = metadata(&self.g, group);
+        let base = self.g.group_base(group).0;
+        let over = |from: u64, to: u64| addr < to && addr + frags > from;
+        over(base + u64::from(low), base + u64::from(high))
+            || over(self.g.csaddr.0, self.g.csaddr.0 + self.g.frags_of(self.g.cssize.into()))
+    }
+
+    fn read_groups(&mut self) -> Result<(), FfsError> {
+        for c in 0..self.g.ncg {
+            let at = self.g.byte_of(self.g.group_block(GroupNo(c)));
+            let bytes = read(&self.store, at, self.g.cgsize as usize)?;
+            let group = match CylinderGroup::decode(&bytes, &self.g, at) {
+                Ok(group) if group.hash_is_right(&self.g) == Some(false) => {
+                    let message = format!("the check hash of cylinder group {c} does not match");
+                    self.problem(
+                        Phase::BlocksAndSizes,
+                        "group-hash",
+                        Place::Byte(at + 132),
+                        message,
+                        "worked out anew",
+                    );
+                    Some(group)
+                }
+                Ok(group) => Some(group),
+                Err(error) => {
+                    self.problem(
+                        Phase::BlocksAndSizes,
+                        "group-damaged",
+                        Place::Byte(at),
+                        error.to_string(),
+                        "built anew",
+                    );
+                    None
+                }
+            };
+            let inited = self.inited_inodes(group.as_ref());
+            self.inited.push(inited);
+            self.on_disk.push(group);
+        }
+        Ok(())
+    }
+
+    /// Inodes of a group to look at. UFS2 leaves those that never were in use unwritten; a group that contradicts itself
+    /// about them is not believed.
+    fn inited_inodes(&self, group: Option<&CylinderGroup>) -> u32 {
+        let Some(group) = group.filter(|_| self.g.layout.version == Version::Ufs2) else { return self.g.ipg };
+        if group.initediblk > self.g.ipg || group.initediblk == 0 {
+            return self.g.ipg;
+        }
+        let used = group.used_inodes.last_set(self.g.ipg as usize).map_or(0, |last| last as u32 + 1);
+        group.initediblk.max(used).next_multiple_of(self.g.inopb()).min(self.g.ipg)
+    }
+
+    /// Takes up an inode; whether it is in use without a type.
+    fn inode_or_untyped(&mut self, ino: Ino, mut inode: Dinode) -> Result<bool, FfsError> {
+        let phase = Phase::BlocksAndSizes;
+        if ino.0 < ROOT_INO.0 {
+            return Ok(false); // Reserved; whatever they hold, they are counted as in use.
+        }
+        if inode.hash_is_right(&self.g) == Some(false) {
+            self.problem(phase, "inode-hash", Place::Inode(ino), "the check hash does not match", "worked out anew");
+            self.put_inode(ino, &inode)?;
+        }
+        if inode.mode == 0 {
+            let held = inode.db.iter().chain(&inode.ib).chain(&inode.extb).any(|p| *p != 0);
+            if held || inode.size != 0 {
+                let message = "not in use, but with a size or blocks";
+                self.problem(phase, "partly-allocated", Place::Inode(ino), message, "cleared");
+                self.put_inode(ino, &Dinode { generation: inode.generation, ..Dinode::default() })?;
+            }
+            return Ok(false);
+        }
+        if ino == ROOT_INO && !inode.is_dir() && self.looks_like_directory(ino, &inode) {
+            let message = format!("mode 0{:o}: the root is not a directory, but its first block is one", inode.mode);
+            self.problem(phase, "root-type", Place::Inode(ino), message, "made a directory");
+            inode.mode = inode.permissions() | FileType::Directory.mode_bits();
+            self.put_inode(ino, &inode)?;
+        }
+        if inode.file_type().is_none() {
+            return Ok(true);
+        }
+        self.take_up(ino, inode)?;
+        Ok(false)
+    }
+
+    fn looks_like_directory(&self, ino: Ino, inode: &Dinode) -> bool {
+        let Some(first) = inode.db.first().filter(|p| self.g.holds(**p, 1)) else { return false };
+        let at = self.g.byte_of(FragAddr(first.unsigned_abs()));
+        read(&self.store, at, DIRBLKSIZ).is_ok_and(|chunk| {
+            let head = RawEntry::get(&chunk, 0, DirFormat::of(&self.g));
+            head.ino == ino.0 && head.namlen == 1 && chunk.get(8) == Some(&b'.')
+        })
+    }
+
+    /// Inodes in use whose mode has no type get the type that a directory entry gives them; those that none names, or that
+    /// only entries without a type name, are cleared.
+    fn give_types(&mut self, mut untyped: Vec<Ino>) -> Result<(), FfsError> {
+        loop {
+            let mut wanted: BTreeMap<Ino, u8> = untyped.iter().map(|ino| (*ino, 0)).collect();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            self.entry_types(&mut wanted)?;
+            let before = untyped.len();
+            untyped.clear();
+            for (ino, entry_type) in wanted {
+                let mut inode = self.inode(ino)?;
+                let mode = inode.permissions() | u16::from(entry_type) << 12;
+                if entry_type == 0 || FileType::of(mode).is_none() {
+                    untyped.push(ino);
+                    continue;
+                }
+                let message = format!("mode 0{:o} has no known type", inode.mode);
+                self.problem(Phase::BlocksAndSizes, "type", Place::Inode(ino), message, "set from its directory entry");
+                inode.mode = mode;
+                self.put_inode(ino, &inode)?;
+                self.take_up(ino, inode)?;
+            }
+            // A directory that has its type back may name further ones.
+            if untyped.len() == before {
+                break;
+            }
+        }
+        for ino in untyped {
+            let mode = self.inode(ino)?.mode;
+            let message = format!("mode 0{mode:o} has no known type, and no directory entry gives it one");
+            self.problem(Phase::BlocksAndSizes, "type", Place::Inode(ino), message, "cleared");
+            self.put_inode(ino, &Dinode::default())?;
+        }
+        Ok(())
+    }
+
+    fn entry_types(&mut self, wanted: &mut BTreeMap<Ino, u8>) -> Result<(), FfsError> {
+        let dirs: Vec<Ino> = self.dirs.keys().copied().collect();
+        let format = DirFormat::of(&self.g);
+        for dir in dirs {
+            for (at_byte, len) in self.dir_blocks(dir)? {
+                for chunk in read(&self.store, at_byte, len)?.chunks(DIRBLKSIZ) {
+                    for entry in lenient(chunk, format, self.g.inodes()).entries {
+                        if let Some(kind) = wanted.get_mut(&entry.ino) {
+                            *kind = entry.kind;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims the blocks of an inode of known type, and sets its size and block count by them.
+    fn take_up(&mut self, ino: Ino, mut inode: Dinode) -> Result<(), FfsError> {
+        let Some(file_type) = inode.file_type() else { return Ok(()) };
+        let kind = if file_type == FileType::Directory { Kind::Dir } else { Kind::File };
+        if let Some(known) = self.known_mut(ino) {
+            (known.kind, known.entry_type, known.nlink) = (kind, file_type.entry_type(), inode.nlink);
+        }
+        if kind == Kind::Dir {
+            self.dirs.insert(ino, super::DirInfo::default());
+        }
+        let before = inode.clone();
+        if file_type == FileType::Symlink {
+            self.symlink_size(ino, &mut inode);
+        }
+        let mut held = Held::default();
+        if inode.has_blocks(&self.g) {
+            self.claim_inode(ino, &mut inode, &mut held)?;
+            if inode.flags & SNAPSHOT == 0 && !held.partial {
+                self.size_by_blocks(ino, &mut inode, &held, kind);
+            }
+        } else if file_type.is_special() {
+            self.no_pointers(ino, &mut inode, file_type);
+        }
+        self.claim_extended(ino, &mut inode, &mut held)?;
+        if !held.partial {
+            self.block_count(ino, &mut inode, &held);
+        }
+        if held.hole && kind == Kind::Dir {
+            self.holes.push(ino);
+        }
+        if inode != before {
+            self.put_inode(ino, &inode)?;
+        }
+        Ok(())
+    }
+
+    fn block_count(&mut self, ino: Ino, inode: &mut Dinode, held: &Held) {
+        let blocks = held.frags * u64::from(self.g.fsize / 512);
+        if inode.blocks != blocks {
+            let message = format!("block count {} is wrong: it holds {blocks} units of 512 bytes", inode.blocks);
+            self.problem(Phase::BlocksAndSizes, "block-count", Place::Inode(ino), message, "set");
+            inode.blocks = blocks;
+        }
+    }
+
+    /// A short symbolic link's size must be that of its target.
+    fn symlink_size(&mut self, ino: Ino, inode: &mut Dinode) {
+        let area = inode.pointer_area(&self.g);
+        let length = area.iter().position(|b| *b == 0).unwrap_or(area.len()) as u64;
+        let inline = inode.is_short_symlink(&self.g) || inode.blocks == 0 && self.g.maxsymlinklen > 0;
+        // One that is about as long as the area may have been kept in a block all the same.
+        if inline && inode.size != length && length > 0 && (length as usize) < area.len() {
+            let message = format!("symbolic link of {length} bytes with size {}", inode.size);
+            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set");
+            inode.size = length;
+        }
+    }
+
+    /// Pipes, sockets and devices have no blocks; a device's number is in the place of the first two.
+    fn no_pointers(&mut self, ino: Ino, inode: &mut Dinode, file_type: FileType) {
+        let keep = if matches!(file_type, FileType::CharDevice | FileType::BlockDevice) { 2 } else { 0 };
+        let mut any = false;
+        for pointer in inode.db.iter_mut().skip(keep).chain(&mut inode.ib) {
+            any |= *pointer != 0;
+            *pointer = 0;
+        }
+        if any {
+            let message = format!("a {file_type} with block pointers");
+            self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+        }
+    }
+
+    /// Goes over all pointers of an inode, whatever its size, and claims what they point to.
+    fn claim_inode(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
+        let tail = self.tail(inode);
+        let snapshot = inode.flags & SNAPSHOT != 0;
+        let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
+        let (db_at, ib_at, width) = match self.g.layout.version {
+            Version::Ufs1 => (40, 88, 4),
+            Version::Ufs2 => (112, 208, 8),
+        };
+        for (lbn, pointer) in inode.db.iter_mut().enumerate() {
+            let frags = tail.filter(|(at, _)| *at == lbn).map_or(self.g.frag, |(_, frags)| frags);
+            let at_byte = inode_at + db_at + lbn as u64 * width;
+            let slot = Slot { ino, at_byte, frags, below: None, snapshot };
+            if self.claim_slot(slot, pointer, held, OnDuplicate::Note)? {
+                held.saw(lbn as u64);
+            }
+        }
+        let (mut first, mut span) = (NDADDR as u64, 1);
+        for (level, pointer) in inode.ib.iter_mut().enumerate() {
+            let at_byte = inode_at + ib_at + level as u64 * width;
+            let slot = Slot { ino, at_byte, frags: self.g.frag, below: Some(Below { level, first, span }), snapshot };
+            self.claim_slot(slot, pointer, held, OnDuplicate::Note)?;
+            span *= self.g.nindir();
+            first += span;
+        }
+        Ok(())
+    }
+
+    /// Blocks of extended attributes.
+    fn claim_extended(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
+        let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
+        let size = u64::from(inode.extsize);
+        for (i, pointer) in inode.extb.iter_mut().enumerate() {
+            let frags = match self.g.frags_of(self.g.block_bytes(size, i as u64).into()) {
+                0 => self.g.frag,
+                frags => frags as u32,
+            };
+            let slot = Slot { ino, at_byte: inode_at + 96 + 8 * i as u64, frags, below: None, snapshot: false };
+            self.claim_slot(slot, pointer, held, OnDuplicate::Note)?;
+        }
+        Ok(())
+    }
+
+    /// What the pointers of an indirect block point to.
+    fn claim_below(
+        &mut self,
+        slot: Slot,
+        addr: FragAddr,
+        below: Below,
+        held: &mut Held,
+        mode: OnDuplicate,
+    ) -> Result<(), FfsError> {
+        let at = self.g.byte_of(addr);
+        let mut bytes = read(&self.store, at, self.g.bsize as usize)?;
+        let mut changed = false;
+        for (i, old) in decode_pointers(&bytes, &self.g).into_iter().enumerate() {
+            let mut pointer = old;
+            let first = below.first + i as u64 * below.span;
+            let deeper =
+                below.level.checked_sub(1).map(|level| Below { level, first, span: below.span / self.g.nindir() });
+            let at_byte = at + i as u64 * u64::from(self.g.layout.version.pointer_bytes());
+            let slot = Slot { at_byte, frags: self.g.frag, below: deeper, ..slot };
+            if self.claim_slot(slot, &mut pointer, held, mode)? && deeper.is_none() {
+                held.saw(first);
+            }
+            if pointer != old {
+                self.set_pointer(&mut bytes, i, pointer);
+                changed = true;
+            }
+        }
+        if changed {
+            write(&mut self.store, at, &bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_pointer(&self, block: &mut [u8], i: usize, pointer: i64) {
+        match self.g.layout.version {
+            Version::Ufs1 => (pointer as i32).put(self.g.endian(), block, i * 4),
+            Version::Ufs2 => pointer.put(self.g.endian(), block, i * 8),
+        }
+    }
+
+    /// Claims what one pointer points to; whether there is a block. An indirect block that is taken already is not looked
+    /// into in phase 1, so that each block is read once and pointers in a circle end.
+    fn claim_slot(
+        &mut self,
+        slot: Slot,
+        pointer: &mut i64,
+        held: &mut Held,
+        mode: OnDuplicate,
+    ) -> Result<bool, FfsError> {
+        if *pointer == 0 || slot.snapshot && (1..=2).contains(pointer) {
+            return Ok(false);
+        }
+        let what = if slot.below.is_some() { "indirect block" } else { "block" };
+        let place = Place::InodeByte(slot.ino, slot.at_byte);
+        let (frags, addr) = (slot.frags, FragAddr(pointer.unsigned_abs()));
+        match self.claim(*pointer, frags) {
+            Claim::Bad => {
+                let message = format!("{what} pointer {pointer} is where no file's block can be");
+                self.problem(Phase::BlocksAndSizes, "pointer", place, message, "cleared: a hole");
+                *pointer = 0;
+                return Ok(false);
+            }
+            Claim::Granted => {
+                held.frags += u64::from(frags);
+                if let Some(below) = slot.below {
+                    self.claim_below(slot, addr, below, held, mode)?;
+                }
+            }
+            Claim::Taken if mode == OnDuplicate::Note && self.duplicates.len() < DUPLICATES => {
+                held.frags += u64::from(frags);
+                held.partial |= slot.below.is_some();
+                self.pending.put_range(addr.0 as usize, frags as usize, true);
+                self.duplicates.push(Duplicate { slot, pointer: *pointer });
+            }
+            Claim::Taken => return self.copy_duplicate(slot, pointer, held),
+        }
+        Ok(true)
+    }
+
+    /// Gives a second claimant a copy of its own.
+    fn copy_duplicate(&mut self, slot: Slot, pointer: &mut i64, held: &mut Held) -> Result<bool, FfsError> {
+        let what = if slot.below.is_some() { "indirect block" } else { "block" };
+        let place = Place::InodeByte(slot.ino, slot.at_byte);
+        let (frags, addr) = (slot.frags, FragAddr(pointer.unsigned_abs()));
+        let Some(copy) = self.take_block() else {
+            let message = format!("{what} at fragment {addr} belongs to another file too, and no block is free");
+            self.problem(Phase::Duplicates, "duplicate", place, message, "cleared: a hole");
+            (*pointer, self.again) = (0, true);
+            return Ok(false);
+        };
+        let message = format!("{what} at fragment {addr} belongs to another file too");
+        self.problem(Phase::Duplicates, "duplicate", place, message, "copied");
+        // Fragments need no more than their own length; the rest of the block is given back.
+        self.claimed.put_range(copy.0 as usize + frags as usize, (self.g.frag - frags) as usize, false);
+        let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
+        write(&mut self.store, self.g.byte_of(copy), &bytes)?;
+        *pointer = copy.0 as i64;
+        held.frags += u64::from(frags);
+        if let Some(below) = slot.below {
+            self.claim_below(slot, copy, below, held, OnDuplicate::Copy)?;
+        }
+        Ok(true)
+    }
+
+    fn claim(&mut self, pointer: i64, frags: u32) -> Claim {
+        if !self.g.holds(pointer, frags.into()) {
+            return Claim::Bad;
+        }
+        let addr = pointer.unsigned_abs();
+        let frag = u64::from(self.g.frag);
+        if addr % frag + u64::from(frags) > frag || self.is_metadata(addr, frags.into()) {
+            return Claim::Bad;
+        }
+        if self.is_claimed(FragAddr(addr), frags) {
+            return Claim::Taken;
+        }
+        self.claimed.put_range(addr as usize, frags as usize, true);
+        Claim::Granted
+    }
+
+    /// The last block of a file without indirect blocks, and how many fragments it has. The size says so; where it contradicts
+    /// the pointers, the block count, or the map of free fragments, the block count does.
+    fn tail(&self, inode: &Dinode) -> Option<(usize, u32)> {
+        if inode.ib.iter().any(|p| *p != 0) {
+            return None;
+        }
+        let last = inode.db.iter().rposition(|p| *p != 0)?;
+        let pointer = inode.db.get(last).copied().unwrap_or(0);
+        let frag = u64::from(self.g.frag);
+        let others = inode.db.iter().filter(|p| **p != 0).count() as u64 - 1;
+        let extended = self.g.frags_of(inode.extsize.into());
+        let counted = inode.blocks / u64::from(self.g.fsize / 512);
+        let in_block = frag - pointer.unsigned_abs() % frag;
+        let by_count = counted.checked_sub(others * frag + extended).filter(|n| (1..=in_block).contains(n));
+        let size_lbn = inode.size.checked_sub(1).map(|end| end >> self.g.bshift);
+        let frags = if size_lbn == Some(last as u64) {
+            let by_size = self.g.frags_of(self.g.block_bytes(inode.size, last as u64).into());
+            match by_count {
+                Some(count) if by_size > in_block => count,
+                Some(count) if count < by_size && self.any_free(pointer, count, by_size) => count,
+                _ => by_size.min(in_block),
+            }
+        } else {
+            by_count.unwrap_or(in_block)
+        };
+        Some((last, frags as u32))
+    }
+
+    /// Whether the map has any of the fragments `from..to` of a block as free.
+    fn any_free(&self, pointer: i64, from: u64, to: u64) -> bool {
+        if !self.g.holds(pointer, to) {
+            return false;
+        }
+        (from..to).any(|i| {
+            let at = FragAddr(pointer.unsigned_abs() + i);
+            let group = self.g.group_of(at);
+            let in_group = (at.0 - self.g.group_base(group).0) as usize;
+            self.on_disk.get(group.0 as usize).and_then(Option::as_ref).is_some_and(|cg| cg.free.get(in_group))
+        })
+    }
+
+    /// A file ends in its last block: neither in a hole nor before blocks that it has.
+    fn size_by_blocks(&mut self, ino: Ino, inode: &mut Dinode, held: &Held, kind: Kind) {
+        let (low, high) = match held.last {
+            None => (0, 0),
+            Some(last) => {
+                let begin = last << self.g.bshift;
+                match self.tail(inode) {
+                    Some((_, frags)) => {
+                        let end = begin + (u64::from(frags) << self.g.fshift);
+                        (end - u64::from(self.g.fsize) + 1, end)
+                    }
+                    None => (begin + 1, begin + u64::from(self.g.bsize)),
+                }
+            }
+        };
+        // Cleared pointers at the end of a file may leave a direct block whose fragments cannot be told any more.
+        let mut size = if (low..=high).contains(&inode.size) { inode.size } else { high };
+        if kind == Kind::Dir {
+            size = size.next_multiple_of(DIRBLKSIZ as u64);
+        }
+        if size != inode.size {
+            let message = match held.last {
+                Some(last) => format!("size {} does not agree with its last block, {last}", inode.size),
+                None => format!("size {} without any block", inode.size),
+            };
+            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set by its blocks");
+            inode.size = size;
+        }
+    }
+
+    pub(super) fn duplicates(&mut self) -> Result<(), FfsError> {
+        self.asked(Phase::Duplicates)?;
+        for Duplicate { slot, pointer } in std::mem::take(&mut self.duplicates) {
+            let (mut now, mut held) = (pointer, Held::default());
+            self.copy_duplicate(slot, &mut now, &mut held)?;
+            let mut bytes = vec![0; self.g.layout.version.pointer_bytes() as usize];
+            self.set_pointer(&mut bytes, 0, now);
+            write(&mut self.store, slot.at_byte, &bytes)?;
+            if self.g.inode_hash {
+                // The pointer may have been one in the inode, and writing the inode puts its hash right.
+                let inode = self.inode(slot.ino)?;
+                self.put_inode(slot.ino, &inode)?;
+            }
+            // What an indirect block's copy holds is known only now, and so are size and count.
+            self.again |= slot.below.is_some();
+        }
+        self.pending = crate::format::Bitmap::new(self.pending.capacity());
+        for ino in std::mem::take(&mut self.holes) {
+            self.fill_holes(ino)?;
+        }
+        Ok(())
+    }
+
+    /// Puts empty blocks where a directory has none: a directory has no holes.
+    fn fill_holes(&mut self, ino: Ino) -> Result<(), FfsError> {
+        let mut inode = self.inode(ino)?;
+        let message = "directory with blocks missing";
+        self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, "filled with empty blocks");
+        let blocks = inode.size.div_ceil(self.g.bsize.into());
+        let sectors = u64::from(self.g.bsize / 512);
+        let mut whole = true;
+        for lbn in 0..NDADDR.min(blocks as usize) {
+            if inode.db.get(lbn) == Some(&0) && whole {
+                whole = self.empty_block(true)?.is_some_and(|addr| {
+                    inode.blocks += sectors;
+                    inode.db.get_mut(lbn).is_some_and(|slot| {
+                        *slot = addr.0 as i64;
+                        true
+                    })
+                });
+            }
+        }
+        if whole && blocks > NDADDR as u64 {
+            if inode.ib[0] == 0 {
+                inode.ib[0] = self.empty_block(false)?.map_or(0, |addr| addr.0 as i64);
+                inode.blocks += if inode.ib[0] == 0 { 0 } else { sectors };
+            }
+            whole = inode.ib[0] != 0;
+            if whole {
+                let at = self.g.byte_of(FragAddr(inode.ib[0].unsigned_abs()));
+                let mut bytes = read(&self.store, at, self.g.bsize as usize)?;
+                let reach = (blocks - NDADDR as u64).min(self.g.nindir()) as usize;
+                for (i, pointer) in decode_pointers(&bytes, &self.g).into_iter().enumerate().take(reach) {
+                    if pointer == 0 && whole {
+                        let block = self.empty_block(true)?;
+                        whole = block.is_some();
+                        inode.blocks += if whole { sectors } else { 0 };
+                        self.set_pointer(&mut bytes, i, block.map_or(0, |addr| addr.0 as i64));
+                    }
+                }
+                write(&mut self.store, at, &bytes)?;
+            }
+        }
+        self.put_inode(ino, &inode)?;
+        let end = self.end_without_hole(ino, &inode)?;
+        if end < inode.size {
+            // No block is free, or the hole is beyond the first indirect block: the directory ends there, and what it had
+            // names for goes to lost+found.
+            let kept = end.div_ceil(self.g.bsize.into());
+            inode.size = end;
+            for (lbn, slot) in inode.db.iter_mut().enumerate() {
+                *slot = if (lbn as u64) < kept { *slot } else { 0 };
+            }
+            if kept <= NDADDR as u64 {
+                inode.ib[0] = 0;
+            }
+            (inode.ib[1], inode.ib[2]) = (0, 0);
+            self.put_inode(ino, &inode)?;
+            self.again = true;
+        }
+        Ok(())
+    }
+
+    /// A block of empty directory chunks, or of zeros for an indirect block.
+    pub(super) fn empty_block(&mut self, directory: bool) -> Result<Option<FragAddr>, FfsError> {
+        let Some(addr) = self.take_block() else { return Ok(None) };
+        let bytes = if directory {
+            fresh_chunk(DirFormat::of(&self.g)).repeat(self.g.bsize as usize / DIRBLKSIZ)
+        } else {
+            vec![0; self.g.bsize as usize]
+        };
+        write(&mut self.store, self.g.byte_of(addr), &bytes)?;
+        Ok(Some(addr))
+    }
+
+    /// The byte of a file where its first hole is, or its size.
+    fn end_without_hole(&self, ino: Ino, inode: &Dinode) -> Result<u64, FfsError> {
+        let (mut end, mut hole) = (0, false);
+        file_runs(&self.store, &self.g, ino, inode, &mut |run| {
+            let from = run.lbn.0 << self.g.bshift;
+            hole |= from != end;
+            end = if hole { end } else { from + run.bytes };
+            Ok(())
+        })?;
+        Ok(end.min(inode.size))
+    }
+}
+
+impl Held {
+    fn saw(&mut self, lbn: u64) {
+        self.hole |= lbn > self.next;
+        self.next = lbn + 1;
+        self.last = Some(lbn);
+    }
+}

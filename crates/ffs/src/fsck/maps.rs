@@ -1,0 +1,203 @@
+//! Phase 5: the cylinder groups' maps and counts, worked out from what the phases before have found.
+
+use super::{Check, Contents, Kind, Phase, Place};
+use crate::format::{Csum, CsumTotal, CylinderGroup, GroupFormat, GroupNo, Version, group_cylinders};
+use crate::mkfs::metadata;
+use crate::store::{read, write};
+use crate::{FfsError, Store};
+
+impl<S: Store> Check<'_, S> {
+    pub(super) fn groups(&mut self) -> Result<(), FfsError> {
+        let (mut total, mut metadata_frags) = (CsumTotal::default(), 0);
+        let summaries_at = self.g.byte_of(self.g.csaddr);
+        let mut summaries = read(&self.store, summaries_at, self.g.cssize as usize)?;
+        let mut summaries_changed = false;
+        for c in 0..self.g.ncg {
+            self.asked(Phase::Groups)?;
+            let group = GroupNo(c);
+            let expected = self.expected(group);
+            self.compare(group, &expected)?;
+            total.add(&expected.cs);
+            let (low, high) = metadata(&self.g, group);
+            metadata_frags += u64::from(high - low);
+            let at = c as usize * Csum::BYTES;
+            let place = summaries.get_mut(at..at + Csum::BYTES).unwrap_or_default();
+            let found = Csum::decode(place, self.g.endian());
+            if found != expected.cs {
+                let message = format!("summary of group {c}: {}", difference(&found, &expected.cs));
+                self.problem(Phase::Groups, "summary", Place::Byte(summaries_at + at as u64), message, "set");
+                expected.cs.encode(place, self.g.endian());
+                summaries_changed = true;
+            }
+        }
+        if summaries_changed {
+            write(&mut self.store, summaries_at, &summaries)?;
+        }
+        self.totals(&total)?;
+        self.contents(&total, metadata_frags);
+        Ok(())
+    }
+
+    fn totals(&mut self, total: &CsumTotal) -> Result<(), FfsError> {
+        let found = self.sb.cstotal();
+        if found.same(total) {
+            return Ok(());
+        }
+        let at = self.home_byte + if self.sb.wide() { 1008 } else { 192 };
+        let message = format!(
+            "totals in the superblock: directories {}, free blocks {}, inodes {}, fragments {}; they should be {}, {}, {}, {}",
+            found.ndir, found.nbfree, found.nifree, found.nffree, total.ndir, total.nbfree, total.nifree, total.nffree
+        );
+        self.problem(Phase::Groups, "totals", Place::Byte(at), message, "set");
+        self.sb.set_cstotal(total);
+        write(&mut self.store, self.home_byte, &self.sb.encode())
+    }
+
+    /// A group as it should be: what is in use as found, the rest as it is in the image.
+    fn expected(&self, group: GroupNo) -> CylinderGroup {
+        let g = &self.g;
+        let on_disk = self.on_disk.get(group.0 as usize).and_then(Option::as_ref);
+        let mut cg = on_disk.cloned().unwrap_or_else(|| CylinderGroup::new(g, group));
+        if on_disk.is_none() {
+            cg.time = self.sb.time();
+            cg.old_time = self.sb.time() as i32;
+        }
+        cg.cgx = group.0;
+        cg.ndblk = g.group_frags(group);
+        let modern = cg.format == GroupFormat::Offsets;
+        if modern {
+            cg.nclusterblks = if g.contigsumsize > 0 { cg.ndblk / g.frag } else { cg.nclusterblks };
+        }
+        let ipg = g.ipg;
+        for rotor in [&mut cg.h.rotor, &mut cg.h.frotor] {
+            *rotor = if *rotor < cg.h.ndblk { *rotor } else { 0 };
+        }
+        cg.irotor = if cg.irotor < ipg { cg.irotor } else { 0 };
+        if g.layout.version == Version::Ufs2 {
+            cg.niblk = ipg;
+            let inited = self.inited.get(group.0 as usize).copied().unwrap_or(ipg);
+            // What the group says stays, if it agrees with what is in use.
+            let high = (0..ipg).rev().find(|i| self.in_use(group, *i)).map_or(0, |i| i + 1);
+            if cg.initediblk > ipg || cg.initediblk < high || cg.initediblk == 0 {
+                cg.initediblk = inited;
+            }
+        } else if on_disk.is_none() {
+            cg.old_ncyl = group_cylinders(g, cg.ndblk) as i16;
+        }
+        let base = g.group_base(group).0 as usize;
+        for frag in 0..g.fpg {
+            let free = frag < cg.ndblk && !self.claimed.get(base + frag as usize);
+            cg.free.put(frag as usize, free);
+        }
+        let mut ndir = 0;
+        for i in 0..ipg {
+            let used = self.in_use(group, i);
+            cg.used_inodes.put(i as usize, used);
+            let ino = group.0 * ipg + i;
+            ndir += i32::from(self.known.get(ino as usize).is_some_and(|k| k.kind == Kind::Dir));
+        }
+        let rotation = (cg.block_totals.clone(), cg.block_positions.clone());
+        cg.recount(g);
+        cg.cs.ndir = ndir;
+        if self.sb.wide() && on_disk.is_some() {
+            // Systems that keep the wide fields no longer keep these.
+            (cg.block_totals, cg.block_positions) = rotation;
+        }
+        cg
+    }
+
+    fn in_use(&self, group: GroupNo, i: u32) -> bool {
+        let ino = group.0 * self.g.ipg + i;
+        ino < 2 || self.known.get(ino as usize).is_some_and(|k| k.kind != Kind::Free)
+    }
+
+    /// Says where a group in the image differs from what it should be, and writes it.
+    fn compare(&mut self, group: GroupNo, expected: &CylinderGroup) -> Result<(), FfsError> {
+        let at = self.g.byte_of(self.g.group_block(group));
+        let bytes = expected.encode(&self.g);
+        let Some(found) = self.on_disk.get(group.0 as usize).cloned().flatten() else {
+            return write(&mut self.store, at, &bytes); // Reported in phase 1.
+        };
+        let mut say = |kind, offset: u32, message: String| {
+            let message = format!("cylinder group {group}: {message}");
+            self.problem(Phase::Groups, kind, Place::Byte(at + u64::from(offset)), message, "set");
+        };
+        let (f, e) = (&found, expected);
+        if f.used_inodes != e.used_inodes {
+            let (used, free) = bit_differences(&e.used_inodes, &f.used_inodes);
+            say("inode-map", f.iusedoff, format!("{used} inodes in use marked as free, {free} free ones as in use"));
+        }
+        if f.free != e.free {
+            let (free, used) = bit_differences(&e.free, &f.free);
+            say("block-map", f.freeoff, format!("{used} fragments in use marked as free, {free} free ones as in use"));
+        }
+        if f.clusters != e.clusters || f.cluster_sum != e.cluster_sum {
+            say("clusters", f.clusteroff, "the map or the summary of free blocks is wrong".to_owned());
+        }
+        if f.cs != e.cs {
+            say("counts", 24, difference(&f.cs, &e.cs));
+        }
+        if f.frsum != e.frsum {
+            say("counts", 52, format!("counts of free fragments {:?}, should be {:?}", f.frsum, e.frsum));
+        }
+        if (&f.block_totals, &f.block_positions) != (&e.block_totals, &e.block_positions) {
+            say("rotation", f.old_btotoff.unsigned_abs(), "counts of free blocks by position are wrong".to_owned());
+        }
+        let numbers: [(&str, u32, u32, u32); 8] = [
+            ("cgx", 12, f.cgx, e.cgx),
+            ("ndblk", 20, f.ndblk, e.ndblk),
+            ("rotor", 40, f.rotor, e.rotor),
+            ("frotor", 44, f.frotor, e.frotor),
+            ("irotor", 48, f.irotor, e.irotor),
+            ("nclusterblks", 112, f.nclusterblks, e.nclusterblks),
+            ("niblk", 116, f.niblk, e.niblk),
+            ("initediblk", 120, f.initediblk, e.initediblk),
+        ];
+        for (name, offset, found, expected) in numbers {
+            if found != expected {
+                say("group-field", offset, format!("{name} is {found}, should be {expected}"));
+            }
+        }
+        if found != *expected || found.hash_is_right(&self.g) == Some(false) {
+            write(&mut self.store, at, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn contents(&mut self, total: &CsumTotal, metadata_frags: u64) {
+        let count = |kind: Kind| self.known.iter().filter(|k| k.kind == kind).count() as u64;
+        let free_blocks = total.nbfree.unsigned_abs();
+        let in_part = total.nffree.unsigned_abs();
+        let data = self.g.size_frags - metadata_frags;
+        let free_frags = free_blocks * u64::from(self.g.frag) + in_part;
+        self.report.contents = Contents {
+            files: count(Kind::File),
+            directories: count(Kind::Dir),
+            used_frags: data.saturating_sub(free_frags),
+            free_frags,
+            free_in_part_blocks: in_part,
+            free_blocks,
+            fragmentation: if data == 0 { 0.0 } else { in_part as f64 / data as f64 },
+        };
+    }
+}
+
+/// How many bits only the first has set, and how many only the second.
+fn bit_differences(a: &crate::format::Bitmap, b: &crate::format::Bitmap) -> (usize, usize) {
+    let bits = a.capacity().max(b.capacity());
+    let only =
+        |x: &crate::format::Bitmap, y: &crate::format::Bitmap| (0..bits).filter(|i| x.get(*i) && !y.get(*i)).count();
+    (only(a, b), only(b, a))
+}
+
+fn difference(found: &Csum, expected: &Csum) -> String {
+    let named = [
+        ("directories", found.ndir, expected.ndir),
+        ("free blocks", found.nbfree, expected.nbfree),
+        ("free inodes", found.nifree, expected.nifree),
+        ("free fragments", found.nffree, expected.nffree),
+    ];
+    let wrong: Vec<String> =
+        named.iter().filter(|(_, f, e)| f != e).map(|(name, f, e)| format!("{name} {f}, should be {e}")).collect();
+    wrong.join("; ")
+}

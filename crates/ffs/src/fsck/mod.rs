@@ -1,0 +1,218 @@
+//! Checking and repairing, in the five phases of BSD's fsck.
+//!
+//! A check is a repair that is thrown away: every phase relies on what the one before put right, so [`fsck`] always repairs
+//! the store that it is given. To look without touching, give it an [`Overlay`](crate::Overlay).
+//!
+//! Where BSD's fsck offers to clear a file, this one keeps what can be kept: a bad block pointer becomes a hole, a block
+//! claimed twice is copied for the second claimant, a size that contradicts the blocks is set by them, an entry that cannot be
+//! followed is skipped over, and what has lost its name goes to `lost+found`. It does not ask.
+
+mod claims;
+mod maps;
+mod names;
+mod report;
+mod superblock;
+
+pub use report::{Contents, Phase, Problem, Report};
+
+use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
+use crate::image::{read_inode, write_inode};
+use crate::{FfsError, Store};
+use std::collections::BTreeMap;
+
+/// Passes over everything at most: a repair that takes blocks from a directory makes another pass necessary.
+const PASSES: usize = 4;
+
+/// Checks the file system in a store and repairs it there. `go_on` is asked now and then.
+pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, FfsError> {
+    let chosen = superblock::choose(&store)?;
+    let mut report = Report {
+        version: chosen.geometry.layout.version,
+        endian: chosen.geometry.endian(),
+        fsize: chosen.geometry.fsize,
+        superblock_at: chosen.at_byte,
+        marked_clean: chosen.sb.clean == 1,
+        problems: Vec::new(),
+        problem_count: 0,
+        unrepaired: 0,
+        contents: Contents::default(),
+    };
+    let home_byte = chosen.home_byte;
+    let mut sb = superblock::repaired(&mut store, chosen, &mut report)?;
+    for _ in 0..PASSES {
+        let mut check = Check::new(&mut store, sb, home_byte, report, go_on)?;
+        check.blocks_and_sizes()?;
+        check.duplicates()?;
+        check.path_names()?;
+        check.connectivity()?;
+        check.link_counts()?;
+        check.groups()?;
+        let again = check.again;
+        (report, sb) = (check.report, check.sb);
+        if !again {
+            break;
+        }
+    }
+    superblock::finish(&mut store, &mut sb, home_byte, &report)?;
+    Ok(report)
+}
+
+/// What an inode is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Free,
+    File,
+    Dir,
+}
+
+/// What is known of an inode.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    kind: Kind,
+    /// Its type as directory entries have it.
+    entry_type: u8,
+    /// Links it says it has.
+    nlink: i16,
+    /// Links found.
+    found: i32,
+}
+
+/// A directory's place in the tree.
+#[derive(Clone, Copy, Debug, Default)]
+struct DirInfo {
+    /// The directory that has its name.
+    parent: Option<Ino>,
+    /// Where its `..` leads.
+    dotdot: Option<Ino>,
+}
+
+/// A pass over a file system.
+struct Check<'a, S> {
+    store: S,
+    sb: Superblock,
+    g: Geometry,
+    home_byte: u64,
+    report: Report,
+    go_on: &'a mut dyn FnMut(Phase) -> bool,
+    /// Groups as they are in the image; `None` where one cannot be read.
+    on_disk: Vec<Option<CylinderGroup>>,
+    /// Inodes of each group that have been written at least once.
+    inited: Vec<u32>,
+    known: Vec<Known>,
+    /// Fragments that belong to something.
+    claimed: Bitmap,
+    /// Fragments that a second claimant still has to be read from.
+    pending: Bitmap,
+    /// Where to look for a free block next.
+    alloc_from: usize,
+    /// Pointers to blocks that another inode has as well.
+    duplicates: Vec<claims::Duplicate>,
+    /// Directories with blocks missing.
+    holes: Vec<Ino>,
+    dirs: BTreeMap<Ino, DirInfo>,
+    lost_found: Option<Ino>,
+    again: bool,
+}
+
+impl<'a, S: Store> Check<'a, S> {
+    fn new(
+        store: S,
+        sb: Superblock,
+        home_byte: u64,
+        report: Report,
+        go_on: &'a mut dyn FnMut(Phase) -> bool,
+    ) -> Result<Check<'a, S>, FfsError> {
+        let g = sb.geometry(home_byte)?;
+        let frags = usize::try_from(g.size_frags).map_err(|_| FfsError::NoFileSystem(": too large".to_owned()))?;
+        let free = Known { kind: Kind::Free, entry_type: 0, nlink: 0, found: 0 };
+        Ok(Check {
+            store,
+            sb,
+            g,
+            home_byte,
+            report,
+            go_on,
+            on_disk: Vec::new(),
+            inited: Vec::new(),
+            known: vec![free; g.inodes() as usize],
+            claimed: Bitmap::new(frags),
+            pending: Bitmap::new(frags),
+            alloc_from: 0,
+            duplicates: Vec::new(),
+            holes: Vec::new(),
+            dirs: BTreeMap::new(),
+            lost_found: None,
+            again: false,
+        })
+    }
+
+    fn problem(
+        &mut self,
+        phase: Phase,
+        kind: &'static str,
+        place: Place,
+        message: impl Into<String>,
+        repair: impl Into<Option<&'static str>>,
+    ) {
+        let (ino, at_byte) = match place {
+            Place::Inode(ino) => (Some(ino.0), self.g.inode_at(ino)),
+            Place::InodeByte(ino, byte) => (Some(ino.0), Some(byte)),
+            Place::Byte(byte) => (None, Some(byte)),
+        };
+        let repair = repair.into().map(str::to_owned);
+        self.report.add(Problem { phase, kind, ino, at_byte, message: message.into(), repair });
+    }
+
+    fn asked(&mut self, phase: Phase) -> Result<(), FfsError> {
+        if (self.go_on)(phase) { Ok(()) } else { Err(FfsError::interrupted()) }
+    }
+
+    fn known(&self, ino: Ino) -> Option<Known> {
+        self.known.get(ino.0 as usize).copied()
+    }
+
+    fn known_mut(&mut self, ino: Ino) -> Option<&mut Known> {
+        self.known.get_mut(ino.0 as usize)
+    }
+
+    fn inode(&self, ino: Ino) -> Result<Dinode, FfsError> {
+        read_inode(&self.store, &self.g, ino)
+    }
+
+    fn put_inode(&mut self, ino: Ino, inode: &Dinode) -> Result<(), FfsError> {
+        write_inode(&mut self.store, &self.g, ino, inode)
+    }
+
+    fn is_claimed(&self, addr: FragAddr, frags: u32) -> bool {
+        (0..u64::from(frags)).any(|i| self.claimed.get((addr.0 + i) as usize))
+    }
+
+    /// Takes a free block.
+    fn take_block(&mut self) -> Option<FragAddr> {
+        let frag = self.g.frag as usize;
+        let blocks = (self.g.size_frags as usize) / frag;
+        for _ in 0..2 {
+            for block in self.alloc_from..blocks {
+                let at = block * frag;
+                if self.claimed.bits(at, frag) == 0 && self.pending.bits(at, frag) == 0 {
+                    self.claimed.put_range(at, frag, true);
+                    self.alloc_from = block + 1;
+                    return Some(FragAddr(at as u64));
+                }
+            }
+            if self.alloc_from == 0 {
+                return None;
+            }
+            self.alloc_from = 0;
+        }
+        None
+    }
+}
+
+/// What a problem is about.
+#[derive(Clone, Copy)]
+enum Place {
+    Inode(Ino),
+    InodeByte(Ino, u64),
+    Byte(u64),
+}

@@ -1,0 +1,118 @@
+//! What a check found.
+
+use crate::format::{Endian, Version};
+use serde::Serialize;
+
+/// Problems listed; more are only counted.
+const LISTED: usize = 10_000;
+
+/// The phases of BSD's fsck, with the superblock before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Finding and checking the superblock.
+    Superblock,
+    /// Phase 1: blocks and sizes.
+    BlocksAndSizes,
+    /// Phase 1b: blocks in more than one place.
+    Duplicates,
+    /// Phase 2: path names.
+    PathNames,
+    /// Phase 3: connectivity.
+    Connectivity,
+    /// Phase 4: link counts.
+    LinkCounts,
+    /// Phase 5: cylinder groups.
+    Groups,
+}
+
+impl Phase {
+    /// As fsck announces it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Phase::Superblock => "superblock",
+            Phase::BlocksAndSizes => "1 blocks and sizes",
+            Phase::Duplicates => "1b duplicates",
+            Phase::PathNames => "2 path names",
+            Phase::Connectivity => "3 connectivity",
+            Phase::LinkCounts => "4 link counts",
+            Phase::Groups => "5 cylinder groups",
+        }
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Where in the check it came up.
+    pub phase: Phase,
+    /// Which kind, as a word for programs.
+    pub kind: &'static str,
+    /// The inode concerned.
+    pub ino: Option<u32>,
+    /// The byte in the image concerned.
+    pub at_byte: Option<u64>,
+    /// What is wrong.
+    pub message: String,
+    /// What a repair does about it; `None` where nothing can be done.
+    pub repair: Option<String>,
+}
+
+/// What is in a file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Contents {
+    /// Files of every kind but directories.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Fragments of files and directories, indirect blocks among them.
+    pub used_frags: u64,
+    /// Free fragments in wholly free blocks and outside them.
+    pub free_frags: u64,
+    /// Free fragments outside wholly free blocks.
+    pub free_in_part_blocks: u64,
+    /// Wholly free blocks.
+    pub free_blocks: u64,
+    /// `free_in_part_blocks` as a share of all data fragments, which is what fsck calls fragmentation.
+    pub fragmentation: f64,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Format.
+    pub version: Version,
+    /// Byte order.
+    pub endian: Endian,
+    /// Bytes of a fragment.
+    pub fsize: u32,
+    /// Byte of the superblock that was used.
+    pub superblock_at: u64,
+    /// Whether the superblock says that the file system was unmounted cleanly.
+    pub marked_clean: bool,
+    /// What is wrong, in the order found; at most 10,000.
+    pub problems: Vec<Problem>,
+    /// How many problems there were in all.
+    pub problem_count: u64,
+    /// How many of them no repair exists for.
+    pub unrepaired: u64,
+    /// What is there after the repairs.
+    pub contents: Contents,
+}
+
+impl Report {
+    /// Whether nothing was wrong.
+    pub fn is_clean(&self) -> bool {
+        self.problem_count == 0
+    }
+
+    pub(super) fn add(&mut self, problem: Problem) {
+        self.problem_count += 1;
+        if problem.repair.is_none() {
+            self.unrepaired += 1;
+        }
+        if self.problems.len() < LISTED {
+            self.problems.push(problem);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Before the phases: which superblock to believe, and putting the others right.
+
+use super::report::{Phase, Problem, Report};
+use crate::format::{CylinderGroup, GroupNo, SB_SIZE_MAX, Superblock, Version, flags};
+use crate::image::{Located, Search, locate};
+use crate::store::{read, write};
+use crate::{FfsError, Store};
+
+/// Groups sampled to see whether a superblock fits the image.
+const SAMPLED: u32 = 8;
+
+/// The superblock that fits the image best: the standard one, unless a copy that differs from it finds more cylinder groups
+/// where it expects them.
+pub(super) fn choose<S: Store>(store: &S) -> Result<Located, FfsError> {
+    let first = locate(store, Search::Copies)?;
+    let mut places: Vec<u64> = (0..first.geometry.ncg.min(SAMPLED)).map(|c| copy_at(&first, c)).collect();
+    places.push(copy_at(&first, first.geometry.ncg - 1));
+    places.extend([8192, 16384, 32768, 65536, 73728, 81920, 98304, 131072]);
+    let mut best_fit = fit(store, &first);
+    let mut best = first;
+    for at in places {
+        let Ok(other) = locate(store, Search::At(at)) else { continue };
+        if essentials(&other.sb) != essentials(&best.sb) && other.home_byte == best.home_byte {
+            let fit = fit(store, &other);
+            if fit > best_fit {
+                (best, best_fit) = (other, fit);
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn copy_at(located: &Located, group: u32) -> u64 {
+    located.sb.copy_at(&located.geometry, GroupNo(group))
+}
+
+/// The share of sampled groups that are where the superblock says, in thousandths.
+fn fit<S: Store>(store: &S, located: &Located) -> u32 {
+    let g = &located.geometry;
+    let sampled: Vec<u32> = (0..g.ncg.min(SAMPLED)).chain([g.ncg / 2, g.ncg - 1]).collect();
+    let found = sampled.iter().filter(|c| {
+        let at = g.byte_of(g.group_block(GroupNo(**c)));
+        let group = read(store, at, g.cgsize as usize).ok().and_then(|b| CylinderGroup::decode(&b, g, at).ok());
+        group.is_some_and(|group| group.cgx == **c && group.ndblk == g.group_frags(GroupNo(**c)))
+    });
+    (found.count() * 1000 / sampled.len()) as u32
+}
+
+/// The fields that never change in the life of a file system and that everything is found with.
+fn essentials(sb: &Superblock) -> [i64; 24] {
+    [
+        sb.magic.into(),
+        sb.sblkno.into(),
+        sb.cblkno.into(),
+        sb.iblkno.into(),
+        sb.dblkno.into(),
+        sb.old_cgoffset.into(),
+        sb.old_cgmask.into(),
+        sb.ncg.into(),
+        sb.bsize.into(),
+        sb.fsize.into(),
+        sb.frag.into(),
+        sb.sbsize.into(),
+        sb.nindir.into(),
+        sb.inopb.into(),
+        sb.size_frags(),
+        sb.csaddr(),
+        sb.cssize.into(),
+        sb.cgsize.into(),
+        sb.ipg.into(),
+        sb.fpg.into(),
+        sb.contigsumsize.into(),
+        sb.maxsymlinklen.into(),
+        sb.old_inodefmt.into(),
+        sb.old_cpg.into(),
+    ]
+}
+
+/// Says what is wrong with the superblock, and puts right what follows from other fields.
+pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Report) -> Result<Superblock, FfsError> {
+    let Located { mut sb, geometry: g, at_byte, home_byte } = chosen;
+    let mut add = |kind, at_byte: u64, message: String, repair: &str| {
+        let (phase, repair) = (Phase::Superblock, Some(repair.to_owned()));
+        report.add(Problem { phase, kind, ino: None, at_byte: Some(at_byte), message, repair });
+    };
+    if at_byte != home_byte {
+        let message = format!("the superblock at byte {home_byte} is damaged or contradicts the groups");
+        add("superblock-damaged", home_byte, message, &format!("written anew from the copy at byte {at_byte}"));
+    }
+    let log2 = |n: u32| n.trailing_zeros() as i32;
+    let pointer = g.layout.version.pointer_bytes();
+    let mut derived = vec![
+        ("bmask", 72, sb.bmask, !(g.bsize as i32 - 1)),
+        ("fmask", 76, sb.fmask, !(g.fsize as i32 - 1)),
+        ("bshift", 80, sb.bshift, g.bshift as i32),
+        ("fshift", 84, sb.fshift, g.fshift as i32),
+        ("fragshift", 96, sb.fragshift, g.fragshift as i32),
+        ("fsbtodb", 100, sb.fsbtodb, log2(g.fsize / 512)),
+        ("nindir", 116, sb.nindir, (g.bsize / pointer) as i32),
+        ("inopb", 120, sb.inopb as i32, g.inopb() as i32),
+    ];
+    if !(1376..=SB_SIZE_MAX as i32).contains(&sb.sbsize) {
+        derived.push(("sbsize", 104, sb.sbsize, 1376_u32.next_multiple_of(g.fsize).min(SB_SIZE_MAX as u32) as i32));
+    }
+    if !(0..=99).contains(&sb.minfree) {
+        derived.push(("minfree", 60, sb.minfree, 8));
+    }
+    if !(0..=1).contains(&sb.optim) {
+        derived.push(("optim", 128, sb.optim, 0));
+    }
+    for (name, at, found, expected) in derived {
+        if found == expected {
+            continue;
+        }
+        let message = format!("superblock: {name} is {found}, and should be {expected}");
+        add("superblock-field", at_byte + at, message, "set");
+        match name {
+            "bmask" => sb.bmask = expected,
+            "fmask" => sb.fmask = expected,
+            "bshift" => sb.bshift = expected,
+            "fshift" => sb.fshift = expected,
+            "fragshift" => sb.fragshift = expected,
+            "fsbtodb" => sb.fsbtodb = expected,
+            "nindir" => sb.nindir = expected,
+            "inopb" => sb.inopb = expected as u32,
+            "sbsize" => sb.sbsize = expected,
+            "minfree" => sb.minfree = expected,
+            _ => sb.optim = expected,
+        }
+    }
+    if sb.wide() && sb.old_inodefmt >= 2 {
+        let (qbmask, qfmask) = (i64::from(g.bsize) - 1, i64::from(g.fsize) - 1);
+        if (sb.qbmask, sb.qfmask) != (qbmask, qfmask) {
+            add(
+                "superblock-field",
+                at_byte + 1336,
+                "superblock: qbmask or qfmask is not bsize - 1 or fsize - 1".into(),
+                "set",
+            );
+            (sb.qbmask, sb.qfmask) = (qbmask, qfmask);
+        }
+    }
+    if report.problem_count > 0 {
+        write(store, home_byte, &sb.encode())?;
+    }
+    copies(store, &sb, report)?;
+    Ok(sb)
+}
+
+/// Checks the copies in the groups against the superblock.
+fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Result<(), FfsError> {
+    let g = sb.geometry(0)?;
+    for c in 0..g.ncg {
+        let at = sb.copy_at(&g, GroupNo(c));
+        let bytes = read(store, at, sb.sb_bytes())?;
+        let same = Superblock::decode(&bytes, at)
+            .is_ok_and(|copy| copy.layout == sb.layout && essentials(&copy) == essentials(sb));
+        if !same {
+            report.add(Problem {
+                phase: Phase::Superblock,
+                kind: "superblock-copy",
+                ino: None,
+                at_byte: Some(at),
+                message: format!("the copy of the superblock in group {c} is damaged"),
+                repair: Some("written anew".to_owned()),
+            });
+            write(store, at, &sb.encode())?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks a repaired file system as clean; one that nothing was wrong with stays as it is.
+pub(super) fn finish<S: Store>(
+    store: &mut S,
+    sb: &mut Superblock,
+    home_byte: u64,
+    report: &Report,
+) -> Result<(), FfsError> {
+    if report.unrepaired > 0 || report.is_clean() && report.marked_clean {
+        return Ok(());
+    }
+    sb.clean = 1;
+    sb.fmod = 0;
+    if sb.layout.version == Version::Ufs2 {
+        sb.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK);
+    }
+    write(store, home_byte, &sb.encode())
+}
