@@ -53,6 +53,8 @@ pub struct Cx {
     payloads: FxHashMap<u32, Box<[u8]>>,
     /// The first trouble with the image.
     pub(crate) image_error: Option<io::Error>,
+    /// Whether requests carry the bytes they write, for the log.
+    pub(crate) record_bytes: bool,
     /// Reused lists of slots.
     scratch: Vec<u32>,
 }
@@ -78,6 +80,7 @@ impl Cx {
             image,
             payloads: FxHashMap::default(),
             image_error: None,
+            record_bytes: false,
             scratch: Vec::new(),
         }
     }
@@ -127,7 +130,7 @@ impl Cx {
         }
     }
 
-    fn wait_for(&mut self, io: IoId) {
+    pub(crate) fn wait_for(&mut self, io: IoId) {
         if self.ios.get(io).is_some() {
             self.program.push(Step::Wait { io });
         }
@@ -373,14 +376,20 @@ impl Cx {
         self.cpu(self.costs.request_ns);
         let bytes = slots.iter().map(|&slot| u64::from(self.cache.get(slot).bytes)).sum();
         let io = self.ios.insert(Direction::Write, self.cache.get(first).pbn, bytes, self.now_ns);
+        let mut recorded = Vec::new();
         for &slot in slots {
-            self.save(encode, slot);
+            self.save(encode, slot, &mut recorded);
             self.cache.set_clean(slot);
             self.cache.set_io(slot, Some(io));
             let id = self.cache.get(slot).id;
             if let Some(io) = self.ios.get_mut(io) {
                 io.blocks.push(id);
             }
+        }
+        if self.record_bytes
+            && let Some(io) = self.ios.get_mut(io)
+        {
+            io.contents = Some(recorded.into_boxed_slice());
         }
         self.program.push(Step::Start { io, wait });
     }
@@ -503,24 +512,50 @@ impl Cx {
         }
     }
 
-    /// Puts a block's bytes into the image.
-    fn save(&mut self, encode: &impl Encode, slot: u32) {
+    /// Puts a block's bytes into the image, and into what is recorded.
+    fn save(&mut self, encode: &impl Encode, slot: u32, recorded: &mut Vec<u8>) {
         let buffer = *self.cache.get(slot);
-        let result = match buffer.contents {
+        let len = u64::from(buffer.bytes);
+        let mut made = Vec::new();
+        let bytes = match buffer.contents {
             Contents::Metadata if self.image.is_full() => {
-                let mut bytes = vec![0; buffer.bytes as usize];
-                encode.encode(buffer.id, buffer.pbn, &mut bytes);
-                self.image.write(buffer.pbn, &bytes)
+                made.resize(buffer.bytes as usize, 0);
+                encode.encode(buffer.id, buffer.pbn, &mut made);
+                Some(made.as_slice())
             }
-            Contents::Metadata => self.image.discard(buffer.pbn, u64::from(buffer.bytes)),
-            Contents::Data => match self.payloads.get(&slot) {
-                Some(payload) => self.image.write(buffer.pbn, payload),
-                None => self.image.discard(buffer.pbn, u64::from(buffer.bytes)),
-            },
+            Contents::Metadata => None,
+            Contents::Data => self.payloads.get(&slot).map(|payload| &**payload),
         };
-        if let Err(error) = result {
+        let saved = match bytes {
+            Some(bytes) => self.image.write(buffer.pbn, bytes),
+            None => self.image.discard(buffer.pbn, len),
+        };
+        if self.record_bytes {
+            let end = recorded.len() + buffer.bytes as usize;
+            recorded.extend_from_slice(bytes.unwrap_or_default());
+            recorded.resize(end, 0);
+        }
+        if let Err(error) = saved {
             self.note_image_error(error);
         }
+    }
+
+    /// A request is complete: its blocks are where they should be.
+    pub(crate) fn complete(&mut self, id: IoId) {
+        let Some(io) = self.ios.get(id) else { return };
+        for &block in &io.blocks {
+            if let Some(slot) = self.cache.find(block)
+                && self.cache.get(slot).io == Some(id)
+            {
+                self.cache.set_io(slot, None);
+            }
+        }
+        self.ios.remove(id);
+    }
+
+    /// Whether anybody's bytes are kept.
+    pub(crate) fn keeps_bytes(&self) -> bool {
+        self.image.is_full() || !self.payloads.is_empty() || self.image.may_have(Pbn(0))
     }
 
     fn note_image_error(&mut self, error: io::Error) {

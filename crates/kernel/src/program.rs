@@ -61,7 +61,9 @@ pub struct Io {
     pub(crate) durable: bool,
     /// When the operation that asks for it took effect.
     pub(crate) issued_ns: u64,
-    /// Programs that wait for it.
+    /// The bytes it writes, if they are recorded.
+    pub(crate) contents: Option<Box<[u8]>>,
+    /// Actors that wait for it.
     pub(crate) waiters: Vec<u32>,
     generation: u32,
     live: bool,
@@ -98,6 +100,7 @@ impl Ios {
             started: false,
             durable: true,
             issued_ns,
+            contents: None,
             waiters,
             generation: 0,
             live: true,
@@ -118,6 +121,7 @@ impl Ios {
     pub(crate) fn remove(&mut self, id: IoId) {
         let Some(io) = self.get_mut(id) else { return };
         io.live = false;
+        io.contents = None;
         io.blocks.clear();
         io.waiters.clear();
         self.free.push(id.slot);

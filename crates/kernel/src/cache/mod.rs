@@ -311,10 +311,14 @@ impl Cache {
         (first != NONE).then(|| &self.files[first as usize])
     }
 
-    /// All files with dirty blocks, in the order they became so, class by class.
+    /// Files of a class that have dirty blocks, in the order they became dirty.
+    pub(crate) fn dirty_files_of(&self, class: Class) -> impl Iterator<Item = &File> + '_ {
+        self.dirty_order.iter(self.dirty_files[class as usize]).map(|file| &self.files[file as usize])
+    }
+
+    /// All files with dirty blocks.
     pub(crate) fn dirty_files(&self) -> impl Iterator<Item = &File> + '_ {
-        let lists = self.dirty_files.iter().flat_map(|list| self.dirty_order.iter(*list));
-        lists.map(|file| &self.files[file as usize])
+        CLASSES.into_iter().flat_map(|class| self.dirty_files_of(class))
     }
 
     /// Blocks in the order they would leave memory.
@@ -327,9 +331,9 @@ impl Cache {
         self.policy.first()
     }
 
-    /// The block that leaves after another.
-    pub(crate) fn leaves_after(&self, slot: u32) -> Option<u32> {
-        self.policy.after(slot)
+    /// The first block to leave becomes the last of its kind, without having been used.
+    pub(crate) fn renew(&mut self, slot: u32) {
+        self.policy.renew(slot);
     }
 
     /// How many blocks are in memory.

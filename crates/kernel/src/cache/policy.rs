@@ -55,6 +55,14 @@ impl Policy {
         }
     }
 
+    /// Puts a block last in its list, without its having been used.
+    pub(crate) fn renew(&mut self, slot: u32) {
+        match self {
+            Policy::Lru(lru) => lru.links.renew(&mut lru.list, slot),
+            Policy::TwoList(two) => two.renew(slot),
+        }
+    }
+
     /// A block has another length now.
     pub(crate) fn resize(&mut self, slot: u32, bytes: u32) {
         if let Policy::TwoList(two) = self {
@@ -148,6 +156,11 @@ impl TwoList {
             self.links.remove(&mut self.inactive, slot);
             self.inactive_bytes -= u64::from(bytes);
         }
+    }
+
+    fn renew(&mut self, slot: u32) {
+        let list = if self.slots[slot as usize].active { &mut self.active } else { &mut self.inactive };
+        self.links.renew(list, slot);
     }
 
     fn resize(&mut self, slot: u32, bytes: u32) {
