@@ -52,6 +52,7 @@ commands! {
     Plan(plan),
     Age(age),
     Bench(bench),
+    Drive(drive),
     Measure(measure),
     Predict(predict),
     Replay(replay),

@@ -7,6 +7,8 @@ use aging::AgingError;
 use aging::age::AgeError;
 use aging::plan::PlanError;
 use aging::snapshot::SnapshotError;
+use device::DriveError;
+use device::validate::TraceError;
 use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
@@ -135,6 +137,12 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
     }
     if let Some(error) = cause.downcast_ref::<LayoutError>() {
         return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<DriveError>() {
+        return Some(if matches!(error, DriveError::Unknown { .. }) { USAGE } else { BAD_INPUT });
+    }
+    if cause.is::<TraceError>() {
+        return Some(BAD_INPUT);
     }
     if let Some(error) = cause.downcast_ref::<PlanError>() {
         return Some(error.exit_code());

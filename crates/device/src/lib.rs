@@ -16,5 +16,5 @@ pub mod store;
 pub mod validate;
 
 pub use device::Device;
-pub use drive::{Drive, DriveError, Figure, Model, catalogue};
+pub use drive::{Description, Drive, DriveError, Fact, Figure, Model, Quantity, ZoneFact, catalogue};
 pub use request::{Completion, Lbn, Operation, Request, RequestError};

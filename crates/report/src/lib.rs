@@ -11,6 +11,7 @@ pub mod aging;
 mod bench;
 mod chart;
 mod csv;
+mod drive;
 mod environment;
 mod html;
 mod json;
@@ -33,6 +34,7 @@ mod workload;
 
 pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
+pub use self::drive::{drive, drive_validation, drives};
 pub use self::layout::{layout, layout_comparison};
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};

@@ -3,6 +3,7 @@
 pub mod age;
 pub mod bench;
 pub mod completions;
+pub mod drive;
 pub mod export;
 pub mod import;
 pub mod inspect;

@@ -6,10 +6,12 @@
 //! figure are errors that name file and key. docs/devices.md has the keys.
 
 mod catalogue;
+mod description;
 mod error;
 mod figures;
 
 pub use catalogue::catalogue;
+pub use description::{Description, Fact, Quantity, ZoneFact};
 pub use error::DriveError;
 pub use figures::Figure;
 

@@ -1,0 +1,183 @@
+//! Drive models: the list, one drive's data sheet with the source of every figure, and a model against measurements.
+
+use crate::plot::lines;
+use crate::{Cell, Document, Plot, Table, units};
+use device::validate::Validation;
+use device::{Description, Quantity};
+
+/// The drives there are, one a row.
+pub fn drives(descriptions: &[Description]) -> Document {
+    let mut document = Document::new("");
+    let columns = [
+        ("Drive", "drive"),
+        ("Kind", "kind"),
+        ("Capacity", "capacity_bytes"),
+        ("Figures", "figures"),
+        ("Estimates", "estimates"),
+        ("What it is", "summary"),
+    ];
+    let mut table = Table::new("drives", "", &columns);
+    for drive in descriptions {
+        table.row(vec![
+            Cell::from(drive.key.as_str()),
+            Cell::from(drive.kind),
+            Cell::Bytes(drive.capacity_bytes as f64),
+            Cell::Count(drive.figures.len() as u64),
+            Cell::Count(drive.estimates as u64),
+            Cell::from(drive.summary.as_str()),
+        ]);
+    }
+    document.table(table);
+    document
+}
+
+/// One drive: what its figures add up to, its zones, and where each figure is from.
+pub fn drive(description: &Description) -> Document {
+    let mut document = Document::new(format!("{} ({})", description.name, description.key));
+    document.paragraph(description.summary.clone());
+    let mut facts = Table::new("facts", "", &[("Quantity", "quantity"), ("Value", "value")]);
+    facts.row(vec![Cell::from("Capacity"), Cell::Bytes(description.capacity_bytes as f64)]);
+    for fact in &description.facts {
+        facts.row(vec![Cell::from(fact.name), quantity(fact.value)]);
+    }
+    document.table(facts);
+    document.heading("Zones").table(zones(description));
+    document.heading("Figures and their sources").table(figures(description));
+    document
+}
+
+fn quantity(quantity: Quantity) -> Cell {
+    match quantity {
+        Quantity::Ns(ns) => Cell::Ns(ns),
+        Quantity::Bytes(bytes) => Cell::Bytes(bytes),
+        Quantity::BytesPerSecond(rate) => Cell::Text(format!("{}/s", units::bytes(rate))),
+        Quantity::Count(count) => Cell::Count(count),
+        Quantity::Rpm(rpm) => Cell::Text(format!("{rpm} a minute")),
+    }
+}
+
+fn zones(description: &Description) -> Table {
+    let columns = [
+        ("Cylinders", "first_cylinder"),
+        ("to", "last_cylinder"),
+        ("Sectors a track", "sectors_per_track"),
+        ("First block", "first_lbn"),
+        ("Blocks", "lbns"),
+        ("Medium, bytes/s", "medium_bytes_per_s"),
+    ];
+    let mut table = Table::new("zones", "", &columns);
+    for zone in &description.zones {
+        table.row(vec![
+            Cell::Count(u64::from(zone.first_cylinder)),
+            Cell::Count(u64::from(zone.last_cylinder)),
+            Cell::Count(u64::from(zone.sectors_per_track)),
+            Cell::Count(zone.first_lbn),
+            Cell::Count(zone.lbns),
+            Cell::Bytes(zone.medium_bytes_per_s),
+        ]);
+    }
+    table
+}
+
+fn figures(description: &Description) -> Table {
+    let caption = format!("{} of {} figures are estimates.", description.estimates, description.figures.len());
+    let columns = [("Figure", "figure"), ("Value", "value"), ("Estimate", "estimate"), ("Source", "source")];
+    let mut table = Table::new("figures", &caption, &columns);
+    for figure in &description.figures {
+        table.row(vec![
+            Cell::from(figure.key.as_str()),
+            Cell::from(figure.value.as_str()),
+            Cell::from(if figure.estimate { "estimate" } else { "" }),
+            Cell::from(figure.source.as_str()),
+        ]);
+    }
+    table
+}
+
+/// A disk model against a measured trace: the ladder of refinements, the classes of requests, and both distributions.
+pub fn drive_validation(validation: &Validation) -> Document {
+    let mut document = Document::new(format!("{} against its trace", validation.name));
+    document.paragraph(format!(
+        "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the root mean \
+         square of the horizontal distance between the two distributions. Over the first half of the trace alone {}, over the \
+         second {}.",
+        units::count(validation.requests),
+        units::duration_ns(validation.measured_mean_ns),
+        units::duration_ns(validation.modelled_mean_ns),
+        units::duration_ns(validation.demerit_ns),
+        units::share(validation.demerit_share),
+        units::duration_ns(validation.half_demerit_ns[0]),
+        units::duration_ns(validation.half_demerit_ns[1]),
+    ));
+    document.heading("Ladder of refinements").table(ladder(validation));
+    document.heading("Where the difference is").table(classes(validation));
+    document.heading("Distributions").plot(distributions(validation)).table(quantiles(validation));
+    document
+}
+
+fn ladder(validation: &Validation) -> Table {
+    let columns = [
+        ("Model", "model"),
+        ("Adds", "adds"),
+        ("Mean", "mean_ns"),
+        ("Demerit", "demerit_ns"),
+        ("Of the mean", "demerit_share"),
+    ];
+    let mut table = Table::new("ladder", "Each step has all before it.", &columns);
+    for rung in &validation.ladder {
+        table.row(vec![
+            Cell::from(rung.name),
+            Cell::from(rung.adds),
+            Cell::Ns(rung.mean_ns),
+            Cell::Ns(rung.demerit_ns),
+            Cell::Share(rung.demerit_share),
+        ]);
+    }
+    table
+}
+
+fn classes(validation: &Validation) -> Table {
+    let columns = [
+        ("Requests", "class"),
+        ("Number", "requests"),
+        ("Measured mean", "measured_mean_ns"),
+        ("Modelled mean", "modelled_mean_ns"),
+        ("Demerit", "demerit_ns"),
+    ];
+    let mut table = Table::new("classes", "Hits and misses are the model's.", &columns);
+    for class in &validation.classes {
+        table.row(vec![
+            Cell::from(class.name.as_str()),
+            Cell::Count(class.requests),
+            Cell::Ns(class.measured_mean_ns),
+            Cell::Ns(class.modelled_mean_ns),
+            Cell::Ns(class.demerit_ns),
+        ]);
+    }
+    table
+}
+
+/// Of the distributions' points the tenths, and the ends of the tails.
+const SHOWN: [f64; 13] = [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
+
+fn quantiles(validation: &Validation) -> Table {
+    let columns = [("Share of requests", "share"), ("Measured", "measured_ns"), ("Modelled", "modelled_ns")];
+    let mut table = Table::new("distribution", "Responses that so many requests do not exceed.", &columns);
+    for shown in SHOWN {
+        let nearest = |a: &&(f64, u64, u64), b: &&(f64, u64, u64)| (a.0 - shown).abs().total_cmp(&(b.0 - shown).abs());
+        if let Some((share, measured, modelled)) = validation.distribution.iter().min_by(nearest) {
+            table.row(vec![Cell::Share(*share), Cell::Ns(*measured as f64), Cell::Ns(*modelled as f64)]);
+        }
+    }
+    table
+}
+
+fn distributions(validation: &Validation) -> Plot {
+    let mut points = Vec::with_capacity(2 * validation.distribution.len());
+    for (share, measured, modelled) in &validation.distribution {
+        points.push(("measured".to_owned(), *measured as f64 / 1e6, *share));
+        points.push(("modelled".to_owned(), *modelled as f64 / 1e6, *share));
+    }
+    let title = format!("Response times of {}: share of requests at most so long.", validation.name);
+    lines(&title, ("response, ms", false), ("share of requests", false), &points)
+}
