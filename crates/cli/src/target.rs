@@ -20,7 +20,7 @@ pub struct TargetArgs {
 impl TargetArgs {
     /// Makes a target ready, with room for what the run will use.
     pub fn open(&self, target: &Target, need_bytes: u64, need_inodes: u64) -> anyhow::Result<Workspace> {
-        let options = WorkspaceOptions { keep: self.keep, need_bytes, need_inodes };
+        let options = WorkspaceOptions { keep: self.keep, need_bytes, need_inodes, ..WorkspaceOptions::default() };
         Ok(Workspace::open(target, &options)?)
     }
 

@@ -147,7 +147,7 @@ pub(crate) fn private_name() -> io::Result<String> {
 }
 
 /// Whether a name is one that [`private_name`] makes.
-fn is_private_name(path: &Path) -> bool {
+pub(crate) fn is_private_name(path: &Path) -> bool {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str).and_then(|name| name.strip_prefix("fsage-"));
     name.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }

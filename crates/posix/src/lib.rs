@@ -64,7 +64,7 @@ pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;
 pub use target::{Backing, ScratchKind, ScratchSpec, Target, TargetError};
-pub use workspace::{Workspace, WorkspaceOptions};
+pub use workspace::{Image, Workspace, WorkspaceOptions};
 
 /// What reading the clock costs, nanoseconds: already subtracted from every [`Outcome::dur_ns`] of a [`Mounted`] system.
 pub fn timer_overhead_ns() -> u64 {

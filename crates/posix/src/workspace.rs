@@ -11,12 +11,37 @@ use std::path::{Path, PathBuf};
 /// What a run wants of its target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceOptions {
-    /// Leave the private directory (and the scratch file system, mounted) where it is.
+    /// Leave the private directory (and the scratch file system, mounted) where it is, also if the process is killed.
     pub keep: bool,
+    /// Of a scratch target: where its image is to be, new or as an earlier workspace left it. It stays there, unmounted, however
+    /// the process ends, and `keep` is not needed.
+    pub image: Option<Image>,
     /// Space the run will use; opening fails if the target has less, with a margin of a sixteenth.
     pub need_bytes: u64,
     /// Files and directories the run will make at the same time.
     pub need_inodes: u64,
+}
+
+/// The image of a scratch target that outlives its workspace. The private directory in it is called
+/// [`Image::DIRECTORY`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// A new file.
+    New(PathBuf),
+    /// A file that an earlier workspace made.
+    Old(PathBuf),
+}
+
+impl Image {
+    /// The private directory's name.
+    pub const DIRECTORY: &str = "fsage-aged";
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Image::New(path) | Image::Old(path) => path,
+        }
+    }
 }
 
 /// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped.
@@ -40,7 +65,10 @@ impl Workspace {
         match target {
             Target::Lab(text) => Err(SetupError::Laboratory(text.clone())),
             Target::Directory(path) => Workspace::in_directory(target, path, options),
-            Target::Scratch(spec) => Workspace::on_scratch(target, Scratch::make(spec, options.keep)?, options),
+            Target::Scratch(spec) => {
+                let scratch = Scratch::make(spec, options.keep, options.image.as_ref())?;
+                Workspace::on_scratch(target, scratch, options)
+            }
         }
     }
 
@@ -57,10 +85,16 @@ impl Workspace {
             }
             _ => SetupError::from_io(parent, "make a private directory", source),
         })?;
+        // What is to be kept must not be swept up by a later run, should this one be killed.
+        let directory = if options.keep {
+            directory.forget();
+            None
+        } else {
+            Some(directory)
+        };
         let origin = Origin { target: target.to_string(), ..Origin::default() };
         let mounted = Mounted::open_described(&path, origin);
         let mounted = mounted.map_err(|e| SetupError::from_io(&path, "open the private directory", e))?;
-        let directory = Some(directory);
         let workspace = Workspace {
             target: target.clone(),
             path,
@@ -72,13 +106,40 @@ impl Workspace {
         workspace.ready()
     }
 
+    /// Takes up the private directory that an earlier workspace on a directory has kept; it is kept again.
+    ///
+    /// # Errors
+    /// [`SetupError`] where it is not there, or is none of ours.
+    pub fn reopen(target: &Target, path: &Path) -> Result<Workspace, SetupError> {
+        if !cleanup::is_private_name(path) {
+            return Err(SetupError::Missing { path: path.to_path_buf() });
+        }
+        let origin = Origin { target: target.to_string(), ..Origin::default() };
+        let mounted = Mounted::open_described(path, origin);
+        let mounted = mounted.map_err(|e| SetupError::from_io(path, "open the private directory", e))?;
+        let workspace = Workspace {
+            target: target.clone(),
+            path: path.to_path_buf(),
+            keep: true,
+            mounted: Some(mounted),
+            directory: None,
+            scratch: None,
+        };
+        workspace.ready()
+    }
+
     fn on_scratch(target: &Target, scratch: Scratch, options: &WorkspaceOptions) -> Result<Workspace, SetupError> {
         let trouble =
             |doing: &'static str| move |e: io::Error| SetupError::from_io(Path::new(&target.to_string()), doing, e);
         check_room(Path::new(&target.to_string()), scratch.root(), options)?;
-        let name = cleanup::private_name().map_err(trouble("find a random name"))?;
-        let mode = fs::Mode::RWXU;
-        fs::mkdirat(scratch.root(), name.as_str(), mode).map_err(|e| trouble("make a private directory")(e.into()))?;
+        let name = match options.image {
+            Some(_) => Image::DIRECTORY.to_string(),
+            None => cleanup::private_name().map_err(trouble("find a random name"))?,
+        };
+        if !matches!(options.image, Some(Image::Old(_))) {
+            let made = fs::mkdirat(scratch.root(), name.as_str(), fs::Mode::RWXU);
+            made.map_err(|e| trouble("make a private directory")(e.into()))?;
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::openat(scratch.root(), name.as_str(), flags, fs::Mode::empty());
         let root = root.map_err(|e| trouble("open the private directory")(e.into()))?;
@@ -115,6 +176,11 @@ impl Workspace {
     /// A handle rooted in a directory below the private one, made if it is missing.
     pub fn subdir(&self, path: impl AsRef<Path>) -> io::Result<Mounted> {
         self.fs().subdir(path)
+    }
+
+    /// The image of a scratch target, open; good beyond the workspace's end, when the file system in it is unmounted.
+    pub fn image(&self) -> io::Result<Option<std::fs::File>> {
+        self.scratch.as_ref().map(Scratch::image).transpose()
     }
 
     /// The target this is on.

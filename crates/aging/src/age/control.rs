@@ -11,9 +11,9 @@ use posix::FsUsage;
 use serde::{Deserialize, Serialize};
 
 /// Deviation of the estimated use, as a share of the room, at which control sets in; it brings the deviation to zero.
-const DEADBAND: f64 = 0.003;
+const DEADBAND: f64 = 0.0025;
 /// How far the overhead may be from its last reading, as a share of the room, before decisions follow it.
-const OVERHEAD_SLACK: f64 = 0.0025;
+const OVERHEAD_SLACK: f64 = 0.002;
 /// The overhead decided with is a multiple of this share of the room.
 const OVERHEAD_QUANTUM: f64 = 0.0005;
 /// A file system's own use when empty counts towards the plan's once the plan asks for this many times as much.

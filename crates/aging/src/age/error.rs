@@ -34,6 +34,8 @@ pub enum AgeError {
     Foreign { target: String, path: String, why: &'static str },
     #[error("{doing}: {source}")]
     Survey { doing: &'static str, source: layout::LayoutError },
+    #[error("cannot take a snapshot: {0}")]
+    Snapshot(#[from] crate::snapshot::SnapshotError),
     #[error("interrupted on day {day} of {days}, after {operations} operations")]
     Interrupted { day: u32, days: u32, operations: u64 },
 }
@@ -46,6 +48,7 @@ impl AgeError {
             AgeError::Broken { .. } | AgeError::PathTooLong { .. } | AgeError::State { .. } => 4,
             AgeError::Capacity { .. } => 2,
             AgeError::Survey { source, .. } => source.exit_code(),
+            AgeError::Snapshot(error) => error.exit_code(),
             AgeError::Interrupted { .. } => 130,
             AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Io { .. } | AgeError::Foreign { .. } => 3,
         }

@@ -9,6 +9,7 @@
 //! windows the use is read and control decides (`control`).
 
 mod ahead;
+mod compress;
 mod control;
 mod error;
 mod nodes;
@@ -27,8 +28,10 @@ pub const MARKER_NAME: &str = ".fsage-aged";
 
 pub use error::AgeError;
 pub use options::{AgeOptions, DataMode, Every, OnFull, Room};
+pub use placement::spread_subdirectories;
 pub use reconcile::{Reconciled, reconcile};
 pub use replay::{Begin, Observer, Progress, age};
 pub use result::{AgeResult, ControlPoint, Counters, DayRow, Deviation, PlanIdentity};
-pub use session::{Marker, identity, room};
+pub use compress::{Compressed, compress};
+pub use session::{Marker, Place, Session, SessionState, identity, room};
 pub use state::{STATE_VERSION, State};

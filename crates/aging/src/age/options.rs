@@ -53,7 +53,7 @@ pub enum Every {
 }
 
 /// Options of a replay.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgeOptions {
     /// How contents come about.
     pub data: DataMode,

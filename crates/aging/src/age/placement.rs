@@ -11,7 +11,7 @@ use super::nodes::write_derived;
 use super::replay::Replay;
 use crate::AgingOp;
 use layout::geometry::{Groups, InodeRule};
-use posix::{At, Call, Errno, FileSystem, Mode};
+use posix::{At, Call, Errno, FileSystem};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,6 +19,17 @@ use std::path::Path;
 
 /// So many directories in a row that serve nobody end the search.
 const FRUITLESS_MAX: u32 = 256;
+
+/// Asks ext4 to spread the subdirectories of a directory over its groups, as it does in a root directory (`chattr +T`).
+/// Others spread them by themselves, or have no such thing; nothing depends on it, as every directory's group is looked at.
+pub fn spread_subdirectories(directory: &Path) {
+    let spread = || -> rustix::io::Result<()> {
+        use rustix::fs::{IFlags, Mode, OFlags, ioctl_getflags, ioctl_setflags, open};
+        let handle = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        ioctl_setflags(&handle, ioctl_getflags(&handle)? | IFlags::TOPDIR)
+    };
+    let _ = spread();
+}
 
 impl<F: FileSystem> Replay<'_, F> {
     /// Makes the plan's first `count` directories, each in the group it stands for (modulo the groups there are).
@@ -82,7 +93,7 @@ impl<F: FileSystem> Replay<'_, F> {
     }
 
     fn make_trial(&mut self, name: &str) -> Result<u64, AgeError> {
-        self.must("making directory", name, |at| Call::Mkdir { at, mode: Mode(0o755) })?;
+        self.must("making directory", name, |at| Call::Mkdir { at, mode: posix::Mode(0o755) })?;
         let stat = self.fs.call(&Call::Stat { at: name.into(), follow: false }).stat();
         stat.map(|stat| stat.ino).map_err(|errno| self.placing("looking at", name, errno))
     }

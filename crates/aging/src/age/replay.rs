@@ -24,22 +24,27 @@ use std::io;
 
 /// What a caller is told and asked while a replay runs. The writers are at rest during each call.
 pub trait Observer<F> {
-    /// How far it is.
-    fn progress(&mut self, _at: &Progress) {}
-
-    /// A survey is due, at this simulated day.
+    /// How far it is: called at the end of each window, and before the first.
     ///
     /// # Errors
     /// Any error ends the run.
-    fn survey(&mut self, _fs: &mut F, _day: f64) -> Result<(), AgeError> {
+    fn progress(&mut self, _at: &Progress) -> Result<(), AgeError> {
         Ok(())
     }
 
-    /// A snapshot is due, at this simulated day.
+    /// A survey is due, at this simulated time.
     ///
     /// # Errors
     /// Any error ends the run.
-    fn snapshot(&mut self, _fs: &mut F, _day: f64, _so_far: &AgeResult) -> Result<(), AgeError> {
+    fn survey(&mut self, _fs: &mut F, _simulated_ns: u64) -> Result<(), AgeError> {
+        Ok(())
+    }
+
+    /// A snapshot is due, at this simulated time.
+    ///
+    /// # Errors
+    /// Any error ends the run.
+    fn snapshot(&mut self, _fs: &mut F, _simulated_ns: u64) -> Result<(), AgeError> {
         Ok(())
     }
 
@@ -231,6 +236,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
 
     fn run(mut self, observer: &mut dyn Observer<F>) -> Result<AgeResult, AgeError> {
         let end_ns = u64::from(self.last_day).saturating_mul(DAY_NS);
+        observer.progress(&self.progress())?;
         loop {
             let next = self.ahead.peek()?.map(|op| op.t_ns).filter(|t| *t < end_ns);
             let Some(t_ns) = next else { break };
@@ -255,10 +261,10 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     fn finish(mut self, observer: &mut dyn Observer<F>, end_ns: u64) -> Result<AgeResult, AgeError> {
         self.sync()?;
         if self.options.survey_days.is_some() {
-            observer.survey(self.fs, end_ns as f64 / DAY_NS as f64)?;
+            observer.survey(self.fs, end_ns)?;
         }
         if self.options.snapshot_days.is_some() {
-            observer.snapshot(self.fs, end_ns as f64 / DAY_NS as f64, &self.result)?;
+            observer.snapshot(self.fs, end_ns)?;
         }
         self.sums();
         Ok(self.result)
@@ -318,7 +324,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
             self.read_use()?;
         }
         self.window_sim_ns = self.now_sim_ns;
-        observer.progress(&self.progress());
+        observer.progress(&self.progress())?;
         if posix::interrupt::requested() {
             return self.interrupted(observer);
         }
@@ -411,14 +417,12 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     fn due(&mut self, t_ns: u64, observer: &mut dyn Observer<F>) -> Result<(), AgeError> {
         if self.next_survey_ns.is_some_and(|at| at <= t_ns) {
             self.rest(observer)?;
-            let day = self.next_survey_ns.unwrap_or(t_ns) as f64 / DAY_NS as f64;
-            observer.survey(self.fs, day)?;
+            observer.survey(self.fs, self.next_survey_ns.unwrap_or(t_ns))?;
             self.next_survey_ns = after(self.next_survey_ns, self.options.survey_days, t_ns);
         }
         if self.next_snapshot_ns.is_some_and(|at| at <= t_ns) {
             self.rest(observer)?;
-            let day = self.next_snapshot_ns.unwrap_or(t_ns) as f64 / DAY_NS as f64;
-            observer.snapshot(self.fs, day, &self.result)?;
+            observer.snapshot(self.fs, self.next_snapshot_ns.unwrap_or(t_ns))?;
             self.next_snapshot_ns = after(self.next_snapshot_ns, self.options.snapshot_days, t_ns);
         }
         Ok(())

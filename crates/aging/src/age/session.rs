@@ -1,13 +1,20 @@
-//! What stands around a replay: which plan it is, whether the target is the one it was made for, and the mark on an aged tree.
+//! What stands around a replay on a mounted target: which plan it is, whether the target is the one it was made for, surveys,
+//! snapshots and states as they fall due, and the mark on an aged tree.
 
 use super::error::AgeError;
-use super::options::Room;
+use super::options::{AgeOptions, Room};
+use super::replay::{Observer, Progress};
 use super::result::{AgeResult, PlanIdentity};
+use super::state::State;
+use crate::DAY_NS;
 use crate::format::PlanMeta;
-use posix::FsUsage;
+use crate::snapshot::{TakeOptions, take_mounted};
+use layout::{MapOrder, SeriesHeader, SeriesPoint, SeriesWriter, SurveyOptions};
+use posix::{FsUsage, Mounted};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the file [`super::MARKER_NAME`] in the root of an aged tree says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,4 +140,167 @@ pub fn room(
         gib(used)
     );
     Ok((Room::Beside { bytes }, Some(note)))
+}
+
+/// Where the aged tree of a run is that can be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A private directory in a directory target.
+    Directory(PathBuf),
+    /// The image of a scratch target.
+    Image(PathBuf),
+}
+
+/// What a run has to remember beyond the replay's own state, in [`State::session`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// The target as it was written.
+    pub target: String,
+    /// The plan's file.
+    pub plan: PathBuf,
+    /// Where the tree is.
+    pub place: Place,
+    /// The result directory.
+    pub results: Option<PathBuf>,
+    /// Where snapshots go.
+    pub snapshots: Option<PathBuf>,
+    /// The replay's options.
+    pub options: AgeOptions,
+    /// What the reader of the result should know.
+    pub notes: Vec<String>,
+}
+
+/// Surveys, snapshots and states of a run on a mounted target.
+pub struct Session<'a> {
+    /// Told how far the run is.
+    pub progress: &'a mut dyn FnMut(&Progress),
+    /// Where surveys, the clock and the use are recorded.
+    pub series: Option<SeriesWriter>,
+    /// Where snapshots go.
+    pub snapshots: Option<PathBuf>,
+    /// Where the state goes, and what is to be in it.
+    pub state: Option<(PathBuf, SessionState)>,
+    /// Wall clock (nanoseconds since the epoch) against simulated nanoseconds, in order of time.
+    pub clock: Vec<(i64, u64)>,
+    /// Day of the last use recorded.
+    used_day: Option<u64>,
+    operations: u64,
+}
+
+/// The disk's map in a survey: 2^7 by 2^7 cells, enough to see and small enough for every survey to have one.
+const MAP_ORDER: u8 = 7;
+/// "Hot" files: modified in the last month (Smith and Seltzer 1996).
+const HOT_DAYS: f64 = 30.0;
+
+impl<'a> Session<'a> {
+    /// One that records nothing yet.
+    pub fn new(progress: &'a mut dyn FnMut(&Progress)) -> Session<'a> {
+        Session { progress, series: None, snapshots: None, state: None, clock: Vec::new(), used_day: None, operations: 0 }
+    }
+
+    /// What a series of a run says of itself.
+    pub fn header(meta: &PlanMeta, environment: &posix::Environment, notes: &[String]) -> SeriesHeader {
+        SeriesHeader {
+            name: environment.target.clone(),
+            workload: if meta.source.name.is_empty() { meta.source.kind.clone() } else { meta.source.name.clone() },
+            environment: environment.clone(),
+            notes: notes.to_vec(),
+        }
+    }
+
+    /// The wall-clock time of a simulated time, by the clock so far.
+    fn wall_of(&self, simulated_ns: u64) -> Option<i64> {
+        let after = self.clock.partition_point(|(_, sim)| *sim < simulated_ns);
+        self.clock.get(after).or(self.clock.last()).map(|(wall, _)| *wall)
+    }
+
+    /// Days of wall-clock time that stand for the month before now.
+    fn hot_days(&self, simulated_ns: u64, now_ns: i64) -> Option<f64> {
+        let since = simulated_ns.checked_sub((HOT_DAYS * DAY_NS as f64) as u64)?;
+        let wall = self.wall_of(since)?;
+        Some((now_ns - wall).max(0) as f64 / DAY_NS as f64)
+    }
+
+    fn series_error(doing: &'static str) -> impl Fn(layout::LayoutError) -> AgeError {
+        move |source| AgeError::Survey { doing, source }
+    }
+}
+
+impl Observer<Mounted> for Session<'_> {
+    fn progress(&mut self, at: &Progress) -> Result<(), AgeError> {
+        self.operations = at.operations;
+        if self.series.is_some() || self.snapshots.is_some() {
+            self.clock.push((wall_unix_ns(), at.simulated_ns));
+        }
+        if let (Some(series), Some((wall, simulated))) = (&mut self.series, self.clock.last()) {
+            series.clock(*wall, *simulated).map_err(Session::series_error("cannot record the clock"))?;
+            let day = at.simulated_ns / DAY_NS;
+            if self.used_day != Some(day) {
+                self.used_day = Some(day);
+                let used = series.used(day_of(at.simulated_ns), Some(at.planned_share), at.used_share);
+                used.map_err(Session::series_error("cannot record the use"))?;
+            }
+        }
+        (self.progress)(at);
+        Ok(())
+    }
+
+    fn survey(&mut self, fs: &mut Mounted, simulated_ns: u64) -> Result<(), AgeError> {
+        let now_ns = wall_unix_ns();
+        let hot_days = self.hot_days(simulated_ns, now_ns);
+        let Some(series) = &mut self.series else { return Ok(()) };
+        let options = SurveyOptions { hot_days, map: MapOrder::new(MAP_ORDER), ..SurveyOptions::default() };
+        let survey = layout::survey_mounted(fs, &options, &mut |_| true)
+            .map_err(Session::series_error("cannot survey the target"))?;
+        let point =
+            SeriesPoint { day: day_of(simulated_ns), t_unix_ns: now_ns, operations: self.operations, survey };
+        series.point(&point).map_err(Session::series_error("cannot record the survey"))
+    }
+
+    fn snapshot(&mut self, fs: &mut Mounted, simulated_ns: u64) -> Result<(), AgeError> {
+        let Some(into) = &self.snapshots else { return Ok(()) };
+        let clock = |wall_ns: i64| i64::try_from(simulated_of(&self.clock, wall_ns)).unwrap_or(i64::MAX);
+        let taken_ns = i64::try_from(simulated_ns).unwrap_or(i64::MAX);
+        let options = TakeOptions { clock: Some(&clock), taken_ns: Some(taken_ns), ..TakeOptions::default() };
+        let path = into.join(format!("day-{:06}.snapshot", simulated_ns / DAY_NS));
+        take_mounted(fs, &options)?.write(&path)?;
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _fs: &mut Mounted, mut state: State) -> Result<(), AgeError> {
+        let Some((path, session)) = &self.state else { return Ok(()) };
+        let io = |e: serde_json::Error| AgeError::Io {
+            target: path.display().to_string(),
+            doing: "write the state",
+            source: e.into(),
+        };
+        state.session = serde_json::to_value(session).map_err(io)?;
+        state.save(path)
+    }
+}
+
+/// The simulated time of a wall-clock time, in proportion between the points of the clock. Times of inodes lag by up to a timer
+/// tick, so a time just before a point belongs to what came before it.
+fn simulated_of(clock: &[(i64, u64)], wall_ns: i64) -> u64 {
+    let after = clock.partition_point(|(wall, _)| *wall <= wall_ns);
+    let before = after.checked_sub(1).and_then(|i| clock.get(i));
+    match (before, clock.get(after)) {
+        (None, None) => 0,
+        (Some((_, only)), None) | (None, Some((_, only))) => *only,
+        (Some((wall_a, a)), Some((wall_b, b))) => {
+            let part = wall_ns.abs_diff(*wall_a) as f64 / wall_b.abs_diff(*wall_a) as f64;
+            a + ((b - a) as f64 * part) as u64
+        }
+    }
+}
+
+/// Simulated time in days.
+fn day_of(simulated_ns: u64) -> f64 {
+    simulated_ns as f64 / DAY_NS as f64
+}
+
+fn wall_unix_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

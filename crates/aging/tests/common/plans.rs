@@ -131,7 +131,7 @@ fn choose(
                 3 if size > 8192 => {
                     return AgingOp { offset_bytes: 4096, size_bytes: 4096, ..op(OpKind::PunchHole, node) };
                 }
-                4 => return op(OpKind::Fsync, node),
+                4 if below(8) == 0 => return op(OpKind::Fsync, node),
                 _ => {}
             }
         }

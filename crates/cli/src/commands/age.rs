@@ -1,108 +1,264 @@
 //! `fsage age TARGET --plan NAME.aging`: replays an aging workload on a target.
 
-use crate::output::ResultArgs;
-use crate::{failure, progress, target, values};
-use aging::age::{self, AgeError, AgeOptions, Begin, DataMode, Marker, Observer, OnFull, Progress};
+mod kept;
+mod options;
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, progress, target};
+use aging::age::{
+    self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, Reconciled, Session, SessionState, State,
+};
 use aging::format::Reader;
-use posix::{FileSystem as _, Mounted, Target};
-use std::path::PathBuf;
+use layout::{Series, SeriesWriter};
+use options::Replay;
+use posix::{FileSystem as _, Mounted, Target, Workspace, WorkspaceOptions};
+use report::Document;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Age a file system: replay an aging workload on it.
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    /// A directory, or a scratch file system (ext4:8G, xfs:8G, btrfs:8G).
-    #[arg(value_name = "TARGET", value_parser = target::parse)]
+pub use options::Args;
+
+/// What the run is about, decided before anything is made.
+struct Job {
     target: Target,
-    /// The aging workload, as `fsage plan` writes it.
-    #[arg(long, value_name = "NAME.aging")]
-    plan: PathBuf,
-    /// Write every byte, or only reserve space (much faster; extents are then marked unwritten).
-    #[arg(long, value_name = "HOW", value_parser = data_mode, default_value = "write")]
-    data: DataMode,
-    /// How many writers share the work; the final tree does not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    writers: u16,
-    /// Most bytes of one write.
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = values::size)]
-    chunk: u64,
-    /// When the target is full: skip the operation, delete-oldest files, or stop.
-    #[arg(long, value_name = "POLICY", value_parser = on_full, default_value = "skip")]
-    on_full: OnFull,
-    /// End after so many simulated days.
-    #[arg(long, value_name = "N")]
-    days: Option<u32>,
-    #[command(flatten)]
-    target_args: target::TargetArgs,
-    #[command(flatten)]
-    result: ResultArgs,
-}
-
-fn data_mode(text: &str) -> Result<DataMode, String> {
-    match text {
-        "write" => Ok(DataMode::Write),
-        "fallocate" => Ok(DataMode::Fallocate),
-        _ => Err("write or fallocate".to_owned()),
-    }
-}
-
-fn on_full(text: &str) -> Result<OnFull, String> {
-    match text {
-        "skip" => Ok(OnFull::Skip),
-        "delete-oldest" => Ok(OnFull::DeleteOldest),
-        "stop" => Ok(OnFull::Stop),
-        _ => Err("skip, delete-oldest or stop".to_owned()),
-    }
-}
-
-struct Watch {
-    bar: indicatif::ProgressBar,
-}
-
-impl Observer<Mounted> for Watch {
-    fn progress(&mut self, at: &Progress) {
-        if !self.bar.is_hidden() {
-            let message = format!("day {}, {:.1} % in use", at.simulated_ns / aging::DAY_NS + 1, at.used_share * 100.0);
-            progress::update(&self.bar, &message, at.operations, Some(at.of_operations));
-        }
-    }
+    plan_path: PathBuf,
+    plan: Reader,
+    options: AgeOptions,
+    /// Where the tree stays; `None`: it is removed at the end.
+    keep: Option<kept::Keep>,
+    results: Option<PathBuf>,
+    snapshots: Option<PathBuf>,
+    resume: Option<State>,
+    notes: Vec<String>,
 }
 
 /// Ages.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    args.result.check()?;
+    let result_args = ResultArgs { json: args.json, html: args.html.clone(), output: args.output.clone() };
+    result_args.check()?;
+    let Replay { mut job, compress_to } = args.prepare()?;
     target::sweep();
-    let plan = Reader::open(&args.plan).map_err(AgeError::from)?;
-    let identity = age::identity(&args.plan)?;
-    let workspace = args.target_args.open(&args.target, 0, 0)?;
-    let mut fs = workspace.fs();
-    let usage = fs.usage()?;
-    let scratch = matches!(args.target, Target::Scratch(_));
-    let (room, note) = age::room(plan.meta(), &usage, &args.target.to_string(), scratch, None)?;
-    let options = AgeOptions {
-        data: args.data,
-        writers: usize::from(args.writers),
-        chunk_bytes: args.chunk,
-        on_full: args.on_full,
-        days: args.days,
-        room,
-        ..AgeOptions::default()
+    let workspace = open(&job)?;
+    let series_dir = tempfile::tempdir()?;
+    let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
+    let (result, mended) = replay(&mut job, &workspace, &series_path)?;
+    let kept = finish(&job, workspace, &result, compress_to.as_deref())?;
+    let series = series_path.exists().then(|| Series::load(&series_path)).transpose()?;
+    show(&result_args, &job, &result, series.as_ref(), kept, mended)
+}
+
+/// Makes the target ready: new, or as the run that is resumed left it.
+fn open(job: &Job) -> anyhow::Result<Workspace> {
+    let keep = job.keep.as_ref();
+    let options = WorkspaceOptions {
+        keep: matches!(keep, Some(kept::Keep::Directory)),
+        image: keep.and_then(|keep| keep.image(job.resume.is_some())),
+        ..WorkspaceOptions::default()
     };
-    let groups = layout::groups_of(workspace.path());
-    let begin = Begin { plan: identity, groups, resume: None };
-    let mut watch = Watch { bar: progress::bar(plan.meta().counts.operations, "aging") };
-    let aged = age::age(&mut fs, &plan, &options, begin, &mut watch);
-    watch.bar.finish_and_clear();
-    let mut result = aged?;
-    result.notes.extend(note);
-    if args.target_args.keep {
+    if let Some(state) = &job.resume
+        && let Place::Directory(path) = session_of(state)?.place
+    {
+        return Ok(Workspace::reopen(&job.target, &path)?);
+    }
+    let workspace = Workspace::open(&job.target, &options)?;
+    if matches!(job.plan.meta().placement, aging::format::Placement::Groups { .. }) {
+        age::spread_subdirectories(workspace.path());
+    }
+    Ok(workspace)
+}
+
+fn session_of(state: &State) -> anyhow::Result<SessionState> {
+    Ok(serde_json::from_value(state.session.clone())?)
+}
+
+/// Replays, from the beginning or from the state.
+fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result<(AgeResult, Option<Reconciled>)> {
+    let mut fs = workspace.fs();
+    let mended = match &job.resume {
+        Some(state) => Some(age::reconcile(&mut fs, &job.plan, state, job.options.data)?),
+        None => {
+            let usage = fs.usage()?;
+            let (scratch, target) = (matches!(job.target, Target::Scratch(_)), job.target.to_string());
+            let (room, note) = age::room(job.plan.meta(), &usage, &target, scratch, job.room())?;
+            job.options.room = room;
+            job.notes.extend(note);
+            None
+        }
+    };
+    let bar = progress::bar(job.plan.meta().counts.operations, "aging");
+    let mut tell = |at: &age::Progress| {
+        if !bar.is_hidden() {
+            let day = at.simulated_ns / aging::DAY_NS + 1;
+            let message = format!("day {day}, {:.1} % in use", at.used_share * 100.0);
+            progress::update(&bar, &message, at.operations, Some(at.of_operations));
+        }
+    };
+    let mut session = Session::new(&mut tell);
+    session.snapshots = job.snapshots.clone();
+    session.state = state_place(job, workspace)?;
+    if job.options.survey_days.is_some() || job.options.snapshot_days.is_some() {
+        let writer = match &job.resume {
+            Some(state) if series.exists() => {
+                session.clock = Series::load(series)?.clock.iter().map(|c| (c.unix_ns, c.simulated_ns)).collect();
+                session.clock.retain(|(_, simulated)| *simulated <= state.simulated_ns);
+                SeriesWriter::resume(series, state.simulated_ns as f64 / aging::DAY_NS as f64)?.writer
+            }
+            _ => SeriesWriter::create(series, &Session::header(job.plan.meta(), &fs.environment(), &job.notes))?,
+        };
+        session.series = Some(writer);
+    }
+    let begin = Begin {
+        plan: age::identity(&job.plan_path)?,
+        groups: layout::groups_of(workspace.path()),
+        resume: job.resume.as_ref(),
+    };
+    let aged = age::age(&mut fs, &job.plan, &job.options, begin, &mut session);
+    let saved = session.state.as_ref().map(|(path, _)| path.clone());
+    bar.finish_and_clear();
+    let mut result = aged.map_err(|error| explained(error, saved.as_deref()))?;
+    for note in &job.notes {
+        if !result.notes.contains(note) {
+            result.notes.push(note.clone());
+        }
+    }
+    if job.keep.is_some() {
         Marker::of(&result).write(workspace.path())?;
     }
-    drop(fs);
-    args.target_args.close(workspace)?;
-    if result.counters.operations == 0 {
-        return Err(failure::bad_input(format!("{}: no operations", args.plan.display())));
+    sync(&mut fs)?;
+    Ok((result, mended))
+}
+
+fn sync(fs: &mut Mounted) -> anyhow::Result<()> {
+    fs.call(&posix::Call::SyncFs).result.map_err(std::io::Error::from)?;
+    Ok(())
+}
+
+/// Where the state is written: with a result directory and a tree that stays, and not without.
+fn state_place(job: &Job, workspace: &Workspace) -> anyhow::Result<Option<(PathBuf, SessionState)>> {
+    let (Some(keep), Some(results)) = (&job.keep, &job.results) else { return Ok(None) };
+    let place = match keep {
+        kept::Keep::Directory => Place::Directory(workspace.path().to_owned()),
+        kept::Keep::Image(path) => Place::Image(std::path::absolute(path)?),
+    };
+    let session = SessionState {
+        target: job.target.to_string(),
+        plan: std::path::absolute(&job.plan_path)?,
+        place,
+        results: Some(std::path::absolute(results)?),
+        snapshots: job.snapshots.as_deref().map(std::path::absolute).transpose()?,
+        options: job.options.clone(),
+        notes: job.notes.clone(),
+    };
+    Ok(Some((results.join(options::STATE_NAME), session)))
+}
+
+/// An interrupted run says how it is gone on with.
+fn explained(error: AgeError, state: Option<&Path>) -> anyhow::Error {
+    let there = state.filter(|path| path.exists());
+    let hint = match (&error, there) {
+        (AgeError::Plan(_) | AgeError::Broken { .. } | AgeError::Capacity { .. }, _) => None,
+        (_, Some(path)) => Some(format!("to go on: fsage age --resume {}", output::shown(path))),
+        (AgeError::Interrupted { .. }, None) => {
+            Some("nothing is left of it; with --keep and -o a run can be gone on with".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        progress::note(&format!("{error}"));
+        progress::note(&hint);
+        let code = error.exit_code();
+        return failure::Failure { code, message: "the run ended early".to_owned() }.into();
     }
-    args.result.emit("fsage.age/1", &result, &report::age(&result))?;
+    error.into()
+}
+
+/// What became of the tree.
+#[derive(Debug, Serialize)]
+struct Kept {
+    /// The directory or image that was kept.
+    path: Option<PathBuf>,
+    /// The compressed image.
+    compressed: Option<kept::CompressedImage>,
+}
+
+/// Ends the workspace: removes the tree, keeps it, or packs it.
+fn finish(job: &Job, workspace: Workspace, result: &AgeResult, to: Option<&Path>) -> anyhow::Result<Kept> {
+    let image = match to {
+        Some(_) => {
+            let trimmed = workspace.fs().trim();
+            Some((workspace.image()?, trimmed))
+        }
+        None => None,
+    };
+    let path = match &job.keep {
+        Some(kept::Keep::Directory) => Some(workspace.path().to_owned()),
+        Some(kept::Keep::Image(path)) => Some(path.clone()),
+        None => None,
+    };
+    workspace.close()?;
+    let compressed = match (to, image) {
+        (Some(to), Some((Some(image), trimmed))) => Some(kept::pack(&image, trimmed, to, result)?),
+        _ => None,
+    };
+    if let Some(path) = &path {
+        progress::note(&format!("kept {}", output::shown(path)));
+    }
+    Ok(Kept { path, compressed })
+}
+
+/// The result with what became of the tree.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    result: &'a AgeResult,
+    options: &'a AgeOptions,
+    mended: Option<Reconciled>,
+    kept: Kept,
+}
+
+fn show(
+    args: &ResultArgs,
+    job: &Job,
+    result: &AgeResult,
+    series: Option<&Series>,
+    kept: Kept,
+    mended: Option<Reconciled>,
+) -> anyhow::Result<ExitCode> {
+    let mut document: Document = report::age(result);
+    if let Some(mended) = mended.filter(|m| *m != Reconciled::default()) {
+        document.paragraph(format!(
+            "On resumption {} names made after the checkpoint were removed, {} made again and {} given their length.",
+            mended.removed, mended.made, mended.resized
+        ));
+    }
+    if let Some(packed) = &kept.compressed {
+        document.paragraph(packed.describe());
+    }
+    let short = document.clone();
+    if let Some(series) = series.filter(|s| !s.points.is_empty()) {
+        document.append(report::aging::document(&report::aging::Input::new(series)));
+    }
+    let shown = Shown { result, options: &job.options, mended, kept };
+    if let Some(results) = &job.results {
+        std::fs::create_dir_all(results)?;
+        let manifest = kept::manifest(result, &job.options)?;
+        output::write_file(&results.join("manifest.json"), manifest.as_bytes())?;
+    }
+    args.emit_short(options::SCHEMA, &shown, &short, &document)?;
+    // A finished run is not gone on with.
+    if let Some(results) = &job.results {
+        let _ = std::fs::remove_file(results.join(options::STATE_NAME));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Job {
+    /// The room asked for.
+    fn room(&self) -> Option<u64> {
+        match self.options.room {
+            age::Room::Beside { bytes } => Some(bytes),
+            age::Room::Whole => None,
+        }
+    }
 }

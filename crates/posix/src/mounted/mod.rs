@@ -20,6 +20,7 @@ mod path;
 pub(crate) mod raw;
 mod run;
 mod table;
+mod trim;
 
 pub use caches::CacheDrop;
 pub(crate) use call::stat as stat_of;
@@ -172,6 +173,13 @@ impl Mounted {
         let Ok(root) = fs::fstat(&self.shared.root) else { return true };
         let there = fs::lstat(path).is_ok_and(|s| (s.st_dev, s.st_ino) == (root.st_dev, root.st_ino));
         root.st_nlink > 0 && !there
+    }
+
+    /// Tells the device which blocks are free, as fstrim(8) does: a loop device gives them back to the file system that holds
+    /// its image. Answers how many bytes that were. Needs root.
+    pub fn trim(&self) -> io::Result<u64> {
+        use std::os::fd::AsFd as _;
+        trim::trim(self.shared.root.as_fd())
     }
 
     /// How many descriptors opened through this handle, its clones and subdirectories are open.

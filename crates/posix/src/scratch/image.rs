@@ -16,10 +16,15 @@ pub(super) struct Image {
     described: String,
 }
 
-/// The directory to work in: the first candidate that has the space.
-pub(super) fn base(spec: &ScratchSpec) -> Result<PathBuf, SetupError> {
+/// The directory to work in: the first candidate that has the space. With an image elsewhere only the mount point lies there.
+pub(super) fn base(spec: &ScratchSpec, at: Option<&crate::Image>) -> Result<PathBuf, SetupError> {
+    if let Some(crate::Image::New(path)) = at {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        room(parent, spec.size_bytes.saturating_add(spec.size_bytes / 32))?;
+    }
     let candidates = bases(&spec.backing);
     let need_bytes = match spec.backing {
+        _ if at.is_some() => 0,
         Backing::Ram => 0,
         // A thirty-second for the metadata of the file system that holds the image.
         _ => spec.size_bytes.saturating_add(spec.size_bytes / 32),
@@ -47,12 +52,14 @@ fn room(directory: &Path, need_bytes: u64) -> Result<(), SetupError> {
 
 impl Image {
     /// Makes the image in the stage directory, or in memory, with its space reserved.
-    pub(super) fn make(spec: &ScratchSpec, stage: &Path) -> Result<Image, SetupError> {
+    pub(super) fn make(spec: &ScratchSpec, stage: &Path, at: Option<&crate::Image>) -> Result<Image, SetupError> {
         let size_bytes = spec.size_bytes - spec.size_bytes % 4096;
-        if spec.backing == Backing::Ram {
-            return Image::in_memory(size_bytes, stage);
-        }
-        let path = stage.join("image");
+        let path = match at {
+            Some(crate::Image::Old(path)) => return Image::old(path),
+            Some(crate::Image::New(path)) => path.clone(),
+            None if spec.backing == Backing::Ram => return Image::in_memory(size_bytes, stage),
+            None => stage.join("image"),
+        };
         let trouble = |doing: &'static str| {
             let path = path.clone();
             move |e: rustix::io::Errno| SetupError::from_io(&path, doing, e.into())
@@ -70,6 +77,25 @@ impl Image {
         let below = mount_of(&file)
             .map_or_else(String::new, |m: MountEntry| format!(" on {} on {}", m.fs_type, m.source.display()));
         Ok(Image { file, path: Some(path), described: format!("{reserved}{below}") })
+    }
+
+    /// An image that an earlier run has left.
+    fn old(path: &Path) -> Result<Image, SetupError> {
+        let opened = fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty());
+        let file = opened.map_err(|e| SetupError::from_io(path, "open the image", e.into()))?;
+        Ok(Image { file, path: Some(path.to_path_buf()), described: "image of an earlier run".to_string() })
+    }
+
+    /// Removes a new image that came to nothing.
+    pub(super) fn discard(&self, at: Option<&crate::Image>) {
+        if let Some(crate::Image::New(path)) = at {
+            // What made it useless is the error to report.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    pub(super) fn into_file(self) -> OwnedFd {
+        self.file
     }
 
     fn in_memory(size_bytes: u64, stage: &Path) -> Result<Image, SetupError> {

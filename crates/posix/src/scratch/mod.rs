@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Scratch {
     root: OwnedFd,
+    image: OwnedFd,
     device: LoopDevice,
     mount: Option<MountEntry>,
     mkfs: String,
@@ -53,23 +54,30 @@ struct Kept {
 }
 
 impl Scratch {
-    /// Makes the image, the file system and the mount.
-    pub(crate) fn make(spec: &ScratchSpec, keep: bool) -> Result<Scratch, SetupError> {
+    /// Makes the image, the file system and the mount; with an image of an earlier run, the mount only.
+    pub(crate) fn make(
+        spec: &ScratchSpec,
+        keep: bool,
+        at: Option<&crate::Image>,
+    ) -> Result<Scratch, SetupError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SetupError::NeedsRoot { target: spec.text.clone() });
         }
         let tool = mkfs::Tool::find(spec)?;
-        let base = image::base(spec)?;
+        let base = image::base(spec, at)?;
         let staged = cleanup::private_directory(&base);
         let (stage, stage_entry) =
             staged.map_err(|e| SetupError::from_io(&base, "make a directory for the image", e))?;
-        let image = Image::make(spec, &stage)?;
+        let image = Image::make(spec, &stage, at)?;
         let device = LoopDevice::attach(image.file())
             .map_err(|source| SetupError::Loop { target: spec.text.clone(), source })?;
-        if !keep {
+        if !keep && at.is_none() {
             image.unlink().map_err(|e| SetupError::from_io(&stage, "unlink the image", e))?;
         }
-        let mkfs = tool.run(device.path())?;
+        let mkfs = match at {
+            Some(crate::Image::Old(_)) => String::new(),
+            _ => tool.run(device.path()).inspect_err(|_| image.discard(at))?,
+        };
         if interrupt::requested() {
             return Err(SetupError::Interrupted);
         }
@@ -91,12 +99,17 @@ impl Scratch {
             stage_entry.remove().map_err(|e| SetupError::from_io(&stage, "remove the mount point", e))?;
             None
         };
-        Ok(Scratch { root, device, mount, mkfs, described, kept })
+        Ok(Scratch { root, image: image.into_file(), device, mount, mkfs, described, kept })
     }
 
     /// The root directory of the file system.
     pub(crate) fn root(&self) -> &OwnedFd {
         &self.root
+    }
+
+    /// The image, open once more.
+    pub(crate) fn image(&self) -> io::Result<std::fs::File> {
+        Ok(std::fs::File::from(self.image.try_clone()?))
     }
 
     /// Where it is mounted, if it is kept.
