@@ -109,6 +109,12 @@ fn day(day: f64) -> String {
     if day.fract().abs() < 0.05 { format!("{day:.0}") } else { format!("{day:.1}") }
 }
 
+/// The same in a column.
+fn day_cell(day: f64) -> Cell {
+    // Days are counted from 0 and stay far below 2^53.
+    if day.fract().abs() < 0.05 { Cell::Count(day.round() as u64) } else { Cell::Number(day) }
+}
+
 /// At most so many of a list, evenly spaced, with its first and last.
 fn thinned<T>(list: &[T], most: usize) -> Vec<&T> {
     let n = list.len();
@@ -129,7 +135,7 @@ fn before_and_after(series: &Series) -> Table {
     for row in layout::compare(&first.survey, &last.survey).figures {
         let cell = |value: Option<f64>| value.map_or(Cell::Empty, |value| in_unit(&row.unit, value));
         let change = row.difference.map_or(Cell::Empty, |difference| match row.unit.as_str() {
-            "score" => Cell::from(format!("{difference:+.4}")),
+            "score" => Cell::SignedScore(difference),
             "bytes" => Cell::Bytes(difference),
             "share" => Cell::SignedShare(difference),
             "percent" => Cell::SignedShare(difference / 100.0),

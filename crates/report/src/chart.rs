@@ -54,10 +54,19 @@ impl Dot {
 const DOTS_MAX: usize = 60;
 /// The width of a single plot, and of one of several panels, pixels.
 const WIDTH: u32 = 720;
-const PANEL_WIDTH: u32 = 260;
+const PANEL_WIDTH: u32 = 190;
 
 /// Draws lines through points, in the order given. Panels, series and kinds appear in the order of their first point.
 pub(crate) fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
+    drawn(title, x, y, colours, dots, false)
+}
+
+/// The same in steps, as a cumulative distribution goes.
+pub(crate) fn steps(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
+    drawn(title, x, y, colours, dots, true)
+}
+
+fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], steps: bool) -> Plot {
     // A logarithmic axis has no zero.
     let drawable = |axis: Axis<'_>, value: f64| value.is_finite() && (!matches!(axis, Axis::Bytes(_)) || value > 0.0);
     let dots: Vec<&Dot> = dots.iter().filter(|d| drawable(x, d.x) && drawable(y, d.y)).collect();
@@ -95,7 +104,9 @@ pub(crate) fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dot
         "order": { "field": "i", "type": "quantitative" },
         "color": colour(&series, colours),
     });
-    let mark = json!({ "type": "line", "point": longest <= DOTS_MAX, "tooltip": true, "clip": false });
+    let interpolate = if steps { "step-after" } else { "linear" };
+    let mark =
+        json!({ "type": "line", "point": longest <= DOTS_MAX && !steps, "tooltip": true, "interpolate": interpolate });
     let mut spec = Map::new();
     spec.insert("$schema".to_owned(), json!("https://vega.github.io/schema/vega-lite/v6.json"));
     spec.insert("data".to_owned(), json!({ "values": values }));
@@ -106,11 +117,13 @@ pub(crate) fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dot
         encoding.insert("strokeDash".to_owned(), dash);
     }
     if panels.len() > 1 {
-        let header = json!({ "labelFontWeight": "bold", "labelLimit": PANEL_WIDTH });
+        let panel_width = if panels.len() == 2 { 2 * PANEL_WIDTH } else { PANEL_WIDTH * 3 / 2 };
+        let header = json!({ "labelFontWeight": "bold", "labelLimit": panel_width });
+
         let facet = json!({ "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": header });
         spec.insert("facet".to_owned(), facet);
         spec.insert("columns".to_owned(), json!(3));
-        let inner = json!({ "width": PANEL_WIDTH, "height": 200, "mark": mark, "encoding": encoding });
+        let inner = json!({ "width": panel_width, "height": 200, "mark": mark, "encoding": encoding });
         spec.insert("spec".to_owned(), inner);
     } else {
         spec.insert("width".to_owned(), json!(WIDTH));
@@ -154,7 +167,7 @@ fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value
             quantitative(
                 title,
                 scale,
-                json!({ "labelExpr": BYTES_LABEL, "values": powers(low, high), "labelOverlap": true }),
+                json!({ "labelExpr": BYTES_LABEL, "values": powers(low, high), "labelOverlap": "greedy", "labelSeparation": 8 }),
             )
         }
         Axis::Share(title) => {
@@ -166,7 +179,9 @@ fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value
             let from = (((least.min(0.95) - 0.005) * 20.0).floor() / 20.0).max(0.0);
             quantitative(title, json!({ "domain": [from, 1], "zero": false }), json!({ "tickCount": 6 }))
         }
-        Axis::Days(title) => quantitative(title, json!({ "zero": true, "nice": false }), json!({ "tickMinStep": 1 })),
+        Axis::Days(title) => {
+            quantitative(title, json!({ "zero": true, "nice": false }), json!({ "tickMinStep": 1, "tickCount": 10 }))
+        }
         Axis::Number(title) => quantitative(title, json!({ "zero": true }), json!({ "tickCount": 6 })),
     }
 }

@@ -33,7 +33,7 @@ pub fn render(document: &Document) -> String {
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.push_str(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escaped(&document.title)));
     out.push_str(&format!("<h1>{}</h1>\n", escaped(&document.title)));
-    for block in document.shown() {
+    for block in document.shown(true) {
         self::block(&mut out, block);
     }
     if has_plots {

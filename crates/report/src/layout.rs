@@ -1,6 +1,6 @@
 //! Layout and free space of a file system, and two surveys side by side.
 
-use crate::chart::{Axis, Colours, Dot, chart};
+use crate::chart::{Axis, Colours, Dot, chart, steps};
 use crate::{Cell, Document, Plot, Table, units};
 use layout::scores::class::ClassRow;
 use layout::scores::free::FreeSpace;
@@ -56,7 +56,7 @@ pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Doc
         let difference = row.difference.map_or(Cell::Empty, |value| match row.unit.as_str() {
             "bytes" => Cell::Bytes(value),
             "share" => Cell::SignedShare(value),
-            "score" => Cell::from(format!("{value:+.4}")),
+            "score" => Cell::SignedScore(value),
             _ => Cell::Number(value),
         });
         table.row(vec![Cell::from(row.figure.clone()), cell(row.a), cell(row.b), difference]);
@@ -81,7 +81,7 @@ pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Doc
             Cell::Count(row.files_b),
             score(row.score_a),
             score(row.score_b),
-            row.difference.map_or(Cell::Empty, |d| Cell::from(format!("{d:+.4}"))),
+            row.difference.map_or(Cell::Empty, Cell::SignedScore),
         ]);
     }
     document.heading("By size").table(sizes);
@@ -116,9 +116,8 @@ pub(crate) fn in_unit(unit: &str, value: f64) -> Cell {
     }
 }
 
-/// Scores lie close to 1, where two digits say nothing.
 pub(crate) fn score(value: Option<f64>) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::from(format!("{value:.4}")))
+    value.map_or(Cell::Empty, Cell::Score)
 }
 
 pub(crate) fn share(value: Option<f64>) -> Cell {
@@ -343,5 +342,5 @@ fn cdf_plot(surveys: &[(String, &FreeSpace)]) -> Plot {
         points.extend(free.cdf.iter().map(|p| Dot::new(name.clone(), p.len_bytes as f64, p.share)));
     }
     let (x, y) = (Axis::Bytes("length of free extent"), Axis::Share("share of free space"));
-    chart("Share of free space in extents up to a length.", x, y, Colours::Apart, &points)
+    steps("Share of free space in extents up to a length.", x, y, Colours::Apart, &points)
 }

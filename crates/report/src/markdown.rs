@@ -7,8 +7,8 @@ pub fn render(document: &Document) -> String {
     if !document.title.is_empty() {
         out.push_str(&format!("# {}\n", escaped(&document.title)));
     }
-    for block in document.shown() {
-        if !out.is_empty() && !matches!(block, Block::Plot(_)) {
+    for block in document.shown(false) {
+        if !out.is_empty() {
             out.push('\n');
         }
         match block {

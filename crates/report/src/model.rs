@@ -32,6 +32,10 @@ pub enum Cell {
     Ratio(f64),
     /// A number without unit.
     Number(f64),
+    /// A score from 0 to 1, of which the fourth digit matters.
+    Score(f64),
+    /// A difference of scores.
+    SignedScore(f64),
     /// A number without unit, with its 95 % interval.
     Interval {
         /// The value.
@@ -58,6 +62,8 @@ impl Cell {
             Cell::SignedShare(share) => units::signed_share(*share),
             Cell::Ratio(ratio) => format!("{}x", units::significant(*ratio)),
             Cell::Number(number) => units::significant(*number),
+            Cell::Score(score) => format!("{score:.4}"),
+            Cell::SignedScore(difference) => format!("{difference:+.4}"),
             Cell::Interval { value, low, high } => units::interval(*value, *low, *high),
             Cell::Empty => String::new(),
         }
@@ -75,7 +81,9 @@ impl Cell {
             | Cell::SignedShare(x)
             | Cell::Ratio(x)
             | Cell::Interval { value: x, .. }
-            | Cell::Number(x) => x.to_string(),
+            | Cell::Number(x)
+            | Cell::Score(x)
+            | Cell::SignedScore(x) => x.to_string(),
             Cell::Empty => String::new(),
         }
     }
@@ -92,7 +100,9 @@ impl Cell {
             | Cell::SignedShare(x)
             | Cell::Ratio(x)
             | Cell::Interval { value: x, .. }
-            | Cell::Number(x) => Value::from(*x),
+            | Cell::Number(x)
+            | Cell::Score(x)
+            | Cell::SignedScore(x) => Value::from(*x),
             Cell::Empty => Value::Null,
         }
     }
@@ -262,13 +272,22 @@ impl Document {
         self
     }
 
-    /// What there is to show: its parts without the headings of empty sections.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Block> {
-        let heads_nothing = |i: usize| matches!(self.blocks.get(i + 1), None | Some(Block::Heading(_)));
+    /// What there is to show in a medium that draws plots, or in one that does not: its parts without the headings of
+    /// sections that are empty there.
+    pub(crate) fn shown(&self, plots: bool) -> impl Iterator<Item = &Block> {
+        let seen = move |block: &Block| match block {
+            Block::Plot(_) => plots,
+            Block::TextOnly(_) => !plots,
+            _ => true,
+        };
+        let heads_nothing = move |i: usize| {
+            let mut below = self.blocks.iter().skip(i + 1).filter(|block| seen(block));
+            matches!(below.next(), None | Some(Block::Heading(_)))
+        };
         self.blocks
             .iter()
             .enumerate()
-            .filter(move |(i, block)| !(matches!(block, Block::Heading(_)) && heads_nothing(*i)))
+            .filter(move |(i, block)| seen(block) && !(matches!(block, Block::Heading(_)) && heads_nothing(*i)))
             .map(|(_, block)| block)
     }
 

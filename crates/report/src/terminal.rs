@@ -12,8 +12,8 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
         out.push_str(&units::printable(&document.title));
         out.push('\n');
     }
-    for block in document.shown() {
-        if !out.is_empty() && !matches!(block, Block::Plot(_)) {
+    for block in document.shown(false) {
+        if !out.is_empty() {
             out.push('\n');
         }
         match block {

@@ -51,7 +51,7 @@ pub(super) fn section(document: &mut Document, checks: &[Check]) {
             score(last.and_then(|d| d.1)),
             score(last.and_then(|d| d.2)),
             score(check.mean_difference),
-            check.final_difference.map_or(Cell::Empty, |d| Cell::from(format!("{d:+.4}"))),
+            check.final_difference.map_or(Cell::Empty, Cell::SignedScore),
         ]);
         for (day, original, replayed) in &check.days {
             for (kind, value) in [("original", original), ("replayed", replayed)] {

@@ -1,7 +1,7 @@
 //! Free space by simulated day: how much of it is in how large pieces.
 
-use super::{day, thinned};
-use crate::chart::{Axis, Colours, Dot, chart};
+use super::{day, day_cell, thinned};
+use crate::chart::{Axis, Colours, Dot, steps};
 use crate::layout::share;
 use crate::{Cell, Document, Table};
 use layout::{Series, SeriesPoint};
@@ -24,7 +24,7 @@ pub(super) fn over_time(document: &mut Document, series: &Series) {
         let title =
             "Share of free space in free extents up to a length: the further left a curve, the smaller the pieces.";
         let (x, y) = (Axis::Bytes("length of free extent"), Axis::Share("share of free space"));
-        document.plot(chart(title, x, y, Colours::InOrder, &dots));
+        document.plot(steps(title, x, y, Colours::InOrder, &dots));
     }
 }
 
@@ -45,7 +45,7 @@ fn table(points: &[&SeriesPoint]) -> Table {
         let p = point.summary();
         let bytes = |bytes: Option<u64>| bytes.map_or(Cell::Empty, |bytes| Cell::Bytes(bytes as f64));
         table.row(vec![
-            Cell::Number(p.day),
+            day_cell(p.day),
             bytes(p.free_bytes),
             p.free_extents.map_or(Cell::Empty, Cell::Count),
             bytes(p.largest_free_bytes),

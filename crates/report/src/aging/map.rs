@@ -9,8 +9,11 @@ use std::fmt::Write as _;
 
 /// Finer maps are drawn with so many cells in a row.
 const SIDE_MAX: u32 = 256;
-/// The width and height of a map, pixels: a multiple of every side.
+/// The width and height of one or two maps, pixels: a multiple of every side.
 const PIXELS: u32 = 512;
+/// More maps than two are drawn smaller, and in rows of three.
+const MANY_SIDE_MAX: u32 = 64;
+const MANY_PIXELS: u32 = 320;
 
 /// One square.
 pub(crate) struct Panel<'a> {
@@ -113,6 +116,9 @@ fn remarks(panels: &[Panel<'_>]) -> Vec<String> {
 }
 
 fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
+    let many = panels.len() > 2;
+    let (side, pixels) = if many { (MANY_SIDE_MAX, MANY_PIXELS) } else { (SIDE_MAX, PIXELS) };
+    let drawn = |order: MapOrder| MapOrder::of_side(side).map_or(order, |most| order.min(most));
     let maps: Vec<Map> = panels.iter().map(|p| p.map.coarser(drawn(p.map.order))).collect();
     let ages = |panel: &Panel<'_>, map: &Map| -> Vec<Option<f64>> {
         map.written_unix_ns.iter().map(|w| w.map(|ns| (panel.age)(ns))).collect()
@@ -123,37 +129,32 @@ fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
     let colour = json!({
         "field": "a", "type": "quantitative",
         "scale": { "scheme": "viridis", "domain": [0, high], "reverse": !new_is_high, "clamp": true },
-        "legend": { "title": age_title, "gradientLength": 200, "format": "~g" },
+        "legend": { "title": age_title, "orient": "bottom", "gradientLength": 300, "gradientThickness": 12, "titleLimit": 400,
+                    "format": if high >= 10.0 { ",.0f" } else { ".2~f" } },
     });
     let squares: Vec<Value> = panels
         .iter()
         .zip(&maps)
         .zip(&ages)
-        .map(|((panel, map), ages)| square(&panel.title, map, ages, &colour))
+        .map(|((panel, map), ages)| square(&panel.title, map, ages, &colour, pixels))
         .collect();
-    let caption = if panels.len() > 1 { "The disk, side by side." } else { "The disk." };
     let free_known = panels.iter().all(|p| p.map.free_bytes.known().is_some());
     let spec = json!({
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         // Tens of thousands of cells are too many elements for SVG.
         "usermeta": { "embedOptions": { "renderer": "canvas" } },
-        "hconcat": squares,
+        "concat": squares,
+        "columns": if many { 3 } else { 2 },
         "spacing": 24,
         "resolve": { "scale": { "color": "shared", "fill": "shared" } },
     });
     let light = if free_known { "Light grey is free" } else { "Light grey is not files, and may be free" };
-    let title = format!(
-        "{caption} {light}, dark grey metadata and all else; files are coloured by when they were last written."
-    );
+    let title = format!("{light}, dark grey metadata and all else; files are coloured by when they were last written.");
     Plot { title, spec }
 }
 
-fn drawn(order: MapOrder) -> MapOrder {
-    MapOrder::of_side(SIDE_MAX).map_or(order, |most| order.min(most))
-}
-
 /// One map: a ground that is free, over it what is neither free nor files, over it the files.
-fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value) -> Value {
+fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value, pixels: u32) -> Value {
     let side = map.order.side();
     // CSV holds sixteen thousand rows in a third of what JSON needs.
     let mut rows = String::from("x,y,i,f,o,a\n");
@@ -175,12 +176,12 @@ fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value) -> Value
                 "scale": { "domain": [0, side], "reverse": field == "Y", "nice": false, "zero": false } })
     };
     let (x, y) = (across("X"), across("Y"));
-    let pixels = (PIXELS / side).max(1);
+    let pixels = (pixels / side).max(1);
     let cell_mark = json!({ "type": "rect", "width": pixels, "height": pixels, "tooltip": true });
     let kinds = |which: &str| {
         json!({ "datum": which, "type": "nominal",
                 "scale": { "domain": ["free", "metadata and all else"], "range": ["#d9d9d9", "#6b6b6b"] },
-                "legend": { "title": null, "symbolType": "square", "symbolOpacity": 1 } })
+                "legend": { "title": null, "orient": "bottom", "symbolType": "square", "symbolOpacity": 1, "labelLimit": 260 } })
     };
     let opacity = |field: &str, title: &str| {
         json!({ "field": field, "type": "quantitative", "title": title, "legend": null,
@@ -219,31 +220,29 @@ fn square(title: &str, map: &Map, ages: &[Option<f64>], colour: &Value) -> Value
     })
 }
 
-/// The maps in characters: a character is two cells of a square, one above the other.
+/// The maps in characters: a character is two cells of a square, one above the other. 64 columns for one, 32 for each of
+/// several, in pairs.
 fn text(panels: &[Panel<'_>]) -> String {
-    // 64 columns for one, 32 for each of several.
     let side = if panels.len() > 1 { 32 } else { 64 };
-    let drawn: Vec<Vec<String>> = panels.iter().map(|panel| text_map(panel.map, side)).collect();
-    let width = |lines: &[String]| lines.first().map_or(0, |line| line.chars().count());
-    let mut out = String::new();
-    let titles: Vec<String> = panels
-        .iter()
-        .zip(&drawn)
-        .map(|(panel, lines)| {
-            let width = width(lines);
-            let title: String = panel.title.chars().take(width).collect();
-            format!("{title:width$}")
-        })
-        .collect();
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{}", titles.join("  ").trim_end());
-    let rows = drawn.iter().map(Vec::len).max().unwrap_or(0);
-    for row in 0..rows {
-        let line: Vec<&str> = drawn.iter().map(|lines| lines.get(row).map_or("", String::as_str)).collect();
-        let _ = writeln!(out, "{}", line.join("  "));
+    let mut lines = Vec::new();
+    for pair in panels.chunks(2) {
+        let drawn: Vec<Vec<String>> = pair
+            .iter()
+            .map(|panel| {
+                let mut rows = text_map(panel.map, side);
+                let width = rows.first().map_or(0, |row| row.chars().count());
+                let title: String = panel.title.chars().take(width).collect();
+                rows.insert(0, format!("{title:width$}"));
+                rows
+            })
+            .collect();
+        for row in 0..drawn.iter().map(Vec::len).max().unwrap_or(0) {
+            let parts: Vec<&str> = drawn.iter().map(|rows| rows.get(row).map_or("", String::as_str)).collect();
+            lines.push(parts.join("  ").trim_end().to_owned());
+        }
     }
-    out.push_str("In use: ' ' to 5 %, ░ to 35 %, ▒ to 65 %, ▓ to 95 %, █ more.");
-    out
+    lines.push("In use: blank to 5 %, ░ to 35 %, ▒ to 65 %, ▓ to 95 %, █ more.".to_owned());
+    lines.join("\n")
 }
 
 fn text_map(map: &Map, side: u32) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Figures by simulated day: layout, and use against what was planned.
 
-use super::{day, thinned};
+use super::{day, day_cell, thinned};
 use crate::chart::{Axis, Colours, Dot, chart};
 use crate::layout::{score, share};
 use crate::{Cell, Document, Table, units};
@@ -25,15 +25,19 @@ pub(super) fn layout(document: &mut Document, series: &Series) {
     if scores.is_empty() {
         return;
     }
-    scores.extend(of("hot files", |p| p.hot_layout_score));
+    // Where all files are hot, they say nothing of their own.
+    let hot = series.points.iter().filter_map(|p| p.survey.files.known()?.hot.as_ref()?.share_of_files);
+    if hot.into_iter().any(|share| share < 1.0) {
+        scores.extend(of("hot files", |p| p.hot_layout_score));
+    }
     let title = "Aggregate layout score: the share of blocks that directly follow the one before them in their file.";
     document.plot(chart(title, DAYS, Axis::Score("layout score"), Colours::Apart, &scores));
     let title = "Extents for each MiB of data.";
     document.plot(chart(title, DAYS, Axis::Number("extents per MiB"), Colours::Apart, &of("", |p| p.extents_per_mib)));
-    let mut shares = of("in more than one piece, of files of two blocks or more", |p| p.broken_share);
-    shares.extend(of("split: first block in another group than the inode", |p| p.split_share));
+    let mut shares = of("in more than one piece", |p| p.broken_share);
+    shares.extend(of("split: data in another group", |p| p.split_share));
     document.plot(chart(
-        "Files in pieces, and split files.",
+        "Files of two blocks or more in more than one piece, and files whose first block is in another allocation group than the inode.",
         DAYS,
         Axis::Share("share of files"),
         Colours::Apart,
@@ -61,7 +65,7 @@ fn by_day(points: &[PointSummary]) -> Table {
     let mut table = Table::new("by_day", &caption, &columns);
     for p in rows {
         table.row(vec![
-            Cell::Number(p.day),
+            day_cell(p.day),
             Cell::Count(p.operations),
             share(p.used_share),
             Cell::Count(p.files),
@@ -83,12 +87,17 @@ pub(super) fn used(document: &mut Document, series: &Series) {
     let mut table = Table::new(
         "utilisation",
         "",
-        &[("Day", "day"), ("Planned", "planned_share"), ("Actual", "actual_share"), ("Actual - planned", "difference")],
+        &[
+            ("Day", "day"),
+            ("Planned", "planned_share"),
+            ("Actual", "actual_share"),
+            ("Actual - planned, points", "difference"),
+        ],
     );
     for used in thinned(&series.used, ROWS_MAX / 2) {
         let difference = used.planned_share.map(|planned| used.actual_share - planned);
         table.row(vec![
-            Cell::Number(used.day),
+            day_cell(used.day),
             share(used.planned_share),
             Cell::Share(used.actual_share),
             difference.map_or(Cell::Empty, Cell::SignedShare),

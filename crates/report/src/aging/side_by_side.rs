@@ -1,7 +1,7 @@
 //! Several agings: what each file system became under each workload.
 
-use super::{Input, day, ends, over_time::DAYS, throughput};
-use crate::chart::{Axis, Colours, Dot, chart};
+use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
+use crate::chart::{Axis, Colours, Dot, chart, steps};
 use crate::layout::{score, share};
 use crate::{Cell, Document, Table};
 use layout::series::PointSummary;
@@ -19,12 +19,9 @@ struct Label {
 pub fn compare(inputs: &[Input<'_>]) -> Document {
     let labels = labels(inputs);
     let mut document = Document::new(format!("Aging of {} file systems", inputs.len()));
-    for (label, input) in labels.iter().zip(inputs) {
-        let remarks = super::remarks(input.series);
-        document.list(remarks.into_iter().map(|remark| format!("{}: {remark}", label.name)).collect());
-    }
+    document.list(remarks(inputs, &labels));
     document.table(ends_table(inputs, &labels));
-    document.heading("Layout over time");
+    document.heading("Layout over time").table(scores_table(inputs, &labels));
     lines(&mut document, inputs, &labels, "Aggregate layout score.", Axis::Score("layout score"), |p| p.layout_score);
     lines(&mut document, inputs, &labels, "Extents for each MiB of data.", Axis::Number("extents per MiB"), |p| {
         p.extents_per_mib
@@ -38,6 +35,7 @@ pub fn compare(inputs: &[Input<'_>]) -> Document {
     lines(&mut document, inputs, &labels, title, Axis::Share("share of free space"), |p| p.free_in_1m_share);
     free(&mut document, inputs, &labels);
     used(&mut document, inputs, &labels);
+    disks(&mut document, inputs, &labels);
     speeds(&mut document, inputs, &labels);
     let checks: Vec<super::Check> = inputs.iter().filter_map(|input| input.check.cloned()).collect();
     if !checks.is_empty() {
@@ -72,21 +70,80 @@ fn labels(inputs: &[Input<'_>]) -> Vec<Label> {
         .collect()
 }
 
+/// What each has to say, and once what all say.
+fn remarks(inputs: &[Input<'_>], labels: &[Label]) -> Vec<String> {
+    let of: Vec<Vec<String>> = inputs.iter().map(|input| super::remarks(input.series)).collect();
+    let mut found = Vec::new();
+    for (label, remarks) in labels.iter().zip(&of) {
+        for remark in remarks {
+            let all = of.iter().all(|other| other.contains(remark));
+            let shown = if all { remark.clone() } else { format!("{}, {}: {remark}", label.name, label.workload) };
+            if !found.contains(&shown) {
+                found.push(shown);
+            }
+        }
+    }
+    found
+}
+
+/// Scores by day of all: a few rows.
+fn scores_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
+    let titles: Vec<String> = labels
+        .iter()
+        .map(|l| if l.panel.is_empty() { l.series.clone() } else { format!("{}, {}", l.series, l.panel) })
+        .collect();
+    let columns = std::iter::once(("Day", "day")).chain(titles.iter().map(|t| (t.as_str(), t.as_str())));
+    let mut table = Table::new("scores_by_day", "Aggregate layout score.", &columns.collect::<Vec<_>>());
+    let mut days: Vec<f64> = inputs.iter().flat_map(|i| &i.series.points).map(|p| p.day).collect();
+    days.sort_by(f64::total_cmp);
+    days.dedup();
+    for day in super::thinned(&days, 11) {
+        let of = |input: &Input<'_>| {
+            let point = input.series.points.iter().find(|p| p.day == *day)?;
+            point.survey.files.known()?.layout_score
+        };
+        let cells = inputs.iter().map(|input| score(of(input)));
+        table.row(std::iter::once(day_cell(*day)).chain(cells).collect());
+    }
+    table
+}
+
+/// What each disk looks like in the end.
+fn disks(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
+    let mut panels = Vec::new();
+    for (label, input) in labels.iter().zip(inputs) {
+        let with_map = |p: &&layout::SeriesPoint| p.survey.map.as_ref().is_some_and(|map| map.known().is_some());
+        let last = input.series.points.iter().rev().find(with_map);
+        if let (Some(point), false) = (last, input.series.clock.is_empty())
+            && let Some(map) = point.survey.map.as_ref().and_then(|map| map.known())
+        {
+            let workload = if label.workload.is_empty() { String::new() } else { format!(", {}", label.workload) };
+            panels.push(Panel {
+                title: format!("{}{workload}, day {}", label.name, day(point.day)),
+                map,
+                age: Box::new(|ns| input.series.day_of_unix_ns(ns).unwrap_or(0.0)),
+            });
+        }
+    }
+    document.heading("The disks, at the end");
+    super::maps(document, &panels, "last written on day", true);
+}
+
 fn ends_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
     let mut table = Table::new(
         "agings",
-        "The first and the last survey of each.",
+        "The first and the last survey of each; the last three columns are of the last: the largest free extent, and the share of free space in extents of 1 MiB or more.",
         &[
             ("File system", "name"),
             ("Workload", "workload"),
             ("Days", "days"),
             ("In use", "used_share"),
             ("Score, first", "layout_score_first"),
-            ("Score, last", "layout_score_last"),
-            ("Extents per MiB, first", "extents_per_mib_first"),
-            ("Last", "extents_per_mib_last"),
-            ("Largest free extent", "largest_free_bytes"),
-            ("Free in 1 MiB or more", "free_in_1m_share"),
+            ("last", "layout_score_last"),
+            ("Extents/MiB, first", "extents_per_mib_first"),
+            ("last", "extents_per_mib_last"),
+            ("Largest free", "largest_free_bytes"),
+            ("Free in 1 MiB", "free_in_1m_share"),
         ],
     );
     for (label, input) in labels.iter().zip(inputs) {
@@ -96,7 +153,7 @@ fn ends_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
         table.row(vec![
             Cell::from(label.name.clone()),
             Cell::from(label.workload.clone()),
-            Cell::from(format!("{} to {}", day(a.day), day(b.day))),
+            day_cell(b.day),
             share(b.used_share),
             score(a.layout_score),
             score(b.layout_score),
@@ -155,7 +212,7 @@ fn free(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
     }
     if !dots.is_empty() {
         let (x, y) = (Axis::Bytes("length of free extent"), Axis::Share("share of free space"));
-        document.plot(chart("Share of free space in free extents up to a length.", x, y, Colours::Apart, &dots));
+        document.plot(steps("Share of free space in free extents up to a length.", x, y, Colours::Apart, &dots));
     }
 }
 
