@@ -15,6 +15,7 @@ mod op;
 pub mod plan;
 pub mod snapshot;
 mod tree;
+pub mod verify;
 
 pub use error::AgingError;
 pub use op::{AgingOp, DAY_NS, NodeId, OpKind};
