@@ -22,6 +22,7 @@ pub mod payload;
 pub mod program;
 mod readahead;
 pub mod testing;
+mod untimed;
 mod volume;
 
 pub use block::{Block, BlockId, Contents, Ino, Lbn, Pbn};
@@ -32,4 +33,5 @@ pub use engine::{DeviceCounters, LogEntry, WriteRecord};
 pub use lab::{Counters, Lab, LabError, Setup};
 pub use machine::{CostFigures, Cpu, Figure, IoRules, Machine, MachineError, Memory, Syncer, WriteBack};
 pub use names::NameCounters;
+pub use untimed::{Requests, Untimed};
 pub use volume::{Attributes, Durability, Encode, Entry, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange};

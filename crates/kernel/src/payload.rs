@@ -26,14 +26,27 @@ pub trait Image: Send {
     fn is_full(&self) -> bool;
 }
 
-/// The bytes that processes gave explicitly, and no others.
+/// Bytes in memory: those that processes gave explicitly, or all.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct Memory {
     /// By address, in units of [`Pbn::BYTES`].
     sectors: FxHashMap<u64, Box<[u8; Pbn::BYTES as usize]>>,
+    full: bool,
 }
 
-impl Image for Given {
+impl Memory {
+    /// For the bytes that processes gave, and no others.
+    pub fn of_given() -> Memory {
+        Memory::default()
+    }
+
+    /// For the bytes of every block.
+    pub fn of_all() -> Memory {
+        Memory { full: true, ..Memory::default() }
+    }
+}
+
+impl Image for Memory {
     fn read(&mut self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
         let mut any = false;
         for (sector, piece) in (pbn.0..).zip(out.chunks_mut(Pbn::BYTES as usize)) {
@@ -70,7 +83,7 @@ impl Image for Given {
     }
 
     fn is_full(&self) -> bool {
-        false
+        self.full
     }
 }
 

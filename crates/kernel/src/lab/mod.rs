@@ -14,7 +14,7 @@ use crate::engine::{ActorId, Engine, Event};
 use crate::machine::{Machine, Syncer};
 use crate::names::Names;
 use crate::nodes::Nodes;
-use crate::payload::{Given, Image};
+use crate::payload::{self, Image};
 use crate::{CacheCounters, Cx, DeviceCounters, Ino, LogEntry, NameCounters, Volume};
 use daemons::Daemons;
 use descriptors::Descriptors;
@@ -74,7 +74,7 @@ pub struct Counters {
 impl<V: Volume> Lab<V> {
     /// Mounts a file system on a device. Bytes are kept only where processes give them explicitly.
     pub fn new(volume: V, device: Box<dyn Device>, setup: Setup) -> Result<Lab<V>, LabError> {
-        Lab::with_image(volume, device, setup, Box::new(Given::default()))
+        Lab::with_image(volume, device, setup, Box::new(payload::Memory::of_given()))
     }
 
     /// The same with a place for the bytes of blocks.
