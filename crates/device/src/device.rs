@@ -69,10 +69,7 @@ pub trait Device {
             return if self.supports_trim() { Ok(()) } else { Err(RequestError::NoTrim) };
         }
         if request.sectors > self.max_transfer_sectors() {
-            return Err(RequestError::TooLong {
-                sectors: request.sectors,
-                limit_sectors: self.max_transfer_sectors(),
-            });
+            return Err(RequestError::TooLong { sectors: request.sectors, limit_sectors: self.max_transfer_sectors() });
         }
         Ok(())
     }

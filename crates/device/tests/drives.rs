@@ -65,12 +65,18 @@ fn errors_name_file_and_key() {
         ("hp-97560", "\"disk\" =", "\"disk.seek\" =", &["my/drive.toml", "has no source"]),
         ("hp-97560", "[sources]", "[sources]\n\"disk.sek\" = \"x\"", &["my/drive.toml", "disk.sek"]),
         ("hp-c2247a", "spares = 325", "spares = 3", &["my/drive.toml", "disk.zones[0].slips"]),
-        ("ssd-nvme", "over_provisioning = 0.07", "over_provisioning = 0.0", &["my/drive.toml", "ssd.over_provisioning"]),
+        (
+            "ssd-nvme",
+            "over_provisioning = 0.07",
+            "over_provisioning = 0.0",
+            &["my/drive.toml", "ssd.over_provisioning"],
+        ),
         ("ssd-nvme", "mapping_bytes = 4096", "mapping_bytes = 4095", &["my/drive.toml", "ssd.mapping_bytes"]),
         ("ssd-nvme", "[ssd]", "[sdd]", &["my/drive.toml", "sdd"]),
     ];
     for (key, from, to, words) in cases {
-        let message = edited(key, from, to).err().unwrap_or_else(|| panic!("{key}: {from:?} → {to:?} is taken")).to_string();
+        let message =
+            edited(key, from, to).err().unwrap_or_else(|| panic!("{key}: {from:?} → {to:?} is taken")).to_string();
         for word in words {
             assert!(message.contains(word), "{message:?} names {word}");
         }

@@ -224,10 +224,15 @@ impl<D: Device> Array<D> {
                 }
             }
         }
-        let possible =
-            |reads: &[(usize, Request)]| reads.iter().all(|(member, _)| !self.failed[*member]);
+        let possible = |reads: &[(usize, Request)]| reads.iter().all(|(member, _)| !self.failed[*member]);
         let reads = match (possible(&modify), possible(&rebuild)) {
-            (true, true) => if rebuild.len() < modify.len() { rebuild } else { modify },
+            (true, true) => {
+                if rebuild.len() < modify.len() {
+                    rebuild
+                } else {
+                    modify
+                }
+            }
             (true, false) => modify,
             (false, true) => rebuild,
             // A lost member written in part: its old data come from the whole row of all others.

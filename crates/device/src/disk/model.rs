@@ -395,16 +395,12 @@ impl Disk {
             let share = (self.spec.cache.read_watermark * request.sectors as f64).floor() as u64;
             transfer.watermark = share.clamp(1, sectors);
             transfer.chunk = u64::from(self.spec.cache.read_chunk_sectors);
-            transfer.reconnect_ns =
-                if never_disconnect { 0 } else { self.times.reselect + self.times.preparation };
+            transfer.reconnect_ns = if never_disconnect { 0 } else { self.times.reselect + self.times.preparation };
         } else {
             transfer.watermark = sectors;
         }
-        let how = Approach {
-            first: true,
-            immediate: self.spec.cache.immediate_read && self.full(),
-            ..Approach::default()
-        };
+        let how =
+            Approach { first: true, immediate: self.spec.cache.immediate_read && self.full(), ..Approach::default() };
         let seek_ns = self.times.read_seek.map_or(command_ns, |seek_ns| now_ns + seek_ns);
         let start_ns = self.medium_free_ns.max(if self.full() { seek_ns } else { command_ns });
         let medium_ns = self.read_medium(start_ns, request.lbn, request.end(), how, &mut transfer);
@@ -551,7 +547,8 @@ impl Disk {
         let mut how = Approach { write: full, first: true, minimum_ns, not_before_ns, immediate };
         while next < end {
             let run = self.mechanism.run(self.arm, at_ns, next, end, how);
-            let lost_ns = if full && run.wrapped == run.count { data.lost_ns(&self.mechanism, &run, next.0 - lbn.0) } else { 0 };
+            let lost_ns =
+                if full && run.wrapped == run.count { data.lost_ns(&self.mechanism, &run, next.0 - lbn.0) } else { 0 };
             self.arm = run.arm();
             at_ns = run.end_ns + lost_ns;
             next = Lbn(run.first.0 + run.count);

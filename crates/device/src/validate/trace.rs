@@ -29,9 +29,7 @@ pub enum TraceError {
         source: std::io::Error,
     },
     /// A line is not a request.
-    #[error(
-        "{file}: line {line}: {why}; a line is `R|W ACTION LBN SECTORS RESPONSE THINK`, times in microseconds"
-    )]
+    #[error("{file}: line {line}: {why}; a line is `R|W ACTION LBN SECTORS RESPONSE THINK`, times in microseconds")]
     Line {
         /// Path.
         file: String,
@@ -90,11 +88,7 @@ fn parse_line(line: &str) -> Result<Traced, String> {
         "W" => Request::write(lbn, sectors),
         other => return Err(format!("{other:?} instead of R or W")),
     };
-    Ok(Traced {
-        request,
-        response_ns: microseconds("RESPONSE", response)?,
-        think_ns: microseconds("THINK", think)?,
-    })
+    Ok(Traced { request, response_ns: microseconds("RESPONSE", response)?, think_ns: microseconds("THINK", think)? })
 }
 
 /// A year; longer times are not measurements, and sums of shorter ones do not overflow.

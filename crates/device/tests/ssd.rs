@@ -1,0 +1,156 @@
+//! Flash drives: the translation layer against a simple model, and the times that follow from the structure.
+
+use device::ssd::{Ssd, SsdSpec};
+use device::{Completion, Device, Drive, Model, Request};
+use proptest::prelude::*;
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+fn spec(key: &str) -> SsdSpec {
+    match Drive::find(key).unwrap().model {
+        Model::Ssd(spec) => *spec,
+        Model::Disk(_) => panic!("{key} is a flash drive"),
+    }
+}
+
+/// 4 dies of 10 or so blocks of 16 units: small enough to be collected all the time.
+fn small() -> SsdSpec {
+    SsdSpec {
+        capacity_sectors: 8 * 400,
+        channels: 2,
+        dies_per_channel: 2,
+        planes_per_die: 1,
+        page_bytes: 16384,
+        pages_per_block: 4,
+        over_provisioning: 0.8,
+        gc_free_share: 0.05,
+        write_buffer_bytes: 4 * 16384,
+        ..spec("ssd-nvme")
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Any mix of writes, trims, reads and flushes: after a flush the drive holds what a plain set holds, the maps agree, and no less was programmed than written.
+    #[test]
+    fn the_translation_layer_keeps_what_was_written(
+        operations in proptest::collection::vec((0u8..10, 0u64..3200, 1u32..64), 1..1500),
+    ) {
+        let mut ssd = Ssd::new(small());
+        let mut live = vec![false; 400];
+        let mut now = 0;
+        for (n, (kind, lbn, sectors)) in operations.into_iter().enumerate() {
+            let sectors = sectors.min((3200 - lbn) as u32);
+            let request = match kind {
+                0 => Request::flush(),
+                1 => Request::trim(lbn, sectors),
+                2 | 3 => Request::read(lbn, sectors),
+                _ => Request::write(lbn, sectors),
+            };
+            now = ssd.serve(now, request).unwrap().at_ns;
+            match kind {
+                1 => (request.lbn.0.div_ceil(8)..request.end().0 / 8).for_each(|unit| live[unit as usize] = false),
+                4.. => (lbn / 8..request.end().0.div_ceil(8)).for_each(|unit| live[unit as usize] = true),
+                _ => {}
+            }
+            if n % 100 == 0 {
+                ssd.ftl().assert_consistent();
+            }
+        }
+        ssd.serve(now, Request::flush()).unwrap();
+        ssd.ftl().assert_consistent();
+        for (unit, &live) in live.iter().enumerate() {
+            prop_assert_eq!(ssd.ftl().holds(unit as u32), live, "unit {}", unit);
+        }
+        prop_assert!(ssd.ftl().write_amplification() >= 1.0);
+    }
+}
+
+#[test]
+fn a_full_drive_overwritten_at_random_amplifies_and_one_overwritten_in_order_does_not() {
+    let run = |random: bool| {
+        let mut ssd = Ssd::new(small());
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut now = 0;
+        for n in 0..40_000u64 {
+            let unit = if random { rng.next_u64() % 400 } else { n % 400 };
+            now = ssd.serve(now, Request::write(unit * 8, 8)).unwrap().at_ns;
+        }
+        ssd.ftl().assert_consistent();
+        ssd.ftl().write_amplification()
+    };
+    let (random, in_order) = (run(true), run(false));
+    assert!(in_order < 1.05, "in order: {in_order}");
+    assert!(random > 1.1, "at random: {random}");
+}
+
+#[test]
+fn trimming_everything_leaves_nothing_to_move() {
+    let mut ssd = Ssd::new(small());
+    let mut now = 0;
+    for unit in 0..400 {
+        now = ssd.serve(now, Request::write(unit * 8, 8)).unwrap().at_ns;
+    }
+    now = ssd.serve(now, Request::flush()).unwrap().at_ns;
+    now = ssd.serve(now, Request::trim(0, 3200)).unwrap().at_ns;
+    assert!((0..400).all(|unit| !ssd.ftl().holds(unit)));
+    let moved = ssd.ftl().counts().moved_units;
+    for unit in 0..300 {
+        now = ssd.serve(now, Request::write(unit * 8, 8)).unwrap().at_ns;
+    }
+    assert_eq!(ssd.ftl().counts().moved_units, moved);
+    ssd.ftl().assert_consistent();
+}
+
+#[test]
+fn reads_of_different_dies_overlap_and_a_full_buffer_slows_writes_to_the_flash() {
+    let mut ssd = Ssd::new(spec("ssd-nvme"));
+    let mut now = 0;
+    for n in 0..64u64 {
+        now = ssd.serve(now, Request::write(n * 64, 64)).unwrap().at_ns;
+    }
+    now = ssd.serve(now, Request::flush()).unwrap().at_ns + 1_000_000;
+    let one = ssd.serve(now, Request::read(0, 8)).unwrap().at_ns - now;
+    assert!((50_000..90_000).contains(&one), "4 KB take {one} ns");
+    now += 10_000_000;
+    for n in 0..16u64 {
+        ssd.submit(now, n, Request::read(n * 64, 8)).unwrap();
+    }
+    let mut done: Vec<Completion> = Vec::new();
+    while let Some(event) = ssd.next_event_ns() {
+        ssd.poll(event, &mut done);
+    }
+    assert_eq!(done.len(), 16);
+    let all = done.last().unwrap().at_ns - now;
+    assert!(all < 3 * one, "16 reads at once take {all} ns, one takes {one} ns");
+    // 1 GB in order: as fast as the dies program, 16 x 32 KB in 185 us.
+    let start = now + 1_000_000_000;
+    now = start;
+    for n in 0..8192u64 {
+        now = ssd.serve(now, Request::write(1_000_000 + n * 256, 256)).unwrap().at_ns;
+    }
+    let rate = 8192.0 * 256.0 * 512.0 / ((now - start) as f64 / 1e9);
+    assert!((1.5e9..2.9e9).contains(&rate), "{rate} bytes/s");
+}
+
+#[test]
+fn writes_are_durable_after_a_flush_unless_the_buffer_survives() {
+    let mut ssd = Ssd::new(spec("ssd-nvme"));
+    let write = ssd.serve(0, Request::write(0, 8)).unwrap();
+    assert!(!write.durable);
+    let flush = ssd.serve(write.at_ns, Request::flush()).unwrap();
+    assert!(flush.at_ns - write.at_ns >= 185_000, "a page is programmed");
+    let mut protected = Ssd::new(SsdSpec { power_loss_protection: true, ..spec("ssd-nvme") });
+    assert!(protected.serve(0, Request::write(0, 8)).unwrap().durable);
+}
+
+#[test]
+fn memory_follows_what_was_written() {
+    // Touching one place in a drive of 8 TB must not take its whole map.
+    let mut ssd = Ssd::new(SsdSpec { capacity_sectors: 1 << 34, mapping_bytes: 4096, ..spec("ssd-nvme") });
+    ssd.serve(0, Request::write((1 << 34) - 8, 8)).unwrap();
+    ssd.serve(1_000_000, Request::flush()).unwrap();
+    assert!(ssd.ftl().holds((1 << 31) - 1));
+    ssd.ftl().assert_consistent();
+}
