@@ -7,6 +7,7 @@
 //! as many for each file that lasts.
 
 mod aging;
+mod workload;
 
 use super::PlanError;
 use super::snapshots::lifetime::Evidence;
@@ -118,7 +119,7 @@ impl ShortLived {
     /// # Errors
     /// The file is damaged, or has no short-lived files in it.
     pub fn read(path: &Path) -> Result<ShortLived, PlanError> {
-        aging::read(path)
+        if path.is_dir() { workload::read(path) } else { aging::read(path) }
     }
 
     /// The file it comes from.

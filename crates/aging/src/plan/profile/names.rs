@@ -1,0 +1,191 @@
+//! The names of a traced workload, by which its calls are understood: what was there, and what became of it.
+
+use posix::FileKind;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use trace::Snapshot;
+
+/// Index of a node.
+pub(super) type Id = u32;
+
+/// The root directory `/`.
+pub(super) const ROOT: Id = 0;
+
+/// As many links as the kernel follows.
+const LINKS_MAX: u32 = 40;
+
+pub(super) struct Node {
+    pub(super) kind: FileKind,
+    /// Where it is; several for hard links, none once it is gone. The first is the one that is planned.
+    pub(super) places: Vec<(Id, Box<[u8]>)>,
+    children: FxHashMap<Box<[u8]>, Id>,
+    target: Option<Box<[u8]>>,
+    pub(super) size_bytes: u64,
+    /// Where it was, and how long, when the trace began; `None` for what the trace made.
+    pub(super) initial: Option<(Id, Box<[u8]>, u64)>,
+}
+
+/// Where a path leads.
+pub(super) enum Walk {
+    Found(Id),
+    /// The directory is there, the name in it is not.
+    Missing(Id, Box<[u8]>),
+    /// Into a file, or around a loop of links.
+    Nowhere,
+}
+
+pub(super) struct Names {
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Names {
+    pub(super) fn new(snapshot: &Snapshot) -> Names {
+        let root = Node {
+            kind: FileKind::Directory,
+            places: Vec::new(),
+            children: FxHashMap::default(),
+            target: None,
+            size_bytes: 0,
+            initial: None,
+        };
+        let mut names = Names { nodes: vec![root] };
+        let mut inodes: FxHashMap<(u64, u64), Id> = FxHashMap::default();
+        for entry in &snapshot.entries {
+            let Some(parent) = entry.parent() else { continue };
+            let Some(dir) = names.directory(parent) else { continue };
+            let linked = entry.nlink > 1 && entry.ino != 0 && entry.kind != FileKind::Directory;
+            if let Some(&id) = inodes.get(&(entry.dev, entry.ino)).filter(|_| linked) {
+                names.attach(id, dir, entry.name());
+                continue;
+            }
+            if names.child(dir, entry.name()).is_some() {
+                continue;
+            }
+            let size_bytes = if entry.kind == FileKind::Directory { 0 } else { entry.size_bytes };
+            let id = names.add(dir, entry.name(), entry.kind, size_bytes);
+            names.nodes[id as usize].target = entry.target.as_deref().map(Into::into);
+            names.nodes[id as usize].initial = Some((dir, entry.name().into(), size_bytes));
+            if linked {
+                inodes.insert((entry.dev, entry.ino), id);
+            }
+        }
+        names
+    }
+
+    pub(super) fn get(&self, id: Id) -> Option<&Node> {
+        self.nodes.get(id as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut Node> {
+        self.nodes.get_mut(id as usize)
+    }
+
+    pub(super) fn child(&self, dir: Id, name: &[u8]) -> Option<Id> {
+        self.get(dir)?.children.get(name).copied()
+    }
+
+    /// A new node in a directory.
+    pub(super) fn add(&mut self, dir: Id, name: &[u8], kind: FileKind, size_bytes: u64) -> Id {
+        let id = Id::try_from(self.nodes.len()).unwrap_or(Id::MAX);
+        let node =
+            Node { kind, places: Vec::new(), children: FxHashMap::default(), target: None, size_bytes, initial: None };
+        self.nodes.push(node);
+        self.attach(id, dir, name);
+        id
+    }
+
+    /// One that was there when the trace began, though no snapshot shows it.
+    pub(super) fn add_initial(&mut self, dir: Id, name: &[u8], kind: FileKind, size_bytes: u64) -> Id {
+        let id = self.add(dir, name, kind, size_bytes);
+        self.nodes[id as usize].initial = Some((dir, name.into(), size_bytes));
+        id
+    }
+
+    pub(super) fn add_symlink(&mut self, dir: Id, name: &[u8], target: &[u8]) -> Id {
+        let id = self.add(dir, name, FileKind::Symlink, target.len() as u64);
+        self.nodes[id as usize].target = Some(target.into());
+        id
+    }
+
+    /// Gives a node a further name.
+    pub(super) fn attach(&mut self, id: Id, dir: Id, name: &[u8]) {
+        if let Some(parent) = self.get_mut(dir) {
+            parent.children.insert(name.into(), id);
+        }
+        if let Some(node) = self.get_mut(id) {
+            node.places.push((dir, name.into()));
+        }
+    }
+
+    /// Takes a name away; answers whether it was the planned one.
+    pub(super) fn detach(&mut self, id: Id, dir: Id, name: &[u8]) -> bool {
+        if let Some(parent) = self.get_mut(dir) {
+            parent.children.remove(name);
+        }
+        let Some(node) = self.get_mut(id) else { return false };
+        let at = node.places.iter().position(|(d, n)| *d == dir && **n == *name);
+        at.inspect(|at| drop(node.places.remove(*at))) == Some(0)
+    }
+
+    pub(super) fn is_empty_directory(&self, id: Id) -> bool {
+        self.get(id).is_some_and(|n| n.children.is_empty())
+    }
+
+    /// Whether a directory is another, or in it.
+    pub(super) fn is_within(&self, mut id: Id, above: Id) -> bool {
+        for _ in 0..self.nodes.len() {
+            if id == above {
+                return true;
+            }
+            match self.get(id).and_then(|n| n.places.first()) {
+                Some((parent, _)) => id = *parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The directory of a path, made (as one that was there) with those above it where it is not known.
+    pub(super) fn directory(&mut self, path: &[u8]) -> Option<Id> {
+        loop {
+            match self.walk(path, true) {
+                Walk::Found(id) => return self.get(id).filter(|n| n.kind == FileKind::Directory).map(|_| id),
+                Walk::Missing(dir, name) => drop(self.add_initial(dir, &name, FileKind::Directory, 0)),
+                Walk::Nowhere => return None,
+            }
+        }
+    }
+
+    /// Follows an absolute path. A directory on the way that is not known is where the walk stops: [`Walk::Missing`] names it.
+    pub(super) fn walk(&self, path: &[u8], follow: bool) -> Walk {
+        let mut todo: VecDeque<Box<[u8]>> = components(path);
+        let (mut at, mut links) = (ROOT, 0);
+        while let Some(name) = todo.pop_front() {
+            if &*name == b".." {
+                at = self.get(at).and_then(|n| n.places.first()).map_or(ROOT, |(parent, _)| *parent);
+                continue;
+            }
+            let Some(node) = self.get(at).filter(|n| n.kind == FileKind::Directory) else { return Walk::Nowhere };
+            let Some(&id) = node.children.get(&name) else { return Walk::Missing(at, name) };
+            let target = self.get(id).and_then(|n| n.target.as_deref());
+            match target.filter(|_| follow || !todo.is_empty()) {
+                Some(target) => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Walk::Nowhere;
+                    }
+                    if target.starts_with(b"/") {
+                        at = ROOT;
+                    }
+                    components(target).into_iter().rev().for_each(|c| todo.push_front(c));
+                }
+                None => at = id,
+            }
+        }
+        Walk::Found(at)
+    }
+}
+
+fn components(path: &[u8]) -> VecDeque<Box<[u8]>> {
+    path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".").map(Into::into).collect()
+}

@@ -1,0 +1,448 @@
+//! A traced workload as operations on a tree of its own: its script.
+//!
+//! Successful calls that change something are kept: files and directories made, written, truncated, renamed and removed, and
+//! fsync. Of the names that were there, those are in the script's initial tree that the workload changes, or that are in a
+//! directory in which it changes something; with the directories above them.
+
+use super::names::{Id, Names, ROOT, Walk};
+use crate::OpKind;
+use crate::plan::PlanError;
+use posix::FileKind;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::path::Path;
+use trace::profile::Reader;
+use trace::{Batch, Event, OfdId, Op, PathId, flag};
+
+/// Something of the tree the script begins with. Directories come before what is in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::plan) struct Initial {
+    pub(in crate::plan) node: u32,
+    /// The directory it is in; `None`: the script's own root.
+    pub(in crate::plan) dir: Option<u32>,
+    pub(in crate::plan) name: Box<[u8]>,
+    pub(in crate::plan) kind: FileKind,
+    pub(in crate::plan) size_bytes: u64,
+}
+
+/// One operation of the script; nodes are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::plan) struct ScriptOp {
+    pub(in crate::plan) t_ns: u64,
+    pub(in crate::plan) kind: OpKind,
+    pub(in crate::plan) node: u32,
+    pub(in crate::plan) dir: Option<u32>,
+    pub(in crate::plan) name: Option<Box<[u8]>>,
+    pub(in crate::plan) offset_bytes: u64,
+    pub(in crate::plan) size_bytes: u64,
+}
+
+/// What was not taken over, and what had to be supposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Calls on files that the trace does not name.
+    pub unnamed: u64,
+    /// Calls of kinds that aging has no operation for (`O_TMPFILE`, collapsing ranges).
+    pub without_operation: u64,
+    /// Calls that contradict what the trace has shown of names so far.
+    pub contradictory: u64,
+    /// Files written that no snapshot shows: supposed to have been there.
+    pub supposed: u64,
+}
+
+/// A traced workload as operations.
+#[derive(Clone, Debug, Default)]
+pub(in crate::plan) struct Script {
+    pub(in crate::plan) initial: Vec<Initial>,
+    pub(in crate::plan) ops: Vec<ScriptOp>,
+    /// Number of nodes.
+    pub(in crate::plan) nodes: u32,
+    /// From the first call to the last, nanoseconds.
+    pub(in crate::plan) span_ns: u64,
+    pub(in crate::plan) skipped: Skipped,
+    /// By node: whether it is renamed, whether its contents change.
+    moved: Vec<bool>,
+    written: Vec<bool>,
+}
+
+impl Script {
+    /// Whether a node is renamed in the script.
+    pub(in crate::plan) fn moves(&self, node: usize) -> bool {
+        self.moved.get(node).copied().unwrap_or(false)
+    }
+
+    /// Whether a file's contents change in the script.
+    pub(in crate::plan) fn writes(&self, node: usize) -> bool {
+        self.written.get(node).copied().unwrap_or(false)
+    }
+
+    /// Reads a workload profile.
+    pub(in crate::plan) fn read(path: &Path) -> Result<Script, PlanError> {
+        let profile = |e: trace::profile::ProfileError| PlanError::Aging(e.into());
+        let reader = Reader::open(path).map_err(profile)?;
+        let mut scribe = Scribe {
+            names: Names::new(&reader.snapshot().map_err(profile)?),
+            open: FxHashMap::default(),
+            ops: Vec::new(),
+            skipped: Skipped::default(),
+            now_ns: 0,
+            temporary: 0,
+        };
+        let mut batches = reader.batches().map_err(profile)?;
+        let mut batch = Batch::default();
+        while batches.next_into(&mut batch).map_err(profile)? {
+            for event in &batch.events {
+                // Calls overlap; they are taken in the order in which they began.
+                scribe.now_ns = scribe.now_ns.max(event.t_ns);
+                if event.errno == 0 && event.flags & (flag::FOREIGN | flag::UNFINISHED) == 0 {
+                    scribe.event(event, &batch);
+                }
+            }
+        }
+        if scribe.ops.is_empty() {
+            return Err(PlanError::input(path, "whole profile", "the workload changes nothing: there is no aging in it"));
+        }
+        Ok(scribe.finish())
+    }
+}
+
+struct Scribe {
+    names: Names,
+    open: FxHashMap<OfdId, Id>,
+    ops: Vec<ScriptOp>,
+    skipped: Skipped,
+    now_ns: u64,
+    temporary: u64,
+}
+
+impl Scribe {
+    fn event(&mut self, event: &Event, batch: &Batch) {
+        let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id));
+        let (one, two) = (path(event.path), path(event.path2));
+        let nofollow = event.flags & flag::NOFOLLOW != 0;
+        match event.op {
+            Op::Open => self.open(event, one),
+            Op::Close if event.flags & flag::LAST != 0 => {
+                if let Some(ofd) = event.ofd {
+                    self.open.remove(&ofd);
+                }
+            }
+            Op::Write => {
+                let file = self.file(event.ofd, one, event.size_before);
+                self.write(file, event.offset, event.ret);
+            }
+            Op::Copy => {
+                let file = self.file(event.ofd2, two, None);
+                self.write(file, event.offset2, event.ret);
+            }
+            Op::Truncate => {
+                let file = self.path_file(one, !nofollow, event.size_before);
+                self.truncate(file, event.req_bytes);
+            }
+            Op::Ftruncate => {
+                let file = self.file(event.ofd, one, event.size_before);
+                self.truncate(file, event.req_bytes);
+            }
+            Op::Fallocate => self.fallocate(event, one),
+            Op::Fsync | Op::Fdatasync => {
+                if let Some(file) = self.file(event.ofd, one, event.size_before) {
+                    self.push(OpKind::Fsync, file, 0, 0);
+                }
+            }
+            Op::Mkdir => self.make(one, FileKind::Directory, None),
+            Op::Mknod => self.make(one, FileKind::File, None),
+            Op::Symlink => self.make(one, FileKind::Symlink, two),
+            Op::Unlink | Op::Rmdir => self.remove(one),
+            Op::Rename => self.rename(one, two, event.flags & flag::EXCHANGE != 0),
+            Op::Link => self.link(one, two),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, kind: OpKind, node: Id, offset_bytes: u64, size_bytes: u64) {
+        self.ops.push(ScriptOp { t_ns: self.now_ns, kind, node, dir: None, name: None, offset_bytes, size_bytes });
+    }
+
+    fn push_named(&mut self, kind: OpKind, node: Id, dir: Id, name: &[u8], size_bytes: u64) {
+        let (dir, name) = (Some(dir), Some(name.into()));
+        self.ops.push(ScriptOp { t_ns: self.now_ns, kind, node, dir, name, offset_bytes: 0, size_bytes });
+    }
+
+    /// The place of a path whose directory may not be known yet.
+    fn place(&mut self, path: &[u8], follow: bool) -> Walk {
+        let trimmed = path.strip_suffix(b"/").unwrap_or(path);
+        let slash = memchr::memrchr(b'/', trimmed).unwrap_or(0);
+        if self.names.directory(&trimmed[..slash]).is_none() {
+            return Walk::Nowhere;
+        }
+        self.names.walk(trimmed, follow)
+    }
+
+    fn open(&mut self, event: &Event, path: Option<&[u8]>) {
+        let Some(path) = path else { return self.skipped.unnamed += 1 };
+        if event.flags & flag::TMPFILE != 0 {
+            return self.skipped.without_operation += 1;
+        }
+        let writes = event.flags & (flag::WRITE | flag::CREATE | flag::TRUNC) != 0;
+        let node = match self.place(path, event.flags & flag::NOFOLLOW == 0) {
+            Walk::Found(node) => Some(node),
+            Walk::Missing(dir, name) if event.flags & flag::CREATE != 0 && event.size_before.unwrap_or(0) == 0 => {
+                let node = self.names.add(dir, &name, FileKind::File, 0);
+                self.push_named(OpKind::Create, node, dir, &name, 0);
+                Some(node)
+            }
+            Walk::Missing(dir, name) if writes => Some(self.suppose(dir, &name, event.size_before)),
+            _ => None,
+        };
+        let Some(node) = node.filter(|n| self.names.get(*n).is_some_and(|n| n.kind == FileKind::File)) else { return };
+        if event.flags & flag::TRUNC != 0 {
+            self.truncate(Some(node), Some(0));
+        }
+        if let Some(ofd) = event.ofd {
+            self.open.insert(ofd, node);
+        }
+    }
+
+    /// A file that must have been there, though no snapshot shows it.
+    fn suppose(&mut self, dir: Id, name: &[u8], size_before: Option<u64>) -> Id {
+        self.skipped.supposed += 1;
+        self.names.add_initial(dir, name, FileKind::File, size_before.unwrap_or(0))
+    }
+
+    /// The file behind a description, or under a path.
+    fn file(&mut self, ofd: Option<OfdId>, path: Option<&[u8]>, size_before: Option<u64>) -> Option<Id> {
+        let known = ofd.and_then(|ofd| self.open.get(&ofd)).copied();
+        let file = known.or_else(|| self.path_file(path, true, size_before))?;
+        let alive = self.names.get(file).is_some_and(|n| !n.places.is_empty());
+        alive.then_some(file)
+    }
+
+    fn path_file(&mut self, path: Option<&[u8]>, follow: bool, size_before: Option<u64>) -> Option<Id> {
+        let Some(path) = path else {
+            self.skipped.unnamed += 1;
+            return None;
+        };
+        let node = match self.place(path, follow) {
+            Walk::Found(node) => node,
+            Walk::Missing(dir, name) => self.suppose(dir, &name, size_before),
+            Walk::Nowhere => {
+                self.skipped.contradictory += 1;
+                return None;
+            }
+        };
+        self.names.get(node).filter(|n| n.kind == FileKind::File).map(|_| node)
+    }
+
+    fn write(&mut self, file: Option<Id>, offset: Option<u64>, ret: i64) {
+        let (Some(file), Ok(len)) = (file, u64::try_from(ret)) else { return };
+        if len == 0 {
+            return;
+        }
+        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        // Where the trace does not tell, at the end.
+        let offset = offset.unwrap_or(size);
+        let end = offset.saturating_add(len);
+        if offset < size {
+            self.push(OpKind::Overwrite, file, offset, len.min(size - offset));
+        }
+        self.extend(file, size, end, offset.saturating_sub(size));
+    }
+
+    /// Makes a file longer; the first `hole_bytes` of what is new are a hole.
+    fn extend(&mut self, file: Id, size: u64, end: u64, hole_bytes: u64) {
+        let Some(more) = end.checked_sub(size).filter(|more| *more > 0) else { return };
+        self.push(OpKind::Append, file, 0, more);
+        if hole_bytes > 0 {
+            self.push(OpKind::PunchHole, file, size, hole_bytes);
+        }
+        if let Some(node) = self.names.get_mut(file) {
+            node.size_bytes = end;
+        }
+    }
+
+    fn truncate(&mut self, file: Option<Id>, to: Option<u64>) {
+        let (Some(file), Some(to)) = (file, to) else { return };
+        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        if to < size {
+            self.push(OpKind::Truncate, file, 0, to);
+            if let Some(node) = self.names.get_mut(file) {
+                node.size_bytes = to;
+            }
+        } else {
+            self.extend(file, size, to, to - size);
+        }
+    }
+
+    fn fallocate(&mut self, event: &Event, path: Option<&[u8]>) {
+        const KEEP_SIZE: u32 = 1;
+        const PUNCH_HOLE: u32 = 2;
+        let Some(file) = self.file(event.ofd, path, event.size_before) else { return };
+        let (Some(offset), Some(len)) = (event.offset, event.req_bytes) else { return self.skipped.unnamed += 1 };
+        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        match event.flags >> flag::SUB_SHIFT {
+            0 => self.extend(file, size, offset.saturating_add(len), 0),
+            mode if mode & PUNCH_HOLE != 0 => {
+                let len = len.min(size.saturating_sub(offset));
+                if len > 0 {
+                    self.push(OpKind::PunchHole, file, offset, len);
+                }
+            }
+            KEEP_SIZE => {}
+            _ => self.skipped.without_operation += 1,
+        }
+    }
+
+    fn make(&mut self, path: Option<&[u8]>, kind: FileKind, target: Option<&[u8]>) {
+        let Some(path) = path else { return self.skipped.unnamed += 1 };
+        let Walk::Missing(dir, name) = self.place(path, false) else { return self.skipped.contradictory += 1 };
+        let (node, op) = match kind {
+            FileKind::Symlink => (self.names.add_symlink(dir, &name, target.unwrap_or_default()), OpKind::Symlink),
+            FileKind::Directory => (self.names.add(dir, &name, kind, 0), OpKind::Mkdir),
+            _ => (self.names.add(dir, &name, FileKind::File, 0), OpKind::Create),
+        };
+        let size = self.names.get(node).map_or(0, |n| n.size_bytes);
+        self.push_named(op, node, dir, &name, size);
+    }
+
+    /// The directory and name that a path stands for, not following a link at its end, and what is there.
+    fn located(&mut self, path: Option<&[u8]>) -> Option<(Id, Box<[u8]>, Option<Id>)> {
+        let Some(path) = path else {
+            self.skipped.unnamed += 1;
+            return None;
+        };
+        let trimmed = path.strip_suffix(b"/").unwrap_or(path);
+        let slash = memchr::memrchr(b'/', trimmed)?;
+        let name = &trimmed[slash + 1..];
+        let dir = self.names.directory(&trimmed[..slash]).filter(|_| !matches!(name, b"" | b"." | b".."));
+        let Some(dir) = dir else {
+            self.skipped.contradictory += 1;
+            return None;
+        };
+        Some((dir, name.into(), self.names.child(dir, name)))
+    }
+
+    fn remove(&mut self, path: Option<&[u8]>) {
+        let Some((dir, name, node)) = self.located(path) else { return };
+        let node = node.unwrap_or_else(|| self.suppose(dir, &name, None));
+        self.unname(node, dir, &name);
+    }
+
+    /// Takes a name from a node; with its last the node goes.
+    fn unname(&mut self, node: Id, dir: Id, name: &[u8]) {
+        let kind = self.names.get(node).map_or(FileKind::File, |n| n.kind);
+        if kind == FileKind::Directory && !self.names.is_empty_directory(node) {
+            return self.skipped.contradictory += 1;
+        }
+        let was_planned = self.names.detach(node, dir, name);
+        match self.names.get(node).and_then(|n| n.places.first()).cloned() {
+            None => {
+                let op = if kind == FileKind::Directory { OpKind::Rmdir } else { OpKind::Delete };
+                self.push(op, node, 0, 0);
+            }
+            Some((dir, name)) if was_planned => self.push_named(OpKind::Rename, node, dir, &name, 0),
+            Some(_) => {}
+        }
+    }
+
+    fn rename(&mut self, from: Option<&[u8]>, to: Option<&[u8]>, exchange: bool) {
+        let (Some((old_dir, old_name, source)), Some((dir, name, other))) = (self.located(from), self.located(to)) else {
+            return;
+        };
+        let source = source.unwrap_or_else(|| self.suppose(old_dir, &old_name, None));
+        if other == Some(source) {
+            return;
+        }
+        let into_itself = self.names.is_within(dir, source);
+        let exchanged_into_itself = exchange && other.is_none_or(|other| self.names.is_within(old_dir, other));
+        if into_itself || exchanged_into_itself {
+            return self.skipped.contradictory += 1;
+        }
+        match other {
+            Some(other) if exchange => {
+                // Its way to its own place leads over a name that nobody has.
+                self.temporary += 1;
+                let between = format!("~exchange-{}", self.temporary);
+                self.move_name(other, (dir, &name), (dir, between.as_bytes()));
+                self.move_name(source, (old_dir, &old_name), (dir, &name));
+                self.move_name(other, (dir, between.as_bytes()), (old_dir, &old_name));
+            }
+            Some(other) => {
+                let is_directory = self.names.get(other).is_some_and(|n| n.kind == FileKind::Directory);
+                if is_directory && !self.names.is_empty_directory(other) {
+                    return self.skipped.contradictory += 1;
+                }
+                self.unname(other, dir, &name);
+                self.move_name(source, (old_dir, &old_name), (dir, &name));
+            }
+            None => self.move_name(source, (old_dir, &old_name), (dir, &name)),
+        }
+    }
+
+    /// Gives a node another name for one of its own; only that of the planned one is an operation.
+    fn move_name(&mut self, node: Id, from: (Id, &[u8]), to: (Id, &[u8])) {
+        let was_planned = self.names.detach(node, from.0, from.1);
+        self.names.attach(node, to.0, to.1);
+        if was_planned {
+            if let Some(n) = self.names.get_mut(node) {
+                n.places.rotate_right(1);
+            }
+            self.push_named(OpKind::Rename, node, to.0, to.1, 0);
+        }
+    }
+
+    fn link(&mut self, from: Option<&[u8]>, to: Option<&[u8]>) {
+        let (Some(node), Some((dir, name, None))) = (self.path_file(from, false, None), self.located(to)) else {
+            return self.skipped.contradictory += 1;
+        };
+        self.names.attach(node, dir, &name);
+    }
+
+    /// Chooses the initial tree, and numbers its nodes and those of the operations closely.
+    fn finish(self) -> Script {
+        let Scribe { names, ops, skipped, now_ns, .. } = self;
+        let mut wanted = vec![false; names.nodes.len()];
+        let mut changed_directory = vec![false; names.nodes.len()];
+        let mark = |id: Id, flags: &mut Vec<bool>| flags[id as usize] = true;
+        for op in &ops {
+            mark(op.node, &mut wanted);
+            if let Some(dir) = op.dir {
+                mark(dir, &mut wanted);
+                mark(dir, &mut changed_directory);
+            }
+            if let Some((dir, _, _)) = names.get(op.node).and_then(|n| n.initial.as_ref()) {
+                mark(*dir, &mut changed_directory);
+            }
+        }
+        for (id, node) in names.nodes.iter().enumerate() {
+            let Some((dir, _, _)) = &node.initial else { continue };
+            wanted[id] |= changed_directory[*dir as usize] && node.kind != FileKind::Special;
+        }
+        // Nodes come after the directory they were in at first; upwards, so that every directory above is wanted too.
+        for id in (0..names.nodes.len()).rev().filter(|id| *id != ROOT as usize) {
+            if let Some((dir, _, _)) = names.nodes[id].initial.as_ref().filter(|_| wanted[id]) {
+                wanted[*dir as usize] = true;
+            }
+        }
+        let mut number = vec![0; names.nodes.len()];
+        let mut nodes = 0;
+        for id in (1..names.nodes.len()).filter(|id| wanted[*id]) {
+            number[id] = nodes;
+            nodes += 1;
+        }
+        let dir_number = |dir: Id| (dir != ROOT).then(|| number[dir as usize]);
+        let initial = names.nodes.iter().enumerate().filter(|(id, _)| wanted[*id]).filter_map(|(id, node)| {
+            let (dir, name, size_bytes) = node.initial.clone()?;
+            Some(Initial { node: number[id], dir: dir_number(dir), name, kind: node.kind, size_bytes })
+        });
+        let initial = initial.collect();
+        let renumber = |op: ScriptOp| ScriptOp { node: number[op.node as usize], dir: op.dir.and_then(dir_number), ..op };
+        let ops: Vec<ScriptOp> = ops.into_iter().map(renumber).collect();
+        let (mut moved, mut written) = (vec![false; nodes as usize], vec![false; nodes as usize]);
+        for op in &ops {
+            let writes = matches!(op.kind, OpKind::Append | OpKind::Overwrite | OpKind::Truncate | OpKind::PunchHole);
+            moved[op.node as usize] |= op.kind == OpKind::Rename;
+            written[op.node as usize] |= writes;
+        }
+        Script { initial, ops, nodes, span_ns: now_ns, skipped, moved, written }
+    }
+}

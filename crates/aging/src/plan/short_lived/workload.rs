@@ -1,0 +1,61 @@
+//! Short-lived files of a recorded workload.
+
+use super::{Collector, ShortLived};
+use crate::plan::profile::script::Script;
+use crate::plan::{PlanError, inputs::input};
+use crate::{DAY_NS, OpKind};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+/// No directory of the script's: the root.
+const ROOT: u64 = u64::MAX;
+
+struct Alive {
+    dir: u64,
+    born_ns: u64,
+    size_bytes: u64,
+    longest_bytes: u64,
+}
+
+/// Reads them. A file that outlives the trace counts as lasting.
+pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
+    let script = Script::read(path)?;
+    let mut alive: FxHashMap<u32, Alive> = FxHashMap::default();
+    let mut collector = Collector::default();
+    for op in &script.ops {
+        match op.kind {
+            OpKind::Create => {
+                let dir = op.dir.map_or(ROOT, u64::from);
+                alive.insert(op.node, Alive { dir, born_ns: op.t_ns, size_bytes: 0, longest_bytes: 0 });
+            }
+            OpKind::Append => {
+                if let Some(file) = alive.get_mut(&op.node) {
+                    file.size_bytes = file.size_bytes.saturating_add(op.size_bytes);
+                    file.longest_bytes = file.longest_bytes.max(file.size_bytes);
+                }
+            }
+            OpKind::Truncate => {
+                if let Some(file) = alive.get_mut(&op.node) {
+                    file.size_bytes = op.size_bytes;
+                }
+            }
+            OpKind::Delete => {
+                let Some(file) = alive.remove(&op.node) else { continue };
+                if op.t_ns / DAY_NS == file.born_ns / DAY_NS {
+                    collector.short(file.dir, file.born_ns, op.t_ns, file.longest_bytes);
+                } else {
+                    collector.lasting += 1;
+                    collector.died(op.t_ns - file.born_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+    collector.lasting += alive.len() as u64;
+    let mut ages: Vec<u64> = alive.values().map(|file| script.span_ns.saturating_sub(file.born_ns)).collect();
+    ages.sort_unstable();
+    for age_ns in ages {
+        collector.lifetimes.survived(0.0, age_ns as f64);
+    }
+    collector.finish(input(path)?, path)
+}
