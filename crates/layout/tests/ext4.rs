@@ -10,7 +10,12 @@ use std::path::Path;
 const TOOLS: &[&str] = &["mkfs.ext4", "e2freefrag", "dumpe2fs", "filefrag", "mount", "umount"];
 
 fn options() -> SurveyOptions {
-    SurveyOptions { taken_unix_s: Some(4_000_000_000), hot_days: Some(36_500.0), worst_files: 10, map: None }
+    SurveyOptions {
+        taken_unix_s: Some(4_000_000_000),
+        hot_days: Some(36_500.0),
+        worst_files: 10,
+        map: layout::MapOrder::new(4),
+    }
 }
 
 fn taken(path: &Path) -> Survey {
@@ -41,6 +46,7 @@ fn check(mkfs: &[&str]) {
     (from_image.kinds.unwritten.extents, from_mount.kinds.unwritten.extents) = (0, 0);
     assert_eq!(from_image, from_mount, "{mkfs:?}");
     assert_eq!(image.free, mounted.free, "{mkfs:?}");
+    assert_eq!(image.map, mounted.map, "{mkfs:?}");
     assert!(from_image.layout_score.is_some_and(|s| s < 0.999), "the content is not fragmented");
     assert!(from_image.hot.as_ref().is_some_and(|h| h.row.files == from_image.all.files));
 
