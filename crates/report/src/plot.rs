@@ -151,7 +151,8 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
         .collect();
     let x = json!({ "field": "x", "type": "quantitative", "title": x_title, "scale": { "type": "log", "base": 2 },
                     "axis": { "labelExpr": BYTES_LABEL } });
-    let color = json!({ "field": "series", "type": "nominal", "title": null, "scale": { "range": palette() } });
+    let color =
+        json!({ "field": "series", "type": "nominal", "title": null, "sort": null, "scale": { "range": palette() } });
     let spec = json!({
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": WIDTH,

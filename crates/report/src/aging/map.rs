@@ -146,6 +146,7 @@ fn plot(panels: &[Panel<'_>], age_title: &str, new_is_high: bool) -> Plot {
         "concat": squares,
         "columns": if many { 3 } else { 2 },
         "spacing": 24,
+        "config": { "legend": { "layout": { "bottom": { "margin": 30 } } } },
         "resolve": { "scale": { "color": "shared", "fill": "shared" } },
     });
     let light = if free_known { "Light grey is free" } else { "Light grey is not files, and may be free" };

@@ -3,8 +3,9 @@
 use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
 use crate::chart::{Axis, Colours, Dot, chart, steps};
 use crate::layout::{score, share};
-use crate::{Cell, Document, Table};
+use crate::{Cell, Document, Table, units};
 use layout::series::PointSummary;
+use workload::Verdict;
 
 /// Which line an aging is: the panel by workload where several file systems met several workloads.
 struct Label {
@@ -13,6 +14,13 @@ struct Label {
     /// Both in one, for tables.
     name: String,
     workload: String,
+}
+
+impl Label {
+    /// Both in one, as short as can be told apart.
+    fn title(&self) -> String {
+        if self.panel.is_empty() { self.series.clone() } else { format!("{}, {}", self.series, self.panel) }
+    }
 }
 
 /// Several agings over each other.
@@ -88,10 +96,7 @@ fn remarks(inputs: &[Input<'_>], labels: &[Label]) -> Vec<String> {
 
 /// Scores by day of all: a few rows.
 fn scores_table(inputs: &[Input<'_>], labels: &[Label]) -> Table {
-    let titles: Vec<String> = labels
-        .iter()
-        .map(|l| if l.panel.is_empty() { l.series.clone() } else { format!("{}, {}", l.series, l.panel) })
-        .collect();
+    let titles: Vec<String> = labels.iter().map(Label::title).collect();
     let columns = std::iter::once(("Day", "day")).chain(titles.iter().map(|t| (t.as_str(), t.as_str())));
     let mut table = Table::new("scores_by_day", "Aggregate layout score.", &columns.collect::<Vec<_>>());
     let mut days: Vec<f64> = inputs.iter().flat_map(|i| &i.series.points).map(|p| p.day).collect();
@@ -239,37 +244,13 @@ fn speeds(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
         return;
     }
     document.heading("Throughput, aged over fresh");
-    let mut table = Table::new(
-        "throughput_ratios",
-        "A ratio below 1 says that the aged one is slower; where its interval holds 1 it is a tie.",
-        &[
-            ("File system", "name"),
-            ("Workload", "workload"),
-            ("Phase", "phase"),
-            ("Files", "file_size"),
-            ("Aged / fresh", "ratio"),
-            ("Aged is", "verdict"),
-        ],
-    );
     let mut phases = Vec::new();
-    for (label, comparison) in &compared {
-        for row in &comparison.rows {
-            table.row(vec![
-                Cell::from(label.name.clone()),
-                Cell::from(label.workload.clone()),
-                Cell::from(row.phase.name()),
-                Cell::from(row.label.clone()),
-                throughput::ratio(row),
-                Cell::from(row.verdict.name()),
-            ]);
-        }
-        for phase in throughput::phases(&comparison.rows) {
-            if !phases.contains(&phase) {
-                phases.push(phase);
-            }
+    for phase in compared.iter().flat_map(|(_, comparison)| throughput::phases(&comparison.rows)) {
+        if !phases.contains(&phase) {
+            phases.push(phase);
         }
     }
-    document.table(table);
+    document.table(ratios(&compared));
     for phase in phases {
         let mut dots = Vec::new();
         for (label, comparison) in &compared {
@@ -281,4 +262,33 @@ fn speeds(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
             document.plot(chart(&title, Axis::Bytes("file size"), Axis::Number("aged / fresh"), Colours::Apart, &dots));
         }
     }
+}
+
+/// Aged over fresh: a row for each phase and size, a column for each aging.
+fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
+    let titles: Vec<String> = compared.iter().map(|(label, _)| label.title()).collect();
+    let columns = [("Phase", "phase"), ("Files", "file_size")].into_iter();
+    let columns: Vec<(&str, &str)> = columns.chain(titles.iter().map(|t| (t.as_str(), t.as_str()))).collect();
+    let caption = "Below 1, the aged one is slower. A tie, whose interval holds 1, is in brackets.";
+    let mut table = Table::new("throughput_ratios", caption, &columns);
+    let mut rows: Vec<(workload::Phase, Option<u64>, &str)> = Vec::new();
+    for row in compared.iter().flat_map(|(_, comparison)| &comparison.rows) {
+        let key = (row.phase, row.size_bytes, row.label.as_str());
+        if !rows.contains(&key) {
+            rows.push(key);
+        }
+    }
+    // Sizes that only some were measured at would come last otherwise.
+    rows.sort_by_key(|(phase, size, _)| (*phase, *size));
+    for (phase, _, label) in rows {
+        let cells = compared.iter().map(|(_, comparison)| {
+            let found = comparison.rows.iter().find(|row| row.phase == phase && row.label == label);
+            found.map_or(Cell::Empty, |row| match row.verdict {
+                Verdict::Tie => Cell::from(format!("({})", units::significant(row.ratio.median))),
+                _ => Cell::Ratio(row.ratio.median),
+            })
+        });
+        table.row([Cell::from(phase.name()), Cell::from(label)].into_iter().chain(cells).collect());
+    }
+    table
 }

@@ -1,6 +1,6 @@
 //! Throughput by file size, fresh against aged.
 
-use crate::chart::{Axis, Colours, Dot, chart};
+use crate::plot::{IntervalPoint, interval_lines};
 use crate::{Cell, Document, Table};
 use workload::{Compared, Comparison, Estimate, Unit, Verdict};
 
@@ -69,13 +69,15 @@ pub(super) fn one(document: &mut Document, comparison: &Comparison) {
         let rows: Vec<&Compared> = comparison.rows.iter().filter(|row| row.phase == phase).collect();
         let Some((name, scale)) = rows.first().map(|row| unit(row.unit)) else { continue };
         let of = |series: &'static str, side: fn(&Compared) -> &Estimate| {
-            rows.iter().filter_map(move |row| Some(Dot::new(series, row.size_bytes? as f64, side(row).median / scale)))
+            rows.iter().filter_map(move |row| {
+                let (x, e) = (row.size_bytes? as f64, side(row));
+                Some(IntervalPoint { series, x, y: e.median / scale, low: e.low / scale, high: e.high / scale })
+            })
         };
-        let dots: Vec<Dot> = of("fresh", |row| &row.a).chain(of("aged", |row| &row.b)).collect();
-        if !dots.is_empty() {
-            let title = format!("Rate of {} by file size, fresh and aged.", phase.name());
-            let axis = format!("{}, {name}", phase.name());
-            document.plot(chart(&title, Axis::Bytes("file size"), Axis::Number(&axis), Colours::Apart, &dots));
+        let points: Vec<IntervalPoint<'_>> = of("fresh", |row| &row.a).chain(of("aged", |row| &row.b)).collect();
+        if !points.is_empty() {
+            let title = format!("Rate of {} by file size, fresh and aged, with 95 % intervals.", phase.name());
+            document.plot(interval_lines(&title, "file size", &format!("{}, {name}", phase.name()), &points));
         }
     }
 }
