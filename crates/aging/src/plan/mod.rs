@@ -7,6 +7,7 @@ mod error;
 pub mod geriatrix;
 mod inputs;
 pub mod profile;
+pub mod personality;
 pub mod short_lived;
 pub mod snapshots;
 

@@ -33,6 +33,7 @@ macro_rules! sources {
 }
 
 sources! {
+    Personality(personality),
     Geriatrix(geriatrix),
     Snapshots(snapshots),
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// The file system planned for.
 #[derive(clap::Args, Clone, Debug)]
-#[group(required = true, multiple = false, id = "planned_for")]
+#[group(required = true, multiple = false, id = "capacity_or_target")]
 pub struct CapacityArgs {
     /// Size of the file system, as `df` shows it.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
