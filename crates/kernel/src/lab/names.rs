@@ -38,7 +38,7 @@ impl<V: Volume> Lab<V> {
             return Err(Errno::EINVAL);
         }
         let follow = !flags.nofollow && !(flags.create && flags.exclusive);
-        let parent = self.resolve_for_open(start, follow)?;
+        let parent = self.resolve_for_open(start, follow, flags.create)?;
         let (ino, created) = self.open_target(&parent, flags, mode)?;
         if !created {
             self.check_open(ino, flags)?;
@@ -209,8 +209,8 @@ impl<V: Volume> Lab<V> {
         let old = self.resolve_parent(from)?;
         let new = self.resolve_parent(to)?;
         let (Last::Name(from_name), Last::Name(to_name)) = (&old.last, &new.last) else {
-            let kept = noreplace && !matches!(new.last, Last::Name(_));
-            return Err(if kept { Errno::EEXIST } else { Errno::EBUSY });
+            let only_new = matches!(old.last, Last::Name(_));
+            return Err(if noreplace && only_new { Errno::EEXIST } else { Errno::EBUSY });
         };
         let ino = self.lookup(old.dir, from_name)?.ok_or(Errno::ENOENT)?;
         let there = self.lookup(new.dir, to_name)?;

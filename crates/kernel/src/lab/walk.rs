@@ -81,11 +81,17 @@ impl<V: Volume> Lab<V> {
         self.walk_to_parent(start.dir, start.path, &mut 0)
     }
 
-    /// The same for opening: the last component's links are followed if it is a link.
-    pub(super) fn resolve_for_open<'p>(&mut self, start: Start<'p>, follow: bool) -> Result<Parent<'p>, Errno> {
+    /// The same for opening: the last component's links are followed if it is a link. A path to create that ends in a slash
+    /// is refused as it stands, so its links are not looked at.
+    pub(super) fn resolve_for_open<'p>(
+        &mut self,
+        start: Start<'p>,
+        follow: bool,
+        create: bool,
+    ) -> Result<Parent<'p>, Errno> {
         let mut links = 0;
         let mut parent = self.walk_to_parent(start.dir, start.path, &mut links)?;
-        while follow || parent.slash {
+        while if create { follow && !parent.slash } else { follow || parent.slash } {
             let Last::Name(name) = &parent.last else { break };
             let Some(ino) = self.lookup(parent.dir, name)? else { break };
             if self.kind(ino)? != FileKind::Symlink {
