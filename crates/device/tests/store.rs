@@ -1,5 +1,7 @@
 //! Stores of bytes against a plain vector, and the log of writes.
 
+#![allow(clippy::unwrap_used)]
+
 use device::store::{BlockStore, FileStore, SparseStore, StoreError, WriteLog};
 use device::{Completion, Lbn};
 use proptest::prelude::*;

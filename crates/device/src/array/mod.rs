@@ -46,11 +46,17 @@ struct Parent {
     is_write: bool,
 }
 
+/// A request for a member; with the parent's stripe if it is one of the reads before the stripe's writes.
+type Step = (usize, Request, Option<usize>);
+
+/// A request for a member.
+type Part = (usize, Request);
+
 /// The second half of a read-modify-write.
 #[derive(Clone, Debug)]
 struct Stripe {
     reads_left: usize,
-    writes: Vec<(usize, Request)>,
+    writes: Vec<Part>,
 }
 
 /// An array of devices.
@@ -131,7 +137,7 @@ impl<D: Device> Array<D> {
     }
 
     /// Operations that a request begins with, and the stripes whose writes follow their reads.
-    fn plan(&mut self, request: &Request) -> (Vec<(usize, Request, Option<usize>)>, Vec<Stripe>) {
+    fn plan(&mut self, request: &Request) -> (Vec<Step>, Vec<Stripe>) {
         match (request.operation, self.layout.level) {
             (Operation::Flush, _) => (self.on_all(*request), Vec::new()),
             (Operation::Read, _) => (self.plan_read(request), Vec::new()),
@@ -144,11 +150,11 @@ impl<D: Device> Array<D> {
         }
     }
 
-    fn on_all(&self, request: Request) -> Vec<(usize, Request, Option<usize>)> {
+    fn on_all(&self, request: Request) -> Vec<Step> {
         (0..self.members.len()).filter(|&member| !self.failed[member]).map(|member| (member, request, None)).collect()
     }
 
-    fn plan_read(&mut self, request: &Request) -> Vec<(usize, Request, Option<usize>)> {
+    fn plan_read(&mut self, request: &Request) -> Vec<Step> {
         if self.layout.level == Level::Raid1 {
             // Mirrors take turns.
             let count = self.members.len();
@@ -170,7 +176,7 @@ impl<D: Device> Array<D> {
     }
 
     /// Each stripe: its reads now, its writes when they are over.
-    fn plan_parity(&self, request: &Request) -> (Vec<(usize, Request, Option<usize>)>, Vec<Stripe>) {
+    fn plan_parity(&self, request: &Request) -> (Vec<Step>, Vec<Stripe>) {
         let pieces = self.layout.pieces(request.lbn.0, u64::from(request.sectors));
         let (mut now, mut stripes) = (Vec::new(), Vec::new());
         for of_stripe in pieces.chunk_by(|a, b| a.stripe == b.stripe) {
@@ -186,7 +192,7 @@ impl<D: Device> Array<D> {
         (now, stripes)
     }
 
-    fn plan_stripe(&self, pieces: &[Piece]) -> (Vec<(usize, Request)>, Vec<(usize, Request)>) {
+    fn plan_stripe(&self, pieces: &[Piece]) -> (Vec<Part>, Vec<Part>) {
         let Some(first) = pieces.first() else { return (Vec::new(), Vec::new()) };
         let Some(parity) = self.layout.parity_member(first.stripe) else { return (Vec::new(), Vec::new()) };
         let unit = self.layout.unit_sectors;
@@ -195,8 +201,8 @@ impl<D: Device> Array<D> {
         let low = pieces.iter().map(|piece| piece.member_lbn).min().unwrap_or(base);
         let high = pieces.iter().map(|piece| piece.member_lbn + piece.sectors).max().unwrap_or(base);
         let rows = |operation, from: u64, to: u64| Request { operation, lbn: Lbn(from), sectors: (to - from) as u32 };
-        let data: Vec<(usize, Request)> = pieces.iter().map(|p| (p.member, part(Operation::Write, p))).collect();
-        let mut writes: Vec<(usize, Request)> = data.clone();
+        let data: Vec<Part> = pieces.iter().map(|p| (p.member, part(Operation::Write, p))).collect();
+        let mut writes: Vec<Part> = data.clone();
         writes.push((parity, rows(Operation::Write, low, high)));
         writes.retain(|(member, _)| !self.failed[*member]);
         if self.failed[parity] {
@@ -209,8 +215,7 @@ impl<D: Device> Array<D> {
         }
         let touched = |member: usize| pieces.iter().find(|piece| piece.member == member);
         // Old data and old parity, or what the stripe holds besides.
-        let mut modify: Vec<(usize, Request)> =
-            pieces.iter().map(|piece| (piece.member, part(Operation::Read, piece))).collect();
+        let mut modify: Vec<Part> = pieces.iter().map(|piece| (piece.member, part(Operation::Read, piece))).collect();
         modify.push((parity, rows(Operation::Read, low, high)));
         let mut rebuild = Vec::new();
         for member in (0..self.members.len()).filter(|&member| member != parity) {
@@ -224,7 +229,7 @@ impl<D: Device> Array<D> {
                 }
             }
         }
-        let possible = |reads: &[(usize, Request)]| reads.iter().all(|(member, _)| !self.failed[*member]);
+        let possible = |reads: &[Part]| reads.iter().all(|(member, _)| !self.failed[*member]);
         let reads = match (possible(&modify), possible(&rebuild)) {
             (true, true) => {
                 if rebuild.len() < modify.len() {
@@ -244,12 +249,7 @@ impl<D: Device> Array<D> {
         (reads, writes)
     }
 
-    fn begin(
-        &mut self,
-        now_ns: u64,
-        parent: u64,
-        operations: Vec<(usize, Request, Option<usize>)>,
-    ) -> Result<(), RequestError> {
+    fn begin(&mut self, now_ns: u64, parent: u64, operations: Vec<Step>) -> Result<(), RequestError> {
         for (member, request, stripe) in operations {
             let child = self.next_child;
             self.next_child += 1;

@@ -35,6 +35,11 @@ impl Run {
         self.start_ns + mechanism.geometry.sectors_ns(self.spot.zone, index + 1)
     }
 
+    /// When the run's `index`th block has been read at the latest, in whatever order they are taken.
+    pub fn read_ns(&self, mechanism: &Mechanism, index: u64) -> u64 {
+        if index >= self.wrapped || index + 1 == self.count { self.end_ns } else { self.passed_ns(mechanism, index) }
+    }
+
     pub fn arm(&self) -> Arm {
         (self.spot.pbn.cylinder, self.spot.pbn.head)
     }

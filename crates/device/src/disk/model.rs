@@ -651,13 +651,7 @@ impl Transfer {
         self.end_ns = self.end_ns.max(last_ns + (left - run.wrapped.min(run.count) + 1) * self.each_ns);
         if self.watermark > 0 && self.watermark <= index + run.count {
             let needed = self.watermark - 1 - index.min(self.watermark - 1);
-            let there_ns = if run.wrapped < run.count && needed >= run.wrapped {
-                run.end_ns
-            } else if needed + 1 == run.count {
-                run.end_ns
-            } else {
-                run.passed_ns(mechanism, needed)
-            };
+            let there_ns = run.read_ns(mechanism, needed);
             self.start_ns = self.start_ns.max(there_ns + self.reconnect_ns);
             self.watermark = 0;
         }
@@ -670,11 +664,7 @@ impl Transfer {
             let last = ((chunk + 1) * self.chunk).min(self.sectors) - 1;
             if last >= index && last < index + run.count {
                 let place = last - index;
-                let there_ns = if place >= run.wrapped || place + 1 == run.count {
-                    run.end_ns
-                } else {
-                    run.passed_ns(mechanism, place)
-                };
+                let there_ns = run.read_ns(mechanism, place);
                 self.end_ns = self.end_ns.max(there_ns + (self.sectors - chunk * self.chunk) * self.each_ns);
             }
             chunk += 1;

@@ -260,7 +260,7 @@ impl Ftl {
             self.counts.moved_units += 1;
             self.counts.flash_units += 1;
             // The collector programs a page when it is full.
-            if self.blocks[block as usize].owners.len() as u32 % self.units_per_page == 0 {
+            if (self.blocks[block as usize].owners.len() as u32).is_multiple_of(self.units_per_page) {
                 collected.pages_programmed += 1;
             }
         }

@@ -108,10 +108,10 @@ impl SsdSpec {
         count("mapping_bytes", self.mapping_bytes, 1 << 20)?;
         count("queue_depth", self.queue_depth, 1 << 20)?;
         count("max_transfer_sectors", self.max_transfer_sectors, 1 << 24)?;
-        if self.mapping_bytes % self.sector_bytes != 0 {
+        if !self.mapping_bytes.is_multiple_of(self.sector_bytes) {
             return bad("mapping_bytes", "a multiple of sector_bytes");
         }
-        if self.page_bytes * self.planes_per_die % self.mapping_bytes != 0 {
+        if !(self.page_bytes * self.planes_per_die).is_multiple_of(self.mapping_bytes) {
             return bad("mapping_bytes", "must divide page_bytes times planes_per_die");
         }
         // The map holds unit numbers of 32 bits.

@@ -16,7 +16,7 @@ pub struct FileStore {
 }
 
 /// Zeros written at a time where sectors are forgotten.
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 impl FileStore {
     /// Makes a new file of so many sectors, all zeros; fails if it is there.
