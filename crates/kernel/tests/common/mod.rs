@@ -78,3 +78,64 @@ pub fn write(fs: &mut impl FileSystem, fd: Fd, offset: u64, len_bytes: u64) -> u
 pub fn read(fs: &mut impl FileSystem, fd: Fd, offset: u64, len_bytes: u64) -> u64 {
     timed(fs, Call::Read { fd, offset: Some(offset), len_bytes })
 }
+
+/// What a device was asked for, and when.
+pub type Asked = std::sync::Arc<std::sync::Mutex<Vec<(u64, device::Request)>>>;
+
+/// A device that notes what it is asked for.
+pub struct Noting {
+    inner: FixedDevice,
+    asked: Asked,
+}
+
+impl Noting {
+    pub fn new(inner: FixedDevice) -> (Noting, Asked) {
+        let asked = Asked::default();
+        (Noting { inner, asked: asked.clone() }, asked)
+    }
+}
+
+impl device::Device for Noting {
+    fn sector_bytes(&self) -> u32 {
+        self.inner.sector_bytes()
+    }
+    fn capacity_sectors(&self) -> u64 {
+        self.inner.capacity_sectors()
+    }
+    fn max_transfer_sectors(&self) -> u32 {
+        self.inner.max_transfer_sectors()
+    }
+    fn supports_trim(&self) -> bool {
+        false
+    }
+    fn submit(&mut self, now_ns: u64, tag: u64, request: device::Request) -> Result<(), device::RequestError> {
+        self.asked.lock().unwrap().push((now_ns, request));
+        self.inner.submit(now_ns, tag, request)
+    }
+    fn next_event_ns(&self) -> Option<u64> {
+        self.inner.next_event_ns()
+    }
+    fn poll(&mut self, now_ns: u64, completions: &mut Vec<device::Completion>) {
+        self.inner.poll(now_ns, completions);
+    }
+}
+
+/// A laboratory whose device notes what it is asked for.
+pub fn noting_lab(volume: MemVolume, device: FixedDevice, machine: Machine) -> (Lab<MemVolume>, Asked) {
+    let (device, asked) = Noting::new(device);
+    (Lab::new(volume, Box::new(device), setup(machine)).unwrap(), asked)
+}
+
+/// What was asked for since the last time: operation, first block of 8 KB counted from `from`, how many.
+pub fn blocks_asked(asked: &Asked, from: u64, block_bytes: u64) -> Vec<(char, i64, u64)> {
+    let per_block = block_bytes / 512;
+    let letter = |operation| match operation {
+        device::Operation::Read => 'r',
+        device::Operation::Write => 'w',
+        device::Operation::Flush => 'f',
+        device::Operation::Trim => 't',
+    };
+    let requests = std::mem::take(&mut *asked.lock().unwrap());
+    let block = |lbn: u64| (lbn / per_block) as i64 - (from / block_bytes) as i64;
+    requests.iter().map(|(_, r)| (letter(r.operation), block(r.lbn.0), u64::from(r.sectors) / per_block)).collect()
+}
