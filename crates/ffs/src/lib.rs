@@ -8,6 +8,7 @@
 //! from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of proportion to
 //! the image.
 
+pub mod dump;
 mod error;
 mod extract;
 pub mod format;
@@ -15,6 +16,7 @@ pub mod fsck;
 mod image;
 pub mod mkfs;
 mod store;
+pub mod text;
 
 pub use error::{FfsError, FormatError};
 pub use extract::{ExtractOptions, Extracted, extract};
@@ -24,4 +26,4 @@ pub use format::{
 pub use fsck::fsck;
 pub use image::{Entry, Image, Located, Run, Search};
 pub use mkfs::mkfs;
-pub use store::{FileStore, MemoryStore, Overlay, Store};
+pub use store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};

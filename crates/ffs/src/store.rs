@@ -180,6 +180,21 @@ impl<S: Store> Store for Overlay<S> {
     }
 }
 
+/// Copies a store into an empty file of the same length, leaving out what is all zeros.
+pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), FfsError> {
+    const PIECE: u64 = 64 << 10;
+    let len_bytes = from.len_bytes();
+    let wrong = |at_byte, len, source| FfsError::Io { doing: "copy", at_byte, len, source };
+    to.set_len(len_bytes).map_err(|source| wrong(0, 0, source))?;
+    for at in (0..len_bytes).step_by(PIECE as usize) {
+        let piece = read(from, at, PIECE.min(len_bytes - at) as usize)?;
+        if piece.iter().any(|b| *b != 0) {
+            to.write_all_at(&piece, at).map_err(|source| wrong(at, piece.len(), source))?;
+        }
+    }
+    Ok(())
+}
+
 /// Reads, with an error that says where.
 pub(crate) fn read<S: Store + ?Sized>(store: &S, at_byte: u64, len: usize) -> Result<Vec<u8>, FfsError> {
     if within(store.len_bytes(), at_byte, len).is_err() {

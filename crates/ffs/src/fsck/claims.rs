@@ -295,7 +295,7 @@ impl<S: Store> Check<'_, S> {
         if !held.partial {
             self.block_count(ino, &mut inode, &held);
         }
-        if held.hole && kind == Kind::Dir {
+        if kind == Kind::Dir && !held.partial && (held.hole || held.last.is_none()) {
             self.holes.push(ino);
         }
         if inode != before {
@@ -470,7 +470,7 @@ impl<S: Store> Check<'_, S> {
         let Some(copy) = self.take_block() else {
             let message = format!("{what} at fragment {addr} belongs to another file too, and no block is free");
             self.problem(Phase::Duplicates, "duplicate", place, message, "cleared: a hole");
-            (*pointer, self.again) = (0, true);
+            *pointer = 0;
             return Ok(false);
         };
         let message = format!("{what} at fragment {addr} belongs to another file too");
@@ -587,8 +587,6 @@ impl<S: Store> Check<'_, S> {
                 let inode = self.inode(slot.ino)?;
                 self.put_inode(slot.ino, &inode)?;
             }
-            // What an indirect block's copy holds is known only now, and so are size and count.
-            self.again |= slot.below.is_some();
         }
         self.pending = crate::format::Bitmap::new(self.pending.capacity());
         for ino in std::mem::take(&mut self.holes) {
@@ -602,6 +600,9 @@ impl<S: Store> Check<'_, S> {
         let mut inode = self.inode(ino)?;
         let message = "directory with blocks missing";
         self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, "filled with empty blocks");
+        if inode.size == 0 {
+            inode.size = self.g.bsize.into();
+        }
         let blocks = inode.size.div_ceil(self.g.bsize.into());
         let sectors = u64::from(self.g.bsize / 512);
         let mut whole = true;
@@ -652,7 +653,6 @@ impl<S: Store> Check<'_, S> {
             }
             (inode.ib[1], inode.ib[2]) = (0, 0);
             self.put_inode(ino, &inode)?;
-            self.again = true;
         }
         Ok(())
     }

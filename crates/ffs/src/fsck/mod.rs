@@ -20,8 +20,9 @@ use crate::image::{read_inode, write_inode};
 use crate::{FfsError, Store};
 use std::collections::BTreeMap;
 
-/// Passes over everything at most: a repair that takes blocks from a directory makes another pass necessary.
-const PASSES: usize = 4;
+/// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned out to be
+/// another's, and so there is another pass after every one that repaired something.
+const PASSES: usize = 8;
 
 /// Checks the file system in a store and repairs it there. `go_on` is asked now and then.
 pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, FfsError> {
@@ -40,6 +41,7 @@ pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Res
     let home_byte = chosen.home_byte;
     let mut sb = superblock::repaired(&mut store, chosen, &mut report)?;
     for _ in 0..PASSES {
+        let repaired = report.repaired();
         let mut check = Check::new(&mut store, sb, home_byte, report, go_on)?;
         check.blocks_and_sizes()?;
         check.duplicates()?;
@@ -47,9 +49,8 @@ pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Res
         check.connectivity()?;
         check.link_counts()?;
         check.groups()?;
-        let again = check.again;
         (report, sb) = (check.report, check.sb);
-        if !again {
+        if report.repaired() == repaired {
             break;
         }
     }
@@ -111,7 +112,6 @@ struct Check<'a, S> {
     holes: Vec<Ino>,
     dirs: BTreeMap<Ino, DirInfo>,
     lost_found: Option<Ino>,
-    again: bool,
 }
 
 impl<'a, S: Store> Check<'a, S> {
@@ -142,7 +142,6 @@ impl<'a, S: Store> Check<'a, S> {
             holes: Vec::new(),
             dirs: BTreeMap::new(),
             lost_found: None,
-            again: false,
         })
     }
 

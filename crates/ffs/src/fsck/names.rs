@@ -641,7 +641,6 @@ impl<S: Store> Check<'_, S> {
         if let Some(known) = self.known_mut(ino) {
             known.kind = Kind::Free;
         }
-        self.again |= inode.blocks > 0;
         Ok(())
     }
 }

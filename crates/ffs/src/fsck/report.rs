@@ -106,7 +106,15 @@ impl Report {
         self.problem_count == 0
     }
 
+    /// How many problems were repaired.
+    pub fn repaired(&self) -> u64 {
+        self.problem_count - self.unrepaired
+    }
+
     pub(super) fn add(&mut self, problem: Problem) {
+        if problem.repair.is_none() && self.problems.contains(&problem) {
+            return; // An earlier pass could do nothing about it either.
+        }
         self.problem_count += 1;
         if problem.repair.is_none() {
             self.unrepaired += 1;

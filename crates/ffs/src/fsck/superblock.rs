@@ -9,25 +9,32 @@ use crate::{FfsError, Store};
 /// Groups sampled to see whether a superblock fits the image.
 const SAMPLED: u32 = 8;
 
-/// The superblock that fits the image best: the standard one, unless a copy that differs from it finds more cylinder groups
-/// where it expects them.
+/// The superblock that fits the image best: the standard one, unless another finds more cylinder groups as it expects them, or
+/// as many and has more copies that agree with it.
 pub(super) fn choose<S: Store>(store: &S) -> Result<Located, FfsError> {
     let first = locate(store, Search::Copies)?;
     let mut places: Vec<u64> = (0..first.geometry.ncg.min(SAMPLED)).map(|c| copy_at(&first, c)).collect();
     places.push(copy_at(&first, first.geometry.ncg - 1));
     places.extend([8192, 16384, 32768, 65536, 73728, 81920, 98304, 131072]);
-    let mut best_fit = fit(store, &first);
-    let mut best = first;
+    places.sort_unstable();
+    places.dedup();
+    places.retain(|at| *at != first.at_byte);
+    let home_byte = first.home_byte;
+    // Each with the number of those that agree with it, the standard one before any other.
+    let mut found = vec![(first, 1)];
     for at in places {
         let Ok(other) = locate(store, Search::At(at)) else { continue };
-        if essentials(&other.sb) != essentials(&best.sb) && other.home_byte == best.home_byte {
-            let fit = fit(store, &other);
-            if fit > best_fit {
-                (best, best_fit) = (other, fit);
-            }
+        if other.home_byte != home_byte {
+            continue;
+        }
+        match found.iter_mut().find(|(known, _)| essentials(&known.sb) == essentials(&other.sb)) {
+            Some((_, votes)) => *votes += 1,
+            None => found.push((other, 1)),
         }
     }
-    Ok(best)
+    let ranked = found.into_iter().map(|(located, votes)| (fit(store, &located), votes, located));
+    let best = ranked.reduce(|best, next| if (next.0, next.1) > (best.0, best.1) { next } else { best });
+    best.map(|(_, _, located)| located).ok_or_else(|| FfsError::NoFileSystem(String::new()))
 }
 
 fn copy_at(located: &Located, group: u32) -> u64 {
@@ -41,7 +48,11 @@ fn fit<S: Store>(store: &S, located: &Located) -> u32 {
     let found = sampled.iter().filter(|c| {
         let at = g.byte_of(g.group_block(GroupNo(**c)));
         let group = read(store, at, g.cgsize as usize).ok().and_then(|b| CylinderGroup::decode(&b, g, at).ok());
-        group.is_some_and(|group| group.cgx == **c && group.ndblk == g.group_frags(GroupNo(**c)))
+        let inodes = |group: &CylinderGroup| match g.layout.version {
+            Version::Ufs1 => group.old_niblk == g.ipg as i16,
+            Version::Ufs2 => group.niblk == g.ipg,
+        };
+        group.is_some_and(|group| group.cgx == **c && group.ndblk == g.group_frags(GroupNo(**c)) && inodes(&group))
     });
     (found.count() * 1000 / sampled.len()) as u32
 }
