@@ -9,6 +9,7 @@ use aging::plan::PlanError;
 use aging::snapshot::SnapshotError;
 use device::DriveError;
 use device::validate::TraceError;
+use ffs::FfsError;
 use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
@@ -126,9 +127,6 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ImportError>() {
         return Some(error.exit_code());
     }
-    if let Some(error) = cause.downcast_ref::<AgeError>() {
-        return Some(error.exit_code());
-    }
     if let Some(error) = cause.downcast_ref::<ExportError>() {
         return Some(error.exit_code());
     }
@@ -145,6 +143,12 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(BAD_INPUT);
     }
     if let Some(error) = cause.downcast_ref::<PlanError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<AgeError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<FfsError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<SnapshotError>() {

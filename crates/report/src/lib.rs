@@ -13,6 +13,7 @@ mod chart;
 mod csv;
 mod drive;
 mod environment;
+mod ffs;
 mod html;
 mod json;
 mod layout;
@@ -35,6 +36,9 @@ mod workload;
 pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
 pub use self::drive::{drive, drive_validation, drives};
+pub use self::ffs::{
+    ffs_checked, ffs_directory, ffs_extracted, ffs_free, ffs_group, ffs_groups, ffs_inode, ffs_made, ffs_superblock,
+};
 pub use self::layout::{layout, layout_comparison};
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};

@@ -3,13 +3,17 @@
 pub mod age;
 pub mod bench;
 pub mod completions;
+pub mod cp;
 pub mod drive;
+pub mod dump;
 pub mod export;
+pub mod fsck;
 pub mod import;
 pub mod inspect;
 pub mod layout;
 pub mod man;
 pub mod measure;
+pub mod mkfs;
 pub mod plan;
 pub mod predict;
 pub mod quickstart;

@@ -1,0 +1,117 @@
+//! `fsage dump IMAGE WHAT`.
+
+use crate::failure;
+use crate::output::{self, ResultArgs};
+use anyhow::Context as _;
+use clap::ValueEnum;
+use ffs::{FileStore, GroupNo, Image, Ino, Search};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show a structure of an FFS image: superblock, groups, inode, directory, free map.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage dump disk.img superblock
+  fsage dump disk.img group 0
+  fsage dump disk.img inode /etc/passwd
+  fsage dump disk.img directory 2 --json")]
+pub struct Args {
+    /// An unmounted image file or device.
+    image: PathBuf,
+    /// What to show.
+    #[arg(value_enum, default_value_t = What::Superblock)]
+    what: What,
+    /// Which one: a group's number; an inode's number, or a path from the root (default: the root directory).
+    which: Option<PathBuf>,
+    /// Use a group's copy of the superblock where the standard one is damaged.
+    #[arg(long)]
+    copies: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Every field of the superblock.
+    Superblock,
+    /// A line for each cylinder group.
+    Groups,
+    /// A cylinder group.
+    Group,
+    /// An inode and where its data is.
+    Inode,
+    /// The entries of a directory.
+    Directory,
+    /// Free fragments.
+    Free,
+}
+
+/// Shows it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    let shown = output::shown(&args.image);
+    let store = File::open(&args.image)
+        .and_then(FileStore::new)
+        .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
+    let search = if args.copies { Search::Copies } else { Search::Standard };
+    let image = Image::open(store, search).with_context(|| shown.clone())?;
+    show(&args, &image).with_context(|| shown)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Args, image: &Image<FileStore>) -> anyhow::Result<()> {
+    let none = matches!(args.what, What::Superblock | What::Groups | What::Free);
+    if let (true, Some(which)) = (none, &args.which) {
+        return Err(failure::usage(format!("{}: there is one of these only", output::shown(which))));
+    }
+    match args.what {
+        What::Superblock => {
+            let dump = image.dump_superblock();
+            args.result.emit("fsage.ffs-superblock/1", &dump, &report::ffs_superblock(&dump))
+        }
+        What::Groups => {
+            let rows = image.dump_groups()?;
+            args.result.emit("fsage.ffs-groups/1", &Rows { groups: &rows }, &report::ffs_groups(&rows))
+        }
+        What::Group => {
+            let number = args.which.as_deref().and_then(|p| p.to_str()).and_then(|text| text.parse().ok());
+            let number = number.ok_or_else(|| failure::usage("which group? Give its number, from 0"))?;
+            let dump = image.dump_group(GroupNo(number))?;
+            args.result.emit("fsage.ffs-group/1", &dump, &report::ffs_group(&dump))
+        }
+        What::Inode => {
+            let dump = image.dump_inode(inode(args, image)?)?;
+            args.result.emit("fsage.ffs-inode/1", &dump, &report::ffs_inode(&dump))
+        }
+        What::Directory => {
+            let dump = image.dump_directory(inode(args, image)?)?;
+            args.result.emit("fsage.ffs-directory/1", &dump, &report::ffs_directory(&dump))
+        }
+        What::Free => {
+            let runs = image.dump_free()?;
+            args.result.emit("fsage.ffs-free/1", &Free { free: &runs }, &report::ffs_free(&runs))
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Rows<'a> {
+    groups: &'a [ffs::dump::GroupRow],
+}
+
+#[derive(serde::Serialize)]
+struct Free<'a> {
+    free: &'a [ffs::dump::FreeRun],
+}
+
+/// A number is an inode's, anything else a path from the root.
+fn inode(args: &Args, image: &Image<FileStore>) -> anyhow::Result<Ino> {
+    let Some(which) = &args.which else { return Ok(ffs::format::ROOT_INO) };
+    if let Some(number) = which.to_str().and_then(|text| text.parse().ok()) {
+        return Ok(Ino(number));
+    }
+    Ok(image.resolve(which.as_os_str().as_bytes())?.0)
+}

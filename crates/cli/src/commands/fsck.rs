@@ -1,0 +1,100 @@
+//! `fsage fsck IMAGE`.
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, progress};
+use anyhow::Context as _;
+use ffs::fsck::Report;
+use ffs::{FileStore, Overlay};
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Check an FFS image, and repair it if asked.
+///
+/// The five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
+/// nothing that can still be reached: blocks that two files have are copied, what has lost its name goes to lost+found.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage fsck disk.img                    what is wrong; changes nothing
+  fsage fsck disk.img --repair           a repaired copy: disk.img.repaired
+  fsage fsck disk.img --repair --in-place
+
+Exit codes: 0 clean, 1 problems found (and repaired, if asked), 4 no file system.")]
+pub struct Args {
+    /// An unmounted image file or device.
+    image: PathBuf,
+    /// Change nothing: the default.
+    #[arg(short = 'n', conflicts_with = "repair")]
+    no: bool,
+    /// Repair a copy of the image, IMAGE.repaired.
+    #[arg(long)]
+    repair: bool,
+    /// Where the repaired copy goes.
+    #[arg(long, value_name = "FILE", requires = "repair", conflicts_with = "in_place")]
+    copy: Option<PathBuf>,
+    /// Repair the image itself.
+    #[arg(long, requires = "repair")]
+    in_place: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Checks.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    let image = output::shown(&args.image);
+    let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
+    let original = || File::open(&args.image).and_then(FileStore::new).map_err(cannot);
+    let (report, outcome) = if !args.repair {
+        let report = check(Overlay::new(original()?), &image)?;
+        let outcome = if report.is_clean() { "Clean." } else { "Nothing was changed; --repair repairs a copy." };
+        (report, outcome.to_owned())
+    } else if args.in_place {
+        let file = OpenOptions::new().read(true).write(true).open(&args.image);
+        let report = check(file.and_then(FileStore::new).map_err(cannot)?, &image)?;
+        let outcome = repaired(&report, &image);
+        (report, outcome)
+    } else {
+        let mut name = args.image.clone().into_os_string();
+        name.push(".repaired");
+        let copy = args.copy.clone().unwrap_or_else(|| PathBuf::from(name));
+        output::must_be_new(&copy)?;
+        let report = repair_copy(&original()?, &copy, &image);
+        if report.is_err() {
+            // A copy that was not repaired would only mislead; the error to report is the first.
+            let _ = std::fs::remove_file(&copy);
+        }
+        let report = report?;
+        let outcome = repaired(&report, &output::shown(&copy));
+        (report, outcome)
+    };
+    args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+}
+
+fn repair_copy(original: &FileStore, copy: &Path, image: &str) -> anyhow::Result<Report> {
+    let file = File::create_new(copy).with_context(|| format!("cannot make {}", output::shown(copy)))?;
+    ffs::copy_sparse(original, &file)?;
+    drop(file);
+    let file = OpenOptions::new().read(true).write(true).open(copy)?;
+    check(FileStore::new(file)?, image)
+}
+
+fn check<S: ffs::Store>(store: S, image: &str) -> anyhow::Result<Report> {
+    let bar = progress::bar(0, "checking");
+    let report = ffs::fsck(store, &mut |phase| {
+        bar.set_message(format!("checking: {}", phase.title()));
+        !posix::interrupt::requested()
+    });
+    bar.finish_and_clear();
+    report.with_context(|| image.to_owned())
+}
+
+fn repaired(report: &Report, what: &str) -> String {
+    match (report.is_clean(), report.unrepaired) {
+        (true, _) => format!("Clean; {what} is as it was."),
+        (false, 0) => format!("Repaired: {what}."),
+        (false, n) => format!("Repaired as far as possible: {what}; {n} problems are left."),
+    }
+}

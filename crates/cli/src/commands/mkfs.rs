@@ -1,0 +1,204 @@
+//! `fsage mkfs ffs IMAGE --size SIZE`.
+
+use crate::output::{self, ResultArgs};
+use crate::{failure, values};
+use clap::{Subcommand, ValueEnum};
+use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
+use ffs::{Endian, FileStore, Store as _, Version};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Make a file system in an image file.
+///
+/// Same options, seed and time, same bytes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage mkfs ffs disk.img --size 64M
+  fsage mkfs ffs disk.img --size 1G --ufs 2 --label home --seed 7 --time 0
+  fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7")]
+pub struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Subcommand, Debug)]
+enum Kind {
+    /// The Fast File System: UFS1 (4.4BSD) or UFS2.
+    Ffs(Box<FfsArgs>),
+}
+
+#[derive(clap::Args, Debug)]
+struct FfsArgs {
+    /// The image file to make; or with --force one to overwrite, or a block device.
+    image: PathBuf,
+    /// Size of the file system (64M, 2G); of an existing file or device, its own where left out.
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    size: Option<u64>,
+    /// The format: 1 or 2.
+    #[arg(long, value_name = "VERSION", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    ufs: u8,
+    /// Bytes of a block (default: 8K for UFS1, 16K for UFS2).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    bsize: Option<u64>,
+    /// Bytes of a fragment (default: an eighth of a block).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    fsize: Option<u64>,
+    /// Per cent of space held back.
+    #[arg(long, value_name = "PERCENT", default_value_t = 8)]
+    minfree: u32,
+    /// Blocks of one file in a group before the next is taken (default: the pointers of an indirect block).
+    #[arg(long, value_name = "BLOCKS")]
+    maxbpg: Option<u32>,
+    /// Blocks of a cluster (default: 128 KiB of them).
+    #[arg(long, value_name = "BLOCKS")]
+    maxcontig: Option<u32>,
+    /// Milliseconds between successive blocks of a file (UFS1).
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    rotdelay: u32,
+    /// Expected size of a file.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "16K")]
+    avgfilesize: u64,
+    /// Expected number of files in a directory.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    avgfpdir: u32,
+    /// Cylinders of a group; needs --heads and --sectors.
+    #[arg(long, value_name = "N", conflicts_with = "fpg", requires_all = ["heads", "sectors"])]
+    cpg: Option<u32>,
+    /// Fragments of a group (default: as many as a block's maps allow, but at least four groups).
+    #[arg(long, value_name = "N")]
+    fpg: Option<u32>,
+    /// Inodes of a group, rounded up to a block.
+    #[arg(long, value_name = "N", conflicts_with = "density")]
+    ipg: Option<u32>,
+    /// Bytes of space for each inode (default: four fragments).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    density: Option<u64>,
+    /// Tracks of a cylinder of the disk that UFS1 is laid out for.
+    #[arg(long, value_name = "N", requires = "sectors")]
+    heads: Option<u32>,
+    /// Sectors of its tracks.
+    #[arg(long, value_name = "N", requires = "heads")]
+    sectors: Option<u32>,
+    /// Its revolutions per minute.
+    #[arg(long, value_name = "RPM", default_value_t = 3600)]
+    rpm: u32,
+    /// Rotational positions told apart on it.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    positions: u32,
+    /// Save space rather than time.
+    #[arg(long)]
+    space: bool,
+    /// Byte order.
+    #[arg(long, value_enum, default_value_t = Order::Little)]
+    endian: Order,
+    /// Volume name.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    label: String,
+    /// Seed of the file system's identity and the generations of inodes.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// When it is made, seconds since 1970 (default: now).
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    time: Option<i64>,
+    /// Make lost+found.
+    #[arg(long)]
+    lost_found: bool,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Order {
+    #[value(alias = "le")]
+    Little,
+    #[value(alias = "be")]
+    Big,
+}
+
+/// Makes it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Kind::Ffs(args) = args.kind;
+    args.result.check()?;
+    if !args.force {
+        output::must_be_new(&args.image)?;
+    }
+    let there = args.image.exists();
+    let (mut store, blank) = open(&args.image, args.size)?;
+    let options = options(&args, args.size.unwrap_or(store.len_bytes()), blank)?;
+    let made = ffs::mkfs(&mut store, &options);
+    if made.is_err() && !there {
+        // Half a file system is worse than none; the error to report is the first.
+        let _ = std::fs::remove_file(&args.image);
+    }
+    let made = made?;
+    args.result.emit("fsage.mkfs-ffs/1", &made, &report::ffs_made(&output::shown(&args.image), &made))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens or makes the image; whether it is all zeros.
+fn open(path: &Path, size: Option<u64>) -> anyhow::Result<(FileStore, bool)> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let cannot = |error: std::io::Error| {
+        failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)))
+    };
+    let is_device = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
+    let file =
+        OpenOptions::new().read(true).write(true).create(!is_device).truncate(false).open(path).map_err(cannot)?;
+    if is_device {
+        return Ok((FileStore::new(file).map_err(cannot)?, false));
+    }
+    let size = match (size, file.metadata().map_err(cannot)?.len()) {
+        (Some(size), _) => size,
+        (None, 0) => return Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")),
+        (None, length) => length,
+    };
+    file.set_len(0).and_then(|()| file.set_len(size)).map_err(cannot)?;
+    Ok((FileStore::new(file).map_err(cannot)?, true))
+}
+
+fn options(args: &FfsArgs, size_bytes: u64, blank: bool) -> anyhow::Result<MkfsOptions> {
+    let version = if args.ufs == 1 { Version::Ufs1 } else { Version::Ufs2 };
+    let narrow = |name: &str, value: u64| {
+        u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
+    };
+    let base = MkfsOptions::new(version, size_bytes);
+    let bsize = args.bsize.map_or(Ok(base.bsize), |n| narrow("--bsize", n))?;
+    let fsize = args.fsize.map_or(Ok((bsize / 8).max(512)), |n| narrow("--fsize", n))?;
+    let disk = args.heads.zip(args.sectors).map(|(heads, sectors)| DiskGeometry {
+        heads,
+        sectors,
+        rpm: args.rpm,
+        positions: args.positions,
+    });
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
+    Ok(MkfsOptions {
+        bsize,
+        fsize,
+        endian: match args.endian {
+            Order::Little => Endian::Little,
+            Order::Big => Endian::Big,
+        },
+        minfree: args.minfree,
+        maxbpg: args.maxbpg,
+        maxcontig: args.maxcontig,
+        rotdelay: args.rotdelay,
+        avgfilesize: narrow("--avgfilesize", args.avgfilesize)?,
+        avgfpdir: args.avgfpdir,
+        group: args.cpg.map(GroupSize::Cylinders).or(args.fpg.map(GroupSize::Fragments)),
+        ipg: args.ipg,
+        density: args.density.map(|n| narrow("--density", n)).transpose()?,
+        disk,
+        optimize_space: args.space,
+        label: args.label.clone(),
+        seed: args.seed,
+        time_s: args.time.unwrap_or_else(now),
+        lost_found: args.lost_found,
+        blank,
+        ..base
+    })
+}
