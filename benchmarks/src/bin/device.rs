@@ -21,7 +21,9 @@ fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--requests" => requests = args.next().context("--requests needs a number")?.parse().context("--requests")?,
+            "--requests" => {
+                requests = args.next().context("--requests needs a number")?.parse().context("--requests")?
+            }
             "--fill" => fill = true,
             flag if flag.starts_with('-') => bail!("usage: device [--requests N] [--fill] [DRIVE…]"),
             drive => drives.push(drive.to_owned()),
@@ -63,11 +65,7 @@ fn sequential_request(n: u64, _random: u64, capacity: u64) -> Request {
 }
 
 /// One after the other, each when the one before has completed.
-fn direct(
-    device: &mut dyn Device,
-    requests: u64,
-    request: impl Fn(u64, u64, u64) -> Request,
-) -> anyhow::Result<()> {
+fn direct(device: &mut dyn Device, requests: u64, request: impl Fn(u64, u64, u64) -> Request) -> anyhow::Result<()> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let capacity = device.capacity_sectors();
     let mut now_ns = 0;

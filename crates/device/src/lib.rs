@@ -1,6 +1,6 @@
 //! Storage devices in virtual time: when a request completes, and where its bytes are.
 //!
-//! What lives here: hard disks ([`disk`]), arrays ([`array`]), flash drives ([`ssd`]), their
+//! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), flash drives ([`ssd`]), their
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
 //! ([`validate`]), and stores for the bytes ([`store`]). What may not: file systems,
 //! caches of the host, event engines. Nothing here keeps a clock or draws a random number, so the same requests at the

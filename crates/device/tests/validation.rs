@@ -30,6 +30,7 @@ fn demerits_are_at_or_below_those_of_disksim() {
         let validation = validate(key, &drive.name, spec, &trace).unwrap();
         let ms = validation.demerit_ns / 1e6;
         assert!(ms <= bar_ms, "{key}: demerit {ms} ms, DiskSim 4.0 has {bar_ms}");
+        assert!((0.0..=1.0).contains(&validation.close_share));
         let first = validation.ladder.first().unwrap().demerit_ns;
         assert!(
             validation.ladder.iter().all(|rung| rung.demerit_ns <= first),

@@ -2,7 +2,7 @@
 
 use crate::plot::lines;
 use crate::{Cell, Document, Plot, Table, units};
-use device::validate::Validation;
+use device::validate::{self, Validation};
 use device::{Description, Quantity};
 
 /// The drives there are, one a row.
@@ -100,7 +100,7 @@ pub fn drive_validation(validation: &Validation) -> Document {
     document.paragraph(format!(
         "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the root mean \
          square of the horizontal distance between the two distributions. Over the first half of the trace alone {}, over the \
-         second {}.",
+         second {}. Of the requests {} have a modelled response within {} of their own measured one.",
         units::count(validation.requests),
         units::duration_ns(validation.measured_mean_ns),
         units::duration_ns(validation.modelled_mean_ns),
@@ -108,6 +108,8 @@ pub fn drive_validation(validation: &Validation) -> Document {
         units::share(validation.demerit_share),
         units::duration_ns(validation.half_demerit_ns[0]),
         units::duration_ns(validation.half_demerit_ns[1]),
+        units::share(validation.close_share),
+        units::duration_ns(validate::CLOSE_NS as f64),
     ));
     document.heading("Ladder of refinements").table(ladder(validation));
     document.heading("Where the difference is").table(classes(validation));

@@ -98,16 +98,12 @@ fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
         return Err(failure::usage(format!("{}: is not a disk; traces in this format are of disks", args.drive)));
     };
     let trace = validate::read_trace(&args.trace)?;
-    let refused =
-        |(request, why)| TraceError::Request { file: output::shown(&args.trace), request, why };
+    let refused = |(request, why)| TraceError::Request { file: output::shown(&args.trace), request, why };
     let validation = validate::validate(&drive.key, &drive.name, spec, &trace).map_err(refused)?;
     args.result.emit("fsage.drive-validation/1", &validation, &report::drive_validation(&validation))?;
     match args.max_demerit {
         Some(limit_ms) if validation.demerit_ns > limit_ms * 1e6 => {
-            progress::note(&format!(
-                "demerit {:.4} ms is greater than {limit_ms} ms",
-                validation.demerit_ns / 1e6
-            ));
+            progress::note(&format!("demerit {:.4} ms is greater than {limit_ms} ms", validation.demerit_ns / 1e6));
             Ok(ExitCode::from(failure::CHECK_FAILED))
         }
         _ => Ok(ExitCode::SUCCESS),

@@ -91,6 +91,8 @@ pub struct Validation {
     pub ladder: Vec<Rung>,
     /// Requests by direction and what the model did about them.
     pub classes: Vec<Class>,
+    /// Share of requests whose own response the full model has to within [`CLOSE_NS`].
+    pub close_share: f64,
     /// The full model's demerit figures over the first and the second half of the trace.
     pub half_demerit_ns: [f64; 2],
     /// Points of both distributions: share of requests, measured and modelled response.
@@ -103,6 +105,9 @@ const RUNGS: [(Refinement, &str, &str); 4] = [
     (Refinement::Cache, "cache", "buffer and read-ahead"),
     (Refinement::Full, "full", "writes from the buffer, bus beside medium, zero latency, settling, disconnections"),
 ];
+
+/// Two responses of the same request so near are called close: far less than a revolution of any disk.
+pub const CLOSE_NS: u64 = 200_000;
 
 /// Points of each plotted distribution.
 const PLOTTED: usize = 400;
@@ -128,6 +133,8 @@ pub fn validate(key: &str, name: &str, spec: &DiskSpec, trace: &[Traced]) -> Res
         demerit_ns(&Quantiles::new(a), &Quantiles::new(b))
     };
     let total = demerit_ns(&measured, &modelled);
+    let pairs = measured_ns.iter().zip(&full.response_ns);
+    let close = pairs.filter(|(measured, modelled)| measured.abs_diff(**modelled) <= CLOSE_NS).count();
     let distribution = (0..=PLOTTED).map(|n| n as f64 / PLOTTED as f64);
     Ok(Validation {
         drive: key.to_owned(),
@@ -139,6 +146,7 @@ pub fn validate(key: &str, name: &str, spec: &DiskSpec, trace: &[Traced]) -> Res
         demerit_share: total / mean_ns,
         ladder,
         classes: classes(trace, &full),
+        close_share: close as f64 / trace.len().max(1) as f64,
         half_demerit_ns: [part(0..half), part(half..trace.len())],
         distribution: distribution.map(|share| (share, measured.at(share), modelled.at(share))).collect(),
     })
