@@ -62,3 +62,61 @@ fn what_cannot_be_surveyed_has_its_exit_code() {
     let (code, error) = run(&[file.as_os_str()]);
     assert_eq!(code, Some(4), "{error}");
 }
+
+#[test]
+fn maps_and_series_are_shown() {
+    use layout::series::day_of;
+    use layout::{Series, SeriesHeader, SeriesPoint, SeriesWriter};
+    let directory = tempfile::tempdir().unwrap();
+    let content = directory.path().join("content");
+    std::fs::create_dir(&content).unwrap();
+    std::fs::write(content.join("file"), vec![1; 100_000]).unwrap();
+    let saved = directory.path().join("survey.json");
+    let run = fsage().arg(&content).arg("--map=8").arg("-o").arg(&saved).arg("--json").assert().success();
+    let printed: Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+    // A file system without FIEMAP says why it has no map.
+    let map = &printed["map"];
+    assert!(map["unavailable"].is_string() || map["known"]["file_bytes"].as_array().is_some_and(|c| c.len() == 64));
+    let survey = layout::load(&saved).unwrap();
+    assert_eq!(serde_json::to_value(&survey.map).unwrap(), *map);
+    let error = |args: &[&std::ffi::OsStr]| {
+        let out = fsage().args(args).assert().get_output().clone();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (code, why) = error(&[content.as_os_str(), "--map=100".as_ref()]);
+    assert!(code == Some(2) && why.contains("a power of two"), "{code:?} {why}");
+
+    let file = directory.path().join("run.series");
+    let mut writer =
+        SeriesWriter::create(&file, &SeriesHeader { name: "scratch".into(), ..Default::default() }).unwrap();
+    for day in 0..3u64 {
+        let simulated_ns = day * 86_400_000_000_000;
+        writer.clock(1_000 + day as i64, simulated_ns).unwrap();
+        let survey = survey.clone();
+        let point = SeriesPoint { day: day_of(simulated_ns), t_unix_ns: 1_000, operations: day, survey };
+        writer.point(&point).unwrap();
+    }
+    let html = directory.path().join("report.html");
+    let run = fsage().arg("--series").arg(&file).arg("--json").arg("--html").arg(&html).assert().success();
+    let printed: Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+    assert_eq!(printed["schema"], "fsage.layout-series/1");
+    assert_eq!(printed["series"][0]["points"].as_array().map(Vec::len), Some(3));
+    assert_eq!(printed["series"][0]["points"][2]["operations"], 2);
+    assert!(std::fs::read_to_string(&html).unwrap().contains("<h1>Aging of scratch"));
+    let run = fsage().arg("--series").arg(&file).arg(&file).assert().success();
+    assert!(String::from_utf8_lossy(&run.get_output().stdout).starts_with("Aging of 2 file systems"));
+    assert_eq!(Series::load(&file).unwrap().points.len(), 3);
+
+    let (code, why) = error(&["--series".as_ref(), saved.as_os_str()]);
+    assert!(code == Some(4) && why.contains("is not a series"), "{code:?} {why}");
+    let arguments: [&std::ffi::OsStr; 6] = [
+        "--series".as_ref(),
+        file.as_os_str(),
+        file.as_os_str(),
+        "--fresh=a".as_ref(),
+        "--aged".as_ref(),
+        "b".as_ref(),
+    ];
+    let (code, why) = error(&arguments);
+    assert!(code == Some(2) && why.contains("1 files for 2 series"), "{code:?} {why}");
+}

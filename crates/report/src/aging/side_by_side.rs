@@ -280,7 +280,7 @@ fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
     }
     // Sizes that only some were measured at would come last otherwise.
     rows.sort_by_key(|(phase, size, _)| (*phase, *size));
-    for (phase, _, label) in rows {
+    for (phase, size, label) in rows {
         let cells = compared.iter().map(|(_, comparison)| {
             let found = comparison.rows.iter().find(|row| row.phase == phase && row.label == label);
             found.map_or(Cell::Empty, |row| match row.verdict {
@@ -288,7 +288,8 @@ fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
                 _ => Cell::Ratio(row.ratio.median),
             })
         });
-        table.row([Cell::from(phase.name()), Cell::from(label)].into_iter().chain(cells).collect());
+        let files = size.map_or_else(|| Cell::from(label), |bytes| Cell::Bytes(bytes as f64));
+        table.row([Cell::from(phase.name()), files].into_iter().chain(cells).collect());
     }
     table
 }
