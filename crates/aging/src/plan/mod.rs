@@ -5,6 +5,7 @@
 
 mod error;
 pub mod geriatrix;
+pub mod git;
 mod inputs;
 pub mod profile;
 pub mod personality;

@@ -36,4 +36,6 @@ sources! {
     Personality(personality),
     Geriatrix(geriatrix),
     Snapshots(snapshots),
+    Profile(profile),
+    Git(git),
 }

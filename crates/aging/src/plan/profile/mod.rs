@@ -94,7 +94,8 @@ pub fn plan(
         finished: VecDeque::new(),
     };
     stage.run(options, &mut progress)?;
-    let days = u32::try_from((stage.writer.tree().now_ns() / DAY_NS + 1).max(runs_ns.div_ceil(DAY_NS))).unwrap_or(u32::MAX);
+    let days =
+        u32::try_from((stage.writer.tree().now_ns() / DAY_NS + 1).max(runs_ns.div_ceil(DAY_NS))).unwrap_or(u32::MAX);
     let input = input(path)?;
     let source = Source {
         kind: "profile".into(),
@@ -255,7 +256,8 @@ impl Stage<'_> {
             Again::Fresh => format!("copy-{}-run-{}", copy.number, copy.run),
             Again::Same => format!("copy-{}", copy.number),
         };
-        self.writer.push(AgingOp { name: Some(name.into_bytes().into()), ..AgingOp::new(t_ns, OpKind::Mkdir, root) })?;
+        self.writer
+            .push(AgingOp { name: Some(name.into_bytes().into()), ..AgingOp::new(t_ns, OpKind::Mkdir, root) })?;
         let mut stand = Stand { root, nodes: vec![None; self.script.nodes as usize] };
         for node in &self.script.initial {
             self.make(&mut stand, node, t_ns)?;

@@ -100,7 +100,11 @@ impl Script {
             }
         }
         if scribe.ops.is_empty() {
-            return Err(PlanError::input(path, "whole profile", "the workload changes nothing: there is no aging in it"));
+            return Err(PlanError::input(
+                path,
+                "whole profile",
+                "the workload changes nothing: there is no aging in it",
+            ));
         }
         Ok(scribe.finish())
     }
@@ -345,7 +349,8 @@ impl Scribe {
     }
 
     fn rename(&mut self, from: Option<&[u8]>, to: Option<&[u8]>, exchange: bool) {
-        let (Some((old_dir, old_name, source)), Some((dir, name, other))) = (self.located(from), self.located(to)) else {
+        let (Some((old_dir, old_name, source)), Some((dir, name, other))) = (self.located(from), self.located(to))
+        else {
             return;
         };
         let source = source.unwrap_or_else(|| self.suppose(old_dir, &old_name, None));
@@ -435,7 +440,8 @@ impl Scribe {
             Some(Initial { node: number[id], dir: dir_number(dir), name, kind: node.kind, size_bytes })
         });
         let initial = initial.collect();
-        let renumber = |op: ScriptOp| ScriptOp { node: number[op.node as usize], dir: op.dir.and_then(dir_number), ..op };
+        let renumber =
+            |op: ScriptOp| ScriptOp { node: number[op.node as usize], dir: op.dir.and_then(dir_number), ..op };
         let ops: Vec<ScriptOp> = ops.into_iter().map(renumber).collect();
         let (mut moved, mut written) = (vec![false; nodes as usize], vec![false; nodes as usize]);
         for op in &ops {
