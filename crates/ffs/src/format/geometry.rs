@@ -1,6 +1,6 @@
 //! Where things are: what follows from a superblock, checked once.
 
-use super::{Endian, FragAddr, GroupNo, Ino, Layout, Superblock, Version, check_hashes};
+use super::{Endian, FragAddr, GroupNo, GroupOffsets, Ino, Layout, Superblock, Version, check_hashes};
 use crate::FormatError;
 
 /// Direct block pointers of an inode.
@@ -170,7 +170,7 @@ impl Geometry {
         }
         let ufs1 = layout.version == Version::Ufs1;
         let at_least_one = |value: i32| u32::try_from(value).unwrap_or(1).max(1);
-        let geometry = Geometry {
+        let mut geometry = Geometry {
             layout,
             bsize,
             fsize,
@@ -197,14 +197,22 @@ impl Geometry {
             group_hash: sb.keeps(check_hashes::GROUP),
             inode_hash: sb.keeps(check_hashes::INODE),
             old_groups: ufs1 && !sb.wide() && sb.old_postblformat == -1,
-            old_cpg: if ufs1 { u32::try_from(sb.old_cpg).unwrap_or(0).min(bsize) } else { 0 },
-            old_nrpos: if ufs1 { u32::try_from(sb.old_nrpos).unwrap_or(0).min(bsize) } else { 0 },
+            old_cpg: if ufs1 { u32::try_from(sb.old_cpg).unwrap_or(0).min(16384) } else { 0 },
+            old_nrpos: if ufs1 { u32::try_from(sb.old_nrpos).unwrap_or(0).min(256) } else { 0 },
             old_spc: at_least_one(sb.old_spc),
             old_nsect: at_least_one(sb.old_nsect),
             old_npsect: at_least_one(sb.old_npsect),
             old_interleave: at_least_one(sb.old_interleave),
             old_trackskew: u32::try_from(sb.old_trackskew).unwrap_or(0),
         };
+        if !geometry.old_groups && GroupOffsets::of(&geometry).nextfreeoff > cgsize {
+            // Rotational tables that do not fit are not kept.
+            (geometry.old_cpg, geometry.old_nrpos) = (0, 0);
+            let needed = GroupOffsets::of(&geometry).nextfreeoff;
+            if needed > cgsize {
+                return wrong("cgsize", 160, format!("{cgsize} bytes do not hold a group's maps of {needed}"));
+            }
+        }
         let last = GroupNo(ncg - 1);
         if geometry.group_data(last).0 > size_frags {
             return wrong("size", size_at, format!("{size_frags} fragments end before the last group's data"));

@@ -285,7 +285,7 @@ impl<S: Store> Check<'_, S> {
         let mut held = Held::default();
         if inode.has_blocks(&self.g) {
             self.claim_inode(ino, &mut inode, &mut held)?;
-            if inode.flags & SNAPSHOT == 0 && !held.partial {
+            if !self.is_snapshot(ino, &inode) && !held.partial {
                 self.size_by_blocks(ino, &mut inode, &held, kind);
             }
         } else if file_type.is_special() {
@@ -302,6 +302,12 @@ impl<S: Store> Check<'_, S> {
             self.put_inode(ino, &inode)?;
         }
         Ok(())
+    }
+
+    /// Whether it is one of the snapshots that the superblock lists.
+    fn is_snapshot(&self, ino: Ino, inode: &Dinode) -> bool {
+        let listed = self.sb.wide() && self.sb.snapinum.contains(&ino.0);
+        listed && inode.flags & SNAPSHOT != 0 && inode.size <= self.g.max_file_bytes()
     }
 
     fn block_count(&mut self, ino: Ino, inode: &mut Dinode, held: &Held) {
@@ -343,7 +349,7 @@ impl<S: Store> Check<'_, S> {
     /// Goes over all pointers of an inode, whatever its size, and claims what they point to.
     fn claim_inode(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
         let tail = self.tail(inode);
-        let snapshot = inode.flags & SNAPSHOT != 0;
+        let snapshot = self.is_snapshot(ino, inode);
         let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
         let (db_at, ib_at, width) = match self.g.layout.version {
             Version::Ufs1 => (40, 88, 4),
