@@ -2,6 +2,7 @@
 
 use crate::failure;
 use crate::output::{self, ResultArgs};
+use aging::snapshot::Snapshot;
 use predict::SystemProfile;
 use report::Document;
 use serde_json::{Value, json};
@@ -63,6 +64,12 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     if file.file_name().is_some_and(|name| name == META_FILE || name.to_string_lossy().ends_with(".parquet")) {
         let text = output::shown(file);
         return Err(failure::usage(format!("{text}: is a part of a workload profile; name the directory it is in")));
+    }
+    if file.extension().is_some_and(|e| e == "snapshot") {
+        let snapshot = Snapshot::read(file)?;
+        let (name, summary) = (output::shown(file), snapshot.summary());
+        let document = report::tree_snapshot(&name, std::fs::metadata(file)?.len(), &summary);
+        return Ok((document, json!({ "file": name, "kind": "tree_snapshot", "summary": summary })));
     }
     let profile = SystemProfile::load(file)?;
     let value = json!({ "file": output::shown(file), "kind": "system", "system": profile });

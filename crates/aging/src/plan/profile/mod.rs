@@ -3,8 +3,8 @@
 //! Each copy of the workload has a directory of its own. A copy runs its script (what the trace changed, `script`) so many times,
 //! either each time on a fresh tree of its own, the oldest trees being removed whole when the file system would grow too full
 //! ([`Again::Fresh`]: builds, releases, containers); or always on the same tree, which is put back to its initial state before each
-//! further run ([`Again::Same`]: a checkout that is cleaned and built again). The copies take turns by time, each shifted by a
-//! part of a run's length.
+//! further run ([`Again::Same`]: a checkout that is cleaned and built again). The copies take turns by time, each begun at a
+//! random time of the first run.
 
 mod names;
 pub(super) mod script;
@@ -16,6 +16,8 @@ use super::{PlanError, Progress, go_on};
 use crate::format::{PlanMeta, Source, Writer};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use posix::FileKind;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use script::{Initial, Script, ScriptOp};
 use serde_json::json;
@@ -46,11 +48,13 @@ pub struct ProfileOptions {
     pub again: Again,
     /// The share of the capacity that may be planned for, 0 to 1.
     pub fill: f64,
+    /// Seed of the times at which copies begin.
+    pub seed: u64,
 }
 
 impl Default for ProfileOptions {
     fn default() -> Self {
-        ProfileOptions { repeat: 1, copies: 1, days: None, again: Again::default(), fill: 0.9 }
+        ProfileOptions { repeat: 1, copies: 1, days: None, again: Again::default(), fill: 0.9, seed: 1 }
     }
 }
 
@@ -77,7 +81,7 @@ pub fn plan(
         Some(days) => u64::from(days) * DAY_NS,
         None => (script.span_ns + 1).saturating_mul(u64::from(options.repeat)),
     };
-    // The last copy begins a little less than a run later than the first.
+    // The last copy may begin up to a run later than the first.
     let run_ns = runs_ns / (u64::from(options.repeat) + u64::from(options.copies > 1));
     if run_ns == 0 {
         return Err(PlanError::parameter("days", "too few for so many runs"));
@@ -122,7 +126,7 @@ pub fn plan(
             "skipped": script.skipped,
         }),
     };
-    Ok(PlanMeta { source, days, ..PlanMeta::default() })
+    Ok(PlanMeta { source, seed: options.seed, days, ..PlanMeta::default() })
 }
 
 impl Script {
@@ -185,8 +189,10 @@ impl Stage<'_> {
     fn run(&mut self, options: &ProfileOptions, progress: &mut Progress<'_>) -> Result<(), PlanError> {
         let mut copies: Vec<Copy> =
             (0..options.copies).map(|number| Copy { number, run: 0, next_op: 0, stand: None }).collect();
-        let phase = |copy: u32| u64::try_from(u128::from(self.run_ns) * u128::from(copy) / u128::from(options.copies));
-        let phases: Vec<u64> = (0..options.copies).map(|c| phase(c).unwrap_or(0)).collect();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+        // The first begins at once, the others within a run's length.
+        let phases: Vec<u64> =
+            (0..options.copies).map(|copy| if copy == 0 { 0 } else { random.next_u64() % self.run_ns }).collect();
         let mut turns: BinaryHeap<Reverse<(u64, u32)>> = phases.iter().copied().zip(0..).map(Reverse).collect();
         let total = self.script.ops.len() as u64 * u64::from(options.repeat) * u64::from(options.copies);
         let mut done = 0u64;

@@ -5,7 +5,7 @@ use crate::{failure, progress, target, values};
 use aging::format::{PlanMeta, Writer};
 use aging::plan::{PlanError, PlannedFor, Progress};
 use posix::{FileSystem as _, Target};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The file system planned for.
@@ -61,6 +61,20 @@ pub struct PlanArgs {
     html: Option<PathBuf>,
 }
 
+/// Output alone, of planners that choose nothing at random.
+#[derive(clap::Args, Clone, Debug)]
+pub struct SeedlessArgs {
+    /// The aging workload to write; an existing one is replaced.
+    #[arg(long, short, value_name = "FILE.aging")]
+    output: PathBuf,
+    /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained HTML report with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
 impl PlanArgs {
     /// Runs a planner into the output, and shows what was planned.
     pub fn write(
@@ -69,20 +83,40 @@ impl PlanArgs {
         planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
     ) -> anyhow::Result<ExitCode> {
         let result = ResultArgs { json: self.json, html: self.html.clone(), output: None };
-        result.check()?;
-        output::writable_parent(&self.output)?;
-        let bar = progress::bar(1000, "planning");
-        let mut tell = |done: f64| {
-            // A share of 0 to 1; a cast saturates.
-            bar.set_position((done * 1000.0) as u64);
-            !posix::interrupt::requested()
-        };
-        let meta = aging::plan::write(&self.output, planned_for, |writer| planner(writer, &mut tell));
-        bar.finish_and_clear();
-        let meta = meta?;
-        let bytes = std::fs::metadata(&self.output)?.len();
-        let name = output::shown(&self.output);
-        result.emit("fsage.plan/1", &meta, &report::plan(&name, bytes, &meta))?;
-        Ok(ExitCode::SUCCESS)
+        write(&self.output, &result, planned_for, planner)
     }
+}
+
+impl SeedlessArgs {
+    /// Runs a planner into the output, and shows what was planned.
+    pub fn write(
+        &self,
+        planned_for: PlannedFor,
+        planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
+    ) -> anyhow::Result<ExitCode> {
+        let result = ResultArgs { json: self.json, html: self.html.clone(), output: None };
+        write(&self.output, &result, planned_for, planner)
+    }
+}
+
+fn write(
+    path: &Path,
+    result: &ResultArgs,
+    planned_for: PlannedFor,
+    planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
+) -> anyhow::Result<ExitCode> {
+    result.check()?;
+    output::writable_parent(path)?;
+    let bar = progress::bar(1000, "planning");
+    let mut tell = |done: f64| {
+        // A share of 0 to 1; a cast saturates.
+        bar.set_position((done * 1000.0) as u64);
+        !posix::interrupt::requested()
+    };
+    let meta = aging::plan::write(path, planned_for, |writer| planner(writer, &mut tell));
+    bar.finish_and_clear();
+    let meta = meta?;
+    let bytes = std::fs::metadata(path)?.len();
+    result.emit("fsage.plan/1", &meta, &report::plan(&output::shown(path), bytes, &meta))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `fsage plan git REPO`.
 
-use super::common::{CapacityArgs, PlanArgs};
+use super::common::{CapacityArgs, SeedlessArgs};
 use aging::plan::git::{self, GitOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     capacity: CapacityArgs,
     #[command(flatten)]
-    plan: PlanArgs,
+    plan: SeedlessArgs,
 }
 
 /// Plans.

@@ -22,7 +22,7 @@ pub struct Args {
     /// Runs of each copy.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
-    /// Copies that run side by side.
+    /// Copies that run side by side, each begun at a time of its own.
     #[arg(long, value_name = "N", default_value_t = 1)]
     copies: u32,
     /// Simulated days that all runs take together; as long as they took when recorded by default.
@@ -58,6 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             AgainArg::Same => Again::Same,
         },
         fill: args.fill,
+        seed: args.plan.seed,
     };
     let planned_for = args.capacity.get()?;
     args.plan.write(planned_for, |writer, progress| {
