@@ -4,7 +4,7 @@ use crate::{Completion, Operation, Request, RequestError};
 
 /// A storage device in virtual time.
 ///
-/// Time is integer nanoseconds from an origin that the caller chooses, and never goes back: every call's `now_ns` is at least that of the
+/// Time is integer nanoseconds from an origin that the caller chooses, less than 2^62 (146 years), and never goes back: every call's `now_ns` is at least that of the
 /// call before. A device keeps no clock. It is driven in one of two ways, which must not be mixed while requests are
 /// outstanding:
 ///

@@ -202,6 +202,25 @@ fn sequential_buffered_writes_run_at_the_speed_of_the_medium() {
 }
 
 #[test]
+fn sequential_reads_run_at_the_speed_of_the_medium_or_the_bus() {
+    for (key, spec) in disks() {
+        let mut disk = QueuedDisk::new(Disk::new(spec.clone()));
+        let zone = disk.disk().geometry().zones()[0].clone();
+        let medium = f64::from(zone.sectors_per_track) * 512.0 / (spec.revolution_ns() as f64 / 1e9);
+        let bus = 512.0 / (spec.bus.read_sector_ms / 1e3);
+        let mut now = 0;
+        let requests = 400;
+        for n in 0..requests {
+            now = disk.serve(now, Request::read(n * 128, 128)).unwrap().at_ns;
+        }
+        let rate = requests as f64 * 128.0 * 512.0 / (now as f64 / 1e9);
+        let share = rate / medium.min(bus);
+        println!("{key}: {:.2} MB/s, {share:.2} of the slower of medium and bus", rate / 1e6);
+        assert!((0.45..=1.0).contains(&share), "{key}: {share} of the slower of medium and bus");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let mut disk = QueuedDisk::new(Disk::new(spec("hp-97560")));
     let capacity = disk.capacity_sectors();

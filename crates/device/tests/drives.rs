@@ -86,6 +86,25 @@ fn errors_name_file_and_key() {
 }
 
 #[test]
+fn a_file_may_give_only_what_differs_from_a_base() {
+    let faster = "name = 'Mine'\nbase = 'hp-97560'\n[sources]\n'disk.rpm' = 'me'\n[disk]\nrpm = 7200.0\n";
+    let drive = Drive::parse("mine", "mine.toml", faster).unwrap();
+    let Model::Disk(spec) = &drive.model else { panic!("a disk") };
+    assert_eq!((drive.name.as_str(), spec.rpm, spec.heads), ("Mine", 7200.0, 19));
+    assert!(drive.figures.iter().any(|figure| figure.key == "disk.rpm" && figure.source == "me"));
+    for (from, to, word) in [
+        ("hp-97560", "hp-97561", "base"),
+        ("hp-97560", "st39102lw-uw", "has a base itself"),
+        ("'hp-97560'", "3", "base"),
+        ("rpm = 7200.0", "rmp = 7200.0", "rmp"),
+        ("rpm = 7200.0", "rpm = -1.0", "disk.rpm"),
+    ] {
+        let message = Drive::parse("m", "mine.toml", &faster.replace(from, to)).unwrap_err().to_string();
+        assert!(message.contains("mine.toml") && message.contains(word), "{message}");
+    }
+}
+
+#[test]
 fn an_unknown_drive_is_told_from_a_missing_file() {
     let unknown = Drive::find("st99999x").unwrap_err();
     assert!(unknown.to_string().contains("st39102lw"), "{unknown}");

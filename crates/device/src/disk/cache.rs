@@ -58,7 +58,7 @@ impl Cache {
         best
     }
 
-    /// Takes a segment for blocks beginning at `lbn`: an empty one, or the least recently used that is not `spare`.
+    /// Takes a segment for blocks beginning at `lbn`: an empty one, or the least recently used, `spared` last.
     pub fn take(&mut self, lbn: Lbn, spared: Option<usize>) -> Option<usize> {
         let candidate = |(n, segment): (usize, &Segment)| {
             let empty = segment.start == segment.end;
@@ -97,16 +97,11 @@ impl Cache {
         Lbn(self.segments.get(segment).map_or(0, |segment| segment.start))
     }
 
-    /// Forgets every segment that holds any of these blocks; whether `watched` was one of them.
-    pub fn invalidate(&mut self, lbn: Lbn, end: Lbn, watched: Option<usize>) -> bool {
-        let mut hit = false;
-        for (n, segment) in self.segments.iter_mut().enumerate() {
-            if segment.start < end.0 && lbn.0 < segment.end {
-                segment.end = segment.start;
-                hit |= Some(n) == watched;
-            }
+    /// Forgets every segment that holds any of these blocks.
+    pub fn invalidate(&mut self, lbn: Lbn, end: Lbn) {
+        for segment in self.segments.iter_mut().filter(|segment| segment.start < end.0 && lbn.0 < segment.end) {
+            segment.end = segment.start;
         }
-        hit
     }
 
     /// The segment that holds a block.

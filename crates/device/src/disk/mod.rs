@@ -15,6 +15,7 @@ mod model;
 mod queue;
 mod seek;
 pub mod spec;
+mod transfer;
 
 pub use geometry::{Geometry, Pbn, Zone};
 pub use model::{Action, Disk, Refinement, Served};

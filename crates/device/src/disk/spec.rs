@@ -233,6 +233,9 @@ pub struct CacheSpec {
     /// Reading ahead.
     #[serde(default)]
     pub read_ahead: ReadAhead,
+    /// Whether a read that begins with the very sector that is being read ahead joins in; if not, it starts anew.
+    #[serde(default)]
+    pub join_read_ahead: bool,
     /// The most sectors read ahead of a request.
     #[serde(default)]
     pub read_ahead_sectors: u32,

@@ -15,6 +15,7 @@ pub fn catalogue() -> &'static [(&'static str, &'static str)] {
         "st32430n",
         "st32171w",
         "st39102lw",
+        "st39102lw-uw",
         "nearline-7200",
         "ssd-sata",
         "ssd-nvme",

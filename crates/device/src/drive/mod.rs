@@ -2,13 +2,14 @@
 //!
 //! A file names the drive and has a `[disk]` or an `[ssd]` table; `[sources]` says where each figure is from, by the longest
 //! beginning of its key (`"disk.seek"` speaks for `disk.seek.table`). A source that begins with `[estimate]` marks figures that
-//! nobody has published. A key that is not known, a value that cannot be, a figure without a source and a source without a
+//! nobody has published. A file may name another drive as its `base` and give only what differs. A key that is not known, a value that cannot be, a figure without a source and a source without a
 //! figure are errors that name file and key. docs/devices.md has the keys.
 
 mod catalogue;
 mod description;
 mod error;
 mod figures;
+mod overlay;
 
 pub use catalogue::catalogue;
 pub use description::{Description, Fact, Quantity, ZoneFact};
@@ -91,7 +92,18 @@ impl Drive {
     /// A drive from the text of its file; `file` is for messages.
     pub fn parse(key: &str, file: &str, text: &str) -> Result<Drive, DriveError> {
         let syntax = |error: toml::de::Error| DriveError::Syntax { file: file.to_owned(), message: error.to_string() };
-        let parsed: DriveFile = toml::from_str(text).map_err(syntax)?;
+        let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
+        let parsed: DriveFile = match table.remove("base") {
+            None => toml::from_str(text).map_err(syntax)?,
+            Some(base) => {
+                table = overlay::over_base(&base, table).map_err(|(key, why)| DriveError::Invalid {
+                    file: file.to_owned(),
+                    key,
+                    why,
+                })?;
+                table.clone().try_into().map_err(syntax)?
+            }
+        };
         let invalid = |(key, why): (String, String)| DriveError::Invalid { file: file.to_owned(), key, why };
         let model = match (parsed.disk, parsed.ssd) {
             (Some(disk), None) => {
@@ -104,7 +116,6 @@ impl Drive {
             }
             _ => return Err(invalid(("disk".into(), "one of [disk] and [ssd] must be there, and not both".into()))),
         };
-        let table: toml::Table = toml::from_str(text).map_err(syntax)?;
         let figures = figures::figures(&table, &parsed.sources).map_err(invalid)?;
         Ok(Drive { key: key.to_owned(), name: parsed.name, summary: parsed.summary, model, figures })
     }
