@@ -340,9 +340,28 @@ impl CylinderGroup {
         bytes
     }
 
+    /// Whether its parts are where newfs puts them; BSD's fsck takes anything else for damage.
+    pub fn has_usual_offsets(&self, g: &Geometry) -> bool {
+        let (h, at) = (&self.h, GroupOffsets::of(g));
+        let clusters = (h.clustersumoff, h.clusteroff) == (at.clustersumoff, at.clusteroff) || g.contigsumsize == 0;
+        let rotation = (h.old_btotoff, h.old_boff) == (at.btotoff as i32, at.boff as i32) || at.btotoff == 0;
+        let maps = (h.iusedoff, h.freeoff, h.nextfreeoff) == (at.iusedoff, at.freeoff, at.nextfreeoff);
+        self.format == GroupFormat::Fixed || maps && clusters && rotation
+    }
+
     /// Whether the check hash is as it should be; `None` where none is kept.
     pub fn hash_is_right(&self, g: &Geometry) -> Option<bool> {
         g.group_hash.then(|| hash_of(&self.raw) == self.h.ckhash)
+    }
+
+    /// Has a map of free blocks even where the format keeps none, so that blocks are found by it.
+    pub(crate) fn keep_block_map(&mut self, g: &Geometry) {
+        let ndblk = self.h.ndblk.min(g.fpg);
+        self.clusters = Bitmap::new((g.fpg / g.frag) as usize);
+        for block in 0..ndblk / g.frag {
+            let free = self.free.bits((block * g.frag) as usize, g.frag as usize);
+            self.clusters.put(block as usize, free.count_ones() == g.frag);
+        }
     }
 
     /// Works out every count and the map of free blocks from the maps of free fragments and used inodes. `cs.ndir` stays:

@@ -131,26 +131,19 @@ impl<S: Store> Check<'_, S> {
             let at = self.g.byte_of(self.g.group_block(GroupNo(c)));
             let bytes = read(&self.store, at, self.g.cgsize as usize)?;
             let group = match CylinderGroup::decode(&bytes, &self.g, at) {
+                Ok(group) if !group.has_usual_offsets(&self.g) => {
+                    let message = format!("cylinder group {c}: its maps are not where they belong");
+                    self.problem(Phase::BlocksAndSizes, "group-damaged", Place::Byte(at + 84), message, "built anew");
+                    None
+                }
                 Ok(group) if group.hash_is_right(&self.g) == Some(false) => {
                     let message = format!("the check hash of cylinder group {c} does not match");
-                    self.problem(
-                        Phase::BlocksAndSizes,
-                        "group-hash",
-                        Place::Byte(at + 132),
-                        message,
-                        "worked out anew",
-                    );
+                    self.problem(Phase::BlocksAndSizes, "group-hash", Place::Byte(at + 132), message, "worked out anew");
                     Some(group)
                 }
                 Ok(group) => Some(group),
                 Err(error) => {
-                    self.problem(
-                        Phase::BlocksAndSizes,
-                        "group-damaged",
-                        Place::Byte(at),
-                        error.to_string(),
-                        "built anew",
-                    );
+                    self.problem(Phase::BlocksAndSizes, "group-damaged", Place::Byte(at), error.to_string(), "built anew");
                     None
                 }
             };

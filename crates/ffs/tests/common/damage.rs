@@ -110,7 +110,7 @@ pub fn damages() -> Vec<Damage> {
         ("superblock: cgsize", |p| p.number(p.sb_at + 160, 1 << 20), "superblock-damaged", Everything),
         ("superblock: cssize", |p| p.number(p.sb_at + 156, 0), "superblock-damaged", Everything),
         ("superblock: bmask", |p| p.number(p.sb_at + 72, 0), "superblock-field", Everything),
-        ("superblock: nindir", |p| p.number(p.sb_at + 116, 12), "superblock-field", Everything),
+        ("superblock: nindir", |p| p.number(p.sb_at + 116, 12), "superblock-damaged", Everything),
         ("superblock: minfree", |p| p.number(p.sb_at + 60, 1000), "superblock-field", Everything),
         ("superblock: cstotal", |p| p.number(p.sb_at + 1008 + 8, 9), "totals", Everything),
         (
@@ -123,6 +123,7 @@ pub fn damages() -> Vec<Damage> {
             Everything,
         ),
         ("group: magic", |p| p.number(p.group_at(0) + 4, 0), "group-damaged", Everything),
+        ("group: iusedoff", |p| p.number(p.group_at(0) + 92, p.group(0).iusedoff - 1), "group-damaged", Everything),
         ("group: freeoff", |p| p.number(p.group_at(1) + 96, 1 << 30), "group-damaged", Everything),
         (
             "group: everything",
