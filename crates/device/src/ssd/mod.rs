@@ -21,7 +21,8 @@ pub struct Ssd {
     spec: SsdSpec,
     times: Times,
     ftl: Ftl,
-    link_free_ns: u64,
+    /// Of each direction, to the host and from it: writes that wait for room do not hold up reads.
+    link_free_ns: [u64; 2],
     channel_free_ns: Vec<u64>,
     die_free_ns: Vec<u64>,
     /// Units in the buffer that wait for a page to fill.
@@ -52,6 +53,13 @@ struct Times {
     write_unit: u64,
 }
 
+/// Which way data go over the host link.
+#[derive(Clone, Copy, Debug)]
+enum Direction {
+    ToHost,
+    FromHost,
+}
+
 impl Ssd {
     /// An empty drive. `spec` has been checked, as every specification that [`crate::Drive`] hands out has.
     pub fn new(spec: SsdSpec) -> Ssd {
@@ -71,7 +79,7 @@ impl Ssd {
         Ssd {
             times,
             ftl: Ftl::new(&spec),
-            link_free_ns: 0,
+            link_free_ns: [0; 2],
             channel_free_ns: vec![0; spec.channels as usize],
             die_free_ns: vec![0; spec.dies() as usize],
             gathering: Vec::with_capacity(spec.units_per_page() as usize),
@@ -115,18 +123,18 @@ impl Ssd {
         }
     }
 
-    /// Takes the link for so many sectors from `ready_ns`; when they are over.
-    fn link(&mut self, ready_ns: u64, sectors: u64) -> u64 {
-        let end_ns = ready_ns.max(self.link_free_ns) + sectors * self.times.link_sector;
-        self.link_free_ns = end_ns;
-        end_ns
+    /// Takes a direction of the link for so many sectors from `ready_ns`; when they are over.
+    fn link(&mut self, direction: Direction, ready_ns: u64, sectors: u64) -> u64 {
+        let free_ns = &mut self.link_free_ns[direction as usize];
+        *free_ns = ready_ns.max(*free_ns) + sectors * self.times.link_sector;
+        *free_ns
     }
 
     fn read(&mut self, start_ns: u64, request: &Request) -> u64 {
         let (first, end) = self.units(request);
         let command_ns = start_ns + self.times.read_command + u64::from(end - first - 1) * self.times.read_unit;
         let data_ns = self.read_units(command_ns, first, end);
-        self.link(data_ns, u64::from(request.sectors))
+        self.link(Direction::ToHost, data_ns, u64::from(request.sectors))
     }
 
     /// Reads units from flash into the controller; those in the write buffer or never written take no time.
@@ -177,15 +185,19 @@ impl Ssd {
         if tail && !(head && end - first == 1) {
             command_ns = command_ns.max(self.read_units(command_ns, end - 1, end));
         }
-        let mut ready_ns = command_ns;
+        let mut at_ns = command_ns;
         for unit in first..end {
-            ready_ns = ready_ns.max(self.buffer_unit(ready_ns, unit));
+            let (from, to) = (u64::from(unit) * per_unit, (u64::from(unit) + 1) * per_unit);
+            let sectors = to.min(request.end().0) - from.max(request.lbn.0);
+            let room_ns = self.room(at_ns);
+            at_ns = self.link(Direction::FromHost, room_ns, sectors);
+            self.gather(at_ns, unit);
         }
-        self.link(ready_ns, u64::from(request.sectors))
+        at_ns
     }
 
-    /// Puts a unit into the write buffer, which programs every full page; when there is room for it.
-    fn buffer_unit(&mut self, ready_ns: u64, unit: u32) -> u64 {
+    /// When the write buffer has room for another unit.
+    fn room(&mut self, ready_ns: u64) -> u64 {
         let capacity = self.spec.write_buffer_bytes / u64::from(self.spec.mapping_bytes);
         let mut at_ns = ready_ns;
         self.release(at_ns);
@@ -194,12 +206,16 @@ impl Ssd {
             at_ns = at_ns.max(done_ns);
             self.release(at_ns);
         }
+        at_ns
+    }
+
+    /// Puts a unit that has come over the link into the write buffer, which programs every full page.
+    fn gather(&mut self, now_ns: u64, unit: u32) {
         self.buffered_units += 1;
         self.gathering.push(unit);
         if self.gathering.len() == self.spec.units_per_page() as usize {
-            self.program(at_ns);
+            self.program(now_ns);
         }
-        at_ns
     }
 
     /// Frees the buffer of pages that are programmed by now.
