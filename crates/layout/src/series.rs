@@ -109,7 +109,7 @@ pub struct Series {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Record {
-    Header(SeriesHeader),
+    Header(Box<SeriesHeader>),
     Point(Box<SeriesPoint>),
     Clock(ClockPoint),
     Used(UsedPoint),
@@ -146,7 +146,7 @@ impl Series {
         let mut series = Series::default();
         let torn = frames::read(path, &mut |_, record| {
             match record {
-                Record::Header(header) => series.header = header,
+                Record::Header(header) => series.header = *header,
                 Record::Point(point) => series.points.push(*point),
                 Record::Clock(clock) => series.clock.push(clock),
                 Record::Used(used) => series.used.push(used),

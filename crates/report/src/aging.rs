@@ -11,13 +11,14 @@ mod side_by_side;
 mod sizes;
 mod throughput;
 
-pub use check::{Check, self_check};
+pub use check::self_check;
 pub use side_by_side::compare;
 
 pub(crate) use map::{Panel, maps};
 
 use crate::layout::in_unit;
 use crate::{Cell, Document, Table, units};
+use aging::verify::SelfCheck;
 use layout::{Available, Series, SeriesPoint, Survey};
 
 /// What is known of one aging.
@@ -28,7 +29,7 @@ pub struct Input<'a> {
     /// A benchmark on the fresh file system (A) and on the aged one (B).
     pub throughput: Option<&'a workload::Comparison>,
     /// How well a replay of it reproduced it.
-    pub check: Option<&'a Check>,
+    pub check: Option<&'a SelfCheck>,
 }
 
 impl<'a> Input<'a> {

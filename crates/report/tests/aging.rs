@@ -1,9 +1,10 @@
 //! The structure of aging reports: which sections, tables and plots there are for what is known.
 #![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
+use aging::verify::{DayPair, compare_scores};
 use layout::series::{ClockPoint, UsedPoint};
 use layout::{Available, Series, SeriesHeader, SeriesPoint, Survey, SurveyOptions};
-use report::aging::{Check, Input, compare, document};
+use report::aging::{Input, compare, document};
 use report::{Block, Document};
 use std::sync::LazyLock;
 use workload::{Compared, Comparison, Estimate, Phase, Verdict};
@@ -115,12 +116,9 @@ fn structure(document: &Document) -> Vec<String> {
 #[test]
 fn one_aging_with_everything() {
     let (series, comparison) = (series("ext4", "home"), comparison());
-    let check = Check {
-        name: "ext4".into(),
-        days: vec![(1.0, Some(0.99), Some(0.98)), (2.0, Some(0.95), None)],
-        mean_difference: Some(0.01),
-        final_difference: None,
-    };
+    let day = |day, original, replayed| DayPair { day, original, replayed };
+    let days = vec![day(1.0, Some(0.99), Some(0.98)), day(2.0, Some(0.95), None)];
+    let check = compare_scores("ext4", days);
     let mut no_free = series.clone();
     no_free.points.iter_mut().for_each(|p| p.survey.free = Available::Unavailable("because".into()));
     let input = Input { series: &no_free, throughput: Some(&comparison), check: Some(&check) };

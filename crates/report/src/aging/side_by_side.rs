@@ -4,6 +4,7 @@ use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
 use crate::chart::{Axis, Colours, Dot, chart, steps};
 use crate::layout::{score, share};
 use crate::{Cell, Document, Table, units};
+use aging::verify::SelfCheck;
 use layout::series::PointSummary;
 use workload::Verdict;
 
@@ -45,7 +46,7 @@ pub fn compare(inputs: &[Input<'_>]) -> Document {
     used(&mut document, inputs, &labels);
     disks(&mut document, inputs, &labels);
     speeds(&mut document, inputs, &labels);
-    let checks: Vec<super::Check> = inputs.iter().filter_map(|input| input.check.cloned()).collect();
+    let checks: Vec<SelfCheck> = inputs.iter().filter_map(|input| input.check.cloned()).collect();
     if !checks.is_empty() {
         super::check::section(&mut document, &checks);
     }
