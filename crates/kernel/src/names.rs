@@ -38,8 +38,38 @@ struct Slot {
     ino: Option<Ino>,
     /// Another slot with the same hash; its own number at the end.
     next: u32,
-    /// Kept when the slot is reused, so that a name seldom needs memory of its own.
-    name: Vec<u8>,
+    name: Name,
+}
+
+/// Names up to so many bytes lie in their slot: comparing one then costs no further access to memory.
+const SHORT_BYTES: usize = 31;
+
+#[derive(Debug, Default)]
+struct Name {
+    len: u8,
+    short: [u8; SHORT_BYTES],
+    long: Option<Box<[u8]>>,
+}
+
+impl Name {
+    fn new(name: &[u8]) -> Name {
+        let mut short = [0; SHORT_BYTES];
+        match short.get_mut(..name.len()) {
+            Some(place) => {
+                place.copy_from_slice(name);
+                Name { len: name.len() as u8, short, long: None }
+            }
+            None => Name { len: u8::MAX, short, long: Some(name.into()) },
+        }
+    }
+
+    #[inline]
+    fn is(&self, name: &[u8]) -> bool {
+        match &self.long {
+            None => usize::from(self.len) == name.len() && self.short[..name.len()] == *name,
+            Some(long) => **long == *name,
+        }
+    }
 }
 
 impl Names {
@@ -68,7 +98,7 @@ impl Names {
         let mut slot = *self.index.get(&hash)?;
         loop {
             let entry = &self.slots[slot as usize];
-            if entry.dir == dir && entry.name == name {
+            if entry.dir == dir && entry.name.is(name) {
                 return Some(slot);
             }
             if entry.next == slot {
@@ -117,8 +147,7 @@ impl Names {
         let next = self.index.insert(hash, slot).unwrap_or(slot);
         let entry = &mut self.slots[slot as usize];
         (entry.hash, entry.dir, entry.removals, entry.ino, entry.next) = (hash, dir, removals, ino, next);
-        entry.name.clear();
-        entry.name.extend_from_slice(name);
+        entry.name = Name::new(name);
         self.links.push(&mut self.recency, slot);
     }
 
@@ -177,12 +206,13 @@ mod tests {
         #[test]
         fn is_an_lru_of_names(
             capacity in 1usize..9,
-            steps in prop::collection::vec((0u8..4, 0u32..3, 0u8..6, prop::option::of(0u32..9)), 1..200),
+            steps in prop::collection::vec((0u8..4, 0u32..3, 0usize..6, prop::option::of(0u32..9)), 1..200),
         ) {
             let mut names = Names::new(capacity);
             let mut naive = Naive::default();
             for (what, dir, name, ino) in steps {
-                let (dir, name, ino) = (Ino(dir), vec![name; usize::from(name)], ino.map(Ino));
+                // Lengths on both sides of what lies in a slot.
+                let (dir, name, ino) = (Ino(dir), vec![b'x'; [1, 2, 31, 32, 33, 255][name]], ino.map(Ino));
                 let at = naive.0.iter().position(|(d, n, _)| (*d, n) == (dir, &name));
                 match what {
                     0 | 1 => {

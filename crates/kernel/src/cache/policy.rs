@@ -124,13 +124,14 @@ impl TwoList {
     fn touch(&mut self, slot: u32) {
         let Place { bytes, active } = self.slots[slot as usize];
         if active {
-            return self.links.renew(&mut self.active, slot);
+            self.links.renew(&mut self.active, slot);
+        } else {
+            self.links.remove(&mut self.inactive, slot);
+            self.links.push(&mut self.active, slot);
+            self.slots[slot as usize].active = true;
+            self.inactive_bytes -= u64::from(bytes);
+            self.active_bytes += u64::from(bytes);
         }
-        self.links.remove(&mut self.inactive, slot);
-        self.links.push(&mut self.active, slot);
-        self.slots[slot as usize].active = true;
-        self.inactive_bytes -= u64::from(bytes);
-        self.active_bytes += u64::from(bytes);
         self.balance();
     }
 
@@ -180,5 +181,102 @@ impl TwoList {
             let ends_inactive = !self.slots[slot as usize].active;
             (ends_inactive && !self.active.is_empty()).then_some(self.active.first)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same with vectors: oldest first.
+    #[derive(Default)]
+    struct Naive {
+        inactive: Vec<(u32, u32)>,
+        active: Vec<(u32, u32)>,
+    }
+
+    fn sum(list: &[(u32, u32)]) -> u32 {
+        list.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    impl Naive {
+        fn order(&self) -> Vec<u32> {
+            self.inactive.iter().chain(&self.active).map(|(slot, _)| *slot).collect()
+        }
+
+        fn take(&mut self, slot: u32) -> Option<((u32, u32), bool)> {
+            for (list, active) in [(&mut self.inactive, false), (&mut self.active, true)] {
+                if let Some(at) = list.iter().position(|(s, _)| *s == slot) {
+                    return Some((list.remove(at), active));
+                }
+            }
+            None
+        }
+    }
+
+    fn order(policy: &Policy) -> Vec<u32> {
+        std::iter::successors(policy.first(), |&slot| policy.after(slot)).collect()
+    }
+
+    fn check(two: bool, steps: Vec<(u8, u32, u32)>) -> Result<(), TestCaseError> {
+        let mut policy = Policy::new(if two { Replacement::TwoList } else { Replacement::Lru });
+        let mut naive = Naive::default();
+        for (what, slot, bytes) in steps {
+            let found = naive.take(slot);
+            match (what, found) {
+                (_, None) => {
+                    policy.insert(slot, bytes);
+                    naive.inactive.push((slot, bytes));
+                }
+                (0, Some(_)) => policy.remove(slot),
+                (1, Some(((_, _), active))) => {
+                    policy.resize(slot, bytes);
+                    policy.renew(slot);
+                    if active { &mut naive.active } else { &mut naive.inactive }.push((slot, bytes));
+                }
+                (_, Some((entry, _))) => {
+                    policy.touch(slot);
+                    if two { &mut naive.active } else { &mut naive.inactive }.push(entry);
+                    while sum(&naive.active) > sum(&naive.inactive) && naive.active.len() > 1 {
+                        let oldest = naive.active.remove(0);
+                        naive.inactive.push(oldest);
+                    }
+                }
+            }
+            prop_assert_eq!(order(&policy), naive.order());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn least_recently_used_is_what_it_says(steps in prop::collection::vec((0u8..4, 0u32..12, 1u32..9), 1..120)) {
+            check(false, steps)?;
+        }
+
+        #[test]
+        fn two_lists_are_what_they_say(steps in prop::collection::vec((0u8..4, 0u32..12, 1u32..9), 1..120)) {
+            check(true, steps)?;
+        }
+    }
+
+    #[test]
+    fn a_scan_does_not_push_out_what_is_in_use() {
+        for (replacement, stays) in [(Replacement::Lru, false), (Replacement::TwoList, true)] {
+            let mut policy = Policy::new(replacement);
+            policy.insert(0, 1);
+            for slot in 1..4 {
+                policy.insert(slot, 1);
+            }
+            policy.touch(0);
+            // A memory of four blocks: each new one takes the place of the first to leave.
+            for slot in 4..20 {
+                let first = policy.first().expect("four blocks are there");
+                policy.remove(first);
+                policy.insert(slot, 1);
+            }
+            assert_eq!(order(&policy).contains(&0), stays, "{replacement:?}");
+        }
     }
 }
