@@ -18,6 +18,8 @@ pub(crate) enum Axis<'a> {
     Days(&'a str),
     /// A number from zero.
     Number(&'a str),
+    /// One thing over another: from zero to one at least.
+    Ratio(&'a str),
 }
 
 /// How series are coloured.
@@ -181,6 +183,10 @@ fn axis(field: &str, axis: Axis<'_>, values: impl Iterator<Item = f64>) -> Value
         }
         Axis::Days(title) => {
             quantitative(title, json!({ "zero": true, "nice": false }), json!({ "tickMinStep": 1, "tickCount": 10 }))
+        }
+        Axis::Ratio(title) => {
+            let most = values.fold(1.0f64, f64::max);
+            quantitative(title, json!({ "domain": [0, most], "nice": true }), json!({ "tickCount": 6 }))
         }
         Axis::Number(title) => quantitative(title, json!({ "zero": true }), json!({ "tickCount": 6 })),
     }

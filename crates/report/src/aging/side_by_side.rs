@@ -260,7 +260,7 @@ fn speeds(document: &mut Document, inputs: &[Input<'_>], labels: &[Label]) {
         }
         if !dots.is_empty() {
             let title = format!("Rate of {} by file size, aged over fresh.", phase.name());
-            document.plot(chart(&title, Axis::Bytes("file size"), Axis::Number("aged / fresh"), Colours::Apart, &dots));
+            document.plot(chart(&title, Axis::Bytes("file size"), Axis::Ratio("aged / fresh"), Colours::Apart, &dots));
         }
     }
 }
