@@ -125,6 +125,11 @@ impl MkfsOptions {
             blank: false,
         }
     }
+
+    /// Whether these options make a file system: what [`mkfs`] would refuse, before anything is touched.
+    pub fn check(&self) -> Result<(), FfsError> {
+        superblock(self, &mut Xoshiro256PlusPlus::seed_from_u64(self.seed)).map(drop)
+    }
 }
 
 /// What was made.

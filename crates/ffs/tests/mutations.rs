@@ -134,7 +134,7 @@ fn of_images_with_files() {
         let path = scratch.path().join("base.img");
         makefs(&program, &path, &from, version, endian, 4096, 512);
         let base = MemoryStore(std::fs::read(&path).unwrap());
-        run(&format!("version {version}, {endian}"), &base, 60);
+        run(&format!("version {version}, {endian}"), &base, 40);
     }
 }
 
@@ -151,7 +151,7 @@ fn of_empty_images_with_many_groups() {
             ..MkfsOptions::new(version, 2 << 20)
         };
         mkfs(&mut base, &options).unwrap();
-        run(&format!("{version:?}"), &base, 200);
+        run(&format!("{version:?}"), &base, 150);
     }
 }
 

@@ -127,9 +127,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.force {
         output::must_be_new(&args.image)?;
     }
+    let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
+    let mut options = options(&args, size)?;
+    options.check()?;
     let there = args.image.exists();
-    let (mut store, blank) = open(&args.image, args.size)?;
-    let options = options(&args, args.size.unwrap_or(store.len_bytes()), blank)?;
+    let (mut store, blank) = open(&args.image, size)?;
+    options.blank = blank;
     let made = ffs::mkfs(&mut store, &options);
     if made.is_err() && !there {
         // Half a file system is worse than none; the error to report is the first.
@@ -140,28 +143,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The size of what is there.
+fn size_of(path: &Path) -> anyhow::Result<u64> {
+    let there = std::fs::File::open(path).and_then(FileStore::new).map_or(0, |store| store.len_bytes());
+    if there == 0 { Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")) } else { Ok(there) }
+}
+
 /// Opens or makes the image; whether it is all zeros.
-fn open(path: &Path, size: Option<u64>) -> anyhow::Result<(FileStore, bool)> {
+fn open(path: &Path, size: u64) -> anyhow::Result<(FileStore, bool)> {
     use std::os::unix::fs::FileTypeExt as _;
-    let cannot = |error: std::io::Error| {
-        failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)))
-    };
+    let cannot = |error| failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)));
     let is_device = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
     let file =
         OpenOptions::new().read(true).write(true).create(!is_device).truncate(false).open(path).map_err(cannot)?;
-    if is_device {
-        return Ok((FileStore::new(file).map_err(cannot)?, false));
+    if !is_device {
+        file.set_len(0).and_then(|()| file.set_len(size)).map_err(cannot)?;
     }
-    let size = match (size, file.metadata().map_err(cannot)?.len()) {
-        (Some(size), _) => size,
-        (None, 0) => return Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")),
-        (None, length) => length,
-    };
-    file.set_len(0).and_then(|()| file.set_len(size)).map_err(cannot)?;
-    Ok((FileStore::new(file).map_err(cannot)?, true))
+    Ok((FileStore::new(file).map_err(cannot)?, !is_device))
 }
 
-fn options(args: &FfsArgs, size_bytes: u64, blank: bool) -> anyhow::Result<MkfsOptions> {
+fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
     let version = if args.ufs == 1 { Version::Ufs1 } else { Version::Ufs2 };
     let narrow = |name: &str, value: u64| {
         u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
@@ -198,7 +199,6 @@ fn options(args: &FfsArgs, size_bytes: u64, blank: bool) -> anyhow::Result<MkfsO
         seed: args.seed,
         time_s: args.time.unwrap_or_else(now),
         lost_found: args.lost_found,
-        blank,
         ..base
     })
 }

@@ -138,12 +138,24 @@ impl<S: Store> Check<'_, S> {
                 }
                 Ok(group) if group.hash_is_right(&self.g) == Some(false) => {
                     let message = format!("the check hash of cylinder group {c} does not match");
-                    self.problem(Phase::BlocksAndSizes, "group-hash", Place::Byte(at + 132), message, "worked out anew");
+                    self.problem(
+                        Phase::BlocksAndSizes,
+                        "group-hash",
+                        Place::Byte(at + 132),
+                        message,
+                        "worked out anew",
+                    );
                     Some(group)
                 }
                 Ok(group) => Some(group),
                 Err(error) => {
-                    self.problem(Phase::BlocksAndSizes, "group-damaged", Place::Byte(at), error.to_string(), "built anew");
+                    self.problem(
+                        Phase::BlocksAndSizes,
+                        "group-damaged",
+                        Place::Byte(at),
+                        error.to_string(),
+                        "built anew",
+                    );
                     None
                 }
             };
