@@ -8,6 +8,7 @@
 //! from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of proportion to
 //! the image.
 
+pub mod alloc;
 pub mod dump;
 mod error;
 mod extract;
@@ -15,8 +16,10 @@ pub mod format;
 pub mod fsck;
 mod image;
 pub mod mkfs;
+pub mod policy;
 mod store;
 pub mod text;
+mod volume;
 
 pub use error::{FfsError, FormatError};
 pub use extract::{ExtractOptions, Extracted, extract};
@@ -27,3 +30,4 @@ pub use fsck::fsck;
 pub use image::{Entry, Image, Located, Run, Search};
 pub use mkfs::mkfs;
 pub use store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};
+pub use volume::{DataSource, Disagreement, Ffs};

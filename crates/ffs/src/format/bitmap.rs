@@ -89,10 +89,88 @@ impl Bitmap {
         None
     }
 
+    /// The first clear bit at or after `from` and before `to`.
+    pub fn next_clear(&self, from: usize, to: usize) -> Option<usize> {
+        let mut bit = from;
+        while bit < to.min(self.capacity()) {
+            let word = !self.words.get(bit / 64)? >> (bit % 64);
+            if word != 0 {
+                let found = bit + word.trailing_zeros() as usize;
+                return (found < to.min(self.capacity())).then_some(found);
+            }
+            bit = (bit / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// Where the first `len` set bits in a row begin, at or after `from`, ending at or before `to`.
+    pub fn next_run(&self, from: usize, to: usize, len: usize) -> Option<usize> {
+        let mut start = self.next_set(from, to)?;
+        loop {
+            let end = self.next_clear(start, to).unwrap_or(to.min(self.capacity()));
+            if end - start >= len {
+                return Some(start);
+            }
+            start = self.next_set(end, to)?;
+        }
+    }
+
+    /// The first byte from `from` on and before `to`, of which some group of `per_block` bits has a maximal run of exactly `run`
+    /// set bits.
+    pub fn byte_with_run(&self, from: usize, to: usize, run: u32, per_block: u32) -> Option<usize> {
+        let table = RUNS.get(per_block.trailing_zeros() as usize)?;
+        let wanted = 1_u8 << run.min(7);
+        let mut at = from;
+        while at < to {
+            let word = self.words.get(at / 8)?;
+            // Nothing free, or all of it: no fragments here.
+            if *word == 0 || (*word == u64::MAX && run < per_block) {
+                at = (at / 8 + 1) * 8;
+                continue;
+            }
+            let end = to.min((at / 8 + 1) * 8);
+            for byte in at..end {
+                let bits = (word >> (byte % 8 * 8)) as u8;
+                if table.get(usize::from(bits)).is_some_and(|runs| runs & wanted != 0) {
+                    return Some(byte);
+                }
+            }
+            at = end;
+        }
+        None
+    }
+
     /// The last set bit before `to`.
     pub fn last_set(&self, to: usize) -> Option<usize> {
         (0..to.min(self.capacity())).rev().find(|bit| self.get(*bit))
     }
+}
+
+/// By log2 of the bits of a block, by byte: bit n is set if some block in the byte has a maximal run of n set bits
+/// (`fragtbl` of `ffs_tables.c`). Runs of a whole block of 8 are left out.
+static RUNS: [[u8; 256]; 4] = [run_table(1), run_table(2), run_table(4), run_table(8)];
+
+const fn run_table(per_block: u32) -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut run) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                run += 1;
+            }
+            let ends = byte >> bit & 1 == 0 || (bit + 1) % per_block == 0;
+            if ends {
+                if run > 0 && run < 8 {
+                    table[byte] |= 1 << run;
+                }
+                run = 0;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
 }
 
 #[cfg(test)]

@@ -440,6 +440,11 @@ impl Superblock {
             && self.f.metackhash & hash != 0
     }
 
+    /// The bytes it was read from, rotational tables among them; named fields may have changed since.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.raw
+    }
+
     /// Bytes beyond the named fields, for rotational tables.
     pub fn space_mut(&mut self) -> &mut [u8] {
         self.raw.get_mut(NAMED_BYTES..).unwrap_or_default()

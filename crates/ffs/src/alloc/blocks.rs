@@ -1,0 +1,95 @@
+//! Whole blocks in a group (`ffs_alloccgblk`, the block part of `ffs_blkfree`).
+
+use super::Space;
+use crate::format::FragAddr;
+
+impl Space {
+    /// A block of a group that has one: the wanted one; else one of its cylinder at the nearest rotational position
+    /// after it; else the next in the map, from the preference on, or from the block allocated last if there is none in
+    /// this group. Returns its first fragment, counted from the group's.
+    pub(super) fn take_block(&mut self, group: u32, preferred: FragAddr) -> Option<u32> {
+        let frag = self.frag_for_block(group, preferred)?;
+        self.set_block(group, frag, false);
+        Some(frag)
+    }
+
+    fn frag_for_block(&mut self, group: u32, preferred: FragAddr) -> Option<u32> {
+        let (wanted_group, within) = self.place(preferred);
+        let per_block = self.g.frag;
+        let at = self.groups.get(group as usize)?;
+        let from = if preferred.0 == 0 || wanted_group != group {
+            at.cg.rotor
+        } else {
+            let wanted = within / per_block * per_block;
+            if at.cg.clusters.get((wanted / per_block) as usize) {
+                return Some(wanted);
+            }
+            if let Some(frag) = self.nearby_position(group, wanted) {
+                return Some(frag);
+            }
+            wanted
+        };
+        let at = self.groups.get_mut(group as usize)?;
+        // The map is searched by whole bytes (mapsearch): from the byte of the preference on, then from the beginning.
+        let (start, end) = ((from / 8 * 8 / per_block) as usize, at.cg.clusters.capacity());
+        let block = at.cg.clusters.next_set(start, end).or_else(|| at.cg.clusters.next_set(0, end))?;
+        let frag = block as u32 * per_block;
+        at.cg.h.rotor = frag;
+        at.cg.h.frotor = frag;
+        Some(frag)
+    }
+
+    /// The rotationally best free block in the cylinder of a block that is not free. `None` where positions are not told
+    /// apart, or the cylinder is full.
+    fn nearby_position(&self, group: u32, wanted: u32) -> Option<u32> {
+        let rotation = self.rotation.as_ref()?;
+        let cg = &self.groups.get(group as usize)?.cg;
+        let (cylinder, positions) = (self.g.cylinder_of(wanted), self.g.old_nrpos);
+        if cg.block_totals.get(cylinder as usize).is_none_or(|free| *free == 0) {
+            return None;
+        }
+        let counts = cg.block_positions.get((cylinder * positions) as usize..((cylinder + 1) * positions) as usize)?;
+        let start = self.g.position_of(wanted);
+        let position = (start..positions).chain(0..start).find(|at| counts.get(*at as usize).is_some_and(|n| *n > 0))?;
+        // The tables repeat every `cycle` cylinders.
+        let in_cycle = cylinder % rotation.cycle;
+        let base = (cylinder - in_cycle) * self.g.old_spc / (self.g.bsize / 512);
+        let mut block = u32::try_from(*rotation.first.get((in_cycle * positions + position) as usize)?).ok()?;
+        loop {
+            if cg.clusters.get((base + block) as usize) {
+                return Some((base + block) * self.g.frag);
+            }
+            match rotation.next.get(block as usize) {
+                Some(0) | None => return None,
+                Some(step) => block += u32::from(*step),
+            }
+        }
+    }
+
+    /// Marks a whole block as free or used, with every count of blocks.
+    pub(super) fn set_block(&mut self, group: u32, frag: u32, free: bool) {
+        let per_block = self.g.frag;
+        if let Some(at) = self.groups.get_mut(group as usize) {
+            at.cg.free.put_range(frag as usize, per_block as usize, free);
+        }
+        self.account_block(group, frag, free);
+    }
+
+    /// The counts of a block that has become wholly free, or is so no more.
+    pub(super) fn account_block(&mut self, group: u32, frag: u32, free: bool) {
+        self.account_cluster(group, frag / self.g.frag, free);
+        self.count(group, |cs| cs.nbfree += if free { 1 } else { -1 });
+        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        if at.cg.block_totals.is_empty() {
+            return;
+        }
+        let cylinder = self.g.cylinder_of(frag);
+        let position = cylinder * self.g.old_nrpos + self.g.position_of(frag);
+        if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
+            *count = if free { *count + 1 } else { count.saturating_sub(1) };
+        }
+        if let Some(count) = at.cg.block_positions.get_mut(position as usize) {
+            *count = if free { count.saturating_add(1) } else { count.saturating_sub(1) };
+        }
+    }
+}

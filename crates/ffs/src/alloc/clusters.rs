@@ -1,0 +1,102 @@
+//! Clusters: free blocks in a row (`ffs_clusteralloc`, `ffs_clusteracct`).
+
+use super::{Space, hash};
+use crate::format::{FragAddr, GroupNo};
+
+impl Space {
+    /// `blocks` free blocks in a row, taken: in the preferred group not before the preferred place; else anywhere in
+    /// another group. `None` if no group has as many, or clusters are not counted.
+    pub fn allocate_cluster(
+        &mut self,
+        preferred: FragAddr,
+        blocks: u32,
+        look: &mut dyn FnMut(GroupNo),
+    ) -> Option<FragAddr> {
+        let (wanted, groups) = (self.place(preferred).0.min(self.g.ncg - 1), self.g.ncg);
+        if blocks == 0 || blocks > self.g.contigsumsize {
+            return None;
+        }
+        if let Some(addr) = self.cluster_in(wanted, preferred, blocks, look) {
+            return Some(addr);
+        }
+        for group in hash::quadratic(wanted, groups) {
+            if let Some(addr) = self.cluster_in(group, FragAddr(0), blocks, look) {
+                return Some(addr);
+            }
+        }
+        // The linear part: a group that is said to have such a cluster has one, unless it is the preferred one.
+        let mut from = (wanted + 2) % groups;
+        for _ in 0..groups.min(3) {
+            let group = self.with_clusters.get(blocks as usize)?.next(from)?;
+            if let Some(addr) = self.cluster_in(group, FragAddr(0), blocks, look) {
+                return Some(addr);
+            }
+            from = (group + 1) % groups;
+        }
+        None
+    }
+
+    fn cluster_in(
+        &mut self,
+        group: u32,
+        preferred: FragAddr,
+        blocks: u32,
+        look: &mut dyn FnMut(GroupNo),
+    ) -> Option<FragAddr> {
+        if !self.with_clusters.get(blocks as usize)?.contains(group) {
+            return None;
+        }
+        look(GroupNo(group));
+        let (wanted_group, within) = self.place(preferred);
+        // Not before the preference: what is read after the block before it would wait for another turn of the elevator.
+        let from = if preferred.0 == 0 || wanted_group != group { 0 } else { within / self.g.frag };
+        let cg = &self.groups.get(group as usize)?.cg;
+        let first = cg.clusters.next_run(from as usize, cg.nclusterblks as usize, blocks as usize)? as u32;
+        for block in first..first + blocks {
+            self.set_block(group, block * self.g.frag, false);
+        }
+        Some(self.addr(group, first * self.g.frag))
+    }
+
+    /// The map of free blocks and the counts of clusters, of a block that has become free or used.
+    pub(super) fn account_cluster(&mut self, group: u32, block: u32, free: bool) {
+        let most = self.g.contigsumsize as usize;
+        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let cg = &mut at.cg;
+        cg.clusters.put(block as usize, free);
+        if most == 0 {
+            return;
+        }
+        let block = block as usize;
+        let end = (block + 1 + most).min(cg.h.nclusterblks as usize);
+        let after = (block + 1..end).take_while(|b| cg.clusters.get(*b)).count();
+        let before = (block.saturating_sub(most)..block).rev().take_while(|b| cg.clusters.get(*b)).count();
+        let whole = (before + after + 1).min(most);
+        let mut change = |len: usize, up: bool| {
+            if let Some(count) = cg.cluster_sum.get_mut(len) {
+                *count = if up { *count + 1 } else { count.saturating_sub(1) };
+            }
+        };
+        change(whole, free);
+        if before > 0 {
+            change(before, !free);
+        }
+        if after > 0 {
+            change(after, !free);
+        }
+        self.note_clusters(group);
+    }
+
+    /// Brings up to date which groups have clusters of which lengths.
+    pub(super) fn note_clusters(&mut self, group: u32) {
+        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let longest = at.cg.cluster_sum.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        if longest == at.max_cluster {
+            return;
+        }
+        at.max_cluster = longest;
+        for (len, set) in self.with_clusters.iter_mut().enumerate().skip(1) {
+            set.put(group, len as u32 <= longest);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The choices.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a file's blocks come to lie behind one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clusters {
+    /// One block at a time, where each is preferred.
+    Original,
+    /// A cluster is moved into one piece when it has gathered and is not written yet.
+    #[default]
+    Realloc,
+}
+
+/// When a growing file goes to another cylinder group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupSwitch {
+    /// At its first indirect block, the 13th of its blocks (4.4BSD), and then each `maxbpg` blocks.
+    #[default]
+    Switch,
+    /// At its second indirect block ("noswitch"; BSD from about 2001 on).
+    Noswitch,
+    /// As before, with the first indirect block between the 12th and the 13th data block, and all other metadata in a
+    /// zone of its own at the beginning of each group (FreeBSD from 2013 on).
+    Metaspace,
+}
+
+/// Where the fragments at a file's end go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fragments {
+    /// Into the smallest run of free fragments in the group that is long enough.
+    #[default]
+    Bestfit,
+    /// Behind the file's last full block, if the block there is free; else as before.
+    Smart,
+}
+
+/// Which group a new directory goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directories {
+    /// The one with the fewest directories among those with as many free inodes as the average.
+    #[default]
+    Original,
+    /// Near its parent, within limits that keep room for its files.
+    Dirpref,
+}
+
+/// What keeps metadata consistent across a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Integrity {
+    /// Metadata whose order matters is written at once and waited for, as in 4.4BSD.
+    #[default]
+    Conventional,
+    /// Nothing: all writes are delayed.
+    Noorder,
+}
+
+/// Who may use the last `minfree` per cent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reserve {
+    /// Nobody: callers are ordinary users.
+    #[default]
+    Kept,
+    /// Everybody: callers are root.
+    Open,
+}
+
+/// How a file system allocates and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Options {
+    pub clusters: Clusters,
+    pub switch: GroupSwitch,
+    pub fragments: Fragments,
+    pub directories: Directories,
+    pub integrity: Integrity,
+    pub reserve: Reserve,
+    /// Of what is chosen at random: generations of inodes, and `dirpref` in the root.
+    pub seed: u64,
+}
+
+/// The words of the targets' grammar, with what each sets.
+const WORDS: [(&str, fn(&mut Options)); 13] = [
+    ("original", |o| o.clusters = Clusters::Original),
+    ("realloc", |o| o.clusters = Clusters::Realloc),
+    ("switch", |o| o.switch = GroupSwitch::Switch),
+    ("noswitch", |o| o.switch = GroupSwitch::Noswitch),
+    ("metaspace", |o| o.switch = GroupSwitch::Metaspace),
+    ("bestfit", |o| o.fragments = Fragments::Bestfit),
+    ("smartfrags", |o| o.fragments = Fragments::Smart),
+    ("spread", |o| o.directories = Directories::Original),
+    ("dirpref", |o| o.directories = Directories::Dirpref),
+    ("conventional", |o| o.integrity = Integrity::Conventional),
+    ("noorder", |o| o.integrity = Integrity::Noorder),
+    ("user", |o| o.reserve = Reserve::Kept),
+    ("root", |o| o.reserve = Reserve::Open),
+];
+
+impl Options {
+    /// Sets what a word of a target stands for (`realloc`, `noswitch` …); `false` if there is no such word.
+    pub fn set(&mut self, word: &str) -> bool {
+        let found = WORDS.iter().find(|(known, _)| *known == word);
+        if let Some((_, apply)) = found {
+            apply(self);
+        }
+        found.is_some()
+    }
+
+    /// The words there are.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        WORDS.iter().map(|(word, _)| *word)
+    }
+}
+
+/// As words of a target, every choice named.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A word is in force if setting it changes nothing.
+        let in_force = WORDS.iter().filter(|(_, apply)| {
+            let mut changed = *self;
+            apply(&mut changed);
+            changed == *self
+        });
+        for (n, (word, _)) in in_force.enumerate() {
+            write!(f, "{}{word}", if n > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        let mut options = Options::default();
+        assert_eq!(options.to_string(), "realloc,switch,bestfit,spread,conventional,user");
+        for word in ["original", "noswitch", "smartfrags", "dirpref", "noorder", "root"] {
+            assert!(options.set(word));
+        }
+        assert_eq!(options.to_string(), "original,noswitch,smartfrags,dirpref,noorder,root");
+        let mut again = Options::default();
+        assert!(options.to_string().split(',').all(|word| again.set(word)));
+        assert_eq!(again, options);
+        assert!(!again.set("softdep"));
+    }
+}

@@ -1,0 +1,122 @@
+//! The bytes of a block, made on demand.
+
+use super::{Body, Ffs, pointers};
+use crate::format::{Disk as _, FragAddr, GroupNo, Version};
+use kernel::{BlockId, Encode, Ino, Pbn};
+
+/// What a block outside all files is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Superblock,
+    /// Bytes of the group summaries, from this one on.
+    Summaries(usize),
+    Group(GroupNo),
+    /// Inodes, from this one on.
+    Inodes(u32),
+    Unknown,
+}
+
+impl Encode for Ffs {
+    fn encode(&self, id: BlockId, pbn: Pbn, out: &mut [u8]) {
+        if id.ino == Ino::DEVICE {
+            self.encode_place(pbn, out);
+        } else if id.lbn.0 < 0 {
+            self.encode_indirect(id, out);
+        } else {
+            self.encode_content(id, out);
+        }
+    }
+}
+
+impl Ffs {
+    fn place(&self, pbn: Pbn) -> Place {
+        if pbn.bytes() == self.sb_at {
+            return Place::Superblock;
+        }
+        let g = &self.g;
+        let frag = FragAddr(pbn.bytes() >> g.fshift);
+        let summaries = g.csaddr.0..g.csaddr.0 + g.frags_of(g.cssize.into());
+        if summaries.contains(&frag.0) {
+            return Place::Summaries((((frag.0 - summaries.start) << g.fshift)) as usize);
+        }
+        let group = g.group_of(frag);
+        if frag == g.group_block(group) {
+            return Place::Group(group);
+        }
+        let first = g.group_inodes(group);
+        let within = frag.0.wrapping_sub(first.0) << g.fshift;
+        let index = within / u64::from(g.layout.version.inode_bytes());
+        if frag >= first && index < u64::from(g.ipg) {
+            return Place::Inodes(group.0 * g.ipg + index as u32);
+        }
+        Place::Unknown
+    }
+
+    fn encode_place(&self, pbn: Pbn, out: &mut [u8]) {
+        match self.place(pbn) {
+            Place::Superblock => copy(&self.superblock_now(!self.mounted).encode(), out),
+            Place::Summaries(from) => copy(self.summaries().get(from..).unwrap_or_default(), out),
+            Place::Group(group) => {
+                if let Some(cg) = self.space.group(group) {
+                    copy(&cg.encode(&self.g), out);
+                }
+            }
+            Place::Inodes(first) => self.encode_inodes(first, out),
+            Place::Unknown => {}
+        }
+    }
+
+    /// The superblock with the counts as they are.
+    pub(super) fn superblock_now(&self, clean: bool) -> crate::Superblock {
+        let mut sb = self.sb.clone();
+        sb.set_cstotal(&self.space.total);
+        sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
+        sb.clean = i8::from(clean);
+        sb.fmod = 0;
+        sb
+    }
+
+    /// The summaries of all groups.
+    pub(super) fn summaries(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.g.cssize as usize];
+        for (cs, place) in self.space.cs.iter().zip(bytes.chunks_mut(16)) {
+            cs.encode(place, self.g.endian());
+        }
+        bytes
+    }
+
+    pub(super) fn encode_inodes(&self, first: u32, out: &mut [u8]) {
+        let size = self.g.layout.version.inode_bytes() as usize;
+        for (ino, place) in (first..).zip(out.chunks_mut(size)) {
+            if let Some(node) = self.inodes.get(ino) {
+                copy(&node.d.encode(&self.g), place);
+            }
+        }
+    }
+
+    pub(super) fn encode_indirect(&self, id: BlockId, out: &mut [u8]) {
+        let Some(indirects) = self.inodes.get(id.ino.0).and_then(|node| node.indirects.as_ref()) else { return };
+        let (endian, width) = (self.g.endian(), self.g.layout.version.pointer_bytes() as usize);
+        indirects.content(id.lbn.0, self.g.nindir(), &mut |at, addr: pointers::Pointer| match self.g.layout.version {
+            Version::Ufs1 => (addr as i32).put(endian, out, at * width),
+            Version::Ufs2 => addr.put(endian, out, at * width),
+        });
+    }
+
+    /// A block of a directory, or of a long symbolic link.
+    pub(super) fn encode_content(&self, id: BlockId, out: &mut [u8]) {
+        let from = (id.lbn.0 as usize) << self.g.bshift;
+        let bytes = match self.inodes.get(id.ino.0).map(|node| &node.body) {
+            Some(Body::Directory(directory)) => directory.bytes(),
+            Some(Body::Symlink(target)) => target,
+            Some(Body::File) | None => return,
+        };
+        copy(bytes.get(from..).unwrap_or_default(), out);
+    }
+}
+
+fn copy(bytes: &[u8], out: &mut [u8]) {
+    for (place, byte) in out.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+}

@@ -1,0 +1,247 @@
+//! A live file system from an image, and back into one.
+
+use super::directory::Directory;
+use super::inodes::{Body, Inodes, Node};
+use super::pointers::{self, Indirects, Leaf};
+use super::{Ffs, Piece};
+use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
+use crate::image::decode_pointers;
+use crate::mkfs::{MkfsOptions, mkfs};
+use crate::policy::Options;
+use crate::store::{read, write};
+use crate::{FfsError, Image, Overlay, Search, Store};
+use kernel::{BlockId, Ino, Lbn};
+use std::io;
+
+/// Fills in bytes of a file's data: inode, byte of the file, place for the bytes.
+pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
+
+impl Ffs {
+    /// A new, empty file system.
+    pub fn format(mkfs_options: &MkfsOptions, options: Options) -> Result<Ffs, FfsError> {
+        let blank = MkfsOptions { blank: true, ..mkfs_options.clone() };
+        let mut store = Overlay::new(Zeros { len_bytes: blank.size_bytes });
+        mkfs(&mut store, &blank)?;
+        Ffs::load(&Image::open(store, Search::Standard)?, options)
+    }
+
+    /// The file system in an image, all of its structures. One that is damaged, or whose counts are wrong, is refused: `fsck`
+    /// repairs it.
+    pub fn load<S: Store>(image: &Image<S>, options: Options) -> Result<Ffs, FfsError> {
+        let g = *image.geometry();
+        if g.old_groups {
+            return Err(FfsError::Options("4.2BSD cylinder groups can be read, not written".to_owned()));
+        }
+        let mut groups = Vec::new();
+        for number in (0..g.ncg).map(GroupNo) {
+            let group = image.group(number)?;
+            groups.push(group);
+        }
+        let mut inodes = Inodes::default();
+        for (number, group) in (0..).zip(&groups) {
+            let size = g.layout.version.inode_bytes() as usize;
+            let at = g.byte_of(g.group_inodes(GroupNo(number)));
+            let mut next = 0;
+            while let Some(index) = group.used_inodes.next_set(next, g.ipg as usize) {
+                next = index + 1;
+                let ino = number * g.ipg + index as u32;
+                if ino < crate::format::ROOT_INO.0 {
+                    continue;
+                }
+                let d = Dinode::decode(&read(image.store(), at + (index * size) as u64, size)?, &g);
+                let node = load_node(image, &g, ino, d)?;
+                inodes.insert(ino, node);
+            }
+        }
+        let ffs = Ffs::assemble(image.superblock().clone(), image.superblock_at(), groups, inodes, options)?;
+        match ffs.check().into_iter().next() {
+            None => Ok(ffs),
+            Some(problem) => Err(FfsError::Inode {
+                ino: problem.ino.unwrap_or(crate::format::ROOT_INO.0),
+                problem: format!("this file system is damaged: {problem}"),
+            }),
+        }
+    }
+
+    /// Writes all structures into an image that is as long as the file system, and, if there is a source, the data of
+    /// files. Blocks without content are left as they are.
+    pub fn store(
+        &self,
+        store: &mut (impl Store + ?Sized),
+        mut data: Option<&mut DataSource<'_>>,
+    ) -> Result<(), FfsError> {
+        let g = &self.g;
+        for (ino, node) in self.inodes.iter() {
+            self.store_file(store, Ino(ino), node, data.as_deref_mut())?;
+        }
+        let mut block = vec![0; g.bsize as usize];
+        for number in 0..g.ncg {
+            let Some(cg) = self.space.group(GroupNo(number)) else { continue };
+            let written = if g.layout.version == Version::Ufs2 { cg.initediblk.min(g.ipg) } else { g.ipg };
+            let first = g.byte_of(g.group_inodes(GroupNo(number)));
+            for (n, index) in (0_u64..).zip((0..written).step_by(g.inopb() as usize)) {
+                block.fill(0);
+                self.encode_inodes(number * g.ipg + index, &mut block);
+                write(store, first + (n << g.bshift), &block)?;
+            }
+            write(store, g.byte_of(g.group_block(GroupNo(number))), &cg.encode(g))?;
+        }
+        write(store, g.byte_of(g.csaddr), &self.summaries())?;
+        let orphans = self.inodes.iter().any(|(_, node)| node.d.nlink <= 0);
+        let superblock = self.superblock_now(!orphans).encode();
+        for number in 0..g.ncg {
+            write(store, self.sb.copy_at(g, GroupNo(number)), &superblock)?;
+        }
+        write(store, self.sb_at, &superblock)
+    }
+
+    fn store_file(
+        &self,
+        store: &mut (impl Store + ?Sized),
+        ino: Ino,
+        node: &Node,
+        data: Option<&mut DataSource<'_>>,
+    ) -> Result<(), FfsError> {
+        let g = &self.g;
+        let mut block = vec![0; g.bsize as usize];
+        if let Some(indirects) = &node.indirects {
+            let leaves = indirects.leaves.iter().map(|(first, leaf)| (-(*first as i64), leaf.addr));
+            for (number, addr) in leaves.chain(indirects.upper.iter().map(|(number, addr)| (*number, *addr))) {
+                block.fill(0);
+                self.encode_indirect(BlockId { ino, lbn: Lbn(number) }, &mut block);
+                write(store, g.byte_of(FragAddr(addr.unsigned_abs())), &block)?;
+            }
+        }
+        let own = !matches!(node.body, Body::File);
+        let mut result = Ok(());
+        let mut data = data;
+        let visit = self.each_block(ino, &mut |lbn, piece| {
+            if result.is_err() {
+                return;
+            }
+            let Some(bytes) = block.get_mut(..piece.bytes as usize) else { return };
+            bytes.fill(0);
+            if own {
+                self.encode_content(BlockId { ino, lbn: Lbn(lbn as i64) }, bytes);
+            } else if let Some(data) = data.as_deref_mut() {
+                // What is behind the end of the file is zeros, whatever its blocks hold.
+                let at = lbn << g.bshift;
+                let len = node.d.size.saturating_sub(at).min(bytes.len() as u64) as usize;
+                let source = bytes.get_mut(..len).map_or(Ok(()), |place| data(ino, at, place));
+                if let Err(source) = source {
+                    let at_byte = g.byte_of(FragAddr(piece.addr.unsigned_abs()));
+                    result = Err(FfsError::Io { doing: "write", at_byte, len, source });
+                    return;
+                }
+            } else {
+                return;
+            }
+            result = write(store, g.byte_of(FragAddr(piece.addr.unsigned_abs())), bytes);
+        });
+        visit.map_err(|_| FfsError::Inode { ino: ino.0, problem: "is not in memory".to_owned() })?;
+        result
+    }
+}
+
+/// An inode with its indirect blocks and what is the file system's own of its contents.
+fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> Result<Node, FfsError> {
+    let wrong = |problem: String| FfsError::Inode { ino, problem };
+    let file_type = d.file_type().ok_or_else(|| wrong(format!("mode {:o} is no file's", d.mode)))?;
+    let indirects = if d.has_blocks(g) { load_indirects(image, g, ino, &d)? } else { None };
+    let body = match file_type {
+        FileType::Directory => {
+            let mut bytes = Vec::new();
+            image.data(crate::Ino(ino), &d, &mut |at, piece| {
+                if at != bytes.len() as u64 {
+                    return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
+                }
+                bytes.extend_from_slice(piece);
+                Ok(())
+            })?;
+            if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty() {
+                return Err(wrong(format!("directory of {} bytes", d.size)));
+            }
+            let directory = Directory::load(crate::format::DirFormat::of(g), &bytes).map_err(FfsError::from)?;
+            Body::Directory(Box::new(directory))
+        }
+        FileType::Symlink => Body::Symlink(image.symlink(crate::Ino(ino), &d)?.into()),
+        _ => Body::File,
+    };
+    Ok(Node { d, indirects, body, pending: false })
+}
+
+fn load_indirects<S: Store>(
+    image: &Image<S>,
+    g: &Geometry,
+    ino: u32,
+    d: &Dinode,
+) -> Result<Option<Box<Indirects>>, FfsError> {
+    let n = g.nindir();
+    let mut indirects = Indirects::default();
+    let mut first = NDADDR as u64;
+    let mut budget = g.size_frags / u64::from(g.frag);
+    for (level, addr) in (0_u32..).zip(d.ib) {
+        let mut todo = vec![(-(first as i64) - i64::from(level), addr)];
+        while let Some((number, addr)) = todo.pop() {
+            if addr == 0 {
+                continue;
+            }
+            let outside = !g.holds(addr, g.frag.into()) || budget == 0;
+            if outside {
+                return Err(FfsError::Inode { ino, problem: format!("indirect block {addr} is outside the file system") });
+            }
+            budget -= 1;
+            let bytes = read(image.store(), g.byte_of(FragAddr(addr.unsigned_abs())), g.bsize as usize)?;
+            let mut pointers = decode_pointers(&bytes, g);
+            let Some((reached, level)) = pointers::of_number(number, n) else { continue };
+            if level == 0 {
+                let len = pointers.iter().rposition(|addr| *addr != 0).map_or(0, |last| last + 1);
+                pointers.truncate(len);
+                pointers.shrink_to_fit();
+                indirects.leaves.insert(reached, Leaf { addr, pointers });
+                continue;
+            }
+            indirects.upper.insert(number, addr);
+            let span = n.pow(level);
+            let children = (0_u64..).zip(pointers).filter(|(_, addr)| *addr != 0);
+            todo.extend(children.map(|(at, addr)| (-((reached + at * span) as i64) - i64::from(level - 1), addr)));
+        }
+        first = first.saturating_add(n.saturating_pow(level + 1));
+    }
+    let none = indirects.leaves.is_empty() && indirects.upper.is_empty();
+    Ok((!none).then(|| Box::new(indirects)))
+}
+
+/// A store of zeros, to be overlaid.
+#[derive(Debug)]
+struct Zeros {
+    len_bytes: u64,
+}
+
+impl Store for Zeros {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn read_at(&self, _at: u64, buf: &mut [u8]) -> io::Result<()> {
+        buf.fill(0);
+        Ok(())
+    }
+
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+    }
+}
+
+impl Ffs {
+    /// Every place that a file holds: data, then indirect blocks.
+    pub(super) fn each_piece(&self, ino: u32, node: &Node, each: &mut dyn FnMut(Piece)) {
+        // An inode that is being walked is there.
+        let _ = self.each_block(Ino(ino), &mut |_, piece| each(piece));
+        let bytes = self.g.bsize;
+        for indirects in node.indirects.iter().filter(|_| node.d.has_blocks(&self.g)) {
+            indirects.leaves.values().for_each(|leaf| each(Piece { addr: leaf.addr, bytes }));
+            indirects.upper.values().for_each(|addr| each(Piece { addr: *addr, bytes }));
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The live file system: [`Ffs`] behind [`kernel::Volume`].
+//!
+//! All structures are in memory in native form: superblock, groups, every inode in use with its pointers, directories as their
+//! bytes. An operation changes them at once and says to the [`Cx`] which blocks it needed, changed and wrote. The bytes of a
+//! block are made when somebody asks for them (`encode`), in the on-disk format; a whole image can be loaded and stored.
+//!
+//! What lives here: the operations, in the order of 4.4BSD's steps. What may not: free maps (`alloc`), where things should go
+//! (`policy`), on-disk structures (`format`).
+
+mod balloc;
+mod check;
+pub(crate) mod directory;
+mod encode;
+mod entries;
+mod image;
+mod inodes;
+mod operations;
+pub(crate) mod pointers;
+mod truncate;
+
+use crate::FfsError;
+use crate::alloc::Space;
+use crate::format::{
+    CylinderGroup, DirFormat, Dinode, FragAddr, Geometry, GroupNo, Superblock, Time, Version,
+};
+use crate::policy::optim::Optimise;
+use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
+pub use check::Disagreement;
+pub use image::DataSource;
+use directory::Directory;
+use inodes::{Body, Inodes, Node};
+use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
+use pointers::Pointer;
+use posix::Errno;
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A Fast File System.
+#[derive(Clone, Debug)]
+pub struct Ffs {
+    sb: Superblock,
+    /// Byte of the superblock.
+    sb_at: u64,
+    pub(crate) g: Geometry,
+    pub(crate) tuning: Tuning,
+    pub(crate) options: Options,
+    pub(crate) space: Space,
+    pub(crate) optim: Optimise,
+    pub(crate) inodes: Inodes,
+    random: Xoshiro256PlusPlus,
+    /// Of the inode made last.
+    generation: u32,
+    /// Inodes whose last change is in no block yet.
+    pending: Vec<Ino>,
+    /// Whether superblock and summaries differ from the disk.
+    modified: bool,
+    mounted: bool,
+}
+
+/// A piece of a block of a file, as long as it is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) addr: Pointer,
+    pub(crate) bytes: u32,
+}
+
+impl Ffs {
+    fn assemble(
+        sb: Superblock,
+        sb_at: u64,
+        groups: Vec<CylinderGroup>,
+        inodes: Inodes,
+        options: Options,
+    ) -> Result<Ffs, FfsError> {
+        let g = sb.geometry(sb_at)?;
+        let generation = inodes.iter().map(|(_, node)| node.d.generation).max().unwrap_or(0);
+        let ffs = Ffs {
+            tuning: Tuning::of(&sb, &g),
+            space: Space::new(&sb, &g, groups),
+            optim: if sb.optim == 1 { Optimise::Space } else { Optimise::Time },
+            sb,
+            sb_at,
+            g,
+            options,
+            inodes,
+            random: Xoshiro256PlusPlus::seed_from_u64(options.seed),
+            generation,
+            pending: Vec::new(),
+            modified: false,
+            mounted: false,
+        };
+        Ok(ffs)
+    }
+
+    /// Sizes and places.
+    pub fn geometry(&self) -> &Geometry {
+        &self.g
+    }
+
+    /// The choices in force.
+    pub fn choices(&self) -> &Options {
+        &self.options
+    }
+
+    /// What is free.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// What the superblock says about allocation.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    // ---- inodes
+
+    pub(crate) fn node(&self, ino: Ino) -> Result<&Node, Errno> {
+        self.inodes.get(ino.0).ok_or(Errno::ESTALE)
+    }
+
+    pub(crate) fn node_mut(&mut self, ino: Ino) -> Result<&mut Node, Errno> {
+        self.inodes.get_mut(ino.0).ok_or(Errno::ESTALE)
+    }
+
+    pub(crate) fn inode_group(&self, ino: Ino) -> GroupNo {
+        GroupNo(ino.0 / self.g.ipg)
+    }
+
+    /// The block that an inode is in.
+    fn inode_block(&self, ino: Ino) -> Block {
+        let (group, index) = (GroupNo(ino.0 / self.g.ipg), ino.0 % self.g.ipg);
+        let first = self.g.group_inodes(group);
+        let block = u64::from(index / self.g.inopb()) * u64::from(self.g.frag);
+        Block::device(self.pbn(first.plus(block)), self.g.bsize)
+    }
+
+    /// An inode has changed: its block is changed with it.
+    pub(crate) fn update(&mut self, cx: &mut Cx, ino: Ino) {
+        let block = self.inode_block(ino);
+        cx.change(&block);
+        if let Some(node) = self.inodes.get_mut(ino.0) {
+            node.pending = false;
+        }
+    }
+
+    /// The same where the order of writes matters: in conventional mode it is on the disk when this is done.
+    pub(crate) fn update_in_order(&mut self, cx: &mut Cx, ino: Ino) {
+        self.update(cx, ino);
+        self.in_order(cx, self.inode_block(ino).id);
+    }
+
+    /// A changed block whose place in the order of writes keeps the disk consistent. The one place where modes of integrity
+    /// differ.
+    pub(crate) fn in_order(&self, cx: &mut Cx, id: BlockId) {
+        match self.options.integrity {
+            Integrity::Conventional => cx.write(self, id, true),
+            Integrity::Noorder => {}
+        }
+    }
+
+    /// An inode has changed in a way that nobody needs on the disk soon.
+    pub(crate) fn touch_later(&mut self, ino: Ino) {
+        if let Some(node) = self.inodes.get_mut(ino.0)
+            && !node.pending
+        {
+            node.pending = true;
+            self.pending.push(ino);
+        }
+    }
+
+    /// Moves changes that are in no block yet into their blocks.
+    fn settle_pending(&mut self, cx: &mut Cx) {
+        let pending = std::mem::take(&mut self.pending);
+        for ino in &pending {
+            if self.inodes.get(ino.0).is_some_and(|node| node.pending) {
+                self.update(cx, *ino);
+            }
+        }
+        self.pending = pending;
+        self.pending.clear();
+    }
+
+    fn new_generation(&mut self) -> u32 {
+        self.generation = (self.generation & 0x7FFF_FFFF).wrapping_add(1);
+        self.generation
+    }
+
+    // ---- places
+
+    pub(crate) fn pbn(&self, addr: FragAddr) -> Pbn {
+        Pbn(addr.0 << (self.g.fshift - 9))
+    }
+
+    pub(crate) fn pbn_of(&self, pointer: Pointer) -> Pbn {
+        self.pbn(FragAddr(pointer.unsigned_abs()))
+    }
+
+    fn group_block(g: &Geometry, group: GroupNo) -> Block {
+        Block::device(Pbn(g.group_block(group).0 << (g.fshift - 9)), g.cgsize)
+    }
+
+    /// A block of a file as the cache knows it.
+    pub(crate) fn file_block(&self, node: &Node, ino: Ino, lbn: u64, piece: Piece) -> Block {
+        let (lbn, pbn) = (Lbn(lbn as i64), self.pbn_of(piece.addr));
+        match node.body {
+            Body::File => Block::data(ino, lbn, pbn, piece.bytes),
+            Body::Directory(_) | Body::Symlink(_) => Block::metadata(ino, lbn, pbn, piece.bytes),
+        }
+    }
+
+    pub(crate) fn indirect_block(&self, ino: Ino, number: i64, addr: Pointer) -> Block {
+        Block::metadata(ino, Lbn(number), self.pbn_of(addr), self.g.bsize)
+    }
+
+    fn dir_format(&self) -> DirFormat {
+        DirFormat::of(&self.g)
+    }
+
+    // ---- space
+
+    /// Whether an ordinary caller may take space.
+    fn may_take(&self) -> bool {
+        self.options.reserve == Reserve::Open || self.tuning.available(self.space.free_frags()) > 0
+    }
+
+    /// Allocates for a file (`ffs_alloc`). `smart` is the block to break for fragments, if that policy has one.
+    pub(crate) fn allocate(
+        &mut self,
+        cx: &mut Cx,
+        ino: Ino,
+        preferred: FragAddr,
+        frags: u32,
+        smart: Option<FragAddr>,
+    ) -> Result<Pointer, Errno> {
+        cx.cpu(cx.costs().allocate_ns);
+        if frags == self.g.frag && self.space.total.nbfree == 0 || !self.may_take() {
+            return Err(Errno::ENOSPC);
+        }
+        let addr = self.find_space(cx, self.inode_group(ino), preferred, frags, smart).ok_or(Errno::ENOSPC)?;
+        self.charge(ino, i64::from(frags));
+        Ok(addr.0 as i64)
+    }
+
+    /// Finds space and takes it; the group that has it is changed.
+    fn find_space(
+        &mut self,
+        cx: &mut Cx,
+        home: GroupNo,
+        preferred: FragAddr,
+        frags: u32,
+        smart: Option<FragAddr>,
+    ) -> Option<FragAddr> {
+        let g = self.g;
+        let preferred = if preferred.0 < g.size_frags { preferred } else { FragAddr(0) };
+        let group = if preferred.0 == 0 { home } else { g.group_of(preferred) };
+        let mut look = |group: GroupNo| {
+            cx.read(&Ffs::group_block(&g, group));
+        };
+        let broken = smart.filter(|block| frags < g.frag && self.space.break_block(*block, frags, &mut look));
+        let found = match broken {
+            Some(block) => Some(block),
+            None => self.space.allocate(group, preferred, frags, &mut look),
+        };
+        if let Some(addr) = found {
+            self.group_changed(cx, g.group_of(addr));
+        }
+        found
+    }
+
+    fn group_changed(&mut self, cx: &mut Cx, group: GroupNo) {
+        cx.dirty(Ffs::group_block(&self.g, group).id);
+        self.modified = true;
+    }
+
+    /// Counts fragments to a file's space.
+    pub(crate) fn charge(&mut self, ino: Ino, frags: i64) {
+        let sectors = frags * i64::from(self.g.fsize / 512);
+        if let Some(node) = self.inodes.get_mut(ino.0) {
+            node.d.blocks = node.d.blocks.saturating_add_signed(sectors);
+        }
+    }
+
+    /// Gives fragments back (`ffs_blkfree`).
+    pub(crate) fn free(&mut self, cx: &mut Cx, addr: Pointer, frags: u32) {
+        cx.cpu(cx.costs().allocate_ns);
+        let addr = FragAddr(addr.unsigned_abs());
+        let group = self.g.group_of(addr);
+        cx.read(&Ffs::group_block(&self.g, group));
+        self.space.free(addr, frags);
+        self.group_changed(cx, group);
+    }
+
+    fn smart_block(&self, node: &Node, lbn: u64) -> Option<FragAddr> {
+        let before = lbn.checked_sub(1).and_then(|before| node.d.db.get(before as usize)).copied().unwrap_or(0);
+        smartfrags::block_to_break(self.options.fragments, lbn, before, self.g.frag)
+    }
+
+    /// Allocates an inode and puts a new node in its place.
+    fn new_node(&mut self, cx: &mut Cx, preferred: crate::Ino, d: Dinode, body: Body) -> Result<Ino, Errno> {
+        cx.cpu(cx.costs().inode_ns);
+        if self.space.total.nifree == 0 {
+            return Err(Errno::ENOSPC);
+        }
+        let (g, directory) = (self.g, d.is_dir());
+        let mut look = |group: GroupNo| {
+            cx.read(&Ffs::group_block(&g, group));
+        };
+        let ino = self.space.allocate_inode(preferred, directory, &mut look).ok_or(Errno::ENOSPC)?;
+        let ino = Ino(ino.0);
+        self.group_changed(cx, self.inode_group(ino));
+        let generation = self.new_generation();
+        let d = Dinode { generation, ..d };
+        self.inodes.insert(ino.0, Node { d, indirects: None, body, pending: false });
+        Ok(ino)
+    }
+
+    fn fresh_dinode(&self, cx: &Cx, mode: u16) -> Dinode {
+        let now = time_of(cx.date_ns());
+        let birthtime = if self.g.layout.version == Version::Ufs2 { now } else { Time::default() };
+        Dinode { mode, atime: now, mtime: now, ctime: now, birthtime, ..Dinode::default() }
+    }
+}
+
+/// A date, nanoseconds since 1970, as an inode has it.
+fn time_of(date_ns: i64) -> Time {
+    Time { s: date_ns.div_euclid(1_000_000_000), ns: date_ns.rem_euclid(1_000_000_000) as i32 }
+}
+
+/// The reverse.
+fn date_of(time: Time) -> i64 {
+    time.s.saturating_mul(1_000_000_000).saturating_add(time.ns.into())
+}
