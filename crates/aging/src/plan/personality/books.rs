@@ -33,6 +33,18 @@ pub(super) struct StreamBooks {
     mean_bytes: f64,
     lasting_share: f64,
     mean_life_days: f64,
+    passing_days: f64,
+}
+
+/// What is expected of one arrival.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Bytes that last.
+    pub(super) lasting_bytes: f64,
+    /// How long these stay.
+    pub(super) residence_days: f64,
+    /// Bytes times days of what does not last.
+    pub(super) passing_byte_days: f64,
 }
 
 /// Of all.
@@ -60,6 +72,8 @@ impl Books {
             mean_bytes: s.size.mean_bytes(),
             lasting_share: 1.0 - s.life.share_below(43_200.0),
             mean_life_days: s.life.mean_s() / 86_400.0,
+            // Of those that live less than half a day: how long.
+            passing_days: (s.life.mean_up_to_s(43_200.0) / 86_400.0 - 0.5 * (1.0 - s.life.share_below(43_200.0))).max(0.0),
         };
         Books {
             streams: streams.iter().map(of).collect(),
@@ -70,15 +84,17 @@ impl Books {
         }
     }
 
-    /// Expected of one arrival: bytes that last (in blocks of `block` bytes) and how many days these stay.
-    pub(super) fn arrival(&self, block: f64) -> (f64, f64) {
-        let (mut bytes, mut byte_days) = (0.0, 0.0);
+    /// What is expected of one arrival, in blocks of `block` bytes.
+    pub(super) fn arrival(&self, block: f64) -> Arrival {
+        let (mut bytes, mut byte_days, mut passing_byte_days) = (0.0, 0.0, 0.0);
         for s in &self.streams {
             let each = s.files * (s.mean_bytes + block / 2.0);
             bytes += each * s.lasting_share;
             byte_days += each * s.mean_life_days;
+            passing_byte_days += each * s.passing_days;
         }
-        (bytes.max(1.0), (byte_days / bytes.max(1e-9)).max(1e-3))
+        let residence_days = (byte_days / bytes.max(1e-9)).max(1e-3);
+        Arrival { lasting_bytes: bytes.max(1.0), residence_days, passing_byte_days }
     }
 
     /// Expected share of the live files that each stream has.

@@ -20,6 +20,15 @@ use std::collections::BinaryHeap;
 /// Utilisation may be above the curve by this, as a share of the capacity.
 const SLACK: f64 = 0.004;
 
+/// The lasting files aim at this much below the curve, as a share of the capacity, so that a burst finds room.
+const BURST_ROOM: f64 = 0.004;
+
+/// The most that is left free for short-lived files, as a share of the capacity.
+const PASSING_MAX: f64 = 0.05;
+
+/// How often a short-lived file that finds no room is drawn again.
+const REDRAWS: u32 = 4;
+
 /// Strata of a stream's sizes.
 const STRATA: usize = 48;
 
@@ -292,9 +301,12 @@ impl<'a> Engine<'a> {
         let (now, then) = (self.curve.at(f64::from(day)), self.curve.at(f64::from(day) + 1.0));
         let dying = self.due_bytes.get(day as usize).copied().unwrap_or(0) as f64;
         // What was missed before is caught up with over a few days.
-        let missed = (now * capacity - self.committed as f64) / 3.0;
-        let (lasting_bytes, residence_days) = self.books.arrival(self.planned_for.block_bytes as f64);
+        let expected = self.books.arrival(self.planned_for.block_bytes as f64);
+        let (lasting_bytes, residence_days) = (expected.lasting_bytes, expected.residence_days);
         let steady = now * capacity / residence_days / lasting_bytes;
+        // The lasting files leave room for what comes and goes within hours, and for a burst.
+        let passing = (2.0 * steady * expected.passing_byte_days).min(PASSING_MAX * capacity);
+        let missed = ((now - BURST_ROOM) * capacity - passing - self.committed as f64) / 3.0;
         let wanted = (dying + (then - now) * capacity + missed) / lasting_bytes;
         let mean = wanted.max(0.2 * steady) * self.clock.weekday(day);
         // Whole arrivals whose mean is right; no more than files of one block would need.
@@ -388,9 +400,10 @@ impl<'a> Engine<'a> {
         match dies {
             Dies::Run(hour) => {
                 let at_ns = (hour * DAY_NS as f64 / 24.0) as u64;
-                // The first run after the lifetime.
-                let runs = t_ns.saturating_sub(at_ns).div_ceil(DAY_NS);
-                runs.saturating_mul(DAY_NS).saturating_add(at_ns)
+                // The run nearest to the end of the lifetime, but one that is still to come.
+                let nearest = t_ns.saturating_sub(at_ns).saturating_add(DAY_NS / 2) / DAY_NS;
+                let next = self.out.now_ns.saturating_sub(at_ns).div_ceil(DAY_NS);
+                nearest.max(next).saturating_mul(DAY_NS).saturating_add(at_ns)
             }
             _ => t_ns,
         }
@@ -436,12 +449,20 @@ impl<'a> Engine<'a> {
         let Some(s) = self.streams.get_mut(stream) else { return Ok(false) };
         let lasting = life_s >= LASTING_S;
         let stratum = lasting.then(|| s.quota.draw(&mut self.rng));
-        let size = match stratum {
+        let mut size = match stratum {
             Some(stratum) => s.size.quantile(s.quota.within(stratum, &mut self.rng)),
             None => s.size.draw(&mut self.rng),
         };
         let (dies, write, fsync) = (s.stream.dies, s.stream.write, s.stream.fsync);
-        if !self.make_room(self.rounded(size))? {
+        // Nothing lasting goes for the sake of a file that lives for hours: that one is drawn again, or not made.
+        let mut fits = if lasting { self.make_room(self.rounded(size))? } else { self.fits(size) };
+        for _ in 0..REDRAWS {
+            if let (false, false, Some(s)) = (fits, lasting, self.streams.get(stream)) {
+                size = s.size.draw(&mut self.rng);
+                fits = self.fits(size);
+            }
+        }
+        if !fits {
             self.books.no_room += 1;
             return Ok(false);
         }
@@ -469,6 +490,10 @@ impl<'a> Engine<'a> {
             self.schedule(dies_ns, order, What::Die(file));
         }
         Ok(true)
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        self.committed.saturating_add(self.rounded(bytes)) <= self.ceiling()
     }
 
     fn add_due(&mut self, day: u32, bytes: u64, more: bool) {

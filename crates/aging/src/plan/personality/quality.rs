@@ -69,8 +69,9 @@ pub(super) fn fit(engine: &Engine<'_>, personality: &Personality, capacity_bytes
         "shares of the streams among live files in equilibrium; files alive at the end",
     );
     if let Some((have, want)) = engine.tree.depths() {
-        let against = "a Poisson distribution of depths, as the personality says; files alive at the end";
-        add("depth", fit::ks_of_classes(&have, &want), alive, against);
+        let against = "a Poisson distribution of depths, as the personality says; files alive outside trees of their own";
+        let outside = have.iter().sum::<f64>() as u64;
+        add("depth", fit::ks_of_classes(&have, &want), outside, against);
     }
     results
 }

@@ -179,7 +179,7 @@ impl Tree {
         *last
     }
 
-    /// A file came to a directory (`own`: one of a tree made for it).
+    /// A file came to a directory. `own`: one of a tree made for it, whose depth is its own affair.
     pub fn file_added(&mut self, dir: Dir, own: bool) {
         self.count(dir, own, true);
     }
@@ -192,14 +192,17 @@ impl Tree {
     fn count(&mut self, dir: Dir, own: bool, added: bool) {
         let depth = self.depth(dir) as usize;
         let Kind::Growing { depths, files, .. } = &mut self.kind else { return };
+        if own {
+            return;
+        }
         let class = depth.saturating_sub(1).min(depths.ends().len() - 1);
         if added { depths.add(class) } else { depths.remove(class) }
-        if let (false, Some(files)) = (own, files.get_mut(depth)) {
+        if let Some(files) = files.get_mut(depth) {
             *files = if added { *files + 1 } else { files.saturating_sub(1) };
         }
     }
 
-    /// Files alive by depth, and the shares wanted: `None` where the layout is fixed.
+    /// Files alive by depth (but for those in trees of their own), and the shares wanted: `None` where the layout is fixed.
     pub fn depths(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         let Kind::Growing { depths, .. } = &self.kind else { return None };
         let have = depths.have().iter().map(|n| f64::from(*n)).collect();

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// The file system planned for.
 #[derive(clap::Args, Clone, Debug)]
-#[group(required = true, multiple = false, id = "capacity_or_target")]
+#[group(multiple = false, id = "capacity_or_target")]
 pub struct CapacityArgs {
     /// Size of the file system, as `df` shows it.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
@@ -52,7 +52,7 @@ pub struct PlanArgs {
     pub seed: u64,
     /// The aging workload to write; an existing one is replaced.
     #[arg(long, short, value_name = "FILE.aging")]
-    pub output: PathBuf,
+    output: Option<PathBuf>,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
     #[arg(long)]
     json: bool,
@@ -82,8 +82,11 @@ impl PlanArgs {
         planned_for: PlannedFor,
         planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
     ) -> anyhow::Result<ExitCode> {
+        let Some(output) = &self.output else {
+            return Err(failure::usage("name the aging workload to write: -o FILE.aging"));
+        };
         let result = ResultArgs { json: self.json, html: self.html.clone(), output: None };
-        write(&self.output, &result, planned_for, planner)
+        write(output, &result, planned_for, planner)
     }
 }
 

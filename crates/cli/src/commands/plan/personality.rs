@@ -20,7 +20,7 @@ Examples:
   fsage plan personality --show home > mine.toml;  fsage plan personality mine.toml --capacity 4G -o mine.aging")]
 pub struct Args {
     /// Its name, or a file (NAME.toml).
-    #[arg(value_name = "NAME", required_unless_present_any = ["list", "show", "personality"])]
+    #[arg(value_name = "NAME")]
     name: Option<String>,
     /// The same as an option.
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", exclusive = true)]
     show: Option<String>,
     #[command(flatten)]
-    planned_for: Option<CapacityArgs>,
+    planned_for: CapacityArgs,
     /// Simulated days.
     #[arg(long, value_name = "N", default_value_t = 365)]
     days: u32,
@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "churn")]
     operations_per_day: Option<f64>,
     #[command(flatten)]
-    plan: Option<PlanArgs>,
+    plan: PlanArgs,
 }
 
 /// Points of a curve.
@@ -80,9 +80,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Some(name) = args.name.as_ref().or(args.personality.as_ref()) else {
         return Err(failure::usage("name a personality; --list lists them"));
     };
-    let (Some(planned_for), Some(plan)) = (&args.planned_for, &args.plan) else {
-        return Err(failure::usage("name the file system planned for (--capacity SIZE or --for TARGET) and the output (-o FILE.aging)"));
-    };
     let days = match args.years {
         // A cast saturates; the planner refuses what is too long.
         Some(years) if years.is_finite() && years > 0.0 => (years * 365.0).round() as u32,
@@ -90,15 +87,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => args.days,
     };
     let (personality, input) = load(name)?;
-    let planned_for = planned_for.get()?;
+    let planned_for = args.planned_for.get()?;
     let churn = match (args.churn, args.operations_per_day) {
         (Some(share), _) => Churn::BytesPerDay(share),
         (None, Some(n)) => Churn::OperationsPerDay(n),
         (None, None) => Churn::Implied,
     };
-    let (fill, seed) = (args.fill, plan.seed);
+    let (fill, seed) = (args.fill, args.plan.seed);
     let options = Options { planned_for, days, utilisation: args.utilisation, fill, churn, seed, input };
-    plan.write(planned_for, |writer, progress| personality::plan(&personality, &options, writer, progress))
+    args.plan.write(planned_for, |writer, progress| personality::plan(&personality, &options, writer, progress))
 }
 
 fn load(name: &str) -> anyhow::Result<(Personality, Option<Input>)> {
