@@ -207,7 +207,8 @@ impl Cx {
         self.cpu(self.costs.block_ns);
         match self.cache.find(block.id) {
             None => {
-                self.cache.insert(block);
+                let slot = self.cache.insert(block);
+                self.cache.get_mut(slot).blank = true;
             }
             Some(slot) => {
                 self.settle(slot);
@@ -337,8 +338,9 @@ impl Cx {
         self.scratch = slots;
     }
 
-    fn write_sorted(&mut self, encode: &impl Encode, slots: &mut [u32]) {
+    fn write_sorted(&mut self, encode: &impl Encode, slots: &mut Vec<u32>) {
         slots.sort_unstable_by_key(|&slot| self.cache.get(slot).id);
+        slots.dedup();
         self.write_neighbours(encode, slots);
     }
 
@@ -455,6 +457,7 @@ impl Cx {
         let Some(slot) = self.cache.find(id) else { return };
         let wanted = data.is_some() || self.cache.get(slot).payload || self.image.is_full();
         if !wanted {
+            self.cache.get_mut(slot).blank = false;
             return;
         }
         let range = at as usize..(at + len) as usize;
@@ -484,11 +487,12 @@ impl Cx {
         let full = self.image.is_full();
         let Self { cache, payloads, .. } = self;
         let buffer = cache.get_mut(slot);
+        let zeros = full || buffer.blank;
         buffer.payload = true;
         let (ino, bytes) = (buffer.id.ino, buffer.bytes as usize);
         payloads.entry(slot).or_insert_with(|| {
             let mut payload = vec![0; bytes].into_boxed_slice();
-            if !full {
+            if !zeros {
                 filler(ino, file_offset, &mut payload);
             }
             payload

@@ -69,10 +69,12 @@ impl Reader {
     fn read_and_next<V: Volume>(&self, volume: &mut V, cx: &mut Cx, lbn: Lbn, state: &Reading) -> Result<bool, Errno> {
         let found = self.read_one(volume, cx, lbn)?;
         let next = lbn.plus(1);
-        if lbn.0 > 0 && state.last == Lbn(lbn.0 - 1) && !cx.cache.contains(self.id(next)) {
-            if let Some(mapped) = volume.map(cx, self.ino, next, 0)? {
-                cx.read_run(&self.block(next, &mapped), 1, false);
-            }
+        if lbn.0 > 0
+            && state.last == Lbn(lbn.0 - 1)
+            && !cx.cache.contains(self.id(next))
+            && let Some(mapped) = volume.map(cx, self.ino, next, 0)?
+        {
+            cx.read_run(&self.block(next, &mapped), 1, false);
         }
         Ok(found)
     }
@@ -111,12 +113,13 @@ impl Reader {
         }
         // This block has no neighbour: one request for it, and one for what comes after it.
         let next = lbn.plus(1);
-        if self.is_full(next) && !cx.cache.contains(self.id(next)) {
-            if let Some(mapped) = volume.map(cx, self.ino, next, most)? {
-                let ahead = self.adapt(state, lbn, next, mapped.ahead);
-                let read = cx.read_run(&self.block(next, &mapped), self.clip(next, ahead + 1), false);
-                state.ahead_to = Lbn(next.0 + i64::from(read) - 1);
-            }
+        if self.is_full(next)
+            && !cx.cache.contains(self.id(next))
+            && let Some(mapped) = volume.map(cx, self.ino, next, most)?
+        {
+            let ahead = self.adapt(state, lbn, next, mapped.ahead);
+            let read = cx.read_run(&self.block(next, &mapped), self.clip(next, ahead + 1), false);
+            state.ahead_to = Lbn(next.0 + i64::from(read) - 1);
         }
         Ok(true)
     }

@@ -38,7 +38,7 @@ impl Random {
             let long = "n".repeat(if self.chance(2) { 255 } else { 256 });
             let common = ["a", "b", "c", "d"];
             let rare = ["a", "..", ".", "link", "loop", "gone", long.as_str()];
-            path.push_str(&if self.chance(8) { self.pick(&rare) } else { self.pick(&common) });
+            path.push_str(if self.chance(8) { self.pick(&rare) } else { self.pick(&common) });
         }
         if self.chance(15) {
             path.push('/');

@@ -26,6 +26,8 @@ pub(crate) struct Buffer {
     pub(crate) dirty: bool,
     /// Whether its bytes are in the payload table.
     pub(crate) payload: bool,
+    /// Whether nothing was ever put into it: it reads as zeros.
+    pub(crate) blank: bool,
     /// The request that reads or writes it now.
     pub(crate) io: Option<IoId>,
     /// Its file's place in the table of files.
@@ -171,6 +173,7 @@ impl Cache {
             contents: block.contents,
             dirty: false,
             payload: false,
+            blank: false,
             io: None,
             file,
         };

@@ -189,21 +189,22 @@ impl<V: Volume> Lab<V> {
         while self.cx.cache.bytes() > self.cx.cache.capacity_bytes() {
             let Some(slot) = self.cx.cache.first_to_leave() else { break };
             let buffer = *self.cx.cache.get(slot);
-            if let Some(io) = buffer.io {
-                if passed > self.cx.cache.blocks() && batch.is_empty() {
+            if buffer.dirty {
+                // It may be on its way into memory still, and changed already.
+                batch.push(buffer.id);
+            } else if let Some(io) = buffer.io {
+                if passed >= self.cx.cache.blocks() && batch.is_empty() {
                     self.cx.wait_for(io);
                     self.evict_slot(slot);
                     continue;
                 }
-            } else if buffer.dirty {
-                batch.push(buffer.id);
             } else {
                 self.evict_slot(slot);
                 continue;
             }
             self.cx.cache.renew(slot);
             passed += 1;
-            if batch.len() >= BATCH_BLOCKS || passed > self.cx.cache.blocks() {
+            if batch.len() >= BATCH_BLOCKS || passed >= self.cx.cache.blocks() {
                 self.volume.write_back(&mut self.cx, &batch);
                 batch.clear();
                 if passed > 4 * self.cx.cache.blocks() + BATCH_BLOCKS {

@@ -37,7 +37,7 @@ impl<V: Volume> Lab<V> {
         if flags.create && flags.directory {
             return Err(Errno::EINVAL);
         }
-        let follow = !flags.nofollow && !(flags.create && flags.exclusive);
+        let follow = !(flags.nofollow || (flags.create && flags.exclusive));
         let parent = self.resolve_for_open(start, follow, flags.create)?;
         let (ino, created) = self.open_target(&parent, flags, mode)?;
         if !created {
