@@ -120,6 +120,10 @@ fn deviation(series: &Series) -> String {
             format!("at most {} points {which} the plan (day {})", units::significant(by.abs() * 100.0), day(u.day))
         })
     };
+    if [over, under].into_iter().flatten().all(|(_, by)| by.abs() < 0.0005) {
+        let planned = series.used.iter().any(|u| u.planned_share.is_some());
+        return if planned { "Use was within 0.05 points of the plan throughout.".to_owned() } else { String::new() };
+    }
     let parts: Vec<String> = [far("over", over), far("under", under)].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("Use was {}.", parts.join(", ")) }
 }
