@@ -154,6 +154,24 @@ impl Engine {
         self.execute(cx, id, self.now_ns)
     }
 
+    /// Hands over at once every request that is left in an actor's program.
+    pub(crate) fn hand_over_rest(&mut self, cx: &mut Cx, id: ActorId) {
+        let actor = self.actor(id);
+        let rest: Vec<Step> = actor.program.drain(..).skip(actor.at).collect();
+        for step in rest {
+            if let Step::Start { io, .. } = step {
+                self.submit(cx, io, self.now_ns);
+            }
+        }
+    }
+
+    /// Forgets what processes were about to do: the run they belong to has ended early. Daemons go on.
+    pub(crate) fn forget_processes(&mut self, cx: &mut Cx) {
+        self.queue.retain(|Reverse((_, id))| *id >= ActorId::FLUSHER);
+        cx.ios.forget_waiters(|id| ActorId(id) < ActorId::FLUSHER);
+        self.actors.clear();
+    }
+
     /// Goes on until some actor's program is done.
     pub(crate) fn next(&mut self, cx: &mut Cx) -> Event {
         loop {

@@ -134,6 +134,13 @@ impl Ios {
         live.map(|(slot, io)| IoId { slot, generation: io.generation }).collect()
     }
 
+    /// Some actors wait no longer.
+    pub(crate) fn forget_waiters(&mut self, who: impl Fn(u32) -> bool) {
+        for io in &mut self.slots {
+            io.waiters.retain(|actor| !who(*actor));
+        }
+    }
+
     /// How many are not complete.
     pub fn under_way(&self) -> usize {
         self.live

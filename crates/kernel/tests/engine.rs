@@ -197,6 +197,19 @@ fn processes_that_wait_for_one_another_are_a_deadlock() {
     call(&mut lab, Call::StatFs { at: ".".into() }).unwrap();
 }
 
+#[test]
+fn a_run_that_ends_early_leaves_no_process_behind() {
+    let (mut lab, fd) = cold(FixedDevice::new(64 * MB, 10_000_000));
+    // The first deadlocks at once; the others are in the middle of something.
+    let change = |block: u64| Action::Call(Call::Write { fd, offset: Some(block * 8192), len_bytes: 9, data: None });
+    let stuck = run(&mut lab, vec![vec![read(fd, 5), Action::Await(9)], vec![change(50), Action::Await(9)]]);
+    assert_eq!(stuck.unwrap_err().kind(), std::io::ErrorKind::Deadlock);
+    let outcomes =
+        run(&mut lab, vec![vec![read(fd, 20)], vec![read(fd, 21)], vec![Action::Call(Call::SyncFs)]]).unwrap();
+    assert_eq!(outcomes.len(), 3);
+    assert!(outcomes.iter().all(|(_, o)| o.result.is_ok() && o.dur_ns >= 10_000_000), "{outcomes:?}");
+}
+
 fn random_script(seed: u64, number: usize, fds: &[posix::Fd]) -> Vec<Action> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed * 100 + number as u64);
     let mut below = |n: u64| random.next_u64() % n;

@@ -28,6 +28,8 @@ enum State {
     Asleep,
     Due,
     Working,
+    /// Working, but to no effect: not again before somebody asks.
+    Stuck,
 }
 
 impl Daemons {
@@ -76,9 +78,14 @@ impl<V: Volume> Lab<V> {
                 self.daemons.syncer_state = State::Asleep;
                 return self.schedule_syncer();
             }
-            ActorId::FLUSHER if self.cx.cache.dirty_bytes() > self.daemons.background_bytes => {
-                self.daemons.flusher_state = State::Working;
+            ActorId::FLUSHER
+                if self.daemons.flusher_state != State::Stuck
+                    && self.cx.cache.dirty_bytes() > self.daemons.background_bytes =>
+            {
+                let before = self.cx.cache.dirty_bytes();
                 self.write_batch(true);
+                let less = self.cx.cache.dirty_bytes() < before;
+                self.daemons.flusher_state = if less { State::Working } else { State::Stuck };
             }
             ActorId::FLUSHER => {
                 self.daemons.flusher_state = State::Asleep;

@@ -26,6 +26,14 @@ impl<V: Volume> Lab<V> {
             .into_iter()
             .map(|process| Running { process, call: None, pausing: false, blocked: false, ended: false })
             .collect();
+        let ran = self.run_all(&mut running);
+        if ran.is_err() {
+            self.abandon(&running);
+        }
+        ran
+    }
+
+    fn run_all(&mut self, running: &mut [Running<'_>]) -> io::Result<()> {
         let now_ns = self.engine.now_ns();
         for number in 0..running.len() {
             self.engine.wake_at(actor(number)?, now_ns);
@@ -38,14 +46,23 @@ impl<V: Volume> Lab<V> {
             }
             match self.engine.next(&mut self.cx) {
                 Event::Ready { actor, at_ns } => match running.get(actor.0 as usize) {
-                    Some(one) if !one.ended => self.go_on(&mut running, actor, at_ns)?,
+                    Some(one) if !one.ended => self.go_on(running, actor, at_ns)?,
                     Some(_) => {}
                     None => self.daemon_ready(actor),
                 },
-                Event::Nothing => return Err(deadlock(&running)),
+                Event::Nothing => return Err(deadlock(running)),
             }
         }
         Ok(())
+    }
+
+    /// The processes get no further. Requests that their programs have not handed over yet are, so that nobody waits for
+    /// them for ever.
+    fn abandon(&mut self, running: &[Running<'_>]) {
+        for number in 0..running.len() as u32 {
+            self.engine.hand_over_rest(&mut self.cx, ActorId(number));
+        }
+        self.engine.forget_processes(&mut self.cx);
     }
 
     /// A process's call, pause or wait is over: asks for its next steps, until something takes time in which others do
