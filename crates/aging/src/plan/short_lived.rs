@@ -40,11 +40,14 @@ pub struct ShortLived {
     lifetimes: Evidence,
 }
 
+/// Birth and death of a file in nanoseconds, and how long it was at most in bytes.
+type Life = (u64, u64, u64);
+
 /// What is seen of files being made and removed, in order of time.
 #[derive(Default)]
 struct Collector {
-    /// By day and directory: born, died, longest.
-    found: BTreeMap<(u64, u64), Vec<(u64, u64, u64)>>,
+    /// By day and directory.
+    found: BTreeMap<(u64, u64), Vec<Life>>,
     short: u64,
     lasting: u64,
     lifetimes: Evidence,
@@ -73,9 +76,9 @@ impl Collector {
     }
 }
 
-fn profile(files: &[(u64, u64, u64)]) -> Vec<ShortFile> {
+fn profile(files: &[Life]) -> Vec<ShortFile> {
     let peak = peak_ns(files.iter().flat_map(|(born, died, _)| [*born, *died]));
-    let file = |(born, died, size_bytes): &(u64, u64, u64)| ShortFile {
+    let file = |(born, died, size_bytes): &Life| ShortFile {
         at_ns: i64::try_from(*born).unwrap_or(i64::MAX) - i64::try_from(peak).unwrap_or(i64::MAX),
         life_ns: died - born,
         size_bytes: *size_bytes,

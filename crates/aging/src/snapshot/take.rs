@@ -258,7 +258,7 @@ impl Walk<'_> {
         for (name, kind) in entries {
             let so_far = self.rows.len() as u64;
             let stop = || self.options.progress.is_some_and(|progress| !progress(so_far));
-            if so_far % 256 == 0 && (posix::interrupt::requested() || stop()) {
+            if so_far.is_multiple_of(256) && (posix::interrupt::requested() || stop()) {
                 return Err(Stopped::Interrupted);
             }
             if kind == FileKind::Directory {

@@ -123,7 +123,9 @@ fn sizes(original: &SeriesPoint, replayed: &SeriesPoint) -> Vec<SizePair> {
         .into_iter()
         .map(|(low, high)| {
             let row = |rows: &[layout::scores::class::ClassRow]| {
-                rows.iter().find(|r| (r.low, r.high) == (low, high)).map_or((0, None), |r| (r.scored_files, r.layout_score))
+                rows.iter()
+                    .find(|r| (r.low, r.high) == (low, high))
+                    .map_or((0, None), |r| (r.scored_files, r.layout_score))
             };
             let ((original_files, original), (replayed_files, replayed)) = (row(&a.by_size), row(&b.by_size));
             SizePair { low_bytes: low, high_bytes: high, original_files, replayed_files, original, replayed }

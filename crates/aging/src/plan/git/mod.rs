@@ -76,7 +76,7 @@ pub fn plan(
             follower.commit(commit)?
         }
         commits += 1;
-        if commits % 64 == 0 {
+        if commits.is_multiple_of(64) {
             go_on(&mut progress, commits as f64 / total.max(1) as f64)?;
         }
     }

@@ -204,8 +204,7 @@ impl Stage<'_> {
             let begin = phases.get(number as usize).copied().unwrap_or(0) + self.run_ns * u64::from(copy.run);
             // The copy goes on until another's turn has come.
             let until = turns.peek().map_or(u64::MAX, |Reverse((t, _))| *t);
-            loop {
-                let Some(op) = self.script.ops.get(copy.next_op) else { break };
+            while let Some(op) = self.script.ops.get(copy.next_op) {
                 let at = begin + self.scaled(op.t_ns);
                 if at > until {
                     break;
@@ -213,7 +212,7 @@ impl Stage<'_> {
                 self.perform(copy, op, at.max(t_ns))?;
                 copy.next_op += 1;
                 done += 1;
-                if done % 65_536 == 0 {
+                if done.is_multiple_of(65_536) {
                     go_on(progress, done as f64 / total as f64)?;
                 }
             }

@@ -231,10 +231,13 @@ impl Learned {
     }
 }
 
+/// Of an inode: when it was first seen to have changed, and whether that was its birth.
+type Birth = Option<(i64, bool)>;
+
 fn learn(paths: &[PathBuf], progress: &mut Progress<'_>) -> Result<Learned, PlanError> {
     let mut learned = Learned::default();
     let mut series = Series::new(paths);
-    let mut last: Option<(View, Vec<Option<(i64, bool)>>)> = None;
+    let mut last: Option<(View, Vec<Birth>)> = None;
     for index in 0.. {
         go_on(progress, 0.5 * index as f64 / paths.len().max(1) as f64)?;
         let Some(b) = series.read(index, last.as_ref().map(|(a, _)| a))? else { break };
