@@ -83,12 +83,10 @@ impl<S: Store> Extraction<'_, S> {
         let Some(kind) = inode.file_type() else {
             return Err(FfsError::Inode { ino: ino.0, problem: format!("mode 0{:o} is of no known type", inode.mode) });
         };
-        if kind != FileType::Directory {
-            if let Some(first) = self.names.get(&ino) {
-                std::fs::hard_link(first, target).map_err(host(target, "link"))?;
-                self.done.hard_links += 1;
-                return Ok(());
-            }
+        if let Some(first) = self.names.get(&ino) {
+            std::fs::hard_link(first, target).map_err(host(target, "link"))?;
+            self.done.hard_links += 1;
+            return Ok(());
         }
         match kind {
             FileType::Directory => return self.directory(target, inode),

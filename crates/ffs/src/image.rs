@@ -64,6 +64,12 @@ pub struct Run {
     pub bytes: u64,
 }
 
+/// What is done with each piece of a file: its byte in the file, its bytes.
+pub type EachPiece<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), FfsError>;
+
+/// What is done with each name of a tree: its path, its inode.
+pub type EachName<'a> = &'a mut dyn FnMut(&[u8], Ino, &Dinode) -> Result<(), FfsError>;
+
 /// A file system in an image.
 #[derive(Debug)]
 pub struct Image<S> {
@@ -128,12 +134,7 @@ impl<S: Store> Image<S> {
     }
 
     /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
-    pub fn data(
-        &self,
-        ino: Ino,
-        inode: &Dinode,
-        each: &mut dyn FnMut(u64, &[u8]) -> Result<(), FfsError>,
-    ) -> Result<(), FfsError> {
+    pub fn data(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_>) -> Result<(), FfsError> {
         const PIECE: u64 = 1 << 20;
         self.runs(ino, inode, &mut |run| {
             let from = run.lbn.0 << self.geometry.bshift;
@@ -227,11 +228,7 @@ impl<S: Store> Image<S> {
 
     /// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
     /// directory that was seen already is an error, so that cycles end.
-    pub fn walk(
-        &self,
-        from: Ino,
-        each: &mut dyn FnMut(&[u8], Ino, &Dinode) -> Result<(), FfsError>,
-    ) -> Result<(), FfsError> {
+    pub fn walk(&self, from: Ino, each: EachName<'_>) -> Result<(), FfsError> {
         let inode = self.inode(from)?;
         each(b".", from, &inode)?;
         if !inode.is_dir() {

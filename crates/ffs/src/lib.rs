@@ -27,7 +27,7 @@ pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
 };
 pub use fsck::fsck;
-pub use image::{Entry, Image, Located, Run, Search};
+pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
 pub use mkfs::mkfs;
 pub use store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};
 pub use volume::{DataSource, Disagreement, Ffs};
