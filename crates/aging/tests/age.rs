@@ -1,11 +1,13 @@
 //! The replayer on an ordinary directory, without root.
 
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
 mod common;
 
 use aging::age::{AgeOptions, Room};
 use aging::format::Reader;
 use common::plans::{Shape, write};
-use common::{planned, replay, walked};
+use common::{planned, replay, same, walked};
 
 /// Control with a room that large never acts: the tree must be the plan's.
 fn uncontrolled(writers: usize) -> AgeOptions {
@@ -26,7 +28,7 @@ fn the_tree_is_the_plans_whatever_the_number_of_writers() {
             std::fs::create_dir(&root).unwrap();
             let result = replay(&root, &plan, &uncontrolled(writers)).unwrap();
             assert_eq!(result.counters.operations, 4000);
-            assert_eq!(walked(&root), expected, "{writers} writers, named: {named}");
+            same(&walked(&root), &expected, &format!("{writers} writers, named: {named}"));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The replayer on scratch file systems: utilisation, full targets, and what fsck says of the aged image. Needs root.
 
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
 mod common;
 
 use aging::age::{AgeOptions, AgeResult, Begin, DataMode, OnFull, age, identity, room};
@@ -53,5 +55,84 @@ fn use_follows_the_plan_within_a_point() {
         // What control did not touch is there with the plan's length.
         let wrong = listing.iter().filter(|(path, found)| expected.get(*path).is_some_and(|e| e != *found));
         assert_eq!(wrong.count(), 0, "{text}");
+    }
+}
+
+/// Near the top every policy must get through, keep its books right, and leave a tree that is the plan's where it is there at all.
+#[test]
+fn a_full_target_is_survived() {
+    for text in ["ext4:300M,-m 0,backing=ram", "xfs:300M,backing=ram", "btrfs:300M,backing=ram"] {
+        for (policy, share, data) in
+            [(OnFull::Skip, 0.95, DataMode::Write), (OnFull::DeleteOldest, 0.99, DataMode::Fallocate)]
+        {
+            let Some(workspace) = scratch(text) else { continue };
+            let dir = tempfile::tempdir().unwrap();
+            let plan = dir.path().join("a.aging");
+            // Planned for more than there is, within what is steered: ENOSPC comes before control can tell.
+            let capacity_bytes = capacity(&workspace) / 100 * 108;
+            let shape = Shape { capacity_bytes, share, operations: 9000, days: 20, mean_bytes: 128 << 10, ..Shape::default() };
+            write(&plan, shape);
+            let writers = if policy == OnFull::Skip { 1 } else { 3 };
+            let result = run(&workspace, &plan, &AgeOptions { on_full: policy, data, writers, ..AgeOptions::default() });
+            let (counters, used) = (&result.counters, result.deviation.used_max);
+            println!("{text} {policy:?}: {:?} full {} left out {}", result.deviation, counters.full, counters.full_left_out);
+            assert!(used > 0.9, "{text}: {used}");
+            let listing = walked(workspace.path());
+            let files = listing.values().filter(|(kind, _)| *kind != posix::FileKind::Directory).count() as u64;
+            assert_eq!(files, result.files, "{text} {policy:?}");
+            let blocks: u64 = listing.values().filter(|(k, _)| *k == posix::FileKind::File).map(|(_, n)| n.next_multiple_of(4096)).sum();
+            assert_eq!(blocks, result.file_bytes, "{text} {policy:?}");
+        }
+    }
+}
+
+/// What the kernel answers on a target that has turned read-only, or is gone, is told with what to do.
+#[test]
+fn a_target_that_fails_in_the_middle_ends_the_run_with_advice() {
+    for (errno, says) in
+        [(posix::Errno::EROFS, "read-only"), (posix::Errno::EIO, "dmesg"), (posix::Errno::ESTALE, "unmounted")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let (plan, root) = (dir.path().join("a.aging"), dir.path().join("tree"));
+        std::fs::create_dir(&root).unwrap();
+        write(&plan, Shape { capacity_bytes: 1 << 40, share: 1e-5, operations: 2000, ..Shape::default() });
+        let mut fs = common::faulty::Faulty::new(posix::Mounted::open(&root).unwrap(), errno, 2500);
+        let reader = Reader::open(&plan).unwrap();
+        let options = AgeOptions { room: aging::age::Room::Beside { bytes: 1 << 40 }, ..AgeOptions::default() };
+        let begin = Begin { plan: identity(&plan).unwrap(), groups: Err("none".into()), resume: None };
+        let error = age(&mut fs, &reader, &options, begin, &mut Nobody).unwrap_err();
+        assert_eq!(error.exit_code(), 3);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+/// Other programs find nothing wrong with an aged image.
+#[test]
+fn fsck_finds_the_aged_image_clean() {
+    let checks: [(&str, &str, &[&str]); 3] = [
+        ("ext4:300M", "e2fsck", &["-f", "-n"]),
+        ("xfs:300M", "xfs_repair", &["-n", "-f"]),
+        ("btrfs:300M", "btrfs", &["check", "--readonly"]),
+    ];
+    for (text, program, args) in checks {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("image");
+        let options = WorkspaceOptions { image: Some(posix::Image::New(image.clone())), ..WorkspaceOptions::default() };
+        let workspace = match Workspace::open(&Target::parse(text).unwrap(), &options) {
+            Ok(workspace) => workspace,
+            Err(error) => {
+                println!("skipped: {error}");
+                continue;
+            }
+        };
+        let plan = dir.path().join("a.aging");
+        let capacity_bytes = capacity(&workspace);
+        write(&plan, Shape { capacity_bytes, share: 0.7, operations: 4000, ..Shape::default() });
+        run(&workspace, &plan, &AgeOptions { writers: 2, ..AgeOptions::default() });
+        workspace.close().unwrap();
+        match std::process::Command::new(program).args(args).arg(&image).output() {
+            Ok(out) => assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stdout)),
+            Err(error) => println!("skipped {program}: {error}"),
+        }
     }
 }

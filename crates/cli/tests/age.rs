@@ -8,7 +8,7 @@ mod common;
 use aging::format::Reader;
 use assert_cmd::cargo::cargo_bin_cmd;
 use common::plans::{Shape, write};
-use common::{Listing, planned, walked};
+use common::{Listing, planned, same, walked};
 use rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,11 @@ fn plan(dir: &Path, shape: Shape) -> PathBuf {
     path
 }
 
+/// Planned for a file system so large that control has nothing to do: what others write to the disk under the test changes
+/// nothing about the tree.
 fn small() -> Shape {
-    Shape { operations: 6000, mean_bytes: 8192, named: true, capacity_bytes: 64 << 20, ..Shape::default() }
+    let (capacity_bytes, share) = (1 << 40, 1.5e-5);
+    Shape { operations: 6000, mean_bytes: 8192, named: true, capacity_bytes, share, ..Shape::default() }
 }
 
 fn fsage() -> Command {
@@ -67,7 +70,7 @@ fn a_directory_is_aged_and_kept_or_left_as_it_was() {
     assert_eq!(result["counters"]["operations"], 6000);
     assert!(tree.len() > 100);
     let expected = planned(&Reader::open(&plan).unwrap());
-    assert!(tree.iter().all(|(path, found)| expected.get(path).is_none_or(|e| e == found)));
+    same(&tree, &expected, "two writers");
 
     let target = dir.path().join("clean");
     std::fs::create_dir(&target).unwrap();
@@ -112,7 +115,9 @@ fn a_killed_run_goes_on_to_the_same_tree() {
             if out.status.success() {
                 break out;
             }
-            assert!(state.exists(), "{}", String::from_utf8_lossy(&out.stderr));
+            // Before the first checkpoint there is nothing to go on from.
+            assert!(kills < 3 || state.exists(), "{}", String::from_utf8_lossy(&out.stderr));
+            assert!(out.status.code().is_none(), "{}", String::from_utf8_lossy(&out.stderr));
             command = fsage();
             command.args(["age", "--json", "--resume"]).arg(&state);
         };
@@ -121,7 +126,7 @@ fn a_killed_run_goes_on_to_the_same_tree() {
         if let Some(m) = result["mended"].as_object() {
             mended += m.values().map(|v| v.as_u64().unwrap()).sum::<u64>();
         }
-        assert_eq!(walked(&kept(&target)), expected, "round {round}");
+        same(&walked(&kept(&target)), &expected, &format!("round {round}"));
         assert!(!state.exists() && results.join("manifest.json").exists() && results.join("report.html").exists());
     }
     println!("{mended} names and lengths were put right on resumptions");
@@ -143,7 +148,7 @@ fn what_makes_no_sense_is_refused() {
         (2, vec!["age", "ext4:64M", "--plan", plan, "--keep"]),
         (2, vec!["age", target, "--plan", plan, "--room", "900000T"]),
         (4, vec!["age", target, "--plan", nothing.to_str().unwrap()]),
-        (4, vec!["age", target, "--plan", target]),
+        (3, vec!["age", target, "--plan", target]),
         (4, vec!["age", "--resume", plan]),
     ] {
         let out = fsage().args(&args).output().unwrap();

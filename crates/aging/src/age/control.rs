@@ -18,8 +18,9 @@ const OVERHEAD_SLACK: f64 = 0.002;
 const OVERHEAD_QUANTUM: f64 = 0.0005;
 /// A file system's own use when empty counts towards the plan's once the plan asks for this many times as much.
 const BASE_ABSORBED: f64 = 10.0;
-/// Beside others' files, a growth of use beyond this share of the files' own is put down to the others.
-const BESIDE_OVERHEAD_MAX: f64 = 0.25;
+/// Beside others' files, a use that differs from the files' own lengths by more than this share is put down to the others, whose
+/// writing must not have our files deleted.
+const BESIDE_OVERHEAD_MAX: f64 = 0.05;
 
 /// What the controller must remember across a resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,8 +111,9 @@ impl Control {
     /// Takes a reading of the use; answers whether decisions follow it from here on.
     pub(super) fn read(&mut self, used_bytes: u64, present_bytes: u64) -> bool {
         let read = signed(used_bytes) - signed(present_bytes);
-        let most = signed(self.base_bytes).saturating_add((present_bytes as f64 * BESIDE_OVERHEAD_MAX) as i64);
-        let read = if self.beside { read.clamp(-signed(present_bytes), most) } else { read };
+        let own = (present_bytes as f64 * BESIDE_OVERHEAD_MAX) as i64;
+        let base = signed(self.base_bytes);
+        let read = if self.beside { read.clamp(base.saturating_sub(own), base.saturating_add(own)) } else { read };
         if (read - self.overhead_bytes).abs() <= self.share_of_room(OVERHEAD_SLACK) {
             return false;
         }

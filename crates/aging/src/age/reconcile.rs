@@ -22,9 +22,11 @@ use std::path::{Path, PathBuf};
 /// What was found and mended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reconciled {
+    /// Files and directories moved back to where they were.
+    pub moved: u64,
     /// Names removed that were made after the checkpoint.
     pub removed: u64,
-    /// Files, links and directories made again that were removed or moved after it.
+    /// Files, links and directories made again that were removed after it.
     pub made: u64,
     /// Files given the length they had.
     pub resized: u64,
@@ -92,17 +94,22 @@ fn apply(nodes: &mut Nodes, op: &AgingOp, held: &FxHashSet<NodeId>) -> Result<()
     }
 }
 
-/// One name that is to be changed.
+/// A name that should not be there.
 struct Found {
     path: PathBuf,
     kind: FileKind,
+    /// Its directory should be there.
+    top: bool,
 }
 
 /// A name that is to be there.
 struct Wanted {
+    node: NodeId,
     path: PathBuf,
     kind: FileKind,
     size_bytes: u64,
+    /// Its directory is there.
+    top: bool,
 }
 
 /// How the tree differs from the one at the checkpoint.
@@ -133,10 +140,24 @@ pub fn reconcile<F: FileSystem>(
     let target = fs.environment().target;
     let mut walk = Walk { fs, target, data, buffer: Vec::new() };
     let placed: FxHashSet<NodeId> = state.placed.iter().map(|id| NodeId(*id)).collect();
+    let mut moved = 0;
+    for _ in 0..PASSES_MAX {
+        let differences = walk.differences(&mut nodes, plan, &placed)?;
+        let renames = walk.explain(plan, state, &differences)?;
+        let back = walk.move_back(&differences, &renames)?;
+        moved += back;
+        if back == 0 {
+            return Ok(Reconciled { moved, ..walk.mend(&differences)? });
+        }
+    }
     let differences = walk.differences(&mut nodes, plan, &placed)?;
-    walk.check_extras(plan, state, &differences.extra)?;
-    walk.mend(&differences)
+    walk.explain(plan, state, &differences)?;
+    Ok(Reconciled { moved, ..walk.mend(&differences)? })
 }
+
+/// How often the tree is walked to move things back: once for each level of directories moved into one another. What is left then
+/// is made again.
+const PASSES_MAX: u32 = 16;
 
 struct Walk<'f, F> {
     fs: &'f mut F,
@@ -218,7 +239,8 @@ impl<F: FileSystem> Walk<'_, F> {
             missing.sort_unstable();
             for (name, id) in missing {
                 let kind = nodes.get(id).map_or(FileKind::File, |n| n.kind);
-                differences.missing.push(Wanted { path: path.join(&name), kind, size_bytes: nodes.actual_bytes(id) });
+                let size_bytes = nodes.actual_bytes(id);
+                differences.missing.push(Wanted { node: id, path: path.join(&name), kind, size_bytes, top: is_there });
                 if kind == FileKind::Directory {
                     queue.push((id, false));
                 }
@@ -244,18 +266,18 @@ impl<F: FileSystem> Walk<'_, F> {
         let found = stat.map_err(|errno| self.error("looking at", &path, errno))?.size_bytes;
         let size_bytes = nodes.actual_bytes(id);
         if found != size_bytes {
-            differences.resized.push((Wanted { path, kind: FileKind::File, size_bytes }, found));
+            differences.resized.push((Wanted { node: id, path, kind: FileKind::File, size_bytes, top: true }, found));
         }
         Ok(())
     }
 
     /// Adds a name that should not be there, and all below it.
     fn add_extra(&mut self, path: PathBuf, kind: FileKind, differences: &mut Differences) -> Result<(), AgeError> {
-        let mut stack = vec![Found { path, kind }];
+        let mut stack = vec![Found { path, kind, top: true }];
         while let Some(found) = stack.pop() {
             if found.kind == FileKind::Directory {
                 for (name, kind) in self.entries(&found.path)? {
-                    stack.push(Found { path: found.path.join(name), kind });
+                    stack.push(Found { path: found.path.join(name), kind, top: false });
                 }
             }
             differences.extra.push(found);
@@ -263,38 +285,74 @@ impl<F: FileSystem> Walk<'_, F> {
         Ok(())
     }
 
-    /// Refuses names that no operation after the checkpoint gives.
-    fn check_extras(&self, plan: &Reader, state: &State, extra: &[Found]) -> Result<(), AgeError> {
-        let name_of = |found: &Found| found.path.file_name().map(OsStr::to_owned).unwrap_or_default();
-        let mut unexplained: FxHashSet<OsString> = extra.iter().map(name_of).collect();
+    /// Refuses names that no operation after the checkpoint gives, and that nothing missing has. Answers the names that were
+    /// given to nodes of before, with the node.
+    fn explain(
+        &self,
+        plan: &Reader,
+        state: &State,
+        differences: &Differences,
+    ) -> Result<FxHashMap<OsString, NodeId>, AgeError> {
+        let name_of = |path: &Path| path.file_name().map(OsStr::to_owned).unwrap_or_default();
+        let mut unexplained: FxHashSet<OsString> = differences.extra.iter().map(|f| name_of(&f.path)).collect();
+        let extra = unexplained.clone();
+        for wanted in &differences.missing {
+            // In a directory that was moved, names are what they were.
+            unexplained.remove(&name_of(&wanted.path));
+        }
+        let missing: FxHashMap<NodeId, FileKind> = differences.missing.iter().map(|w| (w.node, w.kind)).collect();
+        let mut renames = FxHashMap::default();
         let mut left = state.reach_operations;
-        for batch in plan.batches(state.next_operation) {
-            if unexplained.is_empty() || left == 0 {
-                break;
-            }
-            for op in batch?.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-                let directory = match op.kind {
-                    OpKind::Mkdir => [true].as_slice(),
-                    OpKind::Create | OpKind::Symlink => &[false],
-                    OpKind::Rename => &[false, true],
-                    _ => continue,
-                };
-                for directory in directory {
-                    let derived = || AgingOp::derived_name(op.node, *directory).into_bytes();
-                    let name = op.name.as_deref().map_or_else(derived, <[u8]>::to_vec);
-                    unexplained.remove(OsStr::from_bytes(&name));
+        'plan: for batch in plan.batches(state.next_operation) {
+            for op in batch? {
+                if extra.is_empty() || left == 0 {
+                    break 'plan;
                 }
                 left -= 1;
+                let (is_rename, directory) = match op.kind {
+                    OpKind::Mkdir => (false, true),
+                    OpKind::Create | OpKind::Symlink => (false, false),
+                    OpKind::Rename => (true, missing.get(&op.node) == Some(&FileKind::Directory)),
+                    _ => continue,
+                };
+                let derived = || AgingOp::derived_name(op.node, directory).into_bytes();
+                let name = OsString::from_vec(op.name.as_deref().map_or_else(derived, <[u8]>::to_vec));
+                unexplained.remove(&name);
+                if is_rename && missing.contains_key(&op.node) && extra.contains(&name) {
+                    renames.insert(name, op.node);
+                }
             }
         }
-        match extra.iter().find(|found| unexplained.contains(&name_of(found))) {
-            None => Ok(()),
+        match differences.extra.iter().find(|found| unexplained.contains(&name_of(&found.path))) {
+            None => Ok(renames),
             Some(found) => Err(AgeError::Foreign {
                 target: self.target.clone(),
                 path: found.path.display().to_string(),
                 why: "no operation of the plan after the checkpoint makes it",
             }),
         }
+    }
+
+    /// Moves back what was moved after the checkpoint, as far as the directories to move it into are there.
+    fn move_back(&mut self, differences: &Differences, renames: &FxHashMap<OsString, NodeId>) -> Result<u64, AgeError> {
+        let mut back: FxHashMap<NodeId, &Wanted> =
+            differences.missing.iter().filter(|w| w.top).map(|w| (w.node, w)).collect();
+        let mut moved = 0;
+        for found in differences.extra.iter().filter(|found| found.top) {
+            let node = found.path.file_name().and_then(|name| renames.get(name));
+            let Some(wanted) = node.and_then(|node| back.get(node).copied()).filter(|w| w.kind == found.kind) else {
+                continue;
+            };
+            // A directory that is to go below what lies in it has to wait until that has been moved.
+            if wanted.path.starts_with(&found.path) {
+                continue;
+            }
+            let (from, to) = (At::from(found.path.as_path()), At::from(wanted.path.as_path()));
+            self.must("moving back", &found.path, &Call::Rename { from, to, noreplace: true, exchange: false })?;
+            back.remove(&wanted.node);
+            moved += 1;
+        }
+        Ok(moved)
     }
 
     fn mend(&mut self, differences: &Differences) -> Result<Reconciled, AgeError> {
@@ -316,6 +374,7 @@ impl<F: FileSystem> Walk<'_, F> {
             self.make(wanted)?;
         }
         Ok(Reconciled {
+            moved: 0,
             removed: differences.extra.len() as u64,
             made: differences.missing.len() as u64,
             resized: differences.resized.len() as u64,

@@ -1,6 +1,7 @@
 //! Shared by the tests of the replayer.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)] // Each test uses a part; helpers may fail by panicking.
 
+pub mod faulty;
 pub mod plans;
 
 use aging::Tree;
@@ -76,6 +77,16 @@ pub fn walked(root: &Path) -> Listing {
         }
     }
     listing
+}
+
+/// Fails with the first differences of two trees.
+pub fn same(found: &Listing, expected: &Listing, what: &str) {
+    let one_sided = |a: &Listing, b: &Listing| -> Vec<_> {
+        let differs = |(path, value): &(&PathBuf, &(FileKind, u64))| b.get(*path) != Some(*value);
+        a.iter().filter(differs).take(5).map(|(p, v)| (p.clone(), *v)).collect()
+    };
+    let (more, less) = (one_sided(found, expected), one_sided(expected, found));
+    assert!(more.is_empty() && less.is_empty(), "{what}: found {more:?}, expected {less:?}");
 }
 
 /// Replays a plan in a directory.

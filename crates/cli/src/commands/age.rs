@@ -1,12 +1,13 @@
 //! `fsage age TARGET --plan NAME.aging`: replays an aging workload on a target.
 
 mod kept;
+mod like;
 mod options;
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target};
 use aging::age::{
-    self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, Reconciled, Session, SessionState, State,
+    self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, PlanIdentity, Reconciled, Session, SessionState, State,
 };
 use aging::format::Reader;
 use layout::{Series, SeriesWriter};
@@ -23,6 +24,7 @@ pub use options::Args;
 struct Job {
     target: Target,
     plan_path: PathBuf,
+    identity: PlanIdentity,
     plan: Reader,
     options: AgeOptions,
     /// Where the tree stays; `None`: it is removed at the end.
@@ -35,9 +37,10 @@ struct Job {
 
 /// Ages.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let result_args = ResultArgs { json: args.json, html: args.html.clone(), output: args.output.clone() };
+    let mut result_args = ResultArgs { json: args.json, html: args.html.clone(), output: args.output.clone() };
     result_args.check()?;
     let Replay { mut job, compress_to } = args.prepare()?;
+    result_args.output.clone_from(&job.results);
     target::sweep();
     let workspace = open(&job)?;
     let series_dir = tempfile::tempdir()?;
@@ -109,7 +112,7 @@ fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result
         session.series = Some(writer);
     }
     let begin = Begin {
-        plan: age::identity(&job.plan_path)?,
+        plan: job.identity.clone(),
         groups: layout::groups_of(workspace.path()),
         resume: job.resume.as_ref(),
     };
@@ -228,8 +231,9 @@ fn show(
     let mut document: Document = report::age(result);
     if let Some(mended) = mended.filter(|m| *m != Reconciled::default()) {
         document.paragraph(format!(
-            "On resumption {} names made after the checkpoint were removed, {} made again and {} given their length.",
-            mended.removed, mended.made, mended.resized
+            "On resumption {} names were moved back, {} made after the checkpoint removed, {} made again and {} given their \
+             length.",
+            mended.moved, mended.removed, mended.made, mended.resized
         ));
     }
     if let Some(packed) = &kept.compressed {

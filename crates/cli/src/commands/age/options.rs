@@ -1,5 +1,6 @@
 //! The arguments of `fsage age`, and what they come to.
 
+use super::like::Like;
 use super::{Job, kept};
 use crate::{failure, output, target, values};
 use aging::age::{AgeError, AgeOptions, DataMode, Every, OnFull, Place, Room, SessionState, State, identity};
@@ -22,7 +23,8 @@ const SURVEYS: f64 = 32.0;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fsage age ext4:8G --plan home.aging --data=fallocate -o aged
+  fsage age ext4:8G --like home --years 2 --data=fallocate -o aged
+  fsage age ext4:8G --plan home.aging --keep aged.img -o aged
   fsage age /mnt/test --plan mail.aging --keep -o aged
   fsage age xfs:8G --plan home.aging --image aged-xfs.img.zst
   fsage age --resume aged/state.json")]
@@ -31,10 +33,19 @@ pub struct Args {
     #[arg(value_name = "TARGET", value_parser = target::parse, required_unless_present = "resume")]
     target: Option<Target>,
     /// The aging workload, as `fsage plan` writes it.
-    #[arg(long, value_name = "NAME.aging", required_unless_present = "resume")]
+    #[arg(long, value_name = "NAME.aging", required_unless_present_any = ["resume", "like"])]
     plan: Option<PathBuf>,
+    /// Instead of a plan: plan for this target from a personality (home, mail, ... or a file; see `fsage plan personality`).
+    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    like: Option<String>,
+    /// With --like: simulated years [default: 1].
+    #[arg(long, value_name = "N", requires = "like", conflicts_with = "days", value_parser = factor)]
+    years: Option<f64>,
+    /// With --like: utilisation at the end.
+    #[arg(long, value_name = "SHARE", requires = "like", value_parser = values::share)]
+    fill: Option<f64>,
     /// Go on with a run from its state (RESULTS/state.json); everything else is as it was.
-    #[arg(long, value_name = "STATE", conflicts_with_all = ["target", "plan", "data", "writers", "chunk", "on_full", "days",
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["target", "plan", "like", "data", "writers", "chunk", "on_full", "days",
         "look_ahead", "room", "real_time", "checkpoint_every", "survey_every", "snapshots_every", "seed", "keep", "output"])]
     resume: Option<PathBuf>,
     /// Write every byte, or only reserve space with fallocate (much faster; extents are then marked unwritten).
@@ -74,7 +85,7 @@ pub struct Args {
     /// The directory snapshots go to.
     #[arg(long, value_name = "DIR", requires = "snapshots_every")]
     snapshots_into: Option<PathBuf>,
-    /// Chooses the files deleted where the plan deletes none in time.
+    /// Chooses the files deleted where the plan deletes none in time; with --like, the plan's seed too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Keep the aged tree: of a directory target the directory made in it; of a scratch target its image, in this new file.
@@ -144,9 +155,7 @@ impl Args {
         if let Some(state) = &self.resume {
             return self.resumed(state);
         }
-        let (Some(target), Some(plan_path)) = (self.target.clone(), self.plan.clone()) else {
-            return Err(failure::usage("name a target and a plan"));
-        };
+        let Some(target) = self.target.clone() else { return Err(failure::usage("name a target")) };
         let scratch = match &target {
             Target::Scratch(spec) => Some(spec),
             _ => None,
@@ -164,10 +173,8 @@ impl Args {
         for path in self.image.iter().chain(self.keep.iter().flatten()) {
             output::must_be_new(path)?;
         }
-        let plan = Reader::open(&plan_path).map_err(AgeError::from)?;
-        if plan.meta().counts.operations == 0 {
-            return Err(failure::bad_input(format!("{}: the plan has no operations", output::shown(&plan_path))));
-        }
+        // A plan that cannot be read is found before anything is made.
+        let given = self.plan.as_deref().map(Reader::open).transpose().map_err(AgeError::from)?;
         for directory in self.output.iter().chain(&self.snapshots_into) {
             std::fs::create_dir_all(directory)
                 .map_err(|e| failure::environment(format!("cannot make {}: {e}", output::shown(directory))))?;
@@ -177,9 +184,23 @@ impl Args {
                 output::must_be_new(&results.join(name))?;
             }
         }
+        let scratch_dir = tempfile::tempdir()?;
+        let plan = match (given, &self.like) {
+            (Some(plan), _) => plan,
+            (None, Some(name)) => {
+                let path = self.output.as_deref().unwrap_or(scratch_dir.path()).join("plan.aging");
+                self.like(name).plan(&target, &path)?
+            }
+            (None, None) => return Err(failure::usage("name a plan (--plan), or what the use is like (--like)")),
+        };
+        let plan_path = plan.path().to_owned();
+        if plan.meta().counts.operations == 0 {
+            return Err(failure::bad_input(format!("{}: the plan has no operations", output::shown(&plan_path))));
+        }
         let options = self.options(&plan, keep.is_some());
         let job = Job {
             target,
+            identity: identity(&plan_path)?,
             plan_path,
             plan,
             options,
@@ -190,6 +211,11 @@ impl Args {
             notes: Vec::new(),
         };
         Ok(Replay { job, compress_to: self.image })
+    }
+
+    fn like<'a>(&self, name: &'a str) -> Like<'a> {
+        let days = self.days.unwrap_or_else(|| (self.years.unwrap_or(1.0) * 365.0).round().max(1.0) as u32);
+        Like { name, days, fill: self.fill, seed: self.seed, room: self.room }
     }
 
     fn keep(&self, scratch: Option<&posix::ScratchSpec>) -> anyhow::Result<Option<kept::Keep>> {
@@ -255,6 +281,7 @@ impl Args {
         };
         let job = Job {
             target,
+            identity: found,
             plan_path: session.plan,
             plan,
             options: session.options,
