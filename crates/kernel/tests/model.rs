@@ -216,3 +216,16 @@ proptest! {
         pair.lab.unmount().unwrap();
     }
 }
+
+/// A block that is changed while it is being read, in the same call, was given up with the change when memory was short.
+#[test]
+fn a_block_changed_while_it_is_read_is_not_lost() {
+    let volume = MemVolume::new(BLOCKS * BLOCK, BLOCK as u32, 9, Metadata::Delayed);
+    let device = FixedDevice::new(BLOCKS * BLOCK, 1_000_000);
+    let mut lab = lab_with(volume, device, free_machine(2 * BLOCK), Box::new(Memory::of_given()));
+    let fd = common::create(&mut lab, "f");
+    common::write(&mut lab, fd, 0, 3 * BLOCK + 1);
+    lab.call(&Call::Write { fd, offset: Some(0), len_bytes: 1, data: Some(&[7]) }).count().unwrap();
+    let mut back = [0];
+    assert_eq!((lab.read_into(fd, 0, &mut back), back), (Ok(1), [7]));
+}

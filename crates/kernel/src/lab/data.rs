@@ -81,8 +81,12 @@ impl<V: Volume> Lab<V> {
             None => description.offset,
         };
         let len = len_bytes.min(CALL_BYTES_MAX);
-        let written = if len == 0 { 0 } else { self.write_range(ino, at, len, data, durability(&description.flags))? };
-        if description.flags.direct && written > 0 {
+        if len == 0 {
+            // Not even O_APPEND moves the offset then.
+            return Ok(Reply::Count(0));
+        }
+        let written = self.write_range(ino, at, len, data, durability(&description.flags))?;
+        if description.flags.direct {
             self.drop_clean_data(ino, at, written);
         }
         if offset.is_none() {
