@@ -36,9 +36,8 @@ fn main() -> anyhow::Result<()> {
             input: None,
         };
         let start_s = on_cpu_s();
-        let meta = plan::write(&path, planned_for, |writer| {
-            personality::plan(&personality, &options, writer, &mut |_| true)
-        })?;
+        let meta =
+            plan::write(&path, planned_for, |writer| personality::plan(&personality, &options, writer, &mut |_| true))?;
         let cpu_s = on_cpu_s() - start_s;
         let bytes = std::fs::metadata(&path)?.len();
         let operations = meta.counts.operations as f64;

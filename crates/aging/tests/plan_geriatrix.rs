@@ -41,7 +41,8 @@ fn churn_ends_at_the_distributions_of_the_profile() {
     assert!((last - 0.8).abs() < 0.005, "{last}");
     assert!(meta.counts.used_bytes_max as f64 <= 0.805 * f64::from(1 << 29));
     let again = dir.path().join("b.aging");
-    write(&again, &profile, &options(1 << 29, 0.8, Churn::Converge { ks: 0.01, turnovers_max: 100.0 })).expect("a plan");
+    write(&again, &profile, &options(1 << 29, 0.8, Churn::Converge { ks: 0.01, turnovers_max: 100.0 }))
+        .expect("a plan");
     assert!(std::fs::read(&path).expect("a") == std::fs::read(&again).expect("b"), "two runs differ");
     // Far too little churn is said to be.
     let short = write(&path, &profile, &options(1 << 29, 0.8, Churn::Bytes(1 << 20))).expect("a plan");

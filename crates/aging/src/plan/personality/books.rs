@@ -73,7 +73,8 @@ impl Books {
             lasting_share: 1.0 - s.life.share_below(43_200.0),
             mean_life_days: s.life.mean_s() / 86_400.0,
             // Of those that live less than half a day: how long.
-            passing_days: (s.life.mean_up_to_s(43_200.0) / 86_400.0 - 0.5 * (1.0 - s.life.share_below(43_200.0))).max(0.0),
+            passing_days: (s.life.mean_up_to_s(43_200.0) / 86_400.0 - 0.5 * (1.0 - s.life.share_below(43_200.0)))
+                .max(0.0),
         };
         Books {
             streams: streams.iter().map(of).collect(),

@@ -26,6 +26,9 @@ const BURST_ROOM: f64 = 0.004;
 /// The most that is left free for short-lived files, as a share of the capacity.
 const PASSING_MAX: f64 = 0.05;
 
+/// How often a day a falling curve is followed, at most.
+const TRIMS_MAX: f64 = 3000.0;
+
 /// How often a short-lived file that finds no room is drawn again.
 const REDRAWS: u32 = 4;
 
@@ -77,11 +80,20 @@ struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    Arrive { stream: u8 },
-    Update { stream: u8 },
+    /// The curve falls: delete what is above it.
+    Trim,
+    Arrive {
+        stream: u8,
+    },
+    Update {
+        stream: u8,
+    },
     Grow(FileRef),
     Die(FileRef),
-    DieTogether { group: u32, generation: u32 },
+    DieTogether {
+        group: u32,
+        generation: u32,
+    },
 }
 
 /// The writer with its clock.
@@ -286,6 +298,13 @@ impl<'a> Engine<'a> {
                 events.push(Event { t_ns, order, what: What::Update { stream: stream as u8 } });
             }
         }
+        // Where the curve falls, it is followed in steps of a fraction of the slack.
+        let fall = self.curve.fall(f64::from(day), f64::from(day) + 1.0);
+        let steps = (fall / (0.2 * SLACK)).ceil().min(TRIMS_MAX) as u64;
+        for step in 1..=steps {
+            let order = self.next_order();
+            events.push(Event { t_ns: start_ns + DAY_NS / (steps + 1) * step, order, what: What::Trim });
+        }
         self.today.extend(events.into_iter().map(Reverse));
         Ok(())
     }
@@ -322,6 +341,7 @@ impl<'a> Engine<'a> {
 
     fn happen(&mut self, what: What) -> Result<(), PlanError> {
         match what {
+            What::Trim => drop(self.make_room(0)?),
             What::Arrive { stream } => drop(self.arrive(stream.into())?),
             What::Update { stream } => self.update(stream.into())?,
             What::Grow(file) => self.grow(file)?,
@@ -363,7 +383,11 @@ impl<'a> Engine<'a> {
         for _ in 0..count {
             if own && (dirs.is_empty() || f64::from(in_dir) >= batch.files_per_directory) {
                 // The first directory goes where the files were to go, each other into any of the group's.
-                let parent = if dirs.is_empty() { dir } else { dirs.get(below(&mut self.rng, dirs.len())).copied().unwrap_or(dir) };
+                let parent = if dirs.is_empty() {
+                    dir
+                } else {
+                    dirs.get(below(&mut self.rng, dirs.len())).copied().unwrap_or(dir)
+                };
                 dir = self.out.mkdir(&mut self.tree, parent)?;
                 dirs.push(dir);
                 in_dir = 0;
@@ -431,17 +455,40 @@ impl<'a> Engine<'a> {
         let mut day = self.day as usize + 1;
         while self.committed + bytes > ceiling {
             match self.due.get_mut(day).map(Vec::pop) {
-                None => return Ok(false),
+                Some(Some(event)) => self.hurry(event)?,
                 Some(None) => day += 1,
-                Some(Some(event)) => match event.what {
-                    What::Die(file) => self.die(file, true)?,
-                    What::DieTogether { group, generation } => self.die_together(group, generation, true)?,
-                    // A file that still grows goes on growing, at once.
-                    other => self.today.push(Reverse(Event { t_ns: self.out.now_ns, what: other, ..event })),
-                },
+                None => return self.make_room_today(bytes, ceiling),
             }
         }
         Ok(true)
+    }
+
+    /// The same, once nothing is left but what is due today.
+    fn make_room_today(&mut self, bytes: u64, ceiling: u64) -> Result<bool, PlanError> {
+        let mut others = Vec::new();
+        while self.committed + bytes > ceiling {
+            match self.today.pop() {
+                Some(Reverse(event)) if matches!(event.what, What::Die(_) | What::DieTogether { .. }) => {
+                    self.hurry(event)?
+                }
+                Some(other) => others.push(other),
+                None => break,
+            }
+        }
+        self.today.extend(others);
+        Ok(self.committed + bytes <= ceiling)
+    }
+
+    /// Lets a death happen now; anything else at least no longer waits for its day.
+    fn hurry(&mut self, event: Event) -> Result<(), PlanError> {
+        match event.what {
+            What::Die(file) => self.die(file, true),
+            What::DieTogether { group, generation } => self.die_together(group, generation, true),
+            what => {
+                self.today.push(Reverse(Event { t_ns: self.out.now_ns, what, ..event }));
+                Ok(())
+            }
+        }
     }
 
     /// Makes one file. `false` where there is no room for it.
@@ -474,7 +521,18 @@ impl<'a> Engine<'a> {
         let dies_day = u32::try_from(dies_ns / DAY_NS).unwrap_or(u32::MAX).min(self.days);
         let (born_ns, stratum) = (self.out.now_ns, stratum.map(|s| s as u8));
         let from_the_start = self.filling;
-        let file = File { node, dir, size: 0, full: size, stream: stream as u8, stratum, group, born_ns, dies_day, from_the_start };
+        let file = File {
+            node,
+            dir,
+            size: 0,
+            full: size,
+            stream: stream as u8,
+            stratum,
+            group,
+            born_ns,
+            dies_day,
+            from_the_start,
+        };
         let file = self.files.add(file);
         let own = self.streams.get(stream).is_some_and(|s| s.stream.batch.files_per_directory > 0.0);
         self.tree.file_added(dir, own);
@@ -486,7 +544,11 @@ impl<'a> Engine<'a> {
         self.write_new(file, node, dir, size, write, fsync)?;
         if dies != Dies::Together {
             // Runs go directory by directory.
-            let order = if matches!(dies, Dies::Run(_)) { u64::from(dir.0) << 32 | u64::from(file.slot) } else { self.next_order() };
+            let order = if matches!(dies, Dies::Run(_)) {
+                u64::from(dir.0) << 32 | u64::from(file.slot)
+            } else {
+                self.next_order()
+            };
             self.schedule(dies_ns, order, What::Die(file));
         }
         Ok(true)
@@ -656,16 +718,11 @@ impl<'a> Engine<'a> {
         group.files.iter().skip(place).take(count).copied().collect()
     }
 
-    fn pieces(
-        &mut self,
-        node: NodeId,
-        size: u64,
-        kind: OpKind,
-        update: super::spec::Update,
-    ) -> Result<(), PlanError> {
+    fn pieces(&mut self, node: NodeId, size: u64, kind: OpKind, update: super::spec::Update) -> Result<(), PlanError> {
         for _ in 0..update.pieces {
             let places = (size / update.piece_bytes).max(1);
-            let offset = below(&mut self.rng, usize::try_from(places).unwrap_or(usize::MAX)) as u64 * update.piece_bytes;
+            let offset =
+                below(&mut self.rng, usize::try_from(places).unwrap_or(usize::MAX)) as u64 * update.piece_bytes;
             let len = update.piece_bytes.min(size.saturating_sub(offset));
             if len > 0 {
                 self.out.op(kind, node, offset, len)?;
@@ -709,7 +766,12 @@ impl<'a> Engine<'a> {
             node = self.out.node();
             let dir = self.tree.node(old.dir);
             let name = format!(".{}.new", AgingOp::derived_name(node, false)).into_bytes().into_boxed_slice();
-            self.out.push(AgingOp { dir, name: Some(name), size_bytes: size, ..AgingOp::new(0, OpKind::Create, node) })?;
+            self.out.push(AgingOp {
+                dir,
+                name: Some(name),
+                size_bytes: size,
+                ..AgingOp::new(0, OpKind::Create, node)
+            })?;
             self.out.op(OpKind::Fsync, node, 0, 0)?;
             self.out.op(OpKind::Delete, old.node, 0, 0)?;
             self.out.push(AgingOp { dir, ..AgingOp::new(0, OpKind::Rename, node) })?;

@@ -69,7 +69,8 @@ pub(super) fn fit(engine: &Engine<'_>, personality: &Personality, capacity_bytes
         "shares of the streams among live files in equilibrium; files alive at the end",
     );
     if let Some((have, want)) = engine.tree.depths() {
-        let against = "a Poisson distribution of depths, as the personality says; files alive outside trees of their own";
+        let against =
+            "a Poisson distribution of depths, as the personality says; files alive outside trees of their own";
         let outside = have.iter().sum::<f64>() as u64;
         add("depth", fit::ks_of_classes(&have, &want), outside, against);
     }
@@ -92,7 +93,12 @@ fn created(engine: &Engine<'_>, add: &mut impl FnMut(&str, f64, u64, &str)) {
         let ends: Vec<f64> = (0..CLASSES).map(|c| model.below(class_end(c))).collect();
         let want: Vec<f64> = (0..CLASSES).map(|c| ends[c] - if c == 0 { 0.0 } else { ends[c - 1] }).collect();
         let what = if by_bytes { "created_size_by_bytes" } else { "created_size_by_count" };
-        add(what, fit::ks_of_classes(&have, &want), all, "the personality's sizes; all files created after the beginning");
+        add(
+            what,
+            fit::ks_of_classes(&have, &want),
+            all,
+            "the personality's sizes; all files created after the beginning",
+        );
     }
 }
 

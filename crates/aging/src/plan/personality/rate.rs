@@ -47,7 +47,8 @@ fn per_day(personality: &Personality, options: &Options, curve: &Curve, pace: f6
     let block = options.planned_for.block_bytes as f64;
     let days = f64::from(options.days);
     let steps = 100;
-    let mean_share = (0..steps).map(|i| curve.at((f64::from(i) + 0.5) / f64::from(steps) * days)).sum::<f64>() / f64::from(steps);
+    let mean_share =
+        (0..steps).map(|i| curve.at((f64::from(i) + 0.5) / f64::from(steps) * days)).sum::<f64>() / f64::from(steps);
     // Of one arrival of share 1: bytes times days alive, bytes written, operations; and what updates add per day alive.
     let (mut byte_days, mut bytes, mut operations) = (0.0, 0.0, 0.0);
     for stream in &personality.stream {

@@ -207,12 +207,12 @@ impl Personality {
             let line = span.and_then(|s| text.get(..s.start)).map(|before| before.matches('\n').count() + 1);
             line.map_or_else(|| "whole file".to_owned(), |line| format!("line {line}"))
         };
-        let table: toml::Table =
-            toml::from_str(text).map_err(|e| PlanError::input(path, at(e.span()), e.message()))?;
+        let table: toml::Table = toml::from_str(text).map_err(|e| PlanError::input(path, at(e.span()), e.message()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         if version != Some(i64::from(FORMAT_VERSION)) {
             let found = version.map_or_else(|| "none".to_owned(), |v| v.to_string());
-            let message = format!("{found} is not supported: this fsage reads personalities of version {FORMAT_VERSION}");
+            let message =
+                format!("{found} is not supported: this fsage reads personalities of version {FORMAT_VERSION}");
             return Err(PlanError::input(path, "format_version", message));
         }
         let personality: Personality =

@@ -26,6 +26,17 @@ impl Curve {
         }
     }
 
+    /// How far it falls from its highest to a later share between two days, at least at their ends and at its points.
+    pub fn fall(&self, from: f64, to: f64) -> f64 {
+        let inside = self.points.iter().map(|p| p[0]).filter(|day| *day > from && *day < to);
+        let (mut highest, mut fall) = (self.at(from), 0.0f64);
+        for share in inside.chain([to]).map(|day| self.at(day)) {
+            fall = fall.max(highest - share);
+            highest = highest.max(share);
+        }
+        fall
+    }
+
     /// The points.
     pub fn points(&self) -> &[[f64; 2]] {
         &self.points
@@ -81,6 +92,9 @@ mod tests {
         let curve = Curve::new(vec![[10.0, 0.2], [20.0, 0.8], [40.0, 0.6]]);
         for (day, share) in [(0.0, 0.2), (10.0, 0.2), (15.0, 0.5), (20.0, 0.8), (30.0, 0.7), (99.0, 0.6)] {
             assert!((curve.at(day) - share).abs() < 1e-12, "{day}: {}", curve.at(day));
+        }
+        for (from, to, fall) in [(0.0, 20.0, 0.0), (15.0, 25.0, 0.05), (30.0, 31.0, 0.01), (40.0, 50.0, 0.0)] {
+            assert!((curve.fall(from, to) - fall).abs() < 1e-12, "{from} to {to}: {}", curve.fall(from, to));
         }
     }
 

@@ -88,7 +88,8 @@ impl Tree {
                 dir
             }
             None => {
-                let dir = Dir(u32::try_from(self.dirs.len()).expect("a workload has fewer than 2^32 directories alive"));
+                let dir =
+                    Dir(u32::try_from(self.dirs.len()).expect("a workload has fewer than 2^32 directories alive"));
                 self.dirs.push(known);
                 dir
             }
@@ -196,7 +197,11 @@ impl Tree {
             return;
         }
         let class = depth.saturating_sub(1).min(depths.ends().len() - 1);
-        if added { depths.add(class) } else { depths.remove(class) }
+        if added {
+            depths.add(class)
+        } else {
+            depths.remove(class)
+        }
         if let Some(files) = files.get_mut(depth) {
             *files = if added { *files + 1 } else { files.saturating_sub(1) };
         }
