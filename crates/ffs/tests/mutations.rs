@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{makefs, sample_tree, tool};
+use common::{makefs_sized, sample_tree, tool};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
 use ffs::{FragAddr, GroupNo, Image, Ino, MemoryStore, Overlay, Search, Version, fsck, mkfs};
@@ -76,8 +76,8 @@ fn damage(bytes: &mut [u8], places: &[Range<usize>], random: &mut Xoshiro256Plus
 }
 
 /// Reads everything that can be read.
-fn read_all(store: &MemoryStore) {
-    let Ok(image) = Image::open(store.clone(), Search::Copies) else { return };
+fn read_all(store: &mut MemoryStore) {
+    let Ok(image) = Image::open(store, Search::Copies) else { return };
     let _ = image.dump_superblock();
     let _ = image.dump_groups();
     let _ = image.dump_free();
@@ -112,7 +112,7 @@ fn run(name: &str, base: &MemoryStore, count: u64) {
         let mut store = base.clone();
         damage(&mut store.0, &places, &mut random);
         println!("{name}, seed {seed}"); // Shown by the test harness if what follows fails.
-        read_all(&store);
+        read_all(&mut store);
         let Ok(report) = fsck(&mut store, &mut |_| true) else { continue };
         if report.unrepaired > 0 {
             continue;
@@ -132,7 +132,7 @@ fn of_images_with_files() {
     sample_tree(&from, 4096);
     for (version, endian) in [(1, "le"), (2, "be"), (2, "le"), (1, "be")] {
         let path = scratch.path().join("base.img");
-        makefs(&program, &path, &from, version, endian, 4096, 512);
+        makefs_sized(&program, &path, &from, "3m", &format!("version={version},bsize=4096,fsize=512"), endian);
         let base = MemoryStore(std::fs::read(&path).unwrap());
         run(&format!("version {version}, {endian}"), &base, 40);
     }
@@ -163,7 +163,7 @@ fn of_noise() {
         store.0.fill_with(|| random.next_u32() as u8);
         // The magic, so that something looks at the rest.
         store.0[8192 + 1372..8192 + 1376].copy_from_slice(&0x0001_1954_u32.to_le_bytes());
-        read_all(&store);
+        read_all(&mut store);
         let _ = fsck(&mut store, &mut |_| true);
     }
 }

@@ -144,11 +144,13 @@ pub fn sample_tree(root: &Path, block: usize) {
     std::fs::set_permissions(root.join("dir/below"), PermissionsExt::from_mode(0o1700)).unwrap();
 }
 
-/// An image of a tree by makefs.
-pub fn makefs(makefs: &Path, image: &Path, tree: &Path, version: u32, endian: &str, bsize: u32, fsize: u32) {
-    let options = format!("version={version},bsize={bsize},fsize={fsize}");
-    run(Command::new(makefs)
-        .args(["-t", "ffs", "-o", &options, "-f", "300", "-b", "30%", "-s", "24m", "-B", endian])
-        .arg(image)
-        .arg(tree));
+/// An image of 24 MiB of a tree by makefs.
+pub fn makefs(program: &Path, image: &Path, tree: &Path, version: u32, endian: &str, bsize: u32, fsize: u32) {
+    makefs_sized(program, image, tree, "24m", &format!("version={version},bsize={bsize},fsize={fsize}"), endian);
+}
+
+/// The same of a given size.
+pub fn makefs_sized(program: &Path, image: &Path, tree: &Path, size: &str, options: &str, endian: &str) {
+    let fixed = ["-t", "ffs", "-f", "300", "-b", "30%"];
+    run(Command::new(program).args(fixed).args(["-o", options, "-s", size, "-B", endian]).arg(image).arg(tree));
 }
