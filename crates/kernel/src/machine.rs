@@ -250,3 +250,46 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_is_described_with_sources() {
+        let mut faster_ns = u64::MAX;
+        for name in Machine::names() {
+            let machine = Machine::load(name).unwrap_or_else(|e| panic!("{e}"));
+            for figure in [&machine.memory.bytes, &machine.costs.call_ns, &machine.io.largest_transfer_bytes] {
+                assert!(!figure.source.is_empty(), "{name}");
+            }
+            // They are listed from the slowest on.
+            assert!(machine.costs().call_ns < faster_ns, "{name}");
+            faster_ns = machine.costs().call_ns;
+        }
+    }
+
+    #[test]
+    fn messages_say_what_is_wrong_and_where() {
+        let message = |result: Result<Machine, MachineError>| match result {
+            Ok(_) => panic!("taken"),
+            Err(error) => error.to_string(),
+        };
+        let good = BUILT_IN[0].1;
+        assert!(message(Machine::load("vax")).contains("workstation-1991, pentium-120"));
+        assert!(message(Machine::load("no/such.toml")).starts_with("no/such.toml: "));
+        assert!(message(Machine::parse("x", "cpu = 1")).starts_with("x: "));
+        let none = good.replace("count = 1", "count = 0");
+        assert_eq!(message(Machine::parse("x", &none)), "x: cpu.count: a machine has at least one processor");
+        let odd = good.replace("call_ns = { value = 30000,", "call_ns = { value = 30000000000,");
+        assert!(message(Machine::parse("x", &odd)).contains("no operation takes a second"));
+        let more = good.replace("[cpu]", "[cpu]\nclock = 3");
+        assert!(message(Machine::parse("x", &more)).contains("clock"));
+    }
+
+    #[test]
+    fn copying_is_counted_in_picoseconds() {
+        let costs = Costs { copy_ps_per_byte: 125, ..Costs::FREE };
+        assert_eq!((costs.copy_ns(8), costs.copy_ns(4096), costs.copy_ns(u64::MAX)), (1, 512, u64::MAX / 8));
+    }
+}
