@@ -5,8 +5,8 @@
 //! * A new inode is made at its change time; a new directory no later than the first thing made in it.
 //! * An inode that is gone was removed: just before its number is used again, or its name taken; with the rest of the tree where its
 //!   directory is gone too; else at a time drawn from the lifetime model, no later than the last change of its directory.
-//! * A directory's modification time is that of the last name made or removed in it: where nothing else explains it, the last removal
-//!   in that directory happened then.
+//! * A directory's modification time is that of the last name made or removed in it: where nothing was made in it and no move explains
+//!   the time, the last removal in that directory happened then.
 //! * Another length or modification time means that the contents changed, at the modification time if that lies in the interval, else at
 //!   the change time. A new change time alone is a change of attributes, and no step.
 //! * The same inode under another name was renamed at its change time.
@@ -306,10 +306,8 @@ impl Between<'_> {
                 continue;
             }
             taken.insert((directory, self.b.name(b)), step);
-            let last = self.b.entry(entry.parent).map_or(i64::MAX, |d| d.inode.mtime_ns);
-            if entry.inode.ctime_ns.saturating_add(TICK_NS) >= last {
-                explained.insert(entry.parent);
-            }
+            // Where files are made, others that no snapshot shows are made and removed too.
+            explained.insert(entry.parent);
         }
         let mut top = vec![NONE; self.a.len()];
         let mut at_ns: FxHashMap<u32, i64> = FxHashMap::default();
