@@ -456,7 +456,7 @@ fn superblock(o: &MkfsOptions, random: &mut Xoshiro256PlusPlus) -> Result<Superb
     let mut ncg = size_frags.div_ceil(fpg.into());
     let last = size_frags - (ncg - 1) * u64::from(fpg);
     let shift = u64::from(shape.cgoffset) * ((ncg - 1) & u64::from(!shape.cgmask));
-    if last < shape.dblkno(ipg) + shift + u64::from(shape.frag) {
+    if last < shape.dblkno(ipg) + shift {
         // The last group would have no room for its own metadata.
         ncg -= 1;
         size_frags = ncg * u64::from(fpg);

@@ -7,7 +7,7 @@ mod common;
 use common::{foreign_images, makefs, sample_tree, tool};
 use ffs::fsck::{Problem, Report};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
-use ffs::{Endian, FileStore, MemoryStore, Overlay, Version, fsck, mkfs};
+use ffs::{Endian, FileStore, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
 use std::fs::File;
 use std::path::Path;
 
@@ -117,5 +117,60 @@ fn options_that_make_no_file_system() {
     for (options, expected) in tries {
         let error = mkfs(&mut store, &options).unwrap_err().to_string();
         assert!(error.contains(expected), "{error:?} should say {expected:?}");
+    }
+}
+
+/// Asked for the same, mkfs and makefs lay out the same: every field of the superblock and of a group's header, but for what the
+/// two hold and when they were made, and fields that makefs leaves empty.
+#[test]
+fn the_layout_is_that_of_makefs() {
+    let Some(program) = tool("makefs") else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let (from, path) = (scratch.path().join("tree"), scratch.path().join("made.img"));
+    std::fs::create_dir(&from).unwrap();
+    for (block, fragment) in [(4096, 1024), (8192, 1024), (16384, 16384), (65536, 8192)] {
+        makefs(&program, &path, &from, 1, "le", block, fragment);
+        let theirs = Image::open(MemoryStore(std::fs::read(&path).unwrap()), Search::Standard).unwrap();
+        let g = *theirs.geometry();
+        let options = MkfsOptions {
+            bsize: block,
+            fsize: fragment,
+            group: Some(GroupSize::Fragments(g.fpg)),
+            ipg: Some(g.ipg),
+            minfree: theirs.superblock().minfree as u32,
+            maxcontig: Some(theirs.superblock().maxcontig as u32),
+            maxbpg: Some(theirs.superblock().maxbpg as u32),
+            ..MkfsOptions::new(Version::Ufs1, g.size_frags << g.fshift)
+        };
+        let mut store = MemoryStore(vec![0; options.size_bytes as usize]);
+        mkfs(&mut store, &options).unwrap();
+        let ours = Image::open(store, Search::Standard).unwrap();
+        let differing = |a: Vec<ffs::format::Field>, b: Vec<ffs::format::Field>| -> Vec<String> {
+            let both = a.into_iter().zip(b).filter(|(a, b)| a.value != b.value);
+            both.map(|(a, b)| format!("{} {} {}", a.name, a.value, b.value)).collect()
+        };
+        let mut fields = differing(theirs.superblock().fields(), ours.superblock().fields());
+        let free = [
+            "old_time ",
+            "id ",
+            "old_cstotal ",
+            "providersize ",
+            "sblockactualloc ",
+            "cstotal ",
+            "time ",
+            "mtime ",
+            "spare2 ",
+        ];
+        fields.retain(|field| !free.iter().any(|name| field.starts_with(name)));
+        assert_eq!(fields, Vec::<String>::new(), "superblock, {block}/{fragment}");
+        for c in (0..g.ncg).map(ffs::GroupNo) {
+            let mut fields = differing(theirs.group(c).unwrap().fields(), ours.group(c).unwrap().fields());
+            fields.retain(|field| {
+                !["old_time ", "time ", "cs ", "frsum ", "rotor ", "frotor ", "irotor "]
+                    .iter()
+                    .any(|n| field.starts_with(n))
+            });
+            assert_eq!(fields, Vec::<String>::new(), "group {c}, {block}/{fragment}");
+        }
     }
 }

@@ -44,10 +44,13 @@ impl<S: Store> Check<'_, S> {
             return Ok(());
         }
         let at = self.home_byte + if self.sb.wide() { 1008 } else { 192 };
-        let message = format!(
-            "totals in the superblock: directories {}, free blocks {}, inodes {}, fragments {}; they should be {}, {}, {}, {}",
-            found.ndir, found.nbfree, found.nifree, found.nffree, total.ndir, total.nbfree, total.nifree, total.nffree
-        );
+        let wrong = differences(&[
+            ("directories", found.ndir, total.ndir),
+            ("free blocks", found.nbfree, total.nbfree),
+            ("free inodes", found.nifree, total.nifree),
+            ("free fragments", found.nffree, total.nffree),
+        ]);
+        let message = format!("totals in the superblock: {wrong}");
         self.problem(Phase::Groups, "totals", Place::Byte(at), message, "set");
         self.sb.set_cstotal(total);
         write(&mut self.store, self.home_byte, &self.sb.encode())
@@ -191,13 +194,18 @@ fn bit_differences(a: &crate::format::Bitmap, b: &crate::format::Bitmap) -> (usi
 }
 
 fn difference(found: &Csum, expected: &Csum) -> String {
-    let named = [
-        ("directories", found.ndir, expected.ndir),
-        ("free blocks", found.nbfree, expected.nbfree),
-        ("free inodes", found.nifree, expected.nifree),
-        ("free fragments", found.nffree, expected.nffree),
-    ];
-    let wrong: Vec<String> =
-        named.iter().filter(|(_, f, e)| f != e).map(|(name, f, e)| format!("{name} {f}, should be {e}")).collect();
-    wrong.join("; ")
+    differences(&[
+        ("directories", found.ndir.into(), expected.ndir.into()),
+        ("free blocks", found.nbfree.into(), expected.nbfree.into()),
+        ("free inodes", found.nifree.into(), expected.nifree.into()),
+        ("free fragments", found.nffree.into(), expected.nffree.into()),
+    ])
+}
+
+/// Of numbers with their names, as found and as they should be, those that differ.
+fn differences(named: &[(&str, i64, i64)]) -> String {
+    let wrong = named.iter().filter(|(_, found, expected)| found != expected);
+    let shown: Vec<String> =
+        wrong.map(|(name, found, expected)| format!("{name} {found}, should be {expected}")).collect();
+    shown.join("; ")
 }
