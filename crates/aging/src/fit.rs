@@ -13,7 +13,7 @@ pub trait Cdf {
 pub fn ks(sample: &mut [(f64, f64)], cdf: &impl Cdf) -> f64 {
     sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = sample.iter().map(|s| s.1).sum();
-    if !(total > 0.0) {
+    if total <= 0.0 || total.is_nan() {
         return 0.0;
     }
     let (mut up_to, mut worst) = (0.0, 0.0f64);
@@ -29,7 +29,7 @@ pub fn ks(sample: &mut [(f64, f64)], cdf: &impl Cdf) -> f64 {
 /// The largest distance between two cumulative distributions given as weights over the same ordered classes. 0 if one of them is empty.
 pub fn ks_of_classes(have: &[f64], want: &[f64]) -> f64 {
     let (all_have, all_want): (f64, f64) = (have.iter().sum(), want.iter().sum());
-    if !(all_have > 0.0 && all_want > 0.0) {
+    if [all_have, all_want].iter().any(|all| *all <= 0.0 || all.is_nan()) {
         return 0.0;
     }
     let (mut h, mut w, mut worst) = (0.0, 0.0, 0.0f64);

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use trace::inspect::InspectOptions;
 use trace::profile::{META_FILE, Reader};
 
-/// Show what is in workload profiles, system profiles and annotated traces.
+/// Show what is in workload profiles, system profiles, aging workloads, tree snapshots and annotated traces.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Workload profiles (directories) and system profiles (files).
+    /// Workload profiles (directories); system profiles, aging workloads and tree snapshots (files).
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Show rows of a trace instead, with the columns that a prediction's stages added.
@@ -71,9 +71,19 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
         let document = report::tree_snapshot(&name, std::fs::metadata(file)?.len(), &summary);
         return Ok((document, json!({ "file": name, "kind": "tree_snapshot", "summary": summary })));
     }
+    if file.extension().is_some_and(|e| e == "aging") {
+        return aging_workload(file);
+    }
     let profile = SystemProfile::load(file)?;
     let value = json!({ "file": output::shown(file), "kind": "system", "system": profile });
     Ok((report::system(&profile), value))
+}
+
+fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
+    let reader = aging::format::Reader::open(file)?;
+    let (name, bytes) = (output::shown(file), std::fs::metadata(file)?.len());
+    let value = json!({ "file": name, "kind": "aging", "bytes": bytes, "meta": reader.meta() });
+    Ok((report::plan(&name, bytes, reader.meta()), value))
 }
 
 fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> {

@@ -119,10 +119,10 @@ impl Books {
         self.died += 1;
         self.died_early += u64::from(early);
         let lived_s = now_ns.saturating_sub(born_ns) as f64 / 1e9;
-        if let (true, Some(s)) = (counted && born_ns < self.half_ns, self.streams.get_mut(stream)) {
-            if let Some(n) = s.lifetimes.get_mut(class(lived_s)) {
-                *n += 1;
-            }
+        if let (true, Some(s)) = (counted && born_ns < self.half_ns, self.streams.get_mut(stream))
+            && let Some(n) = s.lifetimes.get_mut(class(lived_s))
+        {
+            *n += 1;
         }
     }
 }

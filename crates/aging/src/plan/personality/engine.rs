@@ -752,11 +752,11 @@ impl<'a> Engine<'a> {
         if !self.make_room(more)? || self.files.get(at).is_none() {
             return Ok(());
         }
-        if let Some(s) = self.streams.get_mut(usize::from(old.stream)) {
-            if let (Some(from), Some(to)) = (old.stratum, stratum) {
-                s.quota.remove(from.into());
-                s.quota.add(to.into());
-            }
+        if let Some(s) = self.streams.get_mut(usize::from(old.stream))
+            && let (Some(from), Some(to)) = (old.stratum, stratum)
+        {
+            s.quota.remove(from.into());
+            s.quota.add(to.into());
         }
         self.committed = self.committed - before + after;
         self.add_due(old.dies_day, before, false);

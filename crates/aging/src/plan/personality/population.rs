@@ -145,10 +145,10 @@ impl Population {
         self.free.push(at.slot);
         if let Some(list) = self.streams.get_mut(file.stream as usize) {
             list.swap_remove(place as usize);
-            if let Some(moved) = list.get(place as usize).copied() {
-                if let Some(Some(moved)) = self.files.get_mut(moved as usize) {
-                    moved.place = place;
-                }
+            if let Some(moved) = list.get(place as usize).copied()
+                && let Some(Some(moved)) = self.files.get_mut(moved as usize)
+            {
+                moved.place = place;
             }
         }
         if let Some(group) = file.group.and_then(|g| self.groups.get_mut(g as usize)) {
