@@ -1,6 +1,6 @@
 //! The Fast File System: its on-disk format, and what works on images of it.
 //!
-//! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`format`]), a reader of
+//! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`mod@format`]), a reader of
 //! images ([`Image`]), [`extract()`] out of them, [`mkfs()`], and [`fsck()`] with BSD's five phases. What may not: caches, timing,
 //! allocation policies; those work on these types.
 //!
