@@ -79,7 +79,9 @@ fn the_published_profiles() {
         let options = options(1 << 30, 0.8, Churn::Converge { ks: 0.02, turnovers_max: 40.0 });
         let meta = write(&dir.path().join("a.aging"), &profile, &options).expect("a plan");
         for fit in meta.fit.iter().filter(|f| f.what != "age") {
-            assert!(fit.ks < 0.02, "{}: {fit:?}", name.display());
+            // One file of the largest size is up to a tenth of the bytes, and there is a whole number of them.
+            let limit = if fit.what == "size_by_bytes" { 0.1 } else { 0.02 };
+            assert!(fit.ks < limit, "{}: {fit:?}", name.display());
         }
         assert!(meta.counts.used_bytes_max as f64 <= 0.805 * f64::from(1 << 30), "{}", name.display());
     }
