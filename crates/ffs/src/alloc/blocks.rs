@@ -50,7 +50,8 @@ impl Space {
         }
         let counts = cg.block_positions.get((cylinder * positions) as usize..((cylinder + 1) * positions) as usize)?;
         let start = self.g.position_of(wanted);
-        let position = (start..positions).chain(0..start).find(|at| counts.get(*at as usize).is_some_and(|n| *n > 0))?;
+        let position =
+            (start..positions).chain(0..start).find(|at| counts.get(*at as usize).is_some_and(|n| *n > 0))?;
         // The tables repeat every `cycle` cylinders.
         let in_cycle = cylinder % rotation.cycle;
         let base = (cylinder - in_cycle) * self.g.old_spc / (self.g.bsize / 512);
@@ -83,8 +84,10 @@ impl Space {
         if at.cg.block_totals.is_empty() {
             return;
         }
-        let cylinder = self.g.cylinder_of(frag);
-        let position = cylinder * self.g.old_nrpos + self.g.position_of(frag);
+        // A file system made without a disk's geometry is one cylinder of one position.
+        let flat = at.cg.block_totals.len() == 1 && at.cg.block_positions.len() <= 1;
+        let cylinder = if flat { 0 } else { self.g.cylinder_of(frag) };
+        let position = if flat { 0 } else { cylinder * self.g.old_nrpos + self.g.position_of(frag) };
         if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
             *count = if free { *count + 1 } else { count.saturating_sub(1) };
         }

@@ -68,9 +68,8 @@ impl Space {
             return;
         }
         let block = block as usize;
-        let end = (block + 1 + most).min(cg.h.nclusterblks as usize);
-        let after = (block + 1..end).take_while(|b| cg.clusters.get(*b)).count();
-        let before = (block.saturating_sub(most)..block).rev().take_while(|b| cg.clusters.get(*b)).count();
+        let after = cg.clusters.run_from(block + 1, cg.h.nclusterblks as usize, most);
+        let before = cg.clusters.run_before(block, most);
         let whole = (before + after + 1).min(most);
         let mut change = |len: usize, up: bool| {
             if let Some(count) = cg.cluster_sum.get_mut(len) {
@@ -84,7 +83,10 @@ impl Space {
         if after > 0 {
             change(after, !free);
         }
-        self.note_clusters(group);
+        // The longest one may have changed only if this one is as long.
+        if whole as u32 >= at.max_cluster {
+            self.note_clusters(group);
+        }
     }
 
     /// Brings up to date which groups have clusters of which lengths.

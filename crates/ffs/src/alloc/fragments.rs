@@ -143,7 +143,8 @@ impl Space {
     pub fn free(&mut self, addr: FragAddr, frags: u32) {
         let (group, frag) = self.place(addr);
         let Some(at) = self.groups.get(group as usize) else { return };
-        let taken = frag + frags <= at.cg.ndblk && (frag..frag + frags).all(|at_frag| !at.cg.free.get(at_frag as usize));
+        let taken =
+            frag + frags <= at.cg.ndblk && (frag..frag + frags).all(|at_frag| !at.cg.free.get(at_frag as usize));
         debug_assert!(taken, "fragments {addr} to {} were free", addr.0 + u64::from(frags));
         if !taken {
             return;

@@ -119,8 +119,18 @@ impl Space {
     /// The group of a fragment, and where it is in it.
     #[inline]
     pub(super) fn place(&self, addr: FragAddr) -> (u32, u32) {
+        // Divisions of 32 bits are several times as fast, and most addresses have no more.
+        if let Ok(addr) = u32::try_from(addr.0) {
+            return (addr / self.g.fpg, addr % self.g.fpg);
+        }
         let fpg = u64::from(self.g.fpg);
         ((addr.0 / fpg) as u32, (addr.0 % fpg) as u32)
+    }
+
+    /// The group of a fragment.
+    #[inline]
+    pub fn group_of(&self, addr: FragAddr) -> GroupNo {
+        GroupNo(self.place(addr).0)
     }
 
     /// The address of a fragment of a group.

@@ -57,7 +57,15 @@ impl Bitmap {
     }
 
     /// Sets or clears `n` bits from `from` on.
+    #[inline]
     pub fn put_range(&mut self, from: usize, n: usize, value: bool) {
+        if n < 64 && from % 64 + n <= 64 && from + n <= self.capacity() {
+            if let Some(word) = self.words.get_mut(from / 64) {
+                let mask = ((1_u64 << n) - 1) << (from % 64);
+                *word = if value { *word | mask } else { *word & !mask };
+            }
+            return;
+        }
         for bit in from..from + n {
             self.put(bit, value);
         }
@@ -103,6 +111,35 @@ impl Bitmap {
         None
     }
 
+    /// How many set bits follow one another from `from` on, at most `most` (no more than 63), before `to`.
+    #[inline]
+    pub fn run_from(&self, from: usize, to: usize, most: usize) -> usize {
+        let most = most.min(63).min(to.saturating_sub(from));
+        ((!self.window(from)).trailing_zeros() as usize).min(most)
+    }
+
+    /// How many set bits follow one another just before `end`, at most `most` (no more than 63).
+    #[inline]
+    pub fn run_before(&self, end: usize, most: usize) -> usize {
+        let most = most.min(63).min(end);
+        let Some(start) = end.checked_sub(64) else {
+            let word = self.window(0) << (64 - end.clamp(1, 64));
+            return ((!word).leading_zeros() as usize).min(most);
+        };
+        ((!self.window(start)).leading_zeros() as usize).min(most)
+    }
+
+    /// 64 bits from `from` on; those that are not there are clear.
+    #[inline]
+    fn window(&self, from: usize) -> u64 {
+        let (word, shift) = (from / 64, from % 64);
+        let low = self.words.get(word).copied().unwrap_or(0) >> shift;
+        if shift == 0 {
+            return low;
+        }
+        low | self.words.get(word + 1).copied().unwrap_or(0) << (64 - shift)
+    }
+
     /// Where the first `len` set bits in a row begin, at or after `from`, ending at or before `to`.
     pub fn next_run(&self, from: usize, to: usize, len: usize) -> Option<usize> {
         let mut start = self.next_set(from, to)?;
@@ -116,26 +153,24 @@ impl Bitmap {
     }
 
     /// The first byte from `from` on and before `to`, of which some group of `per_block` bits has a maximal run of exactly `run`
-    /// set bits.
+    /// set bits, fewer than all.
     pub fn byte_with_run(&self, from: usize, to: usize, run: u32, per_block: u32) -> Option<usize> {
         let table = RUNS.get(per_block.trailing_zeros() as usize)?;
+        let inside = *INSIDE.get(per_block.trailing_zeros() as usize)?;
         let wanted = 1_u8 << run.min(7);
-        let mut at = from;
-        while at < to {
-            let word = self.words.get(at / 8)?;
-            // Nothing free, or all of it: no fragments here.
-            if *word == 0 || (*word == u64::MAX && run < per_block) {
-                at = (at / 8 + 1) * 8;
-                continue;
-            }
-            let end = to.min((at / 8 + 1) * 8);
-            for byte in at..end {
-                let bits = (word >> (byte % 8 * 8)) as u8;
-                if table.get(usize::from(bits)).is_some_and(|runs| runs & wanted != 0) {
-                    return Some(byte);
+        for (at, word) in self.words.iter().enumerate().take(to.div_ceil(8)).skip(from / 8) {
+            // Bits that differ from the next one of their block: only blocks partly free have any.
+            let mut edges = (word ^ (word >> 1)) & inside;
+            while edges != 0 {
+                let byte = edges.trailing_zeros() as usize / 8;
+                let bits = (word >> (byte * 8)) as u8;
+                if table.get(usize::from(bits)).is_some_and(|runs| runs & wanted != 0)
+                    && (from..to).contains(&(at * 8 + byte))
+                {
+                    return Some(at * 8 + byte);
                 }
+                edges &= !(0xFF << (byte * 8));
             }
-            at = end;
         }
         None
     }
@@ -145,6 +180,9 @@ impl Bitmap {
         (0..to.min(self.capacity())).rev().find(|bit| self.get(*bit))
     }
 }
+
+/// By log2 of the bits of a block: the bits that have a next one in the same block.
+static INSIDE: [u64; 4] = [0, 0x5555_5555_5555_5555, 0x7777_7777_7777_7777, 0x7F7F_7F7F_7F7F_7F7F];
 
 /// By log2 of the bits of a block, by byte: bit n is set if some block in the byte has a maximal run of n set bits
 /// (`fragtbl` of `ffs_tables.c`). Runs of a whole block of 8 are left out.
@@ -176,6 +214,51 @@ const fn run_table(per_block: u32) -> [u8; 256] {
 #[cfg(test)]
 mod tests {
     use super::Bitmap;
+
+    #[test]
+    fn runs_are_found() {
+        let mut map = Bitmap::new(256);
+        for (from, len) in [(3, 2), (10, 70), (100, 5), (190, 66)] {
+            map.put_range(from, len, true);
+        }
+        for bit in 0..256_usize {
+            let after = (bit..256).take_while(|b| map.get(*b)).count();
+            let before = (0..bit).rev().take_while(|b| map.get(*b)).count();
+            for most in [0, 1, 7, 16] {
+                assert_eq!(
+                    (map.run_from(bit, 256, most), map.run_before(bit, most)),
+                    (after.min(most), before.min(most))
+                );
+            }
+            assert_eq!(map.run_from(bit, 200, 16), after.min(16).min(200_usize.saturating_sub(bit)), "{bit}");
+            let clear = (bit..256).find(|b| !map.get(*b));
+            assert_eq!(map.next_clear(bit, 256), clear);
+            for len in 1..80 {
+                let run = (bit..256).find(|b| b + len <= 250 && (*b..b + len).all(|b| map.get(b)));
+                assert_eq!(map.next_run(bit, 250, len), run, "{len} from {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_in_blocks_are_found_by_byte() {
+        let bytes: Vec<u8> = (0..64_u32).map(|i| (i * 89 + i / 7) as u8).chain([0; 16]).chain([255; 9]).collect();
+        let map = Bitmap::from_bytes(&bytes);
+        for per_block in [2, 4, 8] {
+            for run in 1..per_block {
+                let has = |byte: usize| {
+                    (byte * 8..byte * 8 + 8).step_by(per_block as usize).any(|block| {
+                        let bits: Vec<bool> = (0..per_block as usize).map(|i| map.get(block + i)).collect();
+                        bits.split(|set| !set).any(|set| set.len() == run as usize)
+                    })
+                };
+                for from in 0..bytes.len() {
+                    let expected = (from..bytes.len()).find(|byte| has(*byte));
+                    assert_eq!(map.byte_with_run(from, bytes.len(), run, per_block), expected);
+                }
+            }
+        }
+    }
 
     #[test]
     fn bytes_come_back_and_bits_are_found() {

@@ -71,7 +71,8 @@ fn near_parent(space: &Space, tuning: &Tuning, parent: Ino) -> GroupNo {
     let most_dirs = (avg_dirs + ipg / 16).min(ipg);
     let least_inodes = (avg_inodes - avg_inodes / 4).max(1);
     let least_blocks = (avg_blocks - avg_blocks / 4).max(1);
-    let contiguous_most = contigdirs_limit(tuning, i64::from(g.fsize) * i64::from(g.fpg), avg_blocks * bsize, avg_dirs, ipg);
+    let contiguous_most =
+        contigdirs_limit(tuning, i64::from(g.fsize) * i64::from(g.fpg), avg_blocks * bsize, avg_dirs, ipg);
     let start = g.group_of_ino(parent).0 as usize;
     let round = || (start..space.cs.len()).chain(0..start);
     let good = round().find(|group| {

@@ -45,6 +45,7 @@ mod tests {
             gap_frags: 0,
             minfree: 10,
             dsize: 10_000,
+            reserve: 1_000,
             metaspace: 0,
             avgfilesize: 1,
             avgfpdir: 1,

@@ -35,17 +35,17 @@ impl Ffs {
         let (Some((_, head)), Some((_, tail))) = (old.first(), old.last()) else { return Ok(false) };
         // If the file has gone on to another group, it is meant to.
         let group = |addr: pointers::Pointer| self.g.group_of(FragAddr(addr.unsigned_abs()));
-        if group(head.addr) != group(tail.addr) || self.spans_more_than_two_maps(first, blocks) {
+        if group(head.addr) != group(tail.addr) {
             return Ok(false);
         }
         let preferred = self.data_preference(ino, first)?;
         cx.cpu(cx.costs().allocate_ns);
         let g = self.g;
         let mut look = |group| {
-            cx.read(&Ffs::group_block_of(&g, group));
+            cx.read(&Ffs::group_block(&g, group));
         };
         let Some(new) = self.space.allocate_cluster(preferred, blocks, &mut look) else { return Ok(false) };
-        self.changed_group_of(cx, new);
+        self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
         for (lbn, piece) in &old {
             let block = self.file_block(self.node(ino)?, ino, *lbn, *piece);
@@ -60,14 +60,5 @@ impl Ffs {
             self.free(cx, piece.addr, g.frag);
         }
         Ok(true)
-    }
-
-    /// Whether a range lies in more than two lists of pointers, or in two that do not meet: then it is left alone.
-    fn spans_more_than_two_maps(&self, first: u64, blocks: u32) -> bool {
-        let n = self.g.nindir();
-        let map = |lbn| pointers::way(lbn, n).map(|way| way.leaf);
-        let mut maps: Vec<_> = (first..first + u64::from(blocks)).map(map).collect();
-        maps.dedup();
-        maps.len() > 2
     }
 }

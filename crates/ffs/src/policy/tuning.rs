@@ -15,6 +15,8 @@ pub struct Tuning {
     pub minfree: i64,
     /// Data fragments.
     pub dsize: i64,
+    /// Fragments held back.
+    pub reserve: i64,
     /// Fragments at the beginning of a group's data for metadata.
     pub metaspace: u64,
     /// Expected bytes of a file.
@@ -37,6 +39,7 @@ impl Tuning {
             gap_frags: gap_frags.min(g.fpg.into()),
             minfree: i64::from(sb.minfree).clamp(0, 99),
             dsize: sb.dsize_frags().max(0),
+            reserve: sb.dsize_frags().max(0).saturating_mul(i64::from(sb.minfree).clamp(0, 99)) / 100,
             metaspace: u64::try_from(sb.metaspace).unwrap_or(0).min(u64::from(g.fpg - g.dblkno)),
             avgfilesize: sb.avgfilesize.into(),
             avgfpdir: sb.avgfpdir.into(),
@@ -45,6 +48,6 @@ impl Tuning {
 
     /// Fragments free for an ordinary user, of so many free; negative if root has used of the reserve.
     pub fn available(&self, free_frags: i64) -> i64 {
-        free_frags - self.dsize * self.minfree / 100
+        free_frags - self.reserve
     }
 }

@@ -46,7 +46,8 @@ impl Ffs {
             let mut counted = kept.clone();
             counted.recount(&self.g);
             total.add(&kept.cs);
-            let same = (kept.cs.nbfree, kept.cs.nffree, kept.cs.nifree) == (counted.cs.nbfree, counted.cs.nffree, counted.cs.nifree);
+            let same = (kept.cs.nbfree, kept.cs.nffree, kept.cs.nifree)
+                == (counted.cs.nbfree, counted.cs.nffree, counted.cs.nifree);
             note(found, same, None, || format!("group {number}: counts {:?}, its maps say {:?}", kept.cs, counted.cs));
             let parts = [
                 ("runs of fragments", kept.frsum[..].to_vec(), counted.frsum[..].to_vec()),
@@ -54,13 +55,17 @@ impl Ffs {
                 ("blocks by cylinder", kept.block_totals.clone(), counted.block_totals.clone()),
             ];
             for (name, kept, counted) in parts {
-                note(found, kept == counted, None, || format!("group {number}: {name} {kept:?}, its maps say {counted:?}"));
+                note(found, kept == counted, None, || {
+                    format!("group {number}: {name} {kept:?}, its maps say {counted:?}")
+                });
             }
             let same = kept.block_positions == counted.block_positions;
             note(found, same, None, || format!("group {number}: blocks by position differ from its maps"));
             let live = self.space.groups.get(number.0 as usize);
             let same = live.is_some_and(|live| live.cg.clusters == kept.clusters);
-            note(found, same, None, || format!("group {number}: the map of free blocks differs from that of fragments"));
+            note(found, same, None, || {
+                format!("group {number}: the map of free blocks differs from that of fragments")
+            });
         }
         let same = total.same(&self.space.total);
         note(found, same, None, || format!("totals {:?}, the groups have {total:?}", self.space.total));

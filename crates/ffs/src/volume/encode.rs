@@ -37,7 +37,7 @@ impl Ffs {
         let frag = FragAddr(pbn.bytes() >> g.fshift);
         let summaries = g.csaddr.0..g.csaddr.0 + g.frags_of(g.cssize.into());
         if summaries.contains(&frag.0) {
-            return Place::Summaries((((frag.0 - summaries.start) << g.fshift)) as usize);
+            return Place::Summaries(((frag.0 - summaries.start) << g.fshift) as usize);
         }
         let group = g.group_of(frag);
         if frag == g.group_block(group) {

@@ -158,7 +158,8 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
                 bytes.extend_from_slice(piece);
                 Ok(())
             })?;
-            if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty() {
+            if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty()
+            {
                 return Err(wrong(format!("directory of {} bytes", d.size)));
             }
             let directory = Directory::load(crate::format::DirFormat::of(g), &bytes).map_err(FfsError::from)?;
@@ -188,7 +189,10 @@ fn load_indirects<S: Store>(
             }
             let outside = !g.holds(addr, g.frag.into()) || budget == 0;
             if outside {
-                return Err(FfsError::Inode { ino, problem: format!("indirect block {addr} is outside the file system") });
+                return Err(FfsError::Inode {
+                    ino,
+                    problem: format!("indirect block {addr} is outside the file system"),
+                });
             }
             budget -= 1;
             let bytes = read(image.store(), g.byte_of(FragAddr(addr.unsigned_abs())), g.bsize as usize)?;

@@ -20,14 +20,12 @@ mod truncate;
 
 use crate::FfsError;
 use crate::alloc::Space;
-use crate::format::{
-    CylinderGroup, DirFormat, Dinode, FragAddr, Geometry, GroupNo, Superblock, Time, Version,
-};
+use crate::format::{CylinderGroup, Dinode, DirFormat, FragAddr, Geometry, GroupNo, Superblock, Time, Version};
 use crate::policy::optim::Optimise;
 use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
 pub use check::Disagreement;
-pub use image::DataSource;
 use directory::Directory;
+pub use image::DataSource;
 use inodes::{Body, Inodes, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use pointers::Pointer;
@@ -195,7 +193,7 @@ impl Ffs {
         self.pbn(FragAddr(pointer.unsigned_abs()))
     }
 
-    fn group_block(g: &Geometry, group: GroupNo) -> Block {
+    pub(crate) fn group_block(g: &Geometry, group: GroupNo) -> Block {
         Block::device(Pbn(g.group_block(group).0 << (g.fshift - 9)), g.cgsize)
     }
 
@@ -267,7 +265,7 @@ impl Ffs {
         found
     }
 
-    fn group_changed(&mut self, cx: &mut Cx, group: GroupNo) {
+    pub(crate) fn group_changed(&mut self, cx: &mut Cx, group: GroupNo) {
         cx.dirty(Ffs::group_block(&self.g, group).id);
         self.modified = true;
     }

@@ -4,8 +4,7 @@ use super::{Body, Ffs, Piece, date_of, directory::Directory, time_of};
 use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_bytes};
 use crate::policy::directories;
 use kernel::{
-    Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
-    WriteRange,
+    Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 
@@ -101,8 +100,8 @@ impl Ffs {
     /// Where a symbolic link leads: in the inode if it is short, else in a block.
     fn write_target(&mut self, cx: &mut Cx, ino: Ino, target: &[u8]) -> Result<(), Errno> {
         let g = self.g;
-        let short = (target.len() as u64) < u64::from(g.maxsymlinklen)
-            && target.len() <= symlink_area_bytes(g.layout.version);
+        let short =
+            (target.len() as u64) < u64::from(g.maxsymlinklen) && target.len() <= symlink_area_bytes(g.layout.version);
         if target.len() > g.bsize as usize {
             return Err(Errno::ENAMETOOLONG);
         }
@@ -376,9 +375,9 @@ impl Volume for Ffs {
         // A link for the time that it has two names.
         self.add_link(cx, ino)?;
         let named = match replaced {
-            Some(old) => self.replace(cx, rename, old, directory).and_then(|()| {
-                if moves { self.add_link(cx, to_dir) } else { Ok(()) }
-            }),
+            Some(old) => self
+                .replace(cx, rename, old, directory)
+                .and_then(|()| if moves { self.add_link(cx, to_dir) } else { Ok(()) }),
             None if moves => self.add_link(cx, to_dir).and_then(|()| {
                 let entered = self.enter(cx, to_dir, to_name, ino, file_type);
                 if entered.is_err() {
@@ -414,7 +413,7 @@ impl Volume for Ffs {
         self.update(cx, ino);
         self.inodes.remove(ino.0);
         let group = self.inode_group(ino);
-        cx.read(&Ffs::group_block_of(&self.g, group));
+        cx.read(&Ffs::group_block(&self.g, group));
         self.space.free_inode(crate::Ino(ino.0), directory);
         self.group_changed(cx, group);
     }
@@ -620,13 +619,5 @@ impl Ffs {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn group_block_of(g: &crate::Geometry, group: GroupNo) -> Block {
-        Ffs::group_block(g, group)
-    }
-
-    pub(crate) fn changed_group_of(&mut self, cx: &mut Cx, addr: FragAddr) {
-        self.group_changed(cx, self.g.group_of(addr));
     }
 }

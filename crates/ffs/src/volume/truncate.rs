@@ -5,7 +5,7 @@
 //! first, blocks are freed in order of the file here.
 
 use super::{Body, Ffs, Piece, pointers};
-use crate::format::NDADDR;
+use crate::format::{FragAddr, NDADDR};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use pointers::Pointer;
 use posix::Errno;
@@ -65,11 +65,27 @@ impl Ffs {
         cx.forget_from(ino, Lbn(keep as i64));
         self.cut_indirects(cx, ino, keep, &mut freed)?;
         self.update_in_order(cx, ino);
-        for piece in freed {
-            self.free(cx, piece.addr, piece.bytes >> self.g.fshift);
-            self.charge(ino, -i64::from(piece.bytes >> self.g.fshift));
-        }
+        self.free_pieces(cx, ino, &freed);
         Ok(())
+    }
+
+    /// Gives back what a file has held. A group's block is touched once for each run of pieces in it.
+    fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Piece]) {
+        let mut at = None;
+        let mut frags_of_all = 0;
+        for piece in pieces {
+            let (addr, frags) = (FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
+            let group = self.space.group_of(addr);
+            if at != Some(group) {
+                cx.read(&Ffs::group_block(&self.g, group));
+                self.group_changed(cx, group);
+                at = Some(group);
+            }
+            self.space.free(addr, frags);
+            frags_of_all += i64::from(frags);
+        }
+        cx.cpu(cx.costs().allocate_ns * pieces.len() as u64);
+        self.charge(ino, -frags_of_all);
     }
 
     /// The block that the file ends in now: its end reads as zeros, and may be given up.
