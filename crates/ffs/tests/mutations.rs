@@ -138,6 +138,24 @@ fn of_images_with_files() {
     }
 }
 
+/// Where hardly a block or an inode is free, repairs that need one are not made, and say so.
+#[test]
+fn of_nearly_full_images() {
+    let Some(program) = tool("makefs") else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
+    sample_tree(&from, 4096);
+    // The smallest that takes the files.
+    let smallest = (1000..3000).step_by(32).find(|kib| {
+        let fixed = ["-t", "ffs", "-o", "version=1,bsize=4096,fsize=512,minfree=0", "-f", "0", "-b", "0", "-B", "le"];
+        let mut command = std::process::Command::new(&program);
+        command.args(fixed).args(["-s", &format!("{kib}k")]).arg(&path).arg(&from);
+        command.output().unwrap().status.success()
+    });
+    assert!(smallest.is_some());
+    run("full", &MemoryStore(std::fs::read(&path).unwrap()), 80);
+}
+
 #[test]
 fn of_empty_images_with_many_groups() {
     for version in [Version::Ufs1, Version::Ufs2] {
