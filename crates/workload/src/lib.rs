@@ -16,6 +16,7 @@
 
 mod benchmark;
 mod compare;
+mod copy;
 mod driver;
 mod error;
 pub mod hotfiles;
@@ -29,6 +30,7 @@ mod tree;
 
 pub use benchmark::{Parameters, Point};
 pub use compare::{Compared, Comparison, Verdict, compare, compare_targets};
+pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;
 pub use result::{BenchResult, CacheNote, Phase, PhaseResult, PointResult, Round, TargetResult, Unit};
 pub use schedule::{Place, Progress, Repeat, run};

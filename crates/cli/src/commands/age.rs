@@ -1,5 +1,6 @@
 //! `fsage age TARGET --plan NAME.aging`: replays an aging workload on a target.
 
+mod bench;
 mod kept;
 mod like;
 mod options;
@@ -10,6 +11,7 @@ use aging::age::{
     self, AgeError, AgeOptions, AgeResult, Begin, Marker, Place, PlanIdentity, Reconciled, Session, SessionState, State,
 };
 use aging::format::Reader;
+use bench::FreshAndAged;
 use layout::{Series, SeriesWriter};
 use options::Replay;
 use posix::{FileSystem as _, Mounted, Target, Workspace, WorkspaceOptions};
@@ -39,6 +41,7 @@ struct Job {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut result_args = ResultArgs { json: args.json, html: args.html.clone(), output: args.output.clone() };
     result_args.check()?;
+    let bench = args.bench.clone();
     let Replay { mut job, compress_to } = args.prepare()?;
     result_args.output.clone_from(&job.results);
     target::sweep();
@@ -46,9 +49,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let series_dir = tempfile::tempdir()?;
     let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
     let (result, mended) = replay(&mut job, &workspace, &series_path)?;
+    let benchmarks = bench.run(&job.target, &workspace)?;
     let kept = finish(&job, workspace, &result, compress_to.as_deref())?;
     let series = series_path.exists().then(|| Series::load(&series_path)).transpose()?;
-    show(&result_args, &job, &result, series.as_ref(), kept, mended)
+    show(&result_args, &job, &result, series.as_ref(), &benchmarks, kept, mended)
 }
 
 /// Makes the target ready: new, or as the run that is resumed left it.
@@ -111,11 +115,8 @@ fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result
         };
         session.series = Some(writer);
     }
-    let begin = Begin {
-        plan: job.identity.clone(),
-        groups: layout::groups_of(workspace.path()),
-        resume: job.resume.as_ref(),
-    };
+    let begin =
+        Begin { plan: job.identity.clone(), groups: layout::groups_of(workspace.path()), resume: job.resume.as_ref() };
     let aged = age::age(&mut fs, &job.plan, &job.options, begin, &mut session);
     let saved = session.state.as_ref().map(|(path, _)| path.clone());
     bar.finish_and_clear();
@@ -216,6 +217,7 @@ struct Shown<'a> {
     #[serde(flatten)]
     result: &'a AgeResult,
     options: &'a AgeOptions,
+    benchmarks: &'a [FreshAndAged],
     mended: Option<Reconciled>,
     kept: Kept,
 }
@@ -225,6 +227,7 @@ fn show(
     job: &Job,
     result: &AgeResult,
     series: Option<&Series>,
+    benchmarks: &[FreshAndAged],
     kept: Kept,
     mended: Option<Reconciled>,
 ) -> anyhow::Result<ExitCode> {
@@ -239,13 +242,31 @@ fn show(
     if let Some(packed) = &kept.compressed {
         document.paragraph(packed.describe());
     }
-    let short = document.clone();
-    if let Some(series) = series.filter(|s| !s.points.is_empty()) {
-        document.append(report::aging::document(&report::aging::Input::new(series)));
+    let mut short = document.clone();
+    for benchmark in benchmarks {
+        if let Some(comparison) = &benchmark.comparison {
+            let sides = (&benchmark.result, &benchmark.result);
+            short.paragraph(benchmark.describe());
+            short.append(report::bench_comparison(comparison, sides.0, sides.1));
+        }
     }
-    let shown = Shown { result, options: &job.options, mended, kept };
+    let by_size = benchmarks.iter().find(|b| b.is_by_size()).and_then(|b| b.comparison.as_ref());
+    if let Some(series) = series.filter(|s| !s.points.is_empty()) {
+        let input = report::aging::Input { throughput: by_size, ..report::aging::Input::new(series) };
+        document.append(report::aging::document(&input));
+    }
+    for benchmark in benchmarks.iter().filter(|b| series.is_none() || !b.is_by_size()) {
+        if let Some(comparison) = &benchmark.comparison {
+            document.paragraph(benchmark.describe());
+            document.append(report::bench_comparison(comparison, &benchmark.result, &benchmark.result));
+        }
+    }
+    let shown = Shown { result, options: &job.options, benchmarks, mended, kept };
     if let Some(results) = &job.results {
         std::fs::create_dir_all(results)?;
+        for benchmark in benchmarks {
+            benchmark.write(results)?;
+        }
         let manifest = kept::manifest(result, &job.options)?;
         output::write_file(&results.join("manifest.json"), manifest.as_bytes())?;
     }

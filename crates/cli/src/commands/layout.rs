@@ -2,6 +2,7 @@
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
+use aging::verify::SelfCheck;
 use layout::{MapOrder, Series, Survey, SurveyOptions};
 use posix::Target;
 use report::aging::Input;
@@ -23,7 +24,8 @@ Examples:
   fsage layout /mnt/data --map --html layout.html
   fsage layout --compare fresh.json aged.json
   fsage layout --series ext4.series xfs.series --html aging.html
-  fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html")]
+  fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html
+  fsage layout --series replayed.series --original original.series --within 0.02")]
 pub struct Args {
     /// A directory, or an unmounted ext4 image or device.
     #[arg(value_name = "TARGET", required_unless_present_any = ["compare", "series"])]
@@ -40,6 +42,12 @@ pub struct Args {
     /// With --series: the same benchmark when it was aged.
     #[arg(long, num_args = 1.., value_name = "FILE", requires_all = ["series", "fresh"])]
     aged: Vec<PathBuf>,
+    /// With --series: the runs that these are replays of, to say how well layout was reproduced day by day.
+    #[arg(long, num_args = 1.., value_name = "FILE", requires = "series")]
+    original: Vec<PathBuf>,
+    /// With --original: end with code 1 where mean or final difference of the layout score is not below this.
+    #[arg(long, value_name = "SCORE", requires = "original")]
+    within: Option<f64>,
     /// Make a map of the disk, SIDE by SIDE cells along a Hilbert curve; SIDE is a power of two up to 1024.
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "SIDE", default_missing_value = "128")]
     map: Option<u32>,
@@ -49,8 +57,8 @@ pub struct Args {
     /// How many of the worst files to list.
     #[arg(long, value_name = "N", default_value_t = 20)]
     worst: usize,
-    /// Write the survey to a file, for --compare.
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["compare", "series"])]
+    /// Write the survey to a file, for --compare; with --series: write report, tables and result into this directory.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "compare")]
     output: Option<PathBuf>,
     /// Print the result as JSON (schema named in its first field) and nothing else on standard output.
     #[arg(long)]
@@ -68,7 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(failure::usage("--hot-days: a number of days, 0 or more"));
     }
     if let Some(files) = &args.series {
-        return series(&result, files, &args.fresh, &args.aged);
+        return series(&ResultArgs { output: args.output.clone(), ..result }, files, &args);
     }
     let map = args.map.map(|side| {
         MapOrder::of_side(side).ok_or_else(|| {
@@ -101,8 +109,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn series(result: &ResultArgs, files: &[PathBuf], fresh: &[PathBuf], aged: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    for (option, given) in [("--fresh", fresh), ("--aged", aged)] {
+fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> anyhow::Result<ExitCode> {
+    result.check()?;
+    let beside = [("--fresh", &args.fresh), ("--aged", &args.aged), ("--original", &args.original)];
+    for (option, given) in beside {
         if !given.is_empty() && given.len() != files.len() {
             let (given, wanted) = (given.len(), files.len());
             return Err(failure::usage(format!(
@@ -111,19 +121,27 @@ fn series(result: &ResultArgs, files: &[PathBuf], fresh: &[PathBuf], aged: &[Pat
         }
     }
     let loaded = files.iter().map(|path| Series::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let throughput = fresh.iter().zip(aged).map(|(a, b)| benchmarks(a, b)).collect::<Result<Vec<_>, _>>()?;
+    let throughput = args.fresh.iter().zip(&args.aged).map(|(a, b)| benchmarks(a, b)).collect::<Result<Vec<_>, _>>()?;
+    let originals = args.original.iter().map(|path| Series::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let checked = |(original, replayed): (&Series, &Series)| {
+        let Series { header, .. } = replayed;
+        aging::verify::compare(&format!("{}, {}", header.name, header.workload), original, replayed)
+    };
+    let checks: Vec<SelfCheck> = originals.iter().zip(&loaded).map(checked).collect();
     let inputs: Vec<Input<'_>> = loaded
         .iter()
         .enumerate()
-        .map(|(i, series)| Input { throughput: throughput.get(i), ..Input::new(series) })
+        .map(|(i, series)| Input { throughput: throughput.get(i), check: checks.get(i), series })
         .collect();
     let document = match inputs.as_slice() {
         [one] => report::aging::document(one),
         several => report::aging::compare(several),
     };
     let summaries: Vec<_> = loaded.iter().map(Series::summary).collect();
-    result.emit("fsage.layout-series/1", &json!({ "series": summaries, "throughput": throughput }), &document)?;
-    Ok(ExitCode::SUCCESS)
+    let found = json!({ "series": summaries, "throughput": throughput, "checks": checks });
+    result.emit("fsage.layout-series/1", &found, &document)?;
+    let apart = args.within.is_some_and(|bound| !checks.iter().all(|check| check.within(bound)));
+    Ok(if apart { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A benchmark of a fresh and of the aged file system.

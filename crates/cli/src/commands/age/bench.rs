@@ -11,7 +11,7 @@ use workload::{BenchResult, Comparison, Parameters, Place, Repeat, hotfiles, sca
 pub(super) struct BenchArgs {
     /// Run benchmarks when a scratch target is aged, on it and on a fresh one like it: seqfile, and hotfiles and scan on the aged
     /// tree and on a copy of it written in one go. For a directory: fsage bench before and after, and fsage bench --compare.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["keep", "image", "resume"])]
     bench: Vec<Benchmark>,
     /// Rounds of each benchmark; fewer than six make intervals that promise too much.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..), requires = "bench")]
@@ -39,7 +39,7 @@ const HOT_SHARE: f64 = 0.1;
 pub(super) struct FreshAndAged {
     /// What the fresh side is.
     fresh_is: &'static str,
-    result: BenchResult,
+    pub(super) result: BenchResult,
     #[serde(skip)]
     pub(super) comparison: Option<Comparison>,
 }
@@ -151,6 +151,11 @@ impl FreshAndAged {
             written.push(path);
         }
         Ok(written)
+    }
+
+    /// Whether it is the one by file size, which the aging report draws.
+    pub(super) fn is_by_size(&self) -> bool {
+        matches!(self.result.parameters, Parameters::Seqfile(_))
     }
 
     /// What is said above the comparison.

@@ -94,6 +94,8 @@ pub struct Args {
     /// Write a scratch target's aged image to this new file, compressed (restore: zstd -d --sparse), with a manifest beside it.
     #[arg(long, value_name = "FILE.img.zst")]
     image: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) bench: super::bench::BenchArgs,
     /// Write everything into a directory: manifest, result, tables, surveys, report and, while it runs, the state.
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
@@ -161,6 +163,7 @@ impl Args {
             _ => None,
         };
         let keep = self.keep(scratch)?;
+        self.bench.check(&target)?;
         if self.image.is_some() && scratch.is_none() {
             return Err(failure::usage("--image: only a scratch target has an image; see --keep for a directory"));
         }
@@ -168,7 +171,9 @@ impl Args {
             return Err(failure::usage("--room: a scratch file system is all the plan's; give it the size you want"));
         }
         if self.checkpoint_every.is_some() && (keep.is_none() || self.output.is_none()) {
-            return Err(failure::usage("--checkpoint-every: a run is gone on with from a kept tree (--keep) and a state (-o)"));
+            return Err(failure::usage(
+                "--checkpoint-every: a run is gone on with from a kept tree (--keep) and a state (-o)",
+            ));
         }
         for path in self.image.iter().chain(self.keep.iter().flatten()) {
             output::must_be_new(path)?;
@@ -226,9 +231,9 @@ impl Args {
                 "--keep {}: a directory target is kept where it is; name no file",
                 output::shown(path)
             ))),
-            (Some(None), Some(_)) => {
-                Err(failure::usage("--keep: name the file that the scratch file system's image is to be in (--keep IMAGE)"))
-            }
+            (Some(None), Some(_)) => Err(failure::usage(
+                "--keep: name the file that the scratch file system's image is to be in (--keep IMAGE)",
+            )),
             (Some(Some(_)), Some(spec)) if spec.backing != Backing::Default => {
                 Err(failure::usage("--keep IMAGE says where the image lies; leave out backing="))
             }
@@ -262,8 +267,8 @@ impl Args {
     fn resumed(&self, path: &Path) -> anyhow::Result<Replay> {
         let state = State::load(path)?;
         let bad = |what: String| failure::bad_input(format!("{}: {what}", output::shown(path)));
-        let session: SessionState =
-            serde_json::from_value(state.session.clone()).map_err(|e| bad(format!("no state of a run of `fsage age`: {e}")))?;
+        let session: SessionState = serde_json::from_value(state.session.clone())
+            .map_err(|e| bad(format!("no state of a run of `fsage age`: {e}")))?;
         let plan = Reader::open(&session.plan).map_err(AgeError::from)?;
         let found = identity(&session.plan)?;
         if (found.bytes, &found.crc32c) != (state.result.plan.bytes, &state.result.plan.crc32c) {
