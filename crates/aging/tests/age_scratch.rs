@@ -70,17 +70,27 @@ fn a_full_target_is_survived() {
             let plan = dir.path().join("a.aging");
             // Planned for more than there is, within what is steered: ENOSPC comes before control can tell.
             let capacity_bytes = capacity(&workspace) / 100 * 108;
-            let shape = Shape { capacity_bytes, share, operations: 9000, days: 20, mean_bytes: 128 << 10, ..Shape::default() };
+            let shape =
+                Shape { capacity_bytes, share, operations: 9000, days: 20, mean_bytes: 128 << 10, ..Shape::default() };
             write(&plan, shape);
             let writers = if policy == OnFull::Skip { 1 } else { 3 };
-            let result = run(&workspace, &plan, &AgeOptions { on_full: policy, data, writers, ..AgeOptions::default() });
+            let result =
+                run(&workspace, &plan, &AgeOptions { on_full: policy, data, writers, ..AgeOptions::default() });
             let (counters, used) = (&result.counters, result.deviation.used_max);
-            println!("{text} {policy:?}: {:?} full {} left out {}", result.deviation, counters.full, counters.full_left_out);
-            assert!(used > 0.9, "{text}: {used}");
+            println!(
+                "{text} {policy:?}: {:?} full {} left out {}",
+                result.deviation, counters.full, counters.full_left_out
+            );
+            // A small btrfs is full of metadata well before df says so.
+            assert!(used > if text.starts_with("btrfs") { 0.6 } else { 0.9 }, "{text}: {used}");
             let listing = walked(workspace.path());
             let files = listing.values().filter(|(kind, _)| *kind != posix::FileKind::Directory).count() as u64;
             assert_eq!(files, result.files, "{text} {policy:?}");
-            let blocks: u64 = listing.values().filter(|(k, _)| *k == posix::FileKind::File).map(|(_, n)| n.next_multiple_of(4096)).sum();
+            let blocks: u64 = listing
+                .values()
+                .filter(|(k, _)| *k == posix::FileKind::File)
+                .map(|(_, n)| n.next_multiple_of(4096))
+                .sum();
             assert_eq!(blocks, result.file_bytes, "{text} {policy:?}");
         }
     }

@@ -74,7 +74,9 @@ fn notes(result: &AgeResult) -> Vec<String> {
 fn deviation(result: &AgeResult) -> Table {
     let d = &result.deviation;
     let caption = match result.room {
-        Some(Room::Beside { .. }) => "Shares are of the room that is the plan's, above what was in use when the run began.",
+        Some(Room::Beside { .. }) => {
+            "Shares are of the room that is the plan's, above what was in use when the run began."
+        }
         _ => "Shares are of the size that df shows. What the empty file system uses counts in full at first.",
     };
     let points = |share: f64| Cell::from(format!("{:.2} points", share * 100.0));
@@ -90,7 +92,8 @@ fn deviation(result: &AgeResult) -> Table {
 }
 
 fn days(result: &AgeResult) -> Table {
-    let caption = if result.days.len() > ROWS_MAX { "Some of the days, evenly spaced; the JSON result has all." } else { "" };
+    let caption =
+        if result.days.len() > ROWS_MAX { "Some of the days, evenly spaced; the JSON result has all." } else { "" };
     let mut table = Table::new(
         "days",
         caption,
@@ -126,7 +129,8 @@ fn days(result: &AgeResult) -> Table {
 }
 
 fn performed(result: &AgeResult) -> Table {
-    let mut table = Table::new("performed", "", &[("Operation", "operation"), ("Planned", "planned"), ("Performed", "performed")]);
+    let mut table =
+        Table::new("performed", "", &[("Operation", "operation"), ("Planned", "planned"), ("Performed", "performed")]);
     for (kind, n) in result.counters.performed.iter() {
         let planned = result.meta.counts.by_kind.get(kind).copied().unwrap_or(0);
         if planned > 0 || *n > 0 {
@@ -138,7 +142,8 @@ fn performed(result: &AgeResult) -> Table {
 
 fn control(result: &AgeResult) -> Table {
     let c = &result.counters;
-    let mut table = figures("control", "What control and a full target did to the plan; sizes of files are never changed.");
+    let mut table =
+        figures("control", "What control and a full target did to the plan; sizes of files are never changed.");
     for (figure, n) in [
         ("deletions brought forward", c.brought_forward),
         ("deletions held back", c.held_back),

@@ -34,7 +34,11 @@ pub fn compress(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> 
         // The first error is the one to report.
         let _ = std::fs::remove_file(to);
     }
-    written.map_err(|source| AgeError::Io { target: to.display().to_string(), doing: "write the compressed image", source })
+    written.map_err(|source| AgeError::Io {
+        target: to.display().to_string(),
+        doing: "write the compressed image",
+        source,
+    })
 }
 
 fn write(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<Compressed> {

@@ -26,12 +26,12 @@ mod writer;
 /// The name of the file in the root of an aged tree by which it is known.
 pub const MARKER_NAME: &str = ".fsage-aged";
 
+pub use compress::{Compressed, compress};
 pub use error::AgeError;
 pub use options::{AgeOptions, DataMode, Every, OnFull, Room};
 pub use placement::spread_subdirectories;
 pub use reconcile::{Reconciled, reconcile};
 pub use replay::{Begin, Observer, Progress, age};
 pub use result::{AgeResult, ControlPoint, Counters, DayRow, Deviation, PlanIdentity};
-pub use compress::{Compressed, compress};
 pub use session::{Marker, Place, Session, SessionState, identity, room};
 pub use state::{STATE_VERSION, State};

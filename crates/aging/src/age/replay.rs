@@ -150,11 +150,10 @@ struct DayMarks {
 /// What a file system needs before `statvfs` tells what is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settling {
-    /// Nothing: counters follow every call (ext2, ext3, ext4, tmpfs).
+    /// Nothing: its counters follow every call (ext2, ext3, ext4, tmpfs).
     None,
-    /// A moment: deleted files are freed in the background (XFS).
-    Moment,
-    /// A commit: what is written or deleted counts from then on (btrfs, and whatever we do not know).
+    /// A commit, and until nothing changes any more. btrfs counts what was written or deleted from the next commit on; XFS
+    /// reserves blocks for metadata of data not yet placed, and frees deleted files in the background.
     Commit,
 }
 
@@ -168,7 +167,6 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         let beside = options.room != Room::Whole;
         let settle_reading = match environment.fs_type.as_str() {
             "ext2" | "ext3" | "ext4" | "tmpfs" => Settling::None,
-            "xfs" => Settling::Moment,
             _ => Settling::Commit,
         };
         let control = match begin.resume {
@@ -500,19 +498,18 @@ impl<'a, F: FileSystem> Replay<'a, F> {
     fn settled_use(&mut self) -> Result<u64, AgeError> {
         const TRIES: u32 = 20;
         const MOMENT_NS: u64 = 1_000_000;
-        if self.settle_reading == Settling::Commit {
-            self.sync()?;
+        if self.settle_reading == Settling::None {
+            return self.usage();
         }
+        self.sync()?;
         let mut last = self.usage()?;
-        if self.settle_reading == Settling::Moment {
-            for _ in 0..TRIES {
-                self.fs.pause_ns(MOMENT_NS);
-                let again = self.usage()?;
-                if again == last {
-                    break;
-                }
-                last = again;
+        for _ in 0..TRIES {
+            self.fs.pause_ns(MOMENT_NS);
+            let again = self.usage()?;
+            if again == last {
+                break;
             }
+            last = again;
         }
         Ok(last)
     }

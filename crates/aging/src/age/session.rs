@@ -93,9 +93,8 @@ pub fn room(
     scratch: bool,
     asked: Option<u64>,
 ) -> Result<(Room, Option<String>), AgeError> {
-    let refuse = |difference: String, advice: String| {
-        Err(AgeError::Capacity { target: target.to_owned(), difference, advice })
-    };
+    let refuse =
+        |difference: String, advice: String| Err(AgeError::Capacity { target: target.to_owned(), difference, advice });
     let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64);
     let used = usage.total_bytes.saturating_sub(usage.free_bytes);
     let difference = Room::difference(meta.capacity_bytes, usage);
@@ -125,7 +124,8 @@ pub fn room(
     }
     let bytes = asked.unwrap_or(meta.capacity_bytes);
     let planned_max = meta.utilisation.iter().fold(0.0f64, |most, day| most.max(day.used_share));
-    let peak = if meta.capacity_bytes > 0 { meta.counts.used_bytes_max as f64 / meta.capacity_bytes as f64 } else { 0.0 };
+    let peak =
+        if meta.capacity_bytes > 0 { meta.counts.used_bytes_max as f64 / meta.capacity_bytes as f64 } else { 0.0 };
     // A margin of a sixteenth for what the file system adds.
     let need = (bytes as f64 * planned_max.max(peak) * (1.0 + 1.0 / 16.0)) as u64;
     if need > usage.available_bytes {
@@ -196,7 +196,15 @@ const HOT_DAYS: f64 = 30.0;
 impl<'a> Session<'a> {
     /// One that records nothing yet.
     pub fn new(progress: &'a mut dyn FnMut(&Progress)) -> Session<'a> {
-        Session { progress, series: None, snapshots: None, state: None, clock: Vec::new(), used_day: None, operations: 0 }
+        Session {
+            progress,
+            series: None,
+            snapshots: None,
+            state: None,
+            clock: Vec::new(),
+            used_day: None,
+            operations: 0,
+        }
     }
 
     /// What a series of a run says of itself.
@@ -253,8 +261,7 @@ impl Observer<Mounted> for Session<'_> {
         let options = SurveyOptions { hot_days, map: MapOrder::new(MAP_ORDER), ..SurveyOptions::default() };
         let survey = layout::survey_mounted(fs, &options, &mut |_| true)
             .map_err(Session::series_error("cannot survey the target"))?;
-        let point =
-            SeriesPoint { day: day_of(simulated_ns), t_unix_ns: now_ns, operations: self.operations, survey };
+        let point = SeriesPoint { day: day_of(simulated_ns), t_unix_ns: now_ns, operations: self.operations, survey };
         series.point(&point).map_err(Session::series_error("cannot record the survey"))
     }
 

@@ -1,8 +1,8 @@
 //! A file system on which, from some call on, nothing works any more.
 
 use posix::{
-    CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mounted, Outcome, Process,
-    Step, Unavailable,
+    CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mounted, Outcome,
+    Process, Step, Unavailable,
 };
 use std::ffi::OsString;
 use std::io;
