@@ -4,6 +4,8 @@
 //!
 //! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test live_model` runs more of them per case.
 
+#![allow(clippy::unwrap_used)]
+
 mod live;
 
 use live::{Case, Run, cases};
@@ -12,7 +14,9 @@ fn operations(usual: u64) -> u64 {
     std::env::var("FSAGE_FFS_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
+/// Runs a case in at least `rounds` rounds, each of which ends with every check.
 fn run(case: Case, operations: u64, rounds: u64) -> (u64, u64) {
+    let rounds = rounds.max(operations / 50_000);
     let mut run = Run::new(case);
     for _ in 0..rounds {
         for _ in 0..operations / rounds {

@@ -197,10 +197,11 @@ fn account_runs(frsum: &mut [u32; 8], map: u8, per_block: u32, up: bool) {
             run += 1;
             continue;
         }
-        if run > 0 && run < per_block as usize {
-            if let Some(count) = frsum.get_mut(run) {
-                *count = if up { *count + 1 } else { count.saturating_sub(1) };
-            }
+        if run > 0
+            && run < per_block as usize
+            && let Some(count) = frsum.get_mut(run)
+        {
+            *count = if up { *count + 1 } else { count.saturating_sub(1) };
         }
         run = 0;
     }

@@ -87,8 +87,10 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// The words of the targets' grammar, with what each sets.
-const WORDS: [(&str, fn(&mut Options)); 13] = [
+/// A word of the targets' grammar, with what it sets.
+type Word = (&'static str, fn(&mut Options));
+
+const WORDS: [Word; 13] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),

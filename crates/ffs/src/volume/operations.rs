@@ -8,9 +8,6 @@ use kernel::{
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 
-/// More links than this no inode has (`LINK_MAX`).
-const LINK_MAX: i16 = 32767;
-
 fn kind_of(file_type: Option<FileType>) -> FileKind {
     match file_type {
         Some(FileType::Regular) => FileKind::File,
@@ -40,14 +37,16 @@ impl Ffs {
         if self.node(dir)?.d.nlink <= 0 { Err(Errno::ENOENT) } else { Ok(()) }
     }
 
+    /// `EMLINK` if an inode has as many links as it can count (`LINK_MAX`).
+    fn room_for_link(&self, ino: Ino) -> Result<(), Errno> {
+        if self.node(ino)?.d.nlink == i16::MAX { Err(Errno::EMLINK) } else { Ok(()) }
+    }
+
     /// One link more, on the disk before the name that it is for.
     fn add_link(&mut self, cx: &mut Cx, ino: Ino) -> Result<(), Errno> {
         let now = time_of(cx.date_ns());
         let d = &mut self.node_mut(ino)?.d;
-        if d.nlink >= LINK_MAX {
-            return Err(Errno::EMLINK);
-        }
-        d.nlink += 1;
+        d.nlink = d.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
         d.ctime = now;
         self.update_in_order(cx, ino);
         Ok(())
@@ -120,9 +119,7 @@ impl Ffs {
     }
 
     fn make_directory(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], new: &NewNode<'_>) -> Result<Ino, Errno> {
-        if self.node(dir)?.d.nlink >= LINK_MAX {
-            return Err(Errno::EMLINK);
-        }
+        self.room_for_link(dir)?;
         let parent = crate::Ino(dir.0);
         let (tuning, policy) = (self.tuning, self.options.directories);
         let preferred = directories::directory_preference(&self.space, &tuning, policy, parent, &mut self.random);
@@ -369,8 +366,8 @@ impl Volume for Ffs {
         let file_type = self.file_type(ino)?;
         let directory = file_type == FileType::Directory;
         let moves = directory && from_dir != to_dir;
-        if moves && self.node(to_dir)?.d.nlink >= LINK_MAX {
-            return Err(Errno::EMLINK);
+        if moves {
+            self.room_for_link(to_dir)?;
         }
         // A link for the time that it has two names.
         self.add_link(cx, ino)?;

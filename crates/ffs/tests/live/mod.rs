@@ -1,6 +1,6 @@
 //! A reference file system of maps and vectors, and random operations on it and on a live FFS side by side.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions, mkfs};
 use ffs::policy::Options;
@@ -309,7 +309,7 @@ impl Run {
             12..17 => self.below(size + 1),
             17..19 => size + self.below(3 * bsize),
             // Far away: double and triple indirect blocks, if a block has few pointers.
-            _ => self.below(3_000 * bsize),
+            _ => self.below((3_000 * bsize).min(16 << 20)),
         };
         self.write_to(ino, offset, len);
     }
