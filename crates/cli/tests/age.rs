@@ -50,13 +50,7 @@ fn kept(target: &Path) -> PathBuf {
 fn aged(dir: &Path, plan: &Path, more: &[&str]) -> (Value, Listing) {
     let target = dir.join("whole");
     std::fs::create_dir(&target).unwrap();
-    let out = fsage()
-        .args(["age", "--json", "--keep", "--plan"])
-        .arg(plan)
-        .args(more)
-        .arg(&target)
-        .output()
-        .unwrap();
+    let out = fsage().args(["age", "--json", "--keep", "--plan"]).arg(plan).args(more).arg(&target).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     (json(&out.stdout), walked(&kept(&target)))
 }
@@ -94,7 +88,13 @@ fn a_killed_run_goes_on_to_the_same_tree() {
         std::fs::create_dir(&target).unwrap();
         let mut command = fsage();
         command.args(["age", "--json", "--keep", "--checkpoint-every", "700", "--survey-every", "10", "--writers"]);
-        command.arg(if round % 2 == 0 { "1" } else { "3" }).arg("--plan").arg(&plan).arg("-o").arg(&results).arg(&target);
+        command
+            .arg(if round % 2 == 0 { "1" } else { "3" })
+            .arg("--plan")
+            .arg(&plan)
+            .arg("-o")
+            .arg(&results)
+            .arg(&target);
         let state = results.join("state.json");
         let mut kills = 0;
         let out = loop {

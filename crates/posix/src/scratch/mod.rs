@@ -55,11 +55,7 @@ struct Kept {
 
 impl Scratch {
     /// Makes the image, the file system and the mount; with an image of an earlier run, the mount only.
-    pub(crate) fn make(
-        spec: &ScratchSpec,
-        keep: bool,
-        at: Option<&crate::Image>,
-    ) -> Result<Scratch, SetupError> {
+    pub(crate) fn make(spec: &ScratchSpec, keep: bool, at: Option<&crate::Image>) -> Result<Scratch, SetupError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SetupError::NeedsRoot { target: spec.text.clone() });
         }
