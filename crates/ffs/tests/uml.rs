@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod live;
 #[path = "common/damage.rs"]
 mod damage;
 
@@ -231,5 +232,29 @@ fn linux_mounts_and_agrees() {
     for (case, listing) in cases.iter().zip(seen) {
         let expected = ours(case, scratch.path());
         assert_eq!(listing, expected, "{}", case.name);
+    }
+}
+
+/// Disks that a live file system has filled, emptied and filled again, as its writes have left them.
+#[test]
+fn linux_reads_what_the_live_file_system_wrote() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    // Linux has no fragments larger than a page.
+    let known = live::cases(true).into_iter().filter(|case| case.mkfs.fsize <= 4096);
+    let cases: Vec<Case> = known
+        .map(|case| {
+            let (name, version) = (format!("{case:?}"), case.mkfs.version);
+            let mut run = live::Run::new(case);
+            for _ in 0..800 {
+                run.step();
+            }
+            Case { name, version, store: run.disk() }
+        })
+        .collect();
+    let seen = linux(&uml, &cases, scratch.path());
+    assert_eq!(seen.len(), cases.len());
+    for (case, listing) in cases.iter().zip(seen) {
+        assert_eq!(listing, ours(case, scratch.path()), "{}", case.name);
     }
 }

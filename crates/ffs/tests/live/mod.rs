@@ -603,6 +603,17 @@ impl Run {
         }
     }
 
+    /// The disk as the operations' own writes have left it, unmounted.
+    pub fn disk(mut self) -> MemoryStore {
+        while !self.orphans.is_empty() {
+            self.release_orphan();
+        }
+        self.live.run(|volume, cx| volume.unmount(cx)).unwrap();
+        let disk = self.disk.expect("a case with bytes");
+        let bytes = std::mem::take(&mut *disk.0.lock().unwrap());
+        MemoryStore(bytes)
+    }
+
     /// Unmounts, compares the image with the reference file by file, checks it with fsck, and mounts again.
     pub fn remount(&mut self) {
         while !self.orphans.is_empty() {
