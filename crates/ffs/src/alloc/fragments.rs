@@ -13,10 +13,13 @@ impl Space {
         frags: u32,
         look: &mut dyn FnMut(GroupNo),
     ) -> Option<FragAddr> {
+        let groups = self.g.ncg;
+        if group.0 >= groups || !(1..=self.g.frag).contains(&frags) {
+            return None;
+        }
         if let Some(addr) = self.allocate_in(group.0, preferred, frags, look) {
             return Some(addr);
         }
-        let groups = self.g.ncg;
         if let Some(found) = hash::quadratic(group.0, groups).find(|other| self.has_room(*other, frags)) {
             return self.allocate_in(found, FragAddr(0), frags, look);
         }
@@ -70,7 +73,7 @@ impl Space {
         let (group, frag) = self.place(addr);
         let block = frag / self.g.frag;
         let free = self.groups.get(group as usize).is_some_and(|at| at.cg.clusters.get(block as usize));
-        if !free || frag % self.g.frag != 0 {
+        if !free || frag % self.g.frag != 0 || !(1..self.g.frag).contains(&frags) {
             return false;
         }
         look(GroupNo(group));
@@ -113,7 +116,8 @@ impl Space {
     pub fn extend(&mut self, addr: FragAddr, old: u32, new: u32, look: &mut dyn FnMut(GroupNo)) -> bool {
         let (group, frag) = self.place(addr);
         let per_block = self.g.frag;
-        if self.summary(GroupNo(group)).nffree < (new - old) as i32 || frag % per_block + new > per_block {
+        if old >= new || frag % per_block + new > per_block || self.summary(GroupNo(group)).nffree < (new - old) as i32
+        {
             return false;
         }
         look(GroupNo(group));
@@ -143,8 +147,10 @@ impl Space {
     pub fn free(&mut self, addr: FragAddr, frags: u32) {
         let (group, frag) = self.place(addr);
         let Some(at) = self.groups.get(group as usize) else { return };
-        let taken =
-            frag + frags <= at.cg.ndblk && (frag..frag + frags).all(|at_frag| !at.cg.free.get(at_frag as usize));
+        let (per_block, within) = (self.g.frag, frag % self.g.frag);
+        let map = u32::from(at.cg.free.bits((frag - within) as usize, per_block as usize));
+        let inside = within + frags <= per_block && frag + frags <= at.cg.ndblk;
+        let taken = inside && map >> within & ((1 << frags) - 1) == 0;
         debug_assert!(taken, "fragments {addr} to {} were free", addr.0 + u64::from(frags));
         if !taken {
             return;

@@ -142,6 +142,31 @@ impl Bitmap {
 
     /// Where the first `len` set bits in a row begin, at or after `from`, ending at or before `to`.
     pub fn next_run(&self, from: usize, to: usize, len: usize) -> Option<usize> {
+        if (1..=32).contains(&len) { self.next_short_run(from, to, len) } else { self.next_long_run(from, to, len) }
+    }
+
+    /// By windows of 64 bits, each of which is folded until the bits left are beginnings of runs.
+    fn next_short_run(&self, from: usize, to: usize, len: usize) -> Option<usize> {
+        let to = to.min(self.capacity());
+        let mut at = from;
+        while at + len <= to {
+            let beyond = 64 - (to - at).min(64);
+            let mut starts = self.window(at) << beyond >> beyond;
+            let mut folded = 1;
+            while folded < len {
+                let step = folded.min(len - folded);
+                starts &= starts >> step;
+                folded += step;
+            }
+            if starts != 0 {
+                return Some(at + starts.trailing_zeros() as usize);
+            }
+            at += 65 - len;
+        }
+        None
+    }
+
+    fn next_long_run(&self, from: usize, to: usize, len: usize) -> Option<usize> {
         let mut start = self.next_set(from, to)?;
         loop {
             let end = self.next_clear(start, to).unwrap_or(to.min(self.capacity()));
