@@ -5,7 +5,7 @@ use crate::format::{FragAddr, GroupNo};
 
 impl Space {
     /// `frags` fragments of one block, or a whole block: in the preferred group as near to the preference as the searches
-    /// of [`take_block`](Space::take_block) and the map find it; else in another group. `None` if there is nothing.
+    /// of blocks and the map find it; else in another group. `None` if there is nothing.
     pub fn allocate(
         &mut self,
         group: GroupNo,
