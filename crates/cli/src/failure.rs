@@ -68,7 +68,11 @@ pub fn bad_input(message: impl Into<String>) -> anyhow::Error {
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // A signal that ended the work matters more than the call it happened to interrupt.
     if let Some(code) = posix::interrupt::exit_code() {
-        eprintln!("fsage: interrupted; what it made in its target has been removed");
+        match error.downcast_ref::<Failure>() {
+            // The command knows what became of its work.
+            Some(failure) if failure.code == INTERRUPTED => eprintln!("fsage: {}", failure.message),
+            _ => eprintln!("fsage: interrupted; what it made in its target has been removed"),
+        }
         return ExitCode::from(code);
     }
     let mut message = String::new();

@@ -296,7 +296,7 @@ impl Nodes {
 
     /// Files held in a directory, or those of them with a name.
     pub(super) fn held_in(&self, dir: NodeId, name: Option<&[u8]>) -> Vec<NodeId> {
-        if !self.map.get(&dir).is_some_and(|d| d.held_within > 0) {
+        if self.map.get(&dir).is_none_or(|d| d.held_within == 0) {
             return Vec::new();
         }
         let here = |id: &&NodeId| {

@@ -36,8 +36,14 @@ impl<F: FileSystem> Replay<'_, F> {
     pub(super) fn place_in_groups(&mut self, count: u32, groups: &Result<Groups, String>) -> Result<(), AgeError> {
         let groups = match groups {
             Ok(groups) if groups.inodes != InodeRule::Unknown => groups,
-            Ok(_) => return Ok(self.not_placed("its inodes belong to no allocation group")),
-            Err(why) => return Ok(self.not_placed(why)),
+            Ok(_) => {
+                self.not_placed("its inodes belong to no allocation group");
+                return Ok(());
+            }
+            Err(why) => {
+                self.not_placed(why);
+                return Ok(());
+            }
         };
         let units = groups.count().div_ceil(groups.per_flex.max(1)).max(1);
         let wanted = self.ahead.first_directories(usize::try_from(count).unwrap_or(usize::MAX))?;

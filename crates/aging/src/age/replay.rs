@@ -94,10 +94,8 @@ pub fn age<F: FileSystem>(
     observer: &mut dyn Observer<F>,
 ) -> Result<AgeResult, AgeError> {
     let mut replay = Replay::new(fs, plan, options, &begin)?;
-    if begin.resume.is_none() {
-        if let Placement::Groups { count } = plan.meta().placement {
-            replay.place_in_groups(count, &begin.groups)?;
-        }
+    if let (None, Placement::Groups { count }) = (begin.resume, plan.meta().placement) {
+        replay.place_in_groups(count, &begin.groups)?;
     }
     replay.run(observer)
 }

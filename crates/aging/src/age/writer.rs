@@ -143,7 +143,12 @@ impl<'w> Writer<'w> {
                     self.report.written_bytes += n;
                     if done + n < job.len_bytes { Next::Call(Phase::Body(done + n)) } else { self.finish(job) }
                 }
-                Ok(_) => self.finish(job),
+                Ok(_) => {
+                    if matches!(job.action, Action::Create | Action::Append) {
+                        self.report.written_bytes += job.len_bytes;
+                    }
+                    self.finish(job)
+                }
                 Err(Errno::EINTR | Errno::EAGAIN) => Next::Call(Phase::Body(done)),
                 Err(Errno::EOPNOTSUPP) if job.action == Action::PunchHole => {
                     self.report.unsupported += 1;

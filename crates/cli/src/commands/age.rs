@@ -164,17 +164,14 @@ fn explained(error: AgeError, state: Option<&Path>) -> anyhow::Error {
         (AgeError::Plan(_) | AgeError::Broken { .. } | AgeError::Capacity { .. }, _) => None,
         (_, Some(path)) => Some(format!("to go on: fsage age --resume {}", output::shown(path))),
         (AgeError::Interrupted { .. }, None) => {
-            Some("nothing is left of it; with --keep and -o a run can be gone on with".to_owned())
+            Some("what it made is removed; with --keep and -o a run can be gone on with".to_owned())
         }
         _ => None,
     };
-    if let Some(hint) = hint {
-        progress::note(&format!("{error}"));
-        progress::note(&hint);
-        let code = error.exit_code();
-        return failure::Failure { code, message: "the run ended early".to_owned() }.into();
+    match hint {
+        Some(hint) => failure::Failure { code: error.exit_code(), message: format!("{error}; {hint}") }.into(),
+        None => error.into(),
     }
-    error.into()
 }
 
 /// What became of the tree.

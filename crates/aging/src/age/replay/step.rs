@@ -5,6 +5,9 @@ use crate::age::AgeError;
 use crate::{AgingOp, OpKind};
 use posix::FileKind;
 
+/// A directory, and a name in it; `None`: derived from the node.
+type Name = (NodeId, Option<Box<[u8]>>);
+
 /// The longest path (`PATH_MAX`), without the terminating NUL.
 pub(super) const PATH_BYTES_MAX: usize = 4095;
 
@@ -76,7 +79,8 @@ impl<F: FileSystem> Replay<'_, F> {
         Ok(())
     }
 
-    fn place_of(&self, node: NodeId) -> Result<(NodeId, Option<Box<[u8]>>), Trouble> {
+    /// The directory and the name of a node.
+    fn place_of(&self, node: NodeId) -> Result<Name, Trouble> {
         let node = self.nodes.get(node).ok_or(crate::Broken::Missing(node.0))?;
         Ok((node.parent, node.name.clone()))
     }
