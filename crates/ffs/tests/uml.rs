@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
-mod live;
 #[path = "common/damage.rs"]
 mod damage;
+mod live;
 
 use common::{foreign_images, makefs, run, sample_tree, skip, tool};
 use damage::{Patient, damages};
