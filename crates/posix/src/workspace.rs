@@ -16,6 +16,8 @@ pub struct WorkspaceOptions {
     /// Of a scratch target: where its image is to be, new or as an earlier workspace left it. It stays there, unmounted, however
     /// the process ends, and `keep` is not needed.
     pub image: Option<Image>,
+    /// Write a new scratch target's image out before the file system is made: for comparing a fresh file system with a used one.
+    pub written: bool,
     /// Space the run will use; opening fails if the target has less, with a margin of a sixteenth.
     pub need_bytes: u64,
     /// Files and directories the run will make at the same time.
@@ -66,7 +68,7 @@ impl Workspace {
             Target::Lab(text) => Err(SetupError::Laboratory(text.clone())),
             Target::Directory(path) => Workspace::in_directory(target, path, options),
             Target::Scratch(spec) => {
-                let scratch = Scratch::make(spec, options.keep, options.image.as_ref())?;
+                let scratch = Scratch::make(spec, options.keep, options.image.as_ref(), options.written)?;
                 Workspace::on_scratch(target, scratch, options)
             }
         }

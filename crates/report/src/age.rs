@@ -1,7 +1,7 @@
 //! What a replay of an aging workload did.
 
 use crate::{Cell, Document, Table, units};
-use aging::age::{AgeResult, DataMode, Room};
+use aging::age::{AgeResult, DataMode, DayRow, Room};
 
 /// Rows of the tables by day and by control point shown at most; the result has all.
 const ROWS_MAX: usize = 60;
@@ -92,8 +92,11 @@ fn deviation(result: &AgeResult) -> Table {
 }
 
 fn days(result: &AgeResult) -> Table {
-    let caption =
-        if result.days.len() > ROWS_MAX { "Some of the days, evenly spaced; the JSON result has all." } else { "" };
+    let caption = if result.days.len() > ROWS_MAX {
+        "Evenly spaced days; operations, time, deletions and full are sums since the row before. The JSON result has every day."
+    } else {
+        ""
+    };
     let mut table = Table::new(
         "days",
         caption,
@@ -111,18 +114,20 @@ fn days(result: &AgeResult) -> Table {
         ],
     );
     let step = result.days.len().div_ceil(ROWS_MAX).max(1);
-    for row in result.days.iter().filter(|row| (row.day as usize).is_multiple_of(step) || row.day == result.days_done) {
+    for days in result.days.chunks(step) {
+        let Some(last) = days.last() else { continue };
+        let sum = |of: fn(&DayRow) -> u64| days.iter().map(of).sum::<u64>();
         table.row(vec![
-            Cell::Count(u64::from(row.day)),
-            Cell::Share(row.planned_share),
-            Cell::Share(row.target_share),
-            Cell::Share(row.used_share),
-            Cell::Count(row.files),
-            Cell::Count(row.operations),
-            Cell::Ns(row.wall_ns as f64),
-            Cell::Count(row.early_deletions),
-            Cell::Count(row.held_back),
-            Cell::Count(row.full),
+            Cell::Count(u64::from(last.day)),
+            Cell::Share(last.planned_share),
+            Cell::Share(last.target_share),
+            Cell::Share(last.used_share),
+            Cell::Count(last.files),
+            Cell::Count(sum(|day| day.operations)),
+            Cell::Ns(sum(|day| day.wall_ns) as f64),
+            Cell::Count(sum(|day| day.early_deletions)),
+            Cell::Count(sum(|day| day.held_back)),
+            Cell::Count(sum(|day| day.full)),
         ]);
     }
     table

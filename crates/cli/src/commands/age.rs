@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Replay { mut job, compress_to } = args.prepare()?;
     result_args.output.clone_from(&job.results);
     target::sweep();
-    let workspace = open(&job)?;
+    let workspace = open(&job, !bench.is_empty())?;
     let series_dir = tempfile::tempdir()?;
     let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
     let (result, mended) = replay(&mut job, &workspace, &series_path)?;
@@ -55,12 +55,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     show(&result_args, &job, &result, series.as_ref(), &benchmarks, kept, mended)
 }
 
-/// Makes the target ready: new, or as the run that is resumed left it.
-fn open(job: &Job) -> anyhow::Result<Workspace> {
+/// Makes the target ready: new (its image written out where benchmarks are to compare it), or as the run that is resumed left it.
+fn open(job: &Job, written: bool) -> anyhow::Result<Workspace> {
     let keep = job.keep.as_ref();
     let options = WorkspaceOptions {
         keep: matches!(keep, Some(kept::Keep::Directory)),
         image: keep.and_then(|keep| keep.image(job.resume.is_some())),
+        written,
         ..WorkspaceOptions::default()
     };
     if let Some(state) = &job.resume

@@ -54,8 +54,13 @@ struct Kept {
 }
 
 impl Scratch {
-    /// Makes the image, the file system and the mount; with an image of an earlier run, the mount only.
-    pub(crate) fn make(spec: &ScratchSpec, keep: bool, at: Option<&crate::Image>) -> Result<Scratch, SetupError> {
+    /// Makes the image (written out, if asked), the file system and the mount; with an image of an earlier run, the mount only.
+    pub(crate) fn make(
+        spec: &ScratchSpec,
+        keep: bool,
+        at: Option<&crate::Image>,
+        written: bool,
+    ) -> Result<Scratch, SetupError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SetupError::NeedsRoot { target: spec.text.clone() });
         }
@@ -64,7 +69,13 @@ impl Scratch {
         let staged = cleanup::private_directory(&base);
         let (stage, stage_entry) =
             staged.map_err(|e| SetupError::from_io(&base, "make a directory for the image", e))?;
-        let image = Image::make(spec, &stage, at)?;
+        let mut image = Image::make(spec, &stage, at)?;
+        if written && !matches!(at, Some(crate::Image::Old(_))) {
+            image.write_out().map_err(|e| match e.kind() {
+                io::ErrorKind::Interrupted => SetupError::Interrupted,
+                _ => SetupError::from_io(&stage, "write the image out", e),
+            })?;
+        }
         let device = LoopDevice::attach(image.file())
             .map_err(|source| SetupError::Loop { target: spec.text.clone(), source })?;
         if !keep && at.is_none() {

@@ -71,11 +71,16 @@ impl BenchArgs {
         })
     }
 
+    /// Whether there is anything to run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bench.is_empty()
+    }
+
     /// Runs them. `aged` is the workspace that holds the aged tree.
     pub(super) fn run(&self, target: &Target, aged: &Workspace) -> anyhow::Result<Vec<FreshAndAged>> {
         let mut results = Vec::new();
         if let Some(options) = self.seqfile() {
-            let fresh = Workspace::open(target, &WorkspaceOptions::default())?;
+            let fresh = Workspace::open(target, &fresh_options())?;
             let mut places = [fresh.subdir(SEQFILE_DIR)?, aged.subdir(SEQFILE_DIR)?];
             let result = side_by_side(&Parameters::Seqfile(options), &mut places);
             drop(places);
@@ -87,7 +92,7 @@ impl BenchArgs {
         }
         let on_trees: Vec<Parameters> = self.bench.iter().filter_map(|b| self.on_tree(*b)).collect();
         if !on_trees.is_empty() {
-            let fresh = Workspace::open(target, &WorkspaceOptions::default())?;
+            let fresh = Workspace::open(target, &fresh_options())?;
             let mut places = [fresh.fs(), aged.fs()];
             let [copy, tree] = &mut places;
             let copied = workload::copy_tree(tree, copy)?;
@@ -117,6 +122,11 @@ impl BenchArgs {
             Benchmark::Scan => Some(Parameters::Scan(scan::Options { repeat, ..scan::Options::default() })),
         }
     }
+}
+
+/// Both file systems lie in images of which every block has been written before: the first write of a block costs more below.
+fn fresh_options() -> WorkspaceOptions {
+    WorkspaceOptions { written: true, ..WorkspaceOptions::default() }
 }
 
 /// The directory of seqfile's own, in the fresh file system and in the aged tree.
