@@ -117,6 +117,81 @@ fn short_lived_files_come_and_go_within_their_day() {
 }
 
 #[test]
+fn changes_are_made_in_the_steps_of_another_workload() {
+    let work = tempfile::tempdir().expect("a directory");
+    let mut model = Model::new(13, true);
+    model.live(300, DAY_NS as i64);
+    let paths: Vec<PathBuf> = (1..=7)
+        .map(|day: i64| {
+            if day > 1 {
+                model.live(20, day * DAY_NS as i64 - DAY_NS as i64 / 2);
+                model.write_all(day * DAY_NS as i64);
+            }
+            let path = work.path().join(format!("{day:03}.snapshot"));
+            model.snapshot().write(&path).expect("a new file");
+            path
+        })
+        .collect();
+    // Files of every length; each day one third is written over forty times, one third appended to in five pieces.
+    let source = work.path().join("source.aging");
+    let mut writer = aging::format::Writer::create(&source, 1 << 30, 4096).expect("a new file");
+    let op = |t_ns, kind, node, offset_bytes, size_bytes| AgingOp {
+        offset_bytes,
+        size_bytes,
+        ..AgingOp::new(t_ns, kind, aging::NodeId(node))
+    };
+    let length = |node: u64| 100u64 << (node % 12);
+    for node in 1..=36 {
+        writer.push(op(node, OpKind::Create, node, 0, length(node))).expect("possible");
+    }
+    for day in 1..4 {
+        for step in 0..40u64 {
+            for node in 1..=36u64 {
+                let t_ns = day * DAY_NS + step * DAY_NS / 60;
+                match node / 12 % 3 {
+                    0 => writer.push(op(t_ns, OpKind::Overwrite, node, step * length(node) / 41, 2)),
+                    1 if step % 8 == 0 => writer.push(op(t_ns, OpKind::Append, node, 0, 9)),
+                    1 if step % 8 == 1 => writer.push(op(t_ns, OpKind::Fsync, node, 0, 0)),
+                    _ => Ok(()),
+                }
+                .expect("possible");
+            }
+        }
+    }
+    writer.finish(PlanMeta { days: 5, ..PlanMeta::default() }).expect("a whole file");
+    let habits = ShortLived::read(&source).expect("our own file");
+    assert!(habits.changed_file_days() > 36 && habits.per_lasting_file() == 0.0);
+    let without = planned(&paths, &SnapshotsOptions::default()).expect("a plan").0;
+    let options = SnapshotsOptions { short_lived: Some(&habits), ..SnapshotsOptions::default() };
+    let (with, ops) = planned(&paths, &options).expect("a plan");
+    let bytes = || std::fs::read(work.path().join("plan.aging")).expect("the plan");
+    let first = bytes();
+    check_days(&paths, &ops);
+    let times = |kind| with.counts.of(kind) as f64 / without.counts.of(kind) as f64;
+    assert!(times(OpKind::Overwrite) > 20.0, "{}", times(OpKind::Overwrite));
+    assert!(times(OpKind::Append) > 1.2, "{}", times(OpKind::Append));
+    assert!(with.counts.of(OpKind::Fsync) > 0 && without.counts.of(OpKind::Fsync) == 0);
+    assert_eq!(with.counts.of(OpKind::Create), without.counts.of(OpKind::Create));
+    let found = |meta: &PlanMeta, name: &str| meta.source.parameters["found"][name].as_u64().expect("a count");
+    let (given, changed) = (found(&with, "with_habits"), found(&with, "appended") + found(&with, "overwritten"));
+    assert!(given > changed / 2 && given <= changed, "{given} of {changed}");
+    assert_eq!(found(&without, "with_habits"), 0);
+    planned(&paths, &options).expect("a plan");
+    assert!(bytes() == first);
+    // Two days at a time.
+    let second: Vec<PathBuf> = paths.iter().step_by(2).cloned().collect();
+    let (_, ops) = planned(&second, &options).expect("a plan");
+    let mut tree = Replayed::default();
+    let mut rest = ops.as_slice();
+    for (day, path) in (1u64..).step_by(2).zip(&second) {
+        let n = rest.partition_point(|op| op.t_ns < day * DAY_NS);
+        rest[..n].iter().for_each(|op| tree.apply(op));
+        rest = &rest[n..];
+        tree.compare(&Snapshot::read(path).expect("our own file"), day);
+    }
+}
+
+#[test]
 fn placement_by_groups_puts_every_file_in_its_inode_s_group() {
     let work = tempfile::tempdir().expect("a directory");
     let paths = series(work.path(), 11, 4, 300, true);

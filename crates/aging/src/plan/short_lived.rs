@@ -5,14 +5,18 @@
 //! picked at random, put in the busiest directories, and shifted in time so that the profile's peak falls on the directory's.
 //! How many: the source has so many short-lived files for each file that lasted (and that a snapshot would have shown); the plan gets
 //! as many for each file that lasts.
+//!
+//! Nor do snapshots show in how many steps a file was changed: another aging workload tells that too (`habits`).
 
 mod aging;
+pub(super) mod habits;
 mod workload;
 
 use super::PlanError;
 use super::snapshots::lifetime::Evidence;
 use crate::DAY_NS;
 use crate::format::Input;
+use habits::Habits;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,6 +42,7 @@ pub struct ShortLived {
     short: u64,
     lasting: u64,
     lifetimes: Evidence,
+    habits: Habits,
 }
 
 /// Birth and death of a file in nanoseconds, and how long it was at most in bytes.
@@ -51,6 +56,7 @@ struct Collector {
     short: u64,
     lasting: u64,
     lifetimes: Evidence,
+    habits: Habits,
 }
 
 impl Collector {
@@ -66,13 +72,14 @@ impl Collector {
     }
 
     fn finish(self, input: Input, path: &Path) -> Result<ShortLived, PlanError> {
-        if self.short == 0 {
+        if self.short == 0 && self.habits.len() == 0 {
             let message =
                 "no file in it is made and removed on one day: there are no short-lived files to take from it";
             return Err(PlanError::input(path, "whole file", message));
         }
-        let profiles = self.found.into_values().map(|files| profile(&files)).collect();
-        Ok(ShortLived { input, profiles, short: self.short, lasting: self.lasting, lifetimes: self.lifetimes })
+        let profiles = self.found.values().map(|files| profile(files)).collect();
+        let Collector { short, lasting, lifetimes, habits, .. } = self;
+        Ok(ShortLived { input, profiles, short, lasting, lifetimes, habits })
     }
 }
 
@@ -140,6 +147,16 @@ impl ShortLived {
         &self.profiles
     }
 
+    /// How many days of changed files it has, each with the steps of the change; a recorded workload has none.
+    pub fn changed_file_days(&self) -> usize {
+        self.habits.len()
+    }
+
+    /// In what steps files were changed.
+    pub(super) fn habits(&self) -> &Habits {
+        &self.habits
+    }
+
     /// What it tells of lifetimes.
     pub(super) fn lifetimes(&self) -> &Evidence {
         &self.lifetimes
@@ -205,7 +222,8 @@ mod tests {
     use super::*;
 
     fn short_lived(profiles: Vec<Vec<ShortFile>>, short: u64, lasting: u64) -> ShortLived {
-        ShortLived { input: Input::default(), profiles, short, lasting, lifetimes: Evidence::default() }
+        let (input, lifetimes, habits) = (Input::default(), Evidence::default(), Habits::default());
+        ShortLived { input, profiles, short, lasting, lifetimes, habits }
     }
 
     #[test]

@@ -164,6 +164,23 @@ impl Model {
         self.now_ns = until_ns;
     }
 
+    /// Writes to every file until a time just before `until_ns`: over every other one, at the end of the rest.
+    #[allow(dead_code, reason = "not every test that has this module uses it")]
+    pub fn write_all(&mut self, until_ns: i64) {
+        let is_file = |inode: &Inode| inode.kind == FileKind::File;
+        let files: Vec<u64> = self.inodes.iter().filter(|(_, inode)| is_file(inode)).map(|(ino, _)| *ino).collect();
+        let step = (until_ns - 1 - self.now_ns) / (files.len() as i64 + 1);
+        for ino in files {
+            self.now_ns += step;
+            if let Some(inode) = self.inodes.get_mut(&ino).filter(|_| ino % 2 == 0) {
+                inode.size_bytes += 5000;
+                inode.allocated_bytes = inode.size_bytes;
+            }
+            self.touch(ino, true);
+        }
+        self.now_ns = until_ns;
+    }
+
     fn step(&mut self) {
         let size = self.below(100_000);
         match self.below(20) {

@@ -1,5 +1,6 @@
-//! Short-lived files of another aging workload.
+//! Short-lived files of another aging workload, and in what steps it changes files.
 
+use super::habits::Watcher;
 use super::{Collector, ShortLived};
 use crate::format::Reader;
 use crate::plan::{PlanError, inputs::input};
@@ -19,10 +20,12 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     let reader = Reader::open(path)?;
     let mut alive: FxHashMap<NodeId, Alive> = FxHashMap::default();
     let mut collector = Collector::default();
+    let mut watcher = Watcher::new();
     let mut now_ns = 0;
     for batch in reader.batches(0) {
         for op in batch? {
             now_ns = op.t_ns;
+            watcher.see(&op);
             match op.kind {
                 OpKind::Create if op.t_ns >= DAY_NS => {
                     let (born_ns, size_bytes) = (op.t_ns, op.size_bytes);
@@ -58,5 +61,6 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     for age_ns in survivors {
         collector.lifetimes.survived(0.0, age_ns as f64);
     }
+    collector.habits = watcher.finish();
     collector.finish(input(path)?, path)
 }

@@ -4,6 +4,7 @@ use super::compare::{NONE, View};
 use super::interval::{Between, Change, Habit, Interval, Live, Tally, What, planned_bytes, uniform};
 use super::order::{Next, in_order};
 use crate::format::Writer;
+use crate::plan::short_lived::habits::Habits;
 use crate::plan::short_lived::{Activity, Carry, ShortLived};
 use crate::snapshot::InodeGroups;
 use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
@@ -150,6 +151,10 @@ impl<'w> Emitter<'w> {
                 (_, What::Move { a, b }) => self.rename(between, a, b, t_ns, &nodes),
                 (_, What::Remove { a }) => self.remove(between, a, t_ns),
                 (_, What::Change { a, b, how }) => self.change(between, a, b, how, t_ns),
+                (_, What::Write { a, kind, offset_bytes, size_bytes }) => {
+                    let Some(live) = between.live.get(a as usize).copied().flatten() else { return Ok(()) };
+                    self.writer.push(AgingOp { offset_bytes, size_bytes, ..AgingOp::new(t_ns, kind, live.node) })
+                }
                 (_, What::ShortBorn { short }) => {
                     let Some(file) = shorts.get(short as usize) else { return Ok(()) };
                     let node = self.new_node();
@@ -229,7 +234,7 @@ impl<'w> Emitter<'w> {
             }
             Change::Append => self.writer.push(AgingOp { size_bytes: new.saturating_sub(old), ..op(OpKind::Append) }),
             Change::Overwrite if new > 0 => self.writer.push(AgingOp { size_bytes: new, ..op(OpKind::Overwrite) }),
-            Change::Overwrite => Ok(()),
+            Change::Overwrite | Change::Habitual => Ok(()),
         }
     }
 }
@@ -271,6 +276,33 @@ pub(super) fn add_short_lived(
     shorts
 }
 
+/// Gives files that were appended to or written over the steps of another workload's habits, where it has some of files like them.
+pub(super) fn add_habits(
+    interval: &mut Interval,
+    between: &Between<'_>,
+    habits: &Habits,
+    random: &mut Xoshiro256PlusPlus,
+    from_ns: u64,
+) -> u64 {
+    let mut given = 0;
+    for index in 0..interval.steps.len() {
+        let Some(step) = interval.steps.get_mut(index) else { break };
+        let What::Change { a, b, how: Change::Append | Change::Overwrite } = step.what else { continue };
+        let (Some(was), Some(is)) = (between.a.entry(a), between.b.entry(b)) else { continue };
+        let lengths = (planned_bytes(&was.inode), planned_bytes(&is.inode));
+        let writes = habits.draw(lengths, (from_ns, step.t_ns), &mut || uniform(random));
+        if writes.is_empty() {
+            continue;
+        }
+        step.what = What::Change { a, b, how: Change::Habitual };
+        for (t_ns, kind, offset_bytes, size_bytes) in writes {
+            interval.push(t_ns, What::Write { a, kind, offset_bytes, size_bytes });
+        }
+        given += 1;
+    }
+    given
+}
+
 /// What a day of the skeleton did, by directory.
 fn activity(interval: &Interval, between: &Between<'_>, (from_ns, to_ns): (u64, u64)) -> Activity {
     let mut activity = Activity::default();
@@ -287,7 +319,7 @@ fn activity(interval: &Interval, between: &Between<'_>, (from_ns, to_ns): (u64, 
                     after => after,
                 }
             }
-            What::ShortBorn { .. } | What::ShortDied { .. } => continue,
+            What::Write { .. } | What::ShortBorn { .. } | What::ShortDied { .. } => continue,
         };
         // One that was made in the interval may not be there yet: the nearest above that was.
         while directory != 0 && between.matching.before_of(directory) == NONE {

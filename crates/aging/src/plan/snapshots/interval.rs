@@ -14,8 +14,8 @@
 use super::Changes;
 use super::compare::{Matching, NONE, View};
 use super::lifetime::Lifetimes;
-use crate::NodeId;
 use crate::snapshot::Inode;
+use crate::{NodeId, OpKind};
 use posix::FileKind;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -48,6 +48,8 @@ pub(super) enum Change {
     Append,
     /// Written over, whole.
     Overwrite,
+    /// In the steps of a habit, each a [`What::Write`].
+    Habitual,
 }
 
 /// One step; indices are those of chosen names in the snapshot before (`a`) and after (`b`).
@@ -67,6 +69,13 @@ pub(super) enum What {
         a: u32,
         b: u32,
         how: Change,
+    },
+    /// A step of a habit: a write, or an fsync.
+    Write {
+        a: u32,
+        kind: OpKind,
+        offset_bytes: u64,
+        size_bytes: u64,
     },
     /// A short-lived file is made, and removed.
     ShortBorn {
@@ -119,6 +128,8 @@ pub struct Tally {
     pub appended: u64,
     /// Files written over in place.
     pub overwritten: u64,
+    /// Changes of files appended to and written over that were given the steps of another workload's.
+    pub with_habits: u64,
     /// Inodes of which only attributes changed.
     pub attributes_only: u64,
     /// Change times outside the interval (a clock was set), moved to its nearest end.
@@ -139,6 +150,7 @@ impl Tally {
             (&mut self.rewritten, other.rewritten),
             (&mut self.appended, other.appended),
             (&mut self.overwritten, other.overwritten),
+            (&mut self.with_habits, other.with_habits),
             (&mut self.attributes_only, other.attributes_only),
             (&mut self.times_clamped, other.times_clamped),
         ];
@@ -273,6 +285,7 @@ impl Between<'_> {
             Change::Rewrite => out.tally.rewritten += 1,
             Change::Append => out.tally.appended += 1,
             Change::Overwrite => out.tally.overwritten += 1,
+            Change::Habitual => {}
         }
         let written = is.inode.mtime_ns;
         let in_interval = written > self.from_ns && written <= is.inode.ctime_ns;

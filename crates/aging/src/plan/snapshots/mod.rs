@@ -80,7 +80,7 @@ pub struct SnapshotsOptions<'a> {
     pub changes: Changes,
     #[allow(missing_docs)]
     pub place: Place,
-    /// Short-lived files to add.
+    /// Short-lived files to add, and habits of change to draw from.
     pub short_lived: Option<&'a ShortLived>,
     /// Times as many of them as their source has for each lasting file.
     pub short_lived_scale: f64,
@@ -190,6 +190,7 @@ fn source(
             "short_lived_scale": options.short_lived.map(|_| options.short_lived_scale),
             "short_lived_per_lasting_file": options.short_lived.map(ShortLived::per_lasting_file),
             "short_lived_files": planner.short,
+            "changed_file_days": options.short_lived.map(ShortLived::changed_file_days),
             "without_generations": learned.without_generations,
             "unreadable": learned.unreadable,
             "special_files_left_out": learned.special,
@@ -334,6 +335,11 @@ impl Planner<'_> {
             None => Vec::new(),
         };
         self.short += shorts.len() as u64;
+        if let Some(short_lived) = self.options.short_lived {
+            let habits = short_lived.habits();
+            let given = emit::add_habits(&mut interval, &between, habits, &mut self.random, from_ns);
+            self.tally.with_habits += given;
+        }
         let made = emitter.interval(&between, &interval, &shorts, from_ns)?;
         let mut after = vec![None; b.len()];
         for (i, entry) in b.nodes() {
