@@ -1,7 +1,8 @@
 //! Habits of change: in what steps files of another aging workload were changed over a day.
 //!
-//! A snapshot shows that a file's contents changed, not that it took eighty small writes with fsyncs between them. For a file system that writes
-//! over in place the difference is small; one that copies on write heals by one whole write what many small ones break up.
+//! A snapshot shows that a file's contents changed, not that it took eighty small writes with fsyncs between them. For
+//! a file system that writes over in place the difference is small; one that copies on write heals by one whole write
+//! what many small ones break up.
 
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use rand_core::{Rng, SeedableRng};
@@ -67,8 +68,9 @@ impl Habits {
         nearest.map(|(_, days)| days.kept.as_slice()).filter(|kept| !kept.is_empty())
     }
 
-    /// The steps in which a file is changed between a time and its last change, one file-day drawn for each day; none where there is no habit of
-    /// files like it. The last write is at the time of the change, and leaves the file at its new length.
+    /// The steps in which a file is changed between a time and its last change, one file-day drawn for each day; none
+    /// where there is no habit of files like it. The last write is at the time of the change, and leaves the file at
+    /// its new length.
     pub(in crate::plan) fn draw(
         &self,
         (old_bytes, new_bytes): (u64, u64),
@@ -122,7 +124,8 @@ impl Habits {
     }
 }
 
-/// Moves steps so that the last write is at the time of the change; they are drawn together where they would begin too early.
+/// Moves steps so that the last write is at the time of the change; they are drawn together where they would begin too
+/// early.
 fn shift(writes: &mut [Write], from_ns: u64, change_ns: u64) {
     let Some((first_ns, ..)) = writes.first().copied() else { return };
     let last = writes.iter().rev().find(|(_, kind, ..)| *kind != OpKind::Fsync);

@@ -276,7 +276,8 @@ pub(super) fn add_short_lived(
     shorts
 }
 
-/// Gives files that were appended to or written over the steps of another workload's habits, where it has some of files like them.
+/// Gives files that were appended to or written over the steps of another workload's habits, where it has some of files
+/// like them.
 pub(super) fn add_habits(
     interval: &mut Interval,
     between: &Between<'_>,
