@@ -7,8 +7,8 @@ mod error;
 pub mod geriatrix;
 pub mod git;
 mod inputs;
-pub mod profile;
 pub mod personality;
+pub mod profile;
 pub mod short_lived;
 pub mod snapshots;
 
