@@ -197,7 +197,7 @@ pub struct Builder {
 
 impl Builder {
     /// Adds a name, by its path from the root. The root (`/`) comes first, then names in the order of
-    /// [`path_order`](trace::snapshot::path_order).
+    /// [`path_order`].
     ///
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with the path.

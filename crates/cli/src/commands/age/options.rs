@@ -73,7 +73,7 @@ pub struct Args {
     /// Keep a pace: so many simulated seconds in a second, for systems that work when idle.
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     real_time: Option<f64>,
-    /// Write a state to go on from so often: operations, or simulated days with a d (30d). Needs --keep and -o.
+    /// Write a state to go on from so often: operations, or simulated days with a d (30d). For runs with -o whose tree is kept.
     #[arg(long, value_name = "N|Nd", value_parser = every)]
     checkpoint_every: Option<Every>,
     /// Survey the layout every so many simulated days [default with -o or --html: about 32 surveys over the run].
@@ -91,7 +91,7 @@ pub struct Args {
     /// Keep the aged tree: of a directory target the directory made in it; of a scratch target its image, in this new file.
     #[arg(long, value_name = "IMAGE", num_args = 0..=1)]
     keep: Option<Option<PathBuf>>,
-    /// Write a scratch target's aged image to this new file, compressed (restore: zstd -d --sparse), with a manifest beside it.
+    /// Write a scratch target's aged image to this new file, compressed with zstd (to restore it: zstd -d), and a manifest beside it.
     #[arg(long, value_name = "FILE.img.zst")]
     image: Option<PathBuf>,
     #[command(flatten)]
