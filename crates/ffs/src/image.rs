@@ -1,11 +1,11 @@
 //! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
 
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, DirFormat, Disk, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR,
-    ROOT_INO, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, Version, parse_chunk,
+    CylinderGroup, DIRBLKSIZ, Dinode, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, ROOT_INO, SB_SIZE_MAX,
+    Superblock, UFS1_MAGIC, UFS2_MAGIC, Version, parse_chunk,
 };
-use crate::store::{read, write};
 use crate::{FfsError, FormatError, Store};
+use device::store::{read, write};
 use std::collections::BTreeSet;
 
 /// Where superblocks are looked for, in this order (`SBLOCKSEARCH`).
@@ -157,7 +157,7 @@ impl<S: Store> Image<S> {
         if !inode.is_dir() {
             return wrong("is not a directory".to_owned());
         }
-        let format = DirFormat::of(&self.geometry);
+        let format = self.geometry.dir_format();
         let mut entries = Vec::new();
         let mut expected = 0;
         self.runs(ino, inode, &mut |run| {
@@ -279,7 +279,7 @@ pub(crate) fn write_inode<S: Store + ?Sized>(
     inode: &Dinode,
 ) -> Result<(), FfsError> {
     match g.inode_at(ino) {
-        Some(at) => write(store, at, &inode.encode(g)),
+        Some(at) => Ok(write(store, at, &inode.encode(g))?),
         None => Err(FfsError::Inode { ino: ino.0, problem: "there is no such inode".to_owned() }),
     }
 }
@@ -517,32 +517,6 @@ fn scan<S: Store + ?Sized>(store: &S) -> Option<Located> {
         at += WINDOW;
     }
     None
-}
-
-/// The type of a file in words.
-impl std::fmt::Display for FileType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            FileType::Fifo => "fifo",
-            FileType::CharDevice => "character device",
-            FileType::Directory => "directory",
-            FileType::BlockDevice => "block device",
-            FileType::Regular => "file",
-            FileType::Symlink => "symbolic link",
-            FileType::Socket => "socket",
-            FileType::Whiteout => "whiteout",
-        })
-    }
-}
-
-/// In words.
-impl std::fmt::Display for Endian {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Endian::Little => "little-endian",
-            Endian::Big => "big-endian",
-        })
-    }
 }
 
 impl std::fmt::Display for Version {

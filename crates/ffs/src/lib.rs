@@ -17,11 +17,10 @@ pub mod fsck;
 mod image;
 pub mod mkfs;
 pub mod policy;
-mod store;
-pub mod text;
 mod volume;
 
-pub use error::{FfsError, FormatError};
+pub use device::store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};
+pub use error::FfsError;
 pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
@@ -29,5 +28,5 @@ pub use format::{
 pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
 pub use mkfs::mkfs;
-pub use store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};
+pub use ufs::{FormatError, text};
 pub use volume::{DataSource, Disagreement, Ffs};

@@ -6,12 +6,12 @@
 //! tracks and the rotational tables are filled in, as in 4.4BSD. Same options, same bytes.
 
 use crate::format::{
-    CsumTotal, CylinderGroup, DIRBLKSIZ, Dinode, DirFormat, Disk as _, Endian, FileType, FragAddr, Geometry, GroupNo,
+    CsumTotal, CylinderGroup, DIRBLKSIZ, Dinode, Disk as _, Endian, FileType, FragAddr, Geometry, GroupNo,
     GroupOffsets, Ino, Layout, ROOT_INO, Superblock, Time, Version, fresh_chunk, insert, old_flags,
 };
 use crate::image::write_inode;
-use crate::store::write;
 use crate::{FfsError, Store};
+use device::store::write;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
@@ -636,7 +636,7 @@ fn directories<S: Store + ?Sized>(
     random: &mut Xoshiro256PlusPlus,
 ) -> Result<(), FfsError> {
     let Some(group) = groups.first_mut() else { return Ok(()) };
-    let format = DirFormat::of(g);
+    let format = g.dir_format();
     let kind = FileType::Directory.entry_type();
     let mut root = fresh_chunk(format);
     insert(&mut root, format, ROOT_INO, kind, b".");

@@ -1,12 +1,9 @@
 //! Where things are: what follows from a superblock, checked once.
 
-use super::{Endian, FragAddr, GroupNo, GroupOffsets, Ino, Layout, Superblock, Version, check_hashes};
+use super::{
+    DirFormat, Endian, FragAddr, GroupNo, GroupOffsets, Ino, Layout, NDADDR, Superblock, Version, check_hashes,
+};
 use crate::FormatError;
-
-/// Direct block pointers of an inode.
-pub const NDADDR: usize = 12;
-/// Indirect block pointers of an inode.
-pub const NIADDR: usize = 3;
 
 /// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type can be
 /// computed with freely.
@@ -218,6 +215,11 @@ impl Geometry {
             return wrong("size", size_at, format!("{size_frags} fragments end before the last group's data"));
         }
         Ok(geometry)
+    }
+
+    /// How its directories are written.
+    pub fn dir_format(&self) -> DirFormat {
+        DirFormat { endian: self.endian(), old: self.old_inodes }
     }
 
     /// Byte order.

@@ -5,24 +5,28 @@
 
 mod bitmap;
 mod dinode;
-mod directory;
-mod endian;
 mod geometry;
 mod group;
 mod superblock;
 mod types;
+mod version;
 
 pub use bitmap::Bitmap;
-pub use dinode::{Dinode, FileType, Time, mode, symlink_area_bytes};
-pub(crate) use directory::name_problem;
-pub use directory::{DIRBLKSIZ, DirEntry, DirFormat, RawEntry, entry_bytes, fresh_chunk, insert, parse_chunk, remove};
-pub(crate) use endian::{Disk, on_disk};
-pub use endian::{Endian, Layout, Version};
-pub use geometry::{Geometry, NDADDR, NIADDR};
+pub use dinode::{Dinode, symlink_area_bytes};
+pub use geometry::Geometry;
 pub(crate) use group::group_cylinders;
 pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
-pub use superblock::{Csum, CsumTotal, Field, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
-pub use types::{FragAddr, GroupNo, Ino, Lbn, ROOT_INO};
+pub use superblock::{Csum, CsumTotal, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
+pub use types::{FragAddr, GroupNo};
+pub(crate) use ufs::Disk;
+pub(crate) use ufs::directory::name_problem;
+pub use ufs::directory::{
+    DIRBLKSIZ, DirEntry, DirFormat, RawEntry, entry_bytes, fresh_chunk, insert, parse_chunk, remove,
+};
+pub use ufs::indirect::{NDADDR, NIADDR};
+pub(crate) use ufs::on_disk;
+pub use ufs::{Endian, Field, FileType, Ino, Lbn, ROOT_INO, Time, mode};
+pub use version::{Layout, Version};
 
 /// CRC-32C as BSD's check hashes use it: started from all ones, not inverted at the end.
 pub(crate) fn check_hash(bytes: &[u8]) -> u32 {

@@ -34,17 +34,6 @@ pub mod old_flags {
     pub const UPDATED: u8 = 0x80;
 }
 
-/// A field for showing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// Its byte in the structure.
-    pub at: usize,
-    /// Its value.
-    pub value: String,
-}
-
 /// What a group has (`struct csum`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Csum {

@@ -3,13 +3,13 @@
 use super::names::lenient;
 use super::{Check, Kind, Phase, Place};
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, DirFormat, Disk as _, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO,
-    RawEntry, Version, fresh_chunk,
+    CylinderGroup, DIRBLKSIZ, Dinode, Disk as _, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, Version,
+    fresh_chunk,
 };
 use crate::image::{decode_pointers, file_runs};
 use crate::mkfs::metadata;
-use crate::store::{read, write};
 use crate::{FfsError, Store};
+use device::store::{read, write};
 use std::collections::BTreeMap;
 
 /// `SF_SNAPSHOT`: a snapshot of FreeBSD, whose pointers 1 and 2 stand for blocks not copied.
@@ -213,7 +213,7 @@ impl<S: Store> Check<'_, S> {
         let Some(first) = inode.db.first().filter(|p| self.g.holds(**p, 1)) else { return false };
         let at = self.g.byte_of(FragAddr(first.unsigned_abs()));
         read(&self.store, at, DIRBLKSIZ).is_ok_and(|chunk| {
-            let head = RawEntry::get(&chunk, 0, DirFormat::of(&self.g));
+            let head = RawEntry::get(&chunk, 0, self.g.dir_format());
             head.ino == ino.0 && head.namlen == 1 && chunk.get(8) == Some(&b'.')
         })
     }
@@ -258,7 +258,7 @@ impl<S: Store> Check<'_, S> {
 
     fn entry_types(&mut self, wanted: &mut BTreeMap<Ino, u8>) -> Result<(), FfsError> {
         let dirs: Vec<Ino> = self.dirs.keys().copied().collect();
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         for dir in dirs {
             for (at_byte, len) in self.dir_blocks(dir)? {
                 for chunk in read(&self.store, at_byte, len)?.chunks(DIRBLKSIZ) {
@@ -672,7 +672,7 @@ impl<S: Store> Check<'_, S> {
     pub(super) fn empty_block(&mut self, directory: bool) -> Result<Option<FragAddr>, FfsError> {
         let Some(addr) = self.take_block() else { return Ok(None) };
         let bytes = if directory {
-            fresh_chunk(DirFormat::of(&self.g)).repeat(self.g.bsize as usize / DIRBLKSIZ)
+            fresh_chunk(self.g.dir_format()).repeat(self.g.bsize as usize / DIRBLKSIZ)
         } else {
             vec![0; self.g.bsize as usize]
         };

@@ -3,8 +3,8 @@
 use super::{Check, Contents, Kind, Phase, Place};
 use crate::format::{Csum, CsumTotal, CylinderGroup, GroupFormat, GroupNo, Version, group_cylinders};
 use crate::mkfs::metadata;
-use crate::store::{read, write};
 use crate::{FfsError, Store};
+use device::store::{read, write};
 
 impl<S: Store> Check<'_, S> {
     pub(super) fn groups(&mut self) -> Result<(), FfsError> {
@@ -53,7 +53,7 @@ impl<S: Store> Check<'_, S> {
         let message = format!("totals in the superblock: {wrong}");
         self.problem(Phase::Groups, "totals", Place::Byte(at), message, "set");
         self.sb.set_cstotal(total);
-        write(&mut self.store, self.home_byte, &self.sb.encode())
+        Ok(write(&mut self.store, self.home_byte, &self.sb.encode())?)
     }
 
     /// A group as it should be: what is in use as found, the rest as it is in the image.
@@ -119,7 +119,7 @@ impl<S: Store> Check<'_, S> {
         let at = self.g.byte_of(self.g.group_block(group));
         let bytes = expected.encode(&self.g);
         let Some(found) = self.on_disk.get(group.0 as usize).cloned().flatten() else {
-            return write(&mut self.store, at, &bytes); // Reported in phase 1.
+            return Ok(write(&mut self.store, at, &bytes)?); // Reported in phase 1.
         };
         let mut say = |kind, offset: u32, message: String| {
             let message = format!("cylinder group {group}: {message}");

@@ -6,8 +6,8 @@ use crate::format::{
     entry_bytes, fresh_chunk, insert, parse_chunk, remove,
 };
 use crate::image::{decode_pointers, file_runs};
-use crate::store::{read, write};
 use crate::{FfsError, Store};
+use device::store::{read, write};
 use std::collections::BTreeMap;
 
 /// The type that marks a hidden name, and the inode number it has.
@@ -160,7 +160,7 @@ impl<S: Store> Check<'_, S> {
 
     /// Makes an empty directory in an inode; whether there was room.
     fn new_directory(&mut self, ino: Ino, parent: Ino) -> Result<bool, FfsError> {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         let Some(block) = self.empty_block(true)? else { return Ok(false) };
         let kind = FileType::Directory.entry_type();
         let mut chunk = fresh_chunk(format);
@@ -242,7 +242,7 @@ impl<S: Store> Check<'_, S> {
         links: &mut BTreeMap<Ino, Vec<Ino>>,
         over: &mut Vec<(Ino, DirEntry)>,
     ) -> bool {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         let Lenient { mut entries, damaged } = lenient(chunk, format, self.g.inodes());
         let mut rebuild = damaged;
         if damaged {
@@ -377,7 +377,7 @@ impl<S: Store> Check<'_, S> {
 
     /// Takes the names of a directory out of another one, but for the first if it is to stay.
     fn remove_links(&mut self, parent: Ino, child: Ino, mut keep_first: bool) -> Result<(), FfsError> {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         for (at_byte, len) in self.dir_blocks(parent)? {
             let mut block = read(&self.store, at_byte, len)?;
             let mut changed = false;
@@ -452,7 +452,7 @@ impl<S: Store> Check<'_, S> {
     }
 
     fn set_dotdot(&mut self, dir: Ino, parent: Ino) -> Result<(), FfsError> {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         let Some((at_byte, _)) = self.dir_blocks(dir)?.first().copied() else { return Ok(()) };
         let mut chunk = read(&self.store, at_byte, DIRBLKSIZ)?;
         let dotdot = lenient(&chunk, format, self.g.inodes()).entries.into_iter().find(|e| e.name == b"..");
@@ -518,7 +518,7 @@ impl<S: Store> Check<'_, S> {
     }
 
     fn look_up(&self, dir: Ino, name: &[u8]) -> Result<Option<Ino>, FfsError> {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         for (at_byte, len) in self.dir_blocks(dir)? {
             for chunk in read(&self.store, at_byte, len)?.chunks(DIRBLKSIZ) {
                 let found = lenient(chunk, format, self.g.inodes()).entries.into_iter().find(|e| e.name == name);
@@ -532,7 +532,7 @@ impl<S: Store> Check<'_, S> {
 
     /// Adds an entry to a directory, which grows by a block where it has no room; whether that was possible.
     fn add_entry(&mut self, dir: Ino, ino: Ino, kind: u8, name: &[u8]) -> Result<bool, FfsError> {
-        let format = DirFormat::of(&self.g);
+        let format = self.g.dir_format();
         // The last blocks first: lost+found is filled from its beginning.
         for (at_byte, len) in self.dir_blocks(dir)?.into_iter().rev() {
             let mut block = read(&self.store, at_byte, len)?;

@@ -3,8 +3,8 @@
 use super::report::{Phase, Problem, Report};
 use crate::format::{CylinderGroup, GroupNo, SB_SIZE_MAX, Superblock, Version, flags};
 use crate::image::{Located, Search, locate};
-use crate::store::{read, write};
 use crate::{FfsError, Store};
+use device::store::{read, write};
 
 /// Groups sampled to see whether a superblock fits the image.
 const SAMPLED: u32 = 8;
@@ -196,5 +196,5 @@ pub(super) fn finish<S: Store>(
     if sb.layout.version == Version::Ufs2 {
         sb.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK);
     }
-    write(store, home_byte, &sb.encode())
+    Ok(write(store, home_byte, &sb.encode())?)
 }

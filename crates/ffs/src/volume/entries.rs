@@ -1,9 +1,10 @@
 //! Names in directories: looked up, entered, taken out, and with them the blocks of directories.
 
-use super::{Body, Ffs, Piece, directory::Directory, directory::Slot};
+use super::{Body, Ffs, Piece};
 use crate::format::FileType;
 use kernel::{Cx, Ino};
 use posix::Errno;
+use ufs::directory::{Directory, Slot};
 
 impl Ffs {
     pub(super) fn directory(&self, ino: Ino) -> Result<&Directory, Errno> {

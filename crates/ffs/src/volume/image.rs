@@ -1,6 +1,5 @@
 //! A live file system from an image, and back into one.
 
-use super::directory::Directory;
 use super::inodes::{Body, Inodes, Node};
 use super::pointers::{self, Indirects, Leaf};
 use super::{Ffs, Piece};
@@ -8,10 +7,11 @@ use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Versi
 use crate::image::decode_pointers;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::policy::Options;
-use crate::store::{read, write};
 use crate::{FfsError, Image, Overlay, Search, Store};
+use device::store::{StoreError, Zeros, read, write};
 use kernel::{BlockId, Ino, Lbn};
 use std::io;
+use ufs::directory::Directory;
 
 /// Fills in bytes of a file's data: inode, byte of the file, place for the bytes.
 pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
@@ -20,7 +20,7 @@ impl Ffs {
     /// A new, empty file system.
     pub fn format(mkfs_options: &MkfsOptions, options: Options) -> Result<Ffs, FfsError> {
         let blank = MkfsOptions { blank: true, ..mkfs_options.clone() };
-        let mut store = Overlay::new(Zeros { len_bytes: blank.size_bytes });
+        let mut store = Overlay::new(Zeros::new(blank.size_bytes));
         mkfs(&mut store, &blank)?;
         Ffs::load(&Image::open(store, Search::Standard)?, options)
     }
@@ -92,7 +92,7 @@ impl Ffs {
         for number in 0..g.ncg {
             write(store, self.sb.copy_at(g, GroupNo(number)), &superblock)?;
         }
-        write(store, self.sb_at, &superblock)
+        Ok(write(store, self.sb_at, &superblock)?)
     }
 
     fn store_file(
@@ -130,7 +130,7 @@ impl Ffs {
                 let source = bytes.get_mut(..len).map_or(Ok(()), |place| data(ino, at, place));
                 if let Err(source) = source {
                     let at_byte = g.byte_of(FragAddr(piece.addr.unsigned_abs()));
-                    result = Err(FfsError::Io { doing: "write", at_byte, len, source });
+                    result = Err(StoreError { doing: "write", at_byte, len, source });
                     return;
                 }
             } else {
@@ -139,7 +139,7 @@ impl Ffs {
             result = write(store, g.byte_of(FragAddr(piece.addr.unsigned_abs())), bytes);
         });
         visit.map_err(|_| FfsError::Inode { ino: ino.0, problem: "is not in memory".to_owned() })?;
-        result
+        Ok(result?)
     }
 }
 
@@ -162,7 +162,7 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
             {
                 return Err(wrong(format!("directory of {} bytes", d.size)));
             }
-            let directory = Directory::load(crate::format::DirFormat::of(g), &bytes).map_err(FfsError::from)?;
+            let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
             Body::Directory(Box::new(directory))
         }
         FileType::Symlink => Body::Symlink(image.symlink(crate::Ino(ino), &d)?.into()),
@@ -214,27 +214,6 @@ fn load_indirects<S: Store>(
     }
     let none = indirects.leaves.is_empty() && indirects.upper.is_empty();
     Ok((!none).then(|| Box::new(indirects)))
-}
-
-/// A store of zeros, to be overlaid.
-#[derive(Debug)]
-struct Zeros {
-    len_bytes: u64,
-}
-
-impl Store for Zeros {
-    fn len_bytes(&self) -> u64 {
-        self.len_bytes
-    }
-
-    fn read_at(&self, _at: u64, buf: &mut [u8]) -> io::Result<()> {
-        buf.fill(0);
-        Ok(())
-    }
-
-    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
-        Err(io::Error::from(io::ErrorKind::PermissionDenied))
-    }
 }
 
 impl Ffs {

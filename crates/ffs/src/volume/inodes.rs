@@ -1,8 +1,8 @@
 //! The inodes in use, by number.
 
-use super::directory::Directory;
 use super::pointers::Indirects;
 use crate::format::Dinode;
+use ufs::directory::Directory;
 
 /// An inode in memory, with what its file holds as far as the file system knows that.
 #[derive(Clone, Debug)]

@@ -9,7 +9,6 @@
 
 mod balloc;
 mod check;
-pub(crate) mod directory;
 mod encode;
 mod entries;
 mod image;
@@ -24,7 +23,6 @@ use crate::format::{CylinderGroup, Dinode, DirFormat, FragAddr, Geometry, GroupN
 use crate::policy::optim::Optimise;
 use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
 pub use check::Disagreement;
-use directory::Directory;
 pub use image::DataSource;
 use inodes::{Body, Inodes, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
@@ -32,6 +30,7 @@ use pointers::Pointer;
 use posix::Errno;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use ufs::directory::Directory;
 
 /// A Fast File System.
 #[derive(Clone, Debug)]
@@ -211,7 +210,7 @@ impl Ffs {
     }
 
     fn dir_format(&self) -> DirFormat {
-        DirFormat::of(&self.g)
+        self.g.dir_format()
     }
 
     // ---- space

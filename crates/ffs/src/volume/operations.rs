@@ -1,12 +1,13 @@
 //! The operations of [`Volume`], each in the order of steps that 4.4BSD has (`ufs_vnops.c`, `ffs_vnops.c`, `ffs_vfsops.c`).
 
-use super::{Body, Ffs, Piece, date_of, directory::Directory, time_of};
+use super::{Body, Ffs, Piece, date_of, time_of};
 use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_bytes};
 use crate::policy::directories;
 use kernel::{
     Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
+use ufs::directory::Directory;
 
 fn kind_of(file_type: Option<FileType>) -> FileKind {
     match file_type {

@@ -73,7 +73,7 @@ impl Patient {
         let end = block + inode.size.min(self.g.bsize.into()) as usize;
         while block < end {
             let chunk = &self.store.0[block..block + 512];
-            let format = ffs::format::DirFormat::of(&self.g);
+            let format = self.g.dir_format();
             let entries = ffs::format::parse_chunk(chunk, format, 0).unwrap();
             if let Some(entry) = entries.iter().find(|e| e.name == name.as_bytes()) {
                 return block + entry.at;

@@ -19,7 +19,8 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+/// For `#[serde(serialize_with)]`.
+pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&escaped(bytes))
 }
 

@@ -1,7 +1,6 @@
 //! Directories: chunks of 512 bytes, each filled with entries (`struct direct`).
 
-use super::{Disk, Endian, Geometry, Ino};
-use crate::FormatError;
+use crate::{Disk as _, Endian, FormatError, Ino};
 
 /// Bytes of a chunk (`DIRBLKSIZ`): no entry crosses from one to the next, and each is written as a whole.
 pub const DIRBLKSIZ: usize = 512;
@@ -16,13 +15,6 @@ pub struct DirFormat {
     pub endian: Endian,
     /// 4.2BSD: a 16-bit length and no type.
     pub old: bool,
-}
-
-impl DirFormat {
-    /// Of a file system.
-    pub fn of(g: &Geometry) -> DirFormat {
-        DirFormat { endian: g.endian(), old: g.old_inodes }
-    }
 }
 
 /// An entry with a name and an inode.
@@ -90,7 +82,7 @@ impl RawEntry {
 }
 
 /// What is wrong with a name; `None` if nothing is.
-pub(crate) fn name_problem(name: &[u8]) -> Option<&'static str> {
+pub fn name_problem(name: &[u8]) -> Option<&'static str> {
     if name.is_empty() {
         Some("an empty name")
     } else if name.len() > NAME_MAX {

@@ -4,8 +4,8 @@
 //! compacted; else to a new chunk at the end (`ufs_lookup`, `ufs_direnter2`). Chunks at the end without entries are given up when
 //! the next name is entered.
 
-use crate::FormatError;
-use crate::format::{DIRBLKSIZ, DirFormat, Ino, RawEntry, entry_bytes, fresh_chunk, parse_chunk, remove};
+use super::chunk::{self, DIRBLKSIZ, DirFormat, RawEntry, entry_bytes, fresh_chunk, parse_chunk, remove};
+use crate::{FormatError, Ino};
 use rustc_hash::FxHasher;
 use std::hash::Hasher as _;
 
@@ -13,7 +13,7 @@ const HEAD: usize = 8;
 
 /// A directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Directory {
+pub struct Directory {
     format: DirFormat,
     bytes: Vec<u8>,
     names: NameIndex,
@@ -23,7 +23,7 @@ pub(crate) struct Directory {
     full_before: usize,
     entries: u32,
     /// Where the last lookup ended: the next begins there (`i_diroff`).
-    pub(crate) last_found: u32,
+    pub last_found: u32,
 }
 
 /// Room in a chunk.
@@ -40,7 +40,7 @@ const LEAST: u16 = 12;
 
 /// A place for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub enum Slot {
     /// In a chunk there is.
     Chunk(usize),
     /// In a new one at the end.
@@ -49,19 +49,19 @@ pub(crate) enum Slot {
 
 /// An entry found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub struct Found {
     /// Its byte in the directory.
-    pub(crate) at: u32,
+    pub at: u32,
     /// Its inode.
-    pub(crate) ino: u32,
+    pub ino: u32,
 }
 
 impl Directory {
     /// A directory of one chunk with `.` and `..`.
-    pub(crate) fn new(format: DirFormat, own: u32, parent: u32, kind: u8) -> Directory {
+    pub fn new(format: DirFormat, own: u32, parent: u32, kind: u8) -> Directory {
         let mut bytes = fresh_chunk(format);
-        crate::format::insert(&mut bytes, format, Ino(own), kind, b".");
-        crate::format::insert(&mut bytes, format, Ino(parent), kind, b"..");
+        chunk::insert(&mut bytes, format, Ino(own), kind, b".");
+        chunk::insert(&mut bytes, format, Ino(parent), kind, b"..");
         let mut new = Directory::without_chunks(format);
         new.append(bytes);
         new.entries = 2;
@@ -81,7 +81,7 @@ impl Directory {
     }
 
     /// From its bytes, whole chunks; an error if they are not sound.
-    pub(crate) fn load(format: DirFormat, bytes: &[u8]) -> Result<Directory, FormatError> {
+    pub fn load(format: DirFormat, bytes: &[u8]) -> Result<Directory, FormatError> {
         let mut directory = Directory::without_chunks(format);
         for (number, chunk) in bytes.chunks(DIRBLKSIZ).enumerate() {
             let at = number * DIRBLKSIZ;
@@ -103,33 +103,33 @@ impl Directory {
     }
 
     /// Its length.
-    pub(crate) fn len_bytes(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
     /// Its bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Whether it holds no names but `.` and `..`.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.names.len == 0
     }
 
     /// How many entries it has.
-    pub(crate) fn entries(&self) -> u32 {
+    pub fn entries(&self) -> u32 {
         self.entries
     }
 
     /// Finds a name, neither `.` nor `..`.
-    pub(crate) fn find(&self, name: &[u8]) -> Option<Found> {
+    pub fn find(&self, name: &[u8]) -> Option<Found> {
         let at = self.names.find(&self.bytes, self.format, name)?;
         Some(Found { at, ino: RawEntry::get(&self.bytes, at as usize, self.format).ino })
     }
 
     /// Where `..` leads; `None` if it has none.
-    pub(crate) fn parent(&self) -> Option<u32> {
+    pub fn parent(&self) -> Option<u32> {
         self.dotdot().map(|at| RawEntry::get(&self.bytes, at, self.format).ino)
     }
 
@@ -141,14 +141,14 @@ impl Directory {
     }
 
     /// Makes `..` lead elsewhere.
-    pub(crate) fn set_parent(&mut self, parent: u32) {
+    pub fn set_parent(&mut self, parent: u32) {
         if let Some(at) = self.dotdot() {
             self.rewrite(at as u32, parent, None);
         }
     }
 
     /// Makes an entry lead to another inode.
-    pub(crate) fn rewrite(&mut self, at: u32, ino: u32, kind: Option<u8>) {
+    pub fn rewrite(&mut self, at: u32, ino: u32, kind: Option<u8>) {
         let mut head = RawEntry::get(&self.bytes, at as usize, self.format);
         head.ino = ino;
         head.kind = kind.unwrap_or(head.kind);
@@ -156,7 +156,7 @@ impl Directory {
     }
 
     /// Where a name of so many bytes goes.
-    pub(crate) fn slot(&self, namlen: usize) -> Slot {
+    pub fn slot(&self, namlen: usize) -> Slot {
         let needed = entry_bytes(namlen) as u16;
         let candidates = || (0..).zip(&self.rooms).skip(self.full_before);
         let found = candidates().find(|(_, room)| room.largest >= needed);
@@ -165,7 +165,7 @@ impl Directory {
     }
 
     /// How long it will be if a name goes to a slot: chunks behind that hold nothing are given up.
-    pub(crate) fn len_after(&self, slot: Slot) -> u64 {
+    pub fn len_after(&self, slot: Slot) -> u64 {
         let chunks = match slot {
             Slot::Append => self.rooms.len() + 1,
             Slot::Chunk(chunk) => {
@@ -177,7 +177,7 @@ impl Directory {
     }
 
     /// Gives up chunks at the end, which hold nothing.
-    pub(crate) fn cut(&mut self, len_bytes: u64) {
+    pub fn cut(&mut self, len_bytes: u64) {
         let chunks = (len_bytes as usize / DIRBLKSIZ).min(self.rooms.len());
         debug_assert!(self.rooms.iter().skip(chunks).all(|room| usize::from(room.total) == DIRBLKSIZ));
         self.rooms.truncate(chunks);
@@ -189,7 +189,7 @@ impl Directory {
     }
 
     /// Enters a name that is not there. Returns the byte of the chunk that has changed.
-    pub(crate) fn enter(&mut self, slot: Slot, name: &[u8], ino: u32, kind: u8) -> u64 {
+    pub fn enter(&mut self, slot: Slot, name: &[u8], ino: u32, kind: u8) -> u64 {
         let chunk = match slot {
             Slot::Chunk(chunk) => chunk,
             Slot::Append => {
@@ -290,7 +290,7 @@ impl Directory {
     }
 
     /// Takes the entry at a byte out. Returns the byte of the chunk that has changed.
-    pub(crate) fn leave(&mut self, name: &[u8], at: u32) -> u64 {
+    pub fn leave(&mut self, name: &[u8], at: u32) -> u64 {
         let (chunk, within) = (at as usize / DIRBLKSIZ, at as usize % DIRBLKSIZ);
         self.names.remove(&self.bytes, self.format, name);
         if let Some(bytes) = self.bytes.get_mut(chunk * DIRBLKSIZ..(chunk + 1) * DIRBLKSIZ) {
@@ -316,7 +316,7 @@ impl Directory {
     }
 
     /// The entry at or after a byte: `(its byte, its head, its name)`.
-    pub(crate) fn entry_from(&self, at: u64) -> Option<(u64, RawEntry, &[u8])> {
+    pub fn entry_from(&self, at: u64) -> Option<(u64, RawEntry, &[u8])> {
         let at = usize::try_from(at).ok()?;
         // Entries are found from the beginning of their chunk.
         let mut here = at / DIRBLKSIZ * DIRBLKSIZ;
@@ -332,7 +332,7 @@ impl Directory {
     }
 
     /// The byte behind an entry.
-    pub(crate) fn behind(at: u64, head: &RawEntry) -> u64 {
+    pub fn behind(at: u64, head: &RawEntry) -> u64 {
         at + u64::from(head.reclen)
     }
 }

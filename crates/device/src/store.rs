@@ -1,10 +1,23 @@
-//! Where an image's bytes are: a file, memory, or changes laid over either.
+//! Where bytes are, beside the timing models and independent of them: a file, memory, or changes laid over either.
 
-use crate::FfsError;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+
+/// Bytes that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {len} bytes at byte {at_byte}: {source}")]
+pub struct StoreError {
+    /// "read", "write" or "copy".
+    pub doing: &'static str,
+    /// Where.
+    pub at_byte: u64,
+    /// How many.
+    pub len: usize,
+    /// Why.
+    pub source: io::Error,
+}
 
 /// A run of bytes that can be read and written at any place.
 pub trait Store {
@@ -106,6 +119,33 @@ impl Store for MemoryStore {
     }
 }
 
+/// Zeros that cannot be written to: under an [`Overlay`], a store in memory of what was written.
+#[derive(Clone, Debug)]
+pub struct Zeros {
+    len_bytes: u64,
+}
+
+impl Zeros {
+    /// So many.
+    pub fn new(len_bytes: u64) -> Zeros {
+        Zeros { len_bytes }
+    }
+}
+
+impl Store for Zeros {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        within(self.len_bytes, at, buf.len())?;
+        buf.fill(0);
+        Ok(())
+    }
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+    }
+}
+
 fn within(store_bytes: u64, at: u64, len: usize) -> io::Result<()> {
     match at.checked_add(len as u64) {
         Some(end) if end <= store_bytes => Ok(()),
@@ -181,10 +221,10 @@ impl<S: Store> Store for Overlay<S> {
 }
 
 /// Copies a store into an empty file of the same length, leaving out what is all zeros.
-pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), FfsError> {
+pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), StoreError> {
     const PIECE: u64 = 64 << 10;
     let len_bytes = from.len_bytes();
-    let wrong = |at_byte, len, source| FfsError::Io { doing: "copy", at_byte, len, source };
+    let wrong = |at_byte, len, source| StoreError { doing: "copy", at_byte, len, source };
     to.set_len(len_bytes).map_err(|source| wrong(0, 0, source))?;
     for at in (0..len_bytes).step_by(PIECE as usize) {
         let piece = read(from, at, PIECE.min(len_bytes - at) as usize)?;
@@ -196,19 +236,19 @@ pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), FfsErro
 }
 
 /// Reads, with an error that says where.
-pub(crate) fn read<S: Store + ?Sized>(store: &S, at_byte: u64, len: usize) -> Result<Vec<u8>, FfsError> {
+pub fn read<S: Store + ?Sized>(store: &S, at_byte: u64, len: usize) -> Result<Vec<u8>, StoreError> {
     if within(store.len_bytes(), at_byte, len).is_err() {
         let source = io::Error::new(io::ErrorKind::UnexpectedEof, format!("the image ends at {}", store.len_bytes()));
-        return Err(FfsError::Io { doing: "read", at_byte, len, source });
+        return Err(StoreError { doing: "read", at_byte, len, source });
     }
     let mut buf = vec![0; len];
-    store.read_at(at_byte, &mut buf).map_err(|source| FfsError::Io { doing: "read", at_byte, len, source })?;
+    store.read_at(at_byte, &mut buf).map_err(|source| StoreError { doing: "read", at_byte, len, source })?;
     Ok(buf)
 }
 
 /// Writes, with an error that says where.
-pub(crate) fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Result<(), FfsError> {
-    store.write_at(at_byte, bytes).map_err(|source| FfsError::Io { doing: "write", at_byte, len: bytes.len(), source })
+pub fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    store.write_at(at_byte, bytes).map_err(|source| StoreError { doing: "write", at_byte, len: bytes.len(), source })
 }
 
 #[cfg(test)]

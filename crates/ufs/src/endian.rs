@@ -12,47 +12,34 @@ pub enum Endian {
     Big,
 }
 
-/// Which of the two formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Version {
-    /// 32-bit addresses, inodes of 128 bytes.
-    Ufs1,
-    /// 64-bit addresses, inodes of 256 bytes.
-    Ufs2,
-}
-
-impl Version {
-    /// Bytes of an inode.
-    pub fn inode_bytes(self) -> u32 {
-        match self {
-            Version::Ufs1 => 128,
-            Version::Ufs2 => 256,
-        }
-    }
-
-    /// Bytes of a block pointer.
-    pub fn pointer_bytes(self) -> u32 {
-        match self {
-            Version::Ufs1 => 4,
-            Version::Ufs2 => 8,
-        }
+/// In words.
+impl std::fmt::Display for Endian {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Endian::Little => "little-endian",
+            Endian::Big => "big-endian",
+        })
     }
 }
 
-/// How structures are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Layout {
-    /// Format.
-    pub version: Version,
-    /// Byte order.
-    pub endian: Endian,
+/// A field of a structure, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its byte in the structure.
+    pub at: usize,
+    /// Its value.
+    pub value: String,
 }
 
 /// A value as it is on disk. Bytes that are not there read as zeros and are not written: callers check lengths first.
-pub(crate) trait Disk: Sized {
+pub trait Disk: Sized {
+    /// How long it is.
     const BYTES: usize;
+    /// Reads one at a byte.
     fn get(endian: Endian, bytes: &[u8], at: usize) -> Self;
+    /// Writes it at a byte.
     fn put(&self, endian: Endian, bytes: &mut [u8], at: usize);
 }
 
@@ -96,6 +83,7 @@ impl<T: Disk + Copy + Default, const N: usize> Disk for [T; N] {
 }
 
 /// A struct whose fields stand at fixed bytes: `0 name: type` in the order of the header it is taken from.
+#[macro_export]
 macro_rules! on_disk {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $at:literal $field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
@@ -104,20 +92,19 @@ macro_rules! on_disk {
 
         impl $name {
             /// Reads every field.
-            pub(crate) fn get(endian: $crate::Endian, bytes: &[u8]) -> $name {
-                $name { $($field: <$ty as $crate::format::Disk>::get(endian, bytes, $at),)* }
+            pub fn get(endian: $crate::Endian, bytes: &[u8]) -> $name {
+                $name { $($field: <$ty as $crate::Disk>::get(endian, bytes, $at),)* }
             }
 
             /// Writes every field, and leaves the bytes between them alone.
-            pub(crate) fn put(&self, endian: $crate::Endian, bytes: &mut [u8]) {
-                $($crate::format::Disk::put(&self.$field, endian, bytes, $at);)*
+            pub fn put(&self, endian: $crate::Endian, bytes: &mut [u8]) {
+                $($crate::Disk::put(&self.$field, endian, bytes, $at);)*
             }
 
             /// Every field with its place and value, in the order of the structure.
-            pub fn fields(&self) -> Vec<$crate::format::Field> {
-                vec![$($crate::format::Field { name: stringify!($field), at: $at, value: format!("{:?}", self.$field) },)*]
+            pub fn fields(&self) -> Vec<$crate::Field> {
+                vec![$($crate::Field { name: stringify!($field), at: $at, value: format!("{:?}", self.$field) },)*]
             }
         }
     };
 }
-pub(crate) use on_disk;

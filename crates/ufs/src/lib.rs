@@ -1,0 +1,18 @@
+//! What the file systems of 4.4BSD share (`sys/ufs/ufs`): FFS and LFS have the same directories, kinds of files, and trees of
+//! indirect blocks.
+//!
+//! What lives here: those structures as bytes and in memory, byte order, numbers with types, and what can be wrong with a
+//! structure. What may not: where anything lies on a disk.
+
+pub mod directory;
+mod endian;
+mod error;
+mod file_type;
+pub mod indirect;
+mod numbers;
+pub mod text;
+
+pub use endian::{Disk, Endian, Field};
+pub use error::FormatError;
+pub use file_type::{FileType, Time, mode};
+pub use numbers::{Ino, Lbn, ROOT_INO};
