@@ -1,0 +1,84 @@
+//! Smith and Seltzer, *A Comparison of FFS Disk Allocation Policies*, USENIX 1996: the allocator of 4.4BSD against realloc, on a
+//! file system aged by ten months of a research group's home directories.
+//!
+//! What several of its experiments need, and those that came after it: the file system, the computer, the disk.
+
+use crate::ExperimentError;
+use device::Drive;
+use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
+use ffs::policy::Options;
+use ffs::{Ffs, Version};
+use kernel::{Lab, Machine, Setup};
+
+/// Bytes of the file system: 502 MB.
+pub const SIZE_BYTES: u64 = 502 << 20;
+/// The drive.
+pub const DRIVE: &str = "st32430n";
+/// The computer.
+pub const MACHINE: &str = "pentium-120";
+/// When the aging begins, nanoseconds since 1970: about the beginning of 1994. Only time stamps show it.
+pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
+
+/// The published parameters: 502 MB, blocks of 8 KB in fragments of 1 KB, clusters of 7 blocks, no rotational gap, laid out
+/// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 5 % held back, eight rotational
+/// positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
+pub fn mkfs_options() -> MkfsOptions {
+    MkfsOptions {
+        bsize: 8192,
+        fsize: 1024,
+        minfree: 5,
+        maxcontig: Some(7),
+        rotdelay: 0,
+        disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions: 8 }),
+        // 27 groups are not a whole number of these cylinders each.
+        group: Some(GroupSize::Fragments(19_040)),
+        ..MkfsOptions::new(Version::Ufs1, SIZE_BYTES)
+    }
+}
+
+/// An empty file system, allocating as `words` of a target say (`original,noorder`).
+///
+/// # Errors
+/// A word that is none.
+pub fn file_system(words: &str) -> Result<Ffs, ExperimentError> {
+    Ok(Ffs::format(&mkfs_options(), policy(words)?)?)
+}
+
+/// Choices by their words.
+pub(crate) fn policy(words: &str) -> Result<Options, ExperimentError> {
+    let mut options = Options::default();
+    match words.split(',').find(|word| !options.set(word)) {
+        None => Ok(options),
+        Some(word) => Err(ffs::FfsError::Options(format!("'{word}' is not a choice of the allocator")).into()),
+    }
+}
+
+/// Puts a file system on the drive, under the kernel of the computer, with cold caches.
+///
+/// # Errors
+/// It does not fit or cannot be mounted.
+pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
+    let setup = Setup {
+        machine: Machine::load(MACHINE)?,
+        target: format!("ffs:{}@{DRIVE}", volume.choices()),
+        drive: DRIVE.to_owned(),
+        epoch_ns: EPOCH_NS,
+    };
+    Ok(Lab::new(volume, Drive::find(DRIVE)?.device(), setup)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_file_system_has_the_published_shape() {
+        let volume = file_system("original").unwrap();
+        let g = volume.geometry();
+        assert_eq!((g.ncg, g.bsize, g.frag), (27, 8192, 8));
+        assert_eq!(volume.tuning().maxcontig, 7);
+        assert!(laboratory(volume).is_ok());
+        assert!(policy("originally").is_err());
+    }
+}

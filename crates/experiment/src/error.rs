@@ -1,0 +1,52 @@
+//! What can go wrong while an experiment runs.
+
+use posix::Errno;
+
+/// Why an experiment has no result.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ExperimentError {
+    /// A name on the command line.
+    #[error("there is no experiment '{asked}'; there are {there}, PAPER/* and all")]
+    Unknown { asked: String, there: String },
+    /// The file system cannot be made.
+    #[error("{0}")]
+    Ffs(#[from] ffs::FfsError),
+    /// The laboratory cannot be set up.
+    #[error("{0}")]
+    Lab(#[from] kernel::LabError),
+    /// A machine's description.
+    #[error("{0}")]
+    Machine(#[from] kernel::MachineError),
+    /// A drive's description.
+    #[error("{0}")]
+    Drive(#[from] device::DriveError),
+    /// A benchmark.
+    #[error("{0}")]
+    Workload(#[from] workload::WorkloadError),
+    /// A plan of aging.
+    #[error("{0}")]
+    Plan(#[from] aging::plan::PlanError),
+    /// An aging workload.
+    #[error("{0}")]
+    Aging(#[from] aging::AgingError),
+    /// A file system refused what an experiment asked of it.
+    #[error("{doing}: {errno}")]
+    Call { doing: String, errno: Errno },
+    /// A file system whose structures disagree after a run: a fault of this program.
+    #[error("after {after} the file system is inconsistent: {problem}; please report this with the seed")]
+    Inconsistent { after: String, problem: String },
+    /// Two experiments share something under one name and mean different things: a fault of this program.
+    #[error("what is shared as '{name}' is not a {type_name}")]
+    Shared { name: String, type_name: &'static str },
+}
+
+impl ExperimentError {
+    /// The process exit code: a wrong name is usage (2), anything else the environment (3).
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            ExperimentError::Unknown { .. } => 2,
+            _ => 3,
+        }
+    }
+}

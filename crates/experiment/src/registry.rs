@@ -1,0 +1,90 @@
+//! Which experiments there are, and how they are run.
+
+use crate::{Bench, ExperimentError, Outcome, Scale};
+use serde::Serialize;
+
+/// A published experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// `PAPER/NAME`: the name on the command line.
+    pub key: &'static str,
+    /// What it shows, in a few words.
+    pub title: &'static str,
+    /// The publication, with the section.
+    pub source: &'static str,
+    /// What it runs, in a sentence or two.
+    pub runs: &'static str,
+    /// Runs it.
+    pub run: fn(&mut Bench<'_>) -> Result<Outcome, ExperimentError>,
+}
+
+/// All experiments, by key.
+pub fn all() -> &'static [Experiment] {
+    &[]
+}
+
+/// The experiments that some names stand for, each once, in the order of [`all`]: `alloc96/aggregate`, `alloc96/*`, `all`.
+///
+/// # Errors
+/// A name stands for none.
+pub fn select(names: &[String]) -> Result<Vec<&'static Experiment>, ExperimentError> {
+    let stands_for = |name: &str, key: &str| {
+        name == "all" || name == key || name.strip_suffix('*').is_some_and(|start| key.starts_with(start))
+    };
+    if let Some(asked) = names.iter().find(|name| !all().iter().any(|e| stands_for(name, e.key))) {
+        let there: Vec<&str> = all().iter().map(|e| e.key).collect();
+        return Err(ExperimentError::Unknown { asked: asked.clone(), there: there.join(", ") });
+    }
+    Ok(all().iter().filter(|e| names.iter().any(|name| stands_for(name, e.key))).collect())
+}
+
+/// What `fsage reproduce` has run: byte-identical for the same experiments, scale, seed and version.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Reproduction {
+    pub version: &'static str,
+    pub scale: Scale,
+    pub seed: u64,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Runs one experiment.
+///
+/// # Errors
+/// As the experiment.
+pub fn run(experiment: &Experiment, bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let outcome = (experiment.run)(bench)?;
+    Ok(Outcome {
+        key: experiment.key.to_owned(),
+        title: experiment.title.to_owned(),
+        source: experiment.source.to_owned(),
+        ..outcome
+    })
+}
+
+impl Reproduction {
+    /// A reproduction of nothing yet.
+    pub fn new(bench: &Bench<'_>) -> Reproduction {
+        Reproduction {
+            version: env!("CARGO_PKG_VERSION"),
+            scale: bench.scale(),
+            seed: bench.seed(),
+            outcomes: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_order_and_of_the_right_form() {
+        assert!(all().is_sorted_by(|a, b| a.key < b.key), "by key, and each once");
+        for experiment in all() {
+            let parts: Vec<&str> = experiment.key.split('/').collect();
+            assert!(parts.len() == 2 && parts.iter().all(|part| !part.is_empty()), "{}", experiment.key);
+            assert!(!experiment.source.is_empty() && !experiment.runs.is_empty(), "{}", experiment.key);
+        }
+    }
+}
