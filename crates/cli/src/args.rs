@@ -61,6 +61,7 @@ commands! {
     Predict(predict),
     Replay(replay),
     Validate(validate),
+    Reproduce(reproduce),
     Quickstart(quickstart),
     Completions(completions),
     Man(man),

@@ -9,6 +9,7 @@ use aging::plan::PlanError;
 use aging::snapshot::SnapshotError;
 use device::DriveError;
 use device::validate::TraceError;
+use experiment::ExperimentError;
 use ffs::FfsError;
 use layout::LayoutError;
 use posix::SetupError;
@@ -153,6 +154,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<FfsError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<ExperimentError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<SnapshotError>() {

@@ -16,6 +16,7 @@ mod registry;
 pub use bench::{Bench, Report, Scale};
 pub use error::ExperimentError;
 pub use outcome::{
-    Axis, Claim, Difference, Explain, Figure, NOT_EXPLAINED, Outcome, Parameter, Point, Published, Row, Series, TOLERANCE, Unit,
+    Axis, Claim, Difference, Explain, Figure, NOT_EXPLAINED, Outcome, Parameter, Point, Published, Row, Series,
+    TOLERANCE, Unit,
 };
 pub use registry::{Experiment, Reproduction, all, run, select};

@@ -4,7 +4,7 @@ use crate::{Bench, ExperimentError, Outcome, Scale};
 use serde::Serialize;
 
 /// A published experiment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Experiment {
     /// `PAPER/NAME`: the name on the command line.
     pub key: &'static str,
@@ -15,6 +15,7 @@ pub struct Experiment {
     /// What it runs, in a sentence or two.
     pub runs: &'static str,
     /// Runs it.
+    #[serde(skip)]
     pub run: fn(&mut Bench<'_>) -> Result<Outcome, ExperimentError>,
 }
 

@@ -13,6 +13,7 @@ mod chart;
 mod csv;
 mod drive;
 mod environment;
+mod experiment;
 mod ffs;
 mod html;
 mod json;
@@ -36,6 +37,7 @@ mod workload;
 pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
 pub use self::drive::{drive, drive_validation, drives};
+pub use self::experiment::{experiments, reproduction};
 pub use self::ffs::{
     ffs_checked, ffs_directory, ffs_extracted, ffs_free, ffs_group, ffs_groups, ffs_inode, ffs_made, ffs_superblock,
 };

@@ -19,5 +19,6 @@ pub mod predict;
 pub mod quickstart;
 pub mod record;
 pub mod replay;
+pub mod reproduce;
 pub mod snapshot;
 pub mod validate;
