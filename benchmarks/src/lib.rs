@@ -1,11 +1,21 @@
 //! What the benchmark programs share. They print ratios measured in one run; no test depends on them.
 
+pub mod ageing;
 pub mod synthetic;
 
 /// The largest resident set of this process so far, bytes (`VmHWM`); 0 where the system does not tell.
 pub fn peak_resident_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// The resident set of this process now, bytes (`VmRSS`).
+pub fn resident_bytes() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+fn status_bytes(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|l| l.strip_prefix(field));
     line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
