@@ -1,9 +1,12 @@
 //! Where bytes are, beside the timing models and independent of them: a file, memory, or changes laid over either.
 
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,11 @@ pub trait Store {
 
     /// Writes `bytes` at byte `at`, inside the store.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Nobody needs these bytes any more: what takes room for them may give it up. They read as anything then.
+    fn discard(&mut self, _at: u64, _len_bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl<S: Store + ?Sized> Store for &mut S {
@@ -41,6 +49,9 @@ impl<S: Store + ?Sized> Store for &mut S {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
     }
+    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
+        (**self).discard(at, len_bytes)
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -52,6 +63,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
+    }
+    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
+        (**self).discard(at, len_bytes)
     }
 }
 
@@ -119,31 +133,102 @@ impl Store for MemoryStore {
     }
 }
 
-/// Zeros that cannot be written to: under an [`Overlay`], a store in memory of what was written.
-#[derive(Clone, Debug)]
-pub struct Zeros {
+/// Bytes in memory with room only where something was written; elsewhere zeros. For images as large as the disks they stand for.
+#[derive(Clone, Debug, Default)]
+pub struct SparseStore {
     len_bytes: u64,
+    /// By number; one that is not there is all zeros.
+    pages: FxHashMap<u64, Box<[u8; SPARSE_PAGE]>>,
 }
 
-impl Zeros {
-    /// So many.
-    pub fn new(len_bytes: u64) -> Zeros {
-        Zeros { len_bytes }
+/// Bytes of a page of [`SparseStore`]: what most blocks and fragments of file systems are multiples or halves of.
+const SPARSE_PAGE: usize = 4096;
+
+impl SparseStore {
+    /// So many zeros.
+    pub fn new(len_bytes: u64) -> SparseStore {
+        SparseStore { len_bytes, pages: FxHashMap::default() }
+    }
+
+    /// Memory that the bytes take.
+    pub fn held_bytes(&self) -> u64 {
+        self.pages.len() as u64 * SPARSE_PAGE as u64
+    }
+
+    /// Each page that a range touches, with the part of it and the part of the range.
+    fn parts(at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let here = at + done as u64;
+            let (page, offset) = (here / SPARSE_PAGE as u64, (here % SPARSE_PAGE as u64) as usize);
+            let n = (SPARSE_PAGE - offset).min(len - done);
+            let part = (page, offset..offset + n, done..done + n);
+            done += n;
+            (n > 0).then_some(part)
+        })
     }
 }
 
-impl Store for Zeros {
+impl Store for SparseStore {
     fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
+
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
         within(self.len_bytes, at, buf.len())?;
-        buf.fill(0);
+        for (page, inside, part) in SparseStore::parts(at, buf.len()) {
+            let Some(place) = buf.get_mut(part) else { continue };
+            match self.pages.get(&page).and_then(|page| page.get(inside)) {
+                Some(bytes) => place.copy_from_slice(bytes),
+                None => place.fill(0),
+            }
+        }
         Ok(())
     }
-    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
-        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        within(self.len_bytes, at, bytes.len())?;
+        for (page, inside, part) in SparseStore::parts(at, bytes.len()) {
+            let Some(bytes) = bytes.get(part) else { continue };
+            if !self.pages.contains_key(&page) && bytes.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let page = self.pages.entry(page).or_insert_with(|| Box::new([0; SPARSE_PAGE]));
+            if let Some(place) = page.get_mut(inside) {
+                place.copy_from_slice(bytes);
+            }
+        }
+        Ok(())
     }
+
+    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
+        let page = SPARSE_PAGE as u64;
+        for whole in at.div_ceil(page)..at.saturating_add(len_bytes) / page {
+            self.pages.remove(&whole);
+        }
+        Ok(())
+    }
+}
+
+/// A store that others look at while somebody writes it: a laboratory's image.
+impl<S: Store + ?Sized> Store for Arc<Mutex<S>> {
+    fn len_bytes(&self) -> u64 {
+        locked(self).len_bytes()
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        locked(self).read_at(at, buf)
+    }
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        locked(self).write_at(at, bytes)
+    }
+    fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
+        locked(self).discard(at, len_bytes)
+    }
+}
+
+/// Whoever panicked with the lock has left whole writes behind or parts of them, as a crash does.
+fn locked<S: ?Sized>(store: &Mutex<S>) -> MutexGuard<'_, S> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn within(store_bytes: u64, at: u64, len: usize) -> io::Result<()> {
@@ -272,5 +357,30 @@ mod tests {
         over.read_at(1085, &mut part).unwrap();
         assert_eq!(part, expected[1085..1105]);
         assert_eq!(over.under, below);
+    }
+
+    #[test]
+    fn a_sparse_store_is_as_large_as_what_is_in_it() {
+        let mut store = SparseStore::new(1 << 40);
+        store.write_at((1 << 39) - 3, &[1, 2, 3, 4, 5, 6]).unwrap();
+        store.write_at(8192, &[0; 10_000]).unwrap();
+        assert_eq!(store.held_bytes(), 2 * 4096, "zeros take no room");
+        let mut read = [9; 12];
+        store.read_at((1 << 39) - 6, &mut read).unwrap();
+        assert_eq!(read, [0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0]);
+        assert!(store.read_at((1 << 40) - 3, &mut read).is_err() && store.write_at(u64::MAX - 3, &read).is_err());
+        store.discard(1 << 39, 4096).unwrap();
+        assert_eq!(store.held_bytes(), 4096);
+        store.write_at((1 << 39) - 3, &[0; 3]).unwrap();
+        store.read_at((1 << 39) - 6, &mut read).unwrap();
+        assert_eq!(read, [0; 12]);
+    }
+
+    #[test]
+    fn a_shared_store_is_one_store() {
+        let mut one = Arc::new(Mutex::new(MemoryStore(vec![0; 16])));
+        let other = one.clone();
+        one.write_at(3, &[7]).unwrap();
+        assert_eq!(read(&other, 0, 5).unwrap(), [0, 0, 0, 7, 0]);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! What lives here: the format of UFS1 (4.4BSD, and 4.2BSD for reading) and UFS2 in either byte order ([`mod@format`]), a reader of
 //! images ([`Image`]), [`extract()`] out of them, [`mkfs()`], [`fsck()`] with BSD's five phases, and the live file system
-//! ([`Ffs`]) with its allocator ([`mod@alloc`]) and policies ([`policy`]). What may not: caches and timing, which are `kernel`'s.
+//! ([`Ffs`]) with its allocator ([`mod@alloc`]) and policies ([`policy`]), and file systems made again from their free maps alone
+//! ([`FreeMaps`]). What may not: caches and timing, which are `kernel`'s.
 //!
 //! The format is that of BSD's `fs.h`, `dinode.h` and `dir.h`; docs/ffs-format.md describes it byte by byte. Everything read
 //! from an image is untrusted: no value of it can make this crate panic, loop for ever, or take memory out of proportion to
@@ -17,9 +18,10 @@ pub mod fsck;
 mod image;
 pub mod mkfs;
 pub mod policy;
+mod reconstruct;
 mod volume;
 
-pub use device::store::{FileStore, MemoryStore, Overlay, Store, copy_sparse};
+pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 pub use error::FfsError;
 pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
@@ -28,5 +30,6 @@ pub use format::{
 pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
 pub use mkfs::mkfs;
+pub use reconstruct::FreeMaps;
 pub use ufs::{FormatError, text};
 pub use volume::{DataSource, Disagreement, Ffs};

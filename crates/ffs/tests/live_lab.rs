@@ -22,7 +22,7 @@ fn run(words: &str) -> (Vec<u8>, u64) {
     mkfs(&mut empty, &MkfsOptions::new(Version::Ufs1, SIZE)).unwrap();
     let image = Image::open(empty, Search::Standard).unwrap();
     let volume = Ffs::load(&image, options).unwrap();
-    let disk = Disk(Arc::new(Mutex::new(image.into_store().0)));
+    let disk: Disk = Arc::new(Mutex::new(image.into_store()));
     let setup = Setup {
         machine: Machine::load("pentium-120").unwrap(),
         target: "ffs".into(),
@@ -30,7 +30,7 @@ fn run(words: &str) -> (Vec<u8>, u64) {
         epoch_ns: 820_000_000_000_000_000,
     };
     let device = Box::new(FixedDevice::new(SIZE, 10_000_000));
-    let mut lab = Lab::with_image(volume, device, setup, Box::new(disk.clone())).unwrap();
+    let mut lab = Lab::with_image(volume, device, setup, kernel::payload::Image::full(disk.clone())).unwrap();
     let mut call = |call: Call<'_>| {
         let outcome = lab.call(&call);
         assert!(outcome.result.is_ok(), "{call:?}: {outcome:?}");
@@ -57,7 +57,7 @@ fn run(words: &str) -> (Vec<u8>, u64) {
     let now_ns = lab.now_ns();
     let volume = lab.unmount().unwrap();
     assert!(volume.check().is_empty());
-    let bytes = std::mem::take(&mut *disk.0.lock().unwrap());
+    let bytes = std::mem::take(&mut disk.lock().unwrap().0);
     (bytes, now_ns)
 }
 

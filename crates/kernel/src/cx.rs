@@ -48,7 +48,7 @@ pub struct Cx {
     pub(crate) program: Vec<Step>,
     pub(crate) costs: Costs,
     pub(crate) transfers: Transfers,
-    pub(crate) image: Box<dyn Image>,
+    pub(crate) image: Image,
     /// Bytes of blocks in memory, by slot of the cache.
     payloads: FxHashMap<u32, Box<[u8]>>,
     /// The first trouble with the image.
@@ -65,7 +65,7 @@ impl Cx {
         nodes: Nodes,
         costs: Costs,
         transfers: Transfers,
-        image: Box<dyn Image>,
+        image: Image,
         epoch_ns: i64,
     ) -> Cx {
         Cx {
@@ -502,7 +502,7 @@ impl Cx {
     /// Takes over a block's bytes from the image, if it has any.
     fn load_payload(&mut self, slot: u32) {
         let (pbn, bytes) = (self.cache.get(slot).pbn, self.cache.get(slot).bytes);
-        if !self.image.may_have(pbn) {
+        if !self.image.may_have_bytes() {
             return;
         }
         let mut payload = vec![0; bytes as usize].into_boxed_slice();
@@ -559,7 +559,7 @@ impl Cx {
 
     /// Whether anybody's bytes are kept.
     pub(crate) fn keeps_bytes(&self) -> bool {
-        self.image.is_full() || !self.payloads.is_empty() || self.image.may_have(Pbn(0))
+        self.image.is_full() || !self.payloads.is_empty() || self.image.may_have_bytes()
     }
 
     fn note_image_error(&mut self, error: io::Error) {

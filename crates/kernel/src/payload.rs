@@ -5,85 +5,128 @@
 //! reads as a pattern made from its place in the file, the same in every run.
 
 use crate::Pbn;
+use device::store::{SparseStore, Store};
 use rustc_hash::FxHashMap;
+use std::fmt;
 use std::io;
 
-/// Where blocks of the disk have their bytes.
-pub trait Image: Send {
+/// Where blocks of the disk have their bytes: all of them, or those that processes gave, on a [`Store`].
+pub struct Image {
+    store: Box<dyn Store + Send>,
+    /// Which sectors have bytes; `None` if all have.
+    given: Option<Given>,
+}
+
+impl Image {
+    /// For the bytes that processes give, and no others; in memory.
+    pub fn of_given() -> Image {
+        Image { store: Box::new(SparseStore::new(u64::MAX)), given: Some(Given::default()) }
+    }
+
+    /// For the bytes of every block, metadata included: in an image file, in memory, or in an `Arc<Mutex<_>>` of either whose
+    /// other end shows what is on the disk at any time. What is in the store at the beginning is on the disk.
+    pub fn full(store: impl Store + Send + 'static) -> Image {
+        Image { store: Box::new(store), given: None }
+    }
+
+    /// For every block, in memory, zeros at the beginning.
+    pub fn full_in_memory(len_bytes: u64) -> Image {
+        Image::full(SparseStore::new(len_bytes))
+    }
+
     /// Fills `out` with the bytes at a place; says whether there are any.
-    fn read(&mut self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool>;
-
-    /// Puts bytes at a place.
-    fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> io::Result<()>;
-
-    /// Forgets the bytes at a place, if the image can be without.
-    fn discard(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()>;
-
-    /// Whether it may have bytes at a place: asked before each read of data.
-    fn may_have(&self, pbn: Pbn) -> bool;
-
-    /// Whether every block gets bytes, metadata included.
-    fn is_full(&self) -> bool;
-}
-
-/// Bytes in memory: those that processes gave explicitly, or all.
-#[derive(Debug, Default)]
-pub struct Memory {
-    /// By address, in units of [`Pbn::BYTES`].
-    sectors: FxHashMap<u64, Box<[u8; Pbn::BYTES as usize]>>,
-    full: bool,
-}
-
-impl Memory {
-    /// For the bytes that processes gave, and no others.
-    pub fn of_given() -> Memory {
-        Memory::default()
-    }
-
-    /// For the bytes of every block.
-    pub fn of_all() -> Memory {
-        Memory { full: true, ..Memory::default() }
-    }
-}
-
-impl Image for Memory {
-    fn read(&mut self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
+    pub(crate) fn read(&self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
+        let Some(given) = &self.given else { return self.store.read_at(pbn.bytes(), out).map(|()| true) };
         let mut any = false;
         for (sector, piece) in (pbn.0..).zip(out.chunks_mut(Pbn::BYTES as usize)) {
-            match self.sectors.get(&sector) {
-                Some(bytes) => {
-                    piece.copy_from_slice(&bytes[..piece.len()]);
-                    any = true;
-                }
-                None => piece.fill(0),
+            if given.has(sector) {
+                self.store.read_at(sector * Pbn::BYTES, piece)?;
+                any = true;
+            } else {
+                piece.fill(0);
             }
         }
         Ok(any)
     }
 
-    fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> io::Result<()> {
-        for (sector, piece) in (pbn.0..).zip(bytes.chunks(Pbn::BYTES as usize)) {
-            self.sectors.entry(sector).or_insert_with(|| Box::new([0; Pbn::BYTES as usize]))[..piece.len()]
-                .copy_from_slice(piece);
+    /// Puts bytes at a place.
+    pub(crate) fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> io::Result<()> {
+        if let Some(given) = &mut self.given {
+            given.set(pbn, bytes.len() as u64);
         }
-        Ok(())
+        self.store.write_at(pbn.bytes(), bytes)
     }
 
-    fn discard(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()> {
-        if !self.sectors.is_empty() {
-            for sector in pbn.0..pbn.after(bytes).0 {
-                self.sectors.remove(&sector);
+    /// A block is written that has no bytes: those of given ones are forgotten.
+    pub(crate) fn discard(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()> {
+        let Self { store, given } = self;
+        match given {
+            Some(given) => given.clear(pbn, bytes, &mut |at, len| store.discard(at, len)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it may have bytes anywhere: asked before each read of data.
+    pub(crate) fn may_have_bytes(&self) -> bool {
+        self.given.as_ref().is_none_or(|given| !given.sectors.is_empty())
+    }
+
+    /// Whether every block gets bytes, metadata included.
+    pub fn is_full(&self) -> bool {
+        self.given.is_none()
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("full", &self.is_full()).finish_non_exhaustive()
+    }
+}
+
+/// Sectors that have bytes.
+#[derive(Default)]
+struct Given {
+    /// A bit for each, by stretches of 64.
+    sectors: FxHashMap<u64, u64>,
+}
+
+/// Sectors of a stretch.
+const STRETCH: u64 = u64::BITS as u64;
+/// Sectors that a store can give up together.
+const TOGETHER: u64 = 8;
+
+impl Given {
+    fn has(&self, sector: u64) -> bool {
+        self.sectors.get(&(sector / STRETCH)).is_some_and(|bits| bits >> (sector % STRETCH) & 1 == 1)
+    }
+
+    fn set(&mut self, pbn: Pbn, bytes: u64) {
+        for sector in pbn.0..pbn.after(bytes).0 {
+            *self.sectors.entry(sector / STRETCH).or_default() |= 1 << (sector % STRETCH);
+        }
+    }
+
+    /// Clears a range; `unused` is told where no sector has bytes any more: byte and length.
+    fn clear(&mut self, pbn: Pbn, bytes: u64, unused: &mut dyn FnMut(u64, u64) -> io::Result<()>) -> io::Result<()> {
+        if self.sectors.is_empty() {
+            return Ok(());
+        }
+        let (from, end) = (pbn.0, pbn.after(bytes).0);
+        for group in from / TOGETHER..end.div_ceil(TOGETHER) {
+            let stretch = group * TOGETHER / STRETCH;
+            let Some(bits) = self.sectors.get_mut(&stretch) else { continue };
+            let (low, high) = ((group * TOGETHER).max(from), ((group + 1) * TOGETHER).min(end));
+            for sector in low..high {
+                *bits &= !(1 << (sector % STRETCH));
+            }
+            if *bits >> (group * TOGETHER % STRETCH) & 0xFF == 0 {
+                unused(group * TOGETHER * Pbn::BYTES, TOGETHER * Pbn::BYTES)?;
+            }
+            if *bits == 0 {
+                self.sectors.remove(&stretch);
             }
         }
         Ok(())
-    }
-
-    fn may_have(&self, _pbn: Pbn) -> bool {
-        !self.sectors.is_empty()
-    }
-
-    fn is_full(&self) -> bool {
-        self.full
     }
 }
 
@@ -101,4 +144,36 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn given_bytes_are_there_until_others_nobody_gave_come() {
+        let mut image = Image::of_given();
+        let mut out = [1; 2048];
+        assert!(!image.may_have_bytes() && !image.read(Pbn(60), &mut out).unwrap());
+        image.write(Pbn(60), &[7; 4096]).unwrap();
+        assert!(image.read(Pbn(66), &mut out).unwrap());
+        assert!(out[..1024] == [7; 1024] && out[1024..] == [0; 1024], "sectors 66 and 67 of 60 to 67");
+        image.discard(Pbn(61), 3 * 512).unwrap();
+        assert!(image.read(Pbn(60), &mut out).unwrap());
+        assert!(out[..512] == [7; 512] && out[512..] == [0; 1536]);
+        image.discard(Pbn(0), 1 << 20).unwrap();
+        assert!(!image.may_have_bytes());
+    }
+
+    #[test]
+    fn what_nobody_needs_takes_no_memory() {
+        let shared = Arc::new(Mutex::new(SparseStore::new(1 << 30)));
+        let mut image = Image { store: Box::new(shared.clone()), given: Some(Given::default()) };
+        for round in 0..100 {
+            image.write(Pbn(round * 128), &[7; 65536]).unwrap();
+            image.discard(Pbn(round * 128), 65536).unwrap();
+        }
+        assert_eq!(shared.lock().unwrap().held_bytes(), 0);
+    }
 }

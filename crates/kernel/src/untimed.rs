@@ -6,7 +6,7 @@
 use crate::cache::Cache;
 use crate::cx::{Cx, Transfers};
 use crate::nodes::Nodes;
-use crate::payload::{Image, Memory};
+use crate::payload::Image;
 use crate::program::{Direction, IoId, Step};
 use crate::{BlockId, Costs, Ino, Replacement, Volume};
 
@@ -36,7 +36,7 @@ pub struct Untimed<V> {
 impl<V: Volume> Untimed<V> {
     /// A volume with a cache of its own. `inodes` is how many inodes stay in memory.
     pub fn new(volume: V, cache_bytes: u64, inodes: usize, transfers: Transfers, epoch_ns: i64) -> Untimed<V> {
-        Untimed::with_image(volume, cache_bytes, inodes, transfers, epoch_ns, Box::new(Memory::of_given()))
+        Untimed::with_image(volume, cache_bytes, inodes, transfers, epoch_ns, Image::of_given())
     }
 
     /// The same, with bytes kept in an image.
@@ -46,7 +46,7 @@ impl<V: Volume> Untimed<V> {
         inodes: usize,
         transfers: Transfers,
         epoch_ns: i64,
-        image: Box<dyn Image>,
+        image: Image,
     ) -> Untimed<V> {
         let cache = Cache::new(cache_bytes, Replacement::Lru);
         let cx = Cx::new(cache, Nodes::new(inodes), Costs::FREE, transfers, image, epoch_ns);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{MB, free_machine, lab_with, volume};
-use kernel::payload::Memory;
+use kernel::payload::Image;
 use kernel::testing::{FixedDevice, Metadata};
 use posix::{
     AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, FileSystem, Mode, Mounted, OpenFlags, Reply, SetTime, Whence,
@@ -275,7 +275,7 @@ fn compare(seed: u64, steps: usize, cache_bytes: u64) {
     let mut real = Mounted::open(dir.path()).unwrap();
     let device = FixedDevice::new(64 * MB, 1_000_000);
     let mut lab =
-        lab_with(volume(64 * MB, Metadata::Delayed), device, free_machine(cache_bytes), Box::new(Memory::of_all()));
+        lab_with(volume(64 * MB, Metadata::Delayed), device, free_machine(cache_bytes), Image::full_in_memory(64 * MB));
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
     let base = (nested(&mut lab), nested(&mut real));
     let mut sides = Sides { lab: &mut lab, real: &mut real, open: Vec::new(), base, log: Vec::new() };

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{MB, call, create, free_machine, lab, lab_with, setup, volume, write};
-use kernel::payload::Memory;
+use kernel::payload::Image;
 use kernel::testing::{Choice, FixedDevice, MemVolume, Metadata};
 use kernel::{Lab, LogEntry, Machine, Pbn};
 use posix::{Call, FileSystem, Mode, OpenFlags, Outcome, Process, Reply, Step};
@@ -72,8 +72,7 @@ fn read(fd: posix::Fd, block: u64) -> Action {
 
 /// A cold file of 1000 blocks in one piece, with reads that are only what they are asked for.
 fn cold(device: FixedDevice) -> (Lab<MemVolume>, posix::Fd) {
-    let mut lab =
-        lab_with(volume(64 * MB, Metadata::Delayed), device, free_machine(16 * MB), Box::new(Memory::of_given()));
+    let mut lab = lab_with(volume(64 * MB, Metadata::Delayed), device, free_machine(16 * MB), Image::of_given());
     let fd = create(&mut lab, "f");
     write(&mut lab, fd, 0, 1000 * 8192);
     lab.drop_caches().unwrap();
@@ -128,7 +127,7 @@ fn one_processor_is_shared_and_two_are_not() {
         machine.cpu.count = count;
         machine.costs.call_ns.value = 1_000_000;
         let device = FixedDevice::new(64 * MB, 10_000_000);
-        let mut lab = lab_with(volume(64 * MB, Metadata::Delayed), device, machine, Box::new(Memory::of_given()));
+        let mut lab = lab_with(volume(64 * MB, Metadata::Delayed), device, machine, Image::of_given());
         call(&mut lab, Call::Stat { at: "f".into(), follow: true }).unwrap_err();
         let before = lab.now_ns();
         let stat = Action::Call(Call::StatFs { at: ".".into() });
@@ -273,7 +272,7 @@ fn the_same_processes_give_the_same_run() {
 fn the_log_has_every_write_in_order_of_completion_with_its_bytes() {
     let device = FixedDevice::new(64 * MB, 1_000_000);
     let mut lab =
-        lab_with(volume(64 * MB, Metadata::Synchronous), device, free_machine(8 * MB), Box::new(Memory::of_all()));
+        lab_with(volume(64 * MB, Metadata::Synchronous), device, free_machine(8 * MB), Image::full_in_memory(64 * MB));
     lab.record_writes(true);
     let fd = create(&mut lab, "f");
     let text = b"what was written".repeat(512);
@@ -307,8 +306,7 @@ fn a_device_that_is_too_small_is_refused() {
 fn replies_are_what_they_are_before_time_passes() {
     // An operation takes effect when it is issued: the second process sees what the first has not yet waited for.
     let device = FixedDevice::new(64 * MB, 10_000_000);
-    let mut lab =
-        lab_with(volume(64 * MB, Metadata::Synchronous), device, free_machine(8 * MB), Box::new(Memory::of_given()));
+    let mut lab = lab_with(volume(64 * MB, Metadata::Synchronous), device, free_machine(8 * MB), Image::of_given());
     let make = Action::Call(Call::Mkdir { at: "d".into(), mode: Mode(0o755) });
     let look = Action::Call(Call::Stat { at: "d".into(), follow: false });
     let outcomes = run(&mut lab, vec![vec![make], vec![Action::Pause(1), look]]).unwrap();

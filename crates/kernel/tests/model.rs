@@ -4,7 +4,7 @@
 mod common;
 
 use common::{free_machine, lab_with};
-use kernel::payload::Memory;
+use kernel::payload::Image;
 use kernel::testing::{FixedDevice, MemVolume, Metadata};
 use posix::{At, Call, Errno, FileSystem, Mode, OpenFlags};
 use proptest::prelude::*;
@@ -194,9 +194,9 @@ proptest! {
     ) {
         let metadata = if synchronous { Metadata::Synchronous } else { Metadata::Delayed };
         let volume = MemVolume::new(BLOCKS * BLOCK, BLOCK as u32, 9, metadata);
-        let image = if all { Memory::of_all() } else { Memory::of_given() };
+        let image = if all { Image::full_in_memory(BLOCKS * BLOCK) } else { Image::of_given() };
         let device = FixedDevice::new(BLOCKS * BLOCK, 1_000_000);
-        let mut lab = lab_with(volume, device, free_machine(cache_blocks * BLOCK), Box::new(image));
+        let mut lab = lab_with(volume, device, free_machine(cache_blocks * BLOCK), image);
         let at_first = lab.usage().unwrap();
         let mut pair = Pair { lab, files: BTreeMap::new() };
         for op in &ops {
@@ -222,7 +222,7 @@ proptest! {
 fn a_block_changed_while_it_is_read_is_not_lost() {
     let volume = MemVolume::new(BLOCKS * BLOCK, BLOCK as u32, 9, Metadata::Delayed);
     let device = FixedDevice::new(BLOCKS * BLOCK, 1_000_000);
-    let lab = lab_with(volume, device, free_machine(2 * BLOCK), Box::new(Memory::of_given()));
+    let lab = lab_with(volume, device, free_machine(2 * BLOCK), Image::of_given());
     let mut pair = Pair { lab, files: BTreeMap::new() };
     let write = |offset, len| Op::Write { name: 0, offset, len, fill: 0, append: false, sync: false };
     for op in [write(26_702, 10_163), write(24_577, 4096), Op::Read { name: 0, offset: 0, len: 24_579 }] {

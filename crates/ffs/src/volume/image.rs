@@ -7,8 +7,8 @@ use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Versi
 use crate::image::decode_pointers;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::policy::Options;
-use crate::{FfsError, Image, Overlay, Search, Store};
-use device::store::{StoreError, Zeros, read, write};
+use crate::{FfsError, Image, Search, Store};
+use device::store::{SparseStore, StoreError, read, write};
 use kernel::{BlockId, Ino, Lbn};
 use std::io;
 use ufs::directory::Directory;
@@ -20,7 +20,7 @@ impl Ffs {
     /// A new, empty file system.
     pub fn format(mkfs_options: &MkfsOptions, options: Options) -> Result<Ffs, FfsError> {
         let blank = MkfsOptions { blank: true, ..mkfs_options.clone() };
-        let mut store = Overlay::new(Zeros::new(blank.size_bytes));
+        let mut store = SparseStore::new(blank.size_bytes);
         mkfs(&mut store, &blank)?;
         Ffs::load(&Image::open(store, Search::Standard)?, options)
     }

@@ -5,9 +5,8 @@
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Endian, Ffs, Image, MemoryStore, Search, Version};
-use kernel::payload;
 use kernel::{
-    Durability, Entry, Ino, NewNode, Pbn, ReadAhead, Rename, SetAttributes, Transfers, Untimed, Volume, WriteRange,
+    Durability, Entry, Ino, NewNode, ReadAhead, Rename, SetAttributes, Transfers, Untimed, Volume, WriteRange,
 };
 use posix::{Errno, FileKind};
 use rand_core::{Rng as _, SeedableRng as _};
@@ -16,30 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Bytes of a whole disk, shared between the kernel and the test.
-#[derive(Clone, Debug)]
-pub struct Disk(pub Arc<Mutex<Vec<u8>>>);
-
-impl payload::Image for Disk {
-    fn read(&mut self, pbn: Pbn, out: &mut [u8]) -> std::io::Result<bool> {
-        let at = pbn.bytes() as usize;
-        out.copy_from_slice(&self.0.lock().unwrap()[at..at + out.len()]);
-        Ok(true)
-    }
-    fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> std::io::Result<()> {
-        let at = pbn.bytes() as usize;
-        self.0.lock().unwrap()[at..at + bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-    fn discard(&mut self, _: Pbn, _: u64) -> std::io::Result<()> {
-        Ok(())
-    }
-    fn may_have(&self, _: Pbn) -> bool {
-        true
-    }
-    fn is_full(&self) -> bool {
-        true
-    }
-}
+pub type Disk = Arc<Mutex<MemoryStore>>;
 
 /// What to run on.
 #[derive(Clone, Debug)]
@@ -88,7 +64,10 @@ fn transfers() -> Transfers {
 
 fn live(case: &Case, volume: Ffs, disk: &Option<Disk>) -> Untimed<Ffs> {
     let mut live = match disk {
-        Some(disk) => Untimed::with_image(volume, case.cache_bytes, 64, transfers(), EPOCH_NS, Box::new(disk.clone())),
+        Some(disk) => {
+            let image = kernel::payload::Image::full(disk.clone());
+            Untimed::with_image(volume, case.cache_bytes, 64, transfers(), EPOCH_NS, image)
+        }
         None => Untimed::new(volume, case.cache_bytes, 64, transfers(), EPOCH_NS),
     };
     live.run(|volume, cx| volume.mount(cx)).unwrap();
@@ -102,7 +81,7 @@ impl Run {
         let loaded = Image::open(image, Search::Standard).unwrap();
         let volume = Ffs::load(&loaded, case.options).unwrap();
         let root = volume.attributes(Ino(2)).unwrap();
-        let disk = case.bytes.then(|| Disk(Arc::new(Mutex::new(loaded.into_store().0))));
+        let disk = case.bytes.then(|| Arc::new(Mutex::new(loaded.into_store())));
         let node = ModelNode {
             kind: FileKind::Directory,
             mode: root.mode,
@@ -610,7 +589,7 @@ impl Run {
         }
         self.live.run(|volume, cx| volume.unmount(cx)).unwrap();
         let disk = self.disk.expect("a case with bytes");
-        let bytes = std::mem::take(&mut *disk.0.lock().unwrap());
+        let bytes = std::mem::take(&mut disk.lock().unwrap().0);
         MemoryStore(bytes)
     }
 
@@ -621,7 +600,7 @@ impl Run {
         }
         self.live.run(|volume, cx| volume.unmount(cx)).unwrap();
         let mut image = match &self.disk {
-            Some(disk) => MemoryStore(disk.0.lock().unwrap().clone()),
+            Some(disk) => disk.lock().unwrap().clone(),
             None => {
                 let mut image = MemoryStore(vec![0; self.case.mkfs.size_bytes as usize]);
                 mkfs(&mut image, &self.case.mkfs).unwrap();
@@ -642,7 +621,7 @@ impl Run {
         self.compare(&image);
         let volume = Ffs::load(&image, self.case.options).unwrap();
         if let Some(disk) = &self.disk {
-            *disk.0.lock().unwrap() = image.into_store().0;
+            *disk.lock().unwrap() = image.into_store();
         }
         self.live = live(&self.case, volume, &self.disk);
     }

@@ -14,7 +14,7 @@ use crate::engine::{ActorId, Engine, Event};
 use crate::machine::{Machine, Syncer};
 use crate::names::Names;
 use crate::nodes::Nodes;
-use crate::payload::{self, Image};
+use crate::payload::Image;
 use crate::{CacheCounters, Cx, DeviceCounters, Ino, LogEntry, NameCounters, Volume};
 use daemons::Daemons;
 use descriptors::Descriptors;
@@ -74,16 +74,11 @@ pub struct Counters {
 impl<V: Volume> Lab<V> {
     /// Mounts a file system on a device. Bytes are kept only where processes give them explicitly.
     pub fn new(volume: V, device: Box<dyn Device>, setup: Setup) -> Result<Lab<V>, LabError> {
-        Lab::with_image(volume, device, setup, Box::new(payload::Memory::of_given()))
+        Lab::with_image(volume, device, setup, Image::of_given())
     }
 
     /// The same with a place for the bytes of blocks.
-    pub fn with_image(
-        volume: V,
-        device: Box<dyn Device>,
-        setup: Setup,
-        image: Box<dyn Image>,
-    ) -> Result<Lab<V>, LabError> {
+    pub fn with_image(volume: V, device: Box<dyn Device>, setup: Setup, image: Image) -> Result<Lab<V>, LabError> {
         let needed_bytes = volume.usage().total_bytes;
         let there_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
         if needed_bytes > there_bytes {

@@ -1,6 +1,6 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and may panic
 
-use kernel::payload::{Image, Memory};
+use kernel::payload::Image;
 use kernel::testing::{FixedDevice, MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, Errno, Fd, FileSystem, Mode, OpenFlags, Reply};
@@ -38,7 +38,7 @@ pub fn volume(size_bytes: u64, metadata: Metadata) -> MemVolume {
     MemVolume::new(size_bytes, 8192, 4096, metadata)
 }
 
-pub fn lab_with(volume: MemVolume, device: FixedDevice, machine: Machine, image: Box<dyn Image>) -> Lab<MemVolume> {
+pub fn lab_with(volume: MemVolume, device: FixedDevice, machine: Machine, image: Image) -> Lab<MemVolume> {
     Lab::with_image(volume, Box::new(device), setup(machine), image).unwrap()
 }
 
@@ -48,7 +48,7 @@ pub fn lab() -> Lab<MemVolume> {
         volume(64 * MB, Metadata::Delayed),
         FixedDevice::new(64 * MB, 10_000_000),
         free_machine(8 * MB),
-        Box::new(Memory::of_given()),
+        Image::of_given(),
     )
 }
 
