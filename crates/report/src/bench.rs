@@ -11,6 +11,9 @@ use workload::{
 
 /// A result, on one target or several.
 pub fn bench(result: &BenchResult) -> Document {
+    if !matches!(result.parameters, Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_)) {
+        return crate::bench_phases::document(result);
+    }
     let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();
     let mut document = Document::new(format!("{}: {}", result.parameters.name(), names.join(", ")));
     document.paragraph(what(&result.parameters));
@@ -93,10 +96,11 @@ fn what(parameters: &Parameters) -> String {
             "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
             bytes(o.piece_bytes)
         ),
+        other => crate::bench_phases::what(other),
     }
 }
 
-fn how(repeat: &Repeat) -> String {
+pub(crate) fn how(repeat: &Repeat) -> String {
     let warm_up = if repeat.warm_up { ", after a warm-up that is not counted" } else { "" };
     let coverage = workload::stats::coverage_of_rounds(repeat.rounds);
     let unsure = if coverage < 0.95 {
@@ -115,7 +119,7 @@ fn how(repeat: &Repeat) -> String {
 }
 
 /// How cold caches were; where not always, in how many of the timings.
-fn caches(target: &TargetResult) -> String {
+pub(crate) fn caches(target: &TargetResult) -> String {
     let note = &target.caches;
     let rounds = || target.points.iter().flat_map(|p| &p.phases).flat_map(|p| &p.rounds);
     let state = |worst: CacheState, of: fn(&Round) -> CacheState| match worst {
@@ -135,14 +139,14 @@ fn caches(target: &TargetResult) -> String {
 }
 
 /// Rounds far from the others; they are in the medians all the same.
-fn outliers(target: &TargetResult) -> Option<String> {
+pub(crate) fn outliers(target: &TargetResult) -> Option<String> {
     let phases = target.points.iter().flat_map(|p| &p.phases);
     let (far, all) = phases.fold((0, 0), |(far, all), p| (far + p.outlier_rounds.len(), all + p.rounds.len()));
     (far > 0).then(|| format!("{far} of {all} timings are outliers (Tukey's fences); they are counted in"))
 }
 
 /// The phases of some targets, in the order they are run.
-fn phases(targets: &[TargetResult]) -> Vec<Phase> {
+pub(crate) fn phases(targets: &[TargetResult]) -> Vec<Phase> {
     let mut phases = Vec::new();
     for result in targets.iter().flat_map(|t| &t.points).flat_map(|p| &p.phases) {
         if !phases.contains(&result.phase) {
@@ -153,14 +157,17 @@ fn phases(targets: &[TargetResult]) -> Vec<Phase> {
 }
 
 /// A rate's unit for people, its part of a column's key, and what it is divided by.
-const fn unit(unit: Unit) -> (&'static str, &'static str, f64) {
+pub(crate) const fn unit(unit: Unit) -> (&'static str, &'static str, f64) {
     match unit {
         Unit::BytesPerSecond => ("MiB/s", "mib_per_s", 1048576.0),
         Unit::FilesPerSecond => ("files/s", "files_per_s", 1.0),
+        Unit::CallsPerSecond => ("calls/s", "calls_per_s", 1.0),
+        Unit::TransactionsPerSecond => ("transactions/s", "transactions_per_s", 1.0),
+        Unit::ScriptsPerHour => ("scripts/hour", "scripts_per_hour", 1.0),
     }
 }
 
-fn rate(estimate: Option<&Estimate>, of: Unit) -> Cell {
+pub(crate) fn rate(estimate: Option<&Estimate>, of: Unit) -> Cell {
     let scale = unit(of).2;
     estimate.map_or(Cell::Empty, |e| Cell::Interval {
         value: e.median / scale,
@@ -249,7 +256,7 @@ fn unsynced_table(targets: &[TargetResult]) -> Table {
     table
 }
 
-fn ratios(comparison: &Comparison) -> Table {
+pub(crate) fn ratios(comparison: &Comparison) -> Table {
     let many = |name: fn(&Compared) -> &str| {
         let mut names = comparison.rows.iter().map(name);
         names.next().is_some_and(|first| names.any(|other| other != first))
@@ -312,7 +319,7 @@ fn ratio_plot(comparison: &Comparison) -> Plot {
 }
 
 /// A plot for each phase: lines over the file size where there are sizes, bars where there are none.
-fn plots(document: &mut Document, series: &[(String, &TargetResult)]) {
+pub(crate) fn plots(document: &mut Document, series: &[(String, &TargetResult)]) {
     let targets: Vec<TargetResult> = series.iter().map(|(_, target)| (*target).clone()).collect();
     for phase in phases(&targets) {
         document.plot(plot_of(series, phase));
@@ -320,7 +327,9 @@ fn plots(document: &mut Document, series: &[(String, &TargetResult)]) {
 }
 
 fn plot_of(series: &[(String, &TargetResult)], phase: Phase) -> Plot {
-    let (title, _, scale) = unit(phase.unit());
+    let measured = series.iter().flat_map(|(_, target)| &target.points).flat_map(|point| &point.phases);
+    let of = measured.into_iter().find(|found| found.phase == phase).map_or(phase.unit(), |found| found.unit);
+    let (title, _, scale) = unit(of);
     let found: Vec<_> = series
         .iter()
         .flat_map(|(name, target)| target.points.iter().map(move |point| (name, point)))
@@ -339,10 +348,16 @@ fn plot_of(series: &[(String, &TargetResult)], phase: Phase) -> Plot {
         let caption = format!("Rate of {} by file size, with 95 % intervals.", phase.name());
         return plot::interval_lines(&caption, "file size", &format!("{}, {title}", phase.name()), &points);
     }
+    let many = found.iter().any(|(_, point, _)| found.first().is_some_and(|(_, first, _)| first.label != point.label));
+    let labels: Vec<String> = found
+        .iter()
+        .map(|(name, point, _)| if many { format!("{name}, {}", point.label) } else { (*name).clone() })
+        .collect();
     let bars: Vec<Bar<'_>> = found
         .iter()
-        .map(|(name, _, rate)| Bar {
-            label: name,
+        .zip(&labels)
+        .map(|((_, _, rate), label)| Bar {
+            label,
             value_s: rate.median / scale,
             low_s: rate.low / scale,
             high_s: rate.high / scale,

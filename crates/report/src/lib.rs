@@ -9,6 +9,7 @@
 mod age;
 pub mod aging;
 mod bench;
+mod bench_phases;
 mod chart;
 mod csv;
 mod drive;

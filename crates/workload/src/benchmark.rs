@@ -1,13 +1,15 @@
 //! The registry: what a benchmark is, and which there are.
 
 use crate::driver::Driver;
-use crate::{CacheNote, Phase, Repeat, WorkloadError, hotfiles, scan, seqfile};
+use crate::{
+    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotfiles, largefile, scan, seqfile, smallfile,
+};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 
 /// Every benchmark with its options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "benchmark", rename_all = "lowercase")]
+#[serde(tag = "benchmark", rename_all = "kebab-case")]
 pub enum Parameters {
     /// Sequential performance against file size.
     Seqfile(seqfile::Options),
@@ -15,6 +17,10 @@ pub enum Parameters {
     Hotfiles(hotfiles::Options),
     /// A cold scan of a tree.
     Scan(scan::Options),
+    /// Many small files.
+    Smallfile(smallfile::Options),
+    /// One large file.
+    Largefile(largefile::Options),
 }
 
 impl Parameters {
@@ -24,6 +30,8 @@ impl Parameters {
             Parameters::Seqfile(_) => "seqfile",
             Parameters::Hotfiles(_) => "hotfiles",
             Parameters::Scan(_) => "scan",
+            Parameters::Smallfile(_) => "smallfile",
+            Parameters::Largefile(_) => "largefile",
         }
     }
 
@@ -33,6 +41,8 @@ impl Parameters {
             Parameters::Seqfile(o) => &o.repeat,
             Parameters::Hotfiles(o) => &o.repeat,
             Parameters::Scan(o) => &o.repeat,
+            Parameters::Smallfile(o) => &o.repeat,
+            Parameters::Largefile(o) => &o.repeat,
         }
     }
 
@@ -42,6 +52,8 @@ impl Parameters {
             Parameters::Seqfile(options) => Box::new(seqfile::Seqfile::new(options)?),
             Parameters::Hotfiles(options) => Box::new(hotfiles::Hotfiles::new(options, fs)?),
             Parameters::Scan(options) => Box::new(scan::Scan::new(options, fs)?),
+            Parameters::Smallfile(options) => Box::new(smallfile::Smallfile::new(options)?),
+            Parameters::Largefile(options) => Box::new(largefile::Largefile::new(options)?),
         })
     }
 }
@@ -81,14 +93,44 @@ pub struct Point {
 pub(crate) struct Sample {
     /// Which.
     pub(crate) phase: Phase,
+    /// What its headline counts.
+    pub(crate) unit: Unit,
     /// Time in the calls, nanoseconds.
     pub(crate) calls_ns: u64,
+    /// Time by the clock, without the final `syncfs`, nanoseconds.
+    pub(crate) elapsed_ns: u64,
+    /// Which of the two counts.
+    pub(crate) timed_by: TimedBy,
     /// Time in the final `syncfs`, nanoseconds, where the phase writes.
     pub(crate) sync_ns: Option<u64>,
+    /// Calls made.
+    pub(crate) calls: u64,
+    /// Transactions or scripts completed.
+    pub(crate) completed: u64,
     /// Bytes of file data.
     pub(crate) bytes: u64,
     /// Files.
     pub(crate) files: u64,
     /// How cold the caches were at the start.
     pub(crate) caches: CacheNote,
+    /// What this benchmark counts beyond that.
+    pub(crate) counts: Vec<Count>,
+}
+
+impl Sample {
+    /// With another unit than the phase's own.
+    pub(crate) fn per(self, unit: Unit) -> Sample {
+        Sample { unit, ..self }
+    }
+
+    /// With the clock's time instead of the calls'.
+    pub(crate) fn by_clock(self) -> Sample {
+        Sample { timed_by: TimedBy::Clock, ..self }
+    }
+
+    /// With numbers of the benchmark's own.
+    pub(crate) fn with_counts(self, counts: &[(&str, u64)]) -> Sample {
+        let counts = counts.iter().map(|(name, value)| Count { name: (*name).to_owned(), value: *value });
+        Sample { counts: counts.collect(), ..self }
+    }
 }

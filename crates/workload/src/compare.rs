@@ -173,9 +173,28 @@ fn differences(a: &Parameters, b: &Parameters) -> Vec<String> {
         (Parameters::Scan(a), Parameters::Scan(b)) => {
             differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
         }
-        _ => {}
+        (a, b) => {
+            for (name, a, b) in unequal_fields(a, b) {
+                differ(&name.replace('_', " "), a, b);
+            }
+        }
     }
     cautions
+}
+
+/// Options that are not the same, by their names in the result file; how often and in which order is another matter.
+fn unequal_fields(a: &Parameters, b: &Parameters) -> Vec<(String, String, String)> {
+    let fields = |parameters: &Parameters| match serde_json::to_value(parameters) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let (a, b) = (fields(a), fields(b));
+    let unequal = a.iter().filter(|(name, value)| name.as_str() != "repeat" && b.get(name.as_str()) != Some(value));
+    unequal
+        .map(|(name, value)| {
+            (name.clone(), value.to_string(), b.get(name).map_or_else(String::new, ToString::to_string))
+        })
+        .collect()
 }
 
 fn pair_cautions(a: &TargetResult, b: &TargetResult) -> Vec<String> {

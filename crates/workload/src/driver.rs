@@ -1,8 +1,8 @@
 //! Calls as benchmarks make them: whole files in as few calls as possible, time summed, errors with their path.
 
 use crate::benchmark::Sample;
-use crate::{CacheNote, Phase, WorkloadError};
-use posix::{At, Call, Errno, Fd, FileSystem, Mode, OpenFlags, Reply, Stat, interrupt};
+use crate::{CacheNote, Phase, TimedBy, WorkloadError};
+use posix::{At, CacheState, Call, Errno, Fd, FileSystem, Mode, OpenFlags, Reply, Stat, interrupt};
 use std::path::Path;
 
 /// Permissions of every file made.
@@ -13,7 +13,12 @@ const DIR_MODE: Mode = Mode(0o755);
 /// A file system, and the clock of the phase under way.
 pub(crate) struct Driver<'a> {
     pub(crate) fs: &'a mut dyn FileSystem,
+    /// A file system on another disk, for a benchmark that keeps a log there.
+    pub(crate) log: Option<&'a mut dyn FileSystem>,
+    began_ns: u64,
     calls_ns: u64,
+    calls: u64,
+    completed: u64,
     bytes: u64,
     files: u64,
     caches: CacheNote,
@@ -21,7 +26,9 @@ pub(crate) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(fs: &'a mut dyn FileSystem) -> Driver<'a> {
-        Driver { fs, calls_ns: 0, bytes: 0, files: 0, caches: CacheNote::cold() }
+        let began_ns = fs.now_ns();
+        let caches = CacheNote::cold();
+        Driver { fs, log: None, began_ns, calls_ns: 0, calls: 0, completed: 0, bytes: 0, files: 0, caches }
     }
 
     /// Writes back, empties the caches, and starts the clock of a phase at zero.
@@ -32,28 +39,66 @@ impl<'a> Driver<'a> {
             _ => WorkloadError::Caches(error),
         })?;
         self.caches = CacheNote { data: dropped.data, names: dropped.names, why: dropped.why };
-        (self.calls_ns, self.bytes, self.files) = (0, 0, 0);
+        self.begin();
         Ok(())
     }
 
-    /// Ends a phase that only reads.
+    /// Starts the clock of a phase at zero with caches as the phase before has left them: part of the benchmark, and no
+    /// shortcoming of the measurement.
+    pub(crate) fn begin_warm(&mut self) -> Result<(), WorkloadError> {
+        poll()?;
+        self.caches = CacheNote { data: CacheState::Warm, names: CacheState::Warm, why: String::new() };
+        self.begin();
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        (self.calls_ns, self.calls, self.completed, self.bytes, self.files) = (0, 0, 0, 0, 0);
+        self.began_ns = self.fs.now_ns();
+    }
+
+    /// Ends a phase that only reads, or whose writing back is not waited for.
     pub(crate) fn end(&mut self, phase: Phase) -> Sample {
-        let caches = self.caches.clone();
-        Sample { phase, calls_ns: self.calls_ns, sync_ns: None, bytes: self.bytes, files: self.files, caches }
+        Sample {
+            phase,
+            unit: phase.unit(),
+            calls_ns: self.calls_ns,
+            elapsed_ns: self.fs.now_ns().saturating_sub(self.began_ns),
+            timed_by: TimedBy::Calls,
+            sync_ns: None,
+            calls: self.calls,
+            completed: self.completed,
+            bytes: self.bytes,
+            files: self.files,
+            caches: self.caches.clone(),
+            counts: Vec::new(),
+        }
     }
 
     /// Ends a phase that writes: what it has written is put on the device, and that is timed apart.
     pub(crate) fn end_synced(&mut self, phase: Phase) -> Result<Sample, WorkloadError> {
+        let ended = self.end(phase);
         let outcome = self.fs.call(&Call::SyncFs);
         outcome.result.map_err(|errno| WorkloadError::call("writing back (syncfs)", Path::new("."), errno))?;
-        Ok(Sample { sync_ns: Some(outcome.dur_ns), ..self.end(phase) })
+        Ok(Sample { sync_ns: Some(outcome.dur_ns), ..ended })
     }
 
     /// Makes a call that belongs to the phase; its time counts whether it fails or not.
     pub(crate) fn timed(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {
         let outcome = self.fs.call(call);
-        self.calls_ns = self.calls_ns.saturating_add(outcome.dur_ns);
+        self.spend(1, outcome.dur_ns);
         outcome.result
+    }
+
+    /// Counts calls that the phase has made elsewhere, with their time.
+    pub(crate) fn spend(&mut self, calls: u64, ns: u64) {
+        self.calls = self.calls.saturating_add(calls);
+        self.calls_ns = self.calls_ns.saturating_add(ns);
+    }
+
+    /// Counts transactions or scripts that are done.
+    pub(crate) fn complete(&mut self, count: u64) {
+        self.completed = self.completed.saturating_add(count);
     }
 
     /// Counts files (or names) that the phase has been through, with their data.
@@ -62,7 +107,8 @@ impl<'a> Driver<'a> {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    fn open(&mut self, doing: &'static str, path: &Path, flags: OpenFlags) -> Result<Fd, WorkloadError> {
+    /// Opens a file, as part of the phase.
+    pub(crate) fn open(&mut self, doing: &'static str, path: &Path, flags: OpenFlags) -> Result<Fd, WorkloadError> {
         poll()?;
         let failed = |errno| WorkloadError::call(doing, path, errno);
         match self.timed(&Call::Open { at: path.into(), flags, mode: FILE_MODE }).map_err(failed)? {
@@ -146,6 +192,37 @@ impl<'a> Driver<'a> {
         closed.map_err(|errno| WorkloadError::call(doing, path, errno))?;
         self.count(1, size_bytes);
         Ok(())
+    }
+
+    /// Reads or writes a piece of a file at an offset, whole.
+    pub(crate) fn transfer_at(
+        &mut self,
+        doing: &'static str,
+        path: &Path,
+        fd: Fd,
+        offset: u64,
+        len_bytes: u64,
+        writing: bool,
+    ) -> Result<(), WorkloadError> {
+        let offset = Some(offset);
+        let call = match writing {
+            true => Call::Write { fd, offset, len_bytes, data: None },
+            false => Call::Read { fd, offset, len_bytes },
+        };
+        match self.timed(&call) {
+            Ok(Reply::Count(n)) if n == len_bytes => Ok(()),
+            Ok(reply) => {
+                let got_bytes = if let Reply::Count(n) = reply { n } else { 0 };
+                let path = path.display().to_string();
+                Err(WorkloadError::Short { doing, path, wanted_bytes: len_bytes, got_bytes })
+            }
+            Err(errno) => Err(WorkloadError::call(doing, path, errno)),
+        }
+    }
+
+    /// Closes a file, as part of the phase.
+    pub(crate) fn close(&mut self, doing: &'static str, path: &Path, fd: Fd) -> Result<(), WorkloadError> {
+        self.timed(&Call::Close { fd }).map_err(|errno| WorkloadError::call(doing, path, errno)).map(|_| ())
     }
 
     /// Removes a file.

@@ -15,15 +15,19 @@
 //! data is in it. Making the directories, dropping caches and removing what is left is not timed.
 
 mod benchmark;
+mod cleanup;
 mod compare;
 mod copy;
 mod driver;
 mod error;
 pub mod hotfiles;
+pub mod largefile;
+mod random;
 mod result;
 pub mod scan;
 mod schedule;
 pub mod seqfile;
+pub mod smallfile;
 pub mod stats;
 mod stored;
 mod tree;
@@ -32,8 +36,8 @@ pub use benchmark::{Parameters, Point};
 pub use compare::{Compared, Comparison, Verdict, compare, compare_targets};
 pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;
-pub use result::{BenchResult, CacheNote, Phase, PhaseResult, PointResult, Round, TargetResult, Unit};
-pub use schedule::{Place, Progress, Repeat, run};
+pub use result::{BenchResult, CacheNote, Count, Phase, PhaseResult, PointResult, Round, TargetResult, TimedBy, Unit};
+pub use schedule::{Place, Progress, Repeat, run, run_with_logs};
 pub use stats::Estimate;
 pub use stored::{SCHEMA, load};
 pub use tree::AGED_MARKER;

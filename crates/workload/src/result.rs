@@ -54,7 +54,7 @@ pub struct PointResult {
 
 /// A part of a benchmark that is timed on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Files are made and written.
     Create,
@@ -68,6 +68,34 @@ pub enum Phase {
     Scan,
     /// A tree's directories are read and its attributes asked for.
     Stat,
+    /// One file is written from its start to its end.
+    Write,
+    /// Pieces of one file are written at random places.
+    RandomWrite,
+    /// Pieces of one file are read at random places.
+    RandomRead,
+    /// One file is read from its start to its end once more, after it was written at random.
+    Reread,
+    /// Transactions are processed.
+    Transactions,
+    /// Scripts are run, several at a time.
+    Scripts,
+    /// An archive's files are made.
+    Unpack,
+    /// A package is configured: many small programs are compiled and run.
+    Configure,
+    /// A package is built.
+    Build,
+    /// News articles arrive.
+    Unbatch,
+    /// Old news articles go.
+    Expire,
+    /// Directories are made.
+    Mkdir,
+    /// A tree is copied.
+    Copy,
+    /// A program is compiled.
+    Compile,
 }
 
 impl Phase {
@@ -80,13 +108,32 @@ impl Phase {
             Phase::Delete => "delete",
             Phase::Scan => "scan",
             Phase::Stat => "stat",
+            Phase::Write => "write",
+            Phase::RandomWrite => "random write",
+            Phase::RandomRead => "random read",
+            Phase::Reread => "re-read",
+            Phase::Transactions => "transactions",
+            Phase::Scripts => "scripts",
+            Phase::Unpack => "unpack",
+            Phase::Configure => "configure",
+            Phase::Build => "build",
+            Phase::Unbatch => "unbatch",
+            Phase::Expire => "expire",
+            Phase::Mkdir => "mkdir",
+            Phase::Copy => "copy",
+            Phase::Compile => "compile",
         }
     }
 
-    /// What its headline counts.
+    /// What its headline counts, unless the benchmark says otherwise ([`PhaseResult::unit`]).
     pub const fn unit(self) -> Unit {
         match self {
-            Phase::Delete | Phase::Stat => Unit::FilesPerSecond,
+            Phase::Delete | Phase::Stat | Phase::Unbatch | Phase::Expire => Unit::FilesPerSecond,
+            Phase::Transactions => Unit::TransactionsPerSecond,
+            Phase::Scripts => Unit::ScriptsPerHour,
+            Phase::Unpack | Phase::Configure | Phase::Build | Phase::Mkdir | Phase::Copy | Phase::Compile => {
+                Unit::CallsPerSecond
+            }
             _ => Unit::BytesPerSecond,
         }
     }
@@ -99,6 +146,29 @@ impl Phase {
 pub enum Unit {
     BytesPerSecond,
     FilesPerSecond,
+    CallsPerSecond,
+    TransactionsPerSecond,
+    ScriptsPerHour,
+}
+
+/// What a round's time is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimedBy {
+    /// The calls' times, summed: for one process that does nothing else.
+    #[default]
+    Calls,
+    /// The file system's clock from begin to end: for processes that compute, or run at the same time.
+    Clock,
+}
+
+/// A number that a benchmark counts beyond what all count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// What is counted.
+    pub name: String,
+    /// How many.
+    pub value: u64,
 }
 
 /// What was found in one phase.
@@ -108,7 +178,7 @@ pub struct PhaseResult {
     pub phase: Phase,
     /// What `rate` and `rate_without_sync` count.
     pub unit: Unit,
-    /// The headline: bytes or files a second, `syncfs` included where the phase writes.
+    /// The headline, by `unit`; `syncfs` is included where the phase ends with one.
     pub rate: Estimate,
     /// The same to the end of the last call before `syncfs`; none where the phase does not write.
     pub rate_without_sync: Option<Estimate>,
@@ -121,14 +191,27 @@ pub struct PhaseResult {
 }
 
 /// One round of one phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
     /// Its number, from 0.
     pub round: u32,
-    /// Time in the calls, nanoseconds.
+    /// Time in the calls, nanoseconds; of processes that run at the same time, summed.
     pub calls_ns: u64,
+    /// Time by the file system's clock from the phase's begin to its end, nanoseconds, without the `syncfs`. 0 in
+    /// results of versions that did not write it down.
+    #[serde(default)]
+    pub elapsed_ns: u64,
+    /// Which of the two is the rate's time.
+    #[serde(default)]
+    pub timed_by: TimedBy,
     /// Time in the `syncfs` that ends a phase that writes, nanoseconds.
     pub sync_ns: Option<u64>,
+    /// Calls made. 0 in results of versions that did not write it down.
+    #[serde(default)]
+    pub calls: u64,
+    /// Transactions or scripts that were completed, where the benchmark has such.
+    #[serde(default)]
+    pub completed: u64,
     /// Bytes of file data moved (removed, for `delete`).
     pub bytes: u64,
     /// Files (for `stat`: names).
@@ -137,6 +220,9 @@ pub struct Round {
     pub data_cache: CacheState,
     #[allow(missing_docs)]
     pub name_cache: CacheState,
+    /// What else was counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<Count>,
 }
 
 impl Round {
@@ -144,30 +230,50 @@ impl Round {
         Round {
             round,
             calls_ns: sample.calls_ns,
+            elapsed_ns: sample.elapsed_ns,
+            timed_by: sample.timed_by,
             sync_ns: sample.sync_ns,
+            calls: sample.calls,
+            completed: sample.completed,
             bytes: sample.bytes,
             files: sample.files,
             data_cache: sample.caches.data,
             name_cache: sample.caches.names,
+            counts: sample.counts.clone(),
         }
     }
 
-    /// Its rate in a unit, per second of the calls alone or with the final `syncfs`.
-    pub fn rate(&self, unit: Unit, with_sync: bool) -> f64 {
-        let amount = match unit {
-            Unit::BytesPerSecond => self.bytes,
-            Unit::FilesPerSecond => self.files,
+    /// The time that its rates are of, nanoseconds, with the final `syncfs` or without.
+    pub fn time_ns(&self, with_sync: bool) -> u64 {
+        let work_ns = match self.timed_by {
+            TimedBy::Calls => self.calls_ns,
+            TimedBy::Clock => self.elapsed_ns,
         };
-        let ns = self.calls_ns.saturating_add(if with_sync { self.sync_ns.unwrap_or(0) } else { 0 });
+        work_ns.saturating_add(if with_sync { self.sync_ns.unwrap_or(0) } else { 0 })
+    }
+
+    /// A number that this benchmark counts, by its name.
+    pub fn count(&self, name: &str) -> Option<u64> {
+        self.counts.iter().find(|count| count.name == name).map(|count| count.value)
+    }
+
+    /// Its rate in a unit, with the time of the final `syncfs` or without.
+    pub fn rate(&self, unit: Unit, with_sync: bool) -> f64 {
+        let (amount, unit_s) = match unit {
+            Unit::BytesPerSecond => (self.bytes, 1.0),
+            Unit::FilesPerSecond => (self.files, 1.0),
+            Unit::CallsPerSecond => (self.calls, 1.0),
+            Unit::TransactionsPerSecond => (self.completed, 1.0),
+            Unit::ScriptsPerHour => (self.completed, 3600.0),
+        };
         // A clock that did not move says no more than that it took less than a nanosecond.
-        amount as f64 * 1e9 / ns.max(1) as f64
+        amount as f64 * unit_s * 1e9 / self.time_ns(with_sync).max(1) as f64
     }
 }
 
 impl PhaseResult {
     /// What rounds come to; `None` of no rounds.
-    pub(crate) fn of(phase: Phase, rounds: Vec<Round>, repeat: &Repeat) -> Option<PhaseResult> {
-        let unit = phase.unit();
+    pub(crate) fn of(phase: Phase, unit: Unit, rounds: Vec<Round>, repeat: &Repeat) -> Option<PhaseResult> {
         let estimate = |unit, with_sync| {
             let rates: Vec<f64> = rounds.iter().map(|r| r.rate(unit, with_sync)).collect();
             Estimate::of(&rates, repeat.seed)
@@ -184,6 +290,11 @@ impl PhaseResult {
             outlier_rounds: outliers.into_iter().filter_map(|at| rounds.get(at).map(|r| r.round)).collect(),
             rounds,
         })
+    }
+
+    /// The headline's times: their median, seconds.
+    pub fn seconds(&self) -> Option<f64> {
+        stats::median(&self.rounds.iter().map(|r| r.time_ns(true) as f64 / 1e9).collect::<Vec<_>>())
     }
 
     /// The headline's rate of every round.

@@ -3,8 +3,8 @@
 use crate::benchmark::{Benchmark, Sample};
 use crate::driver::{Driver, poll};
 use crate::result::{BenchResult, CacheNote, PhaseResult, PointResult, Round, TargetResult};
-use crate::{Parameters, Phase, Point, WorkloadError, stats};
-use posix::{Environment, FileSystem};
+use crate::{Parameters, Phase, Point, Unit, WorkloadError, stats};
+use posix::{CacheState, Environment, FileSystem};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,13 @@ impl Default for Repeat {
     /// Six rounds, the fewest whose whole range covers a median in 95 % of cases, after a warm-up.
     fn default() -> Repeat {
         Repeat { rounds: 6, warm_up: true, seed: 1 }
+    }
+}
+
+impl Repeat {
+    /// One round without a warm-up: enough in virtual time, where the same run gives the same times, and for a first look.
+    pub fn once() -> Repeat {
+        Repeat { rounds: 1, warm_up: false, ..Repeat::default() }
     }
 }
 
@@ -50,13 +57,14 @@ pub struct Progress<'a> {
 }
 
 /// A benchmark on one target, and what has come of it so far.
-struct Bout<'p, 'a> {
+struct Bout<'p, 'a, 'l> {
     place: &'p mut Place<'a>,
+    log: Option<&'l mut dyn FileSystem>,
     benchmark: Box<dyn Benchmark>,
     points: Vec<Point>,
     environment: Environment,
     caches: CacheNote,
-    rounds: Vec<Vec<(Phase, Vec<Round>)>>,
+    rounds: Vec<Vec<(Phase, Unit, Vec<Round>)>>,
 }
 
 /// Runs a benchmark on targets side by side.
@@ -68,18 +76,34 @@ pub fn run(
     places: &mut [Place<'_>],
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<BenchResult, WorkloadError> {
+    run_with_logs(parameters, places, Vec::new(), progress)
+}
+
+/// The same with a second file system beside each target, on another disk, for benchmarks that keep a log there
+/// ([`tpcb`](crate::tpcb)); targets without one keep none.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_logs(
+    parameters: &Parameters,
+    places: &mut [Place<'_>],
+    logs: Vec<Option<&mut dyn FileSystem>>,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
     let repeat = *parameters.repeat();
     if repeat.rounds == 0 {
         return Err(WorkloadError::Options("at least one round is needed".into()));
     }
     let mut bouts = Vec::with_capacity(places.len());
+    let mut logs = logs.into_iter();
     for place in places {
+        let log = logs.next().flatten();
         poll()?;
         let benchmark = parameters.prepare(place.fs).map_err(|source| on(&place.name, source))?;
         let points = benchmark.points();
         let rounds = points.iter().map(|_| Vec::new()).collect();
         let environment = place.fs.environment();
-        bouts.push(Bout { place, benchmark, points, environment, caches: CacheNote::cold(), rounds });
+        bouts.push(Bout { place, log, benchmark, points, environment, caches: CacheNote::cold(), rounds });
     }
     run_all(&mut bouts, &repeat, progress)?;
     let targets = bouts.into_iter().map(|bout| bout.finish(&repeat)).collect();
@@ -87,7 +111,7 @@ pub fn run(
 }
 
 fn run_all(
-    bouts: &mut [Bout<'_, '_>],
+    bouts: &mut [Bout<'_, '_, '_>],
     repeat: &Repeat,
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<(), WorkloadError> {
@@ -128,7 +152,7 @@ fn run_all(
     Ok(())
 }
 
-impl Bout<'_, '_> {
+impl Bout<'_, '_, '_> {
     fn run(
         &mut self,
         at: usize,
@@ -140,6 +164,7 @@ impl Bout<'_, '_> {
         let Some(point) = self.points.get(at) else { return Ok(Vec::new()) };
         progress(&Progress { target: &self.place.name, point: &point.label, done, total });
         let mut driver = Driver::new(self.place.fs);
+        driver.log = self.log.as_mut().map(|log| &mut **log as &mut dyn FileSystem);
         let samples = self.benchmark.once(&mut driver, point, &format!("{round}-{at}"));
         samples.map_err(|source| on(&self.place.name, source))
     }
@@ -147,11 +172,14 @@ impl Bout<'_, '_> {
     fn keep(&mut self, at: usize, round: u32, samples: &[Sample]) {
         let Some(phases) = self.rounds.get_mut(at) else { return };
         for sample in samples {
-            self.caches.worsen(&sample.caches);
+            // A phase that is to find warm caches takes nothing away from what was done to make the others cold.
+            if sample.caches.data != CacheState::Warm {
+                self.caches.worsen(&sample.caches);
+            }
             let row = Round::new(round, sample);
-            match phases.iter_mut().find(|(phase, _)| *phase == sample.phase) {
-                Some((_, rounds)) => rounds.push(row),
-                None => phases.push((sample.phase, vec![row])),
+            match phases.iter_mut().find(|(phase, ..)| *phase == sample.phase) {
+                Some((.., rounds)) => rounds.push(row),
+                None => phases.push((sample.phase, sample.unit, vec![row])),
             }
         }
     }
@@ -159,7 +187,8 @@ impl Bout<'_, '_> {
     fn finish(self, repeat: &Repeat) -> TargetResult {
         let mut points: Vec<PointResult> = Vec::new();
         for (point, phases) in self.points.into_iter().zip(self.rounds) {
-            let phases = phases.into_iter().filter_map(|(phase, rounds)| PhaseResult::of(phase, rounds, repeat));
+            let phases = phases.into_iter();
+            let phases = phases.filter_map(|(phase, unit, rounds)| PhaseResult::of(phase, unit, rounds, repeat));
             // Stages of one point are one row of the result.
             match points.iter_mut().find(|earlier| earlier.point.label == point.label) {
                 Some(earlier) => earlier.phases.extend(phases),

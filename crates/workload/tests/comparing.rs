@@ -117,8 +117,8 @@ fn a_result_comes_back_from_its_file_and_anything_else_is_refused() {
         (text[..text.len() / 2].to_owned(), "line 1"),
         (text.replace("fsage.bench/1", "fsage.bench/2"), "this version reads"),
         (text.replace("\"schema\"", "\"scheme\""), "no \"schema\""),
-        (text.replace("\"calls_ns\"", "\"calls\""), "missing field `calls_ns`"),
-        (text.replace("seqfile", "postmark"), "unknown variant"),
+        (text.replace("\"calls_ns\"", "\"gone\""), "missing field `calls_ns`"),
+        (text.replace("seqfile", "nonesuch"), "unknown variant"),
         (String::new(), "is not a result file"),
     ] {
         std::fs::write(&path, bad).unwrap();

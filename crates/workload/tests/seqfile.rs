@@ -71,7 +71,7 @@ fn rates_are_those_of_the_calls_and_the_sync() {
     let phase = |phase| target.phase("1000 B", phase).unwrap();
     let calls_ns = 10 * (OPEN_NS + 1000 + CLOSE_NS);
     let sync_ns = SYNC_NS + 2 * 10_000;
-    let round = phase(Phase::Create).rounds[0];
+    let round = &phase(Phase::Create).rounds[0];
     assert_eq!((round.calls_ns, round.sync_ns, round.bytes, round.files), (calls_ns, Some(sync_ns), 10_000, 10));
     assert_eq!(phase(Phase::Create).rate.median, 10_000.0 * 1e9 / (calls_ns + sync_ns) as f64);
     assert_eq!(phase(Phase::Create).rate_without_sync.unwrap().median, 10_000.0 * 1e9 / calls_ns as f64);

@@ -75,7 +75,7 @@ fn hot_files_are_read_directory_by_directory_and_nothing_is_written() {
         let result = hotfiles::run(&mut fs, &hot(select.clone()), &mut |_| {}).unwrap();
         assert_eq!(read_after_drop(&fs), expected, "{select:?}");
         assert!(!changed(&fs), "{:?}", fs.log);
-        let round = result.targets[0].phase("hot files", Phase::Read).unwrap().rounds[0];
+        let round = &result.targets[0].phase("hot files", Phase::Read).unwrap().rounds[0];
         assert_eq!(round.files, expected.len() as u64);
         let calls = round.files * (OPEN_NS + CLOSE_NS) + round.bytes;
         assert_eq!(round.calls_ns, calls, "one nanosecond a byte");
@@ -218,7 +218,7 @@ fn a_scan_goes_in_directory_order_depth_first() {
         "opendir a/c",
     ];
     assert_eq!(visited, expected);
-    let round = result.targets[0].phase("whole tree", Phase::Scan).unwrap().rounds[0];
+    let round = &result.targets[0].phase("whole tree", Phase::Scan).unwrap().rounds[0];
     assert_eq!((round.files, round.bytes), (6, 6800));
     // Ten opens and closes; each directory is listed twice; each file read until nothing comes.
     let reads = [100u64, 3000, 1000, 2000, 0, 700].iter().map(|size| (size.div_ceil(1024) + 1) * 1024).sum::<u64>();
@@ -231,7 +231,7 @@ fn a_scan_of_attributes_asks_every_name() {
     let mut fs = tree();
     let options = scan::Options { stat_only: true, repeat: once(), ..Default::default() };
     let result = scan::run(&mut fs, &options, &mut |_| {}).unwrap();
-    let round = result.targets[0].phase("whole tree, attributes", Phase::Stat).unwrap().rounds[0];
+    let round = &result.targets[0].phase("whole tree, attributes", Phase::Stat).unwrap().rounds[0];
     assert_eq!(round.files, 11);
     assert_eq!(round.calls_ns, 11 * STAT_NS + 4 * (OPEN_NS + CLOSE_NS + 2 * GETDENTS_NS));
     assert!(fs.logged("read").is_empty() && !changed(&fs));

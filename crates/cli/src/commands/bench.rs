@@ -1,4 +1,6 @@
-//! `fsage bench seqfile|hotfiles|scan TARGET…` and `fsage bench --compare A B`.
+//! `fsage bench NAME TARGET…` and `fsage bench --compare A B`.
+
+mod workloads;
 
 use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
@@ -24,6 +26,7 @@ Examples:
   fsage bench seqfile /mnt/aged --json > aged.json
   fsage bench hotfiles /mnt/aged/tree --newer-days 30
   fsage bench scan ~/src
+  fsage bench postmark ext4:4G xfs:4G --transactions 20000
   fsage bench --compare fresh.json aged.json"
 )]
 pub struct Args {
@@ -42,6 +45,8 @@ enum Benchmark {
     Seqfile(SeqfileArgs),
     Hotfiles(HotfilesArgs),
     Scan(ScanArgs),
+    #[command(flatten)]
+    Workload(workloads::Workload),
 }
 
 /// Sequential performance by file size: create, read, overwrite, delete.
@@ -126,9 +131,9 @@ struct ScanArgs {
 /// How often, in which order.
 #[derive(clap::Args, Clone, Copy, Debug)]
 struct RepeatArgs {
-    /// Rounds; fewer than six make intervals that promise too much.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    /// Rounds; fewer than six make intervals that promise too much (default: 6; 1 in the laboratory and with --quick).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
     /// Do without the run on each target that comes first and is not counted.
     #[arg(long)]
     no_warm_up: bool,
@@ -137,9 +142,11 @@ struct RepeatArgs {
     seed: u64,
 }
 
-impl From<RepeatArgs> for Repeat {
-    fn from(args: RepeatArgs) -> Repeat {
-        Repeat { rounds: args.rounds, warm_up: !args.no_warm_up, seed: args.seed }
+impl RepeatArgs {
+    /// Where every run takes the same time (`once`) one is enough, unless more are asked for.
+    fn repeat(self, once: bool) -> Repeat {
+        let rounds = self.rounds.unwrap_or(if once { 1 } else { Repeat::default().rounds });
+        Repeat { rounds, warm_up: !(self.no_warm_up || once), seed: self.seed }
     }
 }
 
@@ -149,6 +156,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Benchmark::Seqfile(args)) => (args.result.clone(), seqfile(&args)?),
         Some(Benchmark::Hotfiles(args)) => (args.result.clone(), hotfiles(&args)?),
         Some(Benchmark::Scan(args)) => (args.result.clone(), scan(&args)?),
+        Some(Benchmark::Workload(args)) => (args.result().clone(), workloads::run(&args)?),
         None => return compare(&args.compare, &args.result),
     };
     result.emit(workload::SCHEMA, &found, &report::bench(&found))?;
@@ -173,17 +181,33 @@ fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
     }
     options.files_per_directory = args.per_directory;
     options.piece_bytes = args.piece;
-    options.repeat = args.repeat.into();
+    options.repeat = args.repeat.repeat(in_virtual_time(&args.targets));
     options.check()?;
+    let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+    on_targets(&Parameters::Seqfile(options), &args.targets, need_bytes, need_inodes)
+}
+
+/// Whether nothing but virtual time passes: then every run is like the first.
+fn in_virtual_time(targets: &[Target]) -> bool {
+    targets.iter().all(|target| matches!(target, Target::Lab(_)))
+}
+
+/// Runs a benchmark that makes files of its own, in a directory of its own on each target.
+fn on_targets(
+    parameters: &Parameters,
+    targets: &[Target],
+    need_bytes: u64,
+    need_inodes: u64,
+) -> anyhow::Result<BenchResult> {
     target::sweep();
     // Files of every round are removed: there is nothing to keep.
     let target_args = TargetArgs { keep: false };
-    let opened = args.targets.iter().map(|t| target_args.open(t, options.need_bytes(), options.need_inodes()));
+    let opened = targets.iter().map(|t| target_args.open(t, need_bytes, need_inodes));
     // Where one cannot be made ready, those before it are taken down again.
     let workspaces = opened.collect::<anyhow::Result<Vec<Workspace>>>()?;
     let handles = workspaces.iter().map(Workspace::fs).collect();
-    let names = args.targets.iter().map(name_of).collect();
-    let found = side_by_side(&Parameters::Seqfile(options), names, handles);
+    let names = targets.iter().map(name_of).collect();
+    let found = side_by_side(parameters, names, handles);
     let closed = workspaces.into_iter().map(|w| target_args.close(w)).fold(Ok(()), Result::and);
     if let (Err(_), Err(error)) = (&found, &closed) {
         // A target that has failed may keep what was made in it: that is said beside the failure.
@@ -201,14 +225,15 @@ fn hotfiles(args: &HotfilesArgs) -> anyhow::Result<BenchResult> {
         (_, Some(list)) => Select::List { from: output::shown(list), paths: read_list(list)? },
         _ => Select::NewerDays(args.newer_days),
     };
-    let repeat = args.repeat.into();
+    let repeat = args.repeat.repeat(false);
     let options = hotfiles::Options { select, overwrite: args.overwrite, piece_bytes: args.piece, repeat };
     on_trees(&Parameters::Hotfiles(options), &args.trees)
 }
 
 fn scan(args: &ScanArgs) -> anyhow::Result<BenchResult> {
     args.result.check()?;
-    let options = scan::Options { stat_only: args.stat_only, piece_bytes: args.piece, repeat: args.repeat.into() };
+    let options =
+        scan::Options { stat_only: args.stat_only, piece_bytes: args.piece, repeat: args.repeat.repeat(false) };
     on_trees(&Parameters::Scan(options), &args.trees)
 }
 

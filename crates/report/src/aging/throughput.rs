@@ -5,11 +5,9 @@ use crate::{Cell, Document, Table};
 use workload::{Compared, Comparison, Estimate, Unit, Verdict};
 
 /// A rate's unit for people, and what it is divided by.
-const fn unit(unit: Unit) -> (&'static str, f64) {
-    match unit {
-        Unit::BytesPerSecond => ("MiB/s", 1048576.0),
-        Unit::FilesPerSecond => ("files/s", 1.0),
-    }
+const fn unit(of: Unit) -> (&'static str, f64) {
+    let (title, _, scale) = crate::bench::unit(of);
+    (title, scale)
 }
 
 /// The phases of a comparison, in their order.

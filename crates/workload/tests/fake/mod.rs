@@ -37,7 +37,12 @@ pub struct Node {
 pub struct Open {
     path: PathBuf,
     offset: u64,
+    append: bool,
     listed: bool,
+}
+
+fn at_offset(offset: Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(" @{offset}"))
 }
 
 #[derive(Default)]
@@ -154,27 +159,35 @@ impl Fake {
             }
         }
         self.next_fd += 1;
-        self.open.insert(self.next_fd, Open { path, offset: 0, listed: false });
+        self.open.insert(self.next_fd, Open { path, offset: 0, append: flags.append, listed: false });
         Ok(Reply::Fd(Fd(self.next_fd)))
     }
 
-    fn transfer(&mut self, fd: Fd, len: u64, writing: bool) -> Result<Reply, Errno> {
-        let used = self.used();
+    fn transfer(&mut self, fd: Fd, at: Option<u64>, len: u64, writing: bool) -> Result<Reply, Errno> {
+        let used = if self.capacity_bytes.is_some() { self.used() } else { 0 };
         let open = self.open.get_mut(&fd.0).ok_or(Errno::EBADF)?;
         let node = self.nodes.get_mut(&open.path).ok_or(Errno::EBADF)?;
+        if open.append {
+            open.offset = node.size;
+        }
+        let offset = at.unwrap_or(open.offset);
         if !writing {
-            let n = len.min(node.size.saturating_sub(open.offset));
-            open.offset += n;
+            let n = len.min(node.size.saturating_sub(offset));
+            if at.is_none() {
+                open.offset += n;
+            }
             return Ok(Reply::Count(n));
         }
-        let grows = (open.offset + len).saturating_sub(node.size);
+        let grows = (offset + len).saturating_sub(node.size);
         if self.capacity_bytes.is_some_and(|capacity| used + grows > capacity) {
             return Err(Errno::ENOSPC);
         }
         node.size += grows;
         node.allocated = node.allocated.max(node.size);
         node.mtime_ns = i64::MAX;
-        open.offset += len;
+        if at.is_none() {
+            open.offset += len;
+        }
         self.dirty += len;
         Ok(Reply::Count(len))
     }
@@ -209,8 +222,14 @@ impl Fake {
                 (format!("{how} {}", self.path(at).display()), flags.write, OPEN_NS)
             }
             Call::Close { fd } => (format!("close {}", self.shown(fd)), false, CLOSE_NS),
-            Call::Read { fd, len_bytes, .. } => (format!("read {} {len_bytes}", self.shown(fd)), false, len_bytes),
-            Call::Write { fd, len_bytes, .. } => (format!("write {} {len_bytes}", self.shown(fd)), true, len_bytes),
+            Call::Read { fd, len_bytes, offset } => {
+                let how = if offset.is_some() { "pread" } else { "read" };
+                (format!("{how} {} {len_bytes}{}", self.shown(fd), at_offset(offset)), false, len_bytes)
+            }
+            Call::Write { fd, len_bytes, offset, .. } => {
+                let how = if offset.is_some() { "pwrite" } else { "write" };
+                (format!("{how} {} {len_bytes}{}", self.shown(fd), at_offset(offset)), true, len_bytes)
+            }
             Call::Unlink { at } => (format!("unlink {}", self.path(at).display()), true, UNLINK_NS),
             Call::Mkdir { at, .. } => (format!("mkdir {}", self.path(at).display()), true, 1),
             Call::Rmdir { at } => (format!("rmdir {}", self.path(at).display()), true, 1),
@@ -227,8 +246,8 @@ impl Fake {
         match *call {
             Call::Open { at, flags, .. } => self.open(self.path(at), flags),
             Call::Close { fd } => self.open.remove(&fd.0).map(|_| Reply::Done).ok_or(Errno::EBADF),
-            Call::Read { fd, len_bytes, .. } => self.transfer(fd, len_bytes, false),
-            Call::Write { fd, len_bytes, .. } => self.transfer(fd, len_bytes, true),
+            Call::Read { fd, len_bytes, offset } => self.transfer(fd, offset, len_bytes, false),
+            Call::Write { fd, len_bytes, offset, .. } => self.transfer(fd, offset, len_bytes, true),
             Call::Unlink { at } => self.remove(&self.path(at), false),
             Call::Rmdir { at } => self.remove(&self.path(at), true),
             Call::Mkdir { at, .. } => {

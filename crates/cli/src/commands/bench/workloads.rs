@@ -1,0 +1,125 @@
+//! The benchmarks that make files of their own in a directory of their own: their arguments.
+
+use super::{RepeatArgs, in_virtual_time, on_targets};
+use crate::output::ResultArgs;
+use crate::{target, values};
+use posix::Target;
+use workload::{BenchResult, Parameters, Repeat, largefile, smallfile};
+
+/// Benchmarks of the literature.
+#[derive(clap::Subcommand, Debug)]
+pub enum Workload {
+    Smallfile(SmallfileArgs),
+    Largefile(LargefileArgs),
+}
+
+/// Where, how often, and where the result goes.
+#[derive(clap::Args, Debug)]
+pub struct CommonArgs {
+    /// Directories, or scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G.
+    #[arg(value_name = "TARGET", required = true, value_parser = target::parse)]
+    targets: Vec<Target>,
+    /// A smaller amount of everything, once: seconds rather than minutes.
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    repeat: RepeatArgs,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Many small files: create, read, delete.
+///
+/// Rosenblum and Ousterhout, TOCS 1992: files a second for each phase; caches are dropped before the files are read.
+#[derive(clap::Args, Debug)]
+pub struct SmallfileArgs {
+    /// How many files (default: 10,000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    files: Option<u32>,
+    /// How large each is (default: 1K).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    size: Option<u64>,
+    /// Files in a directory, at most (default: 100).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    per_directory: Option<u32>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// One large file: write, read, write at random, read at random, read again.
+///
+/// Rosenblum and Ousterhout, TOCS 1992: in units of 8 KiB; bytes a second for each phase, from cold caches.
+#[derive(clap::Args, Debug)]
+pub struct LargefileArgs {
+    /// How large the file is (default: 100M).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    size: Option<u64>,
+    /// The size of each read and write (default: 8K).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    unit: Option<u64>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A benchmark with its options, and what it takes of its target.
+struct Plan {
+    parameters: Parameters,
+    need_bytes: u64,
+    need_inodes: u64,
+}
+
+impl Workload {
+    fn common(&self) -> &CommonArgs {
+        match self {
+            Workload::Smallfile(args) => &args.common,
+            Workload::Largefile(args) => &args.common,
+        }
+    }
+
+    /// Where the result goes.
+    pub fn result(&self) -> &ResultArgs {
+        &self.common().result
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let CommonArgs { quick, repeat, targets, .. } = self.common();
+        let repeat = repeat.repeat(*quick || in_virtual_time(targets));
+        match self {
+            Workload::Smallfile(args) => args.plan(*quick, repeat),
+            Workload::Largefile(args) => args.plan(*quick, repeat),
+        }
+    }
+}
+
+/// Runs one.
+pub fn run(workload: &Workload) -> anyhow::Result<BenchResult> {
+    workload.result().check()?;
+    let plan = workload.plan()?;
+    on_targets(&plan.parameters, &workload.common().targets, plan.need_bytes, plan.need_inodes)
+}
+
+impl SmallfileArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { smallfile::Options::quick() } else { smallfile::Options::default() };
+        let options = smallfile::Options {
+            files: self.files.unwrap_or(base.files),
+            size_bytes: self.size.unwrap_or(base.size_bytes),
+            files_per_directory: self.per_directory.unwrap_or(base.files_per_directory),
+            repeat,
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Smallfile(options), need_bytes, need_inodes })
+    }
+}
+
+impl LargefileArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { largefile::Options::quick() } else { largefile::Options::default() };
+        let size_bytes = self.size.unwrap_or(base.size_bytes);
+        let options = largefile::Options { size_bytes, unit_bytes: self.unit.unwrap_or(base.unit_bytes), repeat };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Largefile(options), need_bytes, need_inodes })
+    }
+}
