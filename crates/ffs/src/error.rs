@@ -45,6 +45,9 @@ pub enum FfsError {
     /// Options of [`mkfs`](crate::mkfs()) that make no file system.
     #[error("{0}")]
     Options(String),
+    /// Free-space maps that no file system can be made of.
+    #[error("free-space maps: {0}")]
+    FreeMaps(String),
     /// Stopped by the caller.
     #[error("interrupted")]
     Interrupted(#[source] io::Error),
@@ -62,7 +65,7 @@ impl FfsError {
             FfsError::Options(_) | FfsError::Path { .. } => 2,
             FfsError::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
             FfsError::Io(_) | FfsError::Host { .. } => 3,
-            FfsError::NoFileSystem(_) | FfsError::Format(_) | FfsError::Inode { .. } => 4,
+            FfsError::NoFileSystem(_) | FfsError::Format(_) | FfsError::Inode { .. } | FfsError::FreeMaps(_) => 4,
             FfsError::Interrupted(_) => 130,
         }
     }

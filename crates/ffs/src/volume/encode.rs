@@ -67,7 +67,7 @@ impl Ffs {
     }
 
     /// The superblock with the counts as they are.
-    pub(super) fn superblock_now(&self, clean: bool) -> crate::Superblock {
+    pub(crate) fn superblock_now(&self, clean: bool) -> crate::Superblock {
         let mut sb = self.sb.clone();
         sb.set_cstotal(&self.space.total);
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);

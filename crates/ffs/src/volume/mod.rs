@@ -12,7 +12,7 @@ mod check;
 mod encode;
 mod entries;
 mod image;
-mod inodes;
+pub(crate) mod inodes;
 mod operations;
 pub(crate) mod pointers;
 mod truncate;
@@ -35,9 +35,9 @@ use ufs::directory::Directory;
 /// A Fast File System.
 #[derive(Clone, Debug)]
 pub struct Ffs {
-    sb: Superblock,
+    pub(crate) sb: Superblock,
     /// Byte of the superblock.
-    sb_at: u64,
+    pub(crate) sb_at: u64,
     pub(crate) g: Geometry,
     pub(crate) tuning: Tuning,
     pub(crate) options: Options,
@@ -62,7 +62,7 @@ pub(crate) struct Piece {
 }
 
 impl Ffs {
-    fn assemble(
+    pub(crate) fn assemble(
         sb: Superblock,
         sb_at: u64,
         groups: Vec<CylinderGroup>,
