@@ -2,3 +2,7 @@
 //!
 //! What lives here: the format, what works on images of it, the live file system with its segment writer, cleaner and recovery. What
 //! may not: caches and timing, which are `kernel`'s.
+
+pub mod format;
+
+pub use ufs::{FormatError, text};

@@ -16,3 +16,4 @@ pub use endian::{Disk, Endian, Field};
 pub use error::FormatError;
 pub use file_type::{FileType, Time, mode};
 pub use numbers::{Ino, Lbn, ROOT_INO};
+pub use text::Text;

@@ -2,7 +2,8 @@
 
 use super::{Disk, Endian, FragAddr, Geometry, GroupNo, Layout, Version, check_hash, check_hashes, on_disk};
 use crate::FormatError;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use ufs::Text;
 
 /// `FS_UFS1_MAGIC`.
 pub const UFS1_MAGIC: u32 = 0x0001_1954;
@@ -114,46 +115,6 @@ impl Disk for CsumTotal {
     fn put(&self, endian: Endian, bytes: &mut [u8], at: usize) {
         let [a, b, c] = self.spare;
         [self.ndir, self.nbfree, self.nifree, self.nffree, self.numclusters, a, b, c].put(endian, bytes, at);
-    }
-}
-
-/// A name of at most `N` bytes, ended by a zero byte if shorter.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Text<const N: usize>(pub [u8; N]);
-
-impl<const N: usize> Default for Text<N> {
-    fn default() -> Self {
-        Text([0; N])
-    }
-}
-
-impl<const N: usize> Text<N> {
-    /// Up to the first zero byte; what is not UTF-8 replaced.
-    pub fn shown(&self) -> String {
-        let end = self.0.iter().position(|b| *b == 0).unwrap_or(N);
-        String::from_utf8_lossy(self.0.get(..end).unwrap_or_default()).into_owned()
-    }
-}
-
-impl<const N: usize> std::fmt::Debug for Text<N> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.shown())
-    }
-}
-
-impl<const N: usize> Serialize for Text<N> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.shown())
-    }
-}
-
-impl<const N: usize> Disk for Text<N> {
-    const BYTES: usize = N;
-    fn get(endian: Endian, bytes: &[u8], at: usize) -> Self {
-        Text(<[u8; N]>::get(endian, bytes, at))
-    }
-    fn put(&self, endian: Endian, bytes: &mut [u8], at: usize) {
-        self.0.put(endian, bytes, at);
     }
 }
 
