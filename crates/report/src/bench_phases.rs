@@ -60,6 +60,13 @@ pub(crate) fn what(parameters: &Parameters) -> String {
             bytes(o.size_bytes),
             bytes(o.unit_bytes)
         ),
+        Parameters::Tpcb(o) => format!(
+            "Transactions update accounts at random in a file of {}, through a cache of the database's own of {}; {} of them \
+             are measured in steady state. Time is that of the calls.",
+            bytes(o.account_bytes),
+            bytes(o.pool_bytes),
+            count(o.transactions)
+        ),
         // The others have sentences of their own.
         Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_) => String::new(),
     }

@@ -2,7 +2,7 @@
 
 use crate::driver::Driver;
 use crate::{
-    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotfiles, largefile, scan, seqfile, smallfile,
+    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotfiles, largefile, scan, seqfile, smallfile, tpcb,
 };
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub enum Parameters {
     Smallfile(smallfile::Options),
     /// One large file.
     Largefile(largefile::Options),
+    /// Transaction processing.
+    Tpcb(tpcb::Options),
 }
 
 impl Parameters {
@@ -32,6 +34,7 @@ impl Parameters {
             Parameters::Scan(_) => "scan",
             Parameters::Smallfile(_) => "smallfile",
             Parameters::Largefile(_) => "largefile",
+            Parameters::Tpcb(_) => "tpcb",
         }
     }
 
@@ -43,6 +46,7 @@ impl Parameters {
             Parameters::Scan(o) => &o.repeat,
             Parameters::Smallfile(o) => &o.repeat,
             Parameters::Largefile(o) => &o.repeat,
+            Parameters::Tpcb(o) => &o.repeat,
         }
     }
 
@@ -54,6 +58,7 @@ impl Parameters {
             Parameters::Scan(options) => Box::new(scan::Scan::new(options, fs)?),
             Parameters::Smallfile(options) => Box::new(smallfile::Smallfile::new(options)?),
             Parameters::Largefile(options) => Box::new(largefile::Largefile::new(options)?),
+            Parameters::Tpcb(options) => Box::new(tpcb::Tpcb::new(options)?),
         })
     }
 }

@@ -23,6 +23,8 @@ pub enum WorkloadError {
     LeftOver { path: String },
     #[error("caches could not be dropped: {0}")]
     Caches(#[source] io::Error),
+    #[error("{doing} failed: {source}")]
+    System { doing: &'static str, source: io::Error },
     #[error("the tree holds nothing to {0}")]
     Nothing(String),
     #[error(

@@ -28,8 +28,11 @@ pub mod scan;
 mod schedule;
 pub mod seqfile;
 pub mod smallfile;
+mod space;
 pub mod stats;
+mod steady;
 mod stored;
+pub mod tpcb;
 mod tree;
 
 pub use benchmark::{Parameters, Point};

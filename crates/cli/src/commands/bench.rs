@@ -6,7 +6,7 @@ use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
 use anyhow::Context as _;
-use posix::{Mounted, Target, Workspace};
+use posix::{FileSystem, Mounted, Target, Workspace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,7 +184,7 @@ fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
     options.repeat = args.repeat.repeat(in_virtual_time(&args.targets));
     options.check()?;
     let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-    on_targets(&Parameters::Seqfile(options), &args.targets, need_bytes, need_inodes)
+    on_targets(&Parameters::Seqfile(options), &args.targets, &[], need_bytes, need_inodes)
 }
 
 /// Whether nothing but virtual time passes: then every run is like the first.
@@ -192,22 +192,25 @@ fn in_virtual_time(targets: &[Target]) -> bool {
     targets.iter().all(|target| matches!(target, Target::Lab(_)))
 }
 
-/// Runs a benchmark that makes files of its own, in a directory of its own on each target.
+/// Runs a benchmark that makes files of its own, in a directory of its own on each target. A log, where it keeps one, lies on the
+/// target of the same place in `logs`.
 fn on_targets(
     parameters: &Parameters,
     targets: &[Target],
+    logs: &[Target],
     need_bytes: u64,
     need_inodes: u64,
 ) -> anyhow::Result<BenchResult> {
     target::sweep();
     // Files of every round are removed: there is nothing to keep.
     let target_args = TargetArgs { keep: false };
-    let opened = targets.iter().map(|t| target_args.open(t, need_bytes, need_inodes));
+    let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));
     // Where one cannot be made ready, those before it are taken down again.
     let workspaces = opened.collect::<anyhow::Result<Vec<Workspace>>>()?;
-    let handles = workspaces.iter().map(Workspace::fs).collect();
+    let mut handles: Vec<Mounted> = workspaces.iter().map(Workspace::fs).collect();
+    let logs = handles.split_off(targets.len().min(handles.len()));
     let names = targets.iter().map(name_of).collect();
-    let found = side_by_side(parameters, names, handles);
+    let found = side_by_side(parameters, names, handles, logs);
     let closed = workspaces.into_iter().map(|w| target_args.close(w)).fold(Ok(()), Result::and);
     if let (Err(_), Err(error)) = (&found, &closed) {
         // A target that has failed may keep what was made in it: that is said beside the failure.
@@ -241,7 +244,7 @@ fn scan(args: &ScanArgs) -> anyhow::Result<BenchResult> {
 fn on_trees(parameters: &Parameters, trees: &[PathBuf]) -> anyhow::Result<BenchResult> {
     let handles = trees.iter().map(|tree| open_tree(tree)).collect::<anyhow::Result<Vec<Mounted>>>()?;
     let names = trees.iter().map(|tree| name_of(&Target::Directory(tree.clone()))).collect();
-    side_by_side(parameters, names, handles)
+    side_by_side(parameters, names, handles, Vec::new())
 }
 
 fn open_tree(tree: &Path) -> anyhow::Result<Mounted> {
@@ -259,11 +262,17 @@ fn open_tree(tree: &Path) -> anyhow::Result<Mounted> {
     }))
 }
 
-fn side_by_side(parameters: &Parameters, names: Vec<String>, mut handles: Vec<Mounted>) -> anyhow::Result<BenchResult> {
+fn side_by_side(
+    parameters: &Parameters,
+    names: Vec<String>,
+    mut handles: Vec<Mounted>,
+    mut logs: Vec<Mounted>,
+) -> anyhow::Result<BenchResult> {
     let names = distinct(names);
     let mut places: Vec<Place<'_>> = names.into_iter().zip(&mut handles).map(|(name, fs)| Place { name, fs }).collect();
     let bar = progress::bar(1, parameters.name());
-    let found = workload::run(parameters, &mut places, &mut |p| {
+    let logs = logs.iter_mut().map(|fs| Some(fs as &mut dyn FileSystem)).collect();
+    let found = workload::run_with_logs(parameters, &mut places, logs, &mut |p| {
         progress::update(&bar, &format!("{} on {}", p.point, p.target), p.done, Some(p.total));
     });
     bar.finish_and_clear();

@@ -238,6 +238,7 @@ impl Fake {
             Call::GetDents { fd, .. } => (format!("getdents {}", self.shown(fd)), false, GETDENTS_NS),
             Call::Utimens { at, .. } => (format!("utimens {}", self.path(at).display()), true, 1),
             Call::SyncFs => ("syncfs".into(), false, SYNC_NS + 2 * self.dirty),
+            Call::Fdatasync { fd } => (format!("fdatasync {}", self.shown(fd)), false, SYNC_NS),
             ref other => panic!("no benchmark makes this call: {other:?}"),
         }
     }
@@ -273,6 +274,7 @@ impl Fake {
                 }
                 Ok(Reply::Done)
             }
+            Call::Fdatasync { .. } => Ok(Reply::Done),
             Call::SyncFs => {
                 self.dirty = 0;
                 Ok(Reply::Done)
@@ -341,7 +343,11 @@ impl FileSystem for Fake {
     }
 
     fn usage(&mut self) -> std::io::Result<FsUsage> {
-        Err(std::io::ErrorKind::Unsupported.into())
+        let total_bytes = self.capacity_bytes.unwrap_or(1 << 40);
+        let free_bytes = total_bytes - self.used();
+        let (total_inodes, free_inodes, block_bytes) = (0, 0, 4096);
+        let available_bytes = free_bytes;
+        Ok(FsUsage { total_bytes, free_bytes, available_bytes, total_inodes, free_inodes, block_bytes })
     }
 
     fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {

@@ -2,15 +2,16 @@
 
 use super::{RepeatArgs, in_virtual_time, on_targets};
 use crate::output::ResultArgs;
-use crate::{target, values};
+use crate::{failure, target, values};
 use posix::Target;
-use workload::{BenchResult, Parameters, Repeat, largefile, smallfile};
+use workload::{BenchResult, Parameters, Repeat, largefile, smallfile, tpcb};
 
 /// Benchmarks of the literature.
 #[derive(clap::Subcommand, Debug)]
 pub enum Workload {
     Smallfile(SmallfileArgs),
     Largefile(LargefileArgs),
+    Tpcb(TpcbArgs),
 }
 
 /// Where, how often, and where the result goes.
@@ -61,6 +62,35 @@ pub struct LargefileArgs {
     common: CommonArgs,
 }
 
+/// Transaction processing: random updates of a bank's accounts.
+///
+/// Modified TPC-B of Seltzer et al., USENIX 1995: each transaction reads a page at random, and writes one that leaves the database's
+/// own cache. Transactions a second in steady state. With --utilisation, one large file fills the file system to that share;
+/// take a scratch file system then.
+#[derive(clap::Args, Debug)]
+pub struct TpcbArgs {
+    /// Size of the account file (default: 237M, for 15 transactions a second).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    accounts: Option<u64>,
+    /// Size of the database's own cache (default: 8M).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pool: Option<u64>,
+    /// Transactions to measure (default: 5,000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    transactions: Option<u64>,
+    /// Shares of the file system to be in use, separated by commas: 50%,70%,90%.
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = values::share)]
+    utilisation: Vec<f64>,
+    /// Share of the free space to write over before measuring; 1 and more makes a log-structured file system clean.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    turnover: f64,
+    /// Second file systems for the database's log, one for each target; without it there is no log.
+    #[arg(long, value_name = "TARGET", value_parser = target::parse)]
+    log: Vec<Target>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// A benchmark with its options, and what it takes of its target.
 struct Plan {
     parameters: Parameters,
@@ -73,6 +103,7 @@ impl Workload {
         match self {
             Workload::Smallfile(args) => &args.common,
             Workload::Largefile(args) => &args.common,
+            Workload::Tpcb(args) => &args.common,
         }
     }
 
@@ -81,12 +112,17 @@ impl Workload {
         &self.common().result
     }
 
+    fn logs(&self) -> &[Target] {
+        if let Workload::Tpcb(args) = self { &args.log } else { &[] }
+    }
+
     fn plan(&self) -> anyhow::Result<Plan> {
         let CommonArgs { quick, repeat, targets, .. } = self.common();
         let repeat = repeat.repeat(*quick || in_virtual_time(targets));
         match self {
             Workload::Smallfile(args) => args.plan(*quick, repeat),
             Workload::Largefile(args) => args.plan(*quick, repeat),
+            Workload::Tpcb(args) => args.plan(*quick, repeat),
         }
     }
 }
@@ -95,7 +131,12 @@ impl Workload {
 pub fn run(workload: &Workload) -> anyhow::Result<BenchResult> {
     workload.result().check()?;
     let plan = workload.plan()?;
-    on_targets(&plan.parameters, &workload.common().targets, plan.need_bytes, plan.need_inodes)
+    let targets = &workload.common().targets;
+    let logs = workload.logs();
+    if !logs.is_empty() && logs.len() != targets.len() {
+        return Err(failure::usage("--log: name one for each target, in the same order"));
+    }
+    on_targets(&plan.parameters, targets, logs, plan.need_bytes, plan.need_inodes)
 }
 
 impl SmallfileArgs {
@@ -121,5 +162,23 @@ impl LargefileArgs {
         options.check()?;
         let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
         Ok(Plan { parameters: Parameters::Largefile(options), need_bytes, need_inodes })
+    }
+}
+
+impl TpcbArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { tpcb::Options::quick() } else { tpcb::Options::default() };
+        let options = tpcb::Options {
+            account_bytes: self.accounts.unwrap_or(base.account_bytes),
+            pool_bytes: self.pool.unwrap_or(base.pool_bytes),
+            transactions: self.transactions.unwrap_or(base.transactions),
+            utilisations: self.utilisation.clone(),
+            turnover: self.turnover,
+            repeat,
+            ..base
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Tpcb(options), need_bytes, need_inodes })
     }
 }
