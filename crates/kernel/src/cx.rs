@@ -50,7 +50,7 @@ pub struct Cx {
     pub(crate) transfers: Transfers,
     pub(crate) image: Image,
     /// Bytes of blocks in memory, by slot of the cache.
-    payloads: FxHashMap<u32, Box<[u8]>>,
+    pub(crate) payloads: FxHashMap<u32, Box<[u8]>>,
     /// The first trouble with the image.
     pub(crate) image_error: Option<io::Error>,
     /// Whether requests carry the bytes they write, for the log.
@@ -130,7 +130,8 @@ impl Cx {
         }
     }
 
-    pub(crate) fn wait_for(&mut self, io: IoId) {
+    /// Waits for a request that this or an earlier program has started; nothing if it is complete.
+    pub fn wait_for(&mut self, io: IoId) {
         if self.ios.get(io).is_some() {
             self.program.push(Step::Wait { io });
         }
@@ -443,10 +444,16 @@ impl Cx {
     }
 
     /// Has the device put what it has acknowledged onto the medium, and waits for that or not.
-    pub fn flush_device(&mut self, wait: bool) {
+    pub fn flush_device(&mut self, wait: bool) -> IoId {
         self.cpu(self.costs.request_ns);
         let io = self.ios.insert(Direction::Flush, Pbn(0), 0, self.now_ns);
         self.program.push(Step::Start { io, wait });
+        io
+    }
+
+    /// The request that moves a block in memory now.
+    pub fn io_of(&self, id: BlockId) -> Option<IoId> {
+        self.cache.find(id).and_then(|slot| self.cache.get(slot).io)
     }
 
     // ---- bytes
@@ -500,7 +507,7 @@ impl Cx {
     }
 
     /// Takes over a block's bytes from the image, if it has any.
-    fn load_payload(&mut self, slot: u32) {
+    pub(crate) fn load_payload(&mut self, slot: u32) {
         let (pbn, bytes) = (self.cache.get(slot).pbn, self.cache.get(slot).bytes);
         if !self.image.may_have_bytes() {
             return;
@@ -517,7 +524,7 @@ impl Cx {
     }
 
     /// Puts a block's bytes into the image, and into what is recorded.
-    fn save(&mut self, encode: &impl Encode, slot: u32, recorded: &mut Vec<u8>) {
+    pub(crate) fn save(&mut self, encode: &impl Encode, slot: u32, recorded: &mut Vec<u8>) {
         let buffer = *self.cache.get(slot);
         let len = u64::from(buffer.bytes);
         let mut made = Vec::new();
@@ -562,7 +569,7 @@ impl Cx {
         self.image.is_full() || !self.payloads.is_empty() || self.image.may_have_bytes()
     }
 
-    fn note_image_error(&mut self, error: io::Error) {
+    pub(crate) fn note_image_error(&mut self, error: io::Error) {
         self.image_error.get_or_insert(error);
     }
 

@@ -20,6 +20,10 @@ impl ActorId {
     pub(crate) const SYNCER: ActorId = ActorId(u32::MAX);
     /// Writes back when much is dirty.
     pub(crate) const FLUSHER: ActorId = ActorId(u32::MAX - 1);
+    /// Does the file system's own work (a cleaner).
+    pub(crate) const WORKER: ActorId = ActorId(u32::MAX - 2);
+    /// Looks whether there is idle time for it; executes nothing. The first of the daemons.
+    pub(crate) const TIMER: ActorId = ActorId(u32::MAX - 3);
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +94,8 @@ pub(crate) struct Engine {
     actors: Vec<Actor>,
     syncer: Actor,
     flusher: Actor,
+    worker: Actor,
+    timer: Actor,
     queue: BinaryHeap<Reverse<(u64, ActorId)>>,
     completions: Vec<Completion>,
     pub(crate) counters: DeviceCounters,
@@ -109,6 +115,8 @@ impl Engine {
             actors: Vec::new(),
             syncer: Actor::default(),
             flusher: Actor::default(),
+            worker: Actor::default(),
+            timer: Actor::default(),
             queue: BinaryHeap::new(),
             completions: Vec::new(),
             counters: DeviceCounters::default(),
@@ -130,6 +138,8 @@ impl Engine {
         match id {
             ActorId::SYNCER => return &mut self.syncer,
             ActorId::FLUSHER => return &mut self.flusher,
+            ActorId::WORKER => return &mut self.worker,
+            ActorId::TIMER => return &mut self.timer,
             _ => {}
         }
         let at = id.0 as usize;
@@ -167,8 +177,8 @@ impl Engine {
 
     /// Forgets what processes were about to do: the run they belong to has ended early. Daemons go on.
     pub(crate) fn forget_processes(&mut self, cx: &mut Cx) {
-        self.queue.retain(|Reverse((_, id))| *id >= ActorId::FLUSHER);
-        cx.ios.forget_waiters(|id| ActorId(id) < ActorId::FLUSHER);
+        self.queue.retain(|Reverse((_, id))| *id >= ActorId::TIMER);
+        cx.ios.forget_waiters(|id| ActorId(id) < ActorId::TIMER);
         self.actors.clear();
     }
 

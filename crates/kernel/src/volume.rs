@@ -153,6 +153,23 @@ pub trait Volume: Encode {
         cx.write_in_place(self, blocks);
     }
 
+    /// Whether there is work for a daemon of the file system's own (a cleaner) now. Asked after each call, and after each piece of
+    /// work; must be quick.
+    fn wants_work(&self, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// How long nobody may have called before the daemon does what can wait for idle time; `None` if nothing does.
+    fn idle_work_after_ns(&self, _cx: &Cx) -> Option<u64> {
+        None
+    }
+
+    /// Does a piece of that work, in the name of the daemon: its program competes with those of processes. Says whether there
+    /// was anything to do; if so, it is asked again when the program is done.
+    fn work(&mut self, _cx: &mut Cx, _idle: bool) -> bool {
+        false
+    }
+
     /// Where a file's data lie, in order of the file.
     fn extents(&self, ino: Ino) -> Result<Vec<Extent>, Errno>;
 

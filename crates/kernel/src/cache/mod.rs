@@ -302,6 +302,11 @@ impl Cache {
         self.of_file.iter(list)
     }
 
+    /// The names of a file's dirty blocks, in the order they became so.
+    pub fn dirty_blocks(&self, ino: Ino) -> impl Iterator<Item = BlockId> + '_ {
+        self.dirty_of(ino).map(|slot| self.get(slot).id)
+    }
+
     /// All of a file's blocks.
     pub(crate) fn blocks_of(&self, ino: Ino) -> impl Iterator<Item = u32> + '_ {
         let (clean, dirty) = self.file(ino).map_or_else(Default::default, |file| (file.clean, file.dirty));

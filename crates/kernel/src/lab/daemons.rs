@@ -1,4 +1,5 @@
-//! Writing back: the syncer, the flusher that starts when much is dirty, and making room in memory.
+//! Writing back: the syncer, the flusher that starts when much is dirty, and making room in memory; and the daemon that does
+//! the file system's own work.
 
 use super::{Lab, SECOND_NS, delay_ns, percent_of};
 use crate::cache::{CLASSES, Class};
@@ -19,6 +20,11 @@ pub(super) struct Daemons {
     /// Whether the syncer has a time to wake up, or works.
     syncer_state: State,
     flusher_state: State,
+    worker_state: State,
+    /// Whether the timer runs that looks for idle time.
+    timer_runs: bool,
+    /// When the last call was made: the time since then is idle.
+    last_call_ns: u64,
     /// Reused.
     batch: Vec<BlockId>,
 }
@@ -41,6 +47,9 @@ impl Daemons {
             limit_bytes: percent_of(cache_bytes, machine.write_back.limit_percent.value),
             syncer_state: State::Asleep,
             flusher_state: State::Asleep,
+            worker_state: State::Asleep,
+            timer_runs: false,
+            last_call_ns: 0,
             batch: Vec::new(),
         }
     }
@@ -51,6 +60,10 @@ impl<V: Volume> Lab<V> {
     /// are told of the rest.
     pub(super) fn after_operation(&mut self) {
         self.make_room();
+        self.daemons.last_call_ns = self.cx.now_ns;
+        if self.daemons.worker_state == State::Asleep {
+            self.schedule_worker();
+        }
         if self.cx.cache.dirty_bytes() == 0 {
             return;
         }
@@ -91,12 +104,54 @@ impl<V: Volume> Lab<V> {
                 self.daemons.flusher_state = State::Asleep;
                 return;
             }
+            ActorId::TIMER => {
+                self.daemons.timer_runs = false;
+                if self.daemons.worker_state == State::Asleep {
+                    self.schedule_worker();
+                }
+                return;
+            }
+            ActorId::WORKER => {
+                let idle = self.idle_work_ns().is_some_and(|at_ns| at_ns <= self.cx.now_ns);
+                let wanted = idle || self.volume.wants_work(&self.cx);
+                if !wanted || !self.volume.work(&mut self.cx, idle) {
+                    self.daemons.worker_state = State::Asleep;
+                    return self.schedule_timer();
+                }
+                self.daemons.worker_state = State::Working;
+            }
             // A process that another run has left.
             _ => return,
         }
         if self.engine.start(&mut self.cx, actor).is_some() {
             self.engine.wake_at(actor, self.engine.now_ns());
         }
+    }
+
+    /// The file system's own daemon wakes up if there is something to do, or will be when nobody calls for a while.
+    fn schedule_worker(&mut self) {
+        let idle = self.idle_work_ns().is_some_and(|at_ns| at_ns <= self.cx.now_ns);
+        if idle || self.volume.wants_work(&self.cx) {
+            self.daemons.worker_state = State::Due;
+            self.engine.wake_at(ActorId::WORKER, self.cx.now_ns);
+        } else {
+            self.schedule_timer();
+        }
+    }
+
+    fn schedule_timer(&mut self) {
+        if let Some(at_ns) = self.idle_work_ns().filter(|at_ns| *at_ns > self.cx.now_ns)
+            && !self.daemons.timer_runs
+        {
+            self.daemons.timer_runs = true;
+            self.engine.wake_at(ActorId::TIMER, at_ns);
+        }
+    }
+
+    /// When idle time begins, if there is work for it.
+    fn idle_work_ns(&self) -> Option<u64> {
+        let after_ns = self.volume.idle_work_after_ns(&self.cx)?;
+        Some(self.daemons.last_call_ns.saturating_add(after_ns))
     }
 
     /// When the syncer next has to look: no later than what is dirty now, or becomes so, is due.

@@ -125,7 +125,7 @@ fn actor(number: usize) -> io::Result<ActorId> {
     u32::try_from(number)
         .ok()
         .map(ActorId)
-        .filter(|actor| *actor < ActorId::FLUSHER)
+        .filter(|actor| *actor < ActorId::TIMER)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "too many processes"))
 }
 

@@ -1,0 +1,216 @@
+//! Writing a log: blocks go out together, one behind the other, to a place that they had not before.
+//!
+//! A log-structured file system says here in which order its blocks follow one another; the bytes that lie between them (summaries,
+//! inode blocks) are made when they set out.
+
+use crate::program::{Direction, IoId, Step};
+use crate::{Block, BlockId, Contents, Cx, Encode, Pbn};
+
+/// What follows the head of a write to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPiece {
+    /// A block in memory. It lies here from now on, and is clean.
+    Cached(BlockId),
+    /// Bytes that are in no block of the cache.
+    Made {
+        /// How many.
+        bytes: u32,
+    },
+}
+
+/// Who makes the bytes that are in no block.
+pub trait LogEncode: Encode {
+    /// Fills in piece `piece` of the write that begins at `pbn`. `out` is as long as the piece and zeroed.
+    fn encode_piece(&self, pbn: Pbn, piece: usize, out: &mut [u8]);
+
+    /// Fills in the head of that write, given the first bytes of each piece behind it.
+    fn encode_head(&self, pbn: Pbn, firsts: &[[u8; 4]], out: &mut [u8]);
+}
+
+/// A write to the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogWrite<'a> {
+    /// Where it begins.
+    pub pbn: Pbn,
+    /// Length of its head.
+    pub head_bytes: u32,
+    /// What is behind the head.
+    pub pieces: &'a [LogPiece],
+    /// Whether the head has a request of its own that is not started yet.
+    pub head_apart: bool,
+}
+
+impl Cx {
+    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for. Returns
+    /// the head's request if that is kept apart: [`start`](Cx::start) it.
+    pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> Option<IoId> {
+        for piece in write.pieces {
+            if let LogPiece::Cached(id) = piece
+                && let Some(io) = self.cache.find(*id).and_then(|slot| self.cache.get(slot).io)
+            {
+                self.wait_for(io);
+            }
+        }
+        let wanted = self.image.is_full();
+        let mut head = vec![0; if wanted { write.head_bytes as usize } else { 0 }];
+        let firsts = if wanted { self.firsts(encode, write) } else { Vec::new() };
+        if wanted {
+            encode.encode_head(write.pbn, &firsts, &mut head);
+        }
+        let first = self.log_request(write.pbn);
+        self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(&head));
+        let mut requests = vec![first];
+        let mut pbn = write.pbn.after(write.head_bytes.into());
+        let mut at = first;
+        for (number, piece) in write.pieces.iter().enumerate() {
+            let bytes = self.piece_bytes(piece);
+            let so_far = self.ios.get(at).map_or(0, |io| io.bytes);
+            let alone = write.head_apart && at == first;
+            if alone || so_far + u64::from(bytes) > u64::from(self.transfers.largest_bytes) {
+                at = self.log_request(pbn);
+                requests.push(at);
+            }
+            match *piece {
+                LogPiece::Cached(id) => self.add_cached(encode, at, id, pbn),
+                LogPiece::Made { bytes } => {
+                    let mut made = vec![0; if wanted { bytes as usize } else { 0 }];
+                    if wanted {
+                        encode.encode_piece(write.pbn, number, &mut made);
+                    }
+                    self.add_bytes(at, pbn, bytes, wanted.then_some(&made));
+                }
+            }
+            pbn = pbn.after(bytes.into());
+        }
+        let apart = write.head_apart.then_some(first);
+        for io in requests {
+            if apart != Some(io) {
+                self.start(io, false);
+            }
+        }
+        apart
+    }
+
+    /// Hands a request over that has been kept apart.
+    pub fn start(&mut self, io: IoId, wait: bool) {
+        self.cpu(self.costs.request_ns);
+        self.program.push(Step::Start { io, wait });
+    }
+
+    fn log_request(&mut self, pbn: Pbn) -> IoId {
+        let io = self.ios.insert(Direction::Write, pbn, 0, self.now_ns);
+        if self.record_bytes
+            && let Some(io) = self.ios.get_mut(io)
+        {
+            io.contents = Some(Box::default());
+        }
+        io
+    }
+
+    fn piece_bytes(&self, piece: &LogPiece) -> u32 {
+        match *piece {
+            LogPiece::Cached(id) => self.cache.find(id).map_or(0, |slot| self.cache.get(slot).bytes),
+            LogPiece::Made { bytes } => bytes,
+        }
+    }
+
+    /// The first bytes of each piece.
+    fn firsts(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> Vec<[u8; 4]> {
+        let mut firsts = Vec::with_capacity(write.pieces.len());
+        for (number, piece) in write.pieces.iter().enumerate() {
+            let mut made = vec![0; self.piece_bytes(piece) as usize];
+            match *piece {
+                LogPiece::Made { .. } => encode.encode_piece(write.pbn, number, &mut made),
+                LogPiece::Cached(id) => {
+                    if let Some(slot) = self.cache.find(id) {
+                        match self.cache.get(slot).contents {
+                            Contents::Metadata => encode.encode(id, write.pbn, &mut made),
+                            Contents::Data => {
+                                if let Some(payload) = self.payloads.get(&slot) {
+                                    made.iter_mut().zip(payload).for_each(|(place, byte)| *place = *byte);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            firsts.push(made.first_chunk().copied().unwrap_or_default());
+        }
+        firsts
+    }
+
+    /// A block in memory joins a request.
+    fn add_cached(&mut self, encode: &impl Encode, io: IoId, id: BlockId, pbn: Pbn) {
+        let Some(slot) = self.cache.find(id) else { return };
+        self.cache.get_mut(slot).pbn = pbn;
+        let mut recorded = Vec::new();
+        self.save(encode, slot, &mut recorded);
+        self.cache.set_clean(slot);
+        self.cache.set_io(slot, Some(io));
+        let bytes = self.cache.get(slot).bytes;
+        if let Some(io) = self.ios.get_mut(io) {
+            io.bytes += u64::from(bytes);
+            io.blocks.push(id);
+            append(&mut io.contents, &recorded);
+        }
+    }
+
+    /// Bytes that are in no block join a request.
+    fn add_bytes(&mut self, io: IoId, pbn: Pbn, bytes: u32, made: Option<&Vec<u8>>) {
+        let saved = match made {
+            Some(made) => self.image.write(pbn, made),
+            None => self.image.discard(pbn, bytes.into()),
+        };
+        if let Err(error) = saved {
+            self.note_image_error(error);
+        }
+        let zeros = if self.record_bytes && made.is_none() { vec![0; bytes as usize] } else { Vec::new() };
+        if let Some(io) = self.ios.get_mut(io) {
+            io.bytes += u64::from(bytes);
+            append(&mut io.contents, made.unwrap_or(&zeros));
+        }
+    }
+
+    // ---- reading a log
+
+    /// Reads a place of the disk into memory that is not the cache's (a cleaner's), in requests of at most the largest
+    /// transfer, and waits for all of it.
+    pub fn read_through(&mut self, pbn: Pbn, bytes: u64) {
+        let most = u64::from(self.transfers.largest_bytes).max(Pbn::BYTES);
+        let mut done = 0;
+        let mut last = None;
+        while done < bytes {
+            let piece = most.min(bytes - done);
+            self.cpu(self.costs.request_ns);
+            let io = self.ios.insert(Direction::Read, pbn.after(done), piece, self.now_ns);
+            self.program.push(Step::Start { io, wait: false });
+            if let Some(before) = last.replace(io) {
+                self.wait_for(before);
+            }
+            done += piece;
+        }
+        if let Some(io) = last {
+            self.wait_for(io);
+        }
+    }
+
+    /// Has a block in memory whose bytes have been read already, by [`read_through`](Cx::read_through).
+    pub fn adopt(&mut self, block: &Block) {
+        self.cpu(self.costs.block_ns);
+        if self.cache.contains(block.id) {
+            return;
+        }
+        let slot = self.cache.insert(block);
+        if block.contents == Contents::Data {
+            self.load_payload(slot);
+        }
+    }
+}
+
+fn append(contents: &mut Option<Box<[u8]>>, bytes: &[u8]) {
+    if let Some(contents) = contents {
+        let mut longer = std::mem::take(contents).into_vec();
+        longer.extend_from_slice(bytes);
+        *contents = longer.into_boxed_slice();
+    }
+}
