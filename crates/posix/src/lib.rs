@@ -45,6 +45,7 @@ pub mod cleanup;
 mod errno;
 mod fs;
 mod geometry;
+pub mod grammar;
 pub mod interrupt;
 mod mounted;
 mod process;

@@ -6,7 +6,7 @@
 //! xfs:8G,-m reflink=0                  options after commas: those that start with '-' go to mkfs
 //! btrfs:8G,mount=noatime,mount=discard=async,backing=ram
 //! ext4:8G,-E 'stride=4,stripe_width=16',mount="noatime,data=journal",backing="/data/a,b"
-//! ffs:realloc@st32430n                 a laboratory file system (not in this version)
+//! ffs:realloc,size=502M@st32430n       a laboratory file system: read by crates/lab
 //! ```
 //!
 //! Quotes work as in a shell: inside `'…'` everything is itself; inside `"…"` a backslash quotes `"` and `\`;
@@ -14,6 +14,7 @@
 //! keeps the image in memory; `backing=DIR` keeps it in that directory. Sizes are bytes, or have a suffix `K`, `M`,
 //! `G` or `T` (powers of 1024).
 
+use crate::grammar::{Piece, parse_size, split, words};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -157,12 +158,6 @@ impl Target {
     }
 }
 
-/// A comma-separated piece of the target, quotes still in it, and where it starts.
-struct Piece<'a> {
-    text: &'a str,
-    position: usize,
-}
-
 fn scratch(text: &str, kind: ScratchKind, rest: &str) -> Result<Target, TargetError> {
     let error = |position: usize, problem: String, accepted: &str| TargetError {
         text: text.to_string(),
@@ -171,7 +166,7 @@ fn scratch(text: &str, kind: ScratchKind, rest: &str) -> Result<Target, TargetEr
         accepted: accepted.to_string(),
     };
     let skipped = text.len() - rest.len();
-    let pieces = split(rest, skipped + 1).map_err(|(position, problem)| {
+    let pieces = split(rest, skipped + 1, ',').map_err(|(position, problem)| {
         error(position, problem.to_string(), "quotes come in pairs, and a backslash quotes the next character")
     })?;
     let mut pieces = pieces.into_iter();
@@ -229,81 +224,6 @@ fn option(spec: &mut ScratchSpec, piece: &Piece<'_>) -> Result<(), String> {
         }
         _ => Err(format!("'{word}' is no option")),
     }
-}
-
-/// Splits at commas that are not quoted.
-fn split(text: &str, start: usize) -> Result<Vec<Piece<'_>>, (usize, &'static str)> {
-    let mut pieces = Vec::new();
-    let (mut from, mut from_position) = (0, start);
-    let mut quote: Option<(char, usize)> = None;
-    let mut chars = text.char_indices().enumerate();
-    while let Some((n, (at, c))) = chars.next() {
-        match (quote, c) {
-            (Some((q, _)), c) if c == q => quote = None,
-            (Some(('"', _)) | None, '\\') if chars.next().is_none() => {
-                return Err((start + n, "nothing follows the backslash"));
-            }
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some((c, start + n)),
-            (None, ',') => {
-                pieces.push(Piece { text: text.get(from..at).unwrap_or_default(), position: from_position });
-                (from, from_position) = (at + 1, start + n + 1);
-            }
-            (None, _) => {}
-        }
-    }
-    if let Some((_, position)) = quote {
-        return Err((position, "the quote is not closed"));
-    }
-    pieces.push(Piece { text: text.get(from..).unwrap_or_default(), position: from_position });
-    Ok(pieces)
-}
-
-/// Splits into words at spaces and takes the quotes off, as a shell does. The quotes are known to be closed.
-fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some('"'), '\\') => {
-                let escaped = chars.next_if(|c| matches!(c, '"' | '\\'));
-                word.get_or_insert_default().push(escaped.unwrap_or('\\'));
-            }
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, '\\') => word.get_or_insert_default().extend(chars.next()),
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
-/// A size with its suffix; the error says where in it.
-fn parse_size(text: &str) -> Result<u64, (usize, &'static str)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, suffix) = text.split_at(digits);
-    if number.is_empty() {
-        return Err((0, "a size is missing"));
-    }
-    let shift = match suffix {
-        "" => 0,
-        "K" | "k" | "KiB" => 10,
-        "M" | "m" | "MiB" => 20,
-        "G" | "g" | "GiB" => 30,
-        "T" | "t" | "TiB" => 40,
-        _ => return Err((digits, "this is no unit of size")),
-    };
-    let number: u64 = number.parse().map_err(|_| (0, "the size is too large"))?;
-    let bytes = number.checked_mul(1 << shift).filter(|&bytes| bytes <= i64::MAX.unsigned_abs());
-    bytes.ok_or((0, "the size is too large"))
 }
 
 #[cfg(test)]

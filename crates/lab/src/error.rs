@@ -1,0 +1,53 @@
+//! Why a laboratory target cannot be opened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a laboratory target cannot be opened. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum OpenError {
+    /// The drive's description.
+    #[error(transparent)]
+    Drive(#[from] device::DriveError),
+    /// The drives make no array.
+    #[error("drive '{drive}': {source}")]
+    Array { drive: String, source: device::array::ArrayError },
+    /// The machine's description.
+    #[error(transparent)]
+    Machine(#[from] kernel::MachineError),
+    /// The buffer cache asked for is larger than the machine's memory.
+    #[error(
+        "cache={asked_bytes}: the machine '{machine}' has {memory_bytes} bytes of memory; ask for less or name another machine="
+    )]
+    Cache { asked_bytes: u64, machine: String, memory_bytes: u64 },
+    /// The file system cannot be made, or the image has none.
+    #[error("target '{target}': {source}")]
+    Ffs { target: String, source: ffs::FfsError },
+    /// It does not fit the drive, or cannot be mounted.
+    #[error("target '{target}': {source}")]
+    Lab { target: String, source: kernel::LabError },
+    /// The image cannot be read or written.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io { path: PathBuf, doing: &'static str, source: io::Error },
+}
+
+impl OpenError {
+    /// The process exit code: 2 usage, 3 environment, 4 bad input file.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            OpenError::Drive(device::DriveError::Unknown { .. })
+            | OpenError::Machine(kernel::MachineError::Unknown { .. })
+            | OpenError::Array { .. }
+            | OpenError::Cache { .. }
+            | OpenError::Lab { .. } => 2,
+            OpenError::Drive(_) | OpenError::Machine(_) => 4,
+            OpenError::Ffs { source, .. } => source.exit_code(),
+            OpenError::Io { .. } => 3,
+        }
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str, source: io::Error) -> OpenError {
+        OpenError::Io { path: path.to_path_buf(), doing, source }
+    }
+}

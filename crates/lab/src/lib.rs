@@ -1,0 +1,22 @@
+//! Laboratory targets: a file system, a machine and a drive, named in one line.
+//!
+//! What lives here: the grammar of `ffs:realloc,size=502M@st32430n` ([`Spec`]), and what opens it: a typed laboratory for
+//! experiments ([`Spec::ffs`]) and one behind a trait for commands. What may not: file systems, devices and
+//! caches themselves.
+//!
+//! ```text
+//! SYSTEM[:OPTION,OPTION…][@DRIVE]
+//! ```
+//!
+//! docs/targets.md has every option with its default.
+
+mod bytes;
+mod drive;
+mod error;
+mod ffs_options;
+mod spec;
+
+pub use drive::DriveSpec;
+pub use error::OpenError;
+pub use ffs_options::FfsOptions;
+pub use spec::{Data, Spec, System};

@@ -1,0 +1,354 @@
+//! The grammar of laboratory targets, and what they open.
+
+use crate::bytes::{self, Begun};
+use crate::drive::{DEFAULT_DRIVE, DriveSpec};
+use crate::{FfsOptions, OpenError};
+use ffs::Ffs;
+use kernel::{Lab, LabError, Machine, Setup};
+use posix::TargetError;
+use posix::grammar::{self, Piece};
+use std::fmt;
+use std::path::PathBuf;
+
+/// The computer of a target that names none: that of Smith and Seltzer, USENIX 1996.
+const DEFAULT_MACHINE: &str = "pentium-120";
+
+/// The date at time 0 of a new file system: 1 January 1996, 0:00.
+const EPOCH_S: i64 = 820_454_400;
+
+/// A laboratory target as asked for. A program may change what it likes before opening it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The file system.
+    pub system: System,
+    /// Bytes of a new file system; `None` for the drive's capacity.
+    pub size_bytes: Option<u64>,
+    /// The drive.
+    pub drive: DriveSpec,
+    /// The machine: a name, or the path of its file.
+    pub machine: String,
+    /// Bytes of the buffer cache; `None` for the machine's.
+    pub cache_bytes: Option<u64>,
+    /// Which bytes are kept.
+    pub data: Data,
+    /// An image to begin with instead of an empty file system; it is not changed, and every byte is kept, as if `data` were full.
+    pub image: Option<PathBuf>,
+    /// As the user wrote it, for the record.
+    pub text: String,
+}
+
+/// Which file system, with its own options.
+#[derive(Clone, Debug, PartialEq)]
+pub enum System {
+    /// The Berkeley Fast File System.
+    Ffs(Box<FfsOptions>),
+}
+
+/// Which bytes a laboratory keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Data {
+    /// Those that processes give explicitly; others read as a pattern, and are zeros in an image.
+    #[default]
+    Given,
+    /// Those of every block, as on a disk.
+    Full,
+}
+
+/// What is wrong at a place of the text.
+struct Wrong {
+    position: usize,
+    problem: String,
+    accepted: String,
+}
+
+impl Spec {
+    /// Reads a target: `ffs:realloc,size=502M@st32430n`.
+    ///
+    /// # Errors
+    /// Something in it is not understood; the error says where, and what would be.
+    pub fn parse(text: &str) -> Result<Spec, TargetError> {
+        read(text).map_err(|Wrong { position, problem, accepted }| TargetError {
+            text: text.to_owned(),
+            position,
+            problem,
+            accepted,
+        })
+    }
+
+    /// The machine, with the cache asked for.
+    ///
+    /// # Errors
+    /// There is no such machine, its file makes no sense, or the cache is larger than its memory.
+    pub fn load_machine(&self) -> Result<Machine, OpenError> {
+        let mut machine = Machine::load(&self.machine)?;
+        if let Some(asked_bytes) = self.cache_bytes {
+            let memory_bytes = machine.memory.bytes.value;
+            if asked_bytes > memory_bytes {
+                return Err(OpenError::Cache { asked_bytes, machine: self.machine.clone(), memory_bytes });
+            }
+            let source = "the target's cache=".to_owned();
+            machine.memory.buffer_cache_bytes = kernel::Figure { value: asked_bytes, source };
+        }
+        Ok(machine)
+    }
+
+    /// The laboratory, mounted.
+    ///
+    /// # Errors
+    /// It cannot be set up as asked for.
+    pub fn ffs(&self) -> Result<Lab<Ffs>, OpenError> {
+        let System::Ffs(options) = &self.system;
+        let machine = self.load_machine()?;
+        let device = self.drive.device()?;
+        let capacity_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
+        let wrong = |source| OpenError::Ffs { target: self.text.clone(), source };
+        let Begun { volume, bytes, time_s } = match &self.image {
+            Some(path) => bytes::of_image(path, options.policy, &self.text)?,
+            None => {
+                let needed_bytes = self.size_bytes.unwrap_or(capacity_bytes);
+                if needed_bytes > capacity_bytes {
+                    let source = LabError::DeviceTooSmall { needed_bytes, there_bytes: capacity_bytes };
+                    return Err(OpenError::Lab { target: self.text.clone(), source });
+                }
+                let mkfs = options.mkfs(needed_bytes, EPOCH_S);
+                bytes::of_new(&mkfs, self.data, options.policy).map_err(wrong)?
+            }
+        };
+        let setup = Setup {
+            machine,
+            target: self.text.clone(),
+            drive: self.drive.to_string(),
+            epoch_ns: time_s.max(EPOCH_S).saturating_mul(1_000_000_000),
+        };
+        let lab = Lab::with_image(volume, device, setup, bytes);
+        lab.map_err(|source| OpenError::Lab { target: self.text.clone(), source })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+const SYSTEMS: &str = "the laboratory's file system is ffs, as in ffs:realloc,size=502M@st32430n";
+const QUOTES: &str = "quotes come in pairs, and a backslash quotes the next character";
+
+fn read(text: &str) -> Result<Spec, Wrong> {
+    let wrong = |position, problem: String, accepted: &str| Wrong { position, problem, accepted: accepted.to_owned() };
+    let pieces = grammar::split(text, 1, '@').map_err(|(at, problem)| wrong(at, problem.to_owned(), QUOTES))?;
+    let (before, drive) = match pieces.as_slice() {
+        [.., last] if pieces.len() > 1 => {
+            let before = text.get(..text.len() - last.text.len() - 1).unwrap_or_default();
+            let drive = DriveSpec::parse(last.text, last.position);
+            (before, drive.map_err(|(position, problem, accepted)| wrong(position, problem, accepted))?)
+        }
+        _ => (text, DriveSpec::One(DEFAULT_DRIVE.to_owned())),
+    };
+    let (name, options) = match before.split_once(':') {
+        Some((name, options)) => (name, Some(options)),
+        None => (before, None),
+    };
+    match name {
+        "ffs" => {}
+        "lfs" => {
+            let problem = "the log-structured file system is not in this version".to_owned();
+            return Err(wrong(1, problem, SYSTEMS));
+        }
+        _ => return Err(wrong(1, format!("there is no file system '{name}' in the laboratory"), SYSTEMS)),
+    }
+    let spec = Spec {
+        system: System::Ffs(Box::default()),
+        size_bytes: None,
+        drive,
+        machine: DEFAULT_MACHINE.to_owned(),
+        cache_bytes: None,
+        data: Data::Given,
+        image: None,
+        text: text.to_owned(),
+    };
+    match options {
+        Some(options) => {
+            let start = name.chars().count() + 2;
+            let pieces =
+                grammar::split(options, start, ',').map_err(|(at, problem)| wrong(at, problem.to_owned(), QUOTES))?;
+            with_options(spec, &pieces)
+        }
+        None => Ok(spec),
+    }
+}
+
+/// Keys that every system has.
+const KEYS: &str = "size=, machine=, cache=, seed=, data=given, data=full, image=";
+
+fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
+    let mut given: Vec<(String, usize)> = Vec::new();
+    for piece in pieces {
+        let wrong = |offset: usize, problem: String| Wrong {
+            position: piece.position + offset,
+            problem,
+            accepted: format!("accepted are {KEYS}; {}", FfsOptions::accepted()),
+        };
+        let word = grammar::words(piece.text).concat();
+        let key = word.split_once('=').map_or(word.as_str(), |(key, _)| key);
+        let System::Ffs(own) = &mut spec.system;
+        let Some((_, value)) = word.split_once('=') else {
+            if !own.set_word(&word) {
+                let problem =
+                    if word.is_empty() { "an option is empty".to_owned() } else { format!("'{word}' is no option") };
+                return Err(wrong(0, problem));
+            }
+            given.push((word, piece.position));
+            continue;
+        };
+        if given.iter().any(|(before, _)| before == key) {
+            return Err(wrong(0, format!("{key}= is given twice")));
+        }
+        if let Some(other) = FfsOptions::excluded(key, given.iter().map(|(before, _)| before.as_str())) {
+            return Err(wrong(0, format!("{key}= does not go with {other}=")));
+        }
+        let at_value = |(offset, problem): (usize, String)| wrong(key.len() + 1 + offset, problem);
+        let common = common_key(&mut spec, key, value);
+        let System::Ffs(own) = &mut spec.system;
+        match common.or_else(|| own.set_key(key, value)) {
+            Some(set) => set.map_err(at_value)?,
+            None => return Err(wrong(0, format!("'{key}=' is no option"))),
+        }
+        given.push((key.to_owned(), piece.position));
+    }
+    check_together(&spec, &given)?;
+    Ok(spec)
+}
+
+/// A key that every system has; `None` if it is none.
+fn common_key(spec: &mut Spec, key: &str, value: &str) -> Option<Result<(), (usize, String)>> {
+    let size = || grammar::parse_size(value).map_err(|(offset, problem)| (offset, problem.to_owned()));
+    Some(match key {
+        "size" => size().map(|n| spec.size_bytes = Some(n)),
+        "cache" => size().map(|n| spec.cache_bytes = Some(n)),
+        "machine" if value.contains('/') || value.ends_with(".toml") || Machine::names().any(|name| name == value) => {
+            spec.machine = value.to_owned();
+            Ok(())
+        }
+        "machine" => {
+            let names: Vec<&str> = Machine::names().collect();
+            let problem = format!("there is no machine '{value}'; there are {}, and any .toml file", names.join(", "));
+            Err((0, problem))
+        }
+        "seed" => match value.parse() {
+            Ok(seed) => {
+                let System::Ffs(own) = &mut spec.system;
+                own.policy.seed = seed;
+                Ok(())
+            }
+            Err(_) => Err((0, format!("'{value}' is no whole number"))),
+        },
+        "data" => match value {
+            "given" | "full" => {
+                spec.data = if value == "full" { Data::Full } else { Data::Given };
+                Ok(())
+            }
+            _ => Err((0, format!("'{value}' is neither given nor full"))),
+        },
+        "image" if value.is_empty() => Err((0, "the file is missing".to_owned())),
+        "image" => {
+            spec.image = Some(PathBuf::from(value));
+            Ok(())
+        }
+        _ => return None,
+    })
+}
+
+/// What makes no sense together.
+fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
+    let at = |key: &str| given.iter().find(|(known, _)| known == key).map(|(_, position)| *position);
+    let wrong =
+        |position, problem: String, accepted: &str| Err(Wrong { position, problem, accepted: accepted.to_owned() });
+    if spec.image.is_some() {
+        if let (Data::Given, Some(position)) = (spec.data, at("data")) {
+            let problem = "what begins with an image keeps every byte".to_owned();
+            return wrong(position, problem, "leave data= out, or say data=full");
+        }
+        let of_making = given.iter().find(|(key, _)| key == "size" || FfsOptions::is_of_making(key));
+        if let Some((key, position)) = of_making {
+            let accepted = "an image is taken as it was made; leave this out, or leave image= out";
+            return wrong(*position, format!("'{key}' says how a file system is made"), accepted);
+        }
+    }
+    let geometry = "heads= and sectors= go together; cpg= and rpm= need both";
+    match (at("heads"), at("sectors"), at("cpg").or(at("rpm"))) {
+        (Some(position), None, _) => wrong(position, "sectors= is missing".to_owned(), geometry),
+        (None, Some(position), _) => wrong(position, "heads= is missing".to_owned(), geometry),
+        (None, None, Some(position)) => wrong(position, "heads= and sectors= are missing".to_owned(), geometry),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ffs::policy::Clusters;
+
+    fn spec(text: &str) -> Spec {
+        Spec::parse(text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn the_file_system_of_the_1996_paper() {
+        let spec = spec("ffs:original,size=502M,groups=27,maxcontig=7,heads=22,sectors=118,cache=4M@st32430n");
+        let System::Ffs(own) = &spec.system;
+        assert_eq!((own.policy.clusters, own.policy.seed), (Clusters::Original, 1));
+        let lab = spec.ffs().unwrap_or_else(|e| panic!("{e}"));
+        let g = lab.volume().geometry();
+        assert_eq!((g.ncg, g.bsize, g.fsize), (27, 8192, 1024));
+        assert_eq!(lab.volume().tuning().maxcontig, 7);
+    }
+
+    #[test]
+    fn nothing_given_is_everything_by_default() {
+        let spec = spec("ffs");
+        assert_eq!((spec.machine.as_str(), spec.drive.to_string().as_str()), ("pentium-120", "st32430n"));
+        assert_eq!((spec.size_bytes, spec.cache_bytes, spec.data, &spec.image), (None, None, Data::Given, &None));
+        assert_eq!(Spec { text: "ffs".to_owned(), ..self::spec("ffs@st32430n") }, spec);
+        assert_eq!(self::spec("ffs:image='a,b@c.img'@ssd-sata").image, Some("a,b@c.img".into()));
+    }
+
+    #[test]
+    fn errors_name_the_place_and_what_is_accepted() {
+        for (text, position, says) in [
+            ("lfs:x", 1, "not in this version"),
+            ("zfs", 1, "no file system 'zfs'"),
+            ("ffs,realloc", 1, "no file system 'ffs,realloc'"),
+            ("ffs:", 5, "an option is empty"),
+            ("ffs:softdep", 5, "'softdep' is no option; accepted are size=, machine="),
+            ("ffs:realloc,bsize=8q", 20, "unit of size"),
+            ("ffs:minfree=x", 13, "no whole number"),
+            ("ffs:bsize=8T", 11, "too much"),
+            ("ffs:size=1M,size=2M", 13, "twice"),
+            ("ffs:cpg=3,groups=2", 11, "does not go with cpg="),
+            ("ffs:cpg=3", 5, "heads= and sectors= are missing"),
+            ("ffs:heads=3", 5, "sectors= is missing"),
+            ("ffs:machine=vax", 13, "workstation-1991"),
+            ("ffs:data=some", 10, "neither given nor full"),
+            ("ffs:image=x,size=5M", 13, "how a file system is made"),
+            ("ffs:image=x,data=given", 13, "every byte"),
+            ("ffs:label=x", 5, "'label=' is no option"),
+            ("ffs:realloc@vax", 13, "no drive 'vax'"),
+            ("ffs@", 5, "missing"),
+            ("ffs:image='x", 11, "not closed"),
+        ] {
+            let error = Spec::parse(text).err().unwrap_or_else(|| panic!("{text} is taken"));
+            assert!(error.position == position && error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_says_what_to_do() {
+        let error = |text: &str| spec(text).ffs().err().unwrap_or_else(|| panic!("{text} is opened"));
+        assert!(error("ffs:size=100G@st32430n").to_string().contains("larger drive"));
+        assert!(error("ffs:size=8M,cache=1T").to_string().contains("bytes of memory"));
+        assert!(error("ffs:size=8M,bsize=5000").to_string().contains("power of two"));
+        let error = error("ffs:image=/no/such.img");
+        assert!(error.to_string().starts_with("/no/such.img: cannot open") && error.exit_code() == 3, "{error}");
+    }
+}
