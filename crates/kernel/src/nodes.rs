@@ -1,8 +1,7 @@
 //! Inodes in memory: the attribute cache, and what reading and writing in sequence need to remember of a file.
 
-use crate::cache::{Links, List};
+use crate::cache::{Index, Links, List, hash};
 use crate::{Ino, Lbn, Pbn};
-use rustc_hash::FxHashMap;
 
 /// An inode in memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +38,7 @@ pub(crate) struct Nodes {
     capacity: usize,
     nodes: Vec<Node>,
     free: Vec<u32>,
-    index: FxHashMap<Ino, u32>,
+    index: Index,
     links: Links,
     /// Nodes that are not open.
     idle: List,
@@ -51,7 +50,7 @@ impl Nodes {
             capacity,
             nodes: Vec::new(),
             free: Vec::new(),
-            index: FxHashMap::default(),
+            index: Index::default(),
             links: Links::default(),
             idle: List::default(),
         }
@@ -62,19 +61,24 @@ impl Nodes {
     }
 
     #[inline]
+    fn find(&self, ino: Ino) -> Option<u32> {
+        self.index.find(hash(ino.0.into()), |slot| self.nodes[slot as usize].ino == ino)
+    }
+
+    #[inline]
     pub(crate) fn get(&self, ino: Ino) -> Option<&Node> {
-        self.index.get(&ino).map(|&slot| &self.nodes[slot as usize])
+        self.find(ino).map(|slot| &self.nodes[slot as usize])
     }
 
     /// For reading and writing in sequence; a file that is not here is as if it had not been touched before.
     pub(crate) fn get_mut(&mut self, ino: Ino) -> Option<&mut Node> {
-        self.index.get(&ino).map(|&slot| &mut self.nodes[slot as usize])
+        self.find(ino).map(|slot| &mut self.nodes[slot as usize])
     }
 
     /// Notes a use; says whether the inode was here.
     #[inline]
     pub(crate) fn touch(&mut self, ino: Ino) -> bool {
-        let Some(&slot) = self.index.get(&ino) else { return false };
+        let Some(slot) = self.find(ino) else { return false };
         if self.nodes[slot as usize].opens == 0 {
             self.links.renew(&mut self.idle, slot);
         }
@@ -94,13 +98,13 @@ impl Nodes {
                 (self.nodes.len() - 1) as u32
             }
         };
-        self.index.insert(ino, slot);
+        self.index.insert(hash(ino.0.into()), slot);
         self.links.push(&mut self.idle, slot);
     }
 
     /// One more open file description holds it.
     pub(crate) fn open(&mut self, ino: Ino) {
-        let Some(&slot) = self.index.get(&ino) else { return };
+        let Some(slot) = self.find(ino) else { return };
         let node = &mut self.nodes[slot as usize];
         if node.opens == 0 {
             self.links.remove(&mut self.idle, slot);
@@ -110,7 +114,7 @@ impl Nodes {
 
     /// One fewer; returns how many are left.
     pub(crate) fn close(&mut self, ino: Ino) -> u32 {
-        let Some(&slot) = self.index.get(&ino) else { return 0 };
+        let Some(slot) = self.find(ino) else { return 0 };
         let node = &mut self.nodes[slot as usize];
         node.opens = node.opens.saturating_sub(1);
         if node.opens == 0 {
@@ -121,7 +125,8 @@ impl Nodes {
 
     /// The number has no file any more.
     pub(crate) fn remove(&mut self, ino: Ino) {
-        let Some(slot) = self.index.remove(&ino) else { return };
+        let Some(slot) = self.find(ino) else { return };
+        self.index.remove(hash(ino.0.into()), slot);
         if self.nodes[slot as usize].opens == 0 {
             self.links.remove(&mut self.idle, slot);
         }

@@ -9,7 +9,7 @@ impl Space {
     /// this group. Returns its first fragment, counted from the group's.
     pub(super) fn take_block(&mut self, group: u32, preferred: FragAddr) -> Option<u32> {
         let frag = self.frag_for_block(group, preferred)?;
-        self.set_block(group, frag, false);
+        self.set_blocks(group, frag / self.g.frag, 1, false);
         Some(frag)
     }
 
@@ -67,32 +67,39 @@ impl Space {
         }
     }
 
-    /// Marks a whole block as free or used, with every count of blocks.
-    pub(super) fn set_block(&mut self, group: u32, frag: u32, free: bool) {
+    /// Marks whole blocks in a row as free or used, with every count of blocks.
+    pub(super) fn set_blocks(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         let per_block = self.g.frag;
         if let Some(at) = self.groups.get_mut(group as usize) {
-            at.cg.free.put_range(frag as usize, per_block as usize, free);
+            at.cg.free.put_range((first * per_block) as usize, (blocks * per_block) as usize, free);
         }
-        self.account_block(group, frag, free);
+        self.account_blocks(group, first, blocks, free);
     }
 
-    /// The counts of a block that has become wholly free, or is so no more.
-    pub(super) fn account_block(&mut self, group: u32, frag: u32, free: bool) {
-        self.account_cluster(group, frag / self.g.frag, free);
-        self.count(group, |cs| cs.nbfree += if free { 1 } else { -1 });
+    /// The counts of blocks in a row that have become wholly free, or are so no more.
+    pub(super) fn account_blocks(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
+        self.account_clusters(group, first, blocks, free);
+        self.count_blocks(group, if free { blocks as i32 } else { -(blocks as i32) });
         let Some(at) = self.groups.get_mut(group as usize) else { return };
         if at.cg.block_totals.is_empty() {
             return;
         }
         // A file system made without a disk's geometry is one cylinder of one position.
         let flat = at.cg.block_totals.len() == 1 && at.cg.block_positions.len() <= 1;
-        let cylinder = if flat { 0 } else { self.g.cylinder_of(frag) };
-        let position = if flat { 0 } else { cylinder * self.g.old_nrpos + self.g.position_of(frag) };
-        if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
-            *count = if free { *count + 1 } else { count.saturating_sub(1) };
-        }
-        if let Some(count) = at.cg.block_positions.get_mut(position as usize) {
-            *count = if free { count.saturating_add(1) } else { count.saturating_sub(1) };
+        let steps = if flat { 1 } else { blocks };
+        let each = if flat { blocks } else { 1 };
+        for block in first..first + steps {
+            let frag = block * self.g.frag;
+            let cylinder = if flat { 0 } else { self.g.cylinder_of(frag) };
+            let position = if flat { 0 } else { cylinder * self.g.old_nrpos + self.g.position_of(frag) };
+            if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
+                *count = if free { *count + each } else { count.saturating_sub(each) };
+            }
+            if let Some(count) = at.cg.block_positions.get_mut(position as usize) {
+                // A group of one position may have more blocks than can be counted.
+                let each = u16::try_from(each).unwrap_or(u16::MAX);
+                *count = if free { count.saturating_add(each) } else { count.saturating_sub(each) };
+            }
         }
     }
 }

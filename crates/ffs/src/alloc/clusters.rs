@@ -52,30 +52,29 @@ impl Space {
         let from = if preferred.0 == 0 || wanted_group != group { 0 } else { within / self.g.frag };
         let cg = &self.groups.get(group as usize)?.cg;
         let first = cg.clusters.next_run(from as usize, cg.nclusterblks as usize, blocks as usize)? as u32;
-        for block in first..first + blocks {
-            self.set_block(group, block * self.g.frag, false);
-        }
+        self.set_blocks(group, first, blocks, false);
         Some(self.addr(group, first * self.g.frag))
     }
 
-    /// The map of free blocks and the counts of clusters, of a block that has become free or used.
-    pub(super) fn account_cluster(&mut self, group: u32, block: u32, free: bool) {
+    /// The map of free blocks and the counts of clusters, of blocks in a row that have become free or used.
+    pub(super) fn account_clusters(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         let most = self.g.contigsumsize as usize;
         let Some(at) = self.groups.get_mut(group as usize) else { return };
         let cg = &mut at.cg;
-        cg.clusters.put(block as usize, free);
+        let (first, blocks) = (first as usize, blocks as usize);
+        cg.clusters.put_range(first, blocks, free);
         if most == 0 {
             return;
         }
-        let block = block as usize;
-        let after = cg.clusters.run_from(block + 1, cg.h.nclusterblks as usize, most);
-        let before = cg.clusters.run_before(block, most);
-        let whole = (before + after + 1).min(most);
+        let after = cg.clusters.run_from(first + blocks, cg.h.nclusterblks as usize, most);
+        let before = cg.clusters.run_before(first, most);
+        let whole = (before + blocks + after).min(most);
         let mut change = |len: usize, up: bool| {
             if let Some(count) = cg.cluster_sum.get_mut(len) {
                 *count = if up { *count + 1 } else { count.saturating_sub(1) };
             }
         };
+        // One by one, they would join or leave the same two neighbours: what is between cancels out.
         change(whole, free);
         if before > 0 {
             change(before, !free);

@@ -77,7 +77,7 @@ impl Space {
             return false;
         }
         look(GroupNo(group));
-        self.set_block(group, frag, false);
+        self.set_blocks(group, frag / self.g.frag, 1, false);
         self.free_in(group, frag + frags, self.g.frag - frags);
         true
     }
@@ -87,11 +87,12 @@ impl Space {
     fn split_run(&mut self, group: u32, preferred: FragAddr, run: u32, frags: u32) -> Option<u32> {
         let (_, within) = self.place(preferred);
         let per_block = self.g.frag;
-        let cg = &mut self.groups.get_mut(group as usize)?.cg;
+        let at = self.groups.get_mut(group as usize)?;
+        let cg = &mut at.cg;
         let from = if preferred.0 != 0 { within } else { cg.frotor };
         let (bytes, start) = (cg.ndblk.div_ceil(8) as usize, from as usize / 8);
-        let found = cg.free.byte_with_run(start, bytes, run, per_block);
-        let byte = found.or_else(|| cg.free.byte_with_run(0, (start + 1).min(bytes), run, per_block))?;
+        let found = at.runs.next_byte(&cg.free, start, bytes, run);
+        let byte = found.or_else(|| at.runs.next_byte(&cg.free, 0, (start + 1).min(bytes), run))?;
         cg.h.frotor = byte as u32 * 8;
         let blocks = (byte as u32 * 8..byte as u32 * 8 + 8).step_by(per_block as usize);
         let frag = blocks.into_iter().find_map(|block| {
@@ -99,6 +100,7 @@ impl Space {
             first_run(map, run, per_block).map(|at| block + at)
         })?;
         cg.free.put_range(frag as usize, frags as usize, false);
+        at.runs.update(&cg.free, frag);
         if let Some(count) = cg.h.frsum.get_mut(run as usize) {
             *count = count.saturating_sub(1);
         }
@@ -138,6 +140,7 @@ impl Space {
             *count += 1;
         }
         cg.free.put_range((frag + old) as usize, (new - old) as usize, false);
+        at.runs.update(&cg.free, frag);
         self.count(group, |cs| cs.nffree -= (new - old) as i32);
         self.note_fragments(group);
         true
@@ -156,7 +159,7 @@ impl Space {
             return;
         }
         if frags == self.g.frag {
-            self.set_block(group, frag, true);
+            self.set_blocks(group, frag / self.g.frag, 1, true);
         } else {
             self.free_in(group, frag, frags);
         }
@@ -168,6 +171,7 @@ impl Space {
         let base = frag / per_block * per_block;
         let before = at.cg.free.bits(base as usize, per_block as usize);
         at.cg.free.put_range(frag as usize, frags as usize, true);
+        at.runs.update(&at.cg.free, frag);
         let after = at.cg.free.bits(base as usize, per_block as usize);
         account_runs(&mut at.cg.h.frsum, before, per_block, false);
         account_runs(&mut at.cg.h.frsum, after, per_block, true);
@@ -179,7 +183,7 @@ impl Space {
         });
         self.note_fragments(group);
         if whole {
-            self.account_block(group, base, true);
+            self.account_blocks(group, base / per_block, 1, true);
         }
     }
 }

@@ -13,6 +13,7 @@ mod fragments;
 mod groups;
 mod hash;
 mod inodes;
+mod runs;
 mod space;
 
 pub use hash::hash_order;

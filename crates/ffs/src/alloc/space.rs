@@ -1,6 +1,7 @@
 //! The free space of a file system in memory: the maps of every group, the counts that follow from them, and what finds groups.
 
 use super::groups::GroupSet;
+use super::runs::RunWords;
 use crate::format::{Csum, CsumTotal, CylinderGroup, FragAddr, Geometry, GroupNo, Superblock, Version};
 
 /// A cylinder group in memory.
@@ -9,6 +10,8 @@ pub(crate) struct Group {
     /// Its structure. The map of free blocks is kept whether the format has it or not; `cs` is brought up to date by
     /// [`Space::group`].
     pub(crate) cg: CylinderGroup,
+    /// Where its runs of free fragments are.
+    pub(super) runs: RunWords,
     /// The longest cluster there may be (`fs_maxcluster`).
     pub(super) max_cluster: u32,
     /// Directories made in it since files last were (`fs_contigdirs`).
@@ -67,7 +70,8 @@ impl Space {
             cg.keep_block_map(g);
             space.total.add(&cg.cs);
             space.cs.push(cg.cs);
-            space.groups.push(Group { cg, max_cluster: 0, contigdirs: 0 });
+            let runs = RunWords::new(&cg.free, g.fpg, g.frag);
+            space.groups.push(Group { cg, runs, max_cluster: 0, contigdirs: 0 });
             space.note(number);
             space.note_fragments(number);
             space.note_clusters(number);
@@ -151,6 +155,18 @@ impl Space {
         self.total.nifree += i64::from(new.nifree - old.nifree);
         self.total.nffree += i64::from(new.nffree - old.nffree);
         if (old.nbfree > 0) != (new.nbfree > 0) || (old.nifree > 0) != (new.nifree > 0) {
+            self.note(group);
+        }
+    }
+
+    /// A group has so many free blocks more, or fewer.
+    #[inline]
+    pub(super) fn count_blocks(&mut self, group: u32, more: i32) {
+        let Some(cs) = self.cs.get_mut(group as usize) else { return };
+        let had = cs.nbfree > 0;
+        cs.nbfree += more;
+        self.total.nbfree += i64::from(more);
+        if had != (cs.nbfree > 0) {
             self.note(group);
         }
     }

@@ -66,8 +66,15 @@ impl Bitmap {
             }
             return;
         }
-        for bit in from..from + n {
-            self.put(bit, value);
+        let end = (from + n).min(self.capacity());
+        let mut bit = from;
+        while bit < end {
+            let here = (64 - bit % 64).min(end - bit);
+            if let Some(word) = self.words.get_mut(bit / 64) {
+                let mask = u64::MAX >> (64 - here) << (bit % 64);
+                *word = if value { *word | mask } else { *word & !mask };
+            }
+            bit += here;
         }
     }
 
@@ -177,25 +184,39 @@ impl Bitmap {
         }
     }
 
-    /// The first byte from `from` on and before `to`, of which some group of `per_block` bits has a maximal run of exactly `run`
-    /// set bits, fewer than all.
-    pub fn byte_with_run(&self, from: usize, to: usize, run: u32, per_block: u32) -> Option<usize> {
-        let table = RUNS.get(per_block.trailing_zeros() as usize)?;
-        let inside = *INSIDE.get(per_block.trailing_zeros() as usize)?;
-        let wanted = 1_u8 << run.min(7);
-        for (at, word) in self.words.iter().enumerate().take(to.div_ceil(8)).skip(from / 8) {
-            // Bits that differ from the next one of their block: only blocks partly free have any.
-            let mut edges = (word ^ (word >> 1)) & inside;
-            while edges != 0 {
-                let byte = edges.trailing_zeros() as usize / 8;
-                let bits = (word >> (byte * 8)) as u8;
-                if table.get(usize::from(bits)).is_some_and(|runs| runs & wanted != 0)
-                    && (from..to).contains(&(at * 8 + byte))
-                {
-                    return Some(at * 8 + byte);
-                }
-                edges &= !(0xFF << (byte * 8));
+    /// The lengths of runs that the blocks of `per_block` bits in a word of 64 have, a bit for each: maximal runs of set bits,
+    /// fewer than all of their block.
+    #[inline]
+    pub(crate) fn runs_in_word(&self, word: usize, per_block: u32) -> u8 {
+        let log = per_block.trailing_zeros() as usize;
+        let (Some(word), Some(table), Some(inside)) = (self.words.get(word), RUNS.get(log), INSIDE.get(log)) else {
+            return 0;
+        };
+        let mut edges = edges(*word, *inside);
+        let mut lengths = 0;
+        while edges != 0 {
+            let byte = edges.trailing_zeros() as usize / 8;
+            lengths |= table.get(usize::from((word >> (byte * 8)) as u8)).copied().unwrap_or(0);
+            edges &= !(0xFF << (byte * 8));
+        }
+        // Other blocks of these bytes may be wholly free.
+        lengths & ((1_u16 << per_block.min(8)) - 1) as u8
+    }
+
+    /// The first byte of a word of 64 bits, from its byte `first` on, of which some block of `per_block` bits has a maximal run of
+    /// exactly `run` set bits, fewer than all.
+    #[inline]
+    pub(crate) fn byte_with_run(&self, word: usize, first: usize, run: u32, per_block: u32) -> Option<usize> {
+        let (log, wanted) = (per_block.trailing_zeros() as usize, 1_u8 << run.min(7));
+        let (word, table) = (*self.words.get(word)?, RUNS.get(log)?);
+        let mut edges = edges(word, *INSIDE.get(log)?);
+        while edges != 0 {
+            let byte = edges.trailing_zeros() as usize / 8;
+            let bits = (word >> (byte * 8)) as u8;
+            if byte >= first && table.get(usize::from(bits)).is_some_and(|runs| runs & wanted != 0) {
+                return Some(byte);
             }
+            edges &= !(0xFF << (byte * 8));
         }
         None
     }
@@ -204,6 +225,12 @@ impl Bitmap {
     pub fn last_set(&self, to: usize) -> Option<usize> {
         (0..to.min(self.capacity())).rev().find(|bit| self.get(*bit))
     }
+}
+
+/// Bits that differ from the next one of their block: only blocks partly free have any.
+#[inline]
+fn edges(word: u64, inside: u64) -> u64 {
+    (word ^ (word >> 1)) & inside
 }
 
 /// By log2 of the bits of a block: the bits that have a next one in the same block.
@@ -266,21 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn runs_in_blocks_are_found_by_byte() {
-        let bytes: Vec<u8> = (0..64_u32).map(|i| (i * 89 + i / 7) as u8).chain([0; 16]).chain([255; 9]).collect();
-        let map = Bitmap::from_bytes(&bytes);
-        for per_block in [2, 4, 8] {
-            for run in 1..per_block {
-                let has = |byte: usize| {
-                    (byte * 8..byte * 8 + 8).step_by(per_block as usize).any(|block| {
-                        let bits: Vec<bool> = (0..per_block as usize).map(|i| map.get(block + i)).collect();
-                        bits.split(|set| !set).any(|set| set.len() == run as usize)
-                    })
-                };
-                for from in 0..bytes.len() {
-                    let expected = (from..bytes.len()).find(|byte| has(*byte));
-                    assert_eq!(map.byte_with_run(from, bytes.len(), run, per_block), expected);
+    fn ranges_are_put_as_their_bits_are() {
+        for (from, n) in [(0, 0), (0, 64), (3, 61), (3, 62), (60, 70), (64, 128), (1, 250), (190, 100), (300, 5)] {
+            for value in [true, false] {
+                let (mut range, mut bits) = (Bitmap::new(200), Bitmap::new(200));
+                if !value {
+                    range.put_range(0, 200, true);
+                    (0..200).for_each(|bit| bits.put(bit, true));
                 }
+                range.put_range(from, n, value);
+                (from..from + n).for_each(|bit| bits.put(bit, value));
+                assert_eq!(range, bits, "{n} from {from}");
             }
         }
     }

@@ -4,16 +4,17 @@
 //! what processes wrote is kept beside ([`crate::payload`]) only where somebody will ask for it. Memory is counted in bytes, so a
 //! fragment costs what it is.
 
+mod index;
 mod list;
 mod policy;
 
+pub(crate) use index::{Index, hash};
 pub(crate) use list::{Links, List, NONE};
 pub(crate) use policy::Policy;
 pub use policy::Replacement;
 
 use crate::program::IoId;
 use crate::{BlockId, Contents, Ino, Pbn};
-use rustc_hash::FxHashMap;
 
 /// A block in memory.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,12 @@ pub struct CacheCounters {
     pub evicted: u64,
 }
 
+#[inline]
+fn hash_of(id: BlockId) -> u32 {
+    // Blocks of a file and of its neighbours differ in the lowest bits of both.
+    hash((id.lbn.0 as u64) ^ u64::from(id.ino.0).rotate_right(24))
+}
+
 /// The buffer cache.
 #[derive(Debug)]
 pub struct Cache {
@@ -79,13 +86,13 @@ pub struct Cache {
     dirty_bytes: u64,
     buffers: Vec<Buffer>,
     free: Vec<u32>,
-    index: FxHashMap<BlockId, u32>,
+    index: Index,
     policy: Policy,
     /// Clean and dirty lists of each file run through these.
     of_file: Links,
     files: Vec<File>,
     free_files: Vec<u32>,
-    file_index: FxHashMap<Ino, u32>,
+    file_index: Index,
     /// Files with dirty blocks, by class, in the order they became dirty.
     dirty_order: Links,
     dirty_files: [List; 3],
@@ -101,12 +108,12 @@ impl Cache {
             dirty_bytes: 0,
             buffers: Vec::new(),
             free: Vec::new(),
-            index: FxHashMap::default(),
+            index: Index::default(),
             policy: Policy::new(replacement),
             of_file: Links::default(),
             files: Vec::new(),
             free_files: Vec::new(),
-            file_index: FxHashMap::default(),
+            file_index: Index::default(),
             dirty_order: Links::default(),
             dirty_files: [List::default(); 3],
             counters: CacheCounters::default(),
@@ -135,7 +142,7 @@ impl Cache {
 
     /// Whether a block is in memory, or being read.
     pub fn contains(&self, id: BlockId) -> bool {
-        self.index.contains_key(&id)
+        self.find(id).is_some()
     }
 
     /// Whether a block is in memory and dirty.
@@ -145,7 +152,7 @@ impl Cache {
 
     #[inline]
     pub(crate) fn find(&self, id: BlockId) -> Option<u32> {
-        self.index.get(&id).copied()
+        self.index.find(hash_of(id), |slot| self.buffers[slot as usize].id == id)
     }
 
     #[inline]
@@ -187,15 +194,20 @@ impl Cache {
                 (self.buffers.len() - 1) as u32
             }
         };
-        self.index.insert(block.id, slot);
+        self.index.insert(hash_of(block.id), slot);
         self.of_file.push(&mut self.files[file as usize].clean, slot);
         self.policy.insert(slot, block.bytes);
         self.bytes += u64::from(block.bytes);
         slot
     }
 
+    #[inline]
+    fn find_file(&self, ino: Ino) -> Option<u32> {
+        self.file_index.find(hash(ino.0.into()), |file| self.files[file as usize].ino == ino)
+    }
+
     fn file_of(&mut self, ino: Ino) -> u32 {
-        if let Some(&file) = self.file_index.get(&ino) {
+        if let Some(file) = self.find_file(ino) {
             return file;
         }
         let class = if ino == Ino::DEVICE { Class::Device } else { Class::File };
@@ -210,7 +222,7 @@ impl Cache {
                 (self.files.len() - 1) as u32
             }
         };
-        self.file_index.insert(ino, file);
+        self.file_index.insert(hash(ino.0.into()), file);
         file
     }
 
@@ -222,10 +234,10 @@ impl Cache {
         let of = &mut self.files[file as usize];
         self.of_file.remove(&mut of.clean, slot);
         if of.clean.is_empty() && of.dirty.is_empty() {
-            self.file_index.remove(&id.ino);
+            self.file_index.remove(hash(id.ino.0.into()), file);
             self.free_files.push(file);
         }
-        self.index.remove(&id);
+        self.index.remove(hash_of(id), slot);
         self.policy.remove(slot);
         self.bytes -= u64::from(bytes);
         self.free.push(slot);
@@ -293,7 +305,7 @@ impl Cache {
 
     /// What is known of a file that has blocks in memory.
     pub(crate) fn file(&self, ino: Ino) -> Option<&File> {
-        self.file_index.get(&ino).and_then(|&file| self.files.get(file as usize))
+        self.find_file(ino).map(|file| &self.files[file as usize])
     }
 
     /// A file's dirty blocks, in the order they became so.
