@@ -67,6 +67,12 @@ pub(crate) fn what(parameters: &Parameters) -> String {
             bytes(o.pool_bytes),
             count(o.transactions)
         ),
+        Parameters::Hotcold(o) => format!(
+            "Files of {} are written over whole, one at a time and at random; {} writes are measured in steady state. Rates \
+             are of new data, with the syncfs at the end.",
+            bytes(o.file_bytes),
+            count(o.writes)
+        ),
         // The others have sentences of their own.
         Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_) => String::new(),
     }

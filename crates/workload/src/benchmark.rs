@@ -2,7 +2,8 @@
 
 use crate::driver::Driver;
 use crate::{
-    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotfiles, largefile, scan, seqfile, smallfile, tpcb,
+    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotcold, hotfiles, largefile, scan, seqfile,
+    smallfile, tpcb,
 };
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub enum Parameters {
     Largefile(largefile::Options),
     /// Transaction processing.
     Tpcb(tpcb::Options),
+    /// Files written over at a given utilisation, uniformly or some more than others.
+    Hotcold(hotcold::Options),
 }
 
 impl Parameters {
@@ -35,6 +38,7 @@ impl Parameters {
             Parameters::Smallfile(_) => "smallfile",
             Parameters::Largefile(_) => "largefile",
             Parameters::Tpcb(_) => "tpcb",
+            Parameters::Hotcold(_) => "hotcold",
         }
     }
 
@@ -47,6 +51,7 @@ impl Parameters {
             Parameters::Smallfile(o) => &o.repeat,
             Parameters::Largefile(o) => &o.repeat,
             Parameters::Tpcb(o) => &o.repeat,
+            Parameters::Hotcold(o) => &o.repeat,
         }
     }
 
@@ -59,6 +64,7 @@ impl Parameters {
             Parameters::Smallfile(options) => Box::new(smallfile::Smallfile::new(options)?),
             Parameters::Largefile(options) => Box::new(largefile::Largefile::new(options)?),
             Parameters::Tpcb(options) => Box::new(tpcb::Tpcb::new(options)?),
+            Parameters::Hotcold(options) => Box::new(hotcold::Hotcold::new(options)?),
         })
     }
 }

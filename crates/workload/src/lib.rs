@@ -20,6 +20,7 @@ mod compare;
 mod copy;
 mod driver;
 mod error;
+pub mod hotcold;
 pub mod hotfiles;
 pub mod largefile;
 mod random;

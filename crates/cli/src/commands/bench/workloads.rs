@@ -4,7 +4,7 @@ use super::{RepeatArgs, in_virtual_time, on_targets};
 use crate::output::ResultArgs;
 use crate::{failure, target, values};
 use posix::Target;
-use workload::{BenchResult, Parameters, Repeat, largefile, smallfile, tpcb};
+use workload::{BenchResult, Parameters, Repeat, hotcold, largefile, smallfile, tpcb};
 
 /// Benchmarks of the literature.
 #[derive(clap::Subcommand, Debug)]
@@ -12,6 +12,7 @@ pub enum Workload {
     Smallfile(SmallfileArgs),
     Largefile(LargefileArgs),
     Tpcb(TpcbArgs),
+    Hotcold(HotcoldArgs),
 }
 
 /// Where, how often, and where the result goes.
@@ -91,6 +92,32 @@ pub struct TpcbArgs {
     common: CommonArgs,
 }
 
+/// Small files written over and over, uniformly or some more than others.
+///
+/// The cleaning workload of Rosenblum and Ousterhout, TOCS 1992: 4 KiB files are overwritten whole; uniform, and nine tenths of the
+/// writes to a tenth of the files. With --utilisation, files are made until the file system is that full; take a scratch file
+/// system then.
+#[derive(clap::Args, Debug)]
+pub struct HotcoldArgs {
+    /// How many files, where no utilisation is given (default: 5,000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    files: Option<u64>,
+    /// How large each is (default: 4K).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    size: Option<u64>,
+    /// Writes to measure (default: 20,000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    writes: Option<u64>,
+    /// Shares of the file system to be in use, separated by commas: 50%,70%,90%.
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = values::share)]
+    utilisation: Vec<f64>,
+    /// Share of the free space to write over before measuring; 1 and more makes a log-structured file system clean.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    turnover: f64,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// A benchmark with its options, and what it takes of its target.
 struct Plan {
     parameters: Parameters,
@@ -104,6 +131,7 @@ impl Workload {
             Workload::Smallfile(args) => &args.common,
             Workload::Largefile(args) => &args.common,
             Workload::Tpcb(args) => &args.common,
+            Workload::Hotcold(args) => &args.common,
         }
     }
 
@@ -123,6 +151,7 @@ impl Workload {
             Workload::Smallfile(args) => args.plan(*quick, repeat),
             Workload::Largefile(args) => args.plan(*quick, repeat),
             Workload::Tpcb(args) => args.plan(*quick, repeat),
+            Workload::Hotcold(args) => args.plan(*quick, repeat),
         }
     }
 }
@@ -180,5 +209,23 @@ impl TpcbArgs {
         options.check()?;
         let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
         Ok(Plan { parameters: Parameters::Tpcb(options), need_bytes, need_inodes })
+    }
+}
+
+impl HotcoldArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { hotcold::Options::quick() } else { hotcold::Options::default() };
+        let options = hotcold::Options {
+            files: self.files.unwrap_or(base.files),
+            file_bytes: self.size.unwrap_or(base.file_bytes),
+            writes: self.writes.unwrap_or(base.writes),
+            utilisations: self.utilisation.clone(),
+            turnover: self.turnover,
+            repeat,
+            ..base
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Hotcold(options), need_bytes, need_inodes })
     }
 }
