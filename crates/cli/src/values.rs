@@ -57,6 +57,24 @@ pub fn share(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("{text:?} is not between 0 and 100 %")) }
 }
 
+/// `UID:GID`: numbers of an owner and a group.
+pub fn owner(text: &str) -> Result<(u32, u32), String> {
+    let parsed = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    parsed.ok_or_else(|| format!("{text:?} is not UID:GID in numbers (0:0)"))
+}
+
+/// Words of FFS's allocation policies, separated by commas: `realloc,dirpref`.
+pub fn ffs_policy(text: &str) -> Result<ffs::policy::Options, String> {
+    let mut options = ffs::policy::Options::default();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        if !options.set(word) {
+            let words: Vec<&str> = ffs::policy::Options::words().collect();
+            return Err(format!("{word:?} is no policy; there are {}", words.join(", ")));
+        }
+    }
+    Ok(options)
+}
+
 /// `NAME=TIME`: an entry of the system vector and its cost in nanoseconds.
 pub fn setting(text: &str) -> Result<(String, f64), String> {
     let (name, time) = text.split_once('=').ok_or_else(|| format!("{text:?}: write NAME=TIME, such as rm=50us"))?;

@@ -102,6 +102,8 @@ pub struct InodeDump {
     pub fields: Vec<Field>,
     /// Where its data is.
     pub runs: Vec<RunRow>,
+    /// Where the extended attributes of a UFS2 inode are; `lbn` counts their blocks.
+    pub extended: Vec<RunRow>,
     /// The target of a symbolic link, escaped.
     pub target: Option<String>,
 }
@@ -209,13 +211,21 @@ impl<S: Store> Image<S> {
             runs.push(RunRow { lbn: run.lbn.0, addr: run.addr.0, group, bytes: run.bytes });
             Ok(())
         })?;
+        let row = |(lbn, addr): (u64, i64)| {
+            let bytes = u64::from(g.block_bytes(inode.extsize.into(), lbn));
+            g.holds(addr, bytes >> g.fshift).then(|| {
+                let addr = addr.unsigned_abs();
+                RunRow { lbn, addr, group: g.group_of(FragAddr(addr)).0, bytes }
+            })
+        };
+        let extended = (0..).zip(inode.extb).filter(|(_, addr)| *addr != 0).filter_map(row).collect();
         let file_type = inode.file_type();
         let target = match file_type {
             Some(FileType::Symlink) => Some(crate::text::escaped(&self.symlink(ino, &inode)?)),
             _ => None,
         };
         let (at_byte, group) = (g.inode_at(ino).unwrap_or_default(), g.group_of_ino(ino).0);
-        Ok(InodeDump { ino: ino.0, at_byte, group, file_type, fields: inode.fields(g), runs, target })
+        Ok(InodeDump { ino: ino.0, at_byte, group, file_type, fields: inode.fields(g), runs, extended, target })
     }
 
     /// A directory.

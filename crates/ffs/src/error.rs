@@ -48,6 +48,22 @@ pub enum FfsError {
     /// Free-space maps that no file system can be made of.
     #[error("free-space maps: {0}")]
     FreeMaps(String),
+    /// A file system that must not be written to.
+    #[error("this file system cannot be written to: {0}")]
+    NotWritable(String),
+    /// No room for a file.
+    #[error(
+        "{path}: no space for it in the image: {available_bytes} bytes and {free_inodes} inodes are left; make a larger one \
+         (`fsage mkfs ffs`)"
+    )]
+    Full {
+        /// What was being copied.
+        path: String,
+        /// Space left for data.
+        available_bytes: u64,
+        /// Inodes left.
+        free_inodes: u64,
+    },
     /// Stopped by the caller.
     #[error("interrupted")]
     Interrupted(#[source] io::Error),
@@ -64,7 +80,8 @@ impl FfsError {
         match self {
             FfsError::Options(_) | FfsError::Path { .. } => 2,
             FfsError::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
-            FfsError::Io(_) | FfsError::Host { .. } => 3,
+            FfsError::Io(_) | FfsError::Host { .. } | FfsError::Full { .. } => 3,
+            FfsError::NotWritable(_) => 4,
             FfsError::NoFileSystem(_) | FfsError::Format(_) | FfsError::Inode { .. } | FfsError::FreeMaps(_) => 4,
             FfsError::Interrupted(_) => 130,
         }

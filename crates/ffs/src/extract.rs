@@ -38,6 +38,19 @@ pub struct Extracted {
     pub left_out: Vec<String>,
 }
 
+impl Extracted {
+    /// Counts what another copy has done as well.
+    pub fn add(&mut self, other: Extracted) {
+        self.files += other.files;
+        self.directories += other.directories;
+        self.symlinks += other.symlinks;
+        self.hard_links += other.hard_links;
+        self.specials += other.specials;
+        self.data_bytes += other.data_bytes;
+        self.left_out.extend(other.left_out);
+    }
+}
+
 /// Copies what `path` names in the image to `to`, which must not be there yet (or be an empty directory, for a directory):
 /// names, data with holes, modes, times, links. Nothing that is there is overwritten, and no name of the image leads out
 /// of `to`. `go_on` is asked before each file.

@@ -11,17 +11,20 @@
 
 pub mod alloc;
 pub mod dump;
+mod edit;
 mod error;
 mod extract;
 pub mod format;
 pub mod fsck;
 mod image;
+mod insert;
 pub mod mkfs;
 pub mod policy;
 mod reconstruct;
 mod volume;
 
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
+pub use edit::{Edit, edit};
 pub use error::FfsError;
 pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
@@ -29,6 +32,7 @@ pub use format::{
 };
 pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
+pub use insert::{GoOn, InsertOptions, Inserted, Inserter};
 pub use mkfs::mkfs;
 pub use reconstruct::FreeMaps;
 pub use ufs::{FormatError, text};

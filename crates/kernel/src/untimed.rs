@@ -68,6 +68,11 @@ impl<V: Volume> Untimed<V> {
         &self.cx
     }
 
+    /// The first trouble with the image since this was last asked for; what was written since may not be there.
+    pub fn take_image_error(&mut self) -> Option<std::io::Error> {
+        self.cx.image_error.take()
+    }
+
     /// What was asked of the disk so far.
     pub fn requests(&self) -> Requests {
         self.requests

@@ -1,11 +1,11 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
 use crate::{Cell, Document, Table, units};
-use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, SuperblockDump};
+use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
-use ::ffs::{Extracted, text};
+use ::ffs::{Extracted, Inserted, text};
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -13,8 +13,8 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);
 }
 
-/// A new file system.
-pub fn ffs_made(image: &str, made: &Made) -> Document {
+/// A new file system, and what was copied into it.
+pub fn ffs_made(image: &str, made: &Made, copied: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);
     add(&mut table, "format", Cell::from(format!("{}, {}", made.version, made.endian)));
     add(&mut table, "size", Cell::Bytes(made.size_bytes as f64));
@@ -31,6 +31,10 @@ pub fn ffs_made(image: &str, made: &Made) -> Document {
     add(&mut table, "seed", Cell::from(made.seed.to_string()));
     let mut document = Document::new(format!("Made a file system in {image}"));
     document.table(table);
+    if let Some(done) = copied {
+        document.heading("Copied").table(inserted(done));
+        left_out(&mut document, &done.left_out);
+    }
     document
 }
 
@@ -94,10 +98,34 @@ pub fn ffs_extracted(done: &Extracted) -> Document {
     add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
     let mut document = Document::new("");
     document.table(table);
-    if !done.left_out.is_empty() {
-        document.heading("Left out").list(done.left_out.clone());
-    }
+    left_out(&mut document, &done.left_out);
     document
+}
+
+/// What was copied into an image.
+pub fn ffs_inserted(image: &str, done: &Inserted) -> Document {
+    let mut document = Document::new(format!("Copied into {image}"));
+    document.table(inserted(done));
+    left_out(&mut document, &done.left_out);
+    document
+}
+
+fn left_out(document: &mut Document, reasons: &[String]) {
+    if !reasons.is_empty() {
+        document.heading("Left out").list(reasons.to_vec());
+    }
+}
+
+fn inserted(done: &Inserted) -> Table {
+    let mut table = Table::new("copied", "", &FIGURES);
+    add(&mut table, "files", Cell::Count(done.files));
+    add(&mut table, "directories", Cell::Count(done.directories));
+    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
+    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
+    add(&mut table, "special files", Cell::Count(done.specials));
+    add(&mut table, "files replaced", Cell::Count(done.replaced));
+    add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
+    table
 }
 
 fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {
@@ -201,9 +229,17 @@ pub fn ffs_inode(dump: &InodeDump) -> Document {
         document.paragraph(format!("target: {target}"));
     }
     document.table(fields("inode", "", &dump.fields));
+    document.heading("Data").table(runs("runs", &dump.runs));
+    if !dump.extended.is_empty() {
+        document.heading("Extended attributes").table(runs("extended", &dump.extended));
+    }
+    document
+}
+
+fn runs(name: &str, rows: &[RunRow]) -> Table {
     let columns = [("Block of the file", "lbn"), ("Fragment", "addr"), ("Group", "group"), ("Size", "bytes")];
-    let mut table = Table::new("runs", "", &columns);
-    for run in &dump.runs {
+    let mut table = Table::new(name, "", &columns);
+    for run in rows {
         table.row(vec![
             Cell::from(run.lbn.to_string()),
             Cell::from(run.addr.to_string()),
@@ -211,8 +247,7 @@ pub fn ffs_inode(dump: &InodeDump) -> Document {
             Cell::Bytes(run.bytes as f64),
         ]);
     }
-    document.heading("Data").table(table);
-    document
+    table
 }
 
 /// A directory.

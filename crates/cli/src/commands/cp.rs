@@ -1,36 +1,58 @@
-//! `fsage cp IMAGE:/path DIR`.
+//! `fsage cp`: out of an image and into one.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress};
+use crate::{failure, progress, values};
 use anyhow::Context as _;
-use ffs::{ExtractOptions, FileStore, Image, Search};
+use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Inserter, Search};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Copy files out of an FFS image, without mounting it.
+/// Copy files out of an FFS image, or into one, without mounting it.
 ///
-/// Modes, times, links, symbolic links and holes are preserved, and owners with --owners. Nothing that is there is
-/// overwritten.
+/// Modes, times, links, symbolic links, holes, and into an image owners and devices, are preserved. Nothing that is there is
+/// overwritten, unless --overwrite says so.
+///
+/// Into an image, files are copied to a copy of it, which is checked and then takes its place: if anything goes wrong, the image
+/// is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage cp disk.img:/ everything
-  fsage cp disk.img:/etc/passwd .")]
+  fsage cp disk.img:/etc/passwd .
+  fsage cp kernel disk.img:/boot/kernel
+  fsage cp etc usr disk.img:/                    trees below the root
+  fsage cp tree/. disk.img:/                     what is in a directory
+  fsage cp --owner 0:0 --policy noswitch,dirpref src disk.img:/usr")]
 pub struct Args {
-    /// The image and a path in it from the root: IMAGE:/PATH.
-    #[arg(value_name = "IMAGE:/PATH")]
-    from: OsString,
-    /// Where the copy goes. In a directory that is there it keeps its name; the root goes into an empty one.
-    to: PathBuf,
-    /// Give files their owners; needs root.
+    /// What is copied, and where it goes: files and IMAGE:/PATH, or IMAGE:/PATH and a path. In a directory that is there
+    /// everything keeps its name.
+    #[arg(value_name = "FROM... TO", required = true, num_args = 2..)]
+    paths: Vec<OsString>,
+    /// Out of an image: give files their owners; needs root.
     #[arg(long)]
     owners: bool,
-    /// Use a group's copy of the superblock where the standard one is damaged.
+    /// Out of an image: use a group's copy of the superblock where the standard one is damaged.
     #[arg(long)]
     copies: bool,
+    /// Into an image: replace files of the same name.
+    #[arg(long)]
+    overwrite: bool,
+    /// Into an image: write to it where it is. Always so for block devices.
+    #[arg(long)]
+    in_place: bool,
+    /// Into an image: owner of everything copied (0:0), instead of the files' own.
+    #[arg(long, value_name = "UID:GID", value_parser = values::owner)]
+    owner: Option<(u32, u32)>,
+    /// Into an image: allocation policies (noswitch,dirpref,root; default: 4.4BSD's).
+    #[arg(long, value_name = "WORDS", value_parser = values::ffs_policy)]
+    policy: Option<ffs::policy::Options>,
+    /// Into an image: when it is done, seconds since 1970 (default: now). Files modified later get this time, and every file
+    /// was last read when it was modified: same files, same bytes.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    time: Option<i64>,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -38,42 +60,130 @@ pub struct Args {
 /// Copies.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
-    let (file, path) = split(&args.from)?;
-    let shown = output::shown(&file);
-    let store = File::open(&file)
+    let Some((to, from)) = args.paths.split_last() else { return Err(failure::usage("copy what?")) };
+    match (split(to), from.iter().map(|path| split(path)).collect::<Option<Vec<_>>>()) {
+        (Some(_), Some(_)) => Err(failure::usage(
+            "from an image into an image: copy into a directory first, and from there into the other",
+        )),
+        (Some((image, path)), None) => {
+            let only_out = [("--owners", args.owners), ("--copies", args.copies)];
+            refuse(&only_out, "is for copying out of an image")?;
+            into(&args, from, &image, &path)
+        }
+        (None, Some(sources)) => {
+            let only_in = [
+                ("--overwrite", args.overwrite),
+                ("--in-place", args.in_place),
+                ("--owner", args.owner.is_some()),
+                ("--policy", args.policy.is_some()),
+                ("--time", args.time.is_some()),
+            ];
+            refuse(&only_in, "is for copying into an image")?;
+            out_of(&args, &sources, Path::new(to))
+        }
+        (None, None) => {
+            let paths = args.paths.iter().map(|path| output::shown(Path::new(path))).collect::<Vec<_>>().join(" ");
+            Err(failure::usage(format!(
+                "{paths}: neither side is IMAGE:/PATH with an image that is there (disk.img:/etc)"
+            )))
+        }
+    }
+}
+
+fn refuse(options: &[(&str, bool)], why: &str) -> anyhow::Result<()> {
+    match options.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(failure::usage(format!("{name} {why}"))),
+        None => Ok(()),
+    }
+}
+
+fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Result<ExitCode> {
+    let shown = output::shown(image);
+    let how = if args.in_place { Edit::InPlace } else { Edit::Copy };
+    let options = InsertOptions { owner: args.owner, overwrite: args.overwrite, latest_s: args.time };
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
+    let date_ns = args.time.unwrap_or_else(now).saturating_mul(1_000_000_000);
+    // Several things go into a directory only, as one does whose path ends in a slash.
+    let mut path = path.to_vec();
+    path.extend(if from.len() > 1 { &b"/"[..] } else { b"" });
+    let bar = progress::bar(0, "copying");
+    let mut go_on = |so_far: &Inserted| {
+        bar.set_message(format!("copying: {} files", so_far.files));
+        !posix::interrupt::requested()
+    };
+    let done = ffs::edit(image, how, |store| {
+        let mut inserter = Inserter::open(store, args.policy.unwrap_or_default(), date_ns)?;
+        let copied = from.iter().try_for_each(|from| inserter.insert(Path::new(from), &path, options, &mut go_on));
+        if how == Edit::InPlace && copied.is_err() {
+            // What is there by now is whole; the error to report is the first.
+            let _ = inserter.finish();
+            return Err(copied.err().unwrap_or_else(|| ffs::FfsError::NotWritable(String::new())));
+        }
+        copied?;
+        inserter.finish()
+    });
+    bar.finish_and_clear();
+    let done = done.with_context(|| shown.clone())?;
+    args.result.emit("fsage.cp-into-ffs/1", &done, &report::ffs_inserted(&shown, &done))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Result<ExitCode> {
+    if sources.len() > 1 && !to.is_dir() {
+        return Err(failure::usage(format!(
+            "{}: is not a directory, and there are several things to copy",
+            output::shown(to)
+        )));
+    }
+    let bar = progress::bar(0, "copying");
+    let mut all = ffs::Extracted::default();
+    for (file, path) in sources {
+        let done = one_out_of(args, file, path, to, &mut |so_far| {
+            bar.set_message(format!("copying: {} files", so_far.files));
+            !posix::interrupt::requested()
+        });
+        match done {
+            Ok(done) => all.add(done),
+            Err(error) => {
+                bar.finish_and_clear();
+                return Err(error);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    args.result.emit("fsage.cp-ffs/1", &all, &report::ffs_extracted(&all))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one_out_of(
+    args: &Args,
+    file: &Path,
+    path: &[u8],
+    to: &Path,
+    go_on: &mut dyn FnMut(&ffs::Extracted) -> bool,
+) -> anyhow::Result<ffs::Extracted> {
+    let shown = output::shown(file);
+    let store = File::open(file)
         .and_then(FileStore::new)
         .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
     let search = if args.copies { Search::Copies } else { Search::Standard };
     let image = Image::open(store, search).with_context(|| shown.clone())?;
     let last = path.rsplit(|b| *b == b'/').find(|name| !name.is_empty());
     let to = match last {
-        Some(name) if args.to.is_dir() => args.to.join(OsStr::from_bytes(name)),
-        _ => args.to.clone(),
+        Some(name) if to.is_dir() => to.join(OsStr::from_bytes(name)),
+        _ => to.to_owned(),
     };
-    let bar = progress::bar(0, "copying");
-    let done = ffs::extract(&image, &path, &to, ExtractOptions { owners: args.owners }, &mut |so_far| {
-        bar.set_message(format!("copying: {} files", so_far.files));
-        !posix::interrupt::requested()
-    });
-    bar.finish_and_clear();
-    let done = done.with_context(|| shown)?;
-    args.result.emit("fsage.cp-ffs/1", &done, &report::ffs_extracted(&done))?;
-    Ok(ExitCode::SUCCESS)
+    ffs::extract(&image, path, &to, ExtractOptions { owners: args.owners }, go_on).with_context(|| shown)
 }
 
 /// The image and the path in it: parted at the first `:/` before which there is a file.
-fn split(from: &OsStr) -> anyhow::Result<(PathBuf, Vec<u8>)> {
+fn split(from: &OsStr) -> Option<(PathBuf, Vec<u8>)> {
     let bytes = from.as_bytes();
-    let places = (0..bytes.len()).filter(|i| bytes.get(*i..*i + 2) == Some(b":/"));
-    for at in places {
+    let mut places = (0..bytes.len()).filter(|i| bytes.get(*i..*i + 2) == Some(b":/"));
+    places.find_map(|at| {
         let (image, path) = bytes.split_at(at);
         let image = Path::new(OsStr::from_bytes(image));
-        if image.exists() && !image.is_dir() {
-            return Ok((image.to_owned(), path.get(1..).unwrap_or_default().to_vec()));
-        }
-    }
-    Err(failure::usage(format!(
-        "{}: is not IMAGE:/PATH with an image that is there (disk.img:/etc)",
-        output::shown(Path::new(from))
-    )))
+        let there = image.exists() && !image.is_dir();
+        there.then(|| (image.to_owned(), path.get(1..).unwrap_or_default().to_vec()))
+    })
 }

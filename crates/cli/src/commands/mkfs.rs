@@ -1,22 +1,23 @@
 //! `fsage mkfs ffs IMAGE --size SIZE`.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, values};
+use crate::{failure, progress, values};
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
-use ffs::{Endian, FileStore, Store as _, Version};
+use ffs::{Endian, FfsError, FileStore, InsertOptions, Inserted, Inserter, Store as _, Version};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Make a file system in an image file.
+/// Make a file system in an image file, empty or with the files of a directory.
 ///
-/// Same options, seed and time, same bytes.
+/// Same options, seed and time, and same files, same bytes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage mkfs ffs disk.img --size 64M
   fsage mkfs ffs disk.img --size 1G --ufs 2 --label home --seed 7 --time 0
+  fsage mkfs ffs root.img --size 256M --ufs 2 --populate tree --owner 0:0 --time 0
   fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7")]
 pub struct Args {
     #[command(subcommand)]
@@ -99,12 +100,22 @@ struct FfsArgs {
     /// Seed of the file system's identity and the generations of inodes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// When it is made, seconds since 1970 (default: now).
+    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
+    /// file was last read when it was modified.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     time: Option<i64>,
     /// Make lost+found.
     #[arg(long)]
     lost_found: bool,
+    /// Copy what is in this directory into it: modes, owners, times, links and holes are kept.
+    #[arg(long, value_name = "DIR")]
+    populate: Option<PathBuf>,
+    /// Owner of everything copied (0:0), instead of the files' own.
+    #[arg(long, value_name = "UID:GID", value_parser = values::owner, requires = "populate")]
+    owner: Option<(u32, u32)>,
+    /// Allocation policies for what is copied (noswitch,dirpref,root; default: 4.4BSD's).
+    #[arg(long, value_name = "WORDS", value_parser = values::ffs_policy, requires = "populate")]
+    policy: Option<ffs::policy::Options>,
     /// Overwrite what is there.
     #[arg(long)]
     force: bool,
@@ -133,14 +144,40 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let there = args.image.exists();
     let (mut store, blank) = open(&args.image, size)?;
     options.blank = blank;
-    let made = ffs::mkfs(&mut store, &options);
+    let made = ffs::mkfs(&mut store, &options).and_then(|made| Ok((made, populate(&args, store, &options)?)));
     if made.is_err() && !there {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
     }
-    let made = made?;
-    args.result.emit("fsage.mkfs-ffs/1", &made, &report::ffs_made(&output::shown(&args.image), &made))?;
+    let (made, copied) = made?;
+    let document = report::ffs_made(&output::shown(&args.image), &made, copied.as_ref());
+    args.result.emit("fsage.mkfs-ffs/1", &Result { made: &made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was made, and what was copied into it.
+#[derive(serde::Serialize)]
+struct Result<'a> {
+    #[serde(flatten)]
+    made: &'a ffs::mkfs::Made,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copied: Option<Inserted>,
+}
+
+/// Copies a directory's contents into the new file system.
+fn populate(args: &FfsArgs, store: FileStore, made: &MkfsOptions) -> std::result::Result<Option<Inserted>, FfsError> {
+    let Some(directory) = &args.populate else { return Ok(None) };
+    let mut inserter =
+        Inserter::open(store, args.policy.unwrap_or_default(), made.time_s.saturating_mul(1_000_000_000))?;
+    let options = InsertOptions { owner: args.owner, overwrite: false, latest_s: args.time };
+    let bar = progress::bar(0, "copying");
+    let copied = inserter.insert(&directory.join("."), b"/", options, &mut |so_far| {
+        bar.set_message(format!("copying: {} files", so_far.files));
+        !posix::interrupt::requested()
+    });
+    bar.finish_and_clear();
+    copied?;
+    inserter.finish().map(|(_, done)| Some(done))
 }
 
 /// The size of what is there.

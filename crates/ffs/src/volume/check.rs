@@ -97,8 +97,7 @@ impl Ffs {
                 map.put_range(from, frags as usize, true);
             });
             let counted = frags_of_file * u64::from(g.fsize / 512);
-            let ext = node.d.extsize > 0;
-            note(found, counted == node.d.blocks || ext, Some(ino), || {
+            note(found, counted == node.d.blocks, Some(ino), || {
                 format!("holds {counted} sectors, its inode says {}", node.d.blocks)
             });
         }

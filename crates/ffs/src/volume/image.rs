@@ -217,7 +217,7 @@ fn load_indirects<S: Store>(
 }
 
 impl Ffs {
-    /// Every place that a file holds: data, then indirect blocks.
+    /// Every place that a file holds: data, then indirect blocks, then extended attributes.
     pub(super) fn each_piece(&self, ino: u32, node: &Node, each: &mut dyn FnMut(Piece)) {
         // An inode that is being walked is there.
         let _ = self.each_block(Ino(ino), &mut |_, piece| each(piece));
@@ -226,5 +226,18 @@ impl Ffs {
             indirects.leaves.values().for_each(|leaf| each(Piece { addr: leaf.addr, bytes }));
             indirects.upper.values().for_each(|addr| each(Piece { addr: *addr, bytes }));
         }
+        self.extended_pieces(node).for_each(each);
+    }
+
+    /// The blocks of a UFS2 inode's extended attributes. They are kept with the file, and given back with it; nothing here
+    /// looks into them.
+    pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Piece> + use<> {
+        let size = u64::from(node.d.extsize);
+        let g = self.g;
+        let held = (0..).zip(node.d.extb).filter(|(_, addr)| *addr != 0);
+        held.map(move |(lbn, addr)| match g.block_bytes(size, lbn) {
+            0 => Piece { addr, bytes: g.bsize },
+            bytes => Piece { addr, bytes },
+        })
     }
 }

@@ -28,6 +28,15 @@ fn type_of(kind: FileKind) -> FileType {
     }
 }
 
+/// What has a name but no data. Devices with their number: major × 256 + minor, which every system reads alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Fifo,
+    Socket,
+    CharDevice(u16),
+    BlockDevice(u16),
+}
+
 impl Ffs {
     fn file_type(&self, ino: Ino) -> Result<FileType, Errno> {
         self.node(ino)?.d.file_type().ok_or(Errno::EIO)
@@ -71,11 +80,43 @@ impl Ffs {
         self.release(cx, ino);
     }
 
+    /// Makes a pipe, a socket or a device (`mknod`). A device's number is in the place of its first block.
+    pub(crate) fn make_special(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        name: &[u8],
+        permissions: u16,
+        special: Special,
+    ) -> Result<Ino, Errno> {
+        self.live_directory(dir)?;
+        let (file_type, device) = match special {
+            Special::Fifo => (FileType::Fifo, 0),
+            Special::Socket => (FileType::Socket, 0),
+            Special::CharDevice(number) => (FileType::CharDevice, number),
+            Special::BlockDevice(number) => (FileType::BlockDevice, number),
+        };
+        let new = NewNode { kind: FileKind::Special, mode: permissions, target: b"" };
+        self.make_typed(cx, dir, name, &new, file_type, device)
+    }
+
     fn make_file(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], new: &NewNode<'_>) -> Result<Ino, Errno> {
-        let file_type = type_of(new.kind);
+        self.make_typed(cx, dir, name, new, type_of(new.kind), 0)
+    }
+
+    fn make_typed(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        name: &[u8],
+        new: &NewNode<'_>,
+        file_type: FileType,
+        device: u16,
+    ) -> Result<Ino, Errno> {
         let mode = file_type.mode_bits() | new.mode & mode::PERMISSIONS;
         let mut d = self.fresh_dinode(cx, mode);
         d.nlink = 1;
+        d.db[0] = device.into();
         let body = match new.kind {
             FileKind::Symlink => Body::Symlink(new.target.into()),
             _ => Body::File,
@@ -406,6 +447,15 @@ impl Volume for Ffs {
             // It has no other user, and nothing in it can be missing: cutting it cannot fail.
             let cut = self.shorten(cx, ino, 0);
             debug_assert!(cut.is_ok(), "inode {}: {cut:?}", ino.0);
+        }
+        let Ok(node) = self.node_mut(ino) else { return };
+        if node.d.extb != [0; 2] {
+            let was = node.clone();
+            (node.d.extsize, node.d.extb) = (0, [0; 2]);
+            let extended: Vec<Piece> = self.extended_pieces(&was).collect();
+            // As with data, the inode is on the disk without them before they are free for others.
+            self.update_in_order(cx, ino);
+            self.free_pieces(cx, ino, &extended);
         }
         cx.forget_file(ino);
         self.update(cx, ino);

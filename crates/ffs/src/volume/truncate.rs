@@ -70,7 +70,7 @@ impl Ffs {
     }
 
     /// Gives back what a file has held. A group's block is touched once for each run of pieces in it.
-    fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Piece]) {
+    pub(super) fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Piece]) {
         let mut at = None;
         let mut frags_of_all = 0;
         for piece in pieces {
