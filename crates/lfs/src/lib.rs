@@ -3,6 +3,17 @@
 //! What lives here: the format, what works on images of it, the live file system with its segment writer, cleaner and recovery. What
 //! may not: caches and timing, which are `kernel`'s.
 
+mod blocks;
+mod error;
 pub mod format;
+mod ifile;
+mod image;
+pub mod recover;
 
+pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
+pub use device::store::{FileStore, MemoryStore, Overlay, Store};
+pub use error::LfsError;
+pub use ifile::Ifile;
+pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, locate, superblock_at};
+pub use recover::RolledForward;
 pub use ufs::{FormatError, text};

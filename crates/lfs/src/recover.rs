@@ -1,0 +1,407 @@
+//! Roll-forward: what was written after a checkpoint.
+//!
+//! Partial segments follow one another from the checkpoint's `offset` on, each with a serial number one higher. The first that
+//! does not (its checksums, its serial number or its file system are wrong) ends the log: it was being written when the
+//! power failed, or is left over from before. Partial segments of directory operations carry a flag as long as more of the
+//! same operations follow; a run without its end is dropped, so that a name and the inode it names appear together or not at all.
+//!
+//! The rule for files is that of Sprite and of 4.4BSD's design (Seltzer et al., USENIX Winter 1993, section 4.4): **an inode
+//! in the log is its file's new state**, and its pointers say where its blocks are; blocks without an inode behind them are
+//! of a write that was not completed, and do not count. Writers put a file's blocks, then its indirect blocks, then its
+//! inode into the log. (NetBSD takes blocks without an inode too. Nothing that was synced depends on the difference.)
+//!
+//! An inode with no links says that the file is gone: writers put one into the log when the last name goes.
+
+use crate::blocks::file_blocks;
+use crate::format::{
+    DINODE_BYTES, DataSum, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, Piece, SegNo, SegmentSummary,
+    SegmentUsage, inodes_of_block, segment_flags, summary_flags,
+};
+use crate::image::inode_at;
+use crate::{Ifile, Image, LfsError, Store};
+use device::store::read;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A partial segment found in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Where its summary is.
+    pub addr: FragAddr,
+    /// The fragment behind its last block.
+    pub end: FragAddr,
+    /// Its summary.
+    pub summary: SegmentSummary,
+    /// What is behind the summary.
+    pub pieces: Vec<Piece>,
+}
+
+/// The log behind a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogTail {
+    /// Partial segments that follow the checkpoint and one another.
+    pub partials: Vec<Partial>,
+    /// How many of them count: all but an unfinished run of directory operations at the end.
+    pub complete: usize,
+    /// Why the log ends where it does.
+    pub ended_by: String,
+}
+
+/// Reads and checks the partial segment at a place. The error says why there is none.
+pub fn partial_at<S: Store + ?Sized>(store: &S, g: &Geometry, addr: FragAddr) -> Result<Partial, LfsError> {
+    let at_byte = g.byte_of(addr);
+    if !g.within_segment(addr, g.sum_frags()) {
+        return Err(ufs::FormatError::field("log", "offset", at_byte, "no segment has room for a summary here").into());
+    }
+    let summary = SegmentSummary::decode(&read(store, at_byte, g.sumsize as usize)?, g, at_byte)?;
+    let (pieces, end) = summary.pieces(g, addr)?;
+    Ok(Partial { addr, end, summary, pieces })
+}
+
+/// Whether the blocks of a partial segment are those that its summary was written with.
+pub fn datasum_is_right<S: Store + ?Sized>(store: &S, g: &Geometry, partial: &Partial) -> Result<bool, LfsError> {
+    let mut sum = DataSum::default();
+    for piece in &partial.pieces {
+        sum.add(&read(store, g.byte_of(piece.addr()), 4)?);
+    }
+    Ok(sum.get() == partial.summary.header.datasum)
+}
+
+/// Follows the log from `offset`, behind the partial segment with number `serial`. `has_superblock` says which segments begin
+/// with one.
+pub fn log_tail<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    offset: FragAddr,
+    serial: u64,
+    has_superblock: &dyn Fn(SegNo) -> bool,
+) -> LogTail {
+    let mut tail = LogTail { partials: Vec::new(), complete: 0, ended_by: String::new() };
+    let mut places = vec![first_place(g, offset, has_superblock)];
+    let mut serial = serial;
+    // Each place has one serial number, so that no place comes twice.
+    loop {
+        serial = serial.wrapping_add(1);
+        let found = places.iter().map(|addr| expected_partial(store, g, *addr, serial)).collect::<Vec<_>>();
+        let mut why = String::new();
+        let mut next = None;
+        for one in found {
+            match one {
+                Ok(partial) => next = next.or(Some(partial)),
+                Err(error) => why = error,
+            }
+        }
+        let Some(partial) = next else {
+            tail.ended_by = why;
+            return tail;
+        };
+        places = next_places(g, partial.end, FragAddr(partial.summary.header.next), has_superblock);
+        let unfinished = partial.summary.is(summary_flags::CONT);
+        tail.partials.push(partial);
+        if !unfinished {
+            tail.complete = tail.partials.len();
+        }
+    }
+}
+
+fn expected_partial<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    addr: FragAddr,
+    serial: u64,
+) -> Result<Partial, String> {
+    let partial = partial_at(store, g, addr).map_err(|error| error.to_string())?;
+    let header = &partial.summary.header;
+    if header.serial != serial {
+        return Err(format!("the partial segment at {addr} has serial number {}, not {serial}", header.serial));
+    }
+    if header.ident != g.ident {
+        return Err(format!("the partial segment at {addr} is of file system {:#x}", header.ident));
+    }
+    if partial.summary.is_empty() {
+        return Err(format!("the partial segment at {addr} is empty"));
+    }
+    match datasum_is_right(store, g, &partial) {
+        Ok(true) => Ok(partial),
+        Ok(false) => Err(format!("the blocks of the partial segment at {addr} are not those it was written with")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The checkpoint's own place, or behind the superblock if that is the beginning of a segment.
+fn first_place(g: &Geometry, offset: FragAddr, has_superblock: &dyn Fn(SegNo) -> bool) -> FragAddr {
+    match g.segment_of(offset) {
+        Some(segment) if g.segment_base(segment) == offset => g.log_start(segment, has_superblock(segment)),
+        _ => offset,
+    }
+}
+
+/// Where the partial segment behind one that ends at `end` may be: there if there is room, else in the next segment. Where
+/// NetBSD's writer and its roll-forward differ about the room, either.
+fn next_places(
+    g: &Geometry,
+    end: FragAddr,
+    next_segment: FragAddr,
+    has_superblock: &dyn Fn(SegNo) -> bool,
+) -> Vec<FragAddr> {
+    if g.partial_fits(end) {
+        return vec![end];
+    }
+    let start = first_place(g, next_segment, has_superblock);
+    if g.within_segment(end, g.frag + 1) { vec![end, start] } else { vec![start] }
+}
+
+/// What roll-forward found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RolledForward {
+    /// Serial number of the checkpoint.
+    pub from_serial: u64,
+    /// Serial number of the last partial segment that counts.
+    pub to_serial: u64,
+    /// Partial segments that count.
+    pub partial_segments: u64,
+    /// Partial segments dropped: unfinished directory operations.
+    pub dropped: u64,
+    /// Inodes that have a new state.
+    pub inodes: Vec<Ino>,
+    /// Inodes that are free now.
+    pub freed: Vec<Ino>,
+    /// Segments that were written, in the order of the log.
+    pub segments: Vec<SegNo>,
+    /// Why the log ends where it does.
+    pub ended_by: String,
+}
+
+/// The new state of an inode.
+struct Change {
+    addr: FragAddr,
+    inode: Dinode,
+}
+
+impl<S: Store> Image<S> {
+    /// Brings what was written after the checkpoint into the inode map, the usage table and the superblock's counters, in
+    /// memory: nothing is written. A file system that was unmounted cleanly is left as it is.
+    pub fn roll_forward(&mut self) -> Result<RolledForward, LfsError> {
+        let serial = self.sb.serial;
+        let mut done = RolledForward { from_serial: serial, to_serial: serial, ..RolledForward::default() };
+        if self.sb.is_clean() {
+            done.ended_by = "unmounted cleanly".to_owned();
+            return Ok(done);
+        }
+        let tail = self.log_tail();
+        done.dropped = (tail.partials.len() - tail.complete) as u64;
+        done.ended_by = tail.ended_by;
+        let counted = tail.partials.get(..tail.complete).unwrap_or_default();
+        let mut changes = BTreeMap::new();
+        let mut end = FragAddr(self.sb.offset);
+        for partial in counted {
+            self.count_partial(partial, end, &mut done);
+            end = partial.end;
+            self.inodes_of(partial, &mut changes)?;
+        }
+        self.apply(&changes, &mut done)?;
+        if let Some(last) = counted.last() {
+            self.move_to(last, &done);
+        }
+        Ok(done)
+    }
+
+    /// The log behind the checkpoint, clean or not.
+    pub fn log_tail(&self) -> LogTail {
+        let has_superblock = |segment| self.ifile.usage(segment).is_some_and(|u| u.is(segment_flags::SUPERBLOCK));
+        log_tail(&self.store, &self.geometry, FragAddr(self.sb.offset), self.sb.serial, &has_superblock)
+    }
+
+    /// Counts what a partial segment takes, behind a log that ended at `before`.
+    fn count_partial(&mut self, partial: &Partial, before: FragAddr, done: &mut RolledForward) {
+        let g = self.geometry;
+        let Some(segment) = g.segment_of(partial.addr) else { return };
+        let inode_blocks = u16::try_from(partial.summary.inode_blocks.len()).unwrap_or(u16::MAX);
+        let entered = done.segments.last() != Some(&segment);
+        let fresh = entered && !self.is_checkpoints(segment);
+        if let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) {
+            if fresh {
+                // What was there has been overwritten.
+                *usage = SegmentUsage { flags: usage.flags & segment_flags::SUPERBLOCK, ..SegmentUsage::default() };
+            }
+            usage.flags |= segment_flags::DIRTY | segment_flags::ACTIVE;
+            usage.nsums = usage.nsums.saturating_add(1);
+            usage.ninos = usage.ninos.saturating_add(inode_blocks);
+            usage.lastmod = partial.summary.header.create;
+        }
+        if entered {
+            done.segments.push(segment);
+        }
+        let meta = g.sum_frags() + u32::from(inode_blocks) * g.ib_frags();
+        self.sb.dmeta = self.sb.dmeta.saturating_add_unsigned(meta);
+        self.sb.bfree = self.sb.bfree.saturating_sub_unsigned(meta);
+        // The rest of a segment that was left is lost until it is cleaned.
+        let lost =
+            g.segment_of(before).filter(|left| *left != segment).map_or(0, |left| g.segment_end(left).0 - before.0);
+        self.sb.avail = self.sb.avail.saturating_sub_unsigned(partial.end.0 - partial.addr.0 + lost);
+        done.partial_segments += 1;
+        done.to_serial = partial.summary.header.serial;
+    }
+
+    /// Whether a segment is the one that the checkpoint's log goes on in.
+    fn is_checkpoints(&self, segment: SegNo) -> bool {
+        self.geometry.segment_of(FragAddr(self.sb.offset)) == Some(segment)
+    }
+
+    /// Gathers the inodes of a partial segment; of several of one number the last counts, if it is not of an earlier version.
+    fn inodes_of(&self, partial: &Partial, changes: &mut BTreeMap<Ino, Change>) -> Result<(), LfsError> {
+        let g = &self.geometry;
+        for addr in &partial.summary.inode_blocks {
+            let block = read(&self.store, g.byte_of(*addr), g.ibsize as usize)?;
+            for inode in inodes_of_block(&block).filter(|inode| inode.ino() != IFILE_INO) {
+                let known = changes.get(&inode.ino()).map(|change| change.inode.generation);
+                let known = known.or_else(|| self.ifile.entry(inode.ino()).map(|entry| entry.version)).unwrap_or(0);
+                if inode.generation >= known {
+                    changes.insert(inode.ino(), Change { addr: *addr, inode });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings new states into the inode map and the usage table.
+    fn apply(&mut self, changes: &BTreeMap<Ino, Change>, done: &mut RolledForward) -> Result<(), LfsError> {
+        let overwritten: BTreeSet<SegNo> = done.segments.iter().copied().filter(|s| !self.is_checkpoints(*s)).collect();
+        for (ino, change) in changes {
+            self.extend_map(*ino)?;
+            let was = self.ifile.entry(*ino).cloned().unwrap_or_default();
+            if let Some(addr) = self.ifile.daddr(*ino) {
+                // The old state can still be read: nothing that a checkpoint points to is overwritten before the next one.
+                let old = inode_at(&self.store, &self.geometry, addr, *ino)?;
+                self.account(*ino, &old, addr, &overwritten, false)?;
+            }
+            let is_gone = change.inode.nlink <= 0;
+            let entry = if is_gone {
+                done.freed.push(*ino);
+                InodeMapEntry { version: change.inode.generation.wrapping_add(1), daddr: 0, ..was }
+            } else {
+                done.inodes.push(*ino);
+                self.account(*ino, &change.inode, change.addr, &overwritten, true)?;
+                let version = change.inode.generation;
+                let (atime_sec, atime_nsec) = (change.inode.atime.s as u32, change.inode.atime.ns as u32);
+                InodeMapEntry { version, daddr: change.addr.0, nextfree: was.nextfree, atime_sec, atime_nsec }
+            };
+            if let Some(place) = self.ifile.entry_mut(*ino) {
+                *place = entry;
+            }
+        }
+        for usage in &mut self.ifile.usage {
+            usage.flags &= !segment_flags::EMPTY;
+            usage.flags |= if usage.nbytes == 0 { segment_flags::EMPTY } else { 0 };
+        }
+        self.ifile.relink_free(&done.freed);
+        Ok(())
+    }
+
+    /// Takes the blocks of an inode and itself to be live, or not any more.
+    fn account(
+        &mut self,
+        ino: Ino,
+        inode: &Dinode,
+        addr: FragAddr,
+        overwritten: &BTreeSet<SegNo>,
+        live: bool,
+    ) -> Result<(), LfsError> {
+        let g = self.geometry;
+        let usage = &mut self.ifile.usage;
+        let mut count = |addr: FragAddr, bytes: u32| {
+            let Some(segment) = g.segment_of(addr) else { return };
+            let Some(usage) = usage.get_mut(segment.0 as usize) else { return };
+            usage.nbytes = if live {
+                usage.nbytes.saturating_add(bytes)
+            } else if overwritten.contains(&segment) {
+                usage.nbytes
+            } else {
+                usage.nbytes.saturating_sub(bytes)
+            };
+        };
+        count(addr, DINODE_BYTES);
+        let mut frags = 0;
+        file_blocks(&self.store, &g, ino, inode, &mut |block| {
+            count(block.addr, block.bytes);
+            frags += block.bytes >> g.fshift;
+            Ok(())
+        })?;
+        let bfree = &mut self.sb.bfree;
+        *bfree = if live { bfree.saturating_sub_unsigned(frags) } else { bfree.saturating_add_unsigned(frags) };
+        let nfiles = &mut self.sb.nfiles;
+        *nfiles = if live { nfiles.saturating_add(1) } else { nfiles.saturating_sub(1) };
+        Ok(())
+    }
+
+    /// Makes the inode map long enough for an inode.
+    fn extend_map(&mut self, ino: Ino) -> Result<(), LfsError> {
+        let g = &self.geometry;
+        let (lbn, _) = g.map_place(ino);
+        if lbn >= u64::from(g.size_frags / g.frag) {
+            let problem = "has a number that no inode map on this disk could hold".to_owned();
+            return Err(LfsError::Inode { ino: ino.0, problem });
+        }
+        let entries = (lbn + 1 - u64::from(g.cleansz + g.segtabsz)) as usize * g.ifpb as usize;
+        if entries > self.ifile.map.len() {
+            self.ifile.map.resize(entries, InodeMapEntry { version: 1, ..InodeMapEntry::default() });
+        }
+        Ok(())
+    }
+
+    /// Puts the log's end, and the counts that follow from the tables, into superblock and cleaner information.
+    fn move_to(&mut self, last: &Partial, done: &RolledForward) {
+        let g = self.geometry;
+        let usage = &self.ifile.usage;
+        let dirty = |n: u32| usage.get(n as usize).is_none_or(|u| !u.is_clean());
+        let Some(segment) = g.segment_of(last.addr) else { return };
+        let clean_after = |from: u32| (1..g.nseg).map(|i| SegNo((from + i) % g.nseg)).find(|s| !dirty(s.0));
+        let before = done.segments.iter().rev().nth(1).copied().or_else(|| g.segment_of(FragAddr(self.sb.lastseg)));
+        let was_in = g.segment_of(FragAddr(self.sb.curseg));
+        let next = clean_after(segment.0).unwrap_or(segment);
+        self.sb.lastseg = match (done.segments.as_slice(), was_in) {
+            ([.., _, _], _) => before.map_or(self.sb.lastseg, |s| g.segment_base(s).0),
+            ([only], Some(was)) if *only != was => g.segment_base(was).0,
+            _ => self.sb.lastseg,
+        };
+        self.sb.curseg = g.segment_base(segment).0;
+        self.sb.nextseg = g.segment_base(next).0;
+        self.sb.offset = last.end.0;
+        self.sb.lastpseg = last.end.0;
+        self.sb.serial = last.summary.header.serial;
+        self.sb.tstamp = last.summary.header.create;
+        self.sb.nclean = usage.iter().filter(|u| u.is_clean()).count() as u32;
+        self.sb.freehd = self.ifile.info.free_head;
+        let info = &mut self.ifile.info;
+        info.clean = self.sb.nclean;
+        info.dirty = g.nseg - self.sb.nclean;
+        (info.bfree, info.avail) = (self.sb.bfree, self.sb.avail);
+    }
+}
+
+impl Ifile {
+    /// Takes inodes that are in use now out of the free list, and puts those that are not at its end: `freed` first, then new
+    /// ones of a map that has grown.
+    fn relink_free(&mut self, freed: &[Ino]) {
+        let mut listed = vec![false; self.map.len()];
+        let mut list = Vec::new();
+        let is_free = |map: &[InodeMapEntry], ino: Ino| map.get(ino.0 as usize).is_some_and(|e| e.daddr == 0);
+        let candidates = self.free_list().chain(freed.iter().copied()).collect::<Vec<_>>();
+        let all = (IFILE_INO.0 + 1..self.map.len() as u32).map(Ino);
+        for ino in candidates.into_iter().chain(all) {
+            match listed.get_mut(ino.0 as usize) {
+                Some(seen) if !*seen && ino > IFILE_INO && is_free(&self.map, ino) => *seen = true,
+                _ => continue,
+            }
+            list.push(ino);
+        }
+        for (i, ino) in list.iter().enumerate() {
+            let next = list.get(i + 1).map_or(0, |next| next.0);
+            if let Some(entry) = self.map.get_mut(ino.0 as usize) {
+                entry.nextfree = next;
+            }
+        }
+        self.info.free_head = list.first().map_or(0, |ino| ino.0);
+        self.info.free_tail = list.last().map_or(0, |ino| ino.0);
+    }
+}
