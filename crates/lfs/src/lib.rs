@@ -8,6 +8,7 @@ mod error;
 pub mod format;
 mod ifile;
 mod image;
+pub mod mkfs;
 pub mod recover;
 
 pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
@@ -15,5 +16,6 @@ pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;
 pub use ifile::Ifile;
 pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, locate, superblock_at};
+pub use mkfs::mkfs;
 pub use recover::RolledForward;
 pub use ufs::{FormatError, text};

@@ -21,7 +21,7 @@ pub use ufs::directory::{
     DIRBLKSIZ, DirEntry, DirFormat, RawEntry, entry_bytes, fresh_chunk, insert, parse_chunk, remove,
 };
 pub use ufs::indirect::{NDADDR, NIADDR};
-pub use ufs::{Endian, Field, FileType, Ino, Lbn, ROOT_INO, Time, mode};
+pub use ufs::{Disk, Endian, Field, FileType, Ino, Lbn, ROOT_INO, Time, mode};
 
 use ufs::number;
 
