@@ -26,6 +26,11 @@ pub(crate) fn document(result: &BenchResult) -> Document {
             }
         }
     }
+    for target in result.targets.iter().filter(|_| matches!(result.parameters, Parameters::Postmark(_))) {
+        if let Some(text) = workload::postmark::text(target) {
+            document.heading(format!("As PostMark reports it: {}", target.name)).code(text);
+        }
+    }
     if let Some(comparison) = workload::compare_targets(result) {
         document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
         document.table(ratios(&comparison));
@@ -72,6 +77,18 @@ pub(crate) fn what(parameters: &Parameters) -> String {
              are of new data, with the syncfs at the end.",
             bytes(o.file_bytes),
             count(o.writes)
+        ),
+        Parameters::Postmark(o) => format!(
+            "PostMark: {} files of {} to {} bytes, {} transactions in blocks of {} and {} bytes (read and write), {}; its seed \
+             is {}. Nothing is synced.",
+            count(o.number.into()),
+            count(o.size_low.into()),
+            count(o.size_high.into()),
+            count(o.transactions.into()),
+            o.read_block,
+            o.write_block,
+            if o.buffering { "through the C library's buffer" } else { "unbuffered" },
+            o.seed
         ),
         // The others have sentences of their own.
         Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_) => String::new(),

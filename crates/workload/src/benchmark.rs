@@ -2,8 +2,8 @@
 
 use crate::driver::Driver;
 use crate::{
-    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotcold, hotfiles, largefile, scan, seqfile,
-    smallfile, tpcb,
+    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotcold, hotfiles, largefile, postmark, scan,
+    seqfile, smallfile, tpcb,
 };
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub enum Parameters {
     Tpcb(tpcb::Options),
     /// Files written over at a given utilisation, uniformly or some more than others.
     Hotcold(hotcold::Options),
+    /// PostMark: a mail server's small files.
+    Postmark(postmark::Options),
 }
 
 impl Parameters {
@@ -39,6 +41,7 @@ impl Parameters {
             Parameters::Largefile(_) => "largefile",
             Parameters::Tpcb(_) => "tpcb",
             Parameters::Hotcold(_) => "hotcold",
+            Parameters::Postmark(_) => "postmark",
         }
     }
 
@@ -52,6 +55,7 @@ impl Parameters {
             Parameters::Largefile(o) => &o.repeat,
             Parameters::Tpcb(o) => &o.repeat,
             Parameters::Hotcold(o) => &o.repeat,
+            Parameters::Postmark(o) => &o.repeat,
         }
     }
 
@@ -65,6 +69,7 @@ impl Parameters {
             Parameters::Largefile(options) => Box::new(largefile::Largefile::new(options)?),
             Parameters::Tpcb(options) => Box::new(tpcb::Tpcb::new(options)?),
             Parameters::Hotcold(options) => Box::new(hotcold::Hotcold::new(options)?),
+            Parameters::Postmark(options) => Box::new(postmark::Postmark::new(options)?),
         })
     }
 }

@@ -23,6 +23,7 @@ mod error;
 pub mod hotcold;
 pub mod hotfiles;
 pub mod largefile;
+pub mod postmark;
 mod random;
 mod result;
 pub mod scan;

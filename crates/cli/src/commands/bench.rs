@@ -137,16 +137,16 @@ struct RepeatArgs {
     /// Do without the run on each target that comes first and is not counted.
     #[arg(long)]
     no_warm_up: bool,
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of every random choice (default: 1).
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
 impl RepeatArgs {
     /// Where every run takes the same time (`once`) one is enough, unless more are asked for.
     fn repeat(self, once: bool) -> Repeat {
         let rounds = self.rounds.unwrap_or(if once { 1 } else { Repeat::default().rounds });
-        Repeat { rounds, warm_up: !(self.no_warm_up || once), seed: self.seed }
+        Repeat { rounds, warm_up: !(self.no_warm_up || once), seed: self.seed.unwrap_or(1) }
     }
 }
 

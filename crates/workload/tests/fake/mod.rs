@@ -2,7 +2,7 @@
 
 use posix::{
     At, CacheState, Call, Environment, Errno, Extent, ExtentFlags, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mode,
-    OpenFlags, Outcome, Process, Reply, SetTime, Stat, Unavailable,
+    OpenFlags, Outcome, Process, Reply, SetTime, Stat, Unavailable, Whence,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -150,6 +150,9 @@ impl Fake {
                 if flags.noatime && node.is_some_and(|n| n.foreign) {
                     return Err(Errno::EPERM);
                 }
+                if let (true, Some(node)) = (flags.truncate, self.nodes.get_mut(&path)) {
+                    (node.size, node.allocated) = (0, 0);
+                }
             }
             Err(_) => {
                 if path.parent().is_some_and(|p| self.stat(p).is_err()) {
@@ -218,7 +221,7 @@ impl Fake {
                     OpenFlags { directory: true, .. } => "opendir",
                     _ => "open",
                 };
-                assert!(!flags.truncate, "no benchmark truncates");
+                let how = if flags.append { "append" } else { how };
                 (format!("{how} {}", self.path(at).display()), flags.write, OPEN_NS)
             }
             Call::Close { fd } => (format!("close {}", self.shown(fd)), false, CLOSE_NS),
@@ -238,6 +241,7 @@ impl Fake {
             Call::GetDents { fd, .. } => (format!("getdents {}", self.shown(fd)), false, GETDENTS_NS),
             Call::Utimens { at, .. } => (format!("utimens {}", self.path(at).display()), true, 1),
             Call::SyncFs => ("syncfs".into(), false, SYNC_NS + 2 * self.dirty),
+            Call::Seek { fd, .. } => (format!("lseek {}", self.shown(fd)), false, CLOSE_NS),
             Call::Fdatasync { fd } => (format!("fdatasync {}", self.shown(fd)), false, SYNC_NS),
             ref other => panic!("no benchmark makes this call: {other:?}"),
         }
@@ -273,6 +277,11 @@ impl Fake {
                     node.mtime_ns = ns;
                 }
                 Ok(Reply::Done)
+            }
+            Call::Seek { fd, offset: 0, whence: Whence::End } => {
+                let open = self.open.get_mut(&fd.0).ok_or(Errno::EBADF)?;
+                open.offset = self.nodes.get(&open.path).ok_or(Errno::EBADF)?.size;
+                Ok(Reply::Count(open.offset))
             }
             Call::Fdatasync { .. } => Ok(Reply::Done),
             Call::SyncFs => {

@@ -4,7 +4,7 @@ use super::{RepeatArgs, in_virtual_time, on_targets};
 use crate::output::ResultArgs;
 use crate::{failure, target, values};
 use posix::Target;
-use workload::{BenchResult, Parameters, Repeat, hotcold, largefile, smallfile, tpcb};
+use workload::{BenchResult, Parameters, Repeat, hotcold, largefile, postmark, smallfile, tpcb};
 
 /// Benchmarks of the literature.
 #[derive(clap::Subcommand, Debug)]
@@ -13,6 +13,7 @@ pub enum Workload {
     Largefile(LargefileArgs),
     Tpcb(TpcbArgs),
     Hotcold(HotcoldArgs),
+    Postmark(PostmarkArgs),
 }
 
 /// Where, how often, and where the result goes.
@@ -118,6 +119,43 @@ pub struct HotcoldArgs {
     common: CommonArgs,
 }
 
+/// PostMark: a mail server's small files, with the program's own parameters, files and report.
+///
+/// Katcher, 1997; the same settings make the same files and calls as Debian's postmark 1.53. The seed of the files is --seed
+/// (default here: 42, as the program's).
+#[derive(clap::Args, Debug)]
+pub struct PostmarkArgs {
+    /// Files in the pool (set number).
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    number: u32,
+    /// Transactions (set transactions).
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    transactions: u32,
+    /// Bounds of file sizes in bytes (set size).
+    #[arg(long, num_args = 1..=2, value_names = ["LOW", "HIGH"], default_values_t = [500, 10_000])]
+    size: Vec<u32>,
+    /// Subdirectories over which the files are spread (set subdirectories).
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    subdirectories: u32,
+    /// Block size of reads in bytes (set read).
+    #[arg(long, value_name = "BYTES", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    read: u32,
+    /// Block size of writes in bytes (set write).
+    #[arg(long, value_name = "BYTES", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    write: u32,
+    /// Without the C library's buffer (set buffering false).
+    #[arg(long)]
+    unbuffered: bool,
+    /// Reads among ten reads and appends; -1 for neither (set bias read).
+    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true, value_parser = clap::value_parser!(i8).range(-1..=10))]
+    bias_read: i8,
+    /// Creations among ten creations and deletions; -1 for neither (set bias create).
+    #[arg(long, value_name = "N", default_value_t = 5, allow_hyphen_values = true, value_parser = clap::value_parser!(i8).range(-1..=10))]
+    bias_create: i8,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// A benchmark with its options, and what it takes of its target.
 struct Plan {
     parameters: Parameters,
@@ -132,6 +170,7 @@ impl Workload {
             Workload::Largefile(args) => &args.common,
             Workload::Tpcb(args) => &args.common,
             Workload::Hotcold(args) => &args.common,
+            Workload::Postmark(args) => &args.common,
         }
     }
 
@@ -152,6 +191,7 @@ impl Workload {
             Workload::Largefile(args) => args.plan(*quick, repeat),
             Workload::Tpcb(args) => args.plan(*quick, repeat),
             Workload::Hotcold(args) => args.plan(*quick, repeat),
+            Workload::Postmark(args) => args.plan(*quick, repeat),
         }
     }
 }
@@ -227,5 +267,32 @@ impl HotcoldArgs {
         options.check()?;
         let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
         Ok(Plan { parameters: Parameters::Hotcold(options), need_bytes, need_inodes })
+    }
+}
+
+impl PostmarkArgs {
+    fn plan(&self, _quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let seed = self.common.repeat.seed.unwrap_or(postmark::Options::default().seed.into());
+        let (Some(&size_low), Some(&size_high)) = (self.size.first(), self.size.last()) else {
+            return Err(failure::usage("--size: give a lower and an upper bound"));
+        };
+        let options = postmark::Options {
+            number: self.number,
+            transactions: self.transactions,
+            size_low,
+            size_high,
+            subdirectories: self.subdirectories,
+            read_block: self.read,
+            write_block: self.write,
+            buffering: !self.unbuffered,
+            // Below zero: neither of the two.
+            bias_read: u8::try_from(self.bias_read).ok(),
+            bias_create: u8::try_from(self.bias_create).ok(),
+            seed: u32::try_from(seed).map_err(|_| failure::usage("--seed: PostMark's is at most 2147483647"))?,
+            repeat,
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Postmark(options), need_bytes, need_inodes })
     }
 }
