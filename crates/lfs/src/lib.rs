@@ -6,6 +6,7 @@
 mod blocks;
 mod error;
 pub mod format;
+pub mod fsck;
 mod ifile;
 mod image;
 pub mod mkfs;
@@ -14,6 +15,7 @@ pub mod recover;
 pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
 pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;
+pub use fsck::fsck;
 pub use ifile::Ifile;
 pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, locate, superblock_at};
 pub use mkfs::mkfs;

@@ -163,7 +163,7 @@ fn superblock(o: &MkfsOptions) -> Result<(SuperblockFields, Geometry), LfsError>
     check_options(o)?;
     let size = u32::try_from(o.size_bytes / u64::from(o.fsize)).ok().filter(|n| *n <= i32::MAX as u32);
     let Some(size) = size else {
-        let most = (i32::MAX as u64) * u64::from(o.fsize) >> 30;
+        let most = (i32::MAX as u64 * u64::from(o.fsize)) >> 30;
         return Err(bad(format!("fragments of {} bytes reach {most} GiB only; larger ones reach further", o.fsize)));
     };
     let ssize = segment_bytes(o, size)?;
