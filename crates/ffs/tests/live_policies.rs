@@ -295,6 +295,29 @@ fn metadata_is_written_at_once_where_order_matters() {
     assert_eq!(live.waits(|volume, cx| volume.release(cx, ino)), 1);
 }
 
+/// Which blocks an indirect block gives back is known from it alone, so that removing a file reads it.
+#[test]
+fn indirect_blocks_are_read_to_be_given_up() {
+    let far = (12 + 2048) * BLOCK;
+    let reads = |places: &[u64]| {
+        let mut live = Live::new(&small(16), "noswitch");
+        let ino = live.make(Ino(2), "file", FileKind::File);
+        assert!(places.iter().all(|at| live.write(ino, *at, BLOCK)));
+        live.0.run(|volume, cx| volume.unmount(cx)).unwrap();
+        let transfers = Transfers { largest_bytes: 7 * 8192, read_ahead: ReadAhead::Cluster, cluster_writes: true };
+        let mut cold = Live(Untimed::new(live.0.into_volume(), 4 << 20, 100, transfers, 0));
+        cold.0.run(|volume, cx| volume.load(cx, ino)).unwrap();
+        cold.0.touch(ino);
+        cold.remove("file", ino);
+        assert!(cold.0.volume().check().is_empty());
+        cold.0.requests().reads
+    };
+    let direct = reads(&[0, 11 * BLOCK]);
+    assert_eq!(reads(&[0, 12 * BLOCK]), direct + 1);
+    assert_eq!(reads(&[0, far]), direct + 3, "the double one, one that it points to, and the map of another group");
+    assert_eq!(reads(&[0, 12 * BLOCK, far]), direct + 4);
+}
+
 #[test]
 fn nothing_is_waited_for_without_order() {
     let mut live = Live::new(&small(16), "noorder");

@@ -6,7 +6,7 @@
 
 use super::{Body, Ffs, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
-use kernel::{BlockId, Cx, Ino, Lbn};
+use kernel::{Cx, Ino, Lbn};
 use pointers::Pointer;
 use posix::Errno;
 
@@ -63,8 +63,15 @@ impl Ffs {
         }
         // Blocks that are given up are not written any more; the inode comes first.
         cx.forget_from(ino, Lbn(keep as i64));
-        self.cut_indirects(cx, ino, keep, &mut freed)?;
+        let gone = self.cut_indirects(cx, ino, keep)?;
         self.update_in_order(cx, ino);
+        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
+        for (number, addr) in gone {
+            let block = self.indirect_block(ino, number, addr);
+            cx.read(&block);
+            cx.forget(block.id);
+            freed.push(Piece { addr, bytes: self.g.bsize });
+        }
         self.free_pieces(cx, ino, &freed);
         Ok(())
     }
@@ -139,13 +146,14 @@ impl Ffs {
         Ok(freed)
     }
 
-    /// Gives up the indirect blocks that reach nothing below `keep`; the others that have lost pointers are written.
-    fn cut_indirects(&mut self, cx: &mut Cx, ino: Ino, keep: u64, freed: &mut Vec<Piece>) -> Result<(), Errno> {
-        let (n, bsize) = (self.g.nindir(), self.g.bsize);
+    /// Takes the indirect blocks that reach nothing below `keep` from the file, and lists them; the others that have lost pointers
+    /// are written.
+    fn cut_indirects(&mut self, cx: &mut Cx, ino: Ino, keep: u64) -> Result<Vec<(i64, Pointer)>, Errno> {
+        let n = self.g.nindir();
         let node = self.node_mut(ino)?;
-        let Some(indirects) = &mut node.indirects else { return Ok(()) };
+        let Some(indirects) = &mut node.indirects else { return Ok(Vec::new()) };
         let cut = indirects.leaves.split_off(&keep.max(NDADDR as u64));
-        let mut gone: Vec<(i64, Pointer)> = cut.iter().map(|(first, leaf)| (-(*first as i64), leaf.addr)).collect();
+        let mut gone: Vec<(i64, Pointer)> = Vec::new();
         let mut changed = Vec::new();
         indirects.upper.retain(|number, addr| {
             let first = pointers::of_number(*number, n).map_or(0, |(first, _)| first);
@@ -154,6 +162,7 @@ impl Ffs {
             }
             first < keep
         });
+        gone.extend(cut.iter().map(|(first, leaf)| (-(*first as i64), leaf.addr)));
         // On the way to the last block kept, pointers behind it are cleared.
         if let Some(way) = keep.checked_sub(1).and_then(|last| pointers::way(last, n)) {
             changed.extend(way.numbers.iter().take(way.slot + 1).map(|number| (*number, indirects.addr(*number, n))));
@@ -169,15 +178,11 @@ impl Ffs {
         if empty {
             node.indirects = None;
         }
-        for (number, addr) in gone {
-            cx.forget(BlockId { ino, lbn: Lbn(number) });
-            freed.push(Piece { addr, bytes: bsize });
-        }
         for (number, addr) in changed.into_iter().filter(|(_, addr)| *addr != 0) {
             let block = self.indirect_block(ino, number, addr);
             cx.change(&block);
             self.in_order(cx, block.id);
         }
-        Ok(())
+        Ok(gone)
     }
 }
