@@ -224,7 +224,7 @@ impl CylinderGroup {
                 h.old_boff = offsets.boff as i32;
                 // Both wrap in large groups, as BSD's do; nothing uses them but checks for equality.
                 h.old_niblk = g.ipg as i16;
-                h.old_ncyl = group_cylinders(g, ndblk) as i16;
+                h.old_ncyl = group_cylinders(g, group) as i16;
             }
             Version::Ufs2 => h.niblk = g.ipg,
         }
@@ -340,6 +340,24 @@ impl CylinderGroup {
         bytes
     }
 
+    /// Its bytes with everything zero that no field or map of it takes, up to the end of its maps; behind that is nobody's. What
+    /// BSD's fsck compares a group with, but for times and hashes.
+    pub(crate) fn encode_plain(&self, g: &Geometry) -> Vec<u8> {
+        let mut plain = self.clone();
+        let end = (self.h.nextfreeoff as usize).min(plain.raw.len());
+        if self.format == GroupFormat::Offsets
+            && let Some(maps) = plain.raw.get_mut(..end)
+        {
+            maps.fill(0);
+        }
+        plain.encode(g)
+    }
+
+    /// The bytes it was read from.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.raw
+    }
+
     /// Whether its parts are where newfs puts them; BSD's fsck takes anything else for damage.
     pub fn has_usual_offsets(&self, g: &Geometry) -> bool {
         let (h, at) = (&self.h, GroupOffsets::of(g));
@@ -435,10 +453,10 @@ fn count_runs(free: u8, frag: u32, frsum: &mut [u32; 8]) {
     }
 }
 
-/// Cylinders that a group's fragments reach into.
-pub(crate) fn group_cylinders(g: &Geometry, ndblk: u32) -> u32 {
+/// Cylinders of a group: as many as its fragments reach into, for the last one.
+pub(crate) fn group_cylinders(g: &Geometry, group: GroupNo) -> u32 {
     let per_cylinder = (g.fpg / g.old_cpg.max(1)).max(1);
-    if ndblk == g.fpg { g.old_cpg } else { ndblk.div_ceil(per_cylinder) }
+    if group.0 + 1 < g.ncg { g.old_cpg } else { g.group_frags(group).div_ceil(per_cylinder) }
 }
 
 fn hash_of(bytes: &[u8]) -> u32 {

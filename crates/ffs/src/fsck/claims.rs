@@ -337,9 +337,9 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// Pipes, sockets and devices have no blocks; a device's number is in the place of the first two.
+    /// Pipes, sockets and devices have neither blocks nor a size; a device's number is in the place of the first block.
     fn no_pointers(&mut self, ino: Ino, inode: &mut Dinode, file_type: FileType) {
-        let keep = if matches!(file_type, FileType::CharDevice | FileType::BlockDevice) { 2 } else { 0 };
+        let keep = usize::from(matches!(file_type, FileType::CharDevice | FileType::BlockDevice));
         let mut any = false;
         for pointer in inode.db.iter_mut().skip(keep).chain(&mut inode.ib) {
             any |= *pointer != 0;
@@ -348,6 +348,11 @@ impl<S: Store> Check<'_, S> {
         if any {
             let message = format!("a {file_type} with block pointers");
             self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+        }
+        if inode.size != 0 {
+            let message = format!("a {file_type} with size {}", inode.size);
+            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set to 0");
+            inode.size = 0;
         }
     }
 
@@ -383,6 +388,12 @@ impl<S: Store> Check<'_, S> {
     fn claim_extended(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
         let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
         let size = u64::from(inode.extsize);
+        if size == 0 && inode.extb != [0; 2] {
+            // Nothing leads to blocks of no bytes.
+            let message = "blocks of extended attributes without a size";
+            self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+            inode.extb = [0; 2];
+        }
         for (i, pointer) in inode.extb.iter_mut().enumerate() {
             let frags = match self.g.frags_of(self.g.block_bytes(size, i as u64).into()) {
                 0 => self.g.frag,

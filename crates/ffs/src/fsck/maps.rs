@@ -1,7 +1,9 @@
 //! Phase 5: the cylinder groups' maps and counts, worked out from what the phases before have found.
 
 use super::{Check, Contents, Kind, Phase, Place};
-use crate::format::{Csum, CsumTotal, CylinderGroup, GroupFormat, GroupNo, Version, group_cylinders};
+use crate::format::{
+    Bitmap, Csum, CsumTotal, CylinderGroup, GroupFormat, GroupNo, GroupOffsets, Version, group_cylinders,
+};
 use crate::mkfs::metadata;
 use crate::{FfsError, Store};
 use device::store::{read, write};
@@ -40,7 +42,8 @@ impl<S: Store> Check<'_, S> {
 
     fn totals(&mut self, total: &CsumTotal) -> Result<(), FfsError> {
         let found = self.sb.cstotal();
-        if found.same(total) {
+        let unused = (found.numclusters, found.spare);
+        if found.same(total) && unused == Default::default() {
             return Ok(());
         }
         let at = self.home_byte + if self.sb.wide() { 1008 } else { 192 };
@@ -49,10 +52,14 @@ impl<S: Store> Check<'_, S> {
             ("free blocks", found.nbfree, total.nbfree),
             ("free inodes", found.nifree, total.nifree),
             ("free fragments", found.nffree, total.nffree),
+            ("clusters, which nobody counts,", found.numclusters, 0),
         ]);
         let message = format!("totals in the superblock: {wrong}");
         self.problem(Phase::Groups, "totals", Place::Byte(at), message, "set");
         self.sb.set_cstotal(total);
+        if self.sb.wide() {
+            (self.sb.cstotal.numclusters, self.sb.cstotal.spare) = Default::default();
+        }
         Ok(write(&mut self.store, self.home_byte, &self.sb.encode())?)
     }
 
@@ -69,7 +76,13 @@ impl<S: Store> Check<'_, S> {
         cg.ndblk = g.group_frags(group);
         let modern = cg.format == GroupFormat::Offsets;
         if modern {
-            cg.nclusterblks = if g.contigsumsize > 0 { cg.ndblk / g.frag } else { cg.nclusterblks };
+            cg.nclusterblks = if g.contigsumsize > 0 { cg.ndblk / g.frag } else { 0 };
+            // Without maps of clusters, or rotational tables, there is no place for them either.
+            let usual = GroupOffsets::of(g);
+            (cg.clustersumoff, cg.clusteroff) = (usual.clustersumoff, usual.clusteroff);
+            if g.layout.version == Version::Ufs2 {
+                (cg.old_btotoff, cg.old_boff) = (0, 0);
+            }
         }
         let ipg = g.ipg;
         for rotor in [&mut cg.h.rotor, &mut cg.h.frotor] {
@@ -84,9 +97,21 @@ impl<S: Store> Check<'_, S> {
             if cg.initediblk > ipg || cg.initediblk < high || cg.initediblk == 0 {
                 cg.initediblk = inited;
             }
-        } else if on_disk.is_none() {
-            cg.old_ncyl = group_cylinders(g, cg.ndblk) as i16;
+            if modern {
+                (cg.old_ncyl, cg.old_niblk) = (0, 0);
+            }
+        } else if modern && self.sb.wide() {
+            cg.old_ncyl = group_cylinders(g, group) as i16;
+            cg.old_niblk = ipg as i16;
+            (cg.niblk, cg.initediblk) = (0, 0);
         }
+        if modern {
+            // Inodes without names have all been found by now.
+            cg.unrefs = 0;
+        }
+        // Bits behind the last of a map are nobody's, and clear.
+        cg.free = Bitmap::new(g.fpg as usize);
+        cg.used_inodes = Bitmap::new(ipg as usize);
         let base = g.group_base(group).0 as usize;
         for frag in 0..g.fpg {
             let free = frag < cg.ndblk && !self.claimed.get(base + frag as usize);
@@ -117,10 +142,12 @@ impl<S: Store> Check<'_, S> {
     /// Says where a group in the image differs from what it should be, and writes it.
     fn compare(&mut self, group: GroupNo, expected: &CylinderGroup) -> Result<(), FfsError> {
         let at = self.g.byte_of(self.g.group_block(group));
-        let bytes = expected.encode(&self.g);
+        let bytes = expected.encode_plain(&self.g);
         let Some(found) = self.on_disk.get(group.0 as usize).cloned().flatten() else {
             return Ok(write(&mut self.store, at, &bytes)?); // Reported in phase 1.
         };
+        let hash_is_wrong = found.hash_is_right(&self.g) == Some(false);
+        let problems = self.report.problem_count;
         let mut say = |kind, offset: u32, message: String| {
             let message = format!("cylinder group {group}: {message}");
             self.problem(Phase::Groups, kind, Place::Byte(at + u64::from(offset)), message, "set");
@@ -146,7 +173,15 @@ impl<S: Store> Check<'_, S> {
         if (&f.block_totals, &f.block_positions) != (&e.block_totals, &e.block_positions) {
             say("rotation", f.old_btotoff.unsigned_abs(), "counts of free blocks by position are wrong".to_owned());
         }
-        let numbers: [(&str, u32, u32, u32); 8] = [
+        let short = |n: i16| u32::from(n as u16);
+        let numbers: [(&str, u32, u32, u32); 15] = [
+            ("old_btotoff", 84, f.old_btotoff as u32, e.old_btotoff as u32),
+            ("old_boff", 88, f.old_boff as u32, e.old_boff as u32),
+            ("clustersumoff", 104, f.clustersumoff, e.clustersumoff),
+            ("clusteroff", 108, f.clusteroff, e.clusteroff),
+            ("old_ncyl", 16, short(f.old_ncyl), short(e.old_ncyl)),
+            ("old_niblk", 18, short(f.old_niblk), short(e.old_niblk)),
+            ("unrefs", 124, f.unrefs, e.unrefs),
             ("cgx", 12, f.cgx, e.cgx),
             ("ndblk", 20, f.ndblk, e.ndblk),
             ("rotor", 40, f.rotor, e.rotor),
@@ -161,7 +196,12 @@ impl<S: Store> Check<'_, S> {
                 say("group-field", offset, format!("{name} is {found}, should be {expected}"));
             }
         }
-        if found != *expected || found.hash_is_right(&self.g) == Some(false) {
+        if self.report.problem_count == problems && bytes != found.bytes() && !hash_is_wrong {
+            let differs = bytes.iter().zip(found.bytes()).position(|(a, b)| a != b).unwrap_or(0);
+            let message = format!("cylinder group {group}: bytes that no field has are not zero");
+            self.problem(Phase::Groups, "group-field", Place::Byte(at + differs as u64), message, "set");
+        }
+        if bytes != found.bytes() {
             write(&mut self.store, at, &bytes)?;
         }
         Ok(())

@@ -87,6 +87,11 @@ fn essentials(sb: &Superblock) -> [i64; 24] {
     ]
 }
 
+/// What follows from them; in a copy it is what it was when the copy was written.
+fn derived(sb: &Superblock) -> [i64; 6] {
+    [sb.bmask, sb.fmask, sb.bshift, sb.fshift, sb.fragshift, sb.fsbtodb].map(i64::from)
+}
+
 /// Says what is wrong with the superblock, and puts right what follows from other fields.
 pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Report) -> Result<Superblock, FfsError> {
     let Located { mut sb, geometry: g, at_byte, home_byte } = chosen;
@@ -119,6 +124,26 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
     if !(0..=1).contains(&sb.optim) {
         derived.push(("optim", 128, sb.optim, 0));
     }
+    if g.layout.version == Version::Ufs1 && !g.old_groups {
+        let nsect = sb.old_nsect.max(1);
+        if !(1..=nsect).contains(&sb.old_interleave) {
+            derived.push(("old_interleave", 136, sb.old_interleave, 1));
+        }
+        if !(nsect..=nsect.saturating_mul(2)).contains(&sb.old_npsect) {
+            derived.push(("old_npsect", 132, sb.old_npsect, nsect));
+        }
+    }
+    if sb.wide() {
+        let area = crate::format::symlink_area_bytes(g.layout.version) as i32;
+        // Without any, short links are in blocks, and stay there.
+        if !g.old_inodes && sb.maxsymlinklen != 0 {
+            derived.push(("maxsymlinklen", 1320, sb.maxsymlinklen, area));
+        }
+        derived.push(("cssize", 156, sb.cssize, (g.ncg * 16).next_multiple_of(g.fsize) as i32));
+        if u32::try_from(sb.cgrotor).map_or(true, |group| group >= g.ncg) {
+            derived.push(("cgrotor", 724, sb.cgrotor, 0));
+        }
+    }
     for (name, at, found, expected) in derived {
         if found == expected {
             continue;
@@ -136,6 +161,11 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
             "inopb" => sb.inopb = expected as u32,
             "sbsize" => sb.sbsize = expected,
             "minfree" => sb.minfree = expected,
+            "old_interleave" => sb.old_interleave = expected,
+            "old_npsect" => sb.old_npsect = expected,
+            "maxsymlinklen" => sb.maxsymlinklen = expected,
+            "cssize" => sb.cssize = expected,
+            "cgrotor" => sb.cgrotor = expected,
             _ => sb.optim = expected,
         }
     }
@@ -149,6 +179,28 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
                 "set",
             );
             (sb.qbmask, sb.qfmask) = (qbmask, qfmask);
+        }
+        // The last byte that the pointers reach, which is what every system but the first to have the field puts there.
+        let reach = g.max_file_bytes();
+        if sb.maxfilesize != reach {
+            let message = format!("superblock: maxfilesize is {}, and should be {reach}", sb.maxfilesize);
+            add("superblock-field", at_byte + 1328, message, "set");
+            sb.maxfilesize = reach;
+        }
+    }
+    if sb.wide() {
+        if !(0..=i64::from(g.fpg / 2)).contains(&sb.metaspace) {
+            let message = format!("superblock: metaspace is {} fragments of a group of {}", sb.metaspace, g.fpg);
+            add("superblock-field", at_byte + 880, message, "set to 0");
+            sb.metaspace = 0;
+        }
+        if sb.clean == 1 && (sb.pendingblocks, sb.pendinginodes) != (0, 0) {
+            let message = format!(
+                "superblock: {} blocks and {} inodes are still to be freed, of a file system marked clean",
+                sb.pendingblocks, sb.pendinginodes
+            );
+            add("superblock-field", at_byte + 1104, message, "set to 0");
+            (sb.pendingblocks, sb.pendinginodes) = (0, 0);
         }
     }
     if report.problem_count > 0 {
@@ -164,8 +216,9 @@ fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Resu
     for c in 0..g.ncg {
         let at = sb.copy_at(&g, GroupNo(c));
         let bytes = read(store, at, sb.sb_bytes())?;
-        let same = Superblock::decode(&bytes, at)
-            .is_ok_and(|copy| copy.layout == sb.layout && essentials(&copy) == essentials(sb));
+        let same = Superblock::decode(&bytes, at).is_ok_and(|copy| {
+            copy.layout == sb.layout && essentials(&copy) == essentials(sb) && derived(&copy) == derived(sb)
+        });
         if !same {
             report.add(Problem {
                 phase: Phase::Superblock,
@@ -193,6 +246,9 @@ pub(super) fn finish<S: Store>(
     }
     sb.clean = 1;
     sb.fmod = 0;
+    if sb.wide() {
+        (sb.pendingblocks, sb.pendinginodes) = (0, 0);
+    }
     if sb.layout.version == Version::Ufs2 {
         sb.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK);
     }

@@ -73,6 +73,10 @@ impl Ffs {
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
         sb.clean = i8::from(clean);
         sb.fmod = 0;
+        if sb.wide() {
+            // What a crash left to be freed has been, or is not known any more.
+            (sb.pendingblocks, sb.pendinginodes) = (0, 0);
+        }
         sb
     }
 

@@ -710,7 +710,7 @@ pub fn cases(bytes: bool) -> Vec<Case> {
                 minfree: if number.is_multiple_of(3) { 0 } else { 8 },
                 maxbpg: Some([20, 100][number % 2]),
                 maxcontig: Some([1, 7, 16][number % 3]),
-                endian: if number.is_multiple_of(4) { Endian::Big } else { Endian::Little },
+                endian: if (n + v).is_multiple_of(3) { Endian::Big } else { Endian::Little },
                 density: Some(8192),
                 optimize_space: number % 5 == 1,
                 seed: 9,
