@@ -4,7 +4,9 @@
 //! may not: caches and timing, which are `kernel`'s.
 
 mod blocks;
+pub mod dump;
 mod error;
+mod extract;
 pub mod format;
 pub mod fsck;
 mod ifile;
@@ -15,6 +17,7 @@ pub mod recover;
 pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
 pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;
+pub use extract::{ExtractOptions, Extracted, extract};
 pub use fsck::fsck;
 pub use ifile::Ifile;
 pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, locate, superblock_at};

@@ -1,12 +1,13 @@
 //! What the file systems of 4.4BSD share (`sys/ufs/ufs`): FFS and LFS have the same directories, kinds of files, and trees of
 //! indirect blocks.
 //!
-//! What lives here: those structures as bytes and in memory, byte order, numbers with types, and what can be wrong with a
-//! structure. What may not: where anything lies on a disk.
+//! What lives here: those structures as bytes and in memory, byte order, numbers with types, what can be wrong with a
+//! structure, and copying files out of either. What may not: where anything lies on a disk.
 
 pub mod directory;
 mod endian;
 mod error;
+pub mod extract;
 mod file_type;
 pub mod indirect;
 mod numbers;
