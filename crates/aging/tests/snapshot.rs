@@ -1,6 +1,6 @@
 //! Snapshots of real trees: what is taken is what is there, it is read back as written, and damage is found and named.
 
-use aging::snapshot::{Builder, Inode, Snapshot, SnapshotMeta, TakeOptions, take_mounted};
+use aging::snapshot::{Builder, Inode, Snapshot, SnapshotMeta, TakeOptions, take_handle};
 use posix::{FileKind, Mounted};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn take(directory: &Path, options: &TakeOptions<'_>) -> Snapshot {
     let mut fs = Mounted::open(directory).expect("a directory");
-    take_mounted(&mut fs, options).expect("a readable tree")
+    take_handle(&mut fs, options).expect("a readable tree")
 }
 
 fn paths(snapshot: &Snapshot) -> Vec<String> {

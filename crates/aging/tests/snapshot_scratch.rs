@@ -4,7 +4,7 @@ mod sources;
 
 use aging::format::Reader;
 use aging::plan::snapshots::{SnapshotsOptions, plan, planned_for};
-use aging::snapshot::{Snapshot, TakeOptions, take_mounted};
+use aging::snapshot::{Snapshot, TakeOptions, take_handle};
 use aging::{AgingOp, OpKind};
 use posix::{Mounted, Target, Workspace, WorkspaceOptions};
 use sources::replay::Replayed;
@@ -27,7 +27,7 @@ fn scratch() -> Option<Workspace> {
 fn snapshot(fs: &mut Mounted, to: &Path) -> Snapshot {
     // Times of inodes are those of the last timer tick: a pause keeps them apart from the snapshot's.
     std::thread::sleep(Duration::from_millis(30));
-    let snapshot = take_mounted(fs, &TakeOptions::default()).expect("a readable tree");
+    let snapshot = take_handle(fs, &TakeOptions::default()).expect("a readable tree");
     snapshot.write(to).expect("a new file");
     std::thread::sleep(Duration::from_millis(30));
     snapshot
@@ -99,7 +99,7 @@ fn taking_a_snapshot_changes_no_access_time() {
         let file = fs::File::open(root.join(name)).expect("ours");
         file.set_times(fs::FileTimes::new().set_accessed(old)).expect("our own");
     }
-    take_mounted(&mut fs, &TakeOptions::default()).expect("a readable tree");
+    take_handle(&mut fs, &TakeOptions::default()).expect("a readable tree");
     for name in ["d", "d/file"] {
         let accessed = fs::metadata(root.join(name)).and_then(|m| m.accessed()).expect("there");
         assert_eq!(accessed, old, "{name}");

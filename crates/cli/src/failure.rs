@@ -11,6 +11,7 @@ use device::DriveError;
 use device::validate::TraceError;
 use experiment::ExperimentError;
 use ffs::FfsError;
+use lab::OpenError;
 use layout::LayoutError;
 use posix::SetupError;
 use predict::SystemProfileError;
@@ -102,6 +103,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(failure.code);
     }
     if let Some(error) = cause.downcast_ref::<SetupError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<OpenError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<ProfileError>() {

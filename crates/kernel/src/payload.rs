@@ -35,7 +35,7 @@ impl Image {
     }
 
     /// Fills `out` with the bytes at a place; says whether there are any.
-    pub(crate) fn read(&self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
+    pub fn read(&self, pbn: Pbn, out: &mut [u8]) -> io::Result<bool> {
         let Some(given) = &self.given else { return self.store.read_at(pbn.bytes(), out).map(|()| true) };
         let mut any = false;
         for (sector, piece) in (pbn.0..).zip(out.chunks_mut(Pbn::BYTES as usize)) {
@@ -69,6 +69,11 @@ impl Image {
     /// Whether it may have bytes anywhere: asked before each read of data.
     pub(crate) fn may_have_bytes(&self) -> bool {
         self.given.as_ref().is_none_or(|given| !given.sectors.is_empty())
+    }
+
+    /// The store that the bytes are on.
+    pub fn store(&self) -> &(dyn Store + Send) {
+        &*self.store
     }
 
     /// Whether every block gets bytes, metadata included.

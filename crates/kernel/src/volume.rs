@@ -178,6 +178,11 @@ pub trait Volume: Encode {
 
     /// Space and inodes.
     fn usage(&self) -> FsUsage;
+
+    /// The unit of layout, and allocation groups where there are any.
+    fn shape(&self) -> posix::Shape {
+        posix::Shape { block_bytes: self.block_bytes(), groups: None }
+    }
 }
 
 /// What `stat` shows of an inode.

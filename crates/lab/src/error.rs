@@ -1,4 +1,4 @@
-//! Why a laboratory target cannot be opened.
+//! Why a laboratory target cannot be opened, or its image not be written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ pub enum OpenError {
     /// The file system cannot be made, or the image has none.
     #[error("target '{target}': {source}")]
     Ffs { target: String, source: ffs::FfsError },
+    /// It cannot be unmounted: the device has refused something.
+    #[error("target '{target}': cannot be unmounted: {errno}")]
+    Unmount { target: String, errno: posix::Errno },
     /// It does not fit the drive, or cannot be mounted.
     #[error("target '{target}': {source}")]
     Lab { target: String, source: kernel::LabError },
@@ -43,7 +46,7 @@ impl OpenError {
             | OpenError::Lab { .. } => 2,
             OpenError::Drive(_) | OpenError::Machine(_) => 4,
             OpenError::Ffs { source, .. } => source.exit_code(),
-            OpenError::Io { .. } => 3,
+            OpenError::Io { .. } | OpenError::Unmount { .. } => 3,
         }
     }
 

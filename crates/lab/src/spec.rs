@@ -2,13 +2,15 @@
 
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
-use crate::{FfsOptions, OpenError};
+use crate::{FfsOptions, Laboratory, OpenError};
 use ffs::Ffs;
+use ffs::policy::Options;
+use kernel::testing::FixedDevice;
 use kernel::{Lab, LabError, Machine, Setup};
 use posix::TargetError;
 use posix::grammar::{self, Piece};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The computer of a target that names none: that of Smith and Seltzer, USENIX 1996.
 const DEFAULT_MACHINE: &str = "pentium-120";
@@ -92,7 +94,32 @@ impl Spec {
         Ok(machine)
     }
 
-    /// The laboratory, mounted.
+    /// The laboratory, mounted, whatever its file system.
+    ///
+    /// # Errors
+    /// It cannot be set up as asked for.
+    pub fn open(&self) -> Result<Box<dyn Laboratory>, OpenError> {
+        match &self.system {
+            System::Ffs(_) => Ok(Box::new(self.ffs()?)),
+        }
+    }
+
+    /// What is in an image, on a device that is as large and takes no time: to look at.
+    pub(crate) fn look_at(image: &Path) -> Result<Box<dyn Laboratory>, OpenError> {
+        let target = image.display().to_string();
+        let Begun { volume, bytes, time_s } = bytes::of_image(image, Options::default(), &target)?;
+        let device = Box::new(FixedDevice::new(bytes.store().len_bytes(), 0));
+        let setup = Setup {
+            machine: Machine::load(DEFAULT_MACHINE)?,
+            target: target.clone(),
+            drive: "none".to_owned(),
+            epoch_ns: time_s.saturating_mul(1_000_000_000),
+        };
+        let lab = Lab::with_image(volume, device, setup, bytes);
+        Ok(Box::new(lab.map_err(|source| OpenError::Lab { target, source })?))
+    }
+
+    /// The laboratory with its types, mounted.
     ///
     /// # Errors
     /// It cannot be set up as asked for.

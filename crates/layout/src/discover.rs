@@ -7,21 +7,13 @@ mod xfs;
 
 use crate::ext4::{Ext4Error, Image, survey_image};
 use crate::geometry::Groups;
+use crate::map::Span;
 use crate::{LayoutError, Progress, Surroundings, Survey, SurveyOptions, survey_file_system};
-use posix::{FileSystem as _, Mounted};
+use posix::{FileSystem, Mounted};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
-use std::time::SystemTime;
-
-/// Seconds since the epoch, by the wall clock.
-pub(crate) fn now_unix_s() -> i64 {
-    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
-    }
-}
 
 /// Surveys a directory of a mounted file system, or an unmounted ext4 image or block device. Nothing is written to either;
 /// a mounted file system is asked to write back its dirty data first (`syncfs`).
@@ -61,7 +53,7 @@ fn mounted(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Survey, LayoutError> {
     let io = |source| LayoutError::Io { target: directory.display().to_string(), doing: "open the directory", source };
-    survey_mounted(&mut Mounted::open(directory).map_err(io)?, options, progress)
+    survey_handle(&mut Mounted::open(directory).map_err(io)?, options, progress)
 }
 
 // Magic numbers of linux/magic.h: unlike the mount table, they are there for mounts attached to no directory.
@@ -84,16 +76,41 @@ pub fn groups_of(directory: &Path) -> Result<Groups, String> {
     }
 }
 
-/// Surveys everything below the root of a handle on a mounted directory: as [`survey`] does, for a handle that is there
-/// already (a workspace's).
-pub fn survey_mounted(
-    fs: &mut Mounted,
+/// The allocation groups of the file system behind a handle, mounted or in the laboratory, or why they are not known.
+///
+/// # Errors
+/// In words.
+pub fn groups_of_handle(fs: &dyn FileSystem) -> Result<Groups, String> {
+    match fs.host_path() {
+        Some(path) => groups_of(path),
+        None => laboratory(fs).groups,
+    }
+}
+
+/// What a file system of the laboratory tells of itself.
+fn laboratory(fs: &dyn FileSystem) -> Surroundings<'static> {
+    let Some(groups) = fs.shape().and_then(|shape| shape.groups) else { return Surroundings::default() };
+    let span = Span { start_bytes: groups.first_bytes, len_bytes: groups.len_bytes.saturating_mul(groups.count) };
+    Surroundings { groups: Ok(groups.into()), split: Ok(()), span: Some(span), ..Surroundings::default() }
+}
+
+/// Surveys everything below the root of a handle, on a mounted directory or in the laboratory: as [`survey`] does, for a
+/// handle that is there already (a site's).
+///
+/// # Errors
+/// The root cannot be looked at; `progress` answered `false`; a signal.
+pub fn survey_handle(
+    fs: &mut dyn FileSystem,
     options: &SurveyOptions,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Survey, LayoutError> {
-    let target = fs.path().display().to_string();
+    let Some(path) = fs.host_path() else {
+        let surroundings = laboratory(fs);
+        return survey_file_system(fs, surroundings, options, progress);
+    };
+    let target = path.display().to_string();
     let io = |source| LayoutError::Io { target: target.clone(), doing: "open the directory", source };
-    let handle = File::open(fs.path()).map_err(io)?;
+    let handle = File::open(path).map_err(io)?;
     match magic(&handle).map_err(io)? {
         EXT4 => survey_file_system(fs, ext4::surroundings(&handle), options, progress),
         XFS => survey_file_system(fs, xfs::surroundings(&handle), options, progress),

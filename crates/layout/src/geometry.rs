@@ -12,6 +12,8 @@ pub enum GroupKind {
     XfsAllocationGroups,
     /// Data block groups of btrfs, in the address space the extents are in.
     BtrfsDataBlockGroups,
+    /// Cylinder groups of FFS.
+    CylinderGroups,
 }
 
 /// Where the groups lie.
@@ -35,6 +37,8 @@ pub enum Ranges {
 pub enum InodeRule {
     /// ext4: inode numbers from 1, so many in each group.
     PerGroup(u64),
+    /// FFS: inode numbers from 0, so many in each group.
+    FromZero(u64),
     /// XFS: the group is in the inode number's high bits, above so many others.
     HighBits(u32),
     /// Inodes belong to no group.
@@ -52,6 +56,19 @@ pub struct Groups {
     pub inodes: InodeRule,
     /// Groups in a flexible block group; 1 where there are none.
     pub per_flex: u64,
+}
+
+impl From<posix::GroupShape> for Groups {
+    /// Those that a file system of the laboratory tells.
+    fn from(shape: posix::GroupShape) -> Groups {
+        let posix::GroupShape { first_bytes, len_bytes, count, inodes } = shape;
+        Groups {
+            kind: GroupKind::CylinderGroups,
+            ranges: Ranges::Uniform { first_bytes, len_bytes, count },
+            inodes: InodeRule::FromZero(inodes),
+            per_flex: 1,
+        }
+    }
 }
 
 impl Groups {
@@ -83,6 +100,7 @@ impl Groups {
     pub fn of_inode(&self, ino: u64) -> Option<u64> {
         let group = match self.inodes {
             InodeRule::PerGroup(n) => ino.checked_sub(1)?.checked_div(n)?,
+            InodeRule::FromZero(n) => ino.checked_div(n)?,
             InodeRule::HighBits(shift) => ino.checked_shr(shift)?,
             InodeRule::Unknown => return None,
         };

@@ -75,6 +75,8 @@ pub enum Method {
     Mounted,
     /// An unmounted ext2, ext3 or ext4 image or device, read by this program itself.
     Ext4Image,
+    /// A file system of the laboratory, or an image in it.
+    Laboratory,
 }
 
 /// What was surveyed, and when.

@@ -112,7 +112,9 @@ pub fn survey_file_system(
         notes.push(format!("dirty data could not be written back first ({errno}); delayed extents are counted apart"));
     }
     let usage = fs.usage().map_err(io("ask for the size of the file system"))?;
-    let taken_unix_s = options.taken_unix_s.unwrap_or_else(crate::discover::now_unix_s);
+    let taken_unix_s = options.taken_unix_s.unwrap_or_else(|| fs.date_ns().div_euclid(1_000_000_000));
+    let block_bytes = fs.shape().map_or(usage.block_bytes, |shape| shape.block_bytes);
+    let method = if fs.host_path().is_some() { Method::Mounted } else { Method::Laboratory };
     let root = open_directory(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
     let root_stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
     let split_groups = surroundings.split.and(surroundings.groups.clone());
@@ -121,7 +123,7 @@ pub fn survey_file_system(
     let mut walk = Walk {
         fs,
         device: root_stat.dev,
-        collector: Collector::new(u64::from(usage.block_bytes), split_groups, taken_unix_s, options, map),
+        collector: Collector::new(u64::from(block_bytes), split_groups, taken_unix_s, options, map),
         walked: Walked::default(),
         links_left: FxHashMap::default(),
         stack: Vec::new(),
@@ -169,10 +171,10 @@ pub fn survey_file_system(
     Ok(Survey {
         source: Source {
             target,
-            method: Method::Mounted,
+            method,
             fs_type: environment.fs_type,
             options: environment.mount_options,
-            block_bytes: u64::from(usage.block_bytes),
+            block_bytes: u64::from(block_bytes),
             total_bytes: usage.total_bytes,
             free_bytes: usage.free_bytes,
             taken_unix_s,

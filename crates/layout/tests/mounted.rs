@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
-use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey, survey_mounted};
+use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey, survey_handle};
 use posix::{Target, Workspace, WorkspaceOptions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -252,7 +252,7 @@ fn a_workspace_is_surveyed_by_its_handle() {
             }
         };
         fragment(workspace.path(), 5);
-        let survey = survey_mounted(&mut workspace.fs(), &SurveyOptions::default(), &mut |_| true).unwrap();
+        let survey = survey_handle(&mut workspace.fs(), &SurveyOptions::default(), &mut |_| true).unwrap();
         assert_eq!((survey.source.target.as_str(), survey.source.fs_type.as_str()), (target, kind));
         assert!(survey.source.groups.is_some_and(|g| g.count > 0), "{target}: no groups");
         assert!(survey.files.known().is_some_and(|f| f.layout_score.is_some()), "{target}: no score");

@@ -14,6 +14,16 @@ pub trait FileSystem {
     /// The file system's clock, in nanoseconds from an arbitrary start: wall-clock or virtual time.
     fn now_ns(&self) -> u64;
 
+    /// The date that files get, nanoseconds since 1970: this machine's, or the virtual one.
+    fn date_ns(&self) -> i64 {
+        use std::time::SystemTime;
+        let nanoseconds = |time: std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => nanoseconds(after),
+            Err(before) => -nanoseconds(before.duration()),
+        }
+    }
+
     /// Lets time pass without calls (a workload's think time).
     fn pause_ns(&mut self, ns: u64);
 
@@ -63,6 +73,122 @@ pub trait FileSystem {
 
     /// What this is, for the record beside every result.
     fn environment(&self) -> Environment;
+
+    /// Whether the same calls always take the same time, as in virtual time: then nothing is gained by repeating a run.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
+
+    /// Where the root is in this machine's directory tree; `None` if the file system is not mounted here.
+    fn host_path(&self) -> Option<&std::path::Path> {
+        None
+    }
+
+    /// What a file system that is not mounted here says of its own shape.
+    fn shape(&self) -> Option<Shape> {
+        None
+    }
+
+    /// The memory of the computer that this file system is used by, if that is not this machine.
+    fn memory(&self) -> Option<MemoryLimits> {
+        None
+    }
+}
+
+impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
+    #[inline]
+    fn call(&mut self, call: &Call<'_>) -> Outcome {
+        (**self).call(call)
+    }
+    fn now_ns(&self) -> u64 {
+        (**self).now_ns()
+    }
+    fn date_ns(&self) -> i64 {
+        (**self).date_ns()
+    }
+    fn pause_ns(&mut self, ns: u64) {
+        (**self).pause_ns(ns);
+    }
+    fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
+        (**self).run(processes)
+    }
+    fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        (**self).read_into(fd, offset, buffer)
+    }
+    fn entries(&mut self, fd: Fd) -> Result<Vec<(std::ffi::OsString, crate::FileKind)>, Errno> {
+        (**self).entries(fd)
+    }
+    fn drop_caches(&mut self) -> std::io::Result<CacheState> {
+        (**self).drop_caches()
+    }
+    fn drop_caches_explained(&mut self) -> std::io::Result<CacheDrop> {
+        (**self).drop_caches_explained()
+    }
+    fn evict(&mut self, fd: Fd) -> std::io::Result<CacheState> {
+        (**self).evict(fd)
+    }
+    fn generation(&mut self, fd: Fd) -> Result<u32, Unavailable> {
+        (**self).generation(fd)
+    }
+    fn usage(&mut self) -> std::io::Result<FsUsage> {
+        (**self).usage()
+    }
+    fn extents(&mut self, fd: Fd) -> Result<Vec<Extent>, Unavailable> {
+        (**self).extents(fd)
+    }
+    fn free_extents(&mut self) -> Result<Vec<FreeExtent>, Unavailable> {
+        (**self).free_extents()
+    }
+    fn environment(&self) -> Environment {
+        (**self).environment()
+    }
+    fn is_deterministic(&self) -> bool {
+        (**self).is_deterministic()
+    }
+    fn host_path(&self) -> Option<&std::path::Path> {
+        (**self).host_path()
+    }
+    fn shape(&self) -> Option<Shape> {
+        (**self).shape()
+    }
+    fn memory(&self) -> Option<MemoryLimits> {
+        (**self).memory()
+    }
+}
+
+/// The shape of a file system, as far as layout depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// A full block of a file: the unit of layout scores.
+    pub block_bytes: u32,
+    /// Its allocation groups, if it has any.
+    pub groups: Option<GroupShape>,
+}
+
+/// Allocation groups of one size, with as many inodes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupShape {
+    /// Where the first begins.
+    pub first_bytes: u64,
+    /// The length of each; the last may be shorter.
+    pub len_bytes: u64,
+    /// How many.
+    pub count: u64,
+    /// Inode numbers of each; the first group's begin with 0.
+    pub inodes: u64,
+}
+
+/// How much memory a kernel gives to what files hold, and when it writes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// What caches can grow into.
+    pub available_bytes: u64,
+    /// Dirty data at which background write-back starts.
+    pub dirty_background_bytes: u64,
+    /// Dirty data at which writers are made to wait.
+    pub dirty_limit_bytes: u64,
+    /// Age at which dirty data is written back, nanoseconds.
+    pub dirty_expire_ns: u64,
 }
 
 /// How sure we are that caches are empty.

@@ -52,6 +52,7 @@ mod process;
 mod remove;
 mod scratch;
 mod setup;
+mod site;
 mod target;
 mod workspace;
 
@@ -59,11 +60,15 @@ pub use call::{
     AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
 };
 pub use errno::Errno;
-pub use fs::{CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, Unavailable};
+pub use fs::{
+    CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits, Shape,
+    Unavailable,
+};
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
 pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;
+pub use site::Site;
 pub use target::{Backing, ScratchKind, ScratchSpec, Target, TargetError};
 pub use workspace::{Image, Workspace, WorkspaceOptions};
 

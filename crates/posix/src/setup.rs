@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a [`Workspace`](crate::Workspace) could not be opened. Each message says what to do.
+/// Why a [`Workspace`](crate::Workspace) or another [`Site`](crate::Site) could not be opened. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SetupError {
-    #[error(
-        "target '{0}': the laboratory's file systems are not in this version; use a directory, ext4:SIZE, xfs:SIZE or btrfs:SIZE"
-    )]
+    #[error("target '{0}': a file system of the laboratory has no directory of this machine")]
     Laboratory(String),
+    #[error("{source}")]
+    Other { source: Box<dyn std::error::Error + Send + Sync>, exit_code: u8 },
     #[error("{}: no such directory; a target must exist", path.display())]
     Missing { path: PathBuf },
     #[error("{}: not a directory; a target is a directory or a scratch file system such as ext4:8G", path.display())]
@@ -50,6 +50,7 @@ impl SetupError {
     pub fn exit_code(&self) -> u8 {
         match self {
             SetupError::Laboratory(_) | SetupError::Missing { .. } | SetupError::NotADirectory { .. } => 2,
+            SetupError::Other { exit_code, .. } => *exit_code,
             SetupError::Interrupted => crate::interrupt::exit_code().unwrap_or(130),
             _ => 3,
         }

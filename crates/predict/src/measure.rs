@@ -28,7 +28,7 @@ pub use host::Host;
 use crate::system::{FORMAT_VERSION, Parameters, SystemProfile};
 use crate::vector::Class;
 use bench::Bench;
-use posix::{Call, Errno, FileSystem, Workspace};
+use posix::{Call, Errno, FileSystem, Site};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
@@ -178,15 +178,21 @@ trait Group {
     fn round(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError>;
 }
 
-/// Measures the system vector of a workspace.
+/// Measures the system vector of a target.
+///
+/// # Errors
+/// The target fails or is full, or a signal asked to stop.
 pub fn measure(
-    workspace: &Workspace,
+    site: &dyn Site,
     options: &MeasureOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SystemProfile, MeasureError> {
-    let mut fs = workspace.fs();
-    let host = Host::of_this_machine(posix::timer_overhead_ns() as f64);
-    measure_on(&mut fs, &host, options, &posix::interrupt::requested, progress)
+    let mut fs = site.handle();
+    let host = match fs.memory() {
+        Some(limits) => Host::of_limits(&limits),
+        None => Host::of_this_machine(posix::timer_overhead_ns() as f64),
+    };
+    measure_on(&mut *fs, &host, options, &posix::interrupt::requested, progress)
 }
 
 /// Measures the system vector of any file system, on its own clock.

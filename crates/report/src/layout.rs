@@ -147,6 +147,7 @@ fn source_table(survey: &Survey) -> Table {
             layout::geometry::GroupKind::Ext4BlockGroups => "block groups",
             layout::geometry::GroupKind::XfsAllocationGroups => "allocation groups",
             layout::geometry::GroupKind::BtrfsDataBlockGroups => "data block groups",
+            layout::geometry::GroupKind::CylinderGroups => "cylinder groups",
         };
         add(&mut table, kind, Cell::Count(groups.count));
     }

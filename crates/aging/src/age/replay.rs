@@ -66,6 +66,8 @@ pub struct Progress {
     pub of_operations: u64,
     /// Simulated time, nanoseconds.
     pub simulated_ns: u64,
+    /// The date that files get now, nanoseconds since 1970.
+    pub date_ns: i64,
     /// What the plan has in use, as a share of its capacity.
     pub planned_share: f64,
     /// What is in use, as a share.
@@ -338,6 +340,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
             operations: self.ahead.position(),
             of_operations: last.map_or(meta.counts.operations, |day| day.operations),
             simulated_ns: self.now_sim_ns,
+            date_ns: self.fs.date_ns(),
             planned_share: self.control.planned_share(self.nodes.planned_bytes),
             used_share: self.control.share(self.control.estimate_bytes(self.nodes.present_bytes)),
         }

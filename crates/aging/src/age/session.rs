@@ -8,13 +8,12 @@ use super::result::{AgeResult, PlanIdentity};
 use super::state::State;
 use crate::DAY_NS;
 use crate::format::PlanMeta;
-use crate::snapshot::{TakeOptions, take_mounted};
+use crate::snapshot::{TakeOptions, take_handle};
 use layout::{MapOrder, SeriesHeader, SeriesPoint, SeriesWriter, SurveyOptions};
-use posix::{FsUsage, Mounted};
+use posix::{Call, Errno, FileSystem, FsUsage, Mode, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the file [`super::MARKER_NAME`] in the root of an aged tree says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,11 +52,25 @@ impl Marker {
     ///
     /// # Errors
     /// [`AgeError::Io`].
-    pub fn write(&self, root: &Path) -> Result<(), AgeError> {
-        let path = root.join(super::MARKER_NAME);
-        let io = |source| AgeError::Io { target: path.display().to_string(), doing: "write the mark", source };
+    pub fn write(&self, fs: &mut dyn FileSystem) -> Result<(), AgeError> {
+        let target = format!("{}, {}", fs.environment().target, super::MARKER_NAME);
+        let io = |source| AgeError::Io { target: target.clone(), doing: "write the mark", source };
         let text = serde_json::to_string_pretty(self).map_err(|e| io(e.into()))?;
-        std::fs::write(&path, format!("{text}\n")).map_err(io)
+        let mut write = || -> Result<(), Errno> {
+            let flags = OpenFlags { create: true, truncate: true, ..OpenFlags::WRITE };
+            let fd = fs.call(&Call::Open { at: super::MARKER_NAME.into(), flags, mode: Mode(0o644) }).fd()?;
+            let bytes = format!("{text}\n");
+            let written = fs.call(&Call::Write {
+                fd,
+                offset: None,
+                len_bytes: bytes.len() as u64,
+                data: Some(bytes.as_bytes()),
+            });
+            let closed = fs.call(&Call::Close { fd }).result;
+            let whole = written.count()? == bytes.len() as u64;
+            closed.and(if whole { Ok(()) } else { Err(Errno::ENOSPC) })
+        };
+        write().map_err(|errno| io(errno.into()))
     }
 }
 
@@ -235,11 +248,11 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Observer<Mounted> for Session<'_> {
+impl<F: FileSystem> Observer<F> for Session<'_> {
     fn progress(&mut self, at: &Progress) -> Result<(), AgeError> {
         self.operations = at.operations;
         if self.series.is_some() || self.snapshots.is_some() {
-            self.clock.push((wall_unix_ns(), at.simulated_ns));
+            self.clock.push((at.date_ns, at.simulated_ns));
         }
         if let (Some(series), Some((wall, simulated))) = (&mut self.series, self.clock.last()) {
             series.clock(*wall, *simulated).map_err(Session::series_error("cannot record the clock"))?;
@@ -254,28 +267,28 @@ impl Observer<Mounted> for Session<'_> {
         Ok(())
     }
 
-    fn survey(&mut self, fs: &mut Mounted, simulated_ns: u64) -> Result<(), AgeError> {
-        let now_ns = wall_unix_ns();
+    fn survey(&mut self, fs: &mut F, simulated_ns: u64) -> Result<(), AgeError> {
+        let now_ns = fs.date_ns();
         let hot_days = self.hot_days(simulated_ns, now_ns);
         let Some(series) = &mut self.series else { return Ok(()) };
         let options = SurveyOptions { hot_days, map: MapOrder::new(MAP_ORDER), ..SurveyOptions::default() };
-        let survey = layout::survey_mounted(fs, &options, &mut |_| true)
+        let survey = layout::survey_handle(fs, &options, &mut |_| true)
             .map_err(Session::series_error("cannot survey the target"))?;
         let point = SeriesPoint { day: day_of(simulated_ns), t_unix_ns: now_ns, operations: self.operations, survey };
         series.point(&point).map_err(Session::series_error("cannot record the survey"))
     }
 
-    fn snapshot(&mut self, fs: &mut Mounted, simulated_ns: u64) -> Result<(), AgeError> {
+    fn snapshot(&mut self, fs: &mut F, simulated_ns: u64) -> Result<(), AgeError> {
         let Some(into) = &self.snapshots else { return Ok(()) };
         let clock = |wall_ns: i64| i64::try_from(simulated_of(&self.clock, wall_ns)).unwrap_or(i64::MAX);
         let taken_ns = i64::try_from(simulated_ns).unwrap_or(i64::MAX);
         let options = TakeOptions { clock: Some(&clock), taken_ns: Some(taken_ns), ..TakeOptions::default() };
         let path = into.join(format!("day-{:06}.snapshot", simulated_ns / DAY_NS));
-        take_mounted(fs, &options)?.write(&path)?;
+        take_handle(fs, &options)?.write(&path)?;
         Ok(())
     }
 
-    fn checkpoint(&mut self, _fs: &mut Mounted, mut state: State) -> Result<(), AgeError> {
+    fn checkpoint(&mut self, _fs: &mut F, mut state: State) -> Result<(), AgeError> {
         let Some((path, session)) = &self.state else { return Ok(()) };
         let io = |e: serde_json::Error| AgeError::Io {
             target: path.display().to_string(),
@@ -305,9 +318,4 @@ fn simulated_of(clock: &[(i64, u64)], wall_ns: i64) -> u64 {
 /// Simulated time in days.
 fn day_of(simulated_ns: u64) -> f64 {
     simulated_ns as f64 / DAY_NS as f64
-}
-
-fn wall_unix_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

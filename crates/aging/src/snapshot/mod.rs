@@ -1,7 +1,7 @@
 //! Snapshots: every inode of a tree at one time, with what tells a file from its successor.
 //!
 //! The planner of `plan::snapshots` compares successive ones. A snapshot is taken of a mounted tree by [`take`] (any
-//! [`FileSystem`](posix::FileSystem) handle) or [`take_mounted`], written by [`Snapshot::write`] as one checked Parquet file,
+//! [`FileSystem`](posix::FileSystem) handle) or [`take_handle`], written by [`Snapshot::write`] as one checked Parquet file,
 //! `NAME.snapshot`, and read by [`Snapshot::read`]. What may not live here: what a series of snapshots means.
 //!
 //! **A snapshot of an aged file system** must carry simulated times: give [`TakeOptions::clock`], which maps a wall-clock time
@@ -9,10 +9,10 @@
 //! [`TakeOptions::taken_ns`], the simulated time it is now:
 //!
 //! ```no_run
-//! # fn f(fs: &mut posix::Mounted, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), aging::snapshot::SnapshotError> {
-//! use aging::snapshot::{TakeOptions, take_mounted};
+//! # fn f(fs: &mut dyn posix::FileSystem, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), aging::snapshot::SnapshotError> {
+//! use aging::snapshot::{TakeOptions, take_handle};
 //! let options = TakeOptions { clock: Some(simulated), taken_ns: Some(day * 86_400_000_000_000), ..TakeOptions::default() };
-//! take_mounted(fs, &options)?.write(std::path::Path::new("day-0001.snapshot"))?;
+//! take_handle(fs, &options)?.write(std::path::Path::new("day-0001.snapshot"))?;
 //! # Ok(()) }
 //! ```
 //!
@@ -28,7 +28,7 @@ mod take;
 pub use error::SnapshotError;
 pub use naming::expand as expand_name;
 pub use summary::Summary;
-pub use take::{TakeOptions, take, take_mounted};
+pub use take::{TakeOptions, take, take_handle};
 
 use posix::FileKind;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct SnapshotMeta {
 /// Which inodes belong to which allocation group: group `(ino - first_ino) / inodes_per_group`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InodeGroups {
-    /// The first inode's number: 1 on ext4, 0 on XFS.
+    /// The first inode's number: 1 on ext4, 0 on XFS and FFS.
     pub first_ino: u64,
     /// Inode numbers a group has.
     pub inodes_per_group: u64,
@@ -104,6 +104,7 @@ impl InodeGroups {
         use layout::geometry::InodeRule;
         let (first_ino, inodes_per_group) = match groups.inodes {
             InodeRule::PerGroup(n) => (1, n),
+            InodeRule::FromZero(n) => (0, n),
             InodeRule::HighBits(bits) => (0, 1u64.checked_shl(bits)?),
             InodeRule::Unknown => return None,
         };

@@ -5,13 +5,12 @@
 //! tree nor the length of paths has a limit. Symbolic links are not followed.
 
 use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotError, SnapshotMeta};
-use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mounted, OpenFlags, Stat, Unavailable};
+use posix::{At, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 use trace::profile::escape;
 use trace::snapshot::path_order;
 
@@ -22,9 +21,9 @@ pub struct TakeOptions<'a> {
     pub clock: Option<&'a dyn Fn(i64) -> i64>,
     /// The time it is, simulated if `clock` is given; `None`: the wall clock's, put through `clock`.
     pub taken_ns: Option<i64>,
-    /// Which inodes belong to which allocation group ([`take_mounted`] finds out by itself).
+    /// Which inodes belong to which allocation group ([`take_handle`] finds out by itself).
     pub inode_groups: Option<InodeGroups>,
-    /// What tells the file system from others of its type ([`take_mounted`] finds out by itself).
+    /// What tells the file system from others of its type ([`take_handle`] finds out by itself).
     pub fs_id: Option<u64>,
     /// Whether to leave out inode generations, and with them the opening of every file.
     pub no_generations: bool,
@@ -35,13 +34,14 @@ pub struct TakeOptions<'a> {
 /// Unreadable names that are kept with their reasons.
 const UNREADABLE_MAX: usize = 20;
 
-/// Takes a snapshot of a mounted directory, with its allocation groups and identity as far as the system tells them.
+/// Takes a snapshot of everything below the root of a handle, mounted or in the laboratory, with allocation groups and identity
+/// as far as the system tells them.
 ///
 /// # Errors
 /// As [`take`].
-pub fn take_mounted(fs: &mut Mounted, options: &TakeOptions<'_>) -> Result<Snapshot, SnapshotError> {
-    let groups = layout::groups_of(fs.path()).ok().and_then(|groups| InodeGroups::from_layout(&groups));
-    let id = rustix::fs::statvfs(fs.path()).ok().map(|v| v.f_fsid).filter(|id| *id != 0);
+pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, SnapshotError> {
+    let groups = layout::groups_of_handle(fs).ok().and_then(|groups| InodeGroups::from_layout(&groups));
+    let id = fs.host_path().and_then(|path| rustix::fs::statvfs(path).ok()).map(|v| v.f_fsid).filter(|id| *id != 0);
     let (inode_groups, fs_id) = (options.inode_groups.or(groups), options.fs_id.or(id));
     take(fs, &TakeOptions { inode_groups, fs_id, ..*options })
 }
@@ -58,7 +58,7 @@ pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapsh
         move |source: io::Error| SnapshotError::Io { path, doing, source }
     };
     let clock = |wall_ns: i64| options.clock.map_or(wall_ns, |clock| clock(wall_ns));
-    let began_ns = clock(wall_now_ns());
+    let began_ns = clock(fs.date_ns());
     let usage = fs.usage().map_err(io("ask for the size of the file system"))?;
     let root = open(fs, None, Path::new(".")).map_err(|e| io("open the directory")(e.into()))?;
     let stat = fs.call(&Call::Fstat { fd: root }).stat().map_err(|e| io("look at the directory")(e.into()))?;
@@ -86,7 +86,7 @@ pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapsh
         Ok(()) => {}
     }
     let meta = SnapshotMeta {
-        taken_ns: options.taken_ns.unwrap_or_else(|| clock(wall_now_ns())),
+        taken_ns: options.taken_ns.unwrap_or_else(|| clock(walk.fs.date_ns())),
         began_ns,
         simulated: options.clock.is_some(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -128,11 +128,6 @@ fn assemble(mut rows: Vec<Row>, paths: &[u8], meta: SnapshotMeta, target: &Path)
         builder.push(name, row.inode).map_err(|why| invalid(format!("{} {why}", escape(name))))?;
     }
     builder.finish(meta).map_err(|(row, why)| invalid(format!("name {row}: {why}")))
-}
-
-fn wall_now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn open(fs: &mut dyn FileSystem, dir: Option<Fd>, path: &Path) -> Result<Fd, Errno> {

@@ -14,11 +14,12 @@ use aging::format::Reader;
 use bench::FreshAndAged;
 use layout::{Series, SeriesWriter};
 use options::Replay;
-use posix::{FileSystem as _, Mounted, Target, Workspace, WorkspaceOptions};
+use posix::{FileSystem, Image, Site, Target, Workspace, WorkspaceOptions};
 use report::Document;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tempfile::TempPath;
 
 pub use options::Args;
 
@@ -45,35 +46,48 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Replay { mut job, compress_to } = args.prepare()?;
     result_args.output.clone_from(&job.results);
     target::sweep();
-    let workspace = open(&job, !bench.is_empty())?;
+    let packed = compress_to.as_deref().map(|to| lab_image(&job, to)).transpose()?.flatten();
+    let site = open(&job, packed.as_deref().map(Path::to_path_buf), !bench.is_empty())?;
     let series_dir = tempfile::tempdir()?;
     let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
-    let (result, mended) = replay(&mut job, &workspace, &series_path)?;
-    let benchmarks = bench.run(&job.target, &workspace)?;
-    let kept = finish(&job, workspace, &result, compress_to.as_deref())?;
+    let (result, mended) = replay(&mut job, &*site, &series_path)?;
+    let benchmarks = bench.run(&job.target, &*site)?;
+    let kept = finish(&job, site, &result, compress_to.as_deref(), packed)?;
     let series = series_path.exists().then(|| Series::load(&series_path)).transpose()?;
     show(&result_args, &job, &result, series.as_ref(), &benchmarks, kept, mended)
 }
 
 /// Makes the target ready: new (its image written out where benchmarks are to compare it), or as the run that is resumed left it.
-fn open(job: &Job, written: bool) -> anyhow::Result<Workspace> {
+/// `packed` is where a laboratory's image goes before it is compressed.
+fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> anyhow::Result<Box<dyn Site>> {
     let keep = job.keep.as_ref();
+    let image = keep.and_then(|keep| keep.image(job.resume.is_some())).or(packed.map(Image::New));
     let options = WorkspaceOptions {
         keep: matches!(keep, Some(kept::Keep::Directory)),
-        image: keep.and_then(|keep| keep.image(job.resume.is_some())),
+        image,
         written,
         ..WorkspaceOptions::default()
     };
     if let Some(state) = &job.resume
         && let Place::Directory(path) = session_of(state)?.place
     {
-        return Ok(Workspace::reopen(&job.target, &path)?);
+        return Ok(Box::new(Workspace::reopen(&job.target, &path)?));
     }
-    let workspace = Workspace::open(&job.target, &options)?;
-    if matches!(job.plan.meta().placement, aging::format::Placement::Groups { .. }) {
+    let site = target::open(&job.target, &options)?;
+    if let (aging::format::Placement::Groups { .. }, Some(workspace)) = (job.plan.meta().placement, site.workspace()) {
         age::spread_subdirectories(workspace.path());
     }
-    Ok(workspace)
+    Ok(site)
+}
+
+/// Where the image of a laboratory that is to be compressed is in the meantime: beside what it becomes.
+fn lab_image(job: &Job, to: &Path) -> anyhow::Result<Option<TempPath>> {
+    if !matches!(job.target, Target::Lab(_)) || job.keep.is_some() {
+        return Ok(None);
+    }
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.img", std::process::id()));
+    Ok(Some(TempPath::try_from_path(std::path::absolute(to.with_file_name(name))?)?))
 }
 
 fn session_of(state: &State) -> anyhow::Result<SessionState> {
@@ -81,13 +95,13 @@ fn session_of(state: &State) -> anyhow::Result<SessionState> {
 }
 
 /// Replays, from the beginning or from the state.
-fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result<(AgeResult, Option<Reconciled>)> {
-    let mut fs = workspace.fs();
+fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> anyhow::Result<(AgeResult, Option<Reconciled>)> {
+    let mut fs = site.handle();
     let mended = match &job.resume {
         Some(state) => Some(age::reconcile(&mut fs, &job.plan, state, job.options.data)?),
         None => {
             let usage = fs.usage()?;
-            let (scratch, target) = (matches!(job.target, Target::Scratch(_)), job.target.to_string());
+            let (scratch, target) = (!matches!(job.target, Target::Directory(_)), job.target.to_string());
             let (room, note) = age::room(job.plan.meta(), &usage, &target, scratch, job.room())?;
             job.options.room = room;
             job.notes.extend(note);
@@ -104,7 +118,7 @@ fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result
     };
     let mut session = Session::new(&mut tell);
     session.snapshots = job.snapshots.clone();
-    session.state = state_place(job, workspace)?;
+    session.state = state_place(job, site)?;
     if job.options.survey_days.is_some() || job.options.snapshot_days.is_some() {
         let writer = match &job.resume {
             Some(state) if series.exists() => {
@@ -117,7 +131,7 @@ fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result
         session.series = Some(writer);
     }
     let begin =
-        Begin { plan: job.identity.clone(), groups: layout::groups_of(workspace.path()), resume: job.resume.as_ref() };
+        Begin { plan: job.identity.clone(), groups: layout::groups_of_handle(&*fs), resume: job.resume.as_ref() };
     let aged = age::age(&mut fs, &job.plan, &job.options, begin, &mut session);
     let saved = session.state.as_ref().map(|(path, _)| path.clone());
     bar.finish_and_clear();
@@ -128,20 +142,23 @@ fn replay(job: &mut Job, workspace: &Workspace, series: &Path) -> anyhow::Result
         }
     }
     if job.keep.is_some() {
-        Marker::of(&result).write(workspace.path())?;
+        Marker::of(&result).write(&mut *fs)?;
     }
-    sync(&mut fs)?;
+    sync(&mut *fs)?;
     Ok((result, mended))
 }
 
-fn sync(fs: &mut Mounted) -> anyhow::Result<()> {
+fn sync(fs: &mut dyn FileSystem) -> anyhow::Result<()> {
     fs.call(&posix::Call::SyncFs).result.map_err(std::io::Error::from)?;
     Ok(())
 }
 
-/// Where the state is written: with a result directory and a tree that stays, and not without.
-fn state_place(job: &Job, workspace: &Workspace) -> anyhow::Result<Option<(PathBuf, SessionState)>> {
-    let (Some(keep), Some(results)) = (&job.keep, &job.results) else { return Ok(None) };
+/// Where the state is written: with a result directory and a tree that stays, and not without. A laboratory is in memory: it
+/// cannot be gone on with.
+fn state_place(job: &Job, site: &dyn Site) -> anyhow::Result<Option<(PathBuf, SessionState)>> {
+    let (Some(keep), Some(results), Some(workspace)) = (&job.keep, &job.results, site.workspace()) else {
+        return Ok(None);
+    };
     let place = match keep {
         kept::Keep::Directory => Place::Directory(workspace.path().to_owned()),
         kept::Keep::Image(path) => Place::Image(std::path::absolute(path)?),
@@ -184,21 +201,32 @@ struct Kept {
     compressed: Option<kept::CompressedImage>,
 }
 
-/// Ends the workspace: removes the tree, keeps it, or packs it.
-fn finish(job: &Job, workspace: Workspace, result: &AgeResult, to: Option<&Path>) -> anyhow::Result<Kept> {
-    let image = match to {
-        Some(_) => {
+/// Ends the site: removes the tree, keeps it, or packs it.
+fn finish(
+    job: &Job,
+    site: Box<dyn Site>,
+    result: &AgeResult,
+    to: Option<&Path>,
+    packed: Option<TempPath>,
+) -> anyhow::Result<Kept> {
+    let mut image = match (to, site.workspace()) {
+        (Some(_), Some(workspace)) => {
             let trimmed = workspace.fs().trim();
             Some((workspace.image()?, trimmed))
         }
-        None => None,
+        _ => None,
     };
     let path = match &job.keep {
-        Some(kept::Keep::Directory) => Some(workspace.path().to_owned()),
+        Some(kept::Keep::Directory) => Some(site.root_path().to_owned()),
         Some(kept::Keep::Image(path)) => Some(path.clone()),
         None => None,
     };
-    workspace.close()?;
+    let in_laboratory = site.workspace().is_none();
+    site.close()?;
+    if let (Some(_), true, Some(written)) = (to, in_laboratory, packed.as_deref().or(path.as_deref())) {
+        // Free blocks have no bytes in it, unless the laboratory kept every byte.
+        image = Some((Some(std::fs::File::open(written)?), Ok(0)));
+    }
     let compressed = match (to, image) {
         (Some(to), Some((Some(image), trimmed))) => Some(kept::pack(&image, trimmed, to, result)?),
         _ => None,

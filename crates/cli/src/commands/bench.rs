@@ -6,7 +6,7 @@ use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
 use anyhow::Context as _;
-use posix::{FileSystem, Mounted, Target, Workspace};
+use posix::{FileSystem, Mounted, Site, Target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ enum Benchmark {
 /// file system: what others write to it meanwhile is in the time.
 #[derive(clap::Args, Debug)]
 struct SeqfileArgs {
-    /// Directories, or scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G.
+    /// Directories, scratch file systems (as root): ext4:8G, xfs:8G, btrfs:8G, or those of the laboratory: ffs:OPTIONS@DRIVE.
     #[arg(value_name = "TARGET", required = true, value_parser = target::parse)]
     targets: Vec<Target>,
     /// Data that the files of one size hold together.
@@ -83,7 +83,7 @@ struct SeqfileArgs {
 /// given; and only a tree that `fsage age` made is ever overwritten.
 #[derive(clap::Args, Debug)]
 struct HotfilesArgs {
-    /// Directories holding a tree each.
+    /// Directories holding a tree each, or images in the laboratory (ffs:image=FILE).
     #[arg(value_name = "DIRECTORY", required = true)]
     trees: Vec<PathBuf>,
     /// Files modified in the last N days before the tree's newest file.
@@ -113,7 +113,7 @@ struct HotfilesArgs {
 /// Writes nothing.
 #[derive(clap::Args, Debug)]
 struct ScanArgs {
-    /// Directories holding a tree each.
+    /// Directories holding a tree each, or images in the laboratory (ffs:image=FILE).
     #[arg(value_name = "DIRECTORY", required = true)]
     trees: Vec<PathBuf>,
     /// Ask every name for its attributes instead of reading files, as find does.
@@ -206,12 +206,12 @@ fn on_targets(
     let target_args = TargetArgs { keep: false };
     let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));
     // Where one cannot be made ready, those before it are taken down again.
-    let workspaces = opened.collect::<anyhow::Result<Vec<Workspace>>>()?;
-    let mut handles: Vec<Mounted> = workspaces.iter().map(Workspace::fs).collect();
+    let sites = opened.collect::<anyhow::Result<Vec<Box<dyn Site>>>>()?;
+    let mut handles: Vec<Box<dyn FileSystem>> = sites.iter().map(|site| site.handle()).collect();
     let logs = handles.split_off(targets.len().min(handles.len()));
     let names = targets.iter().map(name_of).collect();
     let found = side_by_side(parameters, names, handles, logs);
-    let closed = workspaces.into_iter().map(|w| target_args.close(w)).fold(Ok(()), Result::and);
+    let closed = sites.into_iter().map(|site| target_args.close(site)).fold(Ok(()), Result::and);
     if let (Err(_), Err(error)) = (&found, &closed) {
         // A target that has failed may keep what was made in it: that is said beside the failure.
         progress::note(&format!("{error:#}"));
@@ -242,19 +242,23 @@ fn scan(args: &ScanArgs) -> anyhow::Result<BenchResult> {
 
 /// Runs a benchmark on trees that are there.
 fn on_trees(parameters: &Parameters, trees: &[PathBuf]) -> anyhow::Result<BenchResult> {
-    let handles = trees.iter().map(|tree| open_tree(tree)).collect::<anyhow::Result<Vec<Mounted>>>()?;
+    let handles = trees.iter().map(|tree| open_tree(tree)).collect::<anyhow::Result<Vec<Box<dyn FileSystem>>>>()?;
     let names = trees.iter().map(|tree| name_of(&Target::Directory(tree.clone()))).collect();
     side_by_side(parameters, names, handles, Vec::new())
 }
 
-fn open_tree(tree: &Path) -> anyhow::Result<Mounted> {
+fn open_tree(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
     if tree.is_dir() {
-        return Mounted::open(tree).with_context(|| format!("cannot open {}", output::shown(tree)));
+        let opened = Mounted::open(tree).with_context(|| format!("cannot open {}", output::shown(tree)))?;
+        return Ok(Box::new(opened));
     }
     let scratch = tree.to_str().and_then(|text| Target::parse(text).ok());
+    if let Some(Target::Lab(text)) = &scratch {
+        return Ok(target::open_image(text)?.handle());
+    }
     let shown = output::shown(tree);
     Err(failure::usage(match (tree.exists(), scratch) {
-        (false, Some(Target::Scratch(_) | Target::Lab(_))) => {
+        (false, Some(Target::Scratch(_))) => {
             format!("{shown}: a scratch file system would be empty; name a directory that holds a tree")
         }
         (false, _) => format!("{shown}: no such directory"),
@@ -265,8 +269,8 @@ fn open_tree(tree: &Path) -> anyhow::Result<Mounted> {
 fn side_by_side(
     parameters: &Parameters,
     names: Vec<String>,
-    mut handles: Vec<Mounted>,
-    mut logs: Vec<Mounted>,
+    mut handles: Vec<Box<dyn FileSystem>>,
+    mut logs: Vec<Box<dyn FileSystem>>,
 ) -> anyhow::Result<BenchResult> {
     let names = distinct(names);
     let mut places: Vec<Place<'_>> = names.into_iter().zip(&mut handles).map(|(name, fs)| Place { name, fs }).collect();

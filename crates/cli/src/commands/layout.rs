@@ -1,10 +1,11 @@
 //! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress};
+use crate::{failure, progress, target};
 use aging::verify::SelfCheck;
+use lab::LabSite;
 use layout::{MapOrder, Series, Survey, SurveyOptions};
-use posix::Target;
+use posix::{FileSystem, Site as _, Target};
 use report::aging::Input;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use std::process::ExitCode;
 
 /// Show how a file system has placed its files, and what is left of its free space.
 ///
-/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees) or an unmounted ext2, ext3 or ext4 image or device;
-/// changes nothing. As root, more figures are available; what is not is said with the reason.
+/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3, ext4, UFS1 or
+/// UFS2; changes nothing. As root, more figures are available; what is not is said with the reason.
 ///
 /// With --series, shows what surveys over time have: those that fsage age took while it aged a file system.
 #[derive(clap::Args, Debug)]
@@ -27,7 +28,7 @@ Examples:
   fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html
   fsage layout --series replayed.series --original original.series --within 0.02")]
 pub struct Args {
-    /// A directory, or an unmounted ext4 image or device.
+    /// A directory, or an unmounted image or device with ext4 or UFS.
     #[arg(value_name = "TARGET", required_unless_present_any = ["compare", "series"])]
     target: Option<PathBuf>,
     /// Compare two surveys: files that -o wrote, or targets to survey now.
@@ -161,18 +162,30 @@ fn saved_or_taken(path: &Path, options: &SurveyOptions) -> anyhow::Result<Survey
 }
 
 fn take(target: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
-    let scratch = target.to_str().and_then(|text| Target::parse(text).ok());
-    if let (false, Some(Target::Scratch(_) | Target::Lab(_))) = (target.exists(), scratch) {
-        return Err(failure::usage(format!(
-            "{}: a scratch file system would be made empty; name a directory, or an ext4 image",
-            output::shown(target)
-        )));
-    }
+    let mut handle = handle(target)?;
     let bar = progress::bar(0, "surveying");
-    let survey = layout::survey(target, options, &mut |so_far| {
+    let mut tell = |so_far: layout::Progress| {
         bar.set_message(format!("surveying: {} files, {} directories", so_far.files, so_far.directories));
         true
-    });
+    };
+    let survey = match &mut handle {
+        Some(handle) => layout::survey_handle(&mut **handle, options, &mut tell),
+        None => layout::survey(target, options, &mut tell),
+    };
     bar.finish_and_clear();
     Ok(survey?)
+}
+
+/// A handle on what only the laboratory reads: UFS images.
+fn handle(target: &Path) -> anyhow::Result<Option<Box<dyn FileSystem>>> {
+    let written = target.to_str().and_then(|text| Target::parse(text).ok());
+    match (target.exists(), written) {
+        (false, Some(Target::Lab(text))) => Ok(Some(target::open_image(&text)?.handle())),
+        (false, Some(Target::Scratch(_))) => Err(failure::usage(format!(
+            "{}: a scratch file system would be made empty; name a directory, or an image of ext4 or UFS",
+            output::shown(target)
+        ))),
+        _ if target::is_ufs(target) => Ok(Some(LabSite::look_at(target)?.handle())),
+        _ => Ok(None),
+    }
 }

@@ -21,7 +21,7 @@ Examples:
   fsage measure ext4:8G --full --budget 10m -o ext4.system
   fsage measure 'xfs:8G,-m reflink=0' -o xfs.system")]
 pub struct Args {
-    /// A directory, or a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G.
+    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
     target: Target,
     /// At most a minute: fewer rounds, smaller files (the default).
@@ -80,15 +80,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Measures a target, with progress, and leaves nothing behind.
 pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> anyhow::Result<SystemProfile> {
-    let workspace = target_args.open(target, options.need_bytes(), options.need_inodes())?;
+    let site = target_args.open(target, options.need_bytes(), options.need_inodes())?;
     let bar = progress::bar(1000, "measuring");
     let mut report = |p: Progress| {
         bar.set_message(format!("measuring {}, at most {} s left", p.stage, p.remaining.as_secs()));
         bar.set_position((p.done_share.clamp(0.0, 1.0) * 1000.0) as u64);
     };
-    let measured = measure::measure(&workspace, options, &mut report);
+    let measured = measure::measure(&*site, options, &mut report);
     bar.finish_and_clear();
-    let closed = target_args.close(workspace);
+    let closed = target_args.close(site);
     let profile = measured?;
     closed?;
     Ok(profile)

@@ -6,7 +6,7 @@ use crate::quickstart::{bundled, recording};
 use crate::target::{self, TargetArgs};
 use crate::{progress, values};
 use anyhow::Context as _;
-use posix::{Target, Workspace};
+use posix::Target;
 use predict::measure::MeasureOptions;
 use predict::pipeline::PredictOptions;
 use predict::replay::{self, ReplayOptions};
@@ -54,17 +54,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     target::sweep();
     let place = Target::Directory(args.directory.clone());
     let temporary = TargetArgs { keep: false };
-    let workspace = temporary.open(&place, 64 << 20, 4000)?;
-    let done = in_workspace(&args, &place, &workspace);
-    let closed = temporary.close(workspace);
+    let site = temporary.open(&place, 64 << 20, 4000)?;
+    let done = in_site(&args, &place, site.root_path());
+    let closed = temporary.close(site);
     done.and_then(|code| closed.map(|()| code))
 }
 
-fn in_workspace(args: &Args, place: &Target, workspace: &Workspace) -> anyhow::Result<ExitCode> {
-    let profile = workspace.path().join("quickstart.workload");
+fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<ExitCode> {
+    let profile = directory.join("quickstart.workload");
     let mut said = Quickstart::default();
     progress::note("1 of 4: recording a small workload: files made, packed, unpacked, compiled, logged and removed");
-    match recording::record(workspace.path(), &profile, args.bundled)? {
+    match recording::record(directory, &profile, args.bundled)? {
         recording::Source::Recorded => said.recorded = true,
         recording::Source::Bundled { why } => {
             progress::note(&format!("using the bundled recording: {why}"));
@@ -112,9 +112,9 @@ fn in_workspace(args: &Args, place: &Target, workspace: &Workspace) -> anyhow::R
 fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &str) -> anyhow::Result<Checked> {
     let needs = replay::requirements(reader)?;
     let temporary = TargetArgs { keep: false };
-    let workspace = temporary.open(place, needs.bytes, needs.inodes)?;
-    let replayed = replay::replay(reader, &workspace, &ReplayOptions::default(), &mut |_| {});
-    let closed = temporary.close(workspace);
+    let site = temporary.open(place, needs.bytes, needs.inodes)?;
+    let replayed = replay::replay(reader, &*site, &ReplayOptions::default(), &mut |_| {});
+    let closed = temporary.close(site);
     let replayed = replayed?;
     closed?;
     let predicted_ns = output.ranking.systems.iter().find(|s| s.system == here).map_or(0.0, |s| s.total_ns);

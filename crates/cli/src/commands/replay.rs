@@ -19,7 +19,7 @@ pub struct Args {
     /// The workload profile.
     #[arg(value_name = "W.workload")]
     workload: PathBuf,
-    /// A directory, or a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G.
+    /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
     target: Target,
     /// As fast as possible, or with the pauses of the recording.
@@ -117,12 +117,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
         ..ReplayOptions::default()
     };
-    let workspace = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;
+    let site = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;
     let bar = progress::bar(0, "replay");
     let mut report = |p: Progress| show(&bar, p);
-    let result = replay::replay(&reader, &workspace, &options, &mut report);
+    let result = replay::replay(&reader, &*site, &options, &mut report);
     bar.finish_and_clear();
-    let closed = args.target_args.close(workspace);
+    let closed = args.target_args.close(site);
     let result = result?;
     closed?;
     let workload = output::shown(&args.workload);

@@ -1,10 +1,11 @@
 //! `fsage snapshot DIR`.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress};
-use aging::snapshot::{TakeOptions, expand_name, take_mounted};
+use crate::{failure, progress, target};
+use aging::snapshot::{TakeOptions, expand_name, take_handle};
 use anyhow::Context as _;
-use posix::Mounted;
+use lab::LabSite;
+use posix::{FileSystem, Mounted, Site as _, Target};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ Examples:
 In a crontab, where a percent sign must be escaped:
   55 23 * * *  fsage snapshot /home -o /var/lib/fsage/home-\\%F.snapshot")]
 pub struct Args {
-    /// The directory; file systems mounted below it are not entered.
+    /// The directory; file systems mounted below it are not entered. Or an unmounted UFS image.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// The file to write. %F stands for the date, %Y %m %d %H %M %S and %s for its parts (UTC). An existing file is not
@@ -51,15 +52,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     result.check()?;
     let path = name(&args)?;
     output::must_be_new(&path)?;
-    let shown = output::shown(&args.directory);
-    let mut fs = Mounted::open(&args.directory).with_context(|| format!("{shown}: cannot be opened as a directory"))?;
+    let mut fs = open(&args.directory)?;
     let bar = progress::bar(0, "taking a snapshot");
     let tell = |names: u64| {
         bar.set_message(format!("taking a snapshot: {names} names"));
         !posix::interrupt::requested()
     };
     let options = TakeOptions { no_generations: args.no_generations, progress: Some(&tell), ..TakeOptions::default() };
-    let snapshot = take_mounted(&mut fs, &options);
+    let snapshot = take_handle(&mut *fs, &options);
     bar.finish_and_clear();
     let snapshot = snapshot?;
     snapshot.write(&path)?;
@@ -70,6 +70,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         result.emit("fsage.snapshot/1", &summary, &document)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A directory, or the tree in a UFS image.
+fn open(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
+    let written = tree.to_str().and_then(|text| Target::parse(text).ok());
+    match (tree.exists(), written) {
+        (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
+        _ if target::is_ufs(tree) => Ok(LabSite::look_at(tree)?.handle()),
+        _ => {
+            let shown = output::shown(tree);
+            let opened = Mounted::open(tree).with_context(|| format!("{shown}: cannot be opened as a directory"));
+            Ok(Box::new(opened?))
+        }
+    }
 }
 
 /// The file to write, with the time in its name.

@@ -3,7 +3,7 @@
 use crate::output::{self, ResultArgs};
 use crate::target;
 use crate::{failure, progress, values};
-use posix::Target;
+use posix::{SetupError, Site, Target, WorkspaceOptions};
 use predict::SystemProfile;
 use predict::measure::MeasureOptions;
 use predict::pipeline::InitialCaches;
@@ -81,7 +81,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let workloads = args.workloads.iter().map(|path| workload(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let targets = targets(&args)?;
     let bar = progress::bar(1, "validating");
-    let validated = validate::validate(workloads, targets, &options, &mut |p| show(&bar, p));
+    let validated = validate::validate(workloads, targets, Box::new(open), &options, &mut |p| show(&bar, p));
     bar.finish_and_clear();
     let validation = validated?;
     let document = report::validation("Validation: prediction against replay", &command(), &validation);
@@ -91,6 +91,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         (Some(limit), Some(error)) if error > limit => Ok(ExitCode::from(failure::CHECK_FAILED)),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// A target with room for what a measurement or a replay needs.
+fn open(target: &Target, need_bytes: u64, need_inodes: u64) -> Result<Box<dyn Site>, SetupError> {
+    target::open(target, &WorkspaceOptions { need_bytes, need_inodes, ..WorkspaceOptions::default() })
 }
 
 fn workload(path: &Path) -> anyhow::Result<ValidateWorkload> {

@@ -293,6 +293,9 @@ impl Volume for Ffs {
         let summaries = u64::from(self.g.cssize).next_multiple_of(self.g.fsize.into()) as u32;
         cx.read(&Block::device(self.pbn(self.g.csaddr), summaries.min(self.g.bsize)));
         self.mounted = true;
+        if self.sb.wide() {
+            self.sb.mtime = cx.date_ns().div_euclid(1_000_000_000);
+        }
         self.write_superblock(cx, true);
         Ok(())
     }
@@ -639,6 +642,16 @@ impl Volume for Ffs {
             free_inodes: u64::try_from(self.space.total.nifree).unwrap_or(0),
             block_bytes: self.g.fsize,
         }
+    }
+
+    fn shape(&self) -> posix::Shape {
+        let groups = posix::GroupShape {
+            first_bytes: 0,
+            len_bytes: u64::from(self.g.fpg) << self.g.fshift,
+            count: self.g.ncg.into(),
+            inodes: self.g.ipg.into(),
+        };
+        posix::Shape { block_bytes: self.g.bsize, groups: Some(groups) }
     }
 }
 

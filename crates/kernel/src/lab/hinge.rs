@@ -1,11 +1,11 @@
 //! The hinge: [`posix::FileSystem`] of a laboratory.
 
-use super::Lab;
+use super::{EXPIRE_NS, Lab, percent_of};
 use crate::engine::ActorId;
 use crate::{BlockId, Durability, Lbn, Volume};
 use posix::{
-    CacheDrop, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome,
-    Process, Unavailable,
+    CacheDrop, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
+    MemoryLimits, Outcome, Process, Shape, Unavailable,
 };
 use std::ffi::OsString;
 use std::io;
@@ -21,6 +21,10 @@ impl<V: Volume> FileSystem for Lab<V> {
 
     fn now_ns(&self) -> u64 {
         self.engine.now_ns()
+    }
+
+    fn date_ns(&self) -> i64 {
+        self.setup.epoch_ns.saturating_add(i64::try_from(self.engine.now_ns()).unwrap_or(i64::MAX))
     }
 
     fn pause_ns(&mut self, ns: u64) {
@@ -134,6 +138,25 @@ impl<V: Volume> FileSystem for Lab<V> {
             total_bytes: usage.total_bytes,
             used_share: used as f64 / usage.total_bytes.max(1) as f64,
         }
+    }
+
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        Some(self.volume.shape())
+    }
+
+    fn memory(&self) -> Option<MemoryLimits> {
+        let machine = &self.setup.machine;
+        let cache_bytes = machine.memory.buffer_cache_bytes.value;
+        Some(MemoryLimits {
+            available_bytes: cache_bytes,
+            dirty_background_bytes: percent_of(cache_bytes, machine.write_back.background_percent.value),
+            dirty_limit_bytes: percent_of(cache_bytes, machine.write_back.limit_percent.value),
+            dirty_expire_ns: EXPIRE_NS,
+        })
     }
 }
 

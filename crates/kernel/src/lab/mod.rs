@@ -33,6 +33,8 @@ pub struct Lab<V: Volume> {
     descriptors: Descriptors,
     daemons: Daemons,
     setup: Setup,
+    /// The directory that paths without another start in.
+    root: Ino,
 }
 
 /// What a laboratory is made of, apart from file system and device.
@@ -89,6 +91,7 @@ impl<V: Volume> Lab<V> {
         let cache = Cache::new(machine.memory.buffer_cache_bytes.value, machine.memory.replacement);
         let nodes = Nodes::new(entries(machine.memory.attribute_cache_inodes.value));
         let mut lab = Lab {
+            root: volume.root(),
             volume,
             cx: Cx::new(cache, nodes, machine.costs(), machine.transfers(), image, setup.epoch_ns),
             engine: Engine::new(device, machine.cpu.count),
@@ -106,12 +109,33 @@ impl<V: Volume> Lab<V> {
     }
 
     /// Writes everything back and gives the file system back.
-    pub fn unmount(mut self) -> Result<V, Errno> {
+    pub fn unmount(self) -> Result<V, Errno> {
+        self.unmount_with_image().map(|(volume, _)| volume)
+    }
+
+    /// The same, with the bytes of its blocks.
+    pub fn unmount_with_image(mut self) -> Result<(V, Image), Errno> {
         self.begin();
         let done = self.volume.unmount(&mut self.cx);
         self.run_program(ActorId(0));
         self.engine.settle(&mut self.cx);
-        done.and_then(|()| self.trouble()).map(|()| self.volume)
+        done.and_then(|()| self.trouble()).map(|()| (self.volume, self.cx.image))
+    }
+
+    /// Has paths start in this directory from now on, as the calls of a handle rooted in it do; absolute symbolic links
+    /// still lead to the root of the file system.
+    pub fn set_root(&mut self, root: Ino) {
+        self.root = root;
+    }
+
+    /// The directory that paths start in.
+    pub fn root(&self) -> Ino {
+        self.root
+    }
+
+    /// What it is made of.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// The file system, to look at.
@@ -234,12 +258,15 @@ fn percent_of(bytes: u64, percent: u64) -> u64 {
 /// A tick of the syncer.
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// How long data may be dirty.
+const EXPIRE_NS: u64 = 30 * SECOND_NS;
+
 /// How long a class of files may be dirty.
 fn delay_ns(syncer: Syncer, class: crate::cache::Class) -> u64 {
     use crate::cache::Class;
     match (syncer, class) {
         (Syncer::Wheel, Class::Directory) => 29 * SECOND_NS,
         (Syncer::Wheel, Class::Device) => 28 * SECOND_NS,
-        (Syncer::Wheel | Syncer::Update | Syncer::None, _) => 30 * SECOND_NS,
+        (Syncer::Wheel | Syncer::Update | Syncer::None, _) => EXPIRE_NS,
     }
 }

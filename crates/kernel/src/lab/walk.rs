@@ -62,7 +62,7 @@ impl<V: Volume> Lab<V> {
             return Err(Errno::ENAMETOOLONG);
         }
         let dir = match dir {
-            None => self.volume.root(),
+            None => self.root,
             Some(description) if description.kind == FileKind::Directory => description.ino,
             Some(_) => return Err(Errno::ENOTDIR),
         };

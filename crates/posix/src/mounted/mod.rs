@@ -306,6 +306,10 @@ impl FileSystem for Mounted {
     fn environment(&self) -> Environment {
         environment::environment(&self.shared)
     }
+
+    fn host_path(&self) -> Option<&Path> {
+        Some(&self.shared.path)
+    }
 }
 
 /// Space and inodes of the file system that holds a directory.

@@ -29,6 +29,17 @@ impl Host {
         Host::from_texts(&meminfo, &vm, group_limit, timer_overhead_ns)
     }
 
+    /// A machine in virtual time, whose clock costs nothing to read.
+    pub fn of_limits(limits: &posix::MemoryLimits) -> Host {
+        Host {
+            memory_available_bytes: limits.available_bytes,
+            dirty_background_bytes: limits.dirty_background_bytes,
+            dirty_limit_bytes: limits.dirty_limit_bytes,
+            dirty_expire_ns: limits.dirty_expire_ns,
+            timer_overhead_ns: 0.0,
+        }
+    }
+
     fn from_texts(
         meminfo: &str,
         vm: &dyn Fn(&str) -> Option<u64>,

@@ -6,7 +6,7 @@ use super::scan::{self, Scan};
 use super::shared::{Fixed, Remains, Report, Shared, Source};
 use super::tally::Tally;
 use super::{Concurrency, Initially, Progress, ReplayError, ReplayOptions, ReplayResult, Requirements, Stage, Threads};
-use posix::{CacheState, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Process, Workspace};
+use posix::{CacheState, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Process, Site};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trace::Snapshot;
@@ -19,24 +19,23 @@ const LINKS_MAX: usize = 40;
 /// Threads of a replay at most.
 const LANES_MAX: usize = 1024;
 
-/// Replays a workload in a workspace.
+/// Replays a workload on a target.
 ///
 /// # Errors
-/// The profile cannot be read; the target is too small, fails, fills up or goes away; the user interrupts. The private
-/// directory is the workspace's to remove.
+/// The profile cannot be read; the target is too small, fails, fills up or goes away; the user interrupts. The run's
+/// directory is the site's to remove.
 pub fn replay(
     reader: &Reader,
-    workspace: &Workspace,
+    site: &dyn Site,
     options: &ReplayOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<ReplayResult, ReplayError> {
-    let mut fs = workspace.fs();
-    let link_root = fs.path().to_owned();
+    let mut fs = site.handle();
     let snapshot = reader.snapshot()?;
     let open = || -> Result<Source<'_>, ReplayError> {
         Ok(Box::new(reader.batches()?.map(|batch| batch.map_err(ReplayError::from))))
     };
-    replay_on(&mut fs, Some(&link_root), &snapshot, &open, options, progress)
+    replay_on(&mut fs, Some(site.root_path()), &snapshot, &open, options, progress)
 }
 
 /// What a replay of a workload needs of its target, found by reading the trace once.

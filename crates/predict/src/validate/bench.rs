@@ -4,7 +4,7 @@ use super::{ValidateError, ValidateOptions};
 use crate::pipeline::{SystemPrediction, predict};
 use crate::replay::{self, ReplayResult, Requirements};
 use crate::{SystemProfile, measure};
-use posix::{SetupError, Target, Workspace, WorkspaceOptions};
+use posix::{SetupError, Site, Target};
 use trace::profile::Reader;
 
 /// Workloads and targets by number.
@@ -14,6 +14,11 @@ pub trait Bench {
 
     /// Names of the targets.
     fn targets(&self) -> Vec<String>;
+
+    /// Whether every run on a target takes the same time.
+    fn is_deterministic(&self, _target: usize) -> bool {
+        false
+    }
 
     /// Makes sure that a target's system profile is there.
     ///
@@ -50,8 +55,12 @@ pub struct ValidateTarget {
     pub profile: Option<SystemProfile>,
 }
 
-/// Real workloads on real targets.
+/// Makes a target ready, with room for so many bytes and inodes.
+pub type OpenTarget = Box<dyn Fn(&Target, u64, u64) -> Result<Box<dyn Site>, SetupError>>;
+
+/// Recorded workloads on targets.
 pub struct RealBench {
+    open: OpenTarget,
     workloads: Vec<ValidateWorkload>,
     needs: Vec<Option<Requirements>>,
     targets: Vec<ValidateTarget>,
@@ -60,9 +69,14 @@ pub struct RealBench {
 
 impl RealBench {
     /// A bench of these.
-    pub fn new(workloads: Vec<ValidateWorkload>, targets: Vec<ValidateTarget>, options: ValidateOptions) -> RealBench {
+    pub fn new(
+        workloads: Vec<ValidateWorkload>,
+        targets: Vec<ValidateTarget>,
+        open: OpenTarget,
+        options: ValidateOptions,
+    ) -> RealBench {
         let needs = workloads.iter().map(|_| None).collect();
-        RealBench { workloads, needs, targets, options }
+        RealBench { open, workloads, needs, targets, options }
     }
 
     /// The system profiles: those given, and those measured so far.
@@ -70,15 +84,14 @@ impl RealBench {
         self.targets.iter().filter_map(|t| t.profile.as_ref())
     }
 
-    /// A fresh workspace in a target; scratch targets are made anew.
-    fn open(&self, target: usize, need_bytes: u64, need_inodes: u64) -> Result<Workspace, SetupError> {
-        let options = WorkspaceOptions { need_bytes, need_inodes, ..WorkspaceOptions::default() };
-        Workspace::open(&self.targets[target].target, &options)
+    /// A directory of one's own in a target; scratch targets and laboratories are made anew.
+    fn open(&self, target: usize, need_bytes: u64, need_inodes: u64) -> Result<Box<dyn Site>, SetupError> {
+        (self.open)(&self.targets[target].target, need_bytes, need_inodes)
     }
 
-    fn close(&self, target: usize, workspace: Workspace) -> Result<(), ValidateError> {
+    fn close(&self, target: usize, site: Box<dyn Site>) -> Result<(), ValidateError> {
         let target = self.targets[target].target.to_string();
-        workspace.close().map_err(|source| ValidateError::CleanUp { target, source })
+        site.close().map_err(|source| ValidateError::CleanUp { target, source })
     }
 
     fn names(&self, workload: usize, target: usize) -> (String, String) {
@@ -95,16 +108,20 @@ impl Bench for RealBench {
         self.targets.iter().map(|t| t.target.to_string()).collect()
     }
 
+    fn is_deterministic(&self, target: usize) -> bool {
+        matches!(self.targets[target].target, Target::Lab(_))
+    }
+
     fn measure(&mut self, target: usize) -> Result<(), ValidateError> {
         if self.targets[target].profile.is_some() {
             return Ok(());
         }
         let options = &self.options.measure;
-        let workspace = self.open(target, options.need_bytes(), options.need_inodes())?;
-        let measured = measure::measure(&workspace, options, &mut |_| {});
+        let site = self.open(target, options.need_bytes(), options.need_inodes())?;
+        let measured = measure::measure(&*site, options, &mut |_| {});
         let name = self.targets[target].target.to_string();
         let profile = measured.map_err(|source| ValidateError::Measure { target: name, source: Box::new(source) })?;
-        self.close(target, workspace)?;
+        self.close(target, site)?;
         self.targets[target].profile = Some(profile);
         Ok(())
     }
@@ -131,10 +148,10 @@ impl Bench for RealBench {
                 *self.needs[workload].insert(needs)
             }
         };
-        let workspace = self.open(target, needs.bytes, needs.inodes)?;
+        let site = self.open(target, needs.bytes, needs.inodes)?;
         let reader = &self.workloads[workload].reader;
-        let result = replay::replay(reader, &workspace, &self.options.replay, &mut |_| {}).map_err(failed)?;
-        self.close(target, workspace)?;
+        let result = replay::replay(reader, &*site, &self.options.replay, &mut |_| {}).map_err(failed)?;
+        self.close(target, site)?;
         Ok(result)
     }
 }

@@ -1,7 +1,7 @@
 //! `--bench`: benchmarks on the aged file system and on a fresh one made like it, their rounds interleaved.
 
-use crate::{failure, output, progress};
-use posix::{Call, FileSystem as _, Mounted, Target, Workspace, WorkspaceOptions};
+use crate::{failure, output, progress, target};
+use posix::{Call, FileSystem, Site, Target, WorkspaceOptions};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use workload::{BenchResult, Comparison, Parameters, Place, Repeat, hotfiles, scan, seqfile};
@@ -9,13 +9,13 @@ use workload::{BenchResult, Comparison, Parameters, Place, Repeat, hotfiles, sca
 /// The arguments.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct BenchArgs {
-    /// Run benchmarks when a scratch target is aged, on it and on a fresh one like it: seqfile, and hotfiles and scan on the aged
+    /// Run benchmarks when a scratch target or one of the laboratory is aged, on it and on a fresh one like it: seqfile, and hotfiles and scan on the aged
     /// tree and on a copy of it written in one go. For a directory: fsage bench before and after, and fsage bench --compare.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["keep", "image", "resume"])]
     bench: Vec<Benchmark>,
-    /// Rounds of each benchmark; fewer than six make intervals that promise too much.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..), requires = "bench")]
-    bench_rounds: u32,
+    /// Rounds of each benchmark; fewer than six make intervals that promise too much (default: 6; 1 in the laboratory).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "bench")]
+    bench_rounds: Option<u32>,
     /// File sizes of seqfile, separated by commas.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = crate::values::size, requires = "bench",
         default_value = "4K,16K,64K,256K,1M,4M")]
@@ -47,26 +47,31 @@ pub(super) struct FreshAndAged {
 impl BenchArgs {
     /// Refuses what cannot be done before anything is made.
     pub(super) fn check(&self, target: &Target) -> anyhow::Result<()> {
-        if !self.bench.is_empty() && !matches!(target, Target::Scratch(_)) {
+        if !self.bench.is_empty() && matches!(target, Target::Directory(_)) {
             return Err(failure::usage(
-                "--bench: only a scratch target can be made a second time, fresh; for a directory run fsage bench before and \
+                "--bench: only a scratch target or one of the laboratory can be made a second time, fresh; for a directory run fsage bench before and \
                  after aging, and fsage bench --compare",
             ));
         }
-        if let Some(parameters) = self.seqfile() {
+        if let Some(parameters) = self.seqfile(target) {
             parameters.check()?;
         }
         Ok(())
     }
 
-    fn repeat(&self) -> Repeat {
-        Repeat { rounds: self.bench_rounds, ..Repeat::default() }
+    /// In virtual time every run is like the first.
+    fn repeat(&self, target: &Target) -> Repeat {
+        let usual = match target {
+            Target::Lab(_) => Repeat { rounds: 1, warm_up: false, ..Repeat::default() },
+            Target::Directory(_) | Target::Scratch(_) => Repeat::default(),
+        };
+        Repeat { rounds: self.bench_rounds.unwrap_or(usual.rounds), ..usual }
     }
 
-    fn seqfile(&self) -> Option<seqfile::Options> {
+    fn seqfile(&self, target: &Target) -> Option<seqfile::Options> {
         self.bench.contains(&Benchmark::Seqfile).then(|| seqfile::Options {
             sizes_bytes: self.bench_sizes.clone(),
-            repeat: self.repeat(),
+            repeat: self.repeat(target),
             ..seqfile::Options::default()
         })
     }
@@ -77,23 +82,24 @@ impl BenchArgs {
     }
 
     /// Runs them. `aged` is the workspace that holds the aged tree.
-    pub(super) fn run(&self, target: &Target, aged: &Workspace) -> anyhow::Result<Vec<FreshAndAged>> {
+    pub(super) fn run(&self, target: &Target, aged: &dyn Site) -> anyhow::Result<Vec<FreshAndAged>> {
         let mut results = Vec::new();
-        if let Some(options) = self.seqfile() {
-            let fresh = Workspace::open(target, &fresh_options())?;
-            let mut places = [fresh.subdir(SEQFILE_DIR)?, aged.subdir(SEQFILE_DIR)?];
+        if let Some(options) = self.seqfile(target) {
+            let fresh = target::open(target, &fresh_options())?;
+            let own = Path::new(SEQFILE_DIR);
+            let mut places = [fresh.handle_below(own)?, aged.handle_below(own)?];
             let result = side_by_side(&Parameters::Seqfile(options), &mut places);
             drop(places);
             // In the aged tree nothing may be left of it.
-            let mut root = aged.fs();
+            let mut root = aged.handle();
             root.call(&Call::Rmdir { at: SEQFILE_DIR.into() }).result.map_err(std::io::Error::from)?;
             fresh.close()?;
             results.push(FreshAndAged::new("a fresh file system", result?));
         }
-        let on_trees: Vec<Parameters> = self.bench.iter().filter_map(|b| self.on_tree(*b)).collect();
+        let on_trees: Vec<Parameters> = self.bench.iter().filter_map(|b| self.on_tree(*b, target)).collect();
         if !on_trees.is_empty() {
-            let fresh = Workspace::open(target, &fresh_options())?;
-            let mut places = [fresh.fs(), aged.fs()];
+            let fresh = target::open(target, &fresh_options())?;
+            let mut places = [fresh.handle(), aged.handle()];
             let [copy, tree] = &mut places;
             let copied = workload::copy_tree(tree, copy)?;
             if let Some(left_out) = copied.left_out {
@@ -109,8 +115,8 @@ impl BenchArgs {
         Ok(results)
     }
 
-    fn on_tree(&self, benchmark: Benchmark) -> Option<Parameters> {
-        let repeat = self.repeat();
+    fn on_tree(&self, benchmark: Benchmark, target: &Target) -> Option<Parameters> {
+        let repeat = self.repeat(target);
         match benchmark {
             Benchmark::Seqfile => None,
             Benchmark::Hotfiles => Some(Parameters::Hotfiles(hotfiles::Options {
@@ -132,7 +138,7 @@ fn fresh_options() -> WorkspaceOptions {
 /// The directory of seqfile's own, in the fresh file system and in the aged tree.
 const SEQFILE_DIR: &str = ".fsage-seqfile";
 
-fn side_by_side(parameters: &Parameters, handles: &mut [Mounted; 2]) -> anyhow::Result<BenchResult> {
+fn side_by_side(parameters: &Parameters, handles: &mut [Box<dyn FileSystem>; 2]) -> anyhow::Result<BenchResult> {
     let [fresh, aged] = handles;
     let mut places = [Place { name: "fresh".to_owned(), fs: fresh }, Place { name: "aged".to_owned(), fs: aged }];
     let bar = progress::bar(1, parameters.name());

@@ -1,10 +1,10 @@
 //! `fsage age TARGET --like NAME`: a plan for the target, from a personality, before it is aged.
 
-use crate::{failure, output, progress};
+use crate::{failure, output, progress, target};
 use aging::format::Reader;
 use aging::plan::PlannedFor;
 use aging::plan::personality::{self, Churn, Options, builtin};
-use posix::{FileSystem as _, FsUsage, Target, Workspace, WorkspaceOptions};
+use posix::{FsUsage, Target, WorkspaceOptions};
 use std::path::Path;
 
 /// What is planned.
@@ -53,13 +53,13 @@ impl Like<'_> {
 
     /// The size of a scratch file system is known once it has been made; a directory's is df's, or what is asked for of it.
     fn planned_for(&self, target: &Target) -> anyhow::Result<PlannedFor> {
-        let workspace = Workspace::open(target, &WorkspaceOptions::default())?;
-        let usage = workspace.fs().usage();
-        workspace.close()?;
+        let site = target::open(target, &WorkspaceOptions::default())?;
+        let usage = site.handle().usage();
+        site.close()?;
         let usage = usage?;
         let capacity_bytes = match (self.room, target) {
             (Some(bytes), _) => bytes,
-            (None, Target::Scratch(_)) => usage.total_bytes,
+            (None, Target::Scratch(_) | Target::Lab(_)) => usage.total_bytes,
             (None, _) if in_use(&usage) <= 0.1 => usage.total_bytes,
             (None, _) => {
                 return Err(failure::usage(format!(

@@ -29,7 +29,7 @@ Examples:
   fsage age xfs:8G --plan home.aging --image aged-xfs.img.zst
   fsage age --resume aged/state.json")]
 pub struct Args {
-    /// A directory, or a scratch file system (ext4:8G, xfs:8G, btrfs:8G).
+    /// A directory, a scratch file system (ext4:8G, xfs:8G, btrfs:8G), or one of the laboratory (ffs:OPTIONS@DRIVE).
     #[arg(value_name = "TARGET", value_parser = target::parse, required_unless_present = "resume")]
     target: Option<Target>,
     /// The aging workload, as `fsage plan` writes it.
@@ -88,10 +88,11 @@ pub struct Args {
     /// Chooses the files deleted where the plan deletes none in time; with --like, the plan's seed too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Keep the aged tree: of a directory target the directory made in it; of a scratch target its image, in this new file.
+    /// Keep the aged tree: of a directory target the directory made in it; of a scratch target or the
+    /// laboratory its image, in this new file.
     #[arg(long, value_name = "IMAGE", num_args = 0..=1)]
     keep: Option<Option<PathBuf>>,
-    /// Write a scratch target's aged image to this new file, compressed with zstd (to restore it: zstd -d), and a manifest beside it.
+    /// Write the aged image of a scratch target or the laboratory to this new file, compressed with zstd (to restore it: zstd -d), and a manifest beside it.
     #[arg(long, value_name = "FILE.img.zst")]
     image: Option<PathBuf>,
     #[command(flatten)]
@@ -158,17 +159,19 @@ impl Args {
             return self.resumed(state);
         }
         let Some(target) = self.target.clone() else { return Err(failure::usage("name a target")) };
-        let scratch = match &target {
-            Target::Scratch(spec) => Some(spec),
-            _ => None,
-        };
-        let keep = self.keep(scratch)?;
+        let keep = self.keep(&target)?;
+        let directory = matches!(target, Target::Directory(_));
         self.bench.check(&target)?;
-        if self.image.is_some() && scratch.is_none() {
-            return Err(failure::usage("--image: only a scratch target has an image; see --keep for a directory"));
+        if self.image.is_some() && directory {
+            return Err(failure::usage("--image: a directory has no image; see --keep"));
         }
-        if self.room.is_some() && scratch.is_some() {
-            return Err(failure::usage("--room: a scratch file system is all the plan's; give it the size you want"));
+        if self.room.is_some() && !directory {
+            return Err(failure::usage("--room: a new file system is all the plan's; give it the size you want"));
+        }
+        if self.checkpoint_every.is_some() && matches!(target, Target::Lab(_)) {
+            return Err(failure::usage(
+                "--checkpoint-every: a laboratory's file system is in memory until the end and cannot be gone on with",
+            ));
         }
         if self.checkpoint_every.is_some() && (keep.is_none() || self.output.is_none()) {
             return Err(failure::usage(
@@ -202,7 +205,8 @@ impl Args {
         if plan.meta().counts.operations == 0 {
             return Err(failure::bad_input(format!("{}: the plan has no operations", output::shown(&plan_path))));
         }
-        let options = self.options(&plan, keep.is_some());
+        // What a laboratory has done is lost with it.
+        let options = self.options(&plan, keep.is_some() && !matches!(target, Target::Lab(_)));
         let job = Job {
             target,
             identity: identity(&plan_path)?,
@@ -223,21 +227,21 @@ impl Args {
         Like { name, days, fill: self.fill, seed: self.seed, room: self.room }
     }
 
-    fn keep(&self, scratch: Option<&posix::ScratchSpec>) -> anyhow::Result<Option<kept::Keep>> {
-        match (&self.keep, scratch) {
+    fn keep(&self, target: &Target) -> anyhow::Result<Option<kept::Keep>> {
+        match (&self.keep, target) {
             (None, _) => Ok(None),
-            (Some(None), None) => Ok(Some(kept::Keep::Directory)),
-            (Some(Some(path)), None) => Err(failure::usage(format!(
+            (Some(None), Target::Directory(_)) => Ok(Some(kept::Keep::Directory)),
+            (Some(Some(path)), Target::Directory(_)) => Err(failure::usage(format!(
                 "--keep {}: a directory target is kept where it is; name no file",
                 output::shown(path)
             ))),
-            (Some(None), Some(_)) => Err(failure::usage(
-                "--keep: name the file that the scratch file system's image is to be in (--keep IMAGE)",
-            )),
-            (Some(Some(_)), Some(spec)) if spec.backing != Backing::Default => {
+            (Some(None), Target::Scratch(_) | Target::Lab(_)) => {
+                Err(failure::usage("--keep: name the file that the file system's image is to be in (--keep IMAGE)"))
+            }
+            (Some(Some(_)), Target::Scratch(spec)) if spec.backing != Backing::Default => {
                 Err(failure::usage("--keep IMAGE says where the image lies; leave out backing="))
             }
-            (Some(Some(path)), Some(_)) => Ok(Some(kept::Keep::Image(path.clone()))),
+            (Some(Some(path)), Target::Scratch(_) | Target::Lab(_)) => Ok(Some(kept::Keep::Image(path.clone()))),
         }
     }
 

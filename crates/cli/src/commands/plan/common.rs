@@ -4,7 +4,7 @@ use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target, values};
 use aging::format::{PlanMeta, Writer};
 use aging::plan::{PlanError, PlannedFor, Progress};
-use posix::{FileSystem as _, Target};
+use posix::Target;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub struct CapacityArgs {
     /// Size of the file system, as `df` shows it.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     capacity: Option<u64>,
-    /// Take size and block from a file system: a directory on it, or a scratch one such as ext4:8G (root; made and removed).
+    /// Take size and block from a file system: a directory on it, a scratch one such as ext4:8G (root; made and removed), or one of the laboratory.
     #[arg(long = "for", value_name = "TARGET", value_parser = target::parse)]
     planned_for: Option<Target>,
 }
@@ -23,6 +23,11 @@ pub struct CapacityArgs {
 impl CapacityArgs {
     /// Blocks of nearly every file system of today.
     const BLOCK_BYTES: u64 = 4096;
+
+    /// Size and block; `default` where none was asked for.
+    pub fn get_or(&self, default: PlannedFor) -> anyhow::Result<PlannedFor> {
+        if self.capacity.is_none() && self.planned_for.is_none() { Ok(default) } else { self.get() }
+    }
 
     /// Size and block.
     pub fn get(&self) -> anyhow::Result<PlannedFor> {
@@ -36,10 +41,9 @@ impl CapacityArgs {
 
 fn of_target(target: &Target) -> anyhow::Result<PlannedFor> {
     target::sweep();
-    let options = posix::WorkspaceOptions::default();
-    let workspace = posix::Workspace::open(target, &options)?;
-    let usage = workspace.fs().usage();
-    workspace.close()?;
+    let site = target::open(target, &posix::WorkspaceOptions::default())?;
+    let usage = site.handle().usage();
+    site.close()?;
     let usage = usage.map_err(|e| failure::environment(format!("target '{target}': cannot ask for its size: {e}")))?;
     Ok(PlannedFor { capacity_bytes: usage.total_bytes, block_bytes: u64::from(usage.block_bytes) })
 }

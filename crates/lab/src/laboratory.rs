@@ -1,0 +1,104 @@
+//! A laboratory behind a trait, whatever file system is in it.
+
+use crate::OpenError;
+use device::store::{FileStore, copy_sparse};
+use ffs::Ffs;
+use kernel::{Counters, Ino, Lab, Volume};
+use posix::{Extent, FileSystem};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A file system in virtual time with what POSIX hides, for commands that do not care which it is.
+pub trait Laboratory: FileSystem {
+    /// What went on below the calls: caches, names, device.
+    fn counters(&self) -> Counters;
+
+    /// How it was made, in the words of the targets' grammar.
+    fn made(&self) -> String;
+
+    /// The directory that paths start in.
+    fn root(&self) -> Ino;
+
+    /// Has paths start in another.
+    fn set_root(&mut self, root: Ino);
+
+    /// Writes everything back and, if an image is asked for, the file system into that new file. Data that nobody gave are
+    /// zeros in it, unless every byte was kept.
+    ///
+    /// # Errors
+    /// The device or the image refuses.
+    fn unmount(self: Box<Self>, image: Option<&Path>) -> Result<(), OpenError>;
+}
+
+impl Laboratory for Lab<Ffs> {
+    fn counters(&self) -> Counters {
+        Lab::counters(self)
+    }
+
+    fn made(&self) -> String {
+        let (g, tuning) = (self.volume().geometry(), self.volume().tuning());
+        let version = format!("{:?}", g.layout.version).to_lowercase();
+        format!(
+            "{version},size={},bsize={},fsize={},groups={},fpg={},ipg={},minfree={},maxcontig={},maxbpg={},avgfilesize={},avgfpdir={}",
+            g.size_frags << g.fshift,
+            g.bsize,
+            g.fsize,
+            g.ncg,
+            g.fpg,
+            g.ipg,
+            tuning.minfree,
+            tuning.maxcontig,
+            tuning.maxbpg,
+            tuning.avgfilesize,
+            tuning.avgfpdir
+        )
+    }
+
+    fn root(&self) -> Ino {
+        Lab::root(self)
+    }
+
+    fn set_root(&mut self, root: Ino) {
+        Lab::set_root(self, root);
+    }
+
+    fn unmount(self: Box<Self>, image: Option<&Path>) -> Result<(), OpenError> {
+        let target = self.setup().target.clone();
+        let unmounted = self.unmount_with_image();
+        let (volume, bytes) = unmounted.map_err(|errno| OpenError::Unmount { target: target.clone(), errno })?;
+        let Some(path) = image else { return Ok(()) };
+        let io = |source| OpenError::io(path, "write the image", source);
+        let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
+        let written = if bytes.is_full() {
+            copy_sparse(bytes.store(), &file).map_err(|error| ffs::FfsError::Io(error))
+        } else {
+            let size_bytes = volume.geometry().size_frags << volume.geometry().fshift;
+            file.set_len(size_bytes).map_err(io)?;
+            let mut store = FileStore::new(file).map_err(io)?;
+            volume.store(&mut store, Some(&mut given(&volume, &bytes)))
+        };
+        if written.is_err() {
+            // Half an image is worse than none; the error to report is the first.
+            let _ = std::fs::remove_file(path);
+        }
+        written.map_err(|source| OpenError::Ffs { target, source })
+    }
+}
+
+/// The bytes that processes gave, block by block as an image is written; zeros elsewhere.
+fn given<'a>(
+    volume: &'a Ffs,
+    bytes: &'a kernel::payload::Image,
+) -> impl FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a {
+    let mut file: (Option<Ino>, Vec<Extent>) = (None, Vec::new());
+    move |ino, at, out| {
+        if file.0 != Some(ino) {
+            file = (Some(ino), volume.extents(ino)?);
+        }
+        let after = file.1.partition_point(|extent| extent.logical_bytes <= at);
+        let Some(extent) = after.checked_sub(1).and_then(|n| file.1.get(n)) else { return Ok(()) };
+        let place_bytes = extent.physical_bytes + (at - extent.logical_bytes);
+        bytes.read(kernel::Pbn(place_bytes / kernel::Pbn::BYTES), out).map(drop)
+    }
+}
