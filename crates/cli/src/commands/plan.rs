@@ -35,6 +35,7 @@ macro_rules! sources {
 sources! {
     Personality(personality),
     Geriatrix(geriatrix),
+    Alloc96(alloc96),
     Snapshots(snapshots),
     Profile(profile),
     Git(git),

@@ -3,6 +3,9 @@
 //!
 //! What several of its experiments need, and those that came after it: the file system, the computer, the disk.
 
+pub mod aged;
+pub mod replay;
+
 use crate::ExperimentError;
 use device::Drive;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
@@ -20,13 +23,13 @@ pub const MACHINE: &str = "pentium-120";
 pub const EPOCH_NS: i64 = 757_382_400_000_000_000;
 
 /// The published parameters: 502 MB, blocks of 8 KB in fragments of 1 KB, clusters of 7 blocks, no rotational gap, laid out
-/// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 5 % held back, eight rotational
+/// for 22 heads of 118 sectors, in 27 groups. What is not published is 4.4BSD's default: 10 % held back, eight rotational
 /// positions, an inode for each 4 KB, 2,048 blocks of a file in a group.
 pub fn mkfs_options() -> MkfsOptions {
     MkfsOptions {
         bsize: 8192,
         fsize: 1024,
-        minfree: 5,
+        minfree: 10,
         maxcontig: Some(7),
         rotdelay: 0,
         disk: Some(DiskGeometry { heads: 22, sectors: 118, rpm: 5411, positions: 8 }),
@@ -78,6 +81,7 @@ mod tests {
         let g = volume.geometry();
         assert_eq!((g.ncg, g.bsize, g.frag), (27, 8192, 8));
         assert_eq!(volume.tuning().maxcontig, 7);
+        assert_eq!(volume.tuning().dsize as u64 * 1024, aging::plan::alloc96::CAPACITY_BYTES);
         assert!(laboratory(volume).is_ok());
         assert!(policy("originally").is_err());
     }

@@ -1,0 +1,90 @@
+//! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
+
+use super::replay::{AgedFile, Replay};
+use super::{EPOCH_NS, MACHINE, file_system};
+use crate::{Bench, ExperimentError};
+use aging::plan::PlannedFor;
+use aging::plan::alloc96::figures::{Count, Figure};
+use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Model, Options, Parameters};
+use ffs::Ffs;
+use kernel::Machine;
+use layout::scores::score::LayoutScore;
+use std::rc::Rc;
+
+/// The file system of the study.
+pub const PLANNED_FOR: PlannedFor = PlannedFor { capacity_bytes: CAPACITY_BYTES, block_bytes: 1024 };
+
+/// An aged file system.
+#[derive(Clone, Debug)]
+pub struct Aged {
+    /// The words of its policies.
+    pub policy: String,
+    /// The file system, unmounted.
+    pub volume: Ffs,
+    /// Its files, by the workload's numbers.
+    pub files: Vec<AgedFile>,
+    /// Its days.
+    pub days: u32,
+    /// The aggregate layout score at the end of each day.
+    pub by_day: Vec<LayoutScore>,
+    /// Creations, writes, truncations and removals.
+    pub file_operations: u64,
+    /// How the workload meets its published figures.
+    pub figures: Vec<Figure>,
+    /// Use by day, from the beginning of the first; share of what users may use.
+    pub use_by_day: Vec<f64>,
+}
+
+impl Aged {
+    /// The files modified in the last month ("hot").
+    pub fn hot_files(&self) -> impl Iterator<Item = &AgedFile> {
+        let month = self.days.saturating_sub(30);
+        self.files.iter().filter(move |file| file.modified_day >= month)
+    }
+}
+
+/// Days that are run at a scale.
+pub(crate) fn days(bench: &Bench<'_>) -> u32 {
+    bench.pick(40, DAYS)
+}
+
+/// A file system with the policies that `words` of a target name, aged; metadata is written late (`noorder`), which does not change
+/// where anything goes.
+///
+/// # Errors
+/// A word that is none; the workload does not fit.
+pub fn aged(bench: &mut Bench<'_>, words: &str) -> Result<Rc<Aged>, ExperimentError> {
+    bench.shared(&format!("alloc96 aged {words}"), |bench| {
+        let (days, seed) = (days(bench), bench.seed());
+        run(words, days, seed, &mut |day| bench.report(&format!("aging {words}"), day.into(), Some(days.into())))
+    })
+}
+
+/// Ages a file system, and looks at its layout at the end of each day.
+///
+/// # Errors
+/// As [`aged`].
+pub fn run(words: &str, days: u32, seed: u64, each_day: &mut dyn FnMut(u32)) -> Result<Aged, ExperimentError> {
+    let parameters = Parameters::published();
+    let mut count = Count::new(PLANNED_FOR, &parameters);
+    let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?;
+    let mut replay = Replay::new(file_system(words)?, &Machine::load(MACHINE)?, EPOCH_NS)?;
+    let mut by_day = Vec::with_capacity(days as usize);
+    let mut ops = model.beginning();
+    for day in 0..days {
+        ops.extend(model.day(day));
+        for op in &ops {
+            count.add(op);
+            replay.apply(op)?;
+        }
+        ops.clear();
+        replay.sync()?;
+        by_day.push(replay.score()?);
+        each_day(day + 1);
+    }
+    count.end_days(days);
+    let (files, file_operations) = (replay.files().collect(), replay.file_operations());
+    let volume = replay.finish(&format!("{days} days of aging with {words}"))?;
+    let (figures, use_by_day) = (count.figures(), count.shares().to_vec());
+    Ok(Aged { policy: words.to_owned(), volume, files, days, by_day, file_operations, figures, use_by_day })
+}
