@@ -90,6 +90,33 @@ pub(crate) fn what(parameters: &Parameters) -> String {
             if o.buffering { "through the C library's buffer" } else { "unbuffered" },
             o.seed
         ),
+        Parameters::Sdet(o) => format!(
+            "Users run scripts of {} commands each (edit, compile, copy, list, format, search) at the same time; commands and \
+             mixture are fsage's own, so these are no SDET figures. Scripts an hour by the clock; computing times are {} times \
+             those of a workstation of 1999.",
+            count(o.commands.into()),
+            o.cpu
+        ),
+        Parameters::SshBuild(o) => format!(
+            "A package of 413 files is unpacked, configured and built, {} in all; times are the clock's, and computing times {} \
+             times those of a workstation of 1999. Nothing is synced.",
+            count(o.packages.into()),
+            o.cpu
+        ),
+        Parameters::Netnews(o) => format!(
+            "A news spool of {} articles in {} groups; {} arrive (unbatch), and the {} oldest go (expire). Articles a second; \
+             nothing is synced.",
+            count(o.articles.into()),
+            count(o.groups.into()),
+            count(o.arrivals.into()),
+            count(o.expired.into())
+        ),
+        Parameters::Andrew(o) => format!(
+            "The Andrew benchmark's five phases, each on {} copies of a tree of 70 files with about 200 KB; times are the \
+             clock's, and computing times {} times those of a workstation of 1999. Nothing is synced.",
+            count(o.copies.into()),
+            o.cpu
+        ),
         // The others have sentences of their own.
         Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_) => String::new(),
     }

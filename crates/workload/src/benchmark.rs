@@ -2,8 +2,8 @@
 
 use crate::driver::Driver;
 use crate::{
-    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, hotcold, hotfiles, largefile, postmark, scan,
-    seqfile, smallfile, tpcb,
+    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, andrew, hotcold, hotfiles, largefile, netnews,
+    postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb,
 };
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,14 @@ pub enum Parameters {
     Hotcold(hotcold::Options),
     /// PostMark: a mail server's small files.
     Postmark(postmark::Options),
+    /// Software developers at work, several at a time.
+    Sdet(sdet::Options),
+    /// A package unpacked, configured and built.
+    SshBuild(ssh_build::Options),
+    /// A news server's articles come and go.
+    Netnews(netnews::Options),
+    /// The Andrew benchmark.
+    Andrew(andrew::Options),
 }
 
 impl Parameters {
@@ -42,6 +50,10 @@ impl Parameters {
             Parameters::Tpcb(_) => "tpcb",
             Parameters::Hotcold(_) => "hotcold",
             Parameters::Postmark(_) => "postmark",
+            Parameters::Sdet(_) => "sdet",
+            Parameters::SshBuild(_) => "ssh-build",
+            Parameters::Netnews(_) => "netnews",
+            Parameters::Andrew(_) => "andrew",
         }
     }
 
@@ -56,6 +68,10 @@ impl Parameters {
             Parameters::Tpcb(o) => &o.repeat,
             Parameters::Hotcold(o) => &o.repeat,
             Parameters::Postmark(o) => &o.repeat,
+            Parameters::Sdet(o) => &o.repeat,
+            Parameters::SshBuild(o) => &o.repeat,
+            Parameters::Netnews(o) => &o.repeat,
+            Parameters::Andrew(o) => &o.repeat,
         }
     }
 
@@ -70,6 +86,10 @@ impl Parameters {
             Parameters::Tpcb(options) => Box::new(tpcb::Tpcb::new(options)?),
             Parameters::Hotcold(options) => Box::new(hotcold::Hotcold::new(options)?),
             Parameters::Postmark(options) => Box::new(postmark::Postmark::new(options)?),
+            Parameters::Sdet(options) => Box::new(sdet::Sdet::new(options)?),
+            Parameters::SshBuild(options) => Box::new(ssh_build::SshBuild::new(options)?),
+            Parameters::Netnews(options) => Box::new(netnews::Netnews::new(options)?),
+            Parameters::Andrew(options) => Box::new(andrew::Andrew::new(options)?),
         })
     }
 }

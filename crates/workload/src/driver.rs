@@ -253,6 +253,43 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    /// Reads a file of known size whole, which is no file of the phase's count.
+    pub(crate) fn read_uncounted(&mut self, path: &Path, size_bytes: u64, piece: u64) -> Result<(), WorkloadError> {
+        let counted = (self.files, self.bytes);
+        let read = self.read(path, size_bytes, piece);
+        (self.files, self.bytes) = counted;
+        read
+    }
+
+    /// Removes a file which is none of the phase's count.
+    pub(crate) fn unlink_uncounted(&mut self, path: &Path) -> Result<(), WorkloadError> {
+        let counted = (self.files, self.bytes);
+        let removed = self.unlink(path, 0);
+        (self.files, self.bytes) = counted;
+        removed
+    }
+
+    /// Writes a little at the end of a file, which is no file of the phase's count.
+    pub(crate) fn append(&mut self, path: &Path, len_bytes: u64) -> Result<(), WorkloadError> {
+        const DOING: &str = "appending to a file";
+        let fd = self.open(DOING, path, OpenFlags { append: true, ..OpenFlags::WRITE })?;
+        let counted = (self.files, self.bytes);
+        let appended = self.move_all(DOING, path, fd, len_bytes, len_bytes, false);
+        (self.files, self.bytes) = counted;
+        appended
+    }
+
+    /// Writes a file under another name and puts it in the place of an old one; no file of the phase's count.
+    pub(crate) fn replace(&mut self, old: &Path, new: &Path, size_bytes: u64, piece: u64) -> Result<(), WorkloadError> {
+        let counted = (self.files, self.bytes);
+        let created = self.create(new, size_bytes, piece);
+        (self.files, self.bytes) = counted;
+        created?;
+        let (from, to) = (new.into(), old.into());
+        let renamed = self.timed(&Call::Rename { from, to, noreplace: false, exchange: false });
+        renamed.map_err(|errno| WorkloadError::call("replacing a file", old, errno)).map(|_| ())
+    }
+
     /// Makes a directory, outside any phase.
     pub(crate) fn mkdir(&mut self, path: &Path) -> Result<(), WorkloadError> {
         poll()?;

@@ -14,6 +14,7 @@
 //! figure without it is kept beside it. `syncfs` writes back the whole file system: on one that others use at the same time, their
 //! data is in it. Making the directories, dropping caches and removing what is left is not timed.
 
+pub mod andrew;
 mod benchmark;
 mod cleanup;
 mod compare;
@@ -23,14 +24,19 @@ mod error;
 pub mod hotcold;
 pub mod hotfiles;
 pub mod largefile;
+pub mod netnews;
 pub mod postmark;
+mod processors;
 mod random;
 mod result;
 pub mod scan;
 mod schedule;
+mod script;
+pub mod sdet;
 pub mod seqfile;
 pub mod smallfile;
 mod space;
+pub mod ssh_build;
 pub mod stats;
 mod steady;
 mod stored;

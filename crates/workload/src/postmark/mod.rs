@@ -168,7 +168,9 @@ impl<'o> Run<'o> {
     fn new(options: &'o Options, top: &Path, buffer_bytes: u64) -> Run<'o> {
         let mut random = Twister::new(options.seed);
         // The program fills a buffer of twice the largest size with random text first.
-        (0..u64::from(options.size_high) * 2).for_each(|_| drop(random.below(95)));
+        for _ in 0..u64::from(options.size_high) * 2 {
+            random.below(95);
+        }
         let table = vec![Slot::default(); options.number as usize * 2];
         Run { options, top: top.to_path_buf(), random, table, next: 0, buffer_bytes, tally: Tally::default() }
     }
@@ -229,7 +231,7 @@ impl<'o> Run<'o> {
         let size = self.random.below(high - slot.size) + 1;
         if self.options.buffering {
             let sought = driver.timed(&Call::Seek { fd, offset: 0, whence: Whence::End });
-            self.close_if_failed(driver, DOING, &slot.name, fd, sought.map(drop))?;
+            self.close_if_failed(driver, DOING, &slot.name, fd, sought.map(|_| ()))?;
         }
         self.write(driver, DOING, &slot.name, fd, size)?;
         self.tally.appended += 1;
@@ -256,7 +258,7 @@ impl<'o> Run<'o> {
         self.look(driver, doing, name, fd)?;
         for len_bytes in calls {
             let written = driver.timed(&Call::Write { fd, offset: None, len_bytes, data: None });
-            self.close_if_failed(driver, doing, name, fd, written.map(drop))?;
+            self.close_if_failed(driver, doing, name, fd, written.map(|_| ()))?;
         }
         driver.close(doing, name, fd)?;
         driver.count(1, size);
@@ -276,7 +278,7 @@ impl<'o> Run<'o> {
         self.look(driver, DOING, &name, fd)?;
         for len_bytes in calls {
             let read = driver.timed(&Call::Read { fd, offset: None, len_bytes });
-            self.close_if_failed(driver, DOING, &name, fd, read.map(drop))?;
+            self.close_if_failed(driver, DOING, &name, fd, read.map(|_| ()))?;
         }
         driver.close(DOING, &name, fd)?;
         driver.count(1, size);
@@ -291,7 +293,7 @@ impl<'o> Run<'o> {
             return Ok(());
         }
         let looked = driver.timed(&Call::Fstat { fd });
-        self.close_if_failed(driver, doing, name, fd, looked.map(drop))
+        self.close_if_failed(driver, doing, name, fd, looked.map(|_| ()))
     }
 
     fn close_if_failed(

@@ -1,7 +1,6 @@
 //! The program's own report, in its layout (`set report verbose`).
 
 use crate::{Phase, Round, TargetResult};
-use std::fmt::Write as _;
 
 /// The report of the last round as the program would print it: times in whole seconds, at least one. `None` where a phase is
 /// missing.
@@ -21,7 +20,10 @@ pub fn text(target: &TargetResult) -> Option<String> {
     let bytes_read = transactions.count("bytes read")?;
     let bytes_written = create.count("bytes written")? + transactions.count("bytes written")?;
     let mut text = String::new();
-    let mut line = |line: String| drop(writeln!(text, "{line}"));
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
     line("Time:".into());
     line(format!("\t{total_s} seconds total"));
     let done = transactions.completed;

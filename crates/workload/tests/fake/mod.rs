@@ -2,7 +2,7 @@
 
 use posix::{
     At, CacheState, Call, Environment, Errno, Extent, ExtentFlags, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mode,
-    OpenFlags, Outcome, Process, Reply, SetTime, Stat, Unavailable, Whence,
+    OpenFlags, Outcome, Process, Reply, SetTime, Stat, Step, Unavailable, Whence,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -241,6 +241,9 @@ impl Fake {
             Call::GetDents { fd, .. } => (format!("getdents {}", self.shown(fd)), false, GETDENTS_NS),
             Call::Utimens { at, .. } => (format!("utimens {}", self.path(at).display()), true, 1),
             Call::SyncFs => ("syncfs".into(), false, SYNC_NS + 2 * self.dirty),
+            Call::Rename { from, to, .. } => {
+                (format!("rename {} {}", self.path(from).display(), self.path(to).display()), true, UNLINK_NS)
+            }
             Call::Seek { fd, .. } => (format!("lseek {}", self.shown(fd)), false, CLOSE_NS),
             Call::Fdatasync { fd } => (format!("fdatasync {}", self.shown(fd)), false, SYNC_NS),
             ref other => panic!("no benchmark makes this call: {other:?}"),
@@ -276,6 +279,11 @@ impl Fake {
                 if let SetTime::To(ns) = mtime {
                     node.mtime_ns = ns;
                 }
+                Ok(Reply::Done)
+            }
+            Call::Rename { from, to, .. } => {
+                let node = self.nodes.remove(&self.path(from)).ok_or(Errno::ENOENT)?;
+                self.nodes.insert(self.path(to), node);
                 Ok(Reply::Done)
             }
             Call::Seek { fd, offset: 0, whence: Whence::End } => {
@@ -324,8 +332,30 @@ impl FileSystem for Fake {
         self.clock_ns += ns;
     }
 
-    fn run(&mut self, _processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
-        panic!("one thread of control")
+    /// A step of each in turn: calls and pauses follow one another on the one clock.
+    fn run(&mut self, mut processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
+        let mut last: Vec<Option<Outcome>> = processes.iter().map(|_| None).collect();
+        let mut ended = vec![false; processes.len()];
+        let mut blocked_in_a_row = 0;
+        while ended.contains(&false) {
+            for (at, process) in processes.iter_mut().enumerate() {
+                if ended[at] {
+                    continue;
+                }
+                blocked_in_a_row += 1;
+                match process.next(last[at].take().as_ref()) {
+                    Step::Call(call) => last[at] = Some(self.call(&call)),
+                    Step::PauseNs(ns) => self.clock_ns += ns,
+                    Step::Done => ended[at] = true,
+                    Step::Blocked => {
+                        assert!(blocked_in_a_row < 3 * last.len(), "nobody can go on");
+                        continue;
+                    }
+                }
+                blocked_in_a_row = 0;
+            }
+        }
+        Ok(())
     }
 
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {

@@ -4,7 +4,9 @@ use super::{RepeatArgs, in_virtual_time, on_targets};
 use crate::output::ResultArgs;
 use crate::{failure, target, values};
 use posix::Target;
-use workload::{BenchResult, Parameters, Repeat, hotcold, largefile, postmark, smallfile, tpcb};
+use workload::{
+    BenchResult, Parameters, Repeat, andrew, hotcold, largefile, netnews, postmark, sdet, smallfile, ssh_build, tpcb,
+};
 
 /// Benchmarks of the literature.
 #[derive(clap::Subcommand, Debug)]
@@ -14,6 +16,10 @@ pub enum Workload {
     Tpcb(TpcbArgs),
     Hotcold(HotcoldArgs),
     Postmark(PostmarkArgs),
+    Sdet(SdetArgs),
+    SshBuild(SshBuildArgs),
+    Netnews(NetnewsArgs),
+    Andrew(AndrewArgs),
 }
 
 /// Where, how often, and where the result goes.
@@ -156,6 +162,81 @@ pub struct PostmarkArgs {
     common: CommonArgs,
 }
 
+/// Software developers at work, several at the same time: scripts an hour.
+///
+/// In the manner of SPEC's SDET: scripts of commands that edit, compile, copy, list, format and search, in a directory each. Commands and
+/// mixture are our own, so figures compare targets and are no SDET figures.
+#[derive(clap::Args, Debug)]
+pub struct SdetArgs {
+    /// Numbers of scripts at the same time, separated by commas (default: 1,2,4,8,16).
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    scripts: Vec<u32>,
+    /// Commands in a script (default: 100).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    commands: Option<u32>,
+    /// Computing times, as a multiple of a workstation's of 1999 (default: 1; 0: none).
+    #[arg(long, value_name = "FACTOR")]
+    cpu: Option<f64>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A package unpacked, configured and built.
+///
+/// In the manner of the study of 2000 (Seltzer et al., ssh 1.2.26): a tree of about 400 files of our own making; many small programs in the
+/// second phase, and mostly computing in the third.
+#[derive(clap::Args, Debug)]
+pub struct SshBuildArgs {
+    /// Packages, one after another (default: 1).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    packages: Option<u32>,
+    /// Computing times, as a multiple of a workstation's of 1999 (default: 1; 0: none).
+    #[arg(long, value_name = "FACTOR")]
+    cpu: Option<f64>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A news server: articles arrive, the oldest are removed.
+///
+/// In the manner of the study of 2000 (Seltzer et al.): unbatch and expire on a spool with a directory for each group. The default is a
+/// twentieth of the study's spool.
+#[derive(clap::Args, Debug)]
+pub struct NetnewsArgs {
+    /// The whole spool of the study: 2 GB, 333,000 articles.
+    #[arg(long, conflicts_with = "quick")]
+    whole: bool,
+    /// Articles at the start (default: 16,650).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    articles: Option<u32>,
+    /// Articles that arrive (default: 3,900).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    arrivals: Option<u32>,
+    /// Articles that expire (default: 12,500).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    expired: Option<u32>,
+    /// Groups (default: 100).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    groups: Option<u32>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// The Andrew benchmark: make directories, copy, stat, read, compile.
+///
+/// Howard et al., TOCS 1988, on a tree of 70 files that is built in.
+#[derive(clap::Args, Debug)]
+pub struct AndrewArgs {
+    /// Copies of the tree that each phase goes through (default: 10).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    copies: Option<u32>,
+    /// Computing times, as a multiple of a workstation's of 1999 (default: 1; 0: none).
+    #[arg(long, value_name = "FACTOR")]
+    cpu: Option<f64>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// A benchmark with its options, and what it takes of its target.
 struct Plan {
     parameters: Parameters,
@@ -171,6 +252,10 @@ impl Workload {
             Workload::Tpcb(args) => &args.common,
             Workload::Hotcold(args) => &args.common,
             Workload::Postmark(args) => &args.common,
+            Workload::Sdet(args) => &args.common,
+            Workload::SshBuild(args) => &args.common,
+            Workload::Netnews(args) => &args.common,
+            Workload::Andrew(args) => &args.common,
         }
     }
 
@@ -192,6 +277,10 @@ impl Workload {
             Workload::Tpcb(args) => args.plan(*quick, repeat),
             Workload::Hotcold(args) => args.plan(*quick, repeat),
             Workload::Postmark(args) => args.plan(*quick, repeat),
+            Workload::Sdet(args) => args.plan(*quick, repeat),
+            Workload::SshBuild(args) => args.plan(*quick, repeat),
+            Workload::Netnews(args) => args.plan(*quick, repeat),
+            Workload::Andrew(args) => args.plan(*quick, repeat),
         }
     }
 }
@@ -294,5 +383,66 @@ impl PostmarkArgs {
         options.check()?;
         let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
         Ok(Plan { parameters: Parameters::Postmark(options), need_bytes, need_inodes })
+    }
+}
+
+impl SdetArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { sdet::Options::quick() } else { sdet::Options::default() };
+        let options = sdet::Options {
+            scripts: if self.scripts.is_empty() { base.scripts } else { self.scripts.clone() },
+            commands: self.commands.unwrap_or(base.commands),
+            cpu: self.cpu.unwrap_or(base.cpu),
+            repeat,
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Sdet(options), need_bytes, need_inodes })
+    }
+}
+
+impl SshBuildArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { ssh_build::Options::quick() } else { ssh_build::Options::default() };
+        let options = ssh_build::Options {
+            packages: self.packages.unwrap_or(base.packages),
+            cpu: self.cpu.unwrap_or(base.cpu),
+            repeat,
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::SshBuild(options), need_bytes, need_inodes })
+    }
+}
+
+impl NetnewsArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = match (quick, self.whole) {
+            (true, _) => netnews::Options::quick(),
+            (_, true) => netnews::Options::paper(),
+            _ => netnews::Options::default(),
+        };
+        let options = netnews::Options {
+            articles: self.articles.unwrap_or(base.articles),
+            arrivals: self.arrivals.unwrap_or(base.arrivals),
+            expired: self.expired.unwrap_or(base.expired),
+            groups: self.groups.unwrap_or(base.groups),
+            repeat,
+            ..base
+        };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Netnews(options), need_bytes, need_inodes })
+    }
+}
+
+impl AndrewArgs {
+    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+        let base = if quick { andrew::Options::quick() } else { andrew::Options::default() };
+        let options =
+            andrew::Options { copies: self.copies.unwrap_or(base.copies), cpu: self.cpu.unwrap_or(base.cpu), repeat };
+        options.check()?;
+        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
+        Ok(Plan { parameters: Parameters::Andrew(options), need_bytes, need_inodes })
     }
 }

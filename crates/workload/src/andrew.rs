@@ -1,0 +1,219 @@
+//! The Andrew benchmark (Howard et al., *Scale and Performance in a Distributed File System*, TOCS 6(1), 1988, section 4.1): five
+//! phases on a tree of source files. **Mkdir** makes the directories of a copy, **copy** copies every file, **stat** asks for
+//! the attributes of every file, **read** reads every byte of every file, **compile** compiles and links.
+//!
+//! Seconds for each phase, by the clock; nothing is synced, and caches are dropped before the first only. The tree is built in: 70 files
+//! with 200 KB, as in the paper, in 5 directories; what is in it, and how long it takes to compile, is ours. A workstation of
+//! today is through with one copy before the clock has moved, so that several can be asked for. Computing is waiting on a
+//! processor; `cpu` scales it, 1 is a workstation of 1999.
+
+use crate::benchmark::{Benchmark, Sample};
+use crate::cleanup::{in_own_directory, top};
+use crate::driver::Driver;
+use crate::random::Random;
+use crate::schedule::{Place, Progress, Repeat};
+use crate::script::{Action, compute, cpus, directory, play};
+use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
+use posix::FileSystem;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const DIRECTORIES: [&str; 5] = ["", "include", "lib", "src", "doc"];
+/// Directory, suffix, files, mean bytes: 70 files with 200 KB.
+const TREE: [(&str, &str, u64, f64); 4] =
+    [("include", "h", 25, 1500.0), ("lib", "c", 15, 3500.0), ("src", "c", 20, 4200.0), ("doc", "t", 10, 2600.0)];
+const SPREAD: f64 = 0.6;
+/// Headers that a source includes, and what compiling it computes, milliseconds.
+const INCLUDES: u64 = 8;
+const COMPILE_MS: f64 = 200.0;
+const LINK_MS: f64 = 300.0;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// How many copies of the tree each phase goes through.
+    pub copies: u32,
+    /// Computing times, as a multiple of those of a workstation of 1999; 0: none.
+    pub cpu: f64,
+    /// How often; its seed also makes the sizes.
+    pub repeat: Repeat,
+}
+
+impl Default for Options {
+    /// Ten copies.
+    fn default() -> Options {
+        Options { copies: 10, cpu: 1.0, repeat: Repeat::default() }
+    }
+}
+
+impl Options {
+    /// Two copies with a tenth of the computing, once.
+    pub fn quick() -> Options {
+        Options { copies: 2, cpu: 0.1, repeat: Repeat::once() }
+    }
+
+    /// Space that it takes at most, in whole blocks of 4 KiB: 1 MiB a copy, and the original.
+    pub fn need_bytes(&self) -> u64 {
+        (u64::from(self.copies) + 1) << 20
+    }
+
+    /// Files and directories that are there at the same time, at most.
+    pub fn need_inodes(&self) -> u64 {
+        1 + (u64::from(self.copies) + 1) * 130
+    }
+
+    /// Whether they make sense.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        if self.copies == 0 || self.copies > 100_000 || !(self.cpu >= 0.0 && self.cpu <= 1000.0) {
+            let what = "copies are 1 to 100,000, and the factor of computing times lies between 0 and 1000";
+            return Err(WorkloadError::Options(what.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the benchmark on one file system, which is called by its target's name.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn run(
+    fs: &mut dyn FileSystem,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<BenchResult, WorkloadError> {
+    let name = fs.environment().target;
+    crate::run(&Parameters::Andrew(options.clone()), &mut [Place { name, fs }], progress)
+}
+
+/// The tree, by paths from its root.
+struct Tree {
+    files: Vec<(PathBuf, u64)>,
+    random: Random,
+    cpu: f64,
+}
+
+impl Tree {
+    fn new(options: &Options) -> Tree {
+        let mut random = Random::new(options.repeat.seed, "andrew");
+        let mut files = Vec::new();
+        for (directory, suffix, count, mean_bytes) in TREE {
+            for n in 0..count {
+                let path = Path::new(directory).join(format!("{suffix}{n:02}.{suffix}"));
+                files.push((path, random.log_normal(mean_bytes, SPREAD)));
+            }
+        }
+        Tree { files, random, cpu: options.cpu }
+    }
+
+    /// What a phase does to one copy.
+    fn actions(&mut self, phase: Phase, original: &Path, copy: &Path) -> Vec<Action> {
+        let of_all =
+            |action: &dyn Fn(PathBuf) -> Action| self.files.iter().map(|(p, _)| action(copy.join(p))).collect();
+        match phase {
+            Phase::Mkdir => DIRECTORIES.iter().map(|path| Action::Mkdir(directory(copy, path))).collect(),
+            Phase::Copy => self
+                .files
+                .iter()
+                .flat_map(|(path, size)| [Action::Read(original.join(path)), Action::Write(copy.join(path), *size)])
+                .collect(),
+            // `ls -lR` and `du`: directories are read for their names first.
+            Phase::Stat => {
+                let lists = DIRECTORIES.iter().map(|path| Action::List(directory(copy, path)));
+                lists.chain::<Vec<Action>>(of_all(&Action::Stat)).collect()
+            }
+            Phase::Read => of_all(&Action::Read),
+            _ => self.compile(copy),
+        }
+    }
+
+    fn compile(&mut self, copy: &Path) -> Vec<Action> {
+        let of_kind = |suffix: &str| -> Vec<(PathBuf, u64)> {
+            let kind = self.files.iter().filter(|(path, _)| path.extension().is_some_and(|found| found == suffix));
+            kind.map(|(path, size)| (copy.join(path), *size)).collect()
+        };
+        let (headers, sources) = (of_kind("h"), of_kind("c"));
+        let mut actions = Vec::new();
+        let mut objects = Vec::new();
+        for (source, size) in sources {
+            actions.push(Action::Stat(source.clone()));
+            actions.push(Action::Read(source.clone()));
+            for _ in 0..INCLUDES {
+                let at = usize::try_from(self.random.below(headers.len() as u64)).unwrap_or(0);
+                actions.extend(headers.get(at).map(|(header, _)| Action::Read(header.clone())));
+            }
+            actions.push(compute(COMPILE_MS, self.cpu));
+            let object = source.with_extension("o");
+            actions.push(Action::Write(object.clone(), size / 2 + 500));
+            objects.push((object, size / 2 + 500));
+        }
+        actions.extend(objects.iter().map(|(object, _)| Action::Read(object.clone())));
+        actions.push(compute(LINK_MS, self.cpu));
+        let program_bytes = objects.iter().map(|(_, size)| size).sum::<u64>().max(1);
+        actions.push(Action::Write(copy.join("src").join("program"), program_bytes));
+        actions
+    }
+}
+
+/// The benchmark on one target.
+pub(crate) struct Andrew {
+    options: Options,
+}
+
+impl Andrew {
+    pub(crate) fn new(options: &Options) -> Result<Andrew, WorkloadError> {
+        options.check()?;
+        Ok(Andrew { options: options.clone() })
+    }
+
+    fn phases(&self, driver: &mut Driver<'_>, top: &Path) -> Result<Vec<Sample>, WorkloadError> {
+        let mut tree = Tree::new(&self.options);
+        let original = top.join("original");
+        for path in DIRECTORIES {
+            driver.mkdir(&directory(&original, path))?;
+        }
+        for (path, size) in &tree.files {
+            driver.create(&original.join(path), *size, 64 << 10)?;
+        }
+        driver.begin_cold()?;
+        let mut samples = Vec::new();
+        for phase in [Phase::Mkdir, Phase::Copy, Phase::Stat, Phase::Read, Phase::Compile] {
+            if phase != Phase::Mkdir {
+                driver.begin_warm()?;
+            }
+            for number in 0..self.options.copies {
+                let actions = tree.actions(phase, &original, &top.join(format!("copy{number}")));
+                let cpus = cpus(driver);
+                play(driver, vec![Box::new(actions.into_iter())], cpus)?;
+            }
+            samples.push(driver.end(phase).per(crate::Unit::CallsPerSecond).by_clock());
+        }
+        Ok(samples)
+    }
+}
+
+impl Benchmark for Andrew {
+    fn points(&self) -> Vec<Point> {
+        vec![Point { label: "Andrew".into(), size_bytes: None, stage: 0 }]
+    }
+
+    fn once(&mut self, driver: &mut Driver<'_>, _: &Point, tag: &str) -> Result<Vec<Sample>, WorkloadError> {
+        let top = top("andrew", tag);
+        in_own_directory(driver, &top, |driver| self.phases(driver, &top))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_has_70_files_and_about_200_kilobytes() {
+        let tree = Tree::new(&Options::default());
+        let bytes: u64 = tree.files.iter().map(|(_, size)| size).sum();
+        assert_eq!(tree.files.len(), 70);
+        assert!((170_000..240_000).contains(&bytes), "{bytes}");
+    }
+}
