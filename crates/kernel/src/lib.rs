@@ -33,7 +33,7 @@ pub use costs::Costs;
 pub use cx::{Cx, ReadAhead, Transfers};
 pub use engine::{DeviceCounters, LogEntry, WriteRecord};
 pub use lab::{Counters, Lab, LabError, Setup};
-pub use log::{LogEncode, LogPiece, LogWrite};
+pub use log::{LogEncode, LogPiece, LogRequests, LogWrite};
 pub use machine::{CostFigures, Cpu, Figure, IoRules, Machine, MachineError, Memory, Syncer, WriteBack};
 pub use names::NameCounters;
 pub use untimed::{Requests, Untimed};

@@ -40,10 +40,18 @@ pub struct LogWrite<'a> {
     pub head_apart: bool,
 }
 
+/// What a write to the log has become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequests {
+    /// The requests that have been started.
+    pub started: Vec<IoId>,
+    /// The head's, if it was to be kept apart: it is to be [started](Cx::start).
+    pub head: Option<IoId>,
+}
+
 impl Cx {
-    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for. Returns
-    /// the head's request if that is kept apart: [`start`](Cx::start) it.
-    pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> Option<IoId> {
+    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for.
+    pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> LogRequests {
         for piece in write.pieces {
             if let LogPiece::Cached(id) = piece
                 && let Some(io) = self.cache.find(*id).and_then(|slot| self.cache.get(slot).io)
@@ -82,13 +90,12 @@ impl Cx {
             }
             pbn = pbn.after(bytes.into());
         }
-        let apart = write.head_apart.then_some(first);
-        for io in requests {
-            if apart != Some(io) {
-                self.start(io, false);
-            }
+        let head = write.head_apart.then_some(first);
+        requests.retain(|io| head != Some(*io));
+        for io in &requests {
+            self.start(*io, false);
         }
-        apart
+        LogRequests { started: requests, head }
     }
 
     /// Hands a request over that has been kept apart.

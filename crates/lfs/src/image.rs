@@ -2,7 +2,7 @@
 
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
-    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, ROOT_INO, SB_BYTES, Superblock, find_inode,
+    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock, find_inode,
     parse_chunk,
 };
 use crate::{Ifile, LfsError, Store};
@@ -213,6 +213,11 @@ impl<S: Store> Image<S> {
         }
         Ok(())
     }
+}
+
+/// Whether there is a superblock of this kind at the first one's place, sound or not.
+pub fn is_lfs<S: Store + ?Sized>(store: &S) -> bool {
+    read(store, Superblock::FIRST_AT, 4).is_ok_and(|bytes| bytes == LFS_MAGIC.to_le_bytes())
 }
 
 /// Reads an inode from the inode block at an address.

@@ -4,6 +4,8 @@
 //! may not: caches and timing, which are `kernel`'s.
 
 mod blocks;
+mod checkpoint;
+mod cleaner;
 pub mod dump;
 mod error;
 mod extract;
@@ -12,15 +14,21 @@ pub mod fsck;
 mod ifile;
 mod image;
 pub mod mkfs;
+pub mod policy;
 pub mod recover;
+mod segment;
+mod volume;
 
 pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
+pub use cleaner::CleanerCounters;
 pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;
 pub use extract::{ExtractOptions, Extracted, extract};
 pub use fsck::fsck;
 pub use ifile::Ifile;
-pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, locate, superblock_at};
+pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, is_lfs, locate, superblock_at};
 pub use mkfs::mkfs;
+pub use policy::Options;
 pub use recover::RolledForward;
 pub use ufs::{FormatError, text};
+pub use volume::{Counters, DataSource, Disagreement, Lfs};

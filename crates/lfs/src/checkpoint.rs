@@ -1,0 +1,210 @@
+//! Checkpoints: everything written, then the ifile, then a superblock that says where they are.
+//!
+//! The first two superblocks are written in turn. A segment that has become empty is written again only when both know it as
+//! empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
+
+use crate::format::{FragAddr, IFILE_INO, PF_CLEAN, SB_BYTES, Superblock};
+use crate::policy::Order;
+use crate::segment::{Scope, seconds};
+use crate::segment::plan::Plan;
+use crate::volume::Lfs;
+use kernel::program::IoId;
+use kernel::{Block, Cx, Durability, Ino, Pbn};
+use posix::Errno;
+
+/// The ifile as a file in memory: which of its blocks differ from the disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IfileState {
+    changed: Vec<bool>,
+    count: u32,
+}
+
+impl IfileState {
+    /// A block has changed.
+    pub(crate) fn touch(&mut self, lbn: u64) {
+        let at = lbn as usize;
+        if at >= self.changed.len() {
+            self.changed.resize(at + 1, false);
+        }
+        if let Some(changed) = self.changed.get_mut(at)
+            && !std::mem::replace(changed, true)
+        {
+            self.count += 1;
+        }
+    }
+
+    /// How many have.
+    pub(crate) fn changed(&self) -> u32 {
+        self.count
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..).zip(&self.changed).filter(|(_, changed)| **changed).map(|(lbn, _)| lbn)
+    }
+
+    fn clear(&mut self) {
+        self.changed.fill(false);
+        self.count = 0;
+    }
+}
+
+/// The ifile's number.
+pub(crate) const IFILE: Ino = Ino(IFILE_INO.0);
+
+impl Lfs {
+    /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot take
+    /// it.
+    pub(crate) fn checkpoint(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
+        if self.dirty.is_empty() && self.dead.is_empty() && self.ifile.changed() == 0 {
+            if how != Durability::Started {
+                cx.wait_for_writes();
+            }
+            return Ok(());
+        }
+        if self.needed_bytes(cx) > self.log.room_bytes() {
+            return Err(Errno::ENOSPC);
+        }
+        let mut plan = Plan::new(self.g, 0, seconds(cx));
+        self.plan_scope(cx, &mut plan, Scope::All)?;
+        plan.set_flags(0);
+        self.plan_ifile(cx, &mut plan)?;
+        self.emit(cx, plan);
+        self.note_checkpoint(cx, false);
+        self.settle_log(cx);
+        self.write_superblock(cx, how);
+        self.counters.checkpoints += 1;
+        Ok(())
+    }
+
+    /// Makes segments clean that have become empty: a checkpoint that both superblocks know.
+    pub(crate) fn checkpoint_twice(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        self.checkpoint(cx, Durability::Started)?;
+        self.write_superblock(cx, Durability::Started);
+        Ok(())
+    }
+
+    /// Everything of the log is on the disk before what comes next.
+    pub(crate) fn settle_log(&mut self, cx: &mut Cx) {
+        cx.wait_for_writes();
+        if self.options.order == Order::Barrier {
+            cx.flush_device(true);
+        }
+    }
+
+    /// The blocks of the ifile that have changed, those that planning them changes included, and its inode.
+    fn plan_ifile(&mut self, cx: &mut Cx, plan: &mut Plan) -> Result<(), Errno> {
+        self.ifile.touch(0);
+        self.usage_of_changed(self.log.current);
+        self.usage_of_changed(self.log.next);
+        if let Some(node) = self.inodes.get(IFILE.0) {
+            self.usage_changed(node.daddr);
+        }
+        let mut planned: Vec<u64> = Vec::new();
+        loop {
+            let mut more: Vec<u64> = self.ifile.numbers().filter(|lbn| planned.binary_search(lbn).is_err()).collect();
+            if more.is_empty() {
+                break;
+            }
+            for lbn in &more {
+                self.change_ifile_block(cx, *lbn)?;
+            }
+            self.plan_blocks(cx, plan, IFILE, &mut |_| true)?;
+            planned.append(&mut more);
+            planned.sort_unstable();
+        }
+        self.plan_inode(cx, plan, IFILE)?;
+        // The inode may have opened another segment; and a checkpoint says where the log goes on, which must be a place with room.
+        loop {
+            if !self.g.partial_fits(self.log.offset) {
+                self.log.advance()?;
+                plan.set_flags(0);
+                self.usage_of_changed(self.log.current);
+            }
+            let late: Vec<u64> = self.ifile.numbers().filter(|lbn| planned.binary_search(lbn).is_err()).collect();
+            if late.is_empty() {
+                break;
+            }
+            for lbn in &late {
+                self.change_ifile_block(cx, *lbn)?;
+            }
+            self.plan_blocks(cx, plan, IFILE, &mut |_| true)?;
+            planned.extend(late);
+            planned.sort_unstable();
+        }
+        self.ifile.clear();
+        Ok(())
+    }
+
+    fn change_ifile_block(&mut self, cx: &mut Cx, lbn: u64) -> Result<(), Errno> {
+        let addr = self.pointer(IFILE, lbn)?;
+        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, addr, self.g.bsize);
+        cx.change(&block);
+        self.indirects_changed(cx, IFILE, lbn);
+        Ok(())
+    }
+
+    /// Fragments that are neither live nor of a summary or an inode block.
+    pub(crate) fn bfree(&self) -> i32 {
+        signed(u64::from(self.sb.dsize).saturating_sub(self.used_frags + self.log.meta_frags))
+    }
+
+    /// Fragments that can be written before segments must be cleaned.
+    pub(crate) fn avail(&self) -> i32 {
+        let clean = u64::from(self.log.clean + 1) * u64::from(self.g.fsbpseg);
+        let rest = u64::from(self.g.segment_end(self.log.current).0.saturating_sub(self.log.offset.0));
+        signed((clean + rest).saturating_sub(u64::from(self.sb.resvseg) * u64::from(self.g.fsbpseg)))
+    }
+
+    /// The superblock's fields as they are now.
+    pub(crate) fn note_checkpoint(&mut self, cx: &Cx, clean: bool) {
+        let base = |segment| self.g.segment_base(segment).0;
+        let (bfree, avail) = (self.bfree(), self.avail());
+        let f = &mut self.sb.f;
+        f.freehd = self.map.head();
+        f.nfiles = self.inodes.len();
+        f.idaddr = self.inodes.get(IFILE.0).map_or(0, |node| node.daddr.0);
+        (f.lastseg, f.curseg, f.nextseg) = (base(self.log.last), base(self.log.current), base(self.log.next));
+        (f.offset, f.lastpseg) = (self.log.offset.0, self.log.offset.0);
+        f.nclean = self.log.clean + 1;
+        f.dmeta = signed(self.log.meta_frags);
+        (f.bfree, f.avail) = (bfree, avail);
+        f.serial = self.log.serial;
+        f.tstamp = seconds(cx);
+        f.pflags = if clean { f.pflags | PF_CLEAN } else { f.pflags & !PF_CLEAN };
+        self.log.since_checkpoint = 0;
+        self.last_checkpoint_ns = cx.now_ns();
+    }
+
+    /// Writes the superblock whose turn it is.
+    pub(crate) fn write_superblock(&mut self, cx: &mut Cx, how: Durability) {
+        let block = self.superblock_block();
+        cx.make(&block);
+        cx.write(self, block.id, false);
+        let mut io: Option<IoId> = cx.io_of(block.id);
+        if let Some(io) = io
+            && (how != Durability::Started || self.options.order == Order::Barrier)
+        {
+            cx.wait_for(io);
+        }
+        if self.options.order == Order::Barrier {
+            io = Some(cx.flush_device(how != Durability::Started));
+        }
+        self.counters.superblocks += 1;
+        self.turn = !self.turn;
+        for segment in self.log.superblock_written(io) {
+            self.usage_of_changed(segment);
+        }
+    }
+
+    /// The superblock to be written next: the first two in turn, or the first if there is no second.
+    pub(crate) fn superblock_block(&self) -> Block {
+        let second = self.sb.sboffs.get(1).copied().filter(|at| *at != 0 && self.turn);
+        let first = self.sb.sboffs.first().copied().filter(|at| *at != 0);
+        let at = second.or(first).map_or(Superblock::FIRST_AT, |at| self.g.byte_of(FragAddr(at)));
+        Block::device(Pbn(at / Pbn::BYTES), SB_BYTES as u32)
+    }
+}
+
+fn signed(frags: u64) -> i32 {
+    i32::try_from(frags).unwrap_or(i32::MAX)
+}

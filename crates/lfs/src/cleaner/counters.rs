@@ -1,0 +1,49 @@
+//! What cleaning has cost.
+
+/// Classes of the histogram of utilisations.
+const CLASSES: usize = 20;
+
+/// What the cleaner has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CleanerCounters {
+    /// Segments cleaned that something was live in.
+    pub segments: u64,
+    /// Sum of their utilisations.
+    pub utilisation_sum: f64,
+    /// How many were cleaned at which utilisation: twenty classes of 5 %.
+    pub utilisations: [u64; CLASSES],
+    /// Bytes read: whole segments.
+    pub read_bytes: u64,
+    /// Bytes written: what was live, and what goes with it.
+    pub written_bytes: u64,
+    /// How often an operation had to wait for room.
+    pub stalls: u64,
+}
+
+impl CleanerCounters {
+    pub(super) fn count(&mut self, utilisation: f64) {
+        self.segments += 1;
+        self.utilisation_sum += utilisation;
+        let class = (utilisation * CLASSES as f64) as usize;
+        if let Some(count) = self.utilisations.get_mut(class.min(CLASSES - 1)) {
+            *count += 1;
+        }
+    }
+
+    /// Mean utilisation of the segments cleaned.
+    pub fn mean_utilisation(&self) -> f64 {
+        if self.segments == 0 { 0.0 } else { self.utilisation_sum / self.segments as f64 }
+    }
+}
+
+impl crate::volume::Counters {
+    /// Bytes moved to and from the disk for each byte of new data in the log (Rosenblum and Ousterhout, 1992, section 3.4): 1
+    /// if nothing had to be cleaned.
+    pub fn write_cost(&self) -> f64 {
+        let new = self.log_bytes.saturating_sub(self.cleaner.written_bytes);
+        if new == 0 {
+            return 1.0;
+        }
+        (self.log_bytes + self.cleaner.read_bytes) as f64 / new as f64
+    }
+}

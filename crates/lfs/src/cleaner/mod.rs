@@ -1,0 +1,305 @@
+//! The cleaner: makes clean segments by moving what is live out of others.
+//!
+//! It works as a daemon, below a low-water mark of clean segments and in idle time, or in the name of a process that has to
+//! wait for room. A pass reads a few segments whole, finds what is live in them (an entry of a segment is live if its file's
+//! pointer still leads there), makes that dirty, and has the segment writer write it, the oldest files first. The
+//! segments are empty then, and clean when both superblocks know that (`checkpoint`).
+
+mod counters;
+
+use crate::checkpoint::IFILE;
+use crate::format::{FragAddr, NDADDR, SegNo, summary_flags};
+use crate::policy::{Candidate, CleanerPolicy, Sort, value};
+use crate::segment::{INODE, Scope, SegmentState, Written};
+use crate::volume::{Lfs, pointers, with_overhead};
+pub use counters::CleanerCounters;
+use kernel::{BlockId, Cx, Ino, Lbn};
+use posix::Errno;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What the cleaner is doing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cleaner {
+    /// Of files that are being moved, how old what is moved of them is at least.
+    ages_ns: FxHashMap<u32, i64>,
+    /// Segments that the daemon has read, with their turns.
+    read: Vec<(SegNo, u32)>,
+    /// Whether it is on its way from the low-water mark to the high one.
+    active: bool,
+    /// Segments that the log had taken when nothing was worth cleaning: not again before it has taken another.
+    idle_since: Option<u64>,
+}
+
+impl Cleaner {
+    /// How old what is moved of a file is; `None` for a file that is not being moved.
+    pub(crate) fn age_of(&self, ino: Ino) -> Option<i64> {
+        self.ages_ns.get(&ino.0).copied()
+    }
+}
+
+/// Segments that are clean or could be, of all.
+fn share(nseg: u32, percent: u32) -> u32 {
+    (u64::from(nseg) * u64::from(percent) / 100) as u32
+}
+
+impl Lfs {
+    /// Fewer clean segments than this: the daemon works.
+    fn low_water(&self) -> u32 {
+        share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3)
+    }
+
+    /// It goes on until there are so many.
+    fn high_water(&self) -> u32 {
+        share(self.g.nseg, self.options.high_percent).max(self.low_water() + 2)
+    }
+
+    /// Whether the daemon has to work now.
+    pub(crate) fn wants_cleaning(&self, _cx: &Cx) -> bool {
+        if !self.cleaner.read.is_empty() {
+            return true;
+        }
+        let below = if self.cleaner.active { self.high_water() } else { self.low_water() };
+        self.log.clean < below && self.cleaner.idle_since != Some(self.log.taken)
+    }
+
+    /// How long nobody may have called before it works in idle time; `None` if there is nothing to do.
+    pub(crate) fn idle_cleaning_after_ns(&self, _cx: &Cx) -> Option<u64> {
+        let on = self.options.idle_ms > 0 && self.options.cleaner != CleanerPolicy::Off;
+        let enough = self.log.clean >= self.high_water() || self.cleaner.idle_since == Some(self.log.taken);
+        (on && !enough).then_some(self.options.idle_ms.saturating_mul(1_000_000))
+    }
+
+    /// A piece of the daemon's work: what has become empty is made clean; segments are read; what was live in them when they
+    /// were there is moved.
+    pub(crate) fn clean_in_background(&mut self, cx: &mut Cx, idle: bool) -> bool {
+        let read = std::mem::take(&mut self.cleaner.read);
+        if !read.is_empty() {
+            let unchanged = read.into_iter().filter(|(number, turn)| {
+                let segment = self.log.segments.get(number.0 as usize);
+                segment.is_some_and(|s| s.turn == *turn && s.state == SegmentState::Dirty)
+            });
+            let victims: Vec<SegNo> = unchanged.map(|(number, _)| number).collect();
+            // If the log cannot take it, whoever needs room finds out.
+            let moved = self.move_live(cx, &victims);
+            return moved.is_ok();
+        }
+        self.cleaner.active = self.log.clean < self.high_water();
+        if !self.cleaner.active {
+            return false;
+        }
+        let before = self.log.clean;
+        if self.log.has_emptied()
+            && (idle || self.log.clean + (self.log.emptied() as u32) >= self.low_water() || before < 4)
+            && self.checkpoint_twice(cx).is_ok()
+            && self.log.clean > before
+        {
+            return true;
+        }
+        let victims = self.choose(cx);
+        if victims.is_empty() {
+            self.cleaner.idle_since = Some(self.log.taken);
+            self.cleaner.active = false;
+            return self.log.has_emptied() && self.checkpoint_twice(cx).is_ok() && self.log.clean > before;
+        }
+        self.read_segments(cx, &victims);
+        let turn = |number: &SegNo| self.log.segments.get(number.0 as usize).map_or(0, |segment| segment.turn);
+        self.cleaner.read = victims.iter().map(|number| (*number, turn(number))).collect();
+        true
+    }
+
+    /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is live if that
+    /// is not enough.
+    pub(crate) fn clean_for_room(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        let clean = self.log.clean;
+        if self.log.has_emptied() || cx.cache().dirty_bytes() > u64::from(self.g.ssize) / 4 {
+            self.checkpoint_twice(cx)?;
+            if self.log.clean > clean {
+                return Ok(());
+            }
+        }
+        let victims = self.choose(cx);
+        if victims.is_empty() {
+            return Ok(());
+        }
+        self.read_segments(cx, &victims);
+        self.move_live(cx, &victims)?;
+        self.checkpoint_twice(cx)
+    }
+
+    /// The segments most worth cleaning, as many as memory and the log have room for.
+    fn choose(&self, cx: &Cx) -> Vec<SegNo> {
+        let policy = self.options.cleaner;
+        if policy == CleanerPolicy::Off {
+            return Vec::new();
+        }
+        let now_ns = cx.date_ns();
+        let usable = self.log.usable_bytes();
+        let mut candidates: Vec<(f64, u32)> = Vec::new();
+        for (number, segment) in (0..).zip(&self.log.segments) {
+            let live = u64::from(segment.live_bytes);
+            // What is moved takes a little more room than it had, and checkpoints take some.
+            let worth = live + live / 16 + 2 * u64::from(self.g.bsize) < usable;
+            if segment.state != SegmentState::Dirty || live == 0 || !worth {
+                continue;
+            }
+            let candidate = Candidate {
+                segment_bytes: f64::from(self.g.ssize),
+                live_bytes: f64::from(segment.live_bytes),
+                summary_bytes: f64::from(segment.nsums) * f64::from(self.g.sumsize),
+                age_s: (now_ns - segment.modified_ns).max(1) as f64 / 1e9,
+            };
+            candidates.push((value(policy, &candidate), number));
+        }
+        let most = (self.options.memory_bytes / u64::from(self.g.ssize)).max(1) as usize;
+        let better = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        // More than are taken, since some may not fit.
+        let wanted = most * 4;
+        if candidates.len() > wanted {
+            candidates.select_nth_unstable_by(wanted, better);
+            candidates.truncate(wanted);
+        }
+        candidates.sort_unstable_by(better);
+        let mut budget = self.log.room_bytes().saturating_sub(self.needed_bytes(cx));
+        let mut seen = FxHashSet::default();
+        let mut victims = Vec::new();
+        for (_, number) in candidates {
+            if victims.len() >= most {
+                break;
+            }
+            let needed = self.bytes_to_move(cx, number, &mut seen);
+            if needed <= budget {
+                budget -= needed;
+                victims.push(SegNo(number));
+            }
+        }
+        victims
+    }
+
+    /// What the log needs for what is live in a segment: that, and the indirect blocks and inodes that change with it.
+    fn bytes_to_move(&self, cx: &Cx, number: u32, seen: &mut FxHashSet<(u32, i64)>) -> u64 {
+        let Some(segment) = self.log.segments.get(number as usize) else { return 0 };
+        let n = u64::from(self.g.nindir);
+        let mut bytes = with_overhead(segment.live_bytes.into());
+        for entry in segment.written.iter().filter(|entry| self.is_live(entry)) {
+            if entry.ino == IFILE.0 {
+                continue;
+            }
+            if seen.insert((entry.ino, i64::MIN)) {
+                bytes += 512;
+            }
+            if entry.lbn == INODE || (0..NDADDR as i32).contains(&entry.lbn) {
+                continue;
+            }
+            let lbn = match u64::try_from(entry.lbn) {
+                Ok(lbn) => lbn,
+                Err(_) => pointers::of_number(entry.lbn.into(), n).map_or(0, |(first, _)| first),
+            };
+            let Some(way) = pointers::way(lbn, n) else { continue };
+            for number in way.numbers.iter().take(way.slot + 1) {
+                let id = BlockId { ino: Ino(entry.ino), lbn: Lbn(*number) };
+                if seen.insert((entry.ino, *number)) && !cx.cache().is_dirty(id) {
+                    bytes += with_overhead(self.g.bsize.into());
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Whether what was written is still what its file points to.
+    fn is_live(&self, entry: &Written) -> bool {
+        let Some(node) = self.inodes.get(entry.ino) else { return false };
+        let addr = i64::from(entry.addr.0);
+        match u64::try_from(entry.lbn) {
+            _ if entry.lbn == INODE => node.daddr == entry.addr,
+            Ok(lbn) if lbn < NDADDR as u64 => node.d.db.get(lbn as usize) == Some(&addr),
+            Ok(lbn) => self.pointer(Ino(entry.ino), lbn) == Ok(addr),
+            Err(_) => self.indirect_addr(Ino(entry.ino), entry.lbn.into()) == addr,
+        }
+    }
+
+    /// Reads segments whole, as far as they have been written.
+    fn read_segments(&mut self, cx: &mut Cx, victims: &[SegNo]) {
+        for number in victims {
+            let base = self.pbn(self.g.segment_base(*number));
+            cx.read_through(base, self.g.ssize.into());
+            self.counters.cleaner.read_bytes += u64::from(self.g.ssize);
+        }
+    }
+
+    /// Moves what is live out of segments that have been read.
+    fn move_live(&mut self, cx: &mut Cx, victims: &[SegNo]) -> Result<(), Errno> {
+        self.cleaner.ages_ns.clear();
+        let mut touched: Vec<Ino> = Vec::new();
+        for number in victims {
+            let Some(segment) = self.log.segments.get_mut(number.0 as usize) else { continue };
+            let (age_ns, live) = (segment.modified_ns, segment.live_bytes);
+            let written = std::mem::take(&mut segment.written);
+            for entry in &written {
+                if self.is_live(entry) {
+                    self.take_up(cx, entry, age_ns, &mut touched);
+                }
+            }
+            if let Some(segment) = self.log.segments.get_mut(number.0 as usize) {
+                segment.written = written;
+            }
+            self.counters.cleaner.count(f64::from(live) / f64::from(self.g.ssize));
+        }
+        let before = self.counters.log_bytes;
+        let moved = self.write_moved(cx, &mut touched);
+        self.counters.cleaner.written_bytes += self.counters.log_bytes - before;
+        self.cleaner.ages_ns.clear();
+        moved
+    }
+
+    /// Makes something live dirty.
+    fn take_up(&mut self, cx: &mut Cx, entry: &Written, age_ns: i64, touched: &mut Vec<Ino>) {
+        let ino = Ino(entry.ino);
+        if ino == IFILE {
+            // It moves with the next checkpoint.
+            self.ifile.touch(u64::try_from(entry.lbn).unwrap_or(0));
+            if let Some(way) = u64::try_from(-i64::from(entry.lbn)).ok().filter(|_| entry.lbn != INODE) {
+                self.ifile.touch(way);
+            }
+            return;
+        }
+        let known = self.cleaner.ages_ns.entry(entry.ino).or_insert_with(|| {
+            touched.push(ino);
+            age_ns
+        });
+        *known = (*known).max(age_ns);
+        if let Ok(lbn) = u64::try_from(entry.lbn) {
+            self.take_up_block(cx, ino, lbn, entry.addr);
+        } else if entry.lbn != INODE {
+            let block = self.indirect_block(ino, entry.lbn.into(), entry.addr.0.into());
+            cx.adopt(&block);
+            cx.dirty(block.id);
+        }
+        self.changed(cx, ino);
+    }
+
+    fn take_up_block(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, addr: FragAddr) {
+        let (Ok(node), Ok(bytes)) = (self.node(ino), self.bytes_of_block(ino, lbn)) else { return };
+        let block = self.file_block(node, ino, lbn, addr.0.into(), bytes);
+        if cx.cache().is_dirty(block.id) {
+            return;
+        }
+        self.indirects_changed(cx, ino, lbn);
+        cx.adopt(&block);
+        cx.dirty(block.id);
+    }
+
+    fn write_moved(&mut self, cx: &mut Cx, touched: &mut Vec<Ino>) -> Result<(), Errno> {
+        if touched.iter().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
+            // Directory operations go together or not at all; then their files are like others.
+            self.flush(cx, Scope::Operations, 0)?;
+        }
+        if self.options.sort == Sort::Age {
+            let age_ns = |ino: &Ino| {
+                let modified_ns = self.inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime));
+                self.cleaner.age_of(*ino).unwrap_or(modified_ns).min(modified_ns)
+            };
+            touched.sort_by_cached_key(age_ns);
+        }
+        self.flush(cx, Scope::Files(touched), summary_flags::CLEAN)
+    }
+}

@@ -1,0 +1,264 @@
+//! The choices, and how a target names them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Which segments are cleaned first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleanerPolicy {
+    /// None: what has become empty by itself is all there is to write to.
+    Off,
+    /// Those with the fewest live bytes.
+    Greedy,
+    /// Sprite's: free space, weighted by how long it is likely to stay free, for the cost.
+    #[default]
+    CostBenefit,
+    /// NetBSD's form of the same.
+    Netbsd,
+}
+
+/// In which order a cleaner writes what is live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// The oldest first, so that what is written together is of one age.
+    #[default]
+    Age,
+    /// As it was found.
+    Found,
+}
+
+/// How a partial segment goes to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Summary and blocks together, as 4.4BSD and NetBSD do it. The checksum of the summary is all that tells a torn write from a
+    /// whole one, and it looks at four bytes of each block.
+    #[default]
+    Together,
+    /// The blocks first, then a flush of the disk's cache, then the summary: safe on a disk that tears and reorders writes.
+    Barrier,
+}
+
+/// How a log-structured file system works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Which segments are cleaned.
+    pub cleaner: CleanerPolicy,
+    /// In which order.
+    pub sort: Sort,
+    /// How partial segments are written.
+    pub order: Order,
+    /// Whether, when few segments are clean, live blocks go into holes of other segments.
+    pub plug: bool,
+    /// Cleaning begins when no more than this share of all segments is clean, percent.
+    pub low_percent: u32,
+    /// And goes on until this share is.
+    pub high_percent: u32,
+    /// Memory for the segments that are cleaned together.
+    pub memory_bytes: u64,
+    /// How long nobody may have called before the cleaner uses the time, milliseconds; 0: it does not.
+    pub idle_ms: u64,
+    /// Share of the buffer cache, percent, that may be dirty before everything is written.
+    pub dirty_percent: u32,
+    /// Bytes of a segment of a new file system; 0: as `mkfs` chooses.
+    pub segment_bytes: u32,
+    /// Bytes of its blocks; 0: as `mkfs` chooses.
+    pub block_bytes: u32,
+    /// Bytes of its fragments; 0: as `mkfs` chooses.
+    pub fragment_bytes: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cleaner: CleanerPolicy::default(),
+            sort: Sort::default(),
+            order: Order::default(),
+            plug: false,
+            low_percent: 8,
+            high_percent: 12,
+            memory_bytes: 4 << 20,
+            idle_ms: 2000,
+            dirty_percent: 25,
+            segment_bytes: 0,
+            block_bytes: 0,
+            fragment_bytes: 0,
+        }
+    }
+}
+
+/// A key of the targets' grammar: its name, what stands for its values, how one is set (whether it is one), how it is shown.
+struct Key {
+    name: &'static str,
+    values: &'static str,
+    set: fn(&mut Options, &str) -> bool,
+    show: fn(&Options) -> Option<String>,
+}
+
+const KEYS: [Key; 12] = [
+    Key {
+        name: "cleaner",
+        values: "cost-benefit|greedy|netbsd|off",
+        set: |o, v| pick(&mut o.cleaner, v, &CLEANERS),
+        show: |o| name(o.cleaner, &CLEANERS),
+    },
+    Key {
+        name: "sort",
+        values: "age|found",
+        set: |o, v| pick(&mut o.sort, v, &SORTS),
+        show: |o| name(o.sort, &SORTS),
+    },
+    Key {
+        name: "order",
+        values: "together|barrier",
+        set: |o, v| pick(&mut o.order, v, &ORDERS),
+        show: |o| name(o.order, &ORDERS),
+    },
+    Key {
+        name: "plug",
+        values: "off|on",
+        set: |o, v| pick(&mut o.plug, v, &SWITCHES),
+        show: |o| name(o.plug, &SWITCHES),
+    },
+    Key {
+        name: "low",
+        values: "PERCENT",
+        set: |o, v| number(v, 0, 90).map(|n| o.low_percent = n as u32).is_some(),
+        show: |o| Some(o.low_percent.to_string()),
+    },
+    Key {
+        name: "high",
+        values: "PERCENT",
+        set: |o, v| number(v, 1, 95).map(|n| o.high_percent = n as u32).is_some(),
+        show: |o| Some(o.high_percent.to_string()),
+    },
+    Key {
+        name: "memory",
+        values: "SIZE",
+        set: |o, v| size(v, 1 << 16, 1 << 40).map(|n| o.memory_bytes = n).is_some(),
+        show: |o| Some(o.memory_bytes.to_string()),
+    },
+    Key {
+        name: "idle",
+        values: "MILLISECONDS|0",
+        set: |o, v| number(v, 0, 86_400_000).map(|n| o.idle_ms = n).is_some(),
+        show: |o| Some(o.idle_ms.to_string()),
+    },
+    Key {
+        name: "dirty",
+        values: "PERCENT",
+        set: |o, v| number(v, 1, 90).map(|n| o.dirty_percent = n as u32).is_some(),
+        show: |o| Some(o.dirty_percent.to_string()),
+    },
+    Key {
+        name: "segment",
+        values: "SIZE",
+        set: |o, v| size(v, 1 << 14, 1 << 30).map(|n| o.segment_bytes = n as u32).is_some(),
+        show: |o| (o.segment_bytes > 0).then(|| o.segment_bytes.to_string()),
+    },
+    Key {
+        name: "bsize",
+        values: "SIZE",
+        set: |o, v| size(v, 512, 1 << 16).map(|n| o.block_bytes = n as u32).is_some(),
+        show: |o| (o.block_bytes > 0).then(|| o.block_bytes.to_string()),
+    },
+    Key {
+        name: "fsize",
+        values: "SIZE",
+        set: |o, v| size(v, 512, 1 << 16).map(|n| o.fragment_bytes = n as u32).is_some(),
+        show: |o| (o.fragment_bytes > 0).then(|| o.fragment_bytes.to_string()),
+    },
+];
+
+const CLEANERS: [(&str, CleanerPolicy); 4] = [
+    ("cost-benefit", CleanerPolicy::CostBenefit),
+    ("greedy", CleanerPolicy::Greedy),
+    ("netbsd", CleanerPolicy::Netbsd),
+    ("off", CleanerPolicy::Off),
+];
+const SORTS: [(&str, Sort); 2] = [("age", Sort::Age), ("found", Sort::Found)];
+const ORDERS: [(&str, Order); 2] = [("together", Order::Together), ("barrier", Order::Barrier)];
+const SWITCHES: [(&str, bool); 2] = [("off", false), ("on", true)];
+
+fn pick<T: Copy>(place: &mut T, value: &str, names: &[(&str, T)]) -> bool {
+    let found = names.iter().find(|(name, _)| *name == value);
+    if let Some((_, value)) = found {
+        *place = *value;
+    }
+    found.is_some()
+}
+
+fn name<T: PartialEq>(value: T, names: &[(&str, T)]) -> Option<String> {
+    names.iter().find(|(_, known)| *known == value).map(|(name, _)| (*name).to_owned())
+}
+
+fn number(text: &str, least: u64, most: u64) -> Option<u64> {
+    text.parse().ok().filter(|n| (least..=most).contains(n))
+}
+
+/// Bytes, with `k`, `M` or `G` for powers of 1024.
+fn size(text: &str, least: u64, most: u64) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1 << 20),
+            None => text.strip_suffix(['g', 'G']).map_or((text, 1), |digits| (digits, 1 << 30)),
+        },
+    };
+    let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    Some(bytes).filter(|bytes| (least..=most).contains(bytes))
+}
+
+impl Options {
+    /// Sets what a word of a target says (`cleaner=greedy`, `segment=1M` …); `false` if there is no such key, or not that value.
+    pub fn set(&mut self, word: &str) -> bool {
+        let Some((key, value)) = word.split_once('=') else { return false };
+        let mut changed = *self;
+        let set = KEYS.iter().find(|known| known.name == key).is_some_and(|key| (key.set)(&mut changed, value));
+        if set {
+            *self = changed;
+        }
+        set
+    }
+
+    /// The words there are, with what stands for their values: `cleaner=cost-benefit|greedy|netbsd|off` …
+    pub fn words() -> impl Iterator<Item = String> {
+        KEYS.iter().map(|key| format!("{}={}", key.name, key.values))
+    }
+}
+
+/// As words of a target, every choice named.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = KEYS.iter().filter_map(|key| (key.show)(self).map(|value| (key.name, value)));
+        for (n, (name, value)) in shown.enumerate() {
+            write!(f, "{}{name}={value}", if n > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        let mut options = Options::default();
+        for word in ["cleaner=greedy", "sort=found", "order=barrier", "plug=on", "low=20", "high=30", "segment=512k"] {
+            assert!(options.set(word), "{word}");
+        }
+        assert_eq!(options.segment_bytes, 512 << 10);
+        let mut again = Options::default();
+        assert!(options.to_string().split(',').all(|word| again.set(word)), "{options}");
+        assert_eq!(again, options);
+        for wrong in ["cleaner=best", "cleaner", "low=91", "segment=1", "bsize=4q", "realloc"] {
+            assert!(!options.set(wrong), "{wrong}");
+        }
+        assert_eq!(again, options);
+        assert!(Options::words().any(|word| word == "order=together|barrier"));
+    }
+}

@@ -1,0 +1,292 @@
+//! Segments: what is in them, how much of it is live, which are clean, and where the log goes on.
+
+use crate::format::{DINODE_BYTES, FragAddr, Geometry, SegNo};
+use kernel::program::IoId;
+
+/// Block number that stands for an inode in [`Written`].
+pub(crate) const INODE: i32 = i32::MIN;
+
+/// Something that has been written to a segment, live or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) ino: u32,
+    /// Which block; [`INODE`] for the inode itself.
+    pub(crate) lbn: i32,
+    pub(crate) addr: FragAddr,
+}
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    /// May be written from its beginning.
+    Clean,
+    /// Is being written, or comes next.
+    Active,
+    /// Has been written.
+    Dirty,
+}
+
+/// A segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) state: SegmentState,
+    /// Live bytes, inodes included.
+    pub(crate) live_bytes: u32,
+    /// Partial segments in it.
+    pub(crate) nsums: u16,
+    /// Inode blocks in it.
+    pub(crate) ninos: u16,
+    pub(crate) superblock: bool,
+    /// When the youngest of its blocks was written, nanoseconds since 1970; what a cleaner writes keeps its age.
+    pub(crate) modified_ns: i64,
+    /// When it was last written, seconds.
+    pub(crate) lastmod_s: u64,
+    /// Everything in it, in the order it lies.
+    pub(crate) written: Vec<Written>,
+    /// Count of superblocks when one was first written that knows it as empty.
+    empty_since: Option<u64>,
+    /// Whether it is in the list of empty ones.
+    listed: bool,
+    /// What has to be complete before it is written again: a superblock's write.
+    ready: Option<IoId>,
+    /// Counts how often it was taken to be written.
+    pub(crate) turn: u32,
+}
+
+/// All segments, and the end of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    g: Geometry,
+    pub(crate) segments: Vec<Segment>,
+    /// How many may be written from their beginnings, the next one not counted.
+    pub(crate) clean: u32,
+    pub(crate) current: SegNo,
+    pub(crate) next: SegNo,
+    pub(crate) last: SegNo,
+    /// Where the next partial segment goes.
+    pub(crate) offset: FragAddr,
+    /// Serial number of the last partial segment.
+    pub(crate) serial: u64,
+    /// Fragments of summaries and inode blocks in segments that are not clean.
+    pub(crate) meta_frags: u64,
+    /// Superblocks written.
+    superblocks: u64,
+    /// Dirty segments without a live byte.
+    emptied: Vec<u32>,
+    /// Segments taken since the last checkpoint, and in all.
+    pub(crate) since_checkpoint: u32,
+    pub(crate) taken: u64,
+    /// What has to be complete before the current segment is written.
+    ready: Option<IoId>,
+}
+
+impl Log {
+    /// All segments as `segments` says; the log goes on at `offset` in `current`.
+    pub(crate) fn new(
+        g: Geometry,
+        segments: Vec<Segment>,
+        current: SegNo,
+        next: SegNo,
+        offset: FragAddr,
+        serial: u64,
+    ) -> Log {
+        let mut log = Log {
+            g,
+            segments,
+            clean: 0,
+            current,
+            next,
+            last: current,
+            offset,
+            serial,
+            meta_frags: 0,
+            superblocks: 0,
+            emptied: Vec::new(),
+            since_checkpoint: 0,
+            taken: 0,
+            ready: None,
+        };
+        for active in [current, next] {
+            if let Some(segment) = log.segments.get_mut(active.0 as usize) {
+                segment.state = SegmentState::Active;
+            }
+        }
+        for number in 0..log.segments.len() as u32 {
+            let Some(segment) = log.segments.get(number as usize) else { continue };
+            log.meta_frags += segment_meta_frags(&g, segment);
+            match segment.state {
+                SegmentState::Clean => log.clean += 1,
+                SegmentState::Dirty if segment.live_bytes == 0 => log.list_empty(number),
+                SegmentState::Dirty | SegmentState::Active => {}
+            }
+        }
+        log
+    }
+
+    /// A segment that nothing is in.
+    pub(crate) fn blank(superblock: bool) -> Segment {
+        Segment {
+            state: SegmentState::Clean,
+            live_bytes: 0,
+            nsums: 0,
+            ninos: 0,
+            superblock,
+            modified_ns: 0,
+            lastmod_s: 0,
+            written: Vec::new(),
+            empty_since: None,
+            listed: false,
+            ready: None,
+            turn: 0,
+        }
+    }
+
+    fn list_empty(&mut self, number: u32) {
+        if let Some(segment) = self.segments.get_mut(number as usize)
+            && !segment.listed
+        {
+            segment.listed = true;
+            self.emptied.push(number);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn segment_of(&mut self, addr: FragAddr) -> Option<(SegNo, &mut Segment)> {
+        let number = self.g.segment_of(addr)?;
+        self.segments.get_mut(number.0 as usize).map(|segment| (number, segment))
+    }
+
+    /// Something has been written.
+    pub(crate) fn came(&mut self, addr: FragAddr, bytes: u32, written: Written) -> Option<SegNo> {
+        let (number, segment) = self.segment_of(addr)?;
+        segment.live_bytes += bytes;
+        segment.written.push(written);
+        Some(number)
+    }
+
+    /// Something is of no use any more. Says which segment has lost it.
+    pub(crate) fn went(&mut self, addr: FragAddr, bytes: u32) -> Option<SegNo> {
+        let (number, segment) = self.segment_of(addr)?;
+        debug_assert!(segment.live_bytes >= bytes, "segment {number}: {} bytes at {addr}", segment.live_bytes);
+        segment.live_bytes = segment.live_bytes.saturating_sub(bytes);
+        if segment.live_bytes == 0 && segment.state == SegmentState::Dirty {
+            self.list_empty(number.0);
+        }
+        Some(number)
+    }
+
+    /// Bytes of data that fit into an empty segment for certain: less what is left over at its end, and what goes with them.
+    pub(crate) fn usable_bytes(&self) -> u64 {
+        let g = &self.g;
+        u64::from(g.ssize).saturating_sub(u64::from(g.bsize + 3 * g.sumsize + g.ibsize)).max(1)
+    }
+
+    /// Bytes that can be written before a segment must be cleaned.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        let end = self.g.segment_end(self.current);
+        let left = u64::from(end.0.saturating_sub(self.offset.0)) << self.g.fshift;
+        let left = left.saturating_sub(u64::from(self.g.bsize + 3 * self.g.sumsize + self.g.ibsize));
+        // The next segment of the log is clean and not counted among the clean ones.
+        left + (u64::from(self.clean) + 1) * self.usable_bytes()
+    }
+
+    /// Whether there are segments that one more checkpoint, or two, make clean.
+    pub(crate) fn has_emptied(&self) -> bool {
+        self.emptied
+            .iter()
+            .any(|number| self.segments.get(*number as usize).is_some_and(|segment| segment.live_bytes == 0))
+    }
+
+    /// How many those are.
+    pub(crate) fn emptied(&self) -> usize {
+        self.emptied.len()
+    }
+
+    /// What has to be complete before the current segment is written, if anything; told once.
+    pub(crate) fn take_ready(&mut self) -> Option<IoId> {
+        self.ready.take()
+    }
+
+    /// The log goes on in the next segment, and another one comes next; an error if no segment is clean.
+    pub(crate) fn advance(&mut self) -> Result<(), NoCleanSegment> {
+        let after = self.find_clean().ok_or(NoCleanSegment)?;
+        let old = self.current;
+        let mut emptied = false;
+        if let Some(segment) = self.segments.get_mut(old.0 as usize) {
+            segment.state = SegmentState::Dirty;
+            emptied = segment.live_bytes == 0;
+        }
+        if emptied {
+            self.list_empty(old.0);
+        }
+        self.last = old;
+        self.current = self.next;
+        self.next = after;
+        self.clean -= 1;
+        self.since_checkpoint += 1;
+        self.taken += 1;
+        if let Some(segment) = self.segments.get_mut(after.0 as usize) {
+            segment.state = SegmentState::Active;
+        }
+        if let Some(segment) = self.segments.get_mut(self.current.0 as usize) {
+            self.ready = segment.ready.take();
+            segment.turn = segment.turn.wrapping_add(1);
+            (segment.nsums, segment.ninos, segment.live_bytes, segment.modified_ns) = (0, 0, 0, 0);
+            segment.written.clear();
+            self.offset = self.g.log_start(self.current, segment.superblock);
+        }
+        Ok(())
+    }
+
+    /// The first clean segment behind the next one, round to the beginning.
+    fn find_clean(&self) -> Option<SegNo> {
+        let nseg = self.segments.len() as u32;
+        let clean = |number: &u32| {
+            self.segments.get(*number as usize).is_some_and(|segment| segment.state == SegmentState::Clean)
+        };
+        if self.clean == 0 {
+            return None;
+        }
+        (self.next.0 + 1..nseg).chain(0..self.next.0).find(clean).map(SegNo)
+    }
+
+    /// A superblock with the state as it is now is being written by `io`. Segments that the one before it knew as empty too may
+    /// be written again once it is complete. Returns those.
+    pub(crate) fn superblock_written(&mut self, io: Option<IoId>) -> Vec<SegNo> {
+        self.superblocks += 1;
+        let mut cleaned = Vec::new();
+        let mut emptied = std::mem::take(&mut self.emptied);
+        emptied.retain(|number| {
+            let Some(segment) = self.segments.get_mut(*number as usize) else { return false };
+            if segment.live_bytes > 0 || segment.state != SegmentState::Dirty {
+                (segment.listed, segment.empty_since) = (false, None);
+                return false;
+            }
+            if segment.empty_since.is_none() {
+                segment.empty_since = Some(self.superblocks);
+                return true;
+            }
+            self.meta_frags -= segment_meta_frags(&self.g, segment);
+            segment.state = SegmentState::Clean;
+            (segment.listed, segment.empty_since, segment.ready) = (false, None, io);
+            (segment.nsums, segment.ninos) = (0, 0);
+            segment.written = Vec::new();
+            self.clean += 1;
+            cleaned.push(SegNo(*number));
+            false
+        });
+        self.emptied = emptied;
+        cleaned
+    }
+}
+
+/// There is no segment to go on in. Space is reserved so that this does not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoCleanSegment;
+
+fn segment_meta_frags(g: &Geometry, segment: &Segment) -> u64 {
+    u64::from(segment.nsums) * u64::from(g.sum_frags()) + u64::from(segment.ninos) * u64::from(g.ib_frags())
+}
+
+/// Live bytes of an inode.
+pub(crate) const INODE_BYTES: u32 = DINODE_BYTES;

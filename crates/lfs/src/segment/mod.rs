@@ -1,0 +1,9 @@
+//! The log: segments and how much of each is live ([`Log`]), partial segments before they are written ([`plan`]), and the
+//! segment writer that gathers what is dirty ([`write`]).
+
+mod log;
+pub(crate) mod plan;
+mod write;
+
+pub(crate) use log::{INODE, INODE_BYTES, Log, Segment, SegmentState, Written};
+pub(crate) use write::{Scope, seconds};

@@ -1,0 +1,299 @@
+//! The segment writer: gathers what is dirty into partial segments and writes them (`lfs_segment.c` of 4.4BSD).
+//!
+//! A plan is made first, with a place for each block; only then are bytes made and requests started. So everything that is
+//! written together is written as it is at the end: indirect blocks and inodes with the new addresses of what they point to, the
+//! usage table with what the plan itself has changed.
+
+use super::log::{INODE_BYTES, NoCleanSegment};
+use super::plan::{InodeSlot, Plan};
+use crate::format::{FragAddr, IFILE_INO, NDADDR, SegNo, summary_flags};
+use crate::policy::Order;
+use crate::volume::{INODE_LBN, Lfs, UNWRITTEN, pointers};
+use kernel::{BlockId, Cx, Ino, Lbn, LogWrite};
+use posix::Errno;
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope<'a> {
+    /// Everything dirty.
+    All,
+    /// The files that directory operations have changed which are not in the log yet.
+    Operations,
+    /// Some files, none of which a directory operation has changed.
+    Files(&'a [Ino]),
+}
+
+impl From<NoCleanSegment> for Errno {
+    fn from(_: NoCleanSegment) -> Errno {
+        Errno::ENOSPC
+    }
+}
+
+impl Lfs {
+    /// Writes what is dirty, without a checkpoint. `ENOSPC` if the log cannot take it; then nothing has happened.
+    pub(crate) fn flush(&mut self, cx: &mut Cx, scope: Scope<'_>, flags: u16) -> Result<(), Errno> {
+        if self.needed_bytes(cx) > self.log.room_bytes() {
+            return Err(Errno::ENOSPC);
+        }
+        let mut plan = Plan::new(self.g, flags, seconds(cx));
+        self.plan_scope(cx, &mut plan, scope)?;
+        self.emit(cx, plan);
+        Ok(())
+    }
+
+    pub(crate) fn plan_scope(&mut self, cx: &mut Cx, plan: &mut Plan, scope: Scope<'_>) -> Result<(), NoCleanSegment> {
+        match scope {
+            Scope::Files(files) => {
+                for ino in files {
+                    self.plan_file(cx, plan, *ino)?;
+                }
+            }
+            Scope::All => {
+                let dirty = std::mem::take(&mut self.dirty);
+                for ino in &dirty {
+                    if self.inodes.get(ino.0).is_some_and(|node| !node.dirop) {
+                        self.plan_file(cx, plan, *ino)?;
+                    }
+                }
+                self.dirty = dirty;
+                self.plan_operations(cx, plan)?;
+            }
+            Scope::Operations => self.plan_operations(cx, plan)?,
+        }
+        let inodes = &self.inodes;
+        self.dirty.retain(|ino| inodes.get(ino.0).is_some_and(|node| node.dirty));
+        Ok(())
+    }
+
+    /// Files of directory operations, in partial segments that count together or not at all.
+    fn plan_operations(&mut self, cx: &mut Cx, plan: &mut Plan) -> Result<(), NoCleanSegment> {
+        if self.operations == 0 && self.dead.is_empty() {
+            return Ok(());
+        }
+        plan.set_flags(summary_flags::DIROP | summary_flags::CONT);
+        let dirty = std::mem::take(&mut self.dirty);
+        for ino in &dirty {
+            if self.inodes.get(ino.0).is_some_and(|node| node.dirop) {
+                self.plan_file(cx, plan, *ino)?;
+            }
+        }
+        self.dirty = dirty;
+        for dead in std::mem::take(&mut self.dead) {
+            // If its number is in use again, that file's inode says so.
+            if self.inodes.get(dead.inumber).is_none() {
+                plan.inode(&mut self.log, InodeSlot::Dead(Box::new(dead)))?;
+            }
+        }
+        plan.end_of_operations();
+        self.operations = 0;
+        plan.set_flags(0);
+        Ok(())
+    }
+
+    /// A file: its dirty blocks in their order, the indirect blocks that point to them, its inode.
+    fn plan_file(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
+        if !self.inodes.get(ino.0).is_some_and(|node| node.dirty) {
+            return Ok(());
+        }
+        self.plan_blocks(cx, plan, ino, &mut |_| true)?;
+        self.plan_inode(cx, plan, ino)
+    }
+
+    /// The dirty blocks of a file that are wanted, and the indirect blocks above them.
+    pub(crate) fn plan_blocks(
+        &mut self,
+        cx: &mut Cx,
+        plan: &mut Plan,
+        ino: Ino,
+        wanted: &mut dyn FnMut(i64) -> bool,
+    ) -> Result<(), NoCleanSegment> {
+        let Some(node) = self.inodes.get(ino.0) else { return Ok(()) };
+        let (version, size) = (node.d.generation, node.d.size);
+        let n = u64::from(self.g.nindir);
+        let age_ns = self.age_ns(ino);
+        let mut data = std::mem::take(&mut self.scratch);
+        let mut indirect: Vec<i64> = Vec::new();
+        for id in cx.cache().dirty_blocks(ino) {
+            match id.lbn.0 {
+                lbn if id.lbn == INODE_LBN || !wanted(lbn) => {}
+                lbn if lbn >= 0 => data.push(lbn),
+                number => indirect.push(number),
+            }
+        }
+        data.sort_unstable();
+        let mut planned = Ok(());
+        for lbn in &data {
+            let bytes = self.g.block_bytes(size, *lbn as u64);
+            match plan.block(&mut self.log, BlockId { ino, lbn: Lbn(*lbn) }, version, bytes) {
+                Ok(addr) => {
+                    self.moved(ino, *lbn as u64, addr, bytes, &mut indirect);
+                    self.aged(addr, age_ns);
+                }
+                Err(error) => planned = Err(error),
+            }
+        }
+        data.clear();
+        self.scratch = data;
+        planned?;
+        indirect.sort_unstable_by_key(|number| pointers::of_number(*number, n).map(|(first, level)| (level, first)));
+        indirect.dedup();
+        for number in indirect {
+            self.plan_indirect(cx, plan, ino, version, number)?;
+        }
+        Ok(())
+    }
+
+    /// A block of data has a new place.
+    fn moved(&mut self, ino: Ino, lbn: u64, addr: FragAddr, bytes: u32, above: &mut Vec<i64>) {
+        let frags = bytes >> self.g.fshift;
+        let n = u64::from(self.g.nindir);
+        let Some(node) = self.inodes.get_mut(ino.0) else { return };
+        let old = match pointers::way(lbn, n) {
+            None => {
+                let slot = lbn.min(NDADDR as u64 - 1) as usize;
+                let old_frags = std::mem::replace(&mut node.frags[slot], frags as u8);
+                let old = std::mem::replace(&mut node.d.db[slot], addr.0.into());
+                (old, u32::from(old_frags) << self.g.fshift)
+            }
+            Some(way) => {
+                for number in way.numbers.iter().take(way.slot + 1) {
+                    if above.last() != Some(number) && above.iter().rev().take(4).all(|known| known != number) {
+                        above.push(*number);
+                    }
+                }
+                let leaf = node.indirects.as_mut().and_then(|indirects| indirects.leaves.get_mut(&way.leaf));
+                let place = leaf.and_then(|leaf| leaf.pointers.get_mut(way.index));
+                (place.map_or(0, |place| std::mem::replace(place, addr.0.into())), self.g.bsize)
+            }
+        };
+        self.left(old.0, old.1);
+        self.usage_changed(addr);
+    }
+
+    /// What was at a place is of no use any more.
+    pub(crate) fn left(&mut self, pointer: i64, bytes: u32) {
+        if pointer > 0 {
+            let addr = FragAddr(pointer as u32);
+            self.log.went(addr, bytes);
+            self.usage_changed(addr);
+        }
+    }
+
+    /// The usage of the segment that a fragment is in has changed.
+    pub(crate) fn usage_changed(&mut self, addr: FragAddr) {
+        if let Some(segment) = self.g.segment_of(addr) {
+            self.usage_of_changed(segment);
+        }
+    }
+
+    pub(crate) fn usage_of_changed(&mut self, segment: SegNo) {
+        let (lbn, _) = self.g.usage_place(segment);
+        self.ifile.touch(lbn);
+    }
+
+    fn plan_indirect(
+        &mut self,
+        cx: &mut Cx,
+        plan: &mut Plan,
+        ino: Ino,
+        version: u32,
+        number: i64,
+    ) -> Result<(), NoCleanSegment> {
+        let n = u64::from(self.g.nindir);
+        let Some((first, level)) = pointers::of_number(number, n) else { return Ok(()) };
+        let old = self.indirect_addr(ino, number);
+        let block = self.indirect_block(ino, number, old);
+        cx.read(&block);
+        let addr = plan.block(&mut self.log, block.id, version, self.g.bsize)?;
+        if let Some(node) = self.inodes.get_mut(ino.0) {
+            if let Some(indirects) = &mut node.indirects {
+                match level {
+                    0 => {
+                        if let Some(leaf) = indirects.leaves.get_mut(&first) {
+                            leaf.addr = addr.0.into();
+                        }
+                    }
+                    _ => {
+                        indirects.upper.insert(number, addr.0.into());
+                    }
+                }
+            }
+            if let Some(way) = pointers::way(first, n)
+                && way.numbers.first() == Some(&number)
+                && let Some(place) = node.d.ib.get_mut(way.slot)
+            {
+                *place = addr.0.into();
+            }
+        }
+        self.left(old, self.g.bsize);
+        self.usage_changed(addr);
+        Ok(())
+    }
+
+    /// A file's inode; it is clean then.
+    pub(crate) fn plan_inode(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
+        let addr = plan.inode(&mut self.log, InodeSlot::Live(ino.0))?;
+        let Some(node) = self.inodes.get_mut(ino.0) else { return Ok(()) };
+        let old = node.daddr;
+        (node.daddr, node.dirty, node.dirop) = (addr, false, false);
+        debug_assert!(!node.d.db.contains(&UNWRITTEN) || !node.d.has_blocks(self.g.maxsymlinklen));
+        self.left(old.0.into(), INODE_BYTES);
+        self.usage_changed(addr);
+        if ino.0 == IFILE_INO.0 {
+            return Ok(());
+        }
+        self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
+        cx.forget(BlockId { ino, lbn: INODE_LBN });
+        let age_ns = self.age_ns(ino);
+        self.aged(addr, age_ns);
+        Ok(())
+    }
+
+    /// How old what is written of a file is: as its last modification says, unless the cleaner knows better.
+    fn age_ns(&self, ino: Ino) -> i64 {
+        let modified_ns = self.inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime));
+        self.cleaner.age_of(ino).map_or(modified_ns, |known| known.min(modified_ns))
+    }
+
+    /// A segment is as old as the youngest thing in it.
+    fn aged(&mut self, addr: FragAddr, age_ns: i64) {
+        if let Some((_, segment)) = self.log.segment_of(addr) {
+            segment.modified_ns = segment.modified_ns.max(age_ns);
+        }
+    }
+
+    /// Starts the writes of a plan.
+    pub(crate) fn emit(&mut self, cx: &mut Cx, plan: Plan) {
+        let apart = self.options.order == Order::Barrier;
+        let (mut started, mut heads) = (Vec::new(), Vec::new());
+        for partial in plan.partials {
+            if let Some(io) = partial.after {
+                cx.wait_for(io);
+            }
+            self.counters.partial_segments += 1;
+            self.counters.log_bytes += partial.bytes(&self.g);
+            let pbn = self.pbn(partial.at);
+            let pieces = partial.pieces.clone();
+            self.writing = Some(partial);
+            let write = LogWrite { pbn, head_bytes: self.g.sumsize, pieces: &pieces, head_apart: apart };
+            let requests = cx.write_log(self, &write);
+            started.extend(requests.started);
+            heads.extend(requests.head);
+        }
+        self.writing = None;
+        if heads.is_empty() {
+            return;
+        }
+        for io in started {
+            cx.wait_for(io);
+        }
+        cx.flush_device(true);
+        for head in heads {
+            cx.start(head, false);
+        }
+    }
+}
+
+pub(crate) fn seconds(cx: &Cx) -> u64 {
+    u64::try_from(cx.date_ns().div_euclid(1_000_000_000)).unwrap_or(0)
+}

@@ -1,0 +1,178 @@
+//! The inodes in use, by number, and the map of all numbers.
+
+use crate::format::{Dinode, FragAddr, NDADDR};
+use ufs::directory::Directory;
+use ufs::indirect::Indirects;
+
+/// An inode in memory, with what its file holds as far as the file system knows that.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The inode as it is on disk; pointers to blocks that are in memory only are [`UNWRITTEN`](super::UNWRITTEN).
+    pub(crate) d: Dinode,
+    /// Its indirect blocks, if it has any.
+    pub(crate) indirects: Option<Box<Indirects>>,
+    /// What only the file system's own files have.
+    pub(crate) body: Body,
+    /// Where it lies; 0 if it has never been written.
+    pub(crate) daddr: FragAddr,
+    /// Fragments of each direct block as they lie on disk.
+    pub(crate) frags: [u8; NDADDR],
+    /// Whether it or a block of it differs from the disk.
+    pub(crate) dirty: bool,
+    /// Whether a directory operation has changed it that is not in the log.
+    pub(crate) dirop: bool,
+}
+
+/// The contents that are the file system's own.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// None: a process's data, or nothing.
+    File,
+    /// A directory.
+    Directory(Box<Directory>),
+    /// Where a symbolic link leads.
+    Symlink(Box<[u8]>),
+    /// The ifile: everything in it is elsewhere in memory.
+    Ifile,
+}
+
+/// A table of inodes. Numbers are dense: the lowest that were freed are used again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inodes {
+    nodes: Vec<Option<Box<Node>>>,
+    len: u32,
+}
+
+impl Inodes {
+    #[inline]
+    pub(crate) fn get(&self, ino: u32) -> Option<&Node> {
+        self.nodes.get(ino as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, ino: u32) -> Option<&mut Node> {
+        self.nodes.get_mut(ino as usize)?.as_deref_mut()
+    }
+
+    pub(crate) fn insert(&mut self, ino: u32, node: Node) {
+        let at = ino as usize;
+        if at >= self.nodes.len() {
+            self.nodes.resize_with(at + 1, || None);
+        }
+        if let Some(place) = self.nodes.get_mut(at)
+            && place.replace(Box::new(node)).is_none()
+        {
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, ino: u32) -> Option<Box<Node>> {
+        let node = self.nodes.get_mut(ino as usize)?.take()?;
+        self.len -= 1;
+        Some(node)
+    }
+
+    /// How many are in use.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// All of them, in order of number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node)> {
+        (0..).zip(&self.nodes).filter_map(|(ino, node)| node.as_deref().map(|node| (ino, node)))
+    }
+}
+
+/// What the inode map says of a number beside where its inode lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MapEntry {
+    /// Counts up each time the number is freed.
+    pub(crate) version: u32,
+    /// Of a free one: the next in the list.
+    pub(crate) next: u32,
+}
+
+/// All numbers that the ifile has entries for, and the list of the free ones: the one freed last is used first, as in 4.4BSD.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InodeMap {
+    entries: Vec<MapEntry>,
+    head: u32,
+    tail: u32,
+    free: u32,
+}
+
+impl InodeMap {
+    /// With these entries; those for which `used` says so are not free.
+    pub(crate) fn new(entries: Vec<MapEntry>, used: impl Fn(u32) -> bool) -> InodeMap {
+        let mut map = InodeMap { entries, ..InodeMap::default() };
+        for ino in (0..map.entries.len() as u32).rev().filter(|ino| *ino > 2 && !used(*ino)) {
+            map.free(ino);
+        }
+        map
+    }
+
+    pub(crate) fn get(&self, ino: u32) -> Option<&MapEntry> {
+        self.entries.get(ino as usize)
+    }
+
+    /// How many numbers there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// The first free number; 0 if there is none.
+    pub(crate) fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// The last free number.
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// How many are free.
+    pub(crate) fn free_count(&self) -> u32 {
+        self.free
+    }
+
+    /// More numbers, all of them free.
+    pub(crate) fn grow(&mut self, by: u32) {
+        let first = self.len();
+        let new = MapEntry { version: 1, next: 0 };
+        self.entries.extend((0..by).map(|_| new));
+        for ino in (first..first + by).rev() {
+            self.free(ino);
+        }
+    }
+
+    fn free(&mut self, ino: u32) {
+        if let Some(entry) = self.entries.get_mut(ino as usize) {
+            entry.next = self.head;
+            if self.head == 0 {
+                self.tail = ino;
+            }
+            self.head = ino;
+            self.free += 1;
+        }
+    }
+
+    /// Takes the first free number; says its version.
+    pub(crate) fn take(&mut self) -> Option<(u32, u32)> {
+        let ino = self.head;
+        let entry = self.entries.get_mut(ino as usize).filter(|_| ino != 0)?;
+        self.head = std::mem::take(&mut entry.next);
+        self.free -= 1;
+        if self.head == 0 {
+            self.tail = 0;
+        }
+        Some((ino, entry.version))
+    }
+
+    /// A number is free again, for another version of it.
+    pub(crate) fn give_back(&mut self, ino: u32) {
+        if let Some(entry) = self.entries.get_mut(ino as usize) {
+            entry.version = entry.version.wrapping_add(1).max(1);
+        }
+        self.free(ino);
+    }
+}
