@@ -201,6 +201,24 @@ fn sequential_buffered_writes_run_at_the_speed_of_the_medium() {
     assert!((100e6..189e6).contains(&rate), "{rate} bytes/s");
 }
 
+/// Writes here and there are reported from the buffer, but no more of them than it has segments: the rest waits for the medium.
+#[test]
+fn scattered_buffered_writes_run_at_the_speed_of_the_medium() {
+    for (key, segments) in [("st39102lw-uw", 3.0), ("nearline-7200", 11.0)] {
+        let mut disk = QueuedDisk::new(Disk::new(spec(key)));
+        let (sectors, writes) = (disk.capacity_sectors(), 200_u64);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut now = 0;
+        for _ in 0..writes {
+            now = disk.serve(now, Request::write(below(&mut rng, sectors - 16), 16)).unwrap().at_ns;
+        }
+        let mean_ms = now as f64 / 1e6 / writes as f64;
+        assert!((3.0..20.0).contains(&mean_ms), "{key}: {mean_ms} ms each");
+        let flushed_ms = (disk.serve(now, Request::flush()).unwrap().at_ns - now) as f64 / 1e6;
+        assert!(flushed_ms < (segments + 1.0) * 30.0, "{key}: {flushed_ms} ms are left to write");
+    }
+}
+
 #[test]
 fn sequential_reads_run_at_the_speed_of_the_medium_or_the_bus() {
     for (key, spec) in disks() {

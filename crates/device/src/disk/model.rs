@@ -460,13 +460,14 @@ impl Disk {
     /// Reported when its data are in the buffer, written back at once or when its turn comes.
     fn write_buffered(&mut self, now_ns: u64, request: &Request, spared: Option<usize>) -> Served {
         let mut start_ns = now_ns;
-        while self.pending.len() + usize::from(self.medium_free_ns > start_ns)
-            > self.spec.cache.write_segments.max(1) as usize - 1
+        let segments = self.spec.cache.write_segments.max(1) as usize;
+        while self.pending.len() + usize::from(self.medium_free_ns > start_ns) >= segments
             && self.joinable(request).is_none()
         {
-            // Every segment for writes is taken: the oldest must reach the medium first.
-            if self.pending.is_empty() {
-                start_ns = start_ns.max(self.medium_free_ns);
+            // Every segment for writes is taken: the one that is being put on the medium is free when it is there, or the oldest
+            // is put there.
+            if self.medium_free_ns > start_ns {
+                start_ns = self.medium_free_ns;
             } else {
                 self.write_back_one();
             }
