@@ -35,6 +35,8 @@ pub struct Settings {
     pub sigma: f64,
     /// No file is larger.
     pub largest_bytes: u64,
+    /// What one call writes of a file, at most.
+    pub write_bytes: u64,
     /// Share of the space in use that is kept to.
     pub fill: f64,
     /// Files to a directory; `None` for as many directories as there are groups.
@@ -122,9 +124,17 @@ impl Ageing {
 
     fn write(&mut self, ino: Ino, len_bytes: u64) -> bool {
         self.live.touch(ino);
-        let range = WriteRange { ino, offset: 0, len_bytes, data: None, sync: None };
         self.blocks += len_bytes.div_ceil(self.block_bytes);
-        self.live.run(|volume, cx| volume.write(cx, &range)) == Ok(len_bytes)
+        let mut offset = 0;
+        while offset < len_bytes {
+            let piece = (len_bytes - offset).min(self.settings.write_bytes);
+            let range = WriteRange { ino, offset, len_bytes: piece, data: None, sync: None };
+            if self.live.run(|volume, cx| volume.write(cx, &range)) != Ok(piece) {
+                return false;
+            }
+            offset += piece;
+        }
+        true
     }
 
     /// Creates a file with its content; `false` if there is no room.

@@ -60,6 +60,7 @@ fn settings(arguments: &Arguments) -> Settings {
         median_bytes: 8192.0,
         sigma: 1.8,
         largest_bytes: 8 << 20,
+        write_bytes: 8 << 20,
         fill: 0.75,
         files_per_directory: None,
         seed: arguments.seed,

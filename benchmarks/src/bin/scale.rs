@@ -5,7 +5,8 @@
 //! FreeBSD 9), and ages it: creating a file with its content, removing one and writing one anew are one operation each
 //! ([`fsage_benchmarks::ageing`]). More is created than removed until three quarters of the space are in use, then as much. Sizes are
 //! lognormal with a median of 4 KB and a mean of about 189 KB, as Agrawal et al. found on 60,000 computers (FAST 2007,
-//! section 3.2: means of 2004); one directory for each 64 files, anywhere in the tree. 256 MB of blocks stay in memory.
+//! section 3.2: means of 2004); one directory for each 64 files, anywhere in the tree. Files are written by calls of at most 1 MB; 64 MB of blocks and 10,000 inodes
+//! stay in memory.
 //!
 //! At 1, 3, 10, 30, 100 … million operations it prints, of the stretch since the line before: time of a processor for an operation
 //! and for a block written; and as it is then: files, use, aggregate layout score (of 100,000 files), resident memory.
@@ -38,13 +39,14 @@ fn arguments() -> anyhow::Result<Arguments> {
         settings: Settings {
             mkfs,
             options,
-            cache_bytes: 256 << 20,
-            inodes: 100_000,
+            cache_bytes: 64 << 20,
+            inodes: 10_000,
             transfers: Transfers { largest_bytes: 131_072, read_ahead: ReadAhead::Cluster, cluster_writes: true },
             median_bytes: 4096.0,
             // exp(sigma^2 / 2) = 189 / 4
             sigma: 2.777,
             largest_bytes: 16 << 30,
+            write_bytes: 1 << 20,
             fill: 0.75,
             files_per_directory: Some(64),
             seed: 1,

@@ -123,9 +123,11 @@ impl Cx {
     /// The processor works.
     #[inline]
     pub fn cpu(&mut self, ns: u64) {
+        if ns == 0 {
+            return;
+        }
         match self.program.last_mut() {
             Some(Step::Cpu { ns: before }) => *before += ns,
-            _ if ns == 0 => {}
             _ => self.program.push(Step::Cpu { ns }),
         }
     }
@@ -158,6 +160,20 @@ impl Cx {
         self.cache.counters.misses += 1;
         self.start_read(block, 1, true);
         false
+    }
+
+    /// The same so many times more for a block that has just been read. `false` if that takes steps of its own, because the
+    /// block is not there or is being moved; then nothing is done.
+    pub fn read_again(&mut self, id: BlockId, times: u64) -> bool {
+        let found = self.cache.find(id).filter(|&slot| self.cache.get(slot).io.is_none());
+        if let Some(slot) = found
+            && times > 0
+        {
+            self.cpu(self.costs.block_ns * times);
+            self.cache.counters.hits += times;
+            self.cache.touch(slot);
+        }
+        found.is_some()
     }
 
     /// Reads a run of neighbouring full blocks of a file in one request, as far as they are not in memory and one request goes,

@@ -165,6 +165,31 @@ impl Space {
         }
     }
 
+    /// How many of these blocks lie behind one another from the first on, in its group; at least 1.
+    pub(crate) fn run_in_group(&self, mut blocks: impl Iterator<Item = i64>) -> usize {
+        let Some(first) = blocks.next() else { return 1 };
+        let (_, frag) = self.place(FragAddr(first.unsigned_abs()));
+        let room = (self.g.fpg - frag) / self.g.frag;
+        let behind = blocks.zip(1..i64::from(room)).take_while(|(addr, n)| *addr == first + n * i64::from(self.g.frag));
+        1 + behind.count()
+    }
+
+    /// Gives blocks back that lie behind one another in one group.
+    pub(crate) fn free_blocks(&mut self, addr: FragAddr, blocks: u32) {
+        let (group, frag) = self.place(addr);
+        let Some(at) = self.groups.get(group as usize) else { return };
+        let end = frag + blocks * self.g.frag;
+        let taken = frag.is_multiple_of(self.g.frag)
+            && end <= at.cg.ndblk
+            && at.cg.free.next_set(frag as usize, end as usize).is_none();
+        if taken && blocks > 0 {
+            return self.set_blocks(group, frag / self.g.frag, blocks, true);
+        }
+        for n in 0..blocks {
+            self.free(addr.plus(u64::from(n) * u64::from(self.g.frag)), self.g.frag);
+        }
+    }
+
     fn free_in(&mut self, group: u32, frag: u32, frags: u32) {
         let per_block = self.g.frag;
         let Some(at) = self.groups.get_mut(group as usize) else { return };

@@ -8,8 +8,9 @@
 
 use super::Clusters;
 use crate::Ffs;
-use crate::format::FragAddr;
-use crate::volume::pointers;
+use crate::format::{FragAddr, NDADDR};
+use crate::volume::Piece;
+use crate::volume::pointers::{self, Pointer};
 use kernel::{Cx, Ino, Lbn};
 use posix::Errno;
 
@@ -25,17 +26,38 @@ impl Ffs {
 
     fn move_cluster(&mut self, cx: &mut Cx, ino: Ino, first: Lbn, blocks: u32) -> Result<bool, Errno> {
         let Ok(first) = u64::try_from(first.0) else { return Ok(false) };
-        let mut old = Vec::with_capacity(blocks as usize);
-        for lbn in first..first + u64::from(blocks) {
-            match self.piece(ino, lbn)? {
-                Some(piece) if piece.bytes == self.g.bsize => old.push((lbn, piece)),
-                _ => return Ok(false),
+        let mut old = std::mem::take(&mut self.moving);
+        old.clear();
+        let moved = self.full_blocks(ino, first, blocks, &mut old)? && self.move_blocks(cx, ino, first, &old)?;
+        self.moving = old;
+        Ok(moved)
+    }
+
+    /// Lists where full blocks of a file lie; `false` if one of them is a hole or shorter.
+    fn full_blocks(&self, ino: Ino, first: u64, blocks: u32, list: &mut Vec<Pointer>) -> Result<bool, Errno> {
+        let node = self.node(ino)?;
+        let end = first + u64::from(blocks);
+        let mut lbn = first;
+        while lbn < end {
+            let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+            let here = pointers.iter().skip(index).take((end - lbn) as usize);
+            let before = list.len();
+            list.extend(here);
+            if list.len() == before {
+                return Ok(false);
             }
+            lbn += (list.len() - before) as u64;
         }
-        let (Some((_, head)), Some((_, tail))) = (old.first(), old.last()) else { return Ok(false) };
+        // Of direct blocks, all before one that is full are full; others always are.
+        let last = first.max((end - 1).min(NDADDR as u64 - 1));
+        Ok(!list.contains(&0) && self.g.block_bytes(node.d.size, last) == self.g.bsize)
+    }
+
+    fn move_blocks(&mut self, cx: &mut Cx, ino: Ino, first: u64, old: &[Pointer]) -> Result<bool, Errno> {
+        let (Some(head), Some(tail)) = (old.first(), old.last()) else { return Ok(false) };
         // If the file has gone on to another group, it is meant to.
-        let group = |addr: pointers::Pointer| self.g.group_of(FragAddr(addr.unsigned_abs()));
-        if group(head.addr) != group(tail.addr) {
+        let group = |addr: Pointer| self.g.group_of(FragAddr(addr.unsigned_abs()));
+        if group(*head) != group(*tail) {
             return Ok(false);
         }
         let preferred = self.data_preference(ino, first)?;
@@ -44,21 +66,19 @@ impl Ffs {
         let mut look = |group| {
             cx.read(&Ffs::group_block(&g, group));
         };
-        let Some(new) = self.space.allocate_cluster(preferred, blocks, &mut look) else { return Ok(false) };
+        let Some(new) = self.space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
-        for (lbn, piece) in &old {
-            let block = self.file_block(self.node(ino)?, ino, *lbn, *piece);
+        for (lbn, was) in (first..).zip(old) {
+            let block = self.file_block(self.node(ino)?, ino, lbn, Piece { addr: *was, bytes: g.bsize });
             cx.read(&block);
-            self.set_pointer(cx, ino, *lbn, addr.0 as pointers::Pointer)?;
+            self.set_pointer(cx, ino, lbn, addr.0 as Pointer)?;
             cx.relocate(block.id, self.pbn(addr));
             addr = addr.plus(g.frag.into());
         }
         // Old pointers may be on the disk: their blocks are as good as unwritten, and 4.4BSD does not wait here either.
         self.update(cx, ino);
-        for (_, piece) in old {
-            self.free(cx, piece.addr, g.frag);
-        }
+        self.free_blocks(cx, old);
         Ok(true)
     }
 }

@@ -1,6 +1,6 @@
 //! The block of a file that a write needs: found, lengthened or allocated (`ffs_balloc`, `ffs_realloccg`).
 
-use super::{Body, Ffs, Piece, pointers};
+use super::{Body, Ffs, Node, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
 use crate::policy::blkpref::{Role, Wanted, block_preference};
 use kernel::{BlockId, Cx, Ino, Lbn};
@@ -15,20 +15,29 @@ pub(super) struct Target {
     pub(super) fresh: bool,
 }
 
+impl Role {
+    /// Of a block of what an inode holds.
+    fn of(node: &Node) -> Role {
+        if matches!(node.body, Body::Directory(_)) { Role::Directory } else { Role::Data }
+    }
+}
+
 impl Ffs {
     /// Block `lbn`, with room for the first `end` bytes of it. What was there of it is in memory if it moved or grew.
     pub(super) fn block_for_writing(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, end: u32) -> Result<Target, Errno> {
-        self.fill_last_fragment(cx, ino, lbn)?;
+        let last = self.node(ino)?.d.size >> self.g.bshift;
+        if last < lbn.min(NDADDR as u64) {
+            self.fill_last_fragment(cx, ino, last)?;
+        }
         if lbn < NDADDR as u64 { self.direct(cx, ino, lbn, end) } else { self.indirect(cx, ino, lbn) }
     }
 
-    /// If the file ends in fragments before block `lbn`, these become a full block.
-    fn fill_last_fragment(&mut self, cx: &mut Cx, ino: Ino, lbn: u64) -> Result<(), Errno> {
+    /// If the file ends in fragments, in its block `last`, these become a full block.
+    fn fill_last_fragment(&mut self, cx: &mut Cx, ino: Ino, last: u64) -> Result<(), Errno> {
         let node = self.node(ino)?;
-        let last = node.d.size >> self.g.bshift;
         let old = self.g.block_bytes(node.d.size, last);
         let addr = node.d.db.get(last as usize).copied().unwrap_or(0);
-        if last >= lbn || last >= NDADDR as u64 || old == 0 || old == self.g.bsize || addr == 0 {
+        if old == 0 || old == self.g.bsize || addr == 0 {
             return Ok(());
         }
         let moved = self.reallocate_fragment(cx, ino, last, old, self.g.bsize)?;
@@ -58,7 +67,7 @@ impl Ffs {
             (self.reallocate_fragment(cx, ino, lbn, old, wanted)?, false)
         } else {
             let smart = self.smart_block(node, lbn);
-            let preferred = self.data_preference(ino, lbn)?;
+            let preferred = self.preference(ino, node, lbn, Role::of(node), lbn as usize, &node.d.db);
             let addr = self.allocate(cx, ino, preferred, wanted >> self.g.fshift, smart)?;
             (Piece { addr, bytes: wanted }, true)
         };
@@ -75,7 +84,10 @@ impl Ffs {
         let way = pointers::way(lbn, n).ok_or(Errno::EFBIG)?;
         let mut made = Vec::new();
         for (level, number) in way.numbers.iter().copied().enumerate().take(way.slot + 1) {
-            let addr = self.node(ino)?.indirects.as_ref().map_or(0, |indirects| indirects.addr(number, n));
+            let addr = self.node(ino)?.indirects.as_ref().map_or(0, |indirects| match level == way.slot {
+                true => indirects.leaves.get(&way.leaf).map_or(0, |leaf| leaf.addr),
+                false => indirects.upper.get(&number).copied().unwrap_or(0),
+            });
             if addr != 0 {
                 cx.read(&self.indirect_block(ino, number, addr));
                 continue;
@@ -92,11 +104,12 @@ impl Ffs {
                 }
             }
         }
-        let (beside, index) = self.pointers_beside(ino, lbn)?;
-        if let Some(addr) = beside.get(index).copied().filter(|addr| *addr != 0) {
+        let node = self.node(ino)?;
+        let beside = pointers::of_leaf(node.indirects.as_deref(), way.leaf);
+        if let Some(addr) = beside.get(way.index).copied().filter(|addr| *addr != 0) {
             return Ok(Target { piece: Piece { addr, bytes: self.g.bsize }, fresh: false });
         }
-        let preferred = self.data_preference(ino, lbn)?;
+        let preferred = self.preference(ino, node, lbn, Role::of(node), way.index, beside);
         let addr = match self.allocate(cx, ino, preferred, self.g.frag, None) {
             Ok(addr) => addr,
             Err(error) => {
@@ -104,7 +117,7 @@ impl Ffs {
                 return Err(error);
             }
         };
-        self.set_pointer(cx, ino, lbn, addr)?;
+        self.set_indirect_pointer(cx, ino, &way, addr)?;
         Ok(Target { piece: Piece { addr, bytes: self.g.bsize }, fresh: true })
     }
 
@@ -222,28 +235,26 @@ impl Ffs {
 
     /// Where a block of data should go.
     pub(crate) fn data_preference(&self, ino: Ino, lbn: u64) -> Result<FragAddr, Errno> {
-        let (pointers, index) = self.pointers_beside(ino, lbn)?;
         let node = self.node(ino)?;
-        let role = if matches!(node.body, Body::Directory(_)) { Role::Directory } else { Role::Data };
-        Ok(self.preference(ino, lbn, role, index, pointers))
+        let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+        Ok(self.preference(ino, node, lbn, Role::of(node), index, pointers))
     }
 
     /// Where an indirect block should go that is needed for block `lbn`.
     fn indirect_preference(&self, ino: Ino, lbn: u64, first: bool) -> Result<FragAddr, Errno> {
         let role = if first { Role::FirstIndirect } else { Role::Indirect };
-        Ok(self.preference(ino, lbn, role, 0, &[]))
+        Ok(self.preference(ino, self.node(ino)?, lbn, role, 0, &[]))
     }
 
-    fn preference(&self, ino: Ino, lbn: u64, role: Role, index: usize, pointers: &[Pointer]) -> FragAddr {
-        let d = self.inodes.get(ino.0).map(|node| &node.d);
+    fn preference(&self, ino: Ino, node: &Node, lbn: u64, role: Role, index: usize, pointers: &[Pointer]) -> FragAddr {
         let wanted = Wanted {
             inode_group: self.inode_group(ino),
             lbn,
             role,
             index,
             pointers,
-            last_direct: d.and_then(|d| d.db.last()).copied().unwrap_or(0),
-            first_indirect: d.and_then(|d| d.ib.first()).copied().unwrap_or(0),
+            last_direct: node.d.db.last().copied().unwrap_or(0),
+            first_indirect: node.d.ib.first().copied().unwrap_or(0),
         };
         block_preference(&self.space, &self.tuning, self.options.switch, &wanted)
     }
@@ -256,35 +267,36 @@ impl Ffs {
 
     /// Makes a pointer lead to a block. The indirect block that it is in is changed, not written.
     pub(crate) fn set_pointer(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, addr: Pointer) -> Result<(), Errno> {
-        let way = pointers::way(lbn, self.g.nindir());
-        let node = self.node_mut(ino)?;
-        match way {
-            None => {
-                if let Some(place) = node.d.db.get_mut(lbn as usize) {
-                    *place = addr;
-                }
-            }
-            Some(way) => {
-                let leaf = node.indirects.as_mut().and_then(|indirects| indirects.leaves.get_mut(&way.leaf));
-                let leaf = leaf.ok_or(Errno::EIO)?;
-                if way.index >= leaf.pointers.len() {
-                    leaf.pointers.resize(way.index + 1, 0);
-                }
-                if let Some(place) = leaf.pointers.get_mut(way.index) {
-                    *place = addr;
-                }
-                let leaf_addr = leaf.addr;
-                let number = -(way.leaf as i64);
-                cx.change(&self.indirect_block(ino, number, leaf_addr));
-            }
+        if let Some(way) = pointers::way(lbn, self.g.nindir()) {
+            return self.set_indirect_pointer(cx, ino, &way, addr);
         }
+        if let Some(place) = self.node_mut(ino)?.d.db.get_mut(lbn as usize) {
+            *place = addr;
+        }
+        Ok(())
+    }
+
+    fn set_indirect_pointer(&mut self, cx: &mut Cx, ino: Ino, way: &pointers::Way, addr: Pointer) -> Result<(), Errno> {
+        let indirects = self.node_mut(ino)?.indirects.as_mut();
+        let leaf = indirects.and_then(|indirects| indirects.leaves.get_mut(&way.leaf)).ok_or(Errno::EIO)?;
+        if way.index >= leaf.pointers.len() {
+            leaf.pointers.resize(way.index + 1, 0);
+        }
+        if let Some(place) = leaf.pointers.get_mut(way.index) {
+            *place = addr;
+        }
+        let leaf_addr = leaf.addr;
+        let number = -(way.leaf as i64);
+        cx.change(&self.indirect_block(ino, number, leaf_addr));
         Ok(())
     }
 
     /// How long block `lbn` of a file is on disk.
     pub(crate) fn piece(&self, ino: Ino, lbn: u64) -> Result<Option<Piece>, Errno> {
-        let addr = self.pointer(ino, lbn)?;
-        let bytes = self.g.block_bytes(self.node(ino)?.d.size, lbn);
+        let node = self.node(ino)?;
+        let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+        let addr = pointers.get(index).copied().unwrap_or(0);
+        let bytes = self.g.block_bytes(node.d.size, lbn);
         Ok((addr != 0 && bytes > 0).then_some(Piece { addr, bytes }))
     }
 }

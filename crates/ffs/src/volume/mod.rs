@@ -50,6 +50,8 @@ pub struct Ffs {
     generation: u32,
     /// Inodes whose last change is in no block yet.
     pending: Vec<Ino>,
+    /// Reused by [`policy`](crate::policy) for the blocks it moves.
+    pub(crate) moving: Vec<Pointer>,
     /// Whether superblock and summaries differ from the disk.
     modified: bool,
     mounted: bool,
@@ -84,6 +86,7 @@ impl Ffs {
             random: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             generation,
             pending: Vec::new(),
+            moving: Vec::new(),
             modified: false,
             mounted: false,
         };
@@ -286,6 +289,32 @@ impl Ffs {
         cx.read(&Ffs::group_block(&self.g, group));
         self.space.free(addr, frags);
         self.group_changed(cx, group);
+    }
+
+    /// Gives blocks back one after another; what that costs is said for all that are in one group at once.
+    pub(crate) fn free_blocks(&mut self, cx: &mut Cx, blocks: &[Pointer]) {
+        let mut rest = blocks;
+        while let [first, ..] = rest {
+            let (addr, frag) = (FragAddr(first.unsigned_abs()), self.g.frag);
+            self.free(cx, *first, frag);
+            let group = self.space.group_of(addr);
+            let same = |addr: &&Pointer| self.space.group_of(FragAddr(addr.unsigned_abs())) == group;
+            let others = rest.iter().skip(1).take_while(same).count();
+            let block = Ffs::group_block(&self.g, group).id;
+            let (now, later) = rest.split_at(1 + others);
+            rest = later;
+            let mut now = now.get(1..).unwrap_or_default();
+            if cx.read_again(block, now.len() as u64) {
+                cx.cpu(cx.costs().allocate_ns * now.len() as u64);
+                while let [first, ..] = now {
+                    let run = self.space.run_in_group(now.iter().copied());
+                    self.space.free_blocks(FragAddr(first.unsigned_abs()), run as u32);
+                    now = now.get(run..).unwrap_or_default();
+                }
+            } else {
+                now.iter().for_each(|addr| self.free(cx, *addr, frag));
+            }
+        }
     }
 
     fn smart_block(&self, node: &Node, lbn: u64) -> Option<FragAddr> {

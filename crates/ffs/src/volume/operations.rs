@@ -207,6 +207,11 @@ impl Ffs {
         let lbn = at >> self.g.bshift;
         let within = (at & u64::from(bsize - 1)) as u32;
         let target = self.block_for_writing(cx, ino, lbn, within + len)?;
+        let now = time_of(cx.date_ns());
+        let node = self.node_mut(ino)?;
+        node.d.size = node.d.size.max(at + u64::from(len));
+        (node.d.mtime, node.d.ctime) = (now, now);
+        let size = node.d.size;
         let block = self.file_block(self.node(ino)?, ino, lbn, target.piece);
         if target.fresh {
             cx.take(&block);
@@ -220,11 +225,6 @@ impl Ffs {
         }
         let bytes = range.data.and_then(|data| data.get(done as usize..(done as usize + len as usize)));
         cx.fill(block.id, at, within, len, bytes);
-        let now = time_of(cx.date_ns());
-        let d = &mut self.node_mut(ino)?.d;
-        d.size = d.size.max(at + u64::from(len));
-        (d.mtime, d.ctime) = (now, now);
-        let size = d.size;
         if range.sync.is_some() || within + len < bsize {
             cx.dirty(block.id);
         } else {

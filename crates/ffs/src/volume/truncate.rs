@@ -80,7 +80,8 @@ impl Ffs {
     pub(super) fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Piece]) {
         let mut at = None;
         let mut frags_of_all = 0;
-        for piece in pieces {
+        let mut rest = pieces;
+        while let [piece, ..] = rest {
             let (addr, frags) = (FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
             let group = self.space.group_of(addr);
             if at != Some(group) {
@@ -88,8 +89,17 @@ impl Ffs {
                 self.group_changed(cx, group);
                 at = Some(group);
             }
-            self.space.free(addr, frags);
-            frags_of_all += i64::from(frags);
+            let run =
+                if frags == self.g.frag { self.space.run_in_group(rest.iter().map(|piece| piece.addr)) } else { 1 };
+            let (now, later) = rest.split_at(run.min(rest.len()));
+            // The last one of a run may be shorter.
+            let whole = now.iter().take_while(|piece| piece.bytes == self.g.bsize).count();
+            self.space.free_blocks(addr, whole as u32);
+            for piece in now.iter().skip(whole) {
+                self.space.free(FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
+            }
+            frags_of_all += now.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum::<i64>();
+            rest = later;
         }
         cx.cpu(cx.costs().allocate_ns * pieces.len() as u64);
         self.charge(ino, -frags_of_all);

@@ -41,7 +41,7 @@ impl Index {
     /// Where an entry with this hash should be: its upper bits.
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        (u64::from(tag) * self.entries.len() as u64 >> 32) as usize
+        ((u64::from(tag) * self.entries.len() as u64) >> 32) as usize
     }
 
     /// The slot with this hash that `is` says it is.
