@@ -13,6 +13,7 @@ use experiment::ExperimentError;
 use ffs::FfsError;
 use lab::OpenError;
 use layout::LayoutError;
+use lfs::LfsError;
 use posix::SetupError;
 use predict::SystemProfileError;
 use predict::measure::MeasureError;
@@ -158,6 +159,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<FfsError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<LfsError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<ExperimentError>() {

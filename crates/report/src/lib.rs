@@ -19,6 +19,7 @@ mod ffs;
 mod html;
 mod json;
 mod layout;
+mod lfs;
 mod markdown;
 mod model;
 mod plan;
@@ -44,6 +45,9 @@ pub use self::ffs::{
     ffs_superblock,
 };
 pub use self::layout::{layout, layout_comparison};
+pub use self::lfs::{
+    lfs_checked, lfs_directory, lfs_ifile, lfs_inode, lfs_made, lfs_segment, lfs_segments, lfs_superblock,
+};
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};
 pub use plan::plan;

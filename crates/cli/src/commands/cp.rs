@@ -1,5 +1,6 @@
 //! `fsage cp`: out of an image and into one.
 
+use super::lfs;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Copy files out of an FFS image, or into one, without mounting it.
+/// Copy files out of an FFS or LFS image, or into an FFS image, without mounting it.
 ///
 /// Modes, times, links, symbolic links, holes, and into an image owners and devices, are preserved. Nothing that is there is
 /// overwritten, unless --overwrite says so.
@@ -34,7 +35,7 @@ pub struct Args {
     /// Out of an image: give files their owners; needs root.
     #[arg(long)]
     owners: bool,
-    /// Out of an image: use a group's copy of the superblock where the standard one is damaged.
+    /// Out of an FFS image: use a group's copy of the superblock where the standard one is damaged.
     #[arg(long)]
     copies: bool,
     /// Into an image: replace files of the same name.
@@ -99,6 +100,9 @@ fn refuse(options: &[(&str, bool)], why: &str) -> anyhow::Result<()> {
 
 fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Result<ExitCode> {
     let shown = output::shown(image);
+    if File::open(image).and_then(FileStore::new).is_ok_and(|store| ::lfs::is_lfs(&store)) {
+        return Err(failure::usage(format!("{shown}: is an LFS image, and files are copied into FFS images only")));
+    }
     let how = if args.in_place { Edit::InPlace } else { Edit::Copy };
     let options = InsertOptions { owner: args.owner, overwrite: args.overwrite, latest_s: args.time };
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
@@ -166,14 +170,18 @@ fn one_out_of(
     let store = File::open(file)
         .and_then(FileStore::new)
         .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
-    let search = if args.copies { Search::Copies } else { Search::Standard };
-    let image = Image::open(store, search).with_context(|| shown.clone())?;
     let last = path.rsplit(|b| *b == b'/').find(|name| !name.is_empty());
     let to = match last {
         Some(name) if to.is_dir() => to.join(OsStr::from_bytes(name)),
         _ => to.to_owned(),
     };
-    ffs::extract(&image, path, &to, ExtractOptions { owners: args.owners }, go_on).with_context(|| shown)
+    let options = ExtractOptions { owners: args.owners };
+    if ::lfs::is_lfs(&store) {
+        return lfs::extract(store, path, &to, options, go_on).with_context(|| shown);
+    }
+    let search = if args.copies { Search::Copies } else { Search::Standard };
+    let image = Image::open(store, search).with_context(|| shown.clone())?;
+    ffs::extract(&image, path, &to, options, go_on).with_context(|| shown)
 }
 
 /// The image and the path in it: parted at the first `:/` before which there is a file.

@@ -1,5 +1,6 @@
 //! `fsage dump IMAGE WHAT`.
 
+use super::lfs;
 use crate::failure;
 use crate::output::{self, ResultArgs};
 use anyhow::Context as _;
@@ -10,43 +11,56 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show a structure of an FFS image: superblock, groups, inode, directory, free map.
+/// Show a structure of an FFS or LFS image: superblock, groups or segments, inode, directory, free map, ifile.
+///
+/// What it is, is found out. Of an LFS image that was not unmounted, segments, ifile, inodes and directories are shown as roll-forward
+/// makes them; with --checkpoint as of the checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage dump disk.img superblock
   fsage dump disk.img group 0
   fsage dump disk.img inode /etc/passwd
-  fsage dump disk.img directory 2 --json")]
+  fsage dump disk.img directory 2 --json
+  fsage dump log.img segment 1")]
 pub struct Args {
     /// An unmounted image file or device.
-    image: PathBuf,
+    pub(super) image: PathBuf,
     /// What to show.
     #[arg(value_enum, default_value_t = What::Superblock)]
-    what: What,
-    /// Which one: a group's number; an inode's number, or a path from the root (default: the root directory).
-    which: Option<PathBuf>,
-    /// Use a group's copy of the superblock where the standard one is damaged.
+    pub(super) what: What,
+    /// Which one: a group's or segment's number; an inode's number, or a path from the root (default: the root directory).
+    pub(super) which: Option<PathBuf>,
+    /// FFS: use a group's copy of the superblock where the standard one is damaged.
     #[arg(long)]
-    copies: bool,
+    pub(super) copies: bool,
+    /// LFS: as of the checkpoint, without what was written after it.
+    #[arg(long)]
+    pub(super) checkpoint: bool,
     #[command(flatten)]
-    result: ResultArgs,
+    pub(super) result: ResultArgs,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     /// Every field of the superblock.
     Superblock,
-    /// A line for each cylinder group.
+    /// FFS: a line for each cylinder group.
     Groups,
-    /// A cylinder group.
+    /// FFS: a cylinder group.
     Group,
     /// An inode and where its data is.
     Inode,
     /// The entries of a directory.
     Directory,
-    /// Free fragments.
+    /// FFS: free fragments.
     Free,
+    /// LFS: the segment usage table.
+    Segments,
+    /// LFS: a segment with its partial segments.
+    Segment,
+    /// LFS: cleaner information and the inode map.
+    Ifile,
 }
 
 /// Shows it.
@@ -56,6 +70,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let store = File::open(&args.image)
         .and_then(FileStore::new)
         .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
+    if ::lfs::is_lfs(&store) {
+        lfs::dump(&args, store).with_context(|| shown)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let search = if args.copies { Search::Copies } else { Search::Standard };
     let image = Image::open(store, search).with_context(|| shown.clone())?;
     show(&args, &image).with_context(|| shown)?;
@@ -89,6 +107,9 @@ fn show(args: &Args, image: &Image<FileStore>) -> anyhow::Result<()> {
         What::Directory => {
             let dump = image.dump_directory(inode(args, image)?)?;
             args.result.emit("fsage.ffs-directory/1", &dump, &report::ffs_directory(&dump))
+        }
+        What::Segments | What::Segment | What::Ifile => {
+            Err(failure::usage("this is an FFS image, which has groups and no segments or ifile"))
         }
         What::Free => {
             let runs = image.dump_free()?;

@@ -1,5 +1,6 @@
 //! `fsage fsck IMAGE`.
 
+use super::lfs;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use anyhow::Context as _;
@@ -9,9 +10,12 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Check an FFS image, and repair it if asked.
+/// Check an FFS or LFS image, and repair FFS if asked.
 ///
-/// The five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
+/// Of an LFS image the log is rolled forward in memory; then everything live is compared with the usage table, the inode map, the
+/// summaries and the counters. It is never changed.
+///
+/// FFS: the five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
 /// nothing that can still be reached: blocks that two files have are copied, what has lost its name goes to lost+found.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -46,6 +50,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let image = output::shown(&args.image);
     let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
     let original = || File::open(&args.image).and_then(FileStore::new).map_err(cannot);
+    if ::lfs::is_lfs(&original()?) {
+        if args.repair {
+            return Err(failure::usage(
+                "--repair: a log-structured file system repairs itself when it is mounted; fsck only looks",
+            ));
+        }
+        return lfs::fsck(&args.result, original()?, &image);
+    }
     let (report, outcome) = if !args.repair {
         let report = check(Overlay::new(original()?), &image)?;
         let outcome = if report.is_clean() { "Clean." } else { "Nothing was changed; --repair repairs a copy." };

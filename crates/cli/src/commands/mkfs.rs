@@ -1,4 +1,6 @@
-//! `fsage mkfs ffs IMAGE --size SIZE`.
+//! `fsage mkfs ffs|lfs IMAGE --size SIZE`.
+
+mod lfs;
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
@@ -18,7 +20,8 @@ Examples:
   fsage mkfs ffs disk.img --size 64M
   fsage mkfs ffs disk.img --size 1G --ufs 2 --label home --seed 7 --time 0
   fsage mkfs ffs root.img --size 256M --ufs 2 --populate tree --owner 0:0 --time 0
-  fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7")]
+  fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7
+  fsage mkfs lfs log.img --size 256M --segment 512K")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -28,6 +31,8 @@ pub struct Args {
 enum Kind {
     /// The Fast File System: UFS1 (4.4BSD) or UFS2.
     Ffs(Box<FfsArgs>),
+    /// The log-structured file system of 4.4BSD, in the format of NetBSD (version 2, 32-bit).
+    Lfs(lfs::LfsArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -133,18 +138,24 @@ enum Order {
 
 /// Makes it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Kind::Ffs(args) = args.kind;
+    match args.kind {
+        Kind::Ffs(args) => make_ffs(&args),
+        Kind::Lfs(args) => lfs::make(&args),
+    }
+}
+
+fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     if !args.force {
         output::must_be_new(&args.image)?;
     }
     let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
-    let mut options = options(&args, size)?;
+    let mut options = options(args, size)?;
     options.check()?;
     let there = args.image.exists();
     let (mut store, blank) = open(&args.image, size)?;
     options.blank = blank;
-    let made = ffs::mkfs(&mut store, &options).and_then(|made| Ok((made, populate(&args, store, &options)?)));
+    let made = ffs::mkfs(&mut store, &options).and_then(|made| Ok((made, populate(args, store, &options)?)));
     if made.is_err() && !there {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
@@ -201,9 +212,6 @@ fn open(path: &Path, size: u64) -> anyhow::Result<(FileStore, bool)> {
 
 fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
     let version = if args.ufs == 1 { Version::Ufs1 } else { Version::Ufs2 };
-    let narrow = |name: &str, value: u64| {
-        u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
-    };
     let base = MkfsOptions::new(version, size_bytes);
     let bsize = args.bsize.map_or(Ok(base.bsize), |n| narrow("--bsize", n))?;
     let fsize = args.fsize.map_or(Ok((bsize / 8).max(512)), |n| narrow("--fsize", n))?;
@@ -213,7 +221,6 @@ fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
         rpm: args.rpm,
         positions: args.positions,
     });
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
     Ok(MkfsOptions {
         bsize,
         fsize,
@@ -238,4 +245,13 @@ fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
         lost_found: args.lost_found,
         ..base
     })
+}
+
+fn narrow(name: &str, value: u64) -> anyhow::Result<u32> {
+    u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64)
 }

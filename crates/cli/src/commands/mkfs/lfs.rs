@@ -1,0 +1,90 @@
+//! `fsage mkfs lfs IMAGE --size SIZE`.
+
+use super::{narrow, now, open, size_of};
+use crate::output::{self, ResultArgs};
+use crate::values;
+use ::lfs::mkfs::MkfsOptions;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct LfsArgs {
+    /// The image file to make; or with --force one to overwrite, or a block device.
+    image: PathBuf,
+    /// Size of the file system (64M, 2G); of an existing file or device, its own where left out.
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    size: Option<u64>,
+    /// Bytes of a block.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "8K")]
+    bsize: u64,
+    /// Bytes of a fragment (default: an eighth of a block).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    fsize: Option<u64>,
+    /// Bytes of a segment (default: 1M, less if there would be fewer than 80).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    segment: Option<u64>,
+    /// Bytes of an inode block (default: a fragment).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    ibsize: Option<u64>,
+    /// Per cent of space held back.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10)]
+    minfree: u32,
+    /// Segments that are room for the cleaner (default: a twentieth, but 20; of fewer than 80 segments an eighth).
+    #[arg(long, value_name = "N")]
+    minfreeseg: Option<u32>,
+    /// Segments that only the cleaner may write (default: half of those and one).
+    #[arg(long, value_name = "N")]
+    resvseg: Option<u32>,
+    /// Seed of the file system's identity.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// When it is made, seconds since 1970 (default: now).
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    time: Option<i64>,
+    /// Make lost+found.
+    #[arg(long)]
+    lost_found: bool,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Makes it.
+pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    if !args.force {
+        output::must_be_new(&args.image)?;
+    }
+    let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
+    let options = options(args, size)?;
+    options.check()?;
+    let there = args.image.exists();
+    let (mut store, _) = open(&args.image, size)?;
+    let made = ::lfs::mkfs(&mut store, &options);
+    if made.is_err() && !there {
+        // Half a file system is worse than none; the error to report is the first.
+        let _ = std::fs::remove_file(&args.image);
+    }
+    let made = made?;
+    args.result.emit("fsage.mkfs-lfs/1", &made, &report::lfs_made(&output::shown(&args.image), &made))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(args: &LfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
+    let bsize = narrow("--bsize", args.bsize)?;
+    Ok(MkfsOptions {
+        bsize,
+        fsize: args.fsize.map_or(Ok((bsize / 8).max(512)), |n| narrow("--fsize", n))?,
+        ssize: args.segment.map(|n| narrow("--segment", n)).transpose()?,
+        ibsize: args.ibsize.map(|n| narrow("--ibsize", n)).transpose()?,
+        minfree: args.minfree,
+        minfreeseg: args.minfreeseg,
+        resvseg: args.resvseg,
+        seed: args.seed,
+        time_s: args.time.unwrap_or_else(now),
+        lost_found: args.lost_found,
+        ..MkfsOptions::new(size_bytes)
+    })
+}
