@@ -5,75 +5,17 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod lab;
+#[path = "common/mutate.rs"]
+mod mutate;
 
 use common::{makefs_sized, sample_tree, tool};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
-use ffs::{FragAddr, GroupNo, Image, Ino, MemoryStore, Overlay, Search, Version, fsck, mkfs};
+use ffs::{Endian, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
+use mutate::{damage, metadata, seeds};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::ops::Range;
-
-/// Where an image's metadata is.
-fn metadata(store: &MemoryStore) -> Vec<Range<usize>> {
-    let image = Image::open(store.clone(), Search::Standard).unwrap();
-    let g = *image.geometry();
-    let at = |addr: FragAddr| g.byte_of(addr) as usize;
-    let sb = image.superblock_at() as usize;
-    let mut places = vec![sb..sb + 1376, sb + 1000..sb + 1376];
-    for c in (0..g.ncg).map(GroupNo) {
-        let group = at(g.group_block(c));
-        places.push(group..group + 168);
-        places.push(group..group + g.cgsize as usize);
-        let inodes = at(g.group_inodes(c));
-        let table = g.ipg as usize * g.layout.version.inode_bytes() as usize;
-        places.push(inodes..inodes + table.min(40 * 256));
-        places.push(inodes..inodes + table);
-    }
-    for ino in (2..g.inodes()).map(Ino) {
-        let inode = image.inode(ino).unwrap();
-        for pointer in inode.ib.iter().chain(inode.db.iter().filter(|_| inode.is_dir())).filter(|p| **p > 0) {
-            let block = at(FragAddr(*pointer as u64));
-            places.push(block..block + 512.min(g.bsize as usize));
-        }
-    }
-    places
-}
-
-fn damage(bytes: &mut [u8], places: &[Range<usize>], random: &mut Xoshiro256PlusPlus) {
-    let below = |n: usize, random: &mut Xoshiro256PlusPlus| (random.next_u64() % n.max(1) as u64) as usize;
-    for _ in 0..1 + below(6, random) {
-        let place = &places[below(places.len(), random)];
-        let at = place.start + below(place.len(), random);
-        let end = bytes.len();
-        match below(6, random) {
-            0 => bytes[at] ^= 1 << below(8, random),
-            1 => bytes[at] = random.next_u32() as u8,
-            2 => {
-                let at = at / 4 * 4;
-                let values = [0, 1, 2, 0x7FFF_FFFF, u32::MAX, random.next_u32() % 4096, random.next_u32()];
-                bytes[at..at + 4].copy_from_slice(&values[below(values.len(), random)].to_le_bytes());
-            }
-            3 => {
-                let n = below(200, random).min(end - at);
-                bytes[at..at + n].fill([0, 0xFF][below(2, random)]);
-            }
-            4 => {
-                // Metadata of one place in another.
-                let from = places[below(places.len(), random)].start;
-                let n = 256.min(end - at.max(from));
-                bytes.copy_within(from..from + n, at);
-            }
-            _ => {
-                // A pointer, a size or a number of one structure in another.
-                let from = places[below(places.len(), random)].clone();
-                let from = (from.start + below(from.len(), random)) / 4 * 4;
-                let n = 8.min(end - at.max(from));
-                bytes.copy_within(from..from + n, at / 4 * 4);
-            }
-        }
-    }
-}
 
 /// Reads everything that can be read.
 fn read_all(store: &mut MemoryStore) {
@@ -97,12 +39,6 @@ fn lines(report: &ffs::fsck::Report) -> String {
     let line =
         |p: &ffs::fsck::Problem| format!("\n{:?} {} inode {:?}: {}: {:?}", p.phase, p.kind, p.ino, p.message, p.repair);
     report.problems.iter().map(line).collect()
-}
-
-fn seeds(usual: u64) -> Range<u64> {
-    let Ok(text) = std::env::var("FSAGE_FFS_SEEDS") else { return 0..usual };
-    let (from, to) = text.split_once("..").unwrap();
-    from.parse().unwrap()..to.parse().unwrap()
 }
 
 fn run(name: &str, base: &MemoryStore, count: u64) {
@@ -170,6 +106,24 @@ fn of_empty_images_with_many_groups() {
         };
         mkfs(&mut base, &options).unwrap();
         run(&format!("{version:?}"), &base, 150);
+    }
+}
+
+/// Several kinds of damage at once to what the live file system has aged, some of it full.
+#[test]
+fn of_aged_images() {
+    let cases = [
+        (Version::Ufs1, Endian::Little, 4096, 512, "original,switch,bestfit,spread,conventional", false),
+        (Version::Ufs2, Endian::Big, 4096, 1024, "realloc,metaspace,smartfrags,dirpref,noorder", true),
+        (Version::Ufs1, Endian::Big, 8192, 8192, "realloc,noswitch,bestfit,dirpref,noorder", true),
+        (Version::Ufs2, Endian::Little, 8192, 1024, "realloc,switch,smartfrags,spread,conventional", false),
+    ];
+    for (seed, (version, endian, bsize, fsize, words, fill)) in (1..).zip(cases) {
+        let options = MkfsOptions { bsize, fsize, endian, density: Some(4096), ..MkfsOptions::new(version, 3 << 20) };
+        let mut store = MemoryStore(vec![0; 3 << 20]);
+        mkfs(&mut store, &options).unwrap();
+        let aged = lab::age(store, words, 500, fill, seed);
+        run(&format!("{version}, {endian:?}, {words}"), &aged.store, 40);
     }
 }
 

@@ -6,12 +6,18 @@
 mod common;
 #[path = "common/damage.rs"]
 mod damage;
+mod lab;
 mod live;
+#[path = "common/mutate.rs"]
+mod mutate;
 
 use common::{foreign_images, makefs, run, sample_tree, skip, tool};
 use damage::{Patient, damages};
 use ffs::mkfs::MkfsOptions;
-use ffs::{Endian, FileType, Image, MemoryStore, Search, Version, fsck, mkfs};
+use ffs::policy::Options;
+use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version, fsck, mkfs};
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +39,8 @@ fn ours(case: &Case, scratch: &Path) -> Listing {
     let mut to_hash = Vec::new();
     image
         .walk(ffs::format::ROOT_INO, &mut |path, ino, inode| {
-            let path = String::from_utf8(path.to_vec()).unwrap();
+            // As it comes through a terminal; repairs keep names of any bytes.
+            let path = String::from_utf8_lossy(path).replace('\r', "");
             let (permissions, links, size) = (inode.permissions(), inode.nlink, inode.size);
             let line = match inode.file_type() {
                 Some(FileType::Regular) => {
@@ -49,7 +56,19 @@ fn ours(case: &Case, scratch: &Path) -> Listing {
                 }
                 Some(FileType::Directory) => format!("d {permissions:o} {links}"),
                 Some(FileType::Symlink) => {
-                    format!("l {}", String::from_utf8(image.symlink(ino, inode)?).unwrap())
+                    // Linux takes it up to a zero byte, which damage may have put there.
+                    let mut target = image.symlink(ino, inode)?;
+                    target.truncate(target.iter().position(|b| *b == 0).unwrap_or(target.len()));
+                    format!("l {}", String::from_utf8_lossy(&target).replace('\r', ""))
+                }
+                Some(FileType::Fifo) => format!("p {permissions:o} {links}"),
+                Some(FileType::Socket) => format!("s {permissions:o} {links}"),
+                Some(kind @ (FileType::CharDevice | FileType::BlockDevice)) => {
+                    let kind = if kind == FileType::CharDevice { "c" } else { "b" };
+                    // Of UFS2's 64 bits Linux takes the first 32, which in big-endian order are the wrong ones.
+                    let lost = case.version == Version::Ufs2 && image.geometry().endian() == Endian::Big;
+                    let (major, minor) = if lost { (0, 0) } else { inode.device() };
+                    format!("{kind} {permissions:o} {links} {major:x} {minor:x}")
                 }
                 _ => return Ok(()),
             };
@@ -76,9 +95,11 @@ while read -r device type; do
     echo "@@image $device"
     mount -t ufs -o ro,ufstype=$type /dev/$device /mnt/i || { echo "@@failed $device"; continue; }
     cd /mnt/i
-    find . -type f -printf '%p\tf %m %n %s\n' -o -type d -printf '%p\td %m %n\n' -o -type l -printf '%p\tl %l\n'
+    find . -type f -printf '%p\tf %m %n %s\0' -o -type d -printf '%p\td %m %n\0' -o -type l -printf '%p\tl %l\0' \
+        -o '(' -type p -o -type s ')' -printf '%p\t%y %m %n\0' | cat
+    find . '(' -type c -o -type b ')' -printf '%p\t%y %m %n ' -exec stat --printf '%t %T\0' {} ';' | cat
     echo "@@hashes"
-    find . -type f -exec sha256sum {} +
+    find . -type f -exec sha256sum -z {} +
     cd /
     umount /mnt/i
 done < LIST
@@ -123,15 +144,15 @@ fn linux(uml: &Path, cases: &[Case], scratch: &Path) -> Vec<Listing> {
 fn parse(section: &str) -> Listing {
     let section = section.split("@@end").next().unwrap();
     assert!(!section.contains("@@failed"), "Linux does not mount it: {section}");
+    let (_, section) = section.split_once('\n').unwrap();
     let (names, hashes) = section.split_once("@@hashes\n").unwrap();
     let mut listing: Listing = names
-        .lines()
-        .skip(1)
+        .split('\0')
         .filter_map(|line| line.split_once('\t'))
         .map(|(path, rest)| (path.to_owned(), rest.to_owned()))
         .collect();
-    for (hash, path) in hashes.lines().filter_map(|line| line.split_once("  ")) {
-        listing.get_mut(path).unwrap().push_str(&format!(" {hash}"));
+    for (hash, path) in hashes.split('\0').filter_map(|line| line.split_once("  ")) {
+        listing.get_mut(path).unwrap_or_else(|| panic!("{path:?} of {section:?}")).push_str(&format!(" {hash}"));
     }
     listing
 }
@@ -227,11 +248,23 @@ fn linux_mounts_and_agrees() {
             cases.push(Case { name, version: Version::Ufs2, store });
         }
     }
-    let seen = linux(&uml, &cases, scratch.path());
-    assert_eq!(seen.len(), cases.len());
-    for (case, listing) in cases.iter().zip(seen) {
-        let expected = ours(case, scratch.path());
-        assert_eq!(listing, expected, "{}", case.name);
+    agrees(&uml, &cases, scratch.path());
+}
+
+/// As many as the kernel has disks at a time.
+const DISKS: usize = 16;
+
+fn agrees(uml: &Path, cases: &[Case], scratch: &Path) {
+    for cases in cases.chunks(DISKS) {
+        let seen = linux(uml, cases, scratch);
+        assert_eq!(seen.len(), cases.len());
+        for (case, listing) in cases.iter().zip(seen) {
+            let expected = ours(case, scratch);
+            let differs = listing.iter().find(|(path, line)| expected.get(*path) != Some(line));
+            let differs = differs.map(|(path, line)| (path, line, expected.get(path)));
+            assert_eq!(differs, None, "{}: a path, Linux's line, ours", case.name);
+            assert_eq!(listing.len(), expected.len(), "{}: names", case.name);
+        }
     }
 }
 
@@ -252,9 +285,141 @@ fn linux_reads_what_the_live_file_system_wrote() {
             Case { name, version, store: run.disk() }
         })
         .collect();
-    let seen = linux(&uml, &cases, scratch.path());
-    assert_eq!(seen.len(), cases.len());
-    for (case, listing) in cases.iter().zip(seen) {
-        assert_eq!(listing, ours(case, scratch.path()), "{}", case.name);
+    agrees(&uml, &cases, scratch.path());
+}
+
+fn empty(version: Version, endian: Endian, bsize: u32, fsize: u32) -> MemoryStore {
+    let options = MkfsOptions { bsize, fsize, endian, density: Some(4096), ..MkfsOptions::new(version, 12 << 20) };
+    let mut store = MemoryStore(vec![0; options.size_bytes as usize]);
+    mkfs(&mut store, &options).unwrap();
+    store
+}
+
+fn clean(case: &Case) {
+    let report = fsck(Overlay::new(&mut case.store.clone()), &mut |_| true).unwrap();
+    assert!(report.is_clean() && report.marked_clean, "{}: {:?}", case.name, report.problems);
+}
+
+/// Disks that processes in the laboratory have aged through every layer of the kernel, some of them until not a byte was to be had:
+/// of ours, of makefs, and of other kernels. What the processes read is what Linux reads.
+#[test]
+fn linux_reads_what_the_laboratory_aged() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let steps = std::env::var("FSAGE_FFS_UML_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let ours = [
+        (Version::Ufs1, Endian::Little, 8192, 1024, "original,switch,bestfit,spread,conventional", false),
+        (Version::Ufs1, Endian::Big, 4096, 512, "realloc,noswitch,smartfrags,dirpref,noorder", true),
+        (Version::Ufs1, Endian::Little, 16384, 2048, "realloc,metaspace,bestfit,dirpref,conventional", true),
+        (Version::Ufs2, Endian::Little, 4096, 512, "realloc,noswitch,smartfrags,spread,noorder,root", true),
+        (Version::Ufs2, Endian::Big, 8192, 1024, "original,metaspace,smartfrags,dirpref,conventional", false),
+        (Version::Ufs2, Endian::Little, 32768, 4096, "realloc,switch,bestfit,dirpref,noorder", true),
+    ];
+    let mut cases = Vec::new();
+    for (seed, (version, endian, bsize, fsize, words, fill)) in (1..).zip(ours) {
+        let aged = lab::age(empty(version, endian, bsize, fsize), words, steps, fill, seed);
+        assert!(!fill || aged.out_of_space > 0, "{words}: it fills up");
+        let name = format!("{version}, {endian:?}, {bsize}/{fsize}, {words}");
+        cases.push(Case { name, version, store: aged.store });
     }
+    let mut others = Vec::new();
+    if let Some(program) = tool("makefs") {
+        let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
+        sample_tree(&from, 4096);
+        for endian in ["le", "be"] {
+            makefs(&program, &path, &from, 1, endian, 4096, 512);
+            others.push((format!("makefs, {endian}"), Version::Ufs1, MemoryStore(std::fs::read(&path).unwrap())));
+        }
+    }
+    for (name, path, _) in foreign_images(scratch.path()) {
+        let version = if name.starts_with("ufs1") { Version::Ufs1 } else { Version::Ufs2 };
+        others.push((name, version, MemoryStore(std::fs::read(&path).unwrap())));
+    }
+    for (seed, (name, version, store)) in (100..).zip(others) {
+        let aged = lab::age(store, "realloc,noswitch,smartfrags,dirpref,noorder", 400, false, seed);
+        cases.push(Case { name, version, store: aged.store });
+    }
+    cases.iter().for_each(clean);
+    agrees(&uml, &cases, scratch.path());
+}
+
+/// Files of every kind on this machine.
+fn tree_of_every_kind(at: &Path) {
+    sample_tree(at, 4096);
+    let sparse = std::fs::File::create(at.join("with holes")).unwrap();
+    sparse.set_len(3 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, &[7; 5000], 1_500_000).unwrap();
+    let make = |name: &str, kind, device| {
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, at.join(name), kind, mode, device).is_ok()
+    };
+    assert!(make("pipe", rustix::fs::FileType::Fifo, 0));
+    if !make("device", rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(7, 200)) {
+        skip("devices: making them needs root");
+    }
+}
+
+/// Images that files were copied into: empty ones, aged ones, makefs's.
+#[test]
+fn linux_reads_what_was_copied_in() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("tree");
+    tree_of_every_kind(&from);
+    let mut bases = Vec::new();
+    for (version, endian) in [
+        (Version::Ufs1, Endian::Little),
+        (Version::Ufs1, Endian::Big),
+        (Version::Ufs2, Endian::Little),
+        (Version::Ufs2, Endian::Big),
+    ] {
+        bases.push((format!("{version}, {endian:?}"), version, empty(version, endian, 8192, 1024)));
+    }
+    let aged = lab::age(empty(Version::Ufs1, Endian::Little, 4096, 512), "realloc,dirpref", 300, false, 5);
+    bases.push(("aged".to_owned(), Version::Ufs1, aged.store));
+    if let Some(program) = tool("makefs") {
+        let path = scratch.path().join("base.img");
+        makefs(&program, &path, &from.join("dir"), 1, "be", 4096, 512);
+        bases.push(("makefs".to_owned(), Version::Ufs1, MemoryStore(std::fs::read(&path).unwrap())));
+    }
+    let mut cases = Vec::new();
+    for (name, version, store) in bases {
+        let mut inserter = Inserter::open(store, Options::default(), 1_000_000_000_000_000_000).unwrap();
+        let options = InsertOptions { owner: Some((7, 8)), ..InsertOptions::default() };
+        inserter.insert(&from, b"/copied", options, &mut |_| true).unwrap();
+        let (store, _) = inserter.finish().unwrap();
+        let case = Case { name, version, store };
+        clean(&case);
+        cases.push(case);
+    }
+    agrees(&uml, &cases, scratch.path());
+}
+
+/// Random damage to what was aged, several kinds at once, repaired: `FSAGE_FFS_SEEDS=FROM..TO` for more than these.
+#[test]
+fn linux_mounts_what_was_damaged_at_random_and_repaired() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let bases = [
+        (Version::Ufs1, Endian::Little, 4096, 512, "original,switch,bestfit,spread,conventional"),
+        (Version::Ufs2, Endian::Little, 8192, 1024, "realloc,noswitch,smartfrags,dirpref,noorder"),
+    ];
+    let mut cases = Vec::new();
+    for (version, endian, bsize, fsize, words) in bases {
+        let options = MkfsOptions { bsize, fsize, endian, density: Some(4096), ..MkfsOptions::new(version, 4 << 20) };
+        let mut store = MemoryStore(vec![0; options.size_bytes as usize]);
+        mkfs(&mut store, &options).unwrap();
+        let base = lab::age(store, words, 500, false, 3).store;
+        let places = mutate::metadata(&base);
+        for seed in mutate::seeds(8) {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let mut store = base.clone();
+            mutate::damage(&mut store.0, &places, &mut random);
+            let Ok(report) = fsck(&mut store, &mut |_| true) else { continue };
+            if report.unrepaired == 0 {
+                cases.push(Case { name: format!("{version}, seed {seed}"), version, store });
+            }
+        }
+    }
+    agrees(&uml, &cases, scratch.path());
 }

@@ -34,7 +34,13 @@ impl Ffs {
         }
         let mut groups = Vec::new();
         for number in (0..g.ncg).map(GroupNo) {
-            let group = image.group(number)?;
+            let mut group = image.group(number)?;
+            if image.superblock().wide() {
+                // Systems that keep the wide fields let these tables go stale, and nobody minds. Allocation by position does.
+                let mut counted = group.clone();
+                counted.recount(&g);
+                (group.block_totals, group.block_positions) = (counted.block_totals, counted.block_positions);
+            }
             groups.push(group);
         }
         let mut inodes = Inodes::default();
