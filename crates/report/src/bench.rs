@@ -102,6 +102,13 @@ fn what(parameters: &Parameters) -> String {
 
 pub(crate) fn how(repeat: &Repeat) -> String {
     let warm_up = if repeat.warm_up { ", after a warm-up that is not counted" } else { "" };
+    if repeat.rounds == 1 {
+        return format!(
+            "One round{warm_up}, without an interval; seed {}. In virtual time every round is like the first; elsewhere take 6 \
+             or more.",
+            repeat.seed
+        );
+    }
     let coverage = workload::stats::coverage_of_rounds(repeat.rounds);
     let unsure = if coverage < 0.95 {
         format!(
@@ -111,9 +118,8 @@ pub(crate) fn how(repeat: &Repeat) -> String {
     } else {
         String::new()
     };
-    let rounds = if repeat.rounds == 1 { "round".to_owned() } else { "rounds in random order".to_owned() };
     format!(
-        "Medians of {} {rounds}{warm_up}, with bootstrap 95 % intervals; seed {}.{unsure}",
+        "Medians of {} rounds in random order{warm_up}, with bootstrap 95 % intervals; seed {}.{unsure}",
         repeat.rounds, repeat.seed
     )
 }

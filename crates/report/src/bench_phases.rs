@@ -28,7 +28,7 @@ pub(crate) fn document(result: &BenchResult) -> Document {
     }
     for target in result.targets.iter().filter(|_| matches!(result.parameters, Parameters::Postmark(_))) {
         if let Some(text) = workload::postmark::text(target) {
-            document.heading(format!("As PostMark reports it: {}", target.name)).code(text);
+            document.heading(format!("As PostMark reports it: {}", target.name)).code(text.replace('\t', "        "));
         }
     }
     if let Some(comparison) = workload::compare_targets(result) {

@@ -253,7 +253,7 @@ impl<'o> Run<'o> {
         let block = u64::from(self.options.write_block);
         let calls = match self.options.buffering {
             true => stdio::writes(size, block, self.buffer_bytes),
-            false => pieces(size, block),
+            false => stdio::blocks(size, block).collect(),
         };
         self.look(driver, doing, name, fd)?;
         for len_bytes in calls {
@@ -272,7 +272,7 @@ impl<'o> Run<'o> {
         let block = u64::from(self.options.read_block);
         let calls = match self.options.buffering {
             true => stdio::reads(size, block, self.buffer_bytes),
-            false => pieces(size, block),
+            false => stdio::blocks(size, block).collect(),
         };
         let fd = driver.open(DOING, &name, OpenFlags::READ)?;
         self.look(driver, DOING, &name, fd)?;
@@ -380,11 +380,6 @@ impl<'o> Run<'o> {
         let create = create.with_counts(&[("created", pool.created), ("bytes written", pool.bytes_written)]);
         Ok([create, transactions, delete].map(Sample::by_clock).into())
     }
-}
-
-/// Whole blocks and what is left.
-fn pieces(size: u64, block: u64) -> Vec<u64> {
-    (0..size / block).map(|_| block).chain((size % block > 0).then_some(size % block)).collect()
 }
 
 /// The benchmark on one target.

@@ -53,8 +53,8 @@ pub(crate) fn reads(size: u64, block: u64, buffer: u64) -> Vec<u64> {
     calls
 }
 
-/// Whole blocks, and a last one of what is left.
-fn blocks(size: u64, block: u64) -> impl Iterator<Item = u64> {
+/// Whole blocks, and a last one of what is left: the calls of unbuffered I/O, too.
+pub(crate) fn blocks(size: u64, block: u64) -> impl Iterator<Item = u64> {
     let rest = size % block;
     (0..size / block).map(move |_| block).chain((rest > 0).then_some(rest))
 }
