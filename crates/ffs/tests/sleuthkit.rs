@@ -5,12 +5,14 @@
 mod common;
 #[path = "common/damage.rs"]
 mod damage;
+mod lab;
 
 use common::{makefs, run, sample_tree, tool};
 use damage::{Patient, damages};
 use ffs::mkfs::MkfsOptions;
-use ffs::{Image, MemoryStore, Search, Version, fsck, mkfs};
-use std::collections::BTreeSet;
+use ffs::policy::Options;
+use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Search, Version, fsck, mkfs};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -55,6 +57,60 @@ fn agrees(name: &str, store: &MemoryStore, scratch: &Path, fsstat: &Path, fls: &
         })
         .collect();
     assert_eq!(theirs, ours, "{name}");
+}
+
+/// Every so many of the regular files, byte for byte.
+fn reads(name: &str, store: &MemoryStore, scratch: &Path, icat: &Path, every: usize) {
+    let path = scratch.join("image");
+    std::fs::write(&path, &store.0).unwrap();
+    let image = Image::open(store.clone(), Search::Standard).unwrap();
+    let mut files = BTreeMap::new();
+    image
+        .walk(ffs::format::ROOT_INO, &mut |_, ino, inode| {
+            if inode.file_type() == Some(FileType::Regular) {
+                let mut bytes = vec![0; inode.size as usize];
+                image.data(ino, inode, &mut |at, data| {
+                    bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
+                    Ok(())
+                })?;
+                files.insert(ino.0, bytes);
+            }
+            Ok(())
+        })
+        .unwrap();
+    for (ino, bytes) in files.iter().step_by(every) {
+        let out = Command::new(icat).args(["-f", "ufs"]).arg(&path).arg(ino.to_string()).output().unwrap();
+        assert!(out.status.success() && out.stdout == *bytes, "{name}: inode {ino} of {} bytes", bytes.len());
+    }
+}
+
+/// What the laboratory has aged and filled, and what was copied into it.
+#[test]
+fn the_sleuth_kit_reads_what_was_aged_and_copied_into() {
+    let (Some(fsstat), Some(fls), Some(icat)) = (tool("fsstat"), tool("fls"), tool("icat")) else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("tree");
+    sample_tree(&from, 4096);
+    for (version, endian, words, fill) in [
+        (Version::Ufs1, Endian::Little, "realloc,noswitch,smartfrags,dirpref,noorder", true),
+        (Version::Ufs1, Endian::Big, "original,switch,bestfit,spread,conventional", false),
+        (Version::Ufs2, Endian::Little, "realloc,metaspace,bestfit,dirpref,conventional", false),
+    ] {
+        let options = MkfsOptions { endian, density: Some(4096), ..MkfsOptions::new(version, 10 << 20) };
+        let mut store = MemoryStore(vec![0; 10 << 20]);
+        mkfs(&mut store, &options).unwrap();
+        let name = format!("{version}, {endian:?}, {words}");
+        let mut store = lab::age(store, words, 600, fill, 7).store;
+        agrees(&name, &store, scratch.path(), &fsstat, &fls);
+        reads(&name, &store, scratch.path(), &icat, 9);
+        if !fill {
+            let mut inserter = Inserter::open(store, Options::default(), 1_000_000_000_000_000_000).unwrap();
+            inserter.insert(&from, b"/", InsertOptions::default(), &mut |_| true).unwrap();
+            store = inserter.finish().unwrap().0;
+            agrees(&format!("{name}, copied into"), &store, scratch.path(), &fsstat, &fls);
+            reads(&name, &store, scratch.path(), &icat, 19);
+        }
+    }
 }
 
 #[test]

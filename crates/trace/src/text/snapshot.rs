@@ -141,7 +141,8 @@ impl<R: BufRead> LineReader<R> {
         let names = path.get(1..).unwrap_or_default();
         let odd = names.split(|b| *b == b'/').any(|name| [&b""[..], b".", b".."].contains(&name));
         if path.first() != Some(&b'/') || path.contains(&0) || (odd && !names.is_empty()) {
-            let message = "the absolute path of a directory is expected here, without `.`, `..`, `//` and a slash at its end";
+            let message =
+                "the absolute path of a directory is expected here, without `.`, `..`, `//` and a slash at its end";
             return Err(self.malformed(message));
         }
         Ok(path)
