@@ -3,10 +3,10 @@
 //! The first two superblocks are written in turn. A segment that has become empty is written again only when both know it as
 //! empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
 
-use crate::format::{FragAddr, IFILE_INO, PF_CLEAN, SB_BYTES, Superblock};
+use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, Superblock};
 use crate::policy::Order;
-use crate::segment::{Scope, seconds};
 use crate::segment::plan::Plan;
+use crate::segment::{Scope, seconds};
 use crate::volume::Lfs;
 use kernel::program::IoId;
 use kernel::{Block, Cx, Durability, Ino, Pbn};
@@ -69,7 +69,7 @@ impl Lfs {
         plan.set_flags(0);
         self.plan_ifile(cx, &mut plan)?;
         self.emit(cx, plan);
-        self.note_checkpoint(cx, false);
+        self.note_checkpoint(cx);
         self.settle_log(cx);
         self.write_superblock(cx, how);
         self.counters.checkpoints += 1;
@@ -143,20 +143,22 @@ impl Lfs {
         Ok(())
     }
 
-    /// Fragments that are neither live nor of a summary or an inode block.
+    /// Fragments that are neither live nor of a summary, an inode block or the label.
     pub(crate) fn bfree(&self) -> i32 {
-        signed(u64::from(self.sb.dsize).saturating_sub(self.used_frags + self.log.meta_frags))
+        let label = self.g.frags_of(LABEL_BYTES.into()).saturating_sub(self.sb.s0addr);
+        signed(i64::from(self.sb.dsize) - i64::from(label) - (self.used_frags + self.log.meta_frags) as i64)
     }
 
-    /// Fragments that can be written before segments must be cleaned.
+    /// Fragments that can be written before segments must be cleaned, as NetBSD's tools count them: all of clean segments and
+    /// what is left of the current one, less half of what is kept for the cleaner.
     pub(crate) fn avail(&self) -> i32 {
-        let clean = u64::from(self.log.clean + 1) * u64::from(self.g.fsbpseg);
-        let rest = u64::from(self.g.segment_end(self.log.current).0.saturating_sub(self.log.offset.0));
-        signed((clean + rest).saturating_sub(u64::from(self.sb.resvseg) * u64::from(self.g.fsbpseg)))
+        let rest = i64::from(self.g.segment_end(self.log.current).0) - i64::from(self.log.offset.0);
+        let held = i64::from(self.sb.minfreeseg - self.sb.minfreeseg / 2) * i64::from(self.g.fsbpseg);
+        signed(self.log.clean_frags() as i64 + rest - held)
     }
 
     /// The superblock's fields as they are now.
-    pub(crate) fn note_checkpoint(&mut self, cx: &Cx, clean: bool) {
+    pub(crate) fn note_checkpoint(&mut self, cx: &Cx) {
         let base = |segment| self.g.segment_base(segment).0;
         let (bfree, avail) = (self.bfree(), self.avail());
         let f = &mut self.sb.f;
@@ -166,11 +168,11 @@ impl Lfs {
         (f.lastseg, f.curseg, f.nextseg) = (base(self.log.last), base(self.log.current), base(self.log.next));
         (f.offset, f.lastpseg) = (self.log.offset.0, self.log.offset.0);
         f.nclean = self.log.clean + 1;
-        f.dmeta = signed(self.log.meta_frags);
+        f.dmeta = signed(self.log.meta_frags as i64);
         (f.bfree, f.avail) = (bfree, avail);
         f.serial = self.log.serial;
         f.tstamp = seconds(cx);
-        f.pflags = if clean { f.pflags | PF_CLEAN } else { f.pflags & !PF_CLEAN };
+        f.pflags &= !PF_CLEAN;
         self.log.since_checkpoint = 0;
         self.last_checkpoint_ns = cx.now_ns();
     }
@@ -205,6 +207,6 @@ impl Lfs {
     }
 }
 
-fn signed(frags: u64) -> i32 {
-    i32::try_from(frags).unwrap_or(i32::MAX)
+fn signed(frags: i64) -> i32 {
+    i32::try_from(frags).unwrap_or(if frags < 0 { i32::MIN } else { i32::MAX })
 }

@@ -17,6 +17,9 @@ use kernel::{BlockId, Cx, Ino, Lbn};
 use posix::Errno;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// In need so many segments are cleaned together whatever the memory: each pass costs a checkpoint.
+const NEEDED_SEGMENTS: usize = 8;
+
 /// What the cleaner is doing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cleaner {
@@ -35,6 +38,14 @@ impl Cleaner {
     pub(crate) fn age_of(&self, ino: Ino) -> Option<i64> {
         self.ages_ns.get(&ino.0).copied()
     }
+}
+
+/// What else moves with the blocks of segments, counted once.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Files, and their indirect blocks.
+    blocks: FxHashSet<(u32, i64)>,
+    files: u64,
 }
 
 /// Segments that are clean or could be, of all.
@@ -95,7 +106,7 @@ impl Lfs {
         {
             return true;
         }
-        let victims = self.choose(cx);
+        let victims = self.choose(cx, self.options.cleaner, 1);
         if victims.is_empty() {
             self.cleaner.idle_since = Some(self.log.taken);
             self.cleaner.active = false;
@@ -108,8 +119,8 @@ impl Lfs {
     }
 
     /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is live if that
-    /// is not enough.
-    pub(crate) fn clean_for_room(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+    /// is not enough. In need, that is where it gains most now, whatever the policy.
+    pub(crate) fn clean_for_room(&mut self, cx: &mut Cx, need: bool) -> Result<(), Errno> {
         let clean = self.log.clean;
         if self.log.has_emptied() || cx.cache().dirty_bytes() > u64::from(self.g.ssize) / 4 {
             self.checkpoint_twice(cx)?;
@@ -117,7 +128,9 @@ impl Lfs {
                 return Ok(());
             }
         }
-        let victims = self.choose(cx);
+        let policy = self.options.cleaner;
+        let policy = if need && policy != CleanerPolicy::Off { CleanerPolicy::Greedy } else { policy };
+        let victims = self.choose(cx, policy, if need { NEEDED_SEGMENTS } else { 1 });
         if victims.is_empty() {
             return Ok(());
         }
@@ -127,8 +140,7 @@ impl Lfs {
     }
 
     /// The segments most worth cleaning, as many as memory and the log have room for.
-    fn choose(&self, cx: &Cx) -> Vec<SegNo> {
-        let policy = self.options.cleaner;
+    fn choose(&self, cx: &Cx, policy: CleanerPolicy, least: usize) -> Vec<SegNo> {
         if policy == CleanerPolicy::Off {
             return Vec::new();
         }
@@ -150,7 +162,7 @@ impl Lfs {
             };
             candidates.push((value(policy, &candidate), number));
         }
-        let most = (self.options.memory_bytes / u64::from(self.g.ssize)).max(1) as usize;
+        let most = ((self.options.memory_bytes / u64::from(self.g.ssize)) as usize).max(least);
         let better = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         // More than are taken, since some may not fit.
         let wanted = most * 4;
@@ -159,16 +171,18 @@ impl Lfs {
             candidates.truncate(wanted);
         }
         candidates.sort_unstable_by(better);
-        let mut budget = self.log.room_bytes().saturating_sub(self.needed_bytes(cx));
-        let mut seen = FxHashSet::default();
+        let room = self.log.room_bytes();
+        let dirty_files = self.dirty_files();
+        let mut bytes = self.dirty_need_bytes(cx);
+        let mut seen = Seen::default();
         let mut victims = Vec::new();
         for (_, number) in candidates {
             if victims.len() >= most {
                 break;
             }
-            let needed = self.bytes_to_move(cx, number, &mut seen);
-            if needed <= budget {
-                budget -= needed;
+            let more = self.bytes_to_move(cx, number, &mut seen);
+            if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files) <= room {
+                bytes += more;
                 victims.push(SegNo(number));
             }
         }
@@ -176,7 +190,7 @@ impl Lfs {
     }
 
     /// What the log needs for what is live in a segment: that, and the indirect blocks and inodes that change with it.
-    fn bytes_to_move(&self, cx: &Cx, number: u32, seen: &mut FxHashSet<(u32, i64)>) -> u64 {
+    fn bytes_to_move(&self, cx: &Cx, number: u32, seen: &mut Seen) -> u64 {
         let Some(segment) = self.log.segments.get(number as usize) else { return 0 };
         let n = u64::from(self.g.nindir);
         let mut bytes = with_overhead(segment.live_bytes.into());
@@ -184,8 +198,9 @@ impl Lfs {
             if entry.ino == IFILE.0 {
                 continue;
             }
-            if seen.insert((entry.ino, i64::MIN)) {
+            if seen.blocks.insert((entry.ino, i64::MIN)) {
                 bytes += 512;
+                seen.files += 1;
             }
             if entry.lbn == INODE || (0..NDADDR as i32).contains(&entry.lbn) {
                 continue;
@@ -197,7 +212,7 @@ impl Lfs {
             let Some(way) = pointers::way(lbn, n) else { continue };
             for number in way.numbers.iter().take(way.slot + 1) {
                 let id = BlockId { ino: Ino(entry.ino), lbn: Lbn(*number) };
-                if seen.insert((entry.ino, *number)) && !cx.cache().is_dirty(id) {
+                if seen.blocks.insert((entry.ino, *number)) && !cx.cache().is_dirty(id) {
                     bytes += with_overhead(self.g.bsize.into());
                 }
             }

@@ -105,12 +105,7 @@ const KEYS: [Key; 12] = [
         set: |o, v| pick(&mut o.cleaner, v, &CLEANERS),
         show: |o| name(o.cleaner, &CLEANERS),
     },
-    Key {
-        name: "sort",
-        values: "age|found",
-        set: |o, v| pick(&mut o.sort, v, &SORTS),
-        show: |o| name(o.sort, &SORTS),
-    },
+    Key { name: "sort", values: "age|found", set: |o, v| pick(&mut o.sort, v, &SORTS), show: |o| name(o.sort, &SORTS) },
     Key {
         name: "order",
         values: "together|barrier",

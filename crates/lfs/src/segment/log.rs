@@ -186,8 +186,19 @@ impl Log {
         let end = self.g.segment_end(self.current);
         let left = u64::from(end.0.saturating_sub(self.offset.0)) << self.g.fshift;
         let left = left.saturating_sub(u64::from(self.g.bsize + 3 * self.g.sumsize + self.g.ibsize));
-        // The next segment of the log is clean and not counted among the clean ones.
-        left + (u64::from(self.clean) + 1) * self.usable_bytes()
+        // Going on in the next segment takes a clean one that comes after it.
+        left + u64::from(self.clean) * self.usable_bytes()
+    }
+
+    /// Fragments of segments that may be written from their beginnings, the next one included.
+    pub(crate) fn clean_frags(&self) -> u64 {
+        let numbered = (0..).map(SegNo).zip(&self.segments);
+        let clean = numbered.filter(|(number, segment)| segment.state == SegmentState::Clean || *number == self.next);
+        clean
+            .map(|(number, segment)| {
+                u64::from(self.g.segment_end(number).0 - self.g.log_start(number, segment.superblock).0)
+            })
+            .sum()
     }
 
     /// Whether there are segments that one more checkpoint, or two, make clean.

@@ -158,8 +158,10 @@ impl Plan {
         Ok(())
     }
 
+    /// No partial segment ends where its segment does: NetBSD's roll-forward would take the next segment on the disk for the
+    /// next one of the log.
     fn has_room(&self, log: &Log, frags: u32) -> bool {
-        log.offset.0 + frags <= self.g.segment_end(log.current).0
+        log.offset.0 + frags < self.g.segment_end(log.current).0
     }
 
     /// Another partial segment, in the next segment if there is no room in this one.

@@ -32,7 +32,7 @@ impl From<NoCleanSegment> for Errno {
 impl Lfs {
     /// Writes what is dirty, without a checkpoint. `ENOSPC` if the log cannot take it; then nothing has happened.
     pub(crate) fn flush(&mut self, cx: &mut Cx, scope: Scope<'_>, flags: u16) -> Result<(), Errno> {
-        if self.needed_bytes(cx) > self.log.room_bytes() {
+        if self.dirty_need_bytes(cx) > self.log.room_bytes() {
             return Err(Errno::ENOSPC);
         }
         let mut plan = Plan::new(self.g, flags, seconds(cx));

@@ -98,7 +98,8 @@ impl Lfs {
         }
         let new = target(UNWRITTEN, true);
         cx.cpu(cx.costs().allocate_ns);
-        let missing = way.numbers.iter().take(way.slot + 1).filter(|number| self.indirect_addr(ino, **number) == 0).count();
+        let missing =
+            way.numbers.iter().take(way.slot + 1).filter(|number| self.indirect_addr(ino, **number) == 0).count();
         let frags = u64::from(self.g.frag) * (missing as u64 + 1);
         self.may_take(frags)?;
         self.charge(ino, frags as i64);

@@ -69,7 +69,8 @@ impl Lfs {
                 format!("holds {frags_of_file} fragments, its inode says {}", node.d.blocks)
             });
             held += u64::from(frags_of_file);
-            if let Some(live) = g.segment_of(node.daddr).and_then(|segment| live.get_mut(segment.0 as usize)) {
+            let place = Some(node.daddr).filter(|addr| !addr.is_none()).and_then(|addr| g.segment_of(addr));
+            if let Some(live) = place.and_then(|segment| live.get_mut(segment.0 as usize)) {
                 *live += u64::from(INODE_BYTES);
             }
             note(found, node.dirty || ino == IFILE.0 || !node.daddr.is_none(), Some(ino), || {

@@ -65,9 +65,8 @@ impl Lfs {
         let mut segments: Vec<_> = usages.collect();
         let used_frags = find_live(&g, &inodes, &mut segments);
         let place = |at: u32, field| {
-            g.segment_of(FragAddr(at)).ok_or_else(|| {
-                ufs::FormatError::field("superblock", field, 0, format!("{at} is in no segment"))
-            })
+            g.segment_of(FragAddr(at))
+                .ok_or_else(|| ufs::FormatError::field("superblock", field, 0, format!("{at} is in no segment")))
         };
         let (current, next) = (place(sb.curseg, "curseg")?, place(sb.nextseg, "nextseg")?);
         let last = place(sb.lastseg, "lastseg").unwrap_or(current);

@@ -33,8 +33,8 @@ pub use image::DataSource;
 use inodes::{Body, InodeMap, Inodes, MapEntry, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use pointers::Pointer;
-pub(crate) use space::with_overhead;
 use posix::Errno;
+pub(crate) use space::with_overhead;
 use ufs::directory::Directory;
 
 /// The pointer of a block that is in memory and in no segment yet.

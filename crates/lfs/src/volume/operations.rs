@@ -2,7 +2,8 @@
 
 use super::{Body, Lfs, UNWRITTEN, date_of, time_of};
 use crate::checkpoint::IFILE;
-use crate::format::{Dinode, FileType, NDADDR, ROOT_INO, SYMLINK_AREA_BYTES, mode};
+use crate::format::{Dinode, FileType, NDADDR, PF_CLEAN, ROOT_INO, SYMLINK_AREA_BYTES, mode};
+use crate::policy::CleanerPolicy;
 use crate::segment::{INODE_BYTES, Scope};
 use kernel::{
     Attributes, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
@@ -115,8 +116,7 @@ impl Lfs {
         let kind = FileType::Directory.entry_type();
         let empty = Box::new(Directory::new(crate::format::DIR_FORMAT, 0, dir.0, kind));
         let ino = self.new_node(cx, d, Body::Directory(empty))?;
-        let made =
-            self.first_chunk(cx, ino, dir).and_then(|()| self.enter(cx, dir, name, ino, FileType::Directory));
+        let made = self.first_chunk(cx, ino, dir).and_then(|()| self.enter(cx, dir, name, ino, FileType::Directory));
         if let Err(error) = made {
             self.unmake(cx, ino);
             return Err(error);
@@ -193,10 +193,11 @@ impl Lfs {
         Ok(())
     }
 
-    /// Has the superblocks say that the file system is in use, or that it is not.
-    fn write_superblocks(&mut self, cx: &mut Cx, clean: bool) {
+    /// Has both superblocks say that the file system is in use, or that it is not; the checkpoint is the last one made.
+    fn mark(&mut self, cx: &mut Cx, clean: bool) {
+        let flags = &mut self.sb.f.pflags;
+        *flags = if clean { *flags | PF_CLEAN } else { *flags & !PF_CLEAN };
         for _ in 0..2 {
-            self.note_checkpoint(cx, clean);
             self.write_superblock(cx, Durability::All);
         }
     }
@@ -244,16 +245,22 @@ impl Volume for Lfs {
             self.write_superblock(cx, Durability::All);
             self.recovered = false;
         } else {
-            self.write_superblocks(cx, false);
+            self.mark(cx, false);
         }
         Ok(())
     }
 
     fn unmount(&mut self, cx: &mut Cx) -> Result<(), Errno> {
-        self.checkpoint(cx, Durability::All)?;
-        cx.wait_for_writes();
+        if self.checkpoint(cx, Durability::All).is_err() {
+            self.clean_for_room(cx, true)?;
+            self.checkpoint(cx, Durability::All)?;
+        }
+        // Each superblock may make segments clean, which the ifile is to know; but it may be too full for that.
+        for _ in 0..2 {
+            let _ = self.checkpoint(cx, Durability::All);
+        }
         self.mounted = false;
-        self.write_superblocks(cx, true);
+        self.mark(cx, true);
         Ok(())
     }
 
@@ -285,7 +292,7 @@ impl Volume for Lfs {
     }
 
     fn set_attributes(&mut self, cx: &mut Cx, ino: Ino, set: &SetAttributes) -> Result<(), Errno> {
-        self.admit_change(cx, self.g.ibsize.into());
+        self.admit_change(cx, self.g.ibsize.into())?;
         let now = time_of(cx.date_ns());
         let d = &mut self.node_mut(ino)?.d;
         if let Some(permissions) = set.mode {
@@ -346,7 +353,7 @@ impl Volume for Lfs {
     }
 
     fn unlink(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno> {
-        self.admit_change(cx, 2 * u64::from(self.g.bsize));
+        self.admit_change(cx, 2 * u64::from(self.g.bsize))?;
         self.leave(cx, dir, name)?;
         self.add_links(cx, ino, -1)?;
         self.settle(cx);
@@ -357,7 +364,7 @@ impl Volume for Lfs {
         if !self.directory(ino)?.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
-        self.admit_change(cx, 2 * u64::from(self.g.bsize));
+        self.admit_change(cx, 2 * u64::from(self.g.bsize))?;
         self.leave(cx, dir, name)?;
         self.add_links(cx, dir, -1)?;
         self.add_links(cx, ino, -2)?;
@@ -532,7 +539,7 @@ impl Volume for Lfs {
         if size_bytes > self.node(ino)?.d.size {
             self.make_room(cx, bytes, self.reserve_bytes())?;
         } else {
-            self.admit_change(cx, bytes);
+            self.admit_change(cx, bytes)?;
         }
         self.stamp_modified(cx, ino)?;
         self.set_length(cx, ino, size_bytes)?;
@@ -552,13 +559,16 @@ impl Volume for Lfs {
             }
             return Ok(());
         }
+        if self.node(ino)?.dirty {
+            self.keep_room(cx);
+        }
         let node = self.node(ino)?;
         let (dirty, dirop) = (node.dirty, node.dirop);
         if dirty {
             let one = [ino];
             let scope = if dirop { Scope::Operations } else { Scope::Files(&one) };
             if self.flush(cx, scope, 0).is_err() {
-                self.clean_for_room(cx)?;
+                self.clean_for_room(cx, true)?;
                 self.flush(cx, scope, 0)?;
             }
         }
@@ -567,8 +577,12 @@ impl Volume for Lfs {
     }
 
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
+        if !self.keep_room(cx) && self.options.cleaner == CleanerPolicy::Off {
+            // Without a cleaner, what is left is for unmounting.
+            return Err(Errno::ENOSPC);
+        }
         if self.checkpoint(cx, how).is_err() {
-            self.clean_for_room(cx)?;
+            self.clean_for_room(cx, true)?;
             self.checkpoint(cx, how)?;
         }
         Ok(())

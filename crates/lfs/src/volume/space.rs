@@ -19,7 +19,9 @@ impl Lfs {
     /// Fragments that files may hold.
     pub(crate) fn capacity_frags(&self) -> u64 {
         let segments = u64::from(self.g.nseg.saturating_sub(self.sb.minfreeseg.max(RESERVED_SEGMENTS as u32 + 2)));
-        let by_segments = (segments * self.log.usable_bytes()) >> self.g.fshift;
+        // Where a segment has few blocks, a few blocks less in each: a full disk's segments must be worth cleaning.
+        let bytes = self.log.usable_bytes().saturating_sub(4 * u64::from(self.g.bsize));
+        let by_segments = (segments * bytes) >> self.g.fshift;
         by_segments.min(self.sb.dsize.into())
     }
 
@@ -41,13 +43,24 @@ impl Lfs {
 
     /// What the log needs if everything that is dirty is written now, and a checkpoint after it.
     pub(crate) fn needed_bytes(&self, cx: &Cx) -> u64 {
-        let files = (self.dirty.len() + self.dead.len()) as u64;
-        with_overhead(cx.cache().dirty_bytes()) + files * 256 + self.checkpoint_bytes()
+        self.dirty_need_bytes(cx) + self.checkpoint_need_bytes(self.dirty_files())
     }
 
-    fn checkpoint_bytes(&self) -> u64 {
-        // The blocks that have changed, those that writing them changes, indirect blocks, inode, summaries.
-        let blocks = u64::from(self.ifile.changed()) + 6;
+    /// The same without a checkpoint.
+    pub(crate) fn dirty_need_bytes(&self, cx: &Cx) -> u64 {
+        let few = 4 * u64::from(self.g.sumsize + self.g.ibsize);
+        with_overhead(cx.cache().dirty_bytes()) + self.dirty_files() * 256 + few
+    }
+
+    pub(crate) fn dirty_files(&self) -> u64 {
+        (self.dirty.len() + self.dead.len()) as u64
+    }
+
+    /// What a checkpoint takes when so many files have been written before it.
+    pub(crate) fn checkpoint_need_bytes(&self, files: u64) -> u64 {
+        // The blocks that have changed, and those that writing files changes; with what is above them.
+        let all = u64::from(self.g.cleansz + self.g.segtabsz + self.map.len() / self.g.ifpb.max(1));
+        let blocks = (u64::from(self.ifile.changed()) + files + 4).min(all) + 3;
         with_overhead(blocks * u64::from(self.g.bsize))
     }
 
@@ -64,16 +77,18 @@ impl Lfs {
             return Ok(());
         }
         self.counters.cleaner.stalls += 1;
+        let mut need = false;
         for _ in 0..PASSES_MAX {
             let before = self.log.room_bytes().saturating_sub(self.needed_bytes(cx));
-            self.clean_for_room(cx)?;
+            self.clean_for_room(cx, need)?;
             let after = self.log.room_bytes().saturating_sub(self.needed_bytes(cx));
             if after >= wanted {
                 return Ok(());
             }
-            if after <= before {
+            if need && after <= before {
                 break;
             }
+            need = true;
         }
         Err(Errno::ENOSPC)
     }
@@ -85,11 +100,17 @@ impl Lfs {
         self.make_room(cx, bytes, self.reserve_bytes())
     }
 
-    /// Room for an operation that does not, and may use some of what is kept back: a full disk can be emptied.
+    /// Room for an operation that does not, and may use some of what is kept back: a full disk can be emptied. Refused only if
+    /// what it changes could never be written.
     #[inline]
-    pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) {
-        // If there is none, the operation changes what is in memory, and the log takes it when it can.
-        let _ = self.make_room(cx, bytes, self.log.usable_bytes());
+    pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) -> Result<(), Errno> {
+        if self.make_room(cx, bytes, self.log.usable_bytes()).is_ok()
+            || self.needed_bytes(cx) + with_overhead(bytes) <= self.log.room_bytes()
+        {
+            Ok(())
+        } else {
+            Err(Errno::ENOSPC)
+        }
     }
 
     /// An operation is done: writes what is dirty if it is too much.
@@ -104,18 +125,22 @@ impl Lfs {
         }
     }
 
+    /// Before what only writes what is dirty: there is room for that and for the cleaner after it, if there can be.
+    /// What is dirty has been let in: if there is no more than room for it, it is written all the same.
+    pub(crate) fn keep_room(&mut self, cx: &mut Cx) -> bool {
+        self.make_room(cx, 0, 2 * self.log.usable_bytes()).is_ok()
+    }
+
     /// Writes everything dirty, with a checkpoint if the log has come far since the last.
     pub(crate) fn write_dirty(&mut self, cx: &mut Cx) {
+        self.keep_room(cx);
         // `LFS_MAX_ACTIVE` of NetBSD.
         let far = self.log.since_checkpoint > 10;
-        let written = if far {
-            self.checkpoint(cx, kernel::Durability::Started)
-        } else {
-            self.flush(cx, Scope::All, 0)
-        };
+        let written =
+            if far { self.checkpoint(cx, kernel::Durability::Started) } else { self.flush(cx, Scope::All, 0) };
         if written.is_err() {
             // The log is full: what is dirty stays so until there is room.
-            let _ = self.clean_for_room(cx);
+            let _ = self.clean_for_room(cx, true);
         }
     }
 }

@@ -67,14 +67,7 @@ impl Lfs {
     }
 
     /// The block that the file ends in now: its end reads as zeros, and it may need fewer fragments.
-    fn cut_last_block(
-        &mut self,
-        cx: &mut Cx,
-        ino: Ino,
-        lbn: u64,
-        within: u32,
-        old_bytes: u32,
-    ) -> Result<(), Errno> {
+    fn cut_last_block(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, within: u32, old_bytes: u32) -> Result<(), Errno> {
         let addr = self.pointer(ino, lbn)?;
         if addr == 0 {
             return Ok(());
