@@ -2,8 +2,8 @@
 
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
-    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock, find_inode,
-    parse_chunk,
+    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock,
+    entry_bytes, find_inode, parse_chunk,
 };
 use crate::{Ifile, LfsError, Store};
 use device::store::read;
@@ -179,6 +179,11 @@ impl<S: Store> Image<S> {
         Ok((ino, inode))
     }
 
+    /// Names that there is room for: a file system with more has directories that share their blocks.
+    pub(crate) fn names_most(&self) -> u64 {
+        self.geometry.byte_of(FragAddr(self.geometry.size_frags)) / entry_bytes(1) as u64
+    }
+
     /// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
     /// directory that was seen already is an error, so that cycles end.
     pub fn walk(&self, from: Ino, each: EachName<'_>) -> Result<(), LfsError> {
@@ -188,8 +193,13 @@ impl<S: Store> Image<S> {
             return Ok(());
         }
         let mut seen = BTreeSet::from([from]);
-        let listing = |ino: Ino, inode: &Dinode| -> Result<std::vec::IntoIter<Entry>, LfsError> {
+        let mut names = self.names_most();
+        let mut listing = |ino: Ino, inode: &Dinode| -> Result<std::vec::IntoIter<Entry>, LfsError> {
             let mut entries = self.directory(ino, inode)?;
+            names = names.checked_sub(entries.len() as u64).ok_or_else(|| LfsError::Inode {
+                ino: ino.0,
+                problem: "with this directory there are more names than the file system has room for".to_owned(),
+            })?;
             entries.retain(|e| e.name != b"." && e.name != b"..");
             Ok(entries.into_iter())
         };

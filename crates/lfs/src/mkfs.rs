@@ -318,7 +318,7 @@ impl Log {
         for item in items {
             let frags = item.bytes(g) >> g.fshift;
             let needed = 16 + 4;
-            if room < needed || !g.within_segment(log.end, frags) {
+            if room < needed || !log.has_room(g, frags) {
                 log.open(sb, g, frags)?;
                 room = g.sumsize as usize - SummaryHeader::BYTES;
             }
@@ -334,9 +334,17 @@ impl Log {
         Ok(log)
     }
 
+    /// Whether so many fragments fit the partial segment that is being filled. None ends where its segment does: NetBSD's
+    /// roll-forward would take the next segment on the disk for the next one of the log.
+    fn has_room(&self, g: &Geometry, frags: u32) -> bool {
+        self.partials.last().is_some_and(|(addr, _)| {
+            g.within_segment(*addr, self.end.0.saturating_sub(addr.0).saturating_add(frags + 1))
+        })
+    }
+
     /// Begins a partial segment that has room for so many fragments at least.
     fn open(&mut self, sb: &SuperblockFields, g: &Geometry, frags: u32) -> Result<(), LfsError> {
-        if !g.partial_fits(self.end) || !g.within_segment(self.end, g.sum_frags() + frags) {
+        if !g.partial_fits(self.end) || !g.within_segment(self.end, g.sum_frags() + frags + 1) {
             self.end = self.next_segment(sb, g)?;
         }
         self.partials.push((self.end, Vec::new()));

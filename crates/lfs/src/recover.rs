@@ -15,7 +15,7 @@
 use crate::blocks::file_blocks;
 use crate::format::{
     DINODE_BYTES, DataSum, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, Piece, SegNo, SegmentSummary,
-    SegmentUsage, inodes_of_block, segment_flags, summary_flags,
+    SegmentUsage, Superblock, inodes_of_block, segment_flags, summary_flags,
 };
 use crate::image::inode_at;
 use crate::{Ifile, Image, LfsError, Store};
@@ -67,18 +67,21 @@ pub fn datasum_is_right<S: Store + ?Sized>(store: &S, g: &Geometry, partial: &Pa
     Ok(sum.get() == partial.summary.header.datasum)
 }
 
-/// Follows the log from `offset`, behind the partial segment with number `serial`. `has_superblock` says which segments begin
-/// with one.
+/// Follows the log behind the checkpoint of a superblock. `has_superblock` says which segments begin with one.
 pub fn log_tail<S: Store + ?Sized>(
     store: &S,
     g: &Geometry,
-    offset: FragAddr,
-    serial: u64,
+    sb: &Superblock,
     has_superblock: &dyn Fn(SegNo) -> bool,
 ) -> LogTail {
     let mut tail = LogTail { partials: Vec::new(), complete: 0, ended_by: String::new() };
-    let mut places = vec![first_place(g, offset, has_superblock)];
-    let mut serial = serial;
+    let (offset, next) = (FragAddr(sb.offset), FragAddr(sb.nextseg));
+    let within = |segment: &SegNo| (g.segment_base(*segment)..=g.segment_end(*segment)).contains(&offset);
+    let mut places = match g.segment_of(FragAddr(sb.curseg)).filter(within) {
+        Some(segment) => next_places(g, segment, offset, next, has_superblock),
+        None => vec![log_place(g, offset, has_superblock)],
+    };
+    let mut serial = sb.serial;
     // Each place has one serial number, so that no place comes twice.
     loop {
         serial = serial.wrapping_add(1);
@@ -95,7 +98,8 @@ pub fn log_tail<S: Store + ?Sized>(
             tail.ended_by = why;
             return tail;
         };
-        places = next_places(g, partial.end, FragAddr(partial.summary.header.next), has_superblock);
+        let segment = g.segment_of(partial.addr).unwrap_or_default();
+        places = next_places(g, segment, partial.end, FragAddr(partial.summary.header.next), has_superblock);
         let unfinished = partial.summary.is(summary_flags::CONT);
         tail.partials.push(partial);
         if !unfinished {
@@ -128,27 +132,32 @@ fn expected_partial<S: Store + ?Sized>(
     }
 }
 
-/// The checkpoint's own place, or behind the superblock if that is the beginning of a segment.
-fn first_place(g: &Geometry, offset: FragAddr, has_superblock: &dyn Fn(SegNo) -> bool) -> FragAddr {
+/// A place in the log; behind the superblock if it is the beginning of a segment.
+fn log_place(g: &Geometry, offset: FragAddr, has_superblock: &dyn Fn(SegNo) -> bool) -> FragAddr {
     match g.segment_of(offset) {
         Some(segment) if g.segment_base(segment) == offset => g.log_start(segment, has_superblock(segment)),
         _ => offset,
     }
 }
 
-/// Where the partial segment behind one that ends at `end` may be: there if there is room, else in the next segment. Where
-/// NetBSD's writer and its roll-forward differ about the room, either.
+/// Where the partial segment behind one that ends at `end` in `segment` may be: there if there is room, else in the next
+/// segment. Where NetBSD's writer and its roll-forward differ about the room, either.
 fn next_places(
     g: &Geometry,
+    segment: SegNo,
     end: FragAddr,
     next_segment: FragAddr,
     has_superblock: &dyn Fn(SegNo) -> bool,
 ) -> Vec<FragAddr> {
-    if g.partial_fits(end) {
-        return vec![end];
+    let room = g.segment_end(segment).0.saturating_sub(end.0);
+    let (here, start) = (log_place(g, end, has_superblock), log_place(g, next_segment, has_superblock));
+    if room > g.sum_frags() + g.frag {
+        vec![here]
+    } else if room > g.frag {
+        vec![here, start]
+    } else {
+        vec![start]
     }
-    let start = first_place(g, next_segment, has_superblock);
-    if g.within_segment(end, g.frag + 1) { vec![end, start] } else { vec![start] }
 }
 
 /// What roll-forward found and did.
@@ -180,7 +189,7 @@ struct Change {
 
 impl<S: Store> Image<S> {
     /// Brings what was written after the checkpoint into the inode map, the usage table and the superblock's counters, in
-    /// memory: nothing is written. A file system that was unmounted cleanly is left as it is.
+    /// memory: nothing is written. A file system that was unmounted cleanly is left as it is, and so is one where this fails.
     pub fn roll_forward(&mut self) -> Result<RolledForward, LfsError> {
         let serial = self.sb.serial;
         let mut done = RolledForward { from_serial: serial, to_serial: serial, ..RolledForward::default() };
@@ -192,60 +201,82 @@ impl<S: Store> Image<S> {
         done.dropped = (tail.partials.len() - tail.complete) as u64;
         done.ended_by = tail.ended_by;
         let counted = tail.partials.get(..tail.complete).unwrap_or_default();
+        if counted.is_empty() {
+            return Ok(done);
+        }
+        let (sb, ifile) = (self.sb.clone(), self.ifile.clone());
+        let result = self.take(counted, &mut done);
+        if result.is_err() {
+            (self.sb, self.ifile) = (sb, ifile);
+        }
+        result.map(|()| done)
+    }
+
+    fn take(&mut self, partials: &[Partial], done: &mut RolledForward) -> Result<(), LfsError> {
+        let current = self.geometry.segment_of(FragAddr(self.sb.curseg));
         let mut changes = BTreeMap::new();
-        let mut end = FragAddr(self.sb.offset);
-        for partial in counted {
-            self.count_partial(partial, end, &mut done);
-            end = partial.end;
+        for partial in partials {
+            self.count_partial(partial, done);
             self.inodes_of(partial, &mut changes)?;
         }
-        self.apply(&changes, &mut done)?;
-        if let Some(last) = counted.last() {
-            self.move_to(last, &done);
+        let overwritten = done.segments.iter().copied().filter(|s| Some(*s) != current).collect();
+        self.apply(&changes, &overwritten, done)?;
+        if let Some(last) = partials.last() {
+            self.end_behind(last);
         }
-        Ok(done)
+        self.count_tables();
+        Ok(())
     }
 
     /// The log behind the checkpoint, clean or not.
     pub fn log_tail(&self) -> LogTail {
         let has_superblock = |segment| self.ifile.usage(segment).is_some_and(|u| u.is(segment_flags::SUPERBLOCK));
-        log_tail(&self.store, &self.geometry, FragAddr(self.sb.offset), self.sb.serial, &has_superblock)
+        log_tail(&self.store, &self.geometry, &self.sb, &has_superblock)
     }
 
-    /// Counts what a partial segment takes, behind a log that ended at `before`.
-    fn count_partial(&mut self, partial: &Partial, before: FragAddr, done: &mut RolledForward) {
+    /// Counts what a partial segment takes.
+    fn count_partial(&mut self, partial: &Partial, done: &mut RolledForward) {
         let g = self.geometry;
         let Some(segment) = g.segment_of(partial.addr) else { return };
+        if g.segment_of(FragAddr(self.sb.curseg)) != Some(segment) {
+            self.enter(segment);
+        }
+        if done.segments.last() != Some(&segment) {
+            done.segments.push(segment);
+        }
+        let header = &partial.summary.header;
         let inode_blocks = u16::try_from(partial.summary.inode_blocks.len()).unwrap_or(u16::MAX);
-        let entered = done.segments.last() != Some(&segment);
-        let fresh = entered && !self.is_checkpoints(segment);
         if let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) {
-            if fresh {
-                // What was there has been overwritten.
-                *usage = SegmentUsage { flags: usage.flags & segment_flags::SUPERBLOCK, ..SegmentUsage::default() };
-            }
             usage.flags |= segment_flags::DIRTY | segment_flags::ACTIVE;
             usage.nsums = usage.nsums.saturating_add(1);
             usage.ninos = usage.ninos.saturating_add(inode_blocks);
-            usage.lastmod = partial.summary.header.create;
-        }
-        if entered {
-            done.segments.push(segment);
+            usage.lastmod = header.create;
         }
         let meta = g.sum_frags() + u32::from(inode_blocks) * g.ib_frags();
-        self.sb.dmeta = self.sb.dmeta.saturating_add_unsigned(meta);
-        self.sb.bfree = self.sb.bfree.saturating_sub_unsigned(meta);
-        // The rest of a segment that was left is lost until it is cleaned.
-        let lost =
-            g.segment_of(before).filter(|left| *left != segment).map_or(0, |left| g.segment_end(left).0 - before.0);
-        self.sb.avail = self.sb.avail.saturating_sub_unsigned(partial.end.0 - partial.addr.0 + lost);
+        let sb = &mut self.sb;
+        sb.dmeta = sb.dmeta.saturating_add_unsigned(meta);
+        sb.bfree = sb.bfree.saturating_sub_unsigned(meta);
+        sb.avail = sb.avail.saturating_sub_unsigned(partial.end.0 - partial.addr.0);
+        (sb.nextseg, sb.offset) = (header.next, partial.end.0);
+        (sb.serial, sb.tstamp) = (header.serial, header.create);
         done.partial_segments += 1;
-        done.to_serial = partial.summary.header.serial;
+        done.to_serial = header.serial;
     }
 
-    /// Whether a segment is the one that the checkpoint's log goes on in.
-    fn is_checkpoints(&self, segment: SegNo) -> bool {
-        self.geometry.segment_of(FragAddr(self.sb.offset)) == Some(segment)
+    /// The log goes on in another segment.
+    fn enter(&mut self, segment: SegNo) {
+        let g = self.geometry;
+        let sb = &mut self.sb;
+        // The rest of the segment that is left is lost until it is cleaned.
+        let left = g.segment_of(FragAddr(sb.curseg)).map_or(0, |left| g.segment_end(left).0.saturating_sub(sb.offset));
+        sb.avail = sb.avail.saturating_sub_unsigned(left);
+        sb.lastseg = sb.curseg;
+        sb.curseg = g.segment_base(segment).0;
+        if let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) {
+            let flags = usage.flags & segment_flags::SUPERBLOCK | segment_flags::DIRTY | segment_flags::ACTIVE;
+            *usage = SegmentUsage { flags, ..SegmentUsage::default() };
+            sb.offset = g.log_start(segment, usage.is(segment_flags::SUPERBLOCK)).0;
+        }
     }
 
     /// Gathers the inodes of a partial segment; of several of one number the last counts, if it is not of an earlier version.
@@ -265,15 +296,19 @@ impl<S: Store> Image<S> {
     }
 
     /// Brings new states into the inode map and the usage table.
-    fn apply(&mut self, changes: &BTreeMap<Ino, Change>, done: &mut RolledForward) -> Result<(), LfsError> {
-        let overwritten: BTreeSet<SegNo> = done.segments.iter().copied().filter(|s| !self.is_checkpoints(*s)).collect();
+    fn apply(
+        &mut self,
+        changes: &BTreeMap<Ino, Change>,
+        overwritten: &BTreeSet<SegNo>,
+        done: &mut RolledForward,
+    ) -> Result<(), LfsError> {
         for (ino, change) in changes {
             self.extend_map(*ino)?;
             let was = self.ifile.entry(*ino).cloned().unwrap_or_default();
             if let Some(addr) = self.ifile.daddr(*ino) {
                 // The old state can still be read: nothing that a checkpoint points to is overwritten before the next one.
                 let old = inode_at(&self.store, &self.geometry, addr, *ino)?;
-                self.account(*ino, &old, addr, &overwritten, false)?;
+                self.account(*ino, &old, addr, overwritten, false)?;
             }
             let is_gone = change.inode.nlink <= 0;
             let entry = if is_gone {
@@ -281,7 +316,7 @@ impl<S: Store> Image<S> {
                 InodeMapEntry { version: change.inode.generation.wrapping_add(1), daddr: 0, ..was }
             } else {
                 done.inodes.push(*ino);
-                self.account(*ino, &change.inode, change.addr, &overwritten, true)?;
+                self.account(*ino, &change.inode, change.addr, overwritten, true)?;
                 let version = change.inode.generation;
                 let (atime_sec, atime_nsec) = (change.inode.atime.s as u32, change.inode.atime.ns as u32);
                 InodeMapEntry { version, daddr: change.addr.0, nextfree: was.nextfree, atime_sec, atime_nsec }
@@ -349,32 +384,40 @@ impl<S: Store> Image<S> {
         Ok(())
     }
 
-    /// Puts the log's end, and the counts that follow from the tables, into superblock and cleaner information.
-    fn move_to(&mut self, last: &Partial, done: &RolledForward) {
+    /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room.
+    fn end_behind(&mut self, last: &Partial) {
         let g = self.geometry;
-        let usage = &self.ifile.usage;
-        let dirty = |n: u32| usage.get(n as usize).is_none_or(|u| !u.is_clean());
         let Some(segment) = g.segment_of(last.addr) else { return };
-        let clean_after = |from: u32| (1..g.nseg).map(|i| SegNo((from + i) % g.nseg)).find(|s| !dirty(s.0));
-        let before = done.segments.iter().rev().nth(1).copied().or_else(|| g.segment_of(FragAddr(self.sb.lastseg)));
-        let was_in = g.segment_of(FragAddr(self.sb.curseg));
-        let next = clean_after(segment.0).unwrap_or(segment);
-        self.sb.lastseg = match (done.segments.as_slice(), was_in) {
-            ([.., _, _], _) => before.map_or(self.sb.lastseg, |s| g.segment_base(s).0),
-            ([only], Some(was)) if *only != was => g.segment_base(was).0,
-            _ => self.sb.lastseg,
-        };
-        self.sb.curseg = g.segment_base(segment).0;
-        self.sb.nextseg = g.segment_base(next).0;
-        self.sb.offset = last.end.0;
-        self.sb.lastpseg = last.end.0;
-        self.sb.serial = last.summary.header.serial;
-        self.sb.tstamp = last.summary.header.create;
-        self.sb.nclean = usage.iter().filter(|u| u.is_clean()).count() as u32;
-        self.sb.freehd = self.ifile.info.free_head;
+        if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag {
+            let named = g.segment_of(FragAddr(last.summary.header.next));
+            if let Some(next) = named.filter(|next| self.is_clean(*next)).or_else(|| self.clean_behind(segment)) {
+                self.enter(next);
+            }
+        }
+        let current = g.segment_of(FragAddr(self.sb.curseg)).unwrap_or_default();
+        let named = g.segment_of(FragAddr(self.sb.nextseg)).filter(|next| self.is_clean(*next));
+        if let Some(next) = named.or_else(|| self.clean_behind(current)) {
+            self.sb.nextseg = g.segment_base(next).0;
+        }
+        self.sb.lastpseg = self.sb.offset;
+    }
+
+    fn is_clean(&self, segment: SegNo) -> bool {
+        self.ifile.usage(segment).is_some_and(SegmentUsage::is_clean)
+    }
+
+    /// The next clean segment behind one.
+    fn clean_behind(&self, segment: SegNo) -> Option<SegNo> {
+        let nseg = self.geometry.nseg;
+        (1..nseg).map(|i| SegNo((segment.0 + i) % nseg)).find(|s| self.is_clean(*s))
+    }
+
+    /// Puts the counts that follow from the tables into superblock and cleaner information.
+    fn count_tables(&mut self) {
+        let nclean = self.ifile.usage.iter().filter(|u| u.is_clean()).count() as u32;
         let info = &mut self.ifile.info;
-        info.clean = self.sb.nclean;
-        info.dirty = g.nseg - self.sb.nclean;
+        (self.sb.nclean, self.sb.freehd) = (nclean, info.free_head);
+        (info.clean, info.dirty) = (nclean, self.geometry.nseg - nclean);
         (info.bfree, info.avail) = (self.sb.bfree, self.sb.avail);
     }
 }

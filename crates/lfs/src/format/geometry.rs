@@ -199,7 +199,8 @@ impl Geometry {
     /// Whether a further partial segment goes behind one that ends here; if not, the log goes on in the next segment.
     ///
     /// NetBSD's writer wants more than a block of room, its roll-forward more than a summary and a block. Here the stricter of
-    /// the two decides, so that both find what was written.
+    /// the two decides, so that both find what was written. Nor may one end where its segment does: NetBSD's roll-forward would
+    /// take the next segment on the disk for the next one of the log.
     pub fn partial_fits(&self, end: FragAddr) -> bool {
         self.segment_of(end).is_some_and(|s| self.segment_end(s).0 - end.0 > self.sum_frags() + self.frag)
     }

@@ -250,6 +250,7 @@ impl<S: Store> Check<'_, S> {
         if twice {
             let message = format!("{what} at {} ({}) belongs to something else as well", live.addr, live.lbn);
             self.problem(Phase::Inodes, "duplicate", Some(ino), message);
+            return;
         }
         self.live.push(live);
     }

@@ -17,6 +17,7 @@ impl<S: Store> Check<'_, S> {
         let mut reached = BTreeSet::from([ROOT_INO]);
         let mut below = vec![(ROOT_INO, ROOT_INO)];
         let mut done = 0_u64;
+        let mut room = self.image.names_most();
         while let Some((ino, parent)) = below.pop() {
             done += 1;
             if done.is_multiple_of(256) {
@@ -30,6 +31,12 @@ impl<S: Store> Check<'_, S> {
                     continue;
                 }
             };
+            let Some(rest) = room.checked_sub(entries.len() as u64) else {
+                let message = "with this directory there are more names than the file system has room for";
+                self.problem(Phase::Names, "too-many", Some(ino), message);
+                break;
+            };
+            room = rest;
             self.dots(ino, parent, &entries);
             let mut names = BTreeSet::new();
             for entry in entries {
