@@ -178,11 +178,15 @@ pub struct GroupShape {
     pub inodes: u64,
 }
 
-/// How much memory a kernel gives to what files hold, and when it writes back.
+/// How much memory a kernel gives to caches, and when it writes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// What caches can grow into.
+    /// What the cache of data can grow into.
     pub available_bytes: u64,
+    /// Names that the name cache holds.
+    pub name_entries: u64,
+    /// Inodes whose attributes are in memory.
+    pub attribute_inodes: u64,
     /// Dirty data at which background write-back starts.
     pub dirty_background_bytes: u64,
     /// Dirty data at which writers are made to wait.
@@ -294,4 +298,14 @@ pub struct Environment {
     pub total_bytes: u64,
     #[allow(missing_docs)]
     pub used_share: f64,
+}
+
+impl Environment {
+    /// What the laboratory calls its kernel, before its version.
+    pub const LABORATORY: &str = "fsage laboratory";
+
+    /// Whether times are virtual: the same calls take the same time, always, and one run says all there is to say.
+    pub fn in_virtual_time(&self) -> bool {
+        self.kernel.starts_with(Environment::LABORATORY)
+    }
 }

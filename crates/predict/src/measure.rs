@@ -42,13 +42,26 @@ pub enum Mode {
     Full,
 }
 
+impl Mode {
+    /// On a real system 45 s, which leaves a quarter of a minute for making and removing the target, or five minutes. In virtual time
+    /// hours, which are over in seconds.
+    const fn usual_budget(self, is_virtual: bool) -> Duration {
+        Duration::from_secs(match (self, is_virtual) {
+            (Mode::Quick, false) => 45,
+            (Mode::Full, false) => 300,
+            (Mode::Quick, true) => 6 * 3600,
+            (Mode::Full, true) => 24 * 3600,
+        })
+    }
+}
+
 /// What to measure, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureOptions {
     /// Quick or full.
     pub mode: Mode,
-    /// Wall time to stay within, preparation included.
-    pub budget: Duration,
+    /// Time by the target's clock to stay within, preparation included; `None`: what is usual for the mode.
+    pub budget: Option<Duration>,
     /// Seed of every random choice.
     pub seed: u64,
     /// The profile's name; the target's as the user wrote it where empty.
@@ -56,14 +69,14 @@ pub struct MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// At most 45 s, which leaves a quarter of a minute for making and removing the target.
+    /// Less than a minute.
     pub fn quick(seed: u64) -> MeasureOptions {
-        MeasureOptions { mode: Mode::Quick, budget: Duration::from_secs(45), seed, name: String::new() }
+        MeasureOptions { mode: Mode::Quick, budget: None, seed, name: String::new() }
     }
 
-    /// At most five minutes.
+    /// Some minutes.
     pub fn full(seed: u64) -> MeasureOptions {
-        MeasureOptions { mode: Mode::Full, budget: Duration::from_secs(300), seed, name: String::new() }
+        MeasureOptions { mode: Mode::Full, budget: None, seed, name: String::new() }
     }
 
     /// Space the measurement needs in its target, bytes; more is used for the data cache if there is more.
@@ -217,12 +230,14 @@ pub fn measure_on(
         timer_overhead_ns: host.timer_overhead_ns,
         ..Parameters::default()
     };
+    let budget = options.budget.unwrap_or_else(|| options.mode.usual_budget(fs.is_deterministic()));
+    let known = fs.memory();
     let rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let bench = Bench::new(fs, rng, options.mode, interrupted);
     let mut run = Run {
         began_ns: bench.fs.now_ns(),
         bench,
-        budget_ns: nanoseconds(options.budget),
+        budget_ns: nanoseconds(budget),
         rounds: 0,
         share: 0.0,
         progress,
@@ -230,7 +245,10 @@ pub fn measure_on(
     run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
-    caches::measure(&mut run.bench, left_ns / 3, &mut parameters)?;
+    match known {
+        Some(limits) => caches::take_over(&limits, &mut parameters),
+        None => caches::measure(&mut run.bench, left_ns / 3, &mut parameters)?,
+    }
     run.report("write-back");
     let left_ns = run.left_ns();
     writeback::throughput(&mut run.bench, left_ns / 3, &mut parameters)?;
@@ -240,8 +258,9 @@ pub fn measure_on(
     run.budget_ns = run.elapsed_ns();
     run.report("done");
     let rounds = run.rounds;
+    // The date when it ended: in virtual time the same for the same calls.
+    let measured_unix_s = u64::try_from(run.bench.fs.date_ns() / 1_000_000_000).unwrap_or(0);
     let (entries, missing) = run.bench.sheet.finish();
-    let measured = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mode = if options.mode == Mode::Quick { "quick" } else { "full" };
     Ok(SystemProfile {
         format_version: FORMAT_VERSION,
@@ -249,10 +268,10 @@ pub fn measure_on(
         provenance: format!(
             "fsage {} measure --{mode} --budget {}s --seed {}, {rounds} rounds",
             env!("CARGO_PKG_VERSION"),
-            options.budget.as_secs(),
+            budget.as_secs(),
             options.seed
         ),
-        measured_unix_s: measured.as_secs(),
+        measured_unix_s,
         environment,
         parameters,
         write_load,

@@ -136,7 +136,7 @@ fn what_a_system_refuses_is_missing_with_the_reason() {
 
 #[test]
 fn the_same_seed_measures_the_same() {
-    let options = MeasureOptions { budget: Duration::from_secs(8), ..MeasureOptions::quick(7) };
+    let options = MeasureOptions { budget: Some(Duration::from_secs(8)), ..MeasureOptions::quick(7) };
     let text = |mut fake: Fake| {
         let mut profile = measure(&mut fake, &options).expect("measured");
         profile.measured_unix_s = 0;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const AS_USER: &str = "FSAGE_TEST_MEASURE_IN";
 
 fn check(directory: &Path, root: bool) {
-    let options = MeasureOptions { budget: Duration::from_secs(15), ..MeasureOptions::quick(3) };
+    let options = MeasureOptions { budget: Some(Duration::from_secs(15)), ..MeasureOptions::quick(3) };
     let target = Target::Directory(directory.to_owned());
     let room = WorkspaceOptions {
         need_bytes: options.need_bytes(),

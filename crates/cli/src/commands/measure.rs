@@ -30,7 +30,7 @@ pub struct Args {
     /// More rounds and larger files, within --budget.
     #[arg(long)]
     full: bool,
-    /// Time to stay within: 45s, 5m (default: 45s quick, 5m full).
+    /// Time to stay within, by the target's clock: 45s, 5m (default: 45s quick, 5m full; 6h and 24h of virtual time).
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     budget: Option<u64>,
     /// The name used in tables (default: the target).
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if budget_ns < 1_000_000_000 {
             return Err(failure::usage("--budget: at least 1s"));
         }
-        options.budget = Duration::from_nanos(budget_ns);
+        options.budget = Some(Duration::from_nanos(budget_ns));
     }
     options.name = args.name.clone().unwrap_or_else(|| default_name(&args.target));
     let path = args.output.clone().unwrap_or_else(|| default_output(args.name.as_deref(), &args.target));

@@ -75,7 +75,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
 
     progress::note(&format!("2 of 4: measuring the file system here, at most {} s", args.budget / 1_000_000_000));
     let mut options = MeasureOptions::quick(args.seed);
-    options.budget = Duration::from_nanos(args.budget);
+    options.budget = Some(Duration::from_nanos(args.budget));
     let mut here = measure::measure(place, &TargetArgs { keep: false }, &options)?;
     // Without a mount table (in a bare chroot) the type is not known.
     here.name = match here.environment.fs_type.as_str() {

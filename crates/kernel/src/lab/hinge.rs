@@ -127,7 +127,7 @@ impl<V: Volume> FileSystem for Lab<V> {
         let used = usage.total_bytes.saturating_sub(usage.free_bytes);
         Environment {
             target: self.setup.target.clone(),
-            kernel: format!("fsage laboratory {}", env!("CARGO_PKG_VERSION")),
+            kernel: format!("{} {}", Environment::LABORATORY, env!("CARGO_PKG_VERSION")),
             cpu: self.setup.machine.cpu.model.clone(),
             cpus: self.setup.machine.cpu.count,
             memory_bytes: self.setup.machine.memory.bytes.value,
@@ -153,6 +153,8 @@ impl<V: Volume> FileSystem for Lab<V> {
         let cache_bytes = machine.memory.buffer_cache_bytes.value;
         Some(MemoryLimits {
             available_bytes: cache_bytes,
+            name_entries: machine.memory.name_cache_entries.value,
+            attribute_inodes: machine.memory.attribute_cache_inodes.value,
             dirty_background_bytes: percent_of(cache_bytes, machine.write_back.background_percent.value),
             dirty_limit_bytes: percent_of(cache_bytes, machine.write_back.limit_percent.value),
             dirty_expire_ns: EXPIRE_NS,

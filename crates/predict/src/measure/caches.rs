@@ -8,7 +8,7 @@ use super::bench::{Bench, Dir};
 use super::{MeasureError, Mode};
 use crate::system::Parameters;
 use crate::vector::Class;
-use posix::{Call, Fd, OpenFlags};
+use posix::{Call, Fd, MemoryLimits, OpenFlags};
 
 const BLOCK_BYTES: u64 = 4096;
 /// Touched again in each step.
@@ -26,6 +26,15 @@ enum Found {
     AtLeast(u64),
     /// The cache holds about this much.
     Size(u64),
+}
+
+/// Takes over what a laboratory says of its caches.
+pub(super) fn take_over(limits: &MemoryLimits, parameters: &mut Parameters) {
+    parameters.data_cache_bytes = limits.available_bytes;
+    parameters.data_cache_is_lower_bound = false;
+    parameters.name_cache_entries = limits.name_entries;
+    parameters.attribute_cache_files = limits.attribute_inodes;
+    parameters.names_seen_cached = limits.name_entries.min(limits.attribute_inodes);
 }
 
 /// Measures the data, name and attribute caches within `budget_ns`.

@@ -26,8 +26,14 @@ pub(super) fn throughput(b: &mut Bench<'_>, budget_ns: u64, parameters: &mut Par
     b.set_slice_ns(budget_ns);
     b.make_dir("writeback")?;
     let quick = b.mode == Mode::Quick;
-    let large_bytes = b.large_file_bytes(if quick { 64 << 20 } else { 256 << 20 })?;
-    let small_files = if quick { 500 } else { 4000 };
+    // All of it has to be there to be written back when the sync comes.
+    let stays_bytes = match parameters.dirty_background_bytes {
+        0 => u64::MAX,
+        background_bytes => (background_bytes / 2).max(BLOCK_BYTES),
+    };
+    let large_bytes = b.large_file_bytes(if quick { 64 << 20 } else { 256 << 20 })?.min(stays_bytes);
+    let stays_files = stays_bytes / (2 * SMALL_FILE_BYTES);
+    let small_files = stays_files.clamp(100, if quick { 500 } else { 4000 });
     let repeats = if quick { 2 } else { 5 };
     let (mut large, mut small) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
