@@ -48,7 +48,7 @@ pub struct Compared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// B is faster: the interval lies above 1.
+    /// B is faster: the interval lies above 1 (in virtual time: the ratio itself).
     Faster,
     /// B is slower: the interval lies below 1.
     Slower,
@@ -59,6 +59,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Of a ratio that has no error: the laboratory's.
+    fn of_exact(ratio: f64) -> Verdict {
+        match ratio {
+            _ if ratio > 1.0 => Verdict::Faster,
+            _ if ratio < 1.0 => Verdict::Slower,
+            _ => Verdict::Tie,
+        }
+    }
+
     /// In a word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,7 +109,9 @@ pub fn compare(a: &BenchResult, b: &BenchResult, names: (&str, &str)) -> Result<
     for (ta, tb) in &pairs {
         cautions.extend(pair_cautions(ta, tb));
     }
-    cautions.extend(few_rounds(a.parameters.repeat(), b.parameters.repeat()));
+    if !pairs.iter().all(|(ta, tb)| in_virtual_time(ta, tb)) {
+        cautions.extend(few_rounds(a.parameters.repeat(), b.parameters.repeat()));
+    }
     let (a, b) = (names.0.to_owned(), names.1.to_owned());
     Ok(Comparison { benchmark: benchmark.to_owned(), a, b, cautions, rows })
 }
@@ -112,7 +123,8 @@ pub fn compare_targets(result: &BenchResult) -> Option<Comparison> {
         return None;
     }
     let repeat = result.parameters.repeat();
-    let cautions = others.iter().flat_map(|other| pair_cautions(first, other)).chain(few_rounds(repeat, repeat));
+    let few = if others.iter().all(|other| in_virtual_time(first, other)) { None } else { few_rounds(repeat, repeat) };
+    let cautions = others.iter().flat_map(|other| pair_cautions(first, other)).chain(few);
     Some(Comparison {
         benchmark: result.parameters.name().to_owned(),
         a: first.name.clone(),
@@ -123,6 +135,7 @@ pub fn compare_targets(result: &BenchResult) -> Option<Comparison> {
 }
 
 fn compare_pair(a: &TargetResult, b: &TargetResult, seed: u64) -> Vec<Compared> {
+    let exact = in_virtual_time(a, b);
     let mut rows = Vec::new();
     for point in &a.points {
         for in_a in &point.phases {
@@ -130,6 +143,7 @@ fn compare_pair(a: &TargetResult, b: &TargetResult, seed: u64) -> Vec<Compared> 
             let (rates_a, rates_b) = (in_a.rates(), in_b.rates());
             let Some(ratio) = Estimate::of_ratio(&rates_a, &rates_b, seed) else { continue };
             let verdict = match () {
+                () if exact => Verdict::of_exact(ratio.median),
                 () if rates_a.len() < 2 || rates_b.len() < 2 => Verdict::Unknown,
                 () if ratio.contains(1.0) => Verdict::Tie,
                 () if ratio.median > 1.0 => Verdict::Faster,
@@ -212,13 +226,19 @@ fn pair_cautions(a: &TargetResult, b: &TargetResult) -> Vec<String> {
     cautions
 }
 
+/// Whether both are from the laboratory, where every round is like the first.
+fn in_virtual_time(a: &TargetResult, b: &TargetResult) -> bool {
+    a.environment.in_virtual_time() && b.environment.in_virtual_time()
+}
+
 /// Too few rounds for an interval that keeps its promise.
 fn few_rounds(a: &Repeat, b: &Repeat) -> Option<String> {
     let fewest = a.rounds.min(b.rounds);
     let coverage = crate::stats::coverage_of_rounds(fewest);
     (coverage < 0.95).then(|| {
         format!(
-            "with {fewest} rounds an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+            "with {fewest} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+            if fewest == 1 { "" } else { "s" },
             coverage * 100.0
         )
     })

@@ -58,7 +58,7 @@ mod tests {
         assert!(!steady([10.0; 7]), "too few to say");
         assert!(!steady((0..8).map(|n| 10.0 + f64::from(n))), "a drift");
         assert!(!steady([10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 12.0, 8.0]), "a jump");
-        let every_third = |n: u32| if n % 3 == 0 { 5.0 } else { 10.0 };
+        let every_third = |n: u32| if n.is_multiple_of(3) { 5.0 } else { 10.0 };
         assert!(
             !steady((0..31).map(every_third)) && steady((0..96).map(every_third)),
             "jumps that come again and again"

@@ -63,7 +63,7 @@ fn a_tie_is_a_tie_and_half_the_speed_is_slower() {
 fn few_rounds_and_unequal_options_are_cautioned() {
     let one = compare(&result(1, 1), &result(2, 6), ("a", "b")).unwrap();
     assert!(one.rows.iter().all(|row| row.verdict == Verdict::Unknown));
-    assert!(one.cautions.iter().any(|c| c.contains("with 1 rounds")), "{:?}", one.cautions);
+    assert!(one.cautions.iter().any(|c| c.contains("with 1 round an")), "{:?}", one.cautions);
     let other = Options { files_per_directory: 100, sizes_bytes: vec![1000], ..options(6) };
     let mut unverified = Fake { unverified: true, ..Fake::default() };
     let other = seqfile::run(&mut unverified, &other, &mut |_| {}).unwrap();

@@ -6,7 +6,7 @@ use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, FileSystem, Mode};
 use workload::hotcold::{self, Skew};
-use workload::{BenchResult, Parameters, Phase, Place, Repeat};
+use workload::{BenchResult, Parameters, Phase, Place, Repeat, Verdict};
 use workload::{andrew, largefile, netnews, postmark, sdet, seqfile, smallfile, ssh_build, tpcb};
 
 const MB: u64 = 1 << 20;
@@ -118,4 +118,16 @@ fn cleaning_is_measured_at_the_utilisation_asked_for() {
     let round = files.measure(&mut fs).unwrap();
     assert_eq!((round.files, round.bytes), (300, 300 * 4096));
     files.end(&mut fs).unwrap();
+}
+
+#[test]
+fn one_round_in_virtual_time_is_a_verdict() {
+    let (mut slow, mut fast) = (lab(Metadata::Synchronous, 100 * MB), lab(Metadata::Delayed, 100 * MB));
+    let mut places = [Place { name: "slow".into(), fs: &mut slow }, Place { name: "fast".into(), fs: &mut fast }];
+    let small = Parameters::Smallfile(smallfile::Options { files: 50, ..smallfile::Options::quick() });
+    let result = workload::run(&small, &mut places, &mut |_| {}).unwrap();
+    let comparison = workload::compare_targets(&result).unwrap();
+    let verdict = |phase| comparison.rows.iter().find(|row| row.phase == phase).unwrap().verdict;
+    assert_eq!((verdict(Phase::Create), verdict(Phase::Delete)), (Verdict::Faster, Verdict::Faster));
+    assert!(comparison.cautions.is_empty(), "{:?}", comparison.cautions);
 }
