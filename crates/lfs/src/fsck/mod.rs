@@ -118,7 +118,8 @@ struct Known {
 struct Live {
     addr: FragAddr,
     ino: Ino,
-    lbn: i64,
+    /// A block whose number no FINFO can have is given the last one that it can.
+    lbn: i32,
     bytes: u32,
 }
 
@@ -128,8 +129,8 @@ struct Check<'a, S> {
     g: Geometry,
     report: Report,
     go_on: &'a mut dyn FnMut(Phase) -> bool,
-    /// Of each segment with something live: its fragments, true if claimed.
-    claimed: Vec<Option<Box<[bool]>>>,
+    /// Of each segment with something live: a bit for each fragment, set if claimed.
+    claimed: Vec<Option<Box<[u64]>>>,
     /// Everything live, with which a summary must agree.
     live: Vec<Live>,
     /// Of each segment: live bytes.
@@ -208,7 +209,8 @@ impl<S: Store> Check<'_, S> {
         }
         let mut held = Vec::new();
         let result = image.blocks(ino, inode, &mut |block| {
-            held.push(Live { addr: block.addr, ino, lbn: block.lbn, bytes: block.bytes });
+            let lbn = i32::try_from(block.lbn).unwrap_or(i32::MAX);
+            held.push(Live { addr: block.addr, ino, lbn, bytes: block.bytes });
             Ok(())
         });
         match result {
@@ -243,10 +245,13 @@ impl<S: Store> Check<'_, S> {
         let base = g.segment_base(segment).0;
         let (from, frags) = ((live.addr.0 - base) as usize, (live.bytes >> g.fshift) as usize);
         let Some(place) = self.claimed.get_mut(segment.0 as usize) else { return };
-        let map = place.get_or_insert_with(|| vec![false; g.fsbpseg as usize].into());
-        let Some(bits) = map.get_mut(from..from + frags) else { return };
-        let twice = bits.iter().any(|bit| *bit);
-        bits.fill(true);
+        let map = place.get_or_insert_with(|| vec![0; g.fsbpseg.div_ceil(64) as usize].into());
+        let mut twice = false;
+        for frag in from..from + frags {
+            let Some(word) = map.get_mut(frag / 64) else { return };
+            twice |= *word & 1 << (frag % 64) != 0;
+            *word |= 1 << (frag % 64);
+        }
         if twice {
             let message = format!("{what} at {} ({}) belongs to something else as well", live.addr, live.lbn);
             self.problem(Phase::Inodes, "duplicate", Some(ino), message);

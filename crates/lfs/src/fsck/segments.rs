@@ -106,7 +106,7 @@ impl<S: Store> Check<'_, S> {
             let agrees = pieces.peek().is_some_and(|piece| match **piece {
                 Piece::Inodes { addr } => addr == one.addr && one.ino == Ino(0),
                 Piece::Block { addr, ino, lbn, bytes, version } => {
-                    let at = (addr, ino, i64::from(lbn), bytes) == (one.addr, one.ino, one.lbn, one.bytes);
+                    let at = (addr, ino, lbn, bytes) == (one.addr, one.ino, one.lbn, one.bytes);
                     at && self.image.ifile.entry(ino).is_some_and(|entry| entry.version == version)
                 }
             });
