@@ -285,3 +285,67 @@ fn an_interrupted_copy_in_place_is_repaired() {
         assert!(before.iter().all(|(path, line)| after.get(path) == Some(line)), "{stop}: something is lost");
     }
 }
+
+/// Gives a file of a UFS2 image extended attributes, as FreeBSD's kernel would: a block and a piece of one, counted.
+fn with_extended_attributes(store: &MemoryStore, path: &[u8]) -> MemoryStore {
+    let image = Image::open(store.clone(), Search::Standard).unwrap();
+    let g = *image.geometry();
+    let (ino, mut inode) = image.resolve(path).unwrap();
+    let group = image.group(ffs::GroupNo(1)).unwrap();
+    let mut free =
+        (0..g.fpg / g.frag).filter(|b| group.free.bits((b * g.frag) as usize, g.frag as usize).count_ones() == g.frag);
+    inode.extb = [(); 2].map(|()| (u64::from(free.next().unwrap() * g.frag) + g.group_base(ffs::GroupNo(1)).0) as i64);
+    inode.extsize = g.bsize + g.fsize + 1;
+    inode.blocks += u64::from((g.bsize + 2 * g.fsize) / 512);
+    let mut store = store.clone();
+    let at = g.inode_at(ino).unwrap() as usize;
+    store.0[at..at + 256].copy_from_slice(&inode.encode(&g));
+    for addr in inode.extb {
+        let at = g.byte_of(ffs::FragAddr(addr as u64)) as usize;
+        store.0[at..at + 100].fill(0x5A);
+    }
+    // The maps follow.
+    fsck(&mut store, &mut |_| true).unwrap();
+    assert_eq!(Image::open(store.clone(), Search::Standard).unwrap().inode(ino).unwrap(), inode);
+    store
+}
+
+#[test]
+fn extended_attributes_stay_with_their_file_and_go_with_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    sample_tree(&from, 4096);
+    for endian in [Endian::Little, Endian::Big] {
+        let base =
+            copied(empty(Version::Ufs2, endian, 8 << 20), "dirpref", &from.join("."), "/", InsertOptions::default());
+        let store = with_extended_attributes(&base, b"indirect");
+        sound("before", &store);
+        let image = Image::open(store.clone(), Search::Standard).unwrap();
+        let (ino, inode) = image.resolve(b"indirect").unwrap();
+        let dump = image.dump_inode(ino).unwrap();
+        let g = *image.geometry();
+        let shown: Vec<(u64, u64)> = dump.extended.iter().map(|run| (run.addr, run.bytes)).collect();
+        let expected = [(inode.extb[0] as u64, g.bsize.into()), (inode.extb[1] as u64, u64::from(2 * g.fsize))];
+        assert_eq!(shown, expected);
+
+        // Other files come and go, and these blocks are nobody else's.
+        let more = copied(store.clone(), "original", &from, "/more", InsertOptions::default());
+        sound("copied into", &more);
+        let image = Image::open(more.clone(), Search::Standard).unwrap();
+        assert_eq!(image.inode(ino).unwrap(), inode);
+        for addr in inode.extb {
+            let at = g.byte_of(ffs::FragAddr(addr as u64)) as usize;
+            assert!(more.0[at..at + 100].iter().all(|b| *b == 0x5A));
+        }
+
+        // Replaced, the file gives them back.
+        let overwrite = InsertOptions { overwrite: true, ..InsertOptions::default() };
+        let replaced = copied(store, "original", &from.join("indirect"), "/", overwrite);
+        sound("replaced", &replaced);
+        let total = |store: &MemoryStore| {
+            let total = Image::open(store.clone(), Search::Standard).unwrap().superblock().cstotal();
+            total.nbfree * i64::from(g.frag) + total.nffree
+        };
+        assert_eq!(total(&replaced), total(&base));
+    }
+}
