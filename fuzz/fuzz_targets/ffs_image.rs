@@ -1,18 +1,52 @@
-//! Any bytes as an FFS image, or any changes to a small sound one: readers and checks end without a panic, and what a check has
-//! repaired is clean. The first byte says which.
+//! Any bytes as an FFS image, or any changes to the metadata of a sound one with files in it: readers and checks end without a
+//! panic, what a check has repaired is clean, and what can be loaded can be written to. The first byte says which.
 #![no_main]
 
 use ffs::format::ROOT_INO;
 use ffs::mkfs::{GroupSize, MkfsOptions};
-use ffs::{Image, MemoryStore, Overlay, Search, Version};
+use ffs::policy::Options;
+use ffs::{Endian, FragAddr, GroupNo, Image, Ino, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version};
 use libfuzzer_sys::fuzz_target;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 const BYTES: usize = 1 << 20;
+/// 2001, so that nothing depends on the clock.
+const DATE_NS: i64 = 1_000_000_000_000_000_000;
 
-fn sound(version: Version) -> &'static MemoryStore {
-    static MADE: [OnceLock<MemoryStore>; 2] = [OnceLock::new(), OnceLock::new()];
-    MADE[usize::from(version == Version::Ufs2)].get_or_init(|| {
+/// A sound image, and where its metadata is.
+struct Sound {
+    store: MemoryStore,
+    places: Vec<Range<usize>>,
+}
+
+/// A small tree: fragments, indirect blocks, holes, links, a directory of several chunks.
+fn tree() -> &'static PathBuf {
+    static TREE: OnceLock<PathBuf> = OnceLock::new();
+    TREE.get_or_init(|| {
+        let root = std::env::temp_dir().join(format!("fsage-fuzz-tree-{}", std::process::id()));
+        let write = |name: &str, bytes: usize| std::fs::write(root.join(name), vec![7; bytes]).expect("space");
+        std::fs::create_dir_all(root.join("dir/below")).expect("a writable temporary directory");
+        write("small", 700);
+        write("indirect", 60_000);
+        write("dir/below/file", 5_000);
+        for n in 0..40 {
+            write(&format!("dir/{}{n}", "n".repeat(n)), n * 10);
+        }
+        let sparse = std::fs::File::create(root.join("sparse")).expect("space");
+        sparse.set_len(5 << 20).expect("space");
+        std::os::unix::fs::symlink("small", root.join("short")).expect("space");
+        std::os::unix::fs::symlink("x/".repeat(90), root.join("long")).expect("space");
+        std::fs::hard_link(root.join("small"), root.join("dir/hard")).expect("space");
+        root
+    })
+}
+
+fn sound(which: usize) -> &'static Sound {
+    static MADE: [OnceLock<Sound>; 4] = [const { OnceLock::new() }; 4];
+    MADE[which % 4].get_or_init(|| {
+        let version = if which % 2 == 0 { Version::Ufs1 } else { Version::Ufs2 };
         let mut store = MemoryStore(vec![0; BYTES]);
         let options = MkfsOptions {
             bsize: 4096,
@@ -20,42 +54,91 @@ fn sound(version: Version) -> &'static MemoryStore {
             group: Some(GroupSize::Fragments(512)),
             ipg: Some(64),
             lost_found: true,
+            endian: if which % 4 < 2 { Endian::Little } else { Endian::Big },
             ..MkfsOptions::new(version, BYTES as u64)
         };
         ffs::mkfs(&mut store, &options).expect("sound options");
-        store
+        let mut inserter = Inserter::open(store, Options::default(), DATE_NS).expect("a new image");
+        let options = InsertOptions { owner: Some((1, 2)), ..InsertOptions::default() };
+        inserter.insert(&tree().join("."), b"/", options, &mut |_| true).expect("room");
+        let (store, _) = inserter.finish().expect("room");
+        let places = metadata(&store);
+        Sound { store, places }
     })
+}
+
+fn metadata(store: &MemoryStore) -> Vec<Range<usize>> {
+    let image = Image::open(store.clone(), Search::Standard).expect("sound");
+    let g = *image.geometry();
+    let at = |addr: FragAddr| g.byte_of(addr) as usize;
+    let sb = image.superblock_at() as usize;
+    let mut places = vec![sb..sb + 1376, sb + 1000..sb + 1376, at(g.csaddr)..at(g.csaddr) + g.cssize as usize];
+    for c in (0..g.ncg).map(GroupNo) {
+        let (group, inodes) = (at(g.group_block(c)), at(g.group_inodes(c)));
+        places.push(group..group + g.cgsize as usize);
+        places.push(inodes..inodes + g.ipg as usize * g.layout.version.inode_bytes() as usize);
+    }
+    for ino in (2..g.inodes()).map(Ino) {
+        let inode = image.inode(ino).expect("sound");
+        if inode.has_blocks(&g) {
+            let own = inode.ib.iter().chain(inode.db.iter().filter(|_| inode.is_dir()));
+            places.extend(own.filter(|p| **p > 0).map(|p| at(FragAddr(*p as u64))).map(|at| at..at + 512));
+        }
+    }
+    places
+}
+
+/// A change of eight bytes: which place, what is done, where, with what.
+fn change(store: &mut MemoryStore, places: &[Range<usize>], change: &[u8]) {
+    let place = &places[usize::from(change[0]) % places.len()];
+    let at = place.start + usize::from(u16::from_le_bytes([change[2], change[3]])) % place.len();
+    let value = &change[4..];
+    match change[1] % 5 {
+        0 => store.0[at] ^= 1 << (value[0] % 8),
+        1 => store.0[at / 4 * 4..at / 4 * 4 + 4].copy_from_slice(value),
+        2 => store.0[at / 8 * 8..at / 8 * 8 + 4].fill(value[0]),
+        3 => {
+            let end = (at + usize::from(value[0])).min(BYTES);
+            store.0[at..end].fill(value[1]);
+        }
+        _ => {
+            let from = &places[usize::from(value[0]) % places.len()];
+            let from = (from.start + usize::from(u16::from_le_bytes([value[1], value[2]])) % from.len()) / 4 * 4;
+            let n = usize::from(value[3]).min(BYTES - from.max(at));
+            store.0.copy_within(from..from + n, at);
+        }
+    }
 }
 
 fuzz_target!(|input: &[u8]| {
     let Some((which, rest)) = input.split_first() else { return };
-    let mut store = match which % 3 {
-        0 => MemoryStore(rest.to_vec()),
-        1 => sound(Version::Ufs1).clone(),
-        _ => sound(Version::Ufs2).clone(),
-    };
-    if which % 3 != 0 {
-        // Changes of eight bytes each: where, in the first 256 KiB or anywhere, and what.
-        for change in rest.chunks_exact(8) {
-            let at = u32::from_le_bytes([change[0], change[1], change[2], change[3]]) as usize;
-            let at = if at % 4 == 0 { at / 4 % BYTES } else { at / 4 % (BYTES / 4) };
-            for (place, byte) in store.0.iter_mut().skip(at).zip(&change[4..]) {
-                *place = *byte;
-            }
+    let mut store = match which % 5 {
+        4 => MemoryStore(rest.to_vec()),
+        which => {
+            let sound = sound(which.into());
+            let mut store = sound.store.clone();
+            rest.chunks_exact(8).for_each(|piece| change(&mut store, &sound.places, piece));
+            store
         }
-    }
+    };
     if let Ok(image) = Image::open(store.clone(), Search::Copies) {
         let _ = image.dump_groups();
         let _ = image.dump_free();
         let _ = image.walk(ROOT_INO, &mut |_, ino, inode| {
             let _ = image.symlink(ino, inode);
+            let _ = image.dump_inode(ino);
             image.data(ino, inode, &mut |_, _| Ok(()))
         });
     }
-    if let Ok(report) = ffs::fsck(&mut store, &mut |_| true) {
-        if report.unrepaired == 0 {
-            let again = ffs::fsck(Overlay::new(&mut store), &mut |_| true).expect("it was readable a moment ago");
-            assert!(again.is_clean(), "{:?} after {:?}", again.problems, report.problems);
-        }
+    if let Ok(mut inserter) = Inserter::open(store.clone(), Options::default(), DATE_NS) {
+        // Full or damaged where loading does not look: refused, or done.
+        let _ = inserter.insert(&tree().join("dir"), b"/", InsertOptions::default(), &mut |_| true);
+        let _ = inserter.finish();
+    }
+    if let Ok(report) = ffs::fsck(&mut store, &mut |_| true)
+        && report.unrepaired == 0
+    {
+        let again = ffs::fsck(Overlay::new(&mut store), &mut |_| true).expect("it was readable a moment ago");
+        assert!(again.is_clean(), "{:?} after {:?}", again.problems, report.problems);
     }
 });

@@ -6,7 +6,8 @@
 use ffs::format::{DirFormat, ROOT_INO, RawEntry, fresh_chunk, insert};
 use ffs::fsck::Problem;
 use ffs::mkfs::{GroupSize, MkfsOptions};
-use ffs::{Endian, FragAddr, GroupNo, Image, MemoryStore, Search, Version, fsck, mkfs};
+use ffs::policy::Options;
+use ffs::{Endian, FragAddr, GroupNo, Image, Inserter, MemoryStore, Search, Version, fsck, mkfs};
 
 const BYTES: usize = 4 << 20;
 
@@ -121,5 +122,8 @@ fn a_file_system_of_4_2bsd() {
         store.0[g.inode_at(ROOT_INO).unwrap() as usize + 3] ^= 9;
         assert!(!fsck(&mut store, &mut |_| true).unwrap().is_clean());
         assert!(store == sound, "repaired to the very bytes");
+
+        let refused = Inserter::open(store, Options::default(), 0).unwrap_err();
+        assert!(refused.to_string().contains("4.2BSD can be read") && refused.exit_code() == 4, "{refused}");
     }
 }

@@ -118,12 +118,13 @@ fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Re
     let done = ffs::edit(image, how, |store| {
         let mut inserter = Inserter::open(store, args.policy.unwrap_or_default(), date_ns)?;
         let copied = from.iter().try_for_each(|from| inserter.insert(Path::new(from), &path, options, &mut go_on));
-        if how == Edit::InPlace && copied.is_err() {
-            // What is there by now is whole; the error to report is the first.
-            let _ = inserter.finish();
-            return Err(copied.err().unwrap_or_else(|| ffs::FfsError::NotWritable(String::new())));
+        if let Err(error) = copied {
+            if how == Edit::InPlace {
+                // What is there by now is whole; the error to report is the first.
+                let _ = inserter.finish();
+            }
+            return Err(error);
         }
-        copied?;
         inserter.finish()
     });
     bar.finish_and_clear();

@@ -30,7 +30,8 @@ impl Ffs {
     pub fn load<S: Store>(image: &Image<S>, options: Options) -> Result<Ffs, FfsError> {
         let g = *image.geometry();
         if g.old_groups {
-            return Err(FfsError::Options("4.2BSD cylinder groups can be read, not written".to_owned()));
+            let why = "cylinder groups of 4.2BSD can be read and checked, not written; copy its files into a new one";
+            return Err(FfsError::NotWritable(why.to_owned()));
         }
         let mut groups = Vec::new();
         for number in (0..g.ncg).map(GroupNo) {
