@@ -26,7 +26,7 @@ fn main() -> anyhow::Result<()> {
     println!("{days} days, seed {seed}");
     for policy in &policies {
         let start_s = on_cpu_s();
-        let aged = aged::run(policy, days, seed, &mut |_| {})?;
+        let aged = aged::run(policy, days, seed, &mut |_, _| Ok(()))?;
         let s = on_cpu_s() - start_s;
         let written = aged.figures.iter().find(|figure| figure.what == "written").map_or(0.0, |figure| figure.planned);
         let score = |day: usize| aged.by_day.get(day).and_then(|score| score.value()).unwrap_or(f64::NAN);

@@ -30,6 +30,12 @@ pub enum ExperimentError {
     /// An aging workload.
     #[error("{0}")]
     Aging(#[from] aging::AgingError),
+    /// A snapshot of an aged file system.
+    #[error("{0}")]
+    Snapshot(#[from] aging::snapshot::SnapshotError),
+    /// The directory for files that are only needed while an experiment runs.
+    #[error("a temporary directory: {0}; set TMPDIR to a place with some 100 MB")]
+    Temporary(#[from] std::io::Error),
     /// A file system refused what an experiment asked of it.
     #[error("{doing}: {errno}")]
     Call { doing: String, errno: Errno },

@@ -7,6 +7,7 @@
 //!
 //! To add one: a file `src/PAPER/NAME.rs` with `pub(crate) const EXPERIMENT: Experiment`, and its line in [`all`].
 
+pub mod aging97;
 pub mod alloc96;
 mod bench;
 mod error;

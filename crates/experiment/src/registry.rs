@@ -1,6 +1,6 @@
 //! Which experiments there are, and how they are run.
 
-use crate::{Bench, ExperimentError, Outcome, Scale};
+use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96};
 use serde::Serialize;
 
 /// A published experiment.
@@ -19,9 +19,19 @@ pub struct Experiment {
     pub run: fn(&mut Bench<'_>) -> Result<Outcome, ExperimentError>,
 }
 
+/// In the order of their keys.
+const ALL: &[Experiment] = &[
+    aging97::verify::EXPERIMENT,
+    alloc96::aggregate::EXPERIMENT,
+    alloc96::by_size::EXPERIMENT,
+    alloc96::hot_files::EXPERIMENT,
+    alloc96::sequential::EXPERIMENT,
+    alloc96::workload::EXPERIMENT,
+];
+
 /// All experiments, by key.
 pub fn all() -> &'static [Experiment] {
-    &[]
+    ALL
 }
 
 /// The experiments that some names stand for, each once, in the order of [`all`]: `alloc96/aggregate`, `alloc96/*`, `all`.

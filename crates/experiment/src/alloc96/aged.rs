@@ -1,13 +1,14 @@
 //! File systems aged by the 300 days, one for each choice of policies; each is made once and serves several experiments.
 
 use super::replay::{AgedFile, Replay};
-use super::{EPOCH_NS, MACHINE, file_system};
+use super::{EPOCH_NS, MACHINE, file_system, laboratory};
 use crate::{Bench, ExperimentError};
 use aging::plan::PlannedFor;
 use aging::plan::alloc96::figures::{Count, Figure};
 use aging::plan::alloc96::{CAPACITY_BYTES, DAYS, Model, Options, Parameters};
 use ffs::Ffs;
-use kernel::Machine;
+use ffs::policy::{Integrity, Options as PolicyOptions};
+use kernel::{Lab, Machine};
 use layout::scores::score::LayoutScore;
 use std::rc::Rc;
 
@@ -36,6 +37,21 @@ pub struct Aged {
 }
 
 impl Aged {
+    /// The file system under a kernel on the drive, with metadata written in order (`conventional`), as the study's was.
+    ///
+    /// # Errors
+    /// As [`super::laboratory`].
+    pub fn laboratory(&self) -> Result<Lab<Ffs>, ExperimentError> {
+        let choices = PolicyOptions { integrity: Integrity::Conventional, ..*self.volume.choices() };
+        laboratory(self.volume.clone().with_choices(choices))
+    }
+
+    /// Aggregate layout score at the end of a day (from 1).
+    pub fn score(&self, day: u32) -> f64 {
+        let at = (day as usize).saturating_sub(1);
+        self.by_day.get(at).and_then(|score| score.value()).unwrap_or(f64::NAN)
+    }
+
     /// The files modified in the last month ("hot").
     pub fn hot_files(&self) -> impl Iterator<Item = &AgedFile> {
         let month = self.days.saturating_sub(30);
@@ -56,15 +72,21 @@ pub(crate) fn days(bench: &Bench<'_>) -> u32 {
 pub fn aged(bench: &mut Bench<'_>, words: &str) -> Result<Rc<Aged>, ExperimentError> {
     bench.shared(&format!("alloc96 aged {words}"), |bench| {
         let (days, seed) = (days(bench), bench.seed());
-        run(words, days, seed, &mut |day| bench.report(&format!("aging {words}"), day.into(), Some(days.into())))
+        run(words, days, seed, &mut |day, _| {
+            bench.report(&format!("aging {words}"), day.into(), Some(days.into()));
+            Ok(())
+        })
     })
 }
+
+/// Told at the end of each day (from 1) what the file system is like.
+pub type EachDay<'a> = &'a mut dyn FnMut(u32, &Replay) -> Result<(), ExperimentError>;
 
 /// Ages a file system, and looks at its layout at the end of each day.
 ///
 /// # Errors
 /// As [`aged`].
-pub fn run(words: &str, days: u32, seed: u64, each_day: &mut dyn FnMut(u32)) -> Result<Aged, ExperimentError> {
+pub fn run(words: &str, days: u32, seed: u64, each_day: EachDay<'_>) -> Result<Aged, ExperimentError> {
     let parameters = Parameters::published();
     let mut count = Count::new(PLANNED_FOR, &parameters);
     let mut model = Model::new(&Options { planned_for: PLANNED_FOR, days, seed }, parameters)?;
@@ -80,7 +102,7 @@ pub fn run(words: &str, days: u32, seed: u64, each_day: &mut dyn FnMut(u32)) -> 
         ops.clear();
         replay.sync()?;
         by_day.push(replay.score()?);
-        each_day(day + 1);
+        each_day(day + 1, &replay)?;
     }
     count.end_days(days);
     let (files, file_operations) = (replay.files().collect(), replay.file_operations());

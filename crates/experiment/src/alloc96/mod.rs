@@ -4,9 +4,14 @@
 //! What several of its experiments need, and those that came after it: the file system, the computer, the disk.
 
 pub mod aged;
+pub(crate) mod aggregate;
+pub(crate) mod by_size;
+pub(crate) mod hot_files;
 pub mod replay;
+pub(crate) mod sequential;
+pub(crate) mod workload;
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Outcome};
 use device::Drive;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::policy::Options;
@@ -39,6 +44,10 @@ pub fn mkfs_options() -> MkfsOptions {
     }
 }
 
+/// The study's two file systems, by what a legend calls them. Metadata is written late while they are aged, which does not
+/// change where anything goes.
+pub(crate) const POLICIES: [(&str, &str); 2] = [("original", "original,noorder"), ("realloc", "realloc,noorder")];
+
 /// An empty file system, allocating as `words` of a target say (`original,noorder`).
 ///
 /// # Errors
@@ -56,7 +65,7 @@ pub(crate) fn policy(words: &str) -> Result<Options, ExperimentError> {
     }
 }
 
-/// Puts a file system on the drive, under the kernel of the computer, with cold caches.
+/// Puts a file system on the drive, under the kernel of the computer, with cold caches, after the 300 days.
 ///
 /// # Errors
 /// It does not fit or cannot be mounted.
@@ -65,9 +74,19 @@ pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
         machine: Machine::load(MACHINE)?,
         target: format!("ffs:{}@{DRIVE}", volume.choices()),
         drive: DRIVE.to_owned(),
-        epoch_ns: EPOCH_NS,
+        epoch_ns: EPOCH_NS + i64::from(aging::plan::alloc96::DAYS) * aging::DAY_NS as i64,
     };
     Ok(Lab::new(volume, Drive::find(DRIVE)?.device(), setup)?)
+}
+
+/// What all of these experiments say of their set-up.
+pub(crate) fn describe(outcome: &mut Outcome, days: u32) {
+    outcome
+        .parameter(
+            "file system",
+            "502 MB, blocks of 8 KB, fragments of 1 KB, 27 groups, maxcontig 7, rotdelay 0, 10 % reserve",
+        )
+        .parameter("workload", format!("{days} of 300 days (fsage plan alloc96)"));
 }
 
 #[cfg(test)]

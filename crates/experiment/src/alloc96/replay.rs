@@ -20,6 +20,17 @@ struct Known {
     size_bytes: u64,
     modified_day: u32,
     directory: bool,
+    /// As counted in the aggregate; of what was written since, nothing is.
+    score: LayoutScore,
+    /// Whether it was written since the aggregate was asked for.
+    changed: bool,
+}
+
+impl Known {
+    fn new(ino: Ino, dir: Ino, modified_day: u32, directory: bool) -> Known {
+        let score = LayoutScore::default();
+        Known { ino, dir, size_bytes: 0, modified_day, directory, score, changed: false }
+    }
 }
 
 /// A file of an aged file system.
@@ -44,6 +55,9 @@ pub struct Replay {
     nodes: Vec<Option<Known>>,
     name: Vec<u8>,
     file_operations: u64,
+    /// The aggregate layout score, without what has changed since it was asked for.
+    score: LayoutScore,
+    changed: Vec<NodeId>,
 }
 
 impl Replay {
@@ -57,8 +71,16 @@ impl Replay {
         let mut live = Untimed::new(volume, cache_bytes, inodes, machine.transfers(), epoch_ns);
         live.run(|volume, cx| volume.mount(cx)).map_err(failed("mounting"))?;
         let root = live.volume().root();
-        let known = Known { ino: root, dir: root, size_bytes: 0, modified_day: 0, directory: true };
-        Ok(Replay { live, nodes: vec![Some(known)], name: Vec::new(), file_operations: 0 })
+        let mut replay = Replay {
+            live,
+            nodes: Vec::new(),
+            name: Vec::new(),
+            file_operations: 0,
+            score: LayoutScore::default(),
+            changed: Vec::new(),
+        };
+        replay.set_known(NodeId::ROOT, Some(Known::new(root, root, 0, true)));
+        Ok(replay)
     }
 
     /// The file system as it is now.
@@ -117,24 +139,35 @@ impl Replay {
         })
     }
 
-    /// Layout of a file.
-    ///
-    /// # Errors
-    /// There is no such inode.
-    pub fn layout(&self, ino: Ino) -> Result<FileLayout, ExperimentError> {
-        layout_of(self.volume(), ino)
+    /// The directories but for the root, by the workload's numbers.
+    pub fn directories(&self) -> impl Iterator<Item = (NodeId, Ino)> {
+        let nodes = self.nodes.iter().enumerate().skip(1);
+        nodes.filter_map(|(node, known)| Some((NodeId(node as u64), known.as_ref().filter(|k| k.directory)?.ino)))
     }
 
-    /// The aggregate layout score.
+    /// The aggregate layout score. Only files written since the last time are looked at: nothing else moves a block.
     ///
     /// # Errors
-    /// As [`layout`](Replay::layout).
-    pub fn score(&self) -> Result<LayoutScore, ExperimentError> {
-        let mut sum = LayoutScore::default();
-        for file in self.files() {
-            sum.add(self.layout(file.ino)?.score);
+    /// A file's inode is gone: a fault of the file system.
+    pub fn score(&mut self) -> Result<LayoutScore, ExperimentError> {
+        for node in std::mem::take(&mut self.changed) {
+            let Ok(known) = self.known(node) else { continue };
+            let score = layout_of(self.volume(), known.ino)?.score;
+            self.score.add(score);
+            self.set_known(node, Some(Known { score, changed: false, ..known }));
         }
-        Ok(sum)
+        Ok(self.score)
+    }
+
+    /// A file's blocks are not what they were: it is out of the aggregate until that is asked for.
+    fn changes(&mut self, node: NodeId, known: &mut Known) {
+        self.score.following -= known.score.following;
+        self.score.pairs -= known.score.pairs;
+        known.score = LayoutScore::default();
+        if !known.changed {
+            known.changed = true;
+            self.changed.push(node);
+        }
     }
 
     fn known(&self, node: NodeId) -> Result<Known, ExperimentError> {
@@ -172,7 +205,7 @@ impl Replay {
         });
         let ino = made.map_err(failed("creating"))?;
         self.live.touch(ino);
-        self.set_known(op.node, Some(Known { ino, dir, size_bytes: 0, modified_day: day, directory }));
+        self.set_known(op.node, Some(Known::new(ino, dir, day, directory)));
         Ok(())
     }
 
@@ -188,22 +221,26 @@ impl Replay {
         }
         known.size_bytes = known.size_bytes.max(offset + len_bytes);
         known.modified_day = day;
+        self.changes(op.node, &mut known);
         self.set_known(op.node, Some(known));
         Ok(())
     }
 
     fn truncate(&mut self, op: &AgingOp, day: u32) -> Result<(), ExperimentError> {
-        let known = self.known(op.node)?;
+        let mut known = self.known(op.node)?;
         self.live.touch(known.ino);
         let cut = self.live.run(|volume, cx| volume.truncate(cx, known.ino, op.size_bytes));
         cut.map_err(failed("truncating"))?;
-        self.set_known(op.node, Some(Known { size_bytes: op.size_bytes, modified_day: day, ..known }));
+        (known.size_bytes, known.modified_day) = (op.size_bytes, day);
+        self.changes(op.node, &mut known);
+        self.set_known(op.node, Some(known));
         Ok(())
     }
 
     fn delete(&mut self, op: &AgingOp) -> Result<(), ExperimentError> {
-        let known = self.known(op.node)?;
+        let mut known = self.known(op.node)?;
         self.derive_name(op.node, known.directory);
+        self.changes(op.node, &mut known);
         let (name, Known { ino, dir, .. }) = (&self.name, known);
         self.live.touch(dir);
         self.live.touch(ino);

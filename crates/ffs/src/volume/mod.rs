@@ -98,6 +98,12 @@ impl Ffs {
         &self.g
     }
 
+    /// The same file system under other choices, as a mount with other options makes it.
+    pub fn with_choices(mut self, options: Options) -> Ffs {
+        self.options = options;
+        self
+    }
+
     /// The choices in force.
     pub fn choices(&self) -> &Options {
         &self.options
