@@ -1,11 +1,12 @@
 //! Images with changed bytes: whatever they say, reading them ends, and does so without a panic.
 //!
 //! Changes are made where structures are, with the checksums put right again as often as not, so that what is behind them is
-//! reached. A case is named by its image and seed. `LFS_MUTATIONS` sets how many.
+//! reached. A case is named by its image and seed. `FSAGE_LFS_MUTATIONS` sets how many.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod live;
 
 use lfs::format::{FragAddr, Geometry, Ino, Piece, ROOT_INO, SegNo, SegmentSummary, Superblock, cksum};
 use lfs::mkfs::{MkfsOptions, mkfs};
@@ -148,7 +149,7 @@ fn mutated(name: &str, image: Vec<u8>, cases: u64) {
 }
 
 fn cases() -> u64 {
-    std::env::var("LFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
+    std::env::var("FSAGE_LFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
 }
 
 #[test]
@@ -156,6 +157,16 @@ fn of_images_that_netbsd_wrote() {
     for name in ["clean", "crashed"] {
         let Some(image) = common::netbsd(name) else { return };
         mutated(name, image, cases());
+    }
+}
+
+#[test]
+fn of_images_that_the_live_file_system_left() {
+    for case in live::cases(true).into_iter().step_by(9).take(2) {
+        let name = format!("{:?}", case.mkfs);
+        let mut run = live::Run::new(case);
+        (0..300).for_each(|_| run.step());
+        mutated(&name, run.disk().0, cases() / 8);
     }
 }
 
