@@ -228,16 +228,25 @@ fn hotfiles(args: &HotfilesArgs) -> anyhow::Result<BenchResult> {
         (_, Some(list)) => Select::List { from: output::shown(list), paths: read_list(list)? },
         _ => Select::NewerDays(args.newer_days),
     };
-    let repeat = args.repeat.repeat(false);
+    let repeat = args.repeat.repeat(images_in_virtual_time(&args.trees));
     let options = hotfiles::Options { select, overwrite: args.overwrite, piece_bytes: args.piece, repeat };
     on_trees(&Parameters::Hotfiles(options), &args.trees)
 }
 
 fn scan(args: &ScanArgs) -> anyhow::Result<BenchResult> {
     args.result.check()?;
-    let options =
-        scan::Options { stat_only: args.stat_only, piece_bytes: args.piece, repeat: args.repeat.repeat(false) };
+    let repeat = args.repeat.repeat(images_in_virtual_time(&args.trees));
+    let options = scan::Options { stat_only: args.stat_only, piece_bytes: args.piece, repeat };
     on_trees(&Parameters::Scan(options), &args.trees)
+}
+
+/// The same of trees.
+fn images_in_virtual_time(trees: &[PathBuf]) -> bool {
+    let in_laboratory = |tree: &Path| {
+        let target = tree.to_str().and_then(|text| Target::parse(text).ok());
+        !tree.exists() && matches!(target, Some(Target::Lab(_)))
+    };
+    trees.iter().all(|tree| in_laboratory(tree))
 }
 
 /// Runs a benchmark on trees that are there.
