@@ -110,3 +110,85 @@ fn what_cannot_be_done_has_its_exit_code() {
     fails(&run(at, &["cp", "disk.img:/nothing", "out"]), 2, &["no such name"]);
     fails(&run(at, &["cp", "disk.img:/", "zeros"]), 3, &["zeros"]);
 }
+
+/// A tree with a file, a link and a directory.
+fn small_tree(at: &Path) {
+    std::fs::create_dir_all(at.join("dir/below")).unwrap();
+    std::fs::write(at.join("dir/file"), vec![7; 70_000]).unwrap();
+    std::fs::hard_link(at.join("dir/file"), at.join("hard")).unwrap();
+    std::os::unix::fs::symlink("dir/file", at.join("link")).unwrap();
+}
+
+#[test]
+fn files_are_copied_in_and_out_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    small_tree(&at.join("tree"));
+    for ufs in ["1", "2"] {
+        made(at, &["--ufs", ufs, "--force"]);
+        let copied = json(at, &["cp", "--policy", "noswitch,dirpref", "tree", "disk.img:/"]);
+        assert_eq!(copied["schema"], "fsage.cp-into-ffs/1");
+        let figures = [("files", 1), ("directories", 3), ("hard_links", 1), ("symlinks", 1), ("data_bytes", 70_000)];
+        assert!(figures.iter().all(|(name, n)| copied[*name] == *n), "{copied}");
+        succeeds(&run(at, &["cp", "tree/hard", "tree/link", "disk.img:/lost+found"]));
+        succeeds(&run(at, &["cp", "tree/hard", "disk.img:/new name"]));
+        assert!(succeeds(&run(at, &["fsck", "disk.img"])).contains("Clean."));
+
+        // Nothing is overwritten unasked, and what is refused changes nothing.
+        let before = std::fs::read(at.join("disk.img")).unwrap();
+        fails(&run(at, &["cp", "tree/hard", "disk.img:/new name"]), 2, &["tree/hard", "--overwrite"]);
+        fails(&run(at, &["cp", "tree", "disk.img:/no/where"]), 2, &["/no/where", "no such directory"]);
+        fails(&run(at, &["cp", "missing", "disk.img:/"]), 3, &["missing"]);
+        let unknown = run(at, &["cp", "tree", "disk.img:/", "--policy", "softdep"]);
+        assert!(code(&unknown) == 2 && common::stderr(&unknown).contains("there are original, realloc"));
+        fails(&run(at, &["cp", "tree", "disk.img:/", "--owners"]), 2, &["--owners", "out of an image"]);
+        fails(&run(at, &["cp", "disk.img:/tree", "out", "--in-place"]), 2, &["--in-place", "into an image"]);
+        fails(&run(at, &["cp", "disk.img:/tree", "disk.img:/"]), 2, &["from an image into an image"]);
+        fails(&run(at, &["cp", "tree", "tree2"]), 2, &["IMAGE:/PATH"]);
+        assert!(std::fs::read(at.join("disk.img")).unwrap() == before);
+
+        succeeds(&run(at, &["cp", "--overwrite", "--in-place", "tree/dir/file", "disk.img:/new name"]));
+        std::fs::create_dir(at.join("out")).unwrap();
+        let done = json(at, &["cp", "disk.img:/tree", "disk.img:/new name", "out"]);
+        assert_eq!((&done["files"], &done["hard_links"]), (&Value::from(2), &Value::from(1)));
+        assert_eq!(std::fs::read(at.join("out/new name")).unwrap(), vec![7; 70_000]);
+        assert_eq!(std::fs::read_link(at.join("out/tree/link")).unwrap(), Path::new("dir/file"));
+        std::fs::remove_dir_all(at.join("out")).unwrap();
+
+        let mut dirty = before;
+        dirty[if ufs == "1" { 8192 } else { 65536 } + 209] = 0;
+        std::fs::write(at.join("dirty.img"), &dirty).unwrap();
+        fails(&run(at, &["cp", "tree", "dirty.img:/x"]), 4, &["not unmounted cleanly", "fsage fsck"]);
+        assert!(std::fs::read(at.join("dirty.img")).unwrap() == dirty);
+    }
+}
+
+#[test]
+fn a_file_system_is_made_with_files_in_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    small_tree(&at.join("tree"));
+    let populated = |image: &str, more: &[&str]| {
+        let base = ["mkfs", "ffs", image, "--size", "8M", "--time", "5000", "--populate", "tree", "--owner", "3:4"];
+        run(at, &[&base, more].concat())
+    };
+    let text = succeeds(&populated("one.img", &["--ufs", "2", "--endian", "big"]));
+    assert!(text.contains("Copied") && text.contains("68.4 KiB"), "{text}");
+    assert!(succeeds(&run(at, &["fsck", "one.img"])).contains("Clean."));
+    let inode = json(at, &["dump", "one.img", "inode", "/dir/file"]);
+    let field = |name: &str| {
+        let fields = inode["fields"].as_array().unwrap();
+        fields.iter().find(|field| field["name"] == name).unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((field("uid"), field("gid"), field("nlink")), ("3".into(), "4".into(), "2".into()));
+    assert_eq!(field("mtime"), "5000.000000000");
+    let _ = std::fs::read(at.join("tree/dir/file")).unwrap();
+    succeeds(&populated("two.img", &["--ufs", "2", "--endian", "big"]));
+    assert!(std::fs::read(at.join("one.img")).unwrap() == std::fs::read(at.join("two.img")).unwrap());
+
+    std::fs::write(at.join("tree/large"), vec![1; 9 << 20]).unwrap();
+    fails(&populated("three.img", &[]), 3, &["tree/./large", "no space", "larger"]);
+    assert!(!at.join("three.img").exists(), "half a file system is not left behind");
+    let alone = run(at, &["mkfs", "ffs", "four.img", "--size", "8M", "--owner", "0:0"]);
+    assert!(code(&alone) == 2 && common::stderr(&alone).contains("--populate"));
+}

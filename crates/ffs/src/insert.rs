@@ -326,7 +326,7 @@ impl<S: Store + Send + 'static> Inserter<S> {
     ) -> Result<(), FfsError> {
         let narrow = self.live.volume().geometry().layout.version == Version::Ufs1;
         let time = |s: i64, ns: i64| -> i64 {
-            let s = options.latest_s.map_or(s, |latest| s.min(latest));
+            let (s, ns) = options.latest_s.filter(|latest| s >= *latest).map_or((s, ns), |latest| (latest, 0));
             // UFS1 has 32 bits of seconds.
             let s = if narrow { s.clamp(i32::MIN.into(), i32::MAX.into()) } else { s };
             s.saturating_mul(1_000_000_000).saturating_add(ns)
