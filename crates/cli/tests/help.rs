@@ -75,10 +75,17 @@ fn a_target_that_means_nothing_is_a_usage_error_that_points_at_the_place() {
 }
 
 #[test]
-fn laboratory_targets_are_refused_and_named() {
+fn laboratory_targets_that_mean_nothing_point_at_the_place() {
     let directory = tempfile::tempdir().unwrap();
-    let output = common::run(directory.path(), &["measure", "ffs:softdep@st32430n"]);
-    fails(&output, 2, &["ffs"]);
+    for (target, texts) in [
+        ("ffs:softdep@st32430n", ["character 5", "'softdep' is no option"]),
+        ("ffs:size=8M@vax", ["character 13", "no drive 'vax'"]),
+    ] {
+        let output = common::run(directory.path(), &["measure", target]);
+        assert_eq!(code(&output), 2);
+        let said = common::stderr(&output);
+        assert!(texts.iter().all(|text| said.contains(text)), "{said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! Targets of the laboratory in every command: the same commands as elsewhere, and the same result every time.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod common;
+
+use common::{code, fails, fsage, names, run, small_system, small_workload, stderr, succeeds};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Runs a command twice; both must print the same. What it printed, as JSON.
+#[track_caller]
+fn twice(directory: &Path, args: &[&str]) -> Value {
+    let first = succeeds(&run(directory, args));
+    assert!(first == succeeds(&run(directory, args)), "{args:?} gives the same every time");
+    serde_json::from_str(&first).unwrap()
+}
+
+#[test]
+fn bench_runs_once_on_several_targets_and_leaves_nothing() {
+    let d = tempfile::tempdir().unwrap();
+    let small = "ffs:realloc,size=16M,cache=1M";
+    let args =
+        ["bench", "seqfile", "--data", "512K", "--sizes", "1K,104K", "--json", small, "ffs:noorder,size=16M,cache=1M"];
+    let result = twice(d.path(), &args);
+    assert_eq!(result["parameters"]["repeat"]["rounds"], 1);
+    let targets = result["targets"].as_array().unwrap();
+    let environment = &targets[0]["environment"];
+    assert_eq!(environment["device"], "st32430n");
+    assert_eq!(environment["cpu"], "Pentium 120 MHz");
+    assert!(environment["kernel"].as_str().unwrap().ends_with("machine pentium-120"));
+    assert!(environment["mkfs"].as_str().unwrap().starts_with("ufs1,size=16777216,bsize=8192,fsize=1024,"));
+    assert_eq!(targets[0]["caches"]["data"], "cold");
+    let create = |target: &Value| target["points"][0]["phases"][0]["rate"]["median"].as_f64().unwrap();
+    assert!(create(&targets[1]) > 2.0 * create(&targets[0]), "metadata that nobody waits for makes small files faster");
+    assert_eq!(names(d.path()), [""; 0]);
+}
+
+#[test]
+fn measure_gives_a_profile_with_the_machine_s_caches() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["measure", "ffs:size=480M,cache=2M", "--budget", "20m", "--name", "hawk", "--json"];
+    let profile = twice(d.path(), &args);
+    assert_eq!(profile["parameters"]["data_cache_bytes"], 2 << 20);
+    assert_eq!(profile["parameters"]["name_cache_entries"], 778);
+    assert_eq!(profile["environment"]["fs_type"], "ffs");
+    assert_eq!(names(d.path()), ["hawk.system"]);
+    fails(&run(d.path(), &["measure", "ffs:size=16M"]), 3, &["ffs:size=16M", "free"]);
+}
+
+#[test]
+fn replay_and_validate_a_recorded_workload() {
+    let d = tempfile::tempdir().unwrap();
+    let workload = small_workload(d.path());
+    let workload = workload.to_str().unwrap();
+    let target = "ffs:size=32M@st39102lw";
+    let replayed = twice(d.path(), &["replay", workload, target, "--json"]);
+    assert!(replayed["calls"].as_u64().unwrap() > 20 && replayed["total_ns"].as_u64().unwrap() > 1_000_000);
+    assert_eq!(replayed["cache_state"], "cold");
+    // Only user attributes are missing.
+    assert_eq!(replayed["differences"]["total"], 10);
+    let system = small_system(d.path(), "flat", 1e6);
+    let system = format!("{target}={}", system.display());
+    let args = ["validate", workload, "--on", target, "--system", &system, "--json"];
+    let validated = twice(d.path(), &args);
+    let cell = &validated["cells"][0];
+    assert_eq!(cell["spread"], 0.0);
+    assert_eq!(cell["measured_ns"].as_f64(), replayed["total_ns"].as_f64(), "validation replays what replay does");
+}
+
+#[test]
+fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
+    let d = tempfile::tempdir().unwrap();
+    let at = d.path();
+    succeeds(&run(at, &["plan", "personality", "home", "--capacity", "24M", "--days", "4", "-o", "p.aging"]));
+    let target = "ffs:size=26M,groups=4,cache=1M";
+    let aged = twice(at, &["age", target, "--plan", "p.aging", "--survey-every", "1", "--json"]);
+    assert_eq!(aged["days_done"], 4);
+    succeeds(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img", "-o", "results"]));
+    assert!(!at.join("results/state.json").exists(), "there is nothing to go on from");
+    fails(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img"]), 2, &["aged.img"]);
+    fails(
+        &run(at, &["age", target, "--plan", "p.aging", "--checkpoint-every", "1d", "--keep", "b.img", "-o", "r"]),
+        2,
+        &["memory"],
+    );
+    succeeds(&run(at, &["fsck", "aged.img"]));
+
+    let survey = twice(at, &["layout", "aged.img", "--json"]);
+    assert_eq!((&survey["source"]["method"], &survey["source"]["block_bytes"]), (&"laboratory".into(), &8192.into()));
+    assert_eq!(survey["source"]["groups"]["count"], 4);
+    let files = survey["walked"]["files"].as_u64().unwrap();
+    assert!(files > 20, "{survey}");
+    let score = survey["files"]["known"]["layout_score"].as_f64().unwrap();
+    assert!(score > 0.5 && score < 1.0, "{score}");
+    let in_laboratory = twice(at, &["layout", "ffs:image=aged.img", "--json"]);
+    assert_eq!(in_laboratory["files"], survey["files"]);
+    assert_eq!(in_laboratory["free"], survey["free"]);
+
+    let snapshot = succeeds(&run(at, &["snapshot", "aged.img", "-o", "s.snapshot", "--json"]));
+    let snapshot: Value = serde_json::from_str(&snapshot).unwrap();
+    assert_eq!(snapshot["files"].as_u64(), Some(files), "{snapshot}");
+    let scanned = twice(at, &["bench", "scan", "ffs:image=aged.img", "--json"]);
+    assert_eq!(scanned["targets"][0]["points"][0]["phases"][0]["rounds"][0]["files"].as_u64(), Some(files));
+    twice(at, &["bench", "hotfiles", "ffs:image=aged.img", "--share", "10%", "--json"]);
+    // A run works beside what is in an image, and changes nothing.
+    let before = std::fs::read(at.join("aged.img")).unwrap();
+    twice(at, &["bench", "seqfile", "ffs:image=aged.img", "--data", "64K", "--sizes", "8K", "--json"]);
+    assert!(before == std::fs::read(at.join("aged.img")).unwrap());
+    fails(&run(at, &["layout", "ffs:size=16M"]), 2, &["ffs:image=FILE"]);
+}
+
+#[test]
+fn a_compressed_image_and_benchmarks_of_fresh_and_aged() {
+    let d = tempfile::tempdir().unwrap();
+    let at = d.path();
+    succeeds(&run(at, &["plan", "personality", "home", "--capacity", "24M", "--days", "2", "-o", "p.aging"]));
+    let target = "ffs:size=26M,cache=1M";
+    succeeds(&run(at, &["age", target, "--plan", "p.aging", "--image", "a.img.zst"]));
+    assert_eq!(names(at), ["a.img.zst", "a.img.zst.json", "p.aging"]);
+    let args = ["age", target, "--plan", "p.aging", "--bench", "hotfiles,scan", "--json"];
+    let aged = twice(at, &args);
+    assert_eq!(aged["benchmarks"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_kept_is_written_into_an_image() {
+    let d = tempfile::tempdir().unwrap();
+    let workload = small_workload(d.path());
+    let workload = workload.to_str().unwrap();
+    for n in 1..=2 {
+        let output = run(d.path(), &["replay", workload, "ffs:ufs2,size=32M,data=full", "--keep"]);
+        succeeds(&output);
+        let image = format!("ffs-{n}.img");
+        assert!(stderr(&output).contains(&image), "{}", stderr(&output));
+        succeeds(&run(d.path(), &["fsck", &image]));
+    }
+    assert!(std::fs::read(d.path().join("ffs-1.img")).unwrap() == std::fs::read(d.path().join("ffs-2.img")).unwrap());
+}
+
+#[test]
+fn a_signal_ends_a_run_in_virtual_time() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["bench", "seqfile", "ffs:size=64M", "--data", "4M", "--sizes", "1K", "--rounds", "100000"];
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_fsage"));
+    let child = child.args(args).current_dir(d.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert_eq!(names(d.path()), [""; 0]);
+}
+
+#[test]
+fn plans_are_made_for_a_laboratory_s_size() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["plan", "personality", "home", "--for", "ffs:size=26M", "--days", "2", "-o", "p.aging", "--json"];
+    let plan: Value = serde_json::from_str(&succeeds(&run(d.path(), &args))).unwrap();
+    let capacity = plan["capacity_bytes"].as_u64().unwrap();
+    assert!(capacity > 24 << 20 && capacity < 26 << 20, "{capacity}");
+    assert_eq!(code(&fsage().args(["age", "lfs", "--like", "home"]).output().unwrap()), 2);
+}
