@@ -321,7 +321,7 @@ impl Ager {
     fn list(&mut self, dir: &str, all: &mut Listing) {
         let path = if dir.is_empty() { "." } else { dir };
         let stat = self.call_stat(path).unwrap();
-        all.insert(dir.to_owned(), (stat.mode.0.into(), stat.nlink as u32, 0, Vec::new()));
+        all.insert(dir.to_owned(), (stat.mode.0.into(), stat.nlink, 0, Vec::new()));
         let fd = self.open(path, OpenFlags::DIRECTORY).unwrap();
         let entries = self.lab.entries(fd).unwrap();
         self.close(fd);
@@ -342,7 +342,7 @@ impl Ager {
                 }
                 FileKind::Symlink | FileKind::Special => {}
             }
-            all.insert(path, (stat.mode.0.into(), stat.nlink as u32, stat.size_bytes, bytes));
+            all.insert(path, (stat.mode.0.into(), stat.nlink, stat.size_bytes, bytes));
         }
     }
 }
