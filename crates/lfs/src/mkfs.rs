@@ -18,6 +18,7 @@ use device::store::write;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use ufs::indirect::{Way, way};
 
 /// Bytes of a sector (`DEV_BSIZE`).
@@ -283,7 +284,7 @@ fn reserves(o: &MkfsOptions, nseg: u32) -> (u32, u32) {
 }
 
 /// A block of the first checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     /// A directory's only block: one fragment.
     Directory(Ino),
@@ -297,6 +298,8 @@ enum Item {
 struct Log {
     /// Each partial segment's summary place, and what is behind it.
     partials: Vec<(FragAddr, Vec<(Item, FragAddr)>)>,
+    /// Where each item is.
+    addrs: BTreeMap<Item, FragAddr>,
     /// The fragment behind the last.
     end: FragAddr,
     /// Blocks of the ifile, indirect ones not counted.
@@ -313,7 +316,8 @@ impl Log {
         items.extend((0..ifile_blocks as i64).map(Item::Ifile));
         items.extend(indirect_numbers(ifile_blocks, u64::from(g.nindir))?.into_iter().map(Item::Ifile));
         items.push(Item::Inodes);
-        let mut log = Log { partials: Vec::new(), end: g.log_start(SegNo(0), true), ifile_blocks };
+        let mut log =
+            Log { partials: Vec::new(), addrs: BTreeMap::new(), end: g.log_start(SegNo(0), true), ifile_blocks };
         let mut room = 0;
         for item in items {
             let frags = item.bytes(g) >> g.fshift;
@@ -326,6 +330,7 @@ impl Log {
             if let Some((_, pieces)) = log.partials.last_mut() {
                 pieces.push((item, log.end));
             }
+            log.addrs.insert(item, log.end);
             log.end = log.end.plus(frags);
         }
         if !g.partial_fits(log.end) {
@@ -362,8 +367,7 @@ impl Log {
 
     /// Where an item is.
     fn addr(&self, item: Item) -> FragAddr {
-        let all = self.partials.iter().flat_map(|(_, pieces)| pieces);
-        all.into_iter().find(|(one, _)| *one == item).map_or(FragAddr(0), |(_, addr)| *addr)
+        self.addrs.get(&item).copied().unwrap_or_default()
     }
 
     /// Fills in the checkpoint; the ifile that goes with it.
