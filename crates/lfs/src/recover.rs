@@ -14,8 +14,8 @@
 
 use crate::blocks::file_blocks;
 use crate::format::{
-    DINODE_BYTES, DataSum, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, Piece, SegNo, SegmentSummary,
-    SegmentUsage, Superblock, inodes_of_block, segment_flags, summary_flags,
+    DINODE_BYTES, DIR_FORMAT, DIRBLKSIZ, DataSum, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, NDADDR,
+    Piece, SegNo, SegmentSummary, SegmentUsage, Superblock, inodes_of_block, parse_chunk, segment_flags, summary_flags,
 };
 use crate::image::inode_at;
 use crate::{Ifile, Image, LfsError, Store};
@@ -125,11 +125,83 @@ fn expected_partial<S: Store + ?Sized>(
     if partial.summary.is_empty() {
         return Err(format!("the partial segment at {addr} is empty"));
     }
-    match datasum_is_right(store, g, &partial) {
-        Ok(true) => Ok(partial),
-        Ok(false) => Err(format!("the blocks of the partial segment at {addr} are not those it was written with")),
-        Err(error) => Err(error.to_string()),
+    if !datasum_is_right(store, g, &partial).map_err(|error| error.to_string())? {
+        return Err(format!("the blocks of the partial segment at {addr} are not those it was written with"));
     }
+    let problem = structure_problem(store, g, &partial).map_err(|error| error.to_string())?;
+    problem.map_or(Ok(partial), |problem| Err(format!("the partial segment at {addr} is damaged: {problem}")))
+}
+
+/// What is wrong with the inodes, indirect blocks and directories of a partial segment; `None` if nothing is. The checksum sees the
+/// first four bytes of a block only: one that was written in part is found here, if it can be found at all.
+fn structure_problem<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    partial: &Partial,
+) -> Result<Option<String>, LfsError> {
+    let mut directories = BTreeMap::new();
+    let mut inodes = 0_u32;
+    for addr in &partial.summary.inode_blocks {
+        let block = read(store, g.byte_of(*addr), g.ibsize as usize)?;
+        for inode in inodes_of_block(&block) {
+            inodes += 1;
+            if let Some(problem) = inode_problem(g, &inode) {
+                return Ok(Some(format!("inode {}: {problem}", inode.inumber)));
+            }
+            if inode.is_dir() {
+                directories.insert(inode.ino(), inode.size);
+            }
+        }
+    }
+    if inodes != u32::from(partial.summary.header.ninos) {
+        return Ok(Some(format!("{inodes} inodes, where there should be {}", partial.summary.header.ninos)));
+    }
+    for piece in &partial.pieces {
+        let Piece::Block { addr, ino, lbn, bytes, .. } = *piece else { continue };
+        let problem = match (u64::try_from(lbn), directories.get(&ino)) {
+            (Err(_), _) => {
+                let block = read(store, g.byte_of(addr), bytes as usize)?;
+                let (pointers, _) = block.as_chunks::<4>();
+                let wrong =
+                    pointers.iter().map(|raw| i32::from_le_bytes(*raw).into()).find(|p| !g.is_pointer(*p, g.frag));
+                wrong.map(|pointer: i64| format!("indirect block {lbn} of inode {ino}: pointer {pointer}"))
+            }
+            (Ok(lbn), Some(size)) => {
+                let len = size.saturating_sub(lbn << g.bshift).min(bytes.into());
+                let block = read(store, g.byte_of(addr), len as usize)?;
+                let parsed = block.chunks(DIRBLKSIZ).try_for_each(|chunk| parse_chunk(chunk, DIR_FORMAT, 0).map(drop));
+                parsed.err().map(|error| format!("directory, inode {ino}: {error}"))
+            }
+            (Ok(_), None) => None,
+        };
+        if problem.is_some() {
+            return Ok(problem);
+        }
+    }
+    Ok(None)
+}
+
+/// What cannot be about an inode by itself.
+fn inode_problem(g: &Geometry, inode: &Dinode) -> Option<&'static str> {
+    if !g.can_have_inode(inode.ino()) {
+        return Some("no inode map on this disk has that number");
+    }
+    if inode.nlink <= 0 || inode.ino() == IFILE_INO {
+        return None; // It says only that the file is gone; the ifile's counts in a checkpoint only.
+    }
+    if inode.file_type().is_none() {
+        return Some("of no known type");
+    }
+    if !inode.has_blocks(g.maxsymlinklen) {
+        return None;
+    }
+    if inode.size > g.max_file_bytes() {
+        return Some("too large");
+    }
+    let held = |(lbn, pointer): (u64, &i64)| g.is_pointer(*pointer, g.block_bytes(inode.size, lbn) >> g.fshift);
+    let direct = (0..).zip(&inode.db).take(inode.size.div_ceil(g.bsize.into()).min(NDADDR as u64) as usize).all(held);
+    let indirect = inode.ib.iter().all(|pointer| g.is_pointer(*pointer, g.frag));
+    (!direct || !indirect).then_some("a pointer out of the segments")
 }
 
 /// A place in the log; behind the superblock if it is the beginning of a segment.
@@ -222,6 +294,7 @@ impl<S: Store> Image<S> {
         let overwritten = done.segments.iter().copied().filter(|s| Some(*s) != current).collect();
         self.apply(&changes, &overwritten, done)?;
         if let Some(last) = partials.last() {
+            self.clear_next(last);
             self.end_behind(last);
         }
         self.count_tables();
@@ -273,7 +346,8 @@ impl<S: Store> Image<S> {
         sb.lastseg = sb.curseg;
         sb.curseg = g.segment_base(segment).0;
         if let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) {
-            let flags = usage.flags & segment_flags::SUPERBLOCK | segment_flags::DIRTY | segment_flags::ACTIVE;
+            let taken = segment_flags::DIRTY | segment_flags::ACTIVE | segment_flags::EMPTY;
+            let flags = usage.flags & segment_flags::SUPERBLOCK | taken;
             *usage = SegmentUsage { flags, ..SegmentUsage::default() };
             sb.offset = g.log_start(segment, usage.is(segment_flags::SUPERBLOCK)).0;
         }
@@ -373,7 +447,7 @@ impl<S: Store> Image<S> {
     fn extend_map(&mut self, ino: Ino) -> Result<(), LfsError> {
         let g = &self.geometry;
         let (lbn, _) = g.map_place(ino);
-        if lbn >= u64::from(g.size_frags / g.frag) {
+        if !g.can_have_inode(ino) {
             let problem = "has a number that no inode map on this disk could hold".to_owned();
             return Err(LfsError::Inode { ino: ino.0, problem });
         }
@@ -400,6 +474,22 @@ impl<S: Store> Image<S> {
             self.sb.nextseg = g.segment_base(next).0;
         }
         self.sb.lastpseg = self.sb.offset;
+    }
+
+    /// The segment that the log names as its next was clean, though the checkpoint may have known it as dirty and empty.
+    fn clear_next(&mut self, last: &Partial) {
+        let g = self.geometry;
+        let named = g.segment_of(FragAddr(last.summary.header.next));
+        let usage = named.and_then(|next| self.ifile.usage.get_mut(next.0 as usize));
+        let Some(usage) = usage.filter(|u| u.nbytes == 0 && u.is(segment_flags::DIRTY)) else { return };
+        if usage.is(segment_flags::ACTIVE) {
+            return;
+        }
+        let meta = u32::from(usage.nsums) * g.sum_frags() + u32::from(usage.ninos) * g.ib_frags();
+        let flags = usage.flags & segment_flags::SUPERBLOCK | segment_flags::EMPTY;
+        *usage = SegmentUsage { flags, lastmod: usage.lastmod, ..SegmentUsage::default() };
+        self.sb.dmeta = self.sb.dmeta.saturating_sub_unsigned(meta);
+        self.sb.bfree = self.sb.bfree.saturating_add_unsigned(meta);
     }
 
     fn is_clean(&self, segment: SegNo) -> bool {

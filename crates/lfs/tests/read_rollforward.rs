@@ -237,15 +237,49 @@ fn an_inode_that_the_map_has_no_entry_for() {
     let (image, _) = log.rolled();
     assert_eq!(image.resolve(b"/late").unwrap().0, ino);
     assert_eq!((image.ifile().map.len(), image.ifile().free_list().count()), (3 * ifpb, 3 * ifpb - 4));
+}
 
-    // No map on this disk has this one.
-    let mut log = Log::new();
-    let mut inodes = [root_inode(), file_inode(Ino(u32::MAX), 0, 0)];
-    log.append(0, &[(ROOT_INO, 0, &root(&[]))], &mut inodes, &mut root_then_file);
-    let mut image = Image::open(&mut log.store, Checkpoint::Newer).unwrap();
-    let before = image.ifile().clone();
-    assert!(image.roll_forward().is_err());
-    assert!(*image.ifile() == before, "all of it or nothing");
+#[test]
+fn a_partial_segment_that_was_written_in_part_ends_the_log() {
+    let ino = Ino(3);
+    let file = |log: &mut Log, inode: Dinode| {
+        let mut inodes = [root_inode(), inode];
+        let named = root(&[(ino, b"file")]);
+        log.append(summary_flags::DIROP, &[(ROOT_INO, 0, &named)], &mut inodes, &mut root_then_file);
+    };
+    let sound = || file_inode(ino, 0, 0);
+    let out = 1 << 30;
+    let mut pointing_out = Dinode { size: 9000, ..sound() };
+    pointing_out.db[1] = out;
+    let mut indirect_out = Dinode { size: 1 << 20, ..sound() };
+    indirect_out.ib[0] = out;
+    // No map on this disk has this number; no mode is 0170644.
+    let damaged = [file_inode(Ino(u32::MAX), 0, 0), Dinode { mode: 0o170_644, ..sound() }, pointing_out, indirect_out];
+    for inode in damaged {
+        let mut log = Log::new();
+        file(&mut log, inode);
+        let mut image = Image::open(&mut log.store, Checkpoint::Newer).unwrap();
+        let before = image.ifile().clone();
+        let done = image.roll_forward().unwrap();
+        assert!(done.ended_by.contains("is damaged"), "{}", done.ended_by);
+        assert!(*image.ifile() == before);
+        assert!(fsck(&mut log.store, &mut |_| true).unwrap().is_clean());
+    }
+    for (what, lost) in [("the inodes' second sector", 512..1024), ("a directory's rest", 20..512)] {
+        let mut log = Log::new();
+        let mut five = [root_inode(), sound(), sound(), sound(), sound()];
+        let named = root(&[(ino, b"file")]);
+        let mut block = FragAddr(0);
+        log.append(0, &[(ROOT_INO, 0, &named)], &mut five, &mut |inodes, _, addr| {
+            inodes[0].db[0] = addr.0.into();
+            block = addr;
+        });
+        let start = log.g.byte_of(if lost.start == 512 { block.plus(1) } else { block }) as usize;
+        log.store.0[start + lost.start..start + lost.end].fill(0);
+        let mut image = Image::open(&mut log.store, Checkpoint::Newer).unwrap();
+        let done = image.roll_forward().unwrap();
+        assert!(done.partial_segments == 0 && done.ended_by.contains("is damaged"), "{what}: {}", done.ended_by);
+    }
 }
 
 #[test]

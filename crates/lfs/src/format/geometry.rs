@@ -196,6 +196,11 @@ impl Geometry {
             .is_some_and(|segment| u64::from(addr.0) + u64::from(frags) <= u64::from(self.segment_end(segment).0))
     }
 
+    /// Whether a pointer of a file is a hole, or leads to so many fragments of a segment.
+    pub fn is_pointer(&self, pointer: i64, frags: u32) -> bool {
+        pointer == 0 || u32::try_from(pointer).is_ok_and(|addr| self.within_segment(FragAddr(addr), frags))
+    }
+
     /// Whether a further partial segment goes behind one that ends here; if not, the log goes on in the next segment.
     ///
     /// NetBSD's writer wants more than a block of room, its roll-forward more than a summary and a block. Here the stricter of

@@ -136,6 +136,11 @@ impl super::Geometry {
         place(ino.0, self.ifpb, self.cleansz + self.segtabsz, InodeMapEntry::BYTES)
     }
 
+    /// Whether an inode map with an entry for this inode would fit the disk.
+    pub fn can_have_inode(&self, ino: Ino) -> bool {
+        self.map_place(ino).0 < u64::from(self.size_frags / self.frag)
+    }
+
     /// Inodes that an ifile of so many blocks has entries for, in use or not.
     pub fn inodes_of_ifile(&self, blocks: u64) -> u32 {
         let map_blocks = blocks.saturating_sub(u64::from(self.cleansz + self.segtabsz));
