@@ -284,8 +284,12 @@ impl<S: Store + Send + 'static> Inserter<S> {
     /// Copies data, not holes. A file that grows meanwhile is copied as far as it went when it was opened; one that shrinks
     /// ends where it ends now.
     fn data(&mut self, from: &Path, file: &File, ino: kernel::Ino) -> Result<(), FfsError> {
-        let size = file.metadata().map_err(host(from, "read its attributes"))?.len();
         let most = self.live.volume().file_max_bytes();
+        let size = match file.metadata().map_err(host(from, "read its attributes"))?.len() {
+            // Empty, or of a system like /proc that does not tell lengths.
+            0 => most,
+            size => size,
+        };
         if size > most {
             return Err(there(from, &format!("it has {size} bytes; a file in this image has {most} at most")));
         }
@@ -311,7 +315,7 @@ impl<S: Store + Send + 'static> Inserter<S> {
             }
         }
         let short = self.live.volume().attributes(ino).is_ok_and(|now| now.size_bytes < size);
-        if short {
+        if short && size < most {
             self.run(from, COPY, |volume, cx| volume.truncate(cx, ino, size))?;
         }
         Ok(())

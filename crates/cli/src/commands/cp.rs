@@ -19,6 +19,7 @@ use std::process::ExitCode;
 /// Into an image, files are copied to a copy of it, which is checked and then takes its place: if anything goes wrong, the image
 /// is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from.
 #[derive(clap::Args, Debug)]
+#[command(override_usage = "fsage cp [OPTIONS] <FROM>... <TO>")]
 #[command(after_help = "\
 Examples:
   fsage cp disk.img:/ everything
@@ -30,7 +31,7 @@ Examples:
 pub struct Args {
     /// What is copied, and where it goes: files and IMAGE:/PATH, or IMAGE:/PATH and a path. In a directory that is there
     /// everything keeps its name.
-    #[arg(value_name = "FROM... TO", required = true, num_args = 2..)]
+    #[arg(value_names = ["FROM", "TO"], required = true, num_args = 2..)]
     paths: Vec<OsString>,
     /// Out of an image: give files their owners; needs root.
     #[arg(long)]
