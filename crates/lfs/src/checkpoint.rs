@@ -70,7 +70,6 @@ impl Lfs {
         self.plan_ifile(cx, &mut plan)?;
         self.emit(cx, plan);
         self.note_checkpoint(cx);
-        self.settle_log(cx);
         self.write_superblock(cx, how);
         self.counters.checkpoints += 1;
         Ok(())
@@ -177,8 +176,9 @@ impl Lfs {
         self.last_checkpoint_ns = cx.now_ns();
     }
 
-    /// Writes the superblock whose turn it is.
+    /// Writes the superblock whose turn it is, after everything that is on its way, whoever has sent it.
     pub(crate) fn write_superblock(&mut self, cx: &mut Cx, how: Durability) {
+        self.settle_log(cx);
         let block = self.superblock_block();
         cx.make(&block);
         cx.write(self, block.id, false);

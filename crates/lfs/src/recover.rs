@@ -286,6 +286,9 @@ impl<S: Store> Image<S> {
 
     fn take(&mut self, partials: &[Partial], done: &mut RolledForward) -> Result<(), LfsError> {
         let current = self.geometry.segment_of(FragAddr(self.sb.curseg));
+        let empty = |usage: &SegmentUsage| usage.nbytes == 0 && usage.is(segment_flags::DIRTY);
+        let numbered = (0..).map(SegNo).zip(&self.ifile.usage);
+        let spare: Vec<SegNo> = numbered.filter(|(_, usage)| empty(usage)).map(|(segment, _)| segment).collect();
         let mut changes = BTreeMap::new();
         for partial in partials {
             self.count_partial(partial, done);
@@ -294,8 +297,7 @@ impl<S: Store> Image<S> {
         let overwritten = done.segments.iter().copied().filter(|s| Some(*s) != current).collect();
         self.apply(&changes, &overwritten, done)?;
         if let Some(last) = partials.last() {
-            self.clear_next(last);
-            self.end_behind(last);
+            self.end_behind(last, &spare);
         }
         self.count_tables();
         Ok(())
@@ -345,6 +347,8 @@ impl<S: Store> Image<S> {
         sb.avail = sb.avail.saturating_sub_unsigned(left);
         sb.lastseg = sb.curseg;
         sb.curseg = g.segment_base(segment).0;
+        self.clear(segment);
+        let sb = &mut self.sb;
         if let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) {
             let taken = segment_flags::DIRTY | segment_flags::ACTIVE | segment_flags::EMPTY;
             let flags = usage.flags & segment_flags::SUPERBLOCK | taken;
@@ -458,31 +462,32 @@ impl<S: Store> Image<S> {
         Ok(())
     }
 
-    /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room.
-    fn end_behind(&mut self, last: &Partial) {
+    /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room. `spare` are segments
+    /// that the checkpoint knows as dirty, with nothing in them: they may be written if none is clean.
+    fn end_behind(&mut self, last: &Partial, spare: &[SegNo]) {
         let g = self.geometry;
         let Some(segment) = g.segment_of(last.addr) else { return };
-        if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag {
-            let named = g.segment_of(FragAddr(last.summary.header.next));
-            if let Some(next) = named.filter(|next| self.is_clean(*next)).or_else(|| self.clean_behind(segment)) {
-                self.enter(next);
-            }
+        let named = g.segment_of(FragAddr(last.summary.header.next));
+        // It was clean, though the checkpoint may have known it as dirty and empty.
+        named.inspect(|next| self.clear(*next));
+        if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag
+            && let Some(next) = named.filter(|next| self.is_clean(*next)).or_else(|| self.clean_behind(segment, spare))
+        {
+            self.enter(next);
         }
         let current = g.segment_of(FragAddr(self.sb.curseg)).unwrap_or_default();
         let named = g.segment_of(FragAddr(self.sb.nextseg)).filter(|next| self.is_clean(*next));
-        if let Some(next) = named.or_else(|| self.clean_behind(current)) {
+        if let Some(next) = named.or_else(|| self.clean_behind(current, spare)) {
             self.sb.nextseg = g.segment_base(next).0;
         }
         self.sb.lastpseg = self.sb.offset;
     }
 
-    /// The segment that the log names as its next was clean, though the checkpoint may have known it as dirty and empty.
-    fn clear_next(&mut self, last: &Partial) {
+    /// Makes a segment clean that is dirty and empty, and not of the log that is being rolled forward.
+    fn clear(&mut self, segment: SegNo) {
         let g = self.geometry;
-        let named = g.segment_of(FragAddr(last.summary.header.next));
-        let usage = named.and_then(|next| self.ifile.usage.get_mut(next.0 as usize));
-        let Some(usage) = usage.filter(|u| u.nbytes == 0 && u.is(segment_flags::DIRTY)) else { return };
-        if usage.is(segment_flags::ACTIVE) {
+        let Some(usage) = self.ifile.usage.get_mut(segment.0 as usize) else { return };
+        if usage.nbytes > 0 || !usage.is(segment_flags::DIRTY) || usage.is(segment_flags::ACTIVE) {
             return;
         }
         let meta = u32::from(usage.nsums) * g.sum_frags() + u32::from(usage.ninos) * g.ib_frags();
@@ -490,16 +495,24 @@ impl<S: Store> Image<S> {
         *usage = SegmentUsage { flags, lastmod: usage.lastmod, ..SegmentUsage::default() };
         self.sb.dmeta = self.sb.dmeta.saturating_sub_unsigned(meta);
         self.sb.bfree = self.sb.bfree.saturating_add_unsigned(meta);
+        let room = g.segment_end(segment).0 - g.log_start(segment, flags & segment_flags::SUPERBLOCK != 0).0;
+        self.sb.avail = self.sb.avail.saturating_add_unsigned(room);
     }
 
     fn is_clean(&self, segment: SegNo) -> bool {
         self.ifile.usage(segment).is_some_and(SegmentUsage::is_clean)
     }
 
-    /// The next clean segment behind one.
-    fn clean_behind(&self, segment: SegNo) -> Option<SegNo> {
+    /// The next clean segment behind one; a spare one is made clean if there is none.
+    fn clean_behind(&mut self, segment: SegNo, spare: &[SegNo]) -> Option<SegNo> {
         let nseg = self.geometry.nseg;
-        (1..nseg).map(|i| SegNo((segment.0 + i) % nseg)).find(|s| self.is_clean(*s))
+        let clean = (1..nseg).map(|i| SegNo((segment.0 + i) % nseg)).find(|s| self.is_clean(*s));
+        clean.or_else(|| {
+            spare.iter().copied().find(|s| {
+                self.clear(*s);
+                self.is_clean(*s)
+            })
+        })
     }
 
     /// Puts the counts that follow from the tables into superblock and cleaner information.

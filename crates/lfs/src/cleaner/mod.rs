@@ -89,10 +89,10 @@ impl Lfs {
                 let segment = self.log.segments.get(number.0 as usize);
                 segment.is_some_and(|s| s.turn == *turn && s.state == SegmentState::Dirty)
             });
-            let victims: Vec<SegNo> = unchanged.map(|(number, _)| number).collect();
-            // If the log cannot take it, whoever needs room finds out.
-            let moved = self.move_live(cx, &victims);
-            return moved.is_ok();
+            let unchanged: Vec<SegNo> = unchanged.map(|(number, _)| number).collect();
+            // While they were read, others may have taken room.
+            let victims = self.affordable(cx, unchanged.into_iter(), usize::MAX);
+            return victims.is_empty() || self.move_live(cx, &victims).is_ok();
         }
         self.cleaner.active = self.log.clean < self.high_water();
         if !self.cleaner.active {
@@ -171,27 +171,32 @@ impl Lfs {
             candidates.truncate(wanted);
         }
         candidates.sort_unstable_by(better);
+        self.affordable(cx, candidates.into_iter().map(|(_, number)| SegNo(number)), most)
+    }
+
+    /// Those of some segments whose live blocks the log can take, with a checkpoint after them.
+    fn affordable(&self, cx: &Cx, candidates: impl Iterator<Item = SegNo>, most: usize) -> Vec<SegNo> {
         let room = self.log.room_bytes();
         let dirty_files = self.dirty_files();
         let mut bytes = self.dirty_need_bytes(cx);
         let mut seen = Seen::default();
         let mut victims = Vec::new();
-        for (_, number) in candidates {
+        for number in candidates {
             if victims.len() >= most {
                 break;
             }
             let more = self.bytes_to_move(cx, number, &mut seen);
             if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files) <= room {
                 bytes += more;
-                victims.push(SegNo(number));
+                victims.push(number);
             }
         }
         victims
     }
 
     /// What the log needs for what is live in a segment: that, and the indirect blocks and inodes that change with it.
-    fn bytes_to_move(&self, cx: &Cx, number: u32, seen: &mut Seen) -> u64 {
-        let Some(segment) = self.log.segments.get(number as usize) else { return 0 };
+    fn bytes_to_move(&self, cx: &Cx, number: SegNo, seen: &mut Seen) -> u64 {
+        let Some(segment) = self.log.segments.get(number.0 as usize) else { return 0 };
         let n = u64::from(self.g.nindir);
         let mut bytes = with_overhead(segment.live_bytes.into());
         for entry in segment.written.iter().filter(|entry| self.is_live(entry)) {

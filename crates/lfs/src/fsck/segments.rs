@@ -24,6 +24,11 @@ impl<S: Store> Check<'_, S> {
                 continue;
             };
             self.entry(segment, &usage);
+            // One that had become empty may have been taken for writing again since the checkpoint.
+            let again = usage.nbytes == 0 && !usage.is(segment_flags::ACTIVE) && !self.report.marked_clean;
+            if !usage.is_clean() && again {
+                continue;
+            }
             if !usage.is_clean() {
                 self.summaries(segment, &usage, here)?;
             } else if let Some(first) = here.first() {

@@ -111,6 +111,10 @@ impl Log {
                 segment.state = SegmentState::Active;
             }
         }
+        // What is left of the next one does not count: it will be written from its beginning.
+        if let Some(segment) = log.segments.get_mut(next.0 as usize) {
+            (segment.nsums, segment.ninos) = (0, 0);
+        }
         for number in 0..log.segments.len() as u32 {
             let Some(segment) = log.segments.get(number as usize) else { continue };
             log.meta_frags += segment_meta_frags(&g, segment);

@@ -75,6 +75,14 @@ impl Lfs {
         } else {
             g.segment_end(current)
         };
+        let taken = |segment: SegNo| {
+            let live = segments.get(segment.0 as usize).is_none_or(|segment| segment.live_bytes > 0);
+            live || segment == current
+        };
+        if taken(next) {
+            let problem = format!("segment {next}, where the log is to go on, is in use");
+            return Err(ufs::FormatError::field("superblock", "nextseg", 64, problem).into());
+        }
         let mut log = Log::new(g, segments, current, next, offset, sb.serial);
         log.last = last;
         let mut lfs = Lfs {

@@ -238,8 +238,11 @@ impl Volume for Lfs {
             self.release(cx, Ino(ino));
         }
         if self.recovered {
-            // Serial numbers that a crash may have left behind in the log do not come again.
-            self.log.serial += 1 << 20;
+            // Serial numbers that a crash may have left behind in the log do not come again. Within a segment they follow one
+            // another.
+            if self.log.advance().is_ok() {
+                self.log.serial += 1 << 20;
+            }
             self.ifile.touch(0);
             self.checkpoint(cx, Durability::All)?;
             self.write_superblock(cx, Durability::All);
