@@ -169,30 +169,20 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
         let (have, want) = (store.len_bytes(), options.size_bytes);
         return Err(FfsError::Options(format!("a file system of {want} bytes does not fit into {have}")));
     }
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
-    let mut sb = superblock(options, &mut random)?;
-    let home = home(options.version);
-    let g = sb.geometry(home)?;
-    let mut groups: Vec<CylinderGroup> = (0..g.ncg).map(|c| new_group(&g, GroupNo(c), options.time_s)).collect();
-    let (mut dsize, mut total) = (0, CsumTotal::default());
-    for group in &groups {
-        dsize += i64::from(group.cs.nbfree) * i64::from(g.frag) + i64::from(group.cs.nffree);
-    }
+    let New { sb, home, g, groups, directories, dsize, total } = compose(options)?;
     zero_inodes(store, &g, options)?;
-    directories(store, &g, &mut groups, options, &mut random)?;
+    for NewDirectory { ino, inode, at, bytes } in directories {
+        let mut data = bytes;
+        data.resize(data.len().next_multiple_of(g.fsize as usize), 0);
+        write(store, g.byte_of(at), &data)?;
+        write_inode(store, &g, ino, &inode)?;
+    }
     let mut summaries = vec![0; g.cssize as usize];
-    for (i, group) in groups.iter_mut().enumerate() {
-        group.recount(&g);
-        total.add(&group.cs);
+    for (i, group) in groups.iter().enumerate() {
         group.cs.encode(summaries.get_mut(i * 16..).unwrap_or_default(), g.endian());
         write(store, g.byte_of(g.group_block(GroupNo(i as u32))), &group.encode(&g))?;
     }
     write(store, g.byte_of(g.csaddr), &summaries)?;
-    sb.dsize = dsize;
-    if options.version == Version::Ufs1 {
-        sb.old_dsize = dsize as i32;
-    }
-    sb.set_cstotal(&total);
     let bytes = sb.encode();
     let copies_at: Vec<u64> = (0..g.ncg).map(|c| sb.copy_at(&g, GroupNo(c))).collect();
     for at in &copies_at {
@@ -217,6 +207,67 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
         total,
         seed: options.seed,
     })
+}
+
+/// A new file system's structures.
+pub(crate) struct New {
+    pub(crate) sb: Superblock,
+    /// Byte of the superblock.
+    pub(crate) home: u64,
+    pub(crate) g: Geometry,
+    pub(crate) groups: Vec<CylinderGroup>,
+    pub(crate) directories: Vec<NewDirectory>,
+    /// Fragments for data.
+    dsize: i64,
+    total: CsumTotal,
+}
+
+/// A directory of a new file system.
+pub(crate) struct NewDirectory {
+    pub(crate) ino: Ino,
+    pub(crate) inode: Dinode,
+    /// Where its first block is.
+    at: FragAddr,
+    /// What it holds: as long as its inode says.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Works out everything that options say, without a place to put it.
+pub(crate) fn compose(options: &MkfsOptions) -> Result<New, FfsError> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    let mut sb = superblock(options, &mut random)?;
+    let home = home(options.version);
+    let g = sb.geometry(home)?;
+    let mut groups: Vec<CylinderGroup> = Vec::with_capacity(g.ncg as usize);
+    for number in (0..g.ncg).map(GroupNo) {
+        // Most groups differ from the one before in their number alone.
+        let alike = |before: &&CylinderGroup| {
+            let number_before = GroupNo(before.cgx);
+            number_before.0 > 0
+                && before.ndblk == g.group_frags(number)
+                && metadata(&g, number_before) == metadata(&g, number)
+        };
+        let group = match groups.last().filter(alike) {
+            Some(before) => {
+                let mut group = before.clone();
+                group.cgx = number.0;
+                group
+            }
+            None => new_group(&g, number, options.time_s),
+        };
+        groups.push(group);
+    }
+    let dsize =
+        groups.iter().map(|group| i64::from(group.cs.nbfree) * i64::from(g.frag) + i64::from(group.cs.nffree)).sum();
+    let directories = directories(&g, &mut groups, options, &mut random)?;
+    let mut total = CsumTotal::default();
+    groups.iter().for_each(|group| total.add(&group.cs));
+    sb.dsize = dsize;
+    if options.version == Version::Ufs1 {
+        sb.old_dsize = dsize as i32;
+    }
+    sb.set_cstotal(&total);
+    Ok(New { sb, home, g, groups, directories, dsize, total })
 }
 
 /// Byte of the superblock.
@@ -627,21 +678,20 @@ fn zero_inodes<S: Store + ?Sized>(store: &mut S, g: &Geometry, o: &MkfsOptions) 
     Ok(())
 }
 
-/// The root directory, and `lost+found`.
-fn directories<S: Store + ?Sized>(
-    store: &mut S,
+/// The root directory, and `lost+found`: the first group holds them.
+fn directories(
     g: &Geometry,
     groups: &mut [CylinderGroup],
     o: &MkfsOptions,
     random: &mut Xoshiro256PlusPlus,
-) -> Result<(), FfsError> {
-    let Some(group) = groups.first_mut() else { return Ok(()) };
+) -> Result<Vec<NewDirectory>, FfsError> {
+    let Some(group) = groups.first_mut() else { return Ok(Vec::new()) };
     let format = g.dir_format();
     let kind = FileType::Directory.entry_type();
     let mut root = fresh_chunk(format);
     insert(&mut root, format, ROOT_INO, kind, b".");
     insert(&mut root, format, ROOT_INO, kind, b"..");
-    let mut make = |ino: Ino, bytes: &[u8], nlink: i16| -> Result<(), FfsError> {
+    let mut make = |ino: Ino, bytes: Vec<u8>, nlink: i16| -> Result<NewDirectory, FfsError> {
         let frags = g.frags_of(bytes.len() as u64) as u32;
         let block = (0..g.group_frags(GroupNo(0)) / g.frag)
             .map(|b| b * g.frag)
@@ -650,9 +700,6 @@ fn directories<S: Store + ?Sized>(
         group.free.put_range(block as usize, frags as usize, false);
         group.used_inodes.put(ino.0 as usize, true);
         group.cs.ndir += 1;
-        let mut data = bytes.to_vec();
-        data.resize((frags << g.fshift) as usize, 0);
-        write(store, g.byte_of(FragAddr(block.into())), &data)?;
         let now = Time { s: o.time_s, ns: 0 };
         let mut inode = Dinode {
             mode: FileType::Directory.mode_bits() | 0o755,
@@ -669,7 +716,7 @@ fn directories<S: Store + ?Sized>(
         if o.version == Version::Ufs2 {
             inode.birthtime = now;
         }
-        write_inode(store, g, ino, &inode)
+        Ok(NewDirectory { ino, inode, at: FragAddr(block.into()), bytes })
     };
     if o.lost_found {
         let ino = Ino(ROOT_INO.0 + 1);
@@ -681,9 +728,12 @@ fn directories<S: Store + ?Sized>(
         while first.len() < g.bsize as usize {
             first.extend(fresh_chunk(format));
         }
-        make(ROOT_INO, &root, 3)?;
-        return make(ino, &first, 2);
+        let made = vec![make(ROOT_INO, root, 3)?, make(ino, first, 2)?];
+        group.recount(g);
+        return Ok(made);
     }
     debug_assert_eq!(root.len(), DIRBLKSIZ);
-    make(ROOT_INO, &root, 2)
+    let made = vec![make(ROOT_INO, root, 2)?];
+    group.recount(g);
+    Ok(made)
 }

@@ -247,8 +247,15 @@ impl Cx {
 
     /// Has a block in memory, reading it if it is not there, and marks it as changed.
     pub fn change(&mut self, block: &Block) {
-        self.read(block);
-        self.dirty(block.id);
+        let Some(slot) = self.cache.find(block.id) else {
+            self.read(block);
+            return self.dirty(block.id);
+        };
+        self.cpu(self.costs.block_ns);
+        self.cache.counters.hits += 1;
+        self.cache.touch(slot);
+        self.settle(slot);
+        self.cache.set_dirty(slot, self.now_ns);
     }
 
     /// Has a new block in memory without reading it, and marks it as changed.

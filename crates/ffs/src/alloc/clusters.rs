@@ -66,8 +66,7 @@ impl Space {
         if most == 0 {
             return;
         }
-        let after = cg.clusters.run_from(first + blocks, cg.h.nclusterblks as usize, most);
-        let before = cg.clusters.run_before(first, most);
+        let (before, after) = cg.clusters.runs_around(first, blocks, cg.h.nclusterblks as usize, most);
         let whole = (before + blocks + after).min(most);
         let mut change = |len: usize, up: bool| {
             if let Some(count) = cg.cluster_sum.get_mut(len) {

@@ -136,6 +136,22 @@ impl Bitmap {
         ((!self.window(start)).leading_zeros() as usize).min(most)
     }
 
+    /// How many set bits follow one another just before `n` bits at `from`, and just after them before `to`: at most `most` (no
+    /// more than 63) of each.
+    #[inline]
+    pub fn runs_around(&self, from: usize, n: usize, to: usize, most: usize) -> (usize, usize) {
+        const SIDE: usize = 16;
+        if n > 64 - 2 * SIDE || most > SIDE {
+            return (self.run_before(from, most), self.run_from(from + n, to, most));
+        }
+        let base = from.saturating_sub(SIDE);
+        let (around, before) = (self.window(base), from - base);
+        let behind = (!(around >> (before + n))).trailing_zeros() as usize;
+        // Bits that are shifted in are clear: no more are counted than there are.
+        let ahead = if before == 0 { 0 } else { (!(around << (64 - before))).leading_zeros() as usize };
+        (ahead.min(most), behind.min(most).min(to.saturating_sub(from + n)))
+    }
+
     /// 64 bits from `from` on; those that are not there are clear.
     #[inline]
     fn window(&self, from: usize) -> u64 {
@@ -281,6 +297,12 @@ mod tests {
                     (map.run_from(bit, 256, most), map.run_before(bit, most)),
                     (after.min(most), before.min(most))
                 );
+            }
+            for (n, to) in [(1, 256), (7, 256), (30, 256), (33, 256), (64, 256), (3, 200)] {
+                for most in [1, 7, 16, 20] {
+                    let expected = (map.run_before(bit, most), map.run_from(bit + n, to, most));
+                    assert_eq!(map.runs_around(bit, n, to, most), expected, "{n} at {bit}");
+                }
             }
             assert_eq!(map.run_from(bit, 200, 16), after.min(16).min(200_usize.saturating_sub(bit)), "{bit}");
             let clear = (bit..256).find(|b| !map.get(*b));

@@ -5,10 +5,10 @@ use super::pointers::{self, Indirects, Leaf};
 use super::{Ffs, Piece};
 use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
 use crate::image::decode_pointers;
-use crate::mkfs::{MkfsOptions, mkfs};
+use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
 use crate::policy::Options;
-use crate::{FfsError, Image, Search, Store};
-use device::store::{SparseStore, StoreError, read, write};
+use crate::{FfsError, Image, Store};
+use device::store::{StoreError, read, write};
 use kernel::{BlockId, Ino, Lbn};
 use std::io;
 use ufs::directory::Directory;
@@ -17,12 +17,16 @@ use ufs::directory::Directory;
 pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
 
 impl Ffs {
-    /// A new, empty file system.
+    /// A new, empty file system: what [`mkfs`](crate::mkfs()) makes, without an image.
     pub fn format(mkfs_options: &MkfsOptions, options: Options) -> Result<Ffs, FfsError> {
-        let blank = MkfsOptions { blank: true, ..mkfs_options.clone() };
-        let mut store = SparseStore::new(blank.size_bytes);
-        mkfs(&mut store, &blank)?;
-        Ffs::load(&Image::open(store, Search::Standard)?, options)
+        let New { sb, home, g, groups, directories, .. } = compose(mkfs_options)?;
+        let mut inodes = Inodes::default();
+        for NewDirectory { ino, inode: d, bytes, .. } in directories {
+            let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
+            let body = Body::Directory(Box::new(directory));
+            inodes.insert(ino.0, Node { d, indirects: None, body, pending: false });
+        }
+        Ffs::assemble(sb, home, groups, inodes, options)
     }
 
     /// The file system in an image, all of its structures. One that is damaged, or whose counts are wrong, is refused: `fsck`

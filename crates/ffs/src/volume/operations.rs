@@ -331,7 +331,8 @@ impl Volume for Ffs {
     }
 
     fn unload(&mut self, cx: &mut Cx, ino: Ino) {
-        if self.inodes.get(ino.0).is_some_and(|node| node.pending) {
+        // Where nothing is pending, the inode, which nobody has used for long, need not be looked at.
+        if !self.pending.is_empty() && self.inodes.get(ino.0).is_some_and(|node| node.pending) {
             self.update(cx, ino);
         }
     }

@@ -244,11 +244,17 @@ impl Cache {
     }
 
     /// Marks a block as different from the disk; says whether it was not.
+    #[inline]
     pub(crate) fn set_dirty(&mut self, slot: u32, now_ns: u64) -> bool {
-        let buffer = &mut self.buffers[slot as usize];
-        if buffer.dirty {
-            return false;
+        let was_clean = !self.buffers[slot as usize].dirty;
+        if was_clean {
+            self.become_dirty(slot, now_ns);
         }
+        was_clean
+    }
+
+    fn become_dirty(&mut self, slot: u32, now_ns: u64) {
+        let buffer = &mut self.buffers[slot as usize];
         buffer.dirty = true;
         let Buffer { bytes, file, contents, id, .. } = *buffer;
         self.dirty_bytes += u64::from(bytes);
@@ -263,7 +269,6 @@ impl Cache {
             self.dirty_order.push(&mut self.dirty_files[of.class as usize], file);
         }
         self.of_file.push(&mut of.dirty, slot);
-        true
     }
 
     /// Marks a block as equal to the disk.

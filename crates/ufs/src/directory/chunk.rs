@@ -49,17 +49,18 @@ pub fn entry_bytes(namlen: usize) -> usize {
 }
 
 impl RawEntry {
-    /// Reads the head of the entry at a byte of a chunk.
+    /// Reads the head of the entry at a byte of a chunk; bytes that are not there are zeros.
+    #[inline]
     pub fn get(chunk: &[u8], at: usize, format: DirFormat) -> RawEntry {
-        let byte = |i: usize| chunk.get(at + i).copied().unwrap_or(0);
-        let (kind, namlen) =
-            if format.old { (0, u16::get(format.endian, chunk, at + 6)) } else { (byte(6), u16::from(byte(7))) };
-        RawEntry {
-            ino: u32::get(format.endian, chunk, at),
-            reclen: u16::get(format.endian, chunk, at + 4),
-            kind,
-            namlen,
-        }
+        let rest = chunk.get(at..).unwrap_or_default();
+        let head: [u8; HEAD] = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut head = [0; HEAD];
+            head.iter_mut().zip(rest).for_each(|(place, byte)| *place = *byte);
+            head
+        });
+        let [.., kind, namlen] = head;
+        let (kind, namlen) = if format.old { (0, u16::get(format.endian, &head, 6)) } else { (kind, namlen.into()) };
+        RawEntry { ino: u32::get(format.endian, &head, 0), reclen: u16::get(format.endian, &head, 4), kind, namlen }
     }
 
     /// Writes the head of the entry at a byte of a chunk.
