@@ -56,12 +56,23 @@ pub struct Image<S> {
 }
 
 impl<S: Store> Image<S> {
-    /// Finds the file system and reads its ifile. What was written after the checkpoint is not looked for: see
-    /// [`Image::roll_forward`].
+    /// Finds the file system and reads its ifile. Where the checkpoint asked for is not complete, its ifile not being there, the
+    /// other one will do. What was written after the checkpoint is not looked for: see [`Image::roll_forward`].
     pub fn open(store: S, checkpoint: Checkpoint) -> Result<Image<S>, LfsError> {
-        let Located { sb, geometry, at_byte } = locate(&store, checkpoint)?;
-        let inode = inode_at(&store, &geometry, FragAddr(sb.idaddr), IFILE_INO)?;
-        let ifile = Ifile::read(&store, &geometry, inode)?;
+        let (located, other) = locate(&store, checkpoint)?;
+        let read = |located: &Located| {
+            let inode = inode_at(&store, &located.geometry, FragAddr(located.sb.idaddr), IFILE_INO)?;
+            Ifile::read(&store, &located.geometry, inode)
+        };
+        let (Located { sb, geometry, at_byte }, ifile) = match (read(&located), other) {
+            (Ok(ifile), _) => (located, ifile),
+            (Err(LfsError::Io(error)), _) => return Err(error.into()),
+            (Err(error), Some(other)) => {
+                let ifile = read(&other).map_err(|_| error)?;
+                (other, ifile)
+            }
+            (Err(error), None) => return Err(error),
+        };
         Ok(Image { store, sb, geometry, ifile, sb_at: at_byte })
     }
 
@@ -252,12 +263,13 @@ pub fn superblock_at<S: Store + ?Sized>(store: &S, at_byte: u64) -> Result<Locat
     Ok(Located { sb, geometry, at_byte })
 }
 
-/// Finds the superblock: the first is at byte 8192, and says where the second is.
-pub fn locate<S: Store + ?Sized>(store: &S, checkpoint: Checkpoint) -> Result<Located, LfsError> {
+/// Finds the superblocks that checkpoints go to: the one asked for, and the other. The first is at byte 8192, and says where the
+/// second is.
+pub fn locate<S: Store + ?Sized>(store: &S, checkpoint: Checkpoint) -> Result<(Located, Option<Located>), LfsError> {
     let first = match superblock_at(store, Superblock::FIRST_AT) {
         Ok(first) => first,
         // A first one that was being written when the power failed has its sizes and places still.
-        Err(error) => return second_of_torn(store).ok_or(error),
+        Err(error) => return second_of_torn(store).map(|second| (second, None)).ok_or(error),
     };
     match second_of(store, &first) {
         Some(second) => {
@@ -265,9 +277,9 @@ pub fn locate<S: Store + ?Sized>(store: &S, checkpoint: Checkpoint) -> Result<Lo
                 Checkpoint::Newer => second.sb.serial > first.sb.serial,
                 Checkpoint::Older => second.sb.serial < first.sb.serial,
             };
-            Ok(if second_wins { second } else { first })
+            Ok(if second_wins { (second, Some(first)) } else { (first, Some(second)) })
         }
-        None => Ok(first),
+        None => Ok((first, None)),
     }
 }
 

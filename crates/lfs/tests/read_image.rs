@@ -107,3 +107,19 @@ fn either_superblock_will_do() {
     gone[8192..8192 + 512].fill(0);
     assert!(Image::open(MemoryStore(gone), Checkpoint::Newer).is_err());
 }
+
+#[test]
+fn the_other_checkpoint_where_one_is_not_complete() {
+    let Some(mut bytes) = common::netbsd("clean") else { return };
+    // Superblock 0 as it was one checkpoint before; then the ifile's inode of the newer one never came to the disk.
+    let Some(crashed) = common::netbsd("crashed") else { return };
+    bytes[8192..8192 + 512].copy_from_slice(&crashed[8192..8192 + 512]);
+    let image = Image::open(MemoryStore(bytes.clone()), Checkpoint::Newer).unwrap();
+    assert_eq!((image.superblock().serial, image.superblock_at()), (7, 768 << 10));
+    bytes[181 << 10..182 << 10].fill(0);
+    let image = Image::open(MemoryStore(bytes.clone()), Checkpoint::Newer).unwrap();
+    assert_eq!((image.superblock().serial, image.superblock_at()), (6, 8192));
+    assert_eq!(tree(&image), CLEAN);
+    let report = lfs::fsck(MemoryStore(bytes), &mut |_| true).unwrap();
+    assert!(report.problems.iter().any(|p| p.kind == "checkpoint"), "{:?}", report.problems);
+}

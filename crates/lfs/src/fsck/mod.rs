@@ -38,6 +38,7 @@ pub fn fsck<S: Store>(store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<
         contents: Contents::default(),
     };
     superblocks(&image, &mut report);
+    newest(&image, &mut report);
     match image.roll_forward() {
         Ok(done) => report.rolled_forward = done,
         Err(error) => report.add(Problem {
@@ -99,6 +100,15 @@ fn superblocks<S: Store>(image: &Image<S>, report: &mut Report) {
         if let Some(message) = problem {
             report.add(Problem { phase: Phase::Superblocks, kind: "superblock", ino: None, segment: None, message });
         }
+    }
+}
+
+/// Whether the newer checkpoint could be used: a superblock is written after all that it points to.
+fn newest<S: Store>(image: &Image<S>, report: &mut Report) {
+    let newest = report.serials.iter().flatten().max().copied().unwrap_or(0);
+    if image.sb.serial < newest {
+        let message = format!("the checkpoint with serial number {newest} has no ifile; {} was used", image.sb.serial);
+        report.add(Problem { phase: Phase::Superblocks, kind: "checkpoint", ino: None, segment: None, message });
     }
 }
 
