@@ -6,17 +6,18 @@ use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Ffs, FfsError, Image, Search};
 use kernel::payload;
+use lfs::{Lfs, LfsError};
 use std::path::Path;
 
 /// A file system, its bytes, and the date on it, seconds since 1970.
-pub(crate) struct Begun {
-    pub(crate) volume: Ffs,
+pub(crate) struct Begun<V> {
+    pub(crate) volume: V,
     pub(crate) bytes: payload::Image,
     pub(crate) time_s: i64,
 }
 
 /// A new one.
-pub(crate) fn of_new(options: &MkfsOptions, data: Data, policy: Options) -> Result<Begun, FfsError> {
+pub(crate) fn of_new(options: &MkfsOptions, data: Data, policy: Options) -> Result<Begun<Ffs>, FfsError> {
     let time_s = options.time_s;
     if data == Data::Given {
         let volume = Ffs::format(options, policy)?;
@@ -30,12 +31,47 @@ pub(crate) fn of_new(options: &MkfsOptions, data: Data, policy: Options) -> Resu
 }
 
 /// What is in an image, which itself stays as it is.
-pub(crate) fn of_image(path: &Path, policy: Options, target: &str) -> Result<Begun, OpenError> {
-    let file = std::fs::File::open(path).and_then(FileStore::new);
-    let store = Overlay::new(file.map_err(|source| OpenError::io(path, "open the image", source))?);
+pub(crate) fn of_image(path: &Path, policy: Options, target: &str) -> Result<Begun<Ffs>, OpenError> {
+    let store = overlay(path)?;
     let wrong = |source| OpenError::Ffs { target: target.to_owned(), source };
     let image = Image::open(store, Search::Standard).map_err(wrong)?;
     let volume = Ffs::load(&image, policy).map_err(wrong)?;
     let time_s = image.superblock().time();
     Ok(Begun { volume, bytes: payload::Image::full(image.into_store()), time_s })
+}
+
+/// A new one that is a log.
+pub(crate) fn of_new_lfs(
+    options: &lfs::mkfs::MkfsOptions,
+    data: Data,
+    policy: lfs::Options,
+) -> Result<Begun<Lfs>, LfsError> {
+    let time_s = options.time_s;
+    if data == Data::Given {
+        let volume = Lfs::format(options, policy)?;
+        return Ok(Begun { volume, bytes: payload::Image::of_given(), time_s });
+    }
+    let mut store = SparseStore::new(options.size_bytes);
+    lfs::mkfs(&mut store, options)?;
+    let volume = Lfs::load(&mut store, policy)?;
+    Ok(Begun { volume, bytes: payload::Image::full(store), time_s })
+}
+
+/// The log in an image, which itself stays as it is. What follows its checkpoint is written when it is mounted.
+pub(crate) fn of_lfs_image(path: &Path, policy: lfs::Options, target: &str) -> Result<Begun<Lfs>, OpenError> {
+    let mut store = overlay(path)?;
+    let loaded = Lfs::load(&mut store, policy);
+    let volume = loaded.map_err(|source| OpenError::Lfs { target: target.to_owned(), source })?;
+    let time_s = i64::try_from(volume.superblock().tstamp).unwrap_or(0);
+    Ok(Begun { volume, bytes: payload::Image::full(store), time_s })
+}
+
+/// Whether an image holds a log.
+pub(crate) fn is_lfs(path: &Path) -> Result<bool, OpenError> {
+    Ok(lfs::is_lfs(&overlay(path)?))
+}
+
+fn overlay(path: &Path) -> Result<Overlay<FileStore>, OpenError> {
+    let file = std::fs::File::open(path).and_then(FileStore::new);
+    Ok(Overlay::new(file.map_err(|source| OpenError::io(path, "open the image", source))?))
 }

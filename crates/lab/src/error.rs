@@ -24,6 +24,12 @@ pub enum OpenError {
     /// The file system cannot be made, or the image has none.
     #[error("target '{target}': {source}")]
     Ffs { target: String, source: ffs::FfsError },
+    /// The log-structured file system cannot be made, or the image has none.
+    #[error("target '{target}': {source}")]
+    Lfs { target: String, source: lfs::LfsError },
+    /// A target of one file system where another is needed.
+    #[error("target '{target}' is no {system}")]
+    System { target: String, system: &'static str },
     /// It cannot be unmounted: the device has refused something.
     #[error("target '{target}': cannot be unmounted: {errno}")]
     Unmount { target: String, errno: posix::Errno },
@@ -43,9 +49,11 @@ impl OpenError {
             | OpenError::Machine(kernel::MachineError::Unknown { .. })
             | OpenError::Array { .. }
             | OpenError::Cache { .. }
+            | OpenError::System { .. }
             | OpenError::Lab { .. } => 2,
             OpenError::Drive(_) | OpenError::Machine(_) => 4,
             OpenError::Ffs { source, .. } => source.exit_code(),
+            OpenError::Lfs { source, .. } => source.exit_code(),
             OpenError::Io { .. } | OpenError::Unmount { .. } => 3,
         }
     }

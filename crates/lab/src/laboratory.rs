@@ -1,9 +1,10 @@
 //! A laboratory behind a trait, whatever file system is in it.
 
 use crate::OpenError;
-use device::store::{FileStore, copy_sparse};
+use device::store::{FileStore, StoreError, copy_sparse};
 use ffs::Ffs;
-use kernel::{Counters, Ino, Lab, Volume};
+use kernel::{Counters, Ino, Lab, Volume, payload};
+use lfs::Lfs;
 use posix::{Extent, FileSystem};
 use std::fs::File;
 use std::io;
@@ -31,13 +32,29 @@ pub trait Laboratory: FileSystem {
     fn unmount(self: Box<Self>, image: Option<&Path>) -> Result<(), OpenError>;
 }
 
-impl Laboratory for Lab<Ffs> {
-    fn counters(&self) -> Counters {
-        Lab::counters(self)
-    }
+/// What a laboratory has to know of a file system besides how to run it.
+trait Kept: Volume + Sized {
+    /// How it was made, in the words of the targets' grammar.
+    fn made(&self) -> String;
+
+    /// Bytes of its image.
+    fn image_bytes(&self) -> u64;
+
+    /// Writes its structures, and the data that processes gave, into an image.
+    fn store_with(&self, store: &mut FileStore, bytes: &payload::Image) -> Result<(), Self::Error>;
+
+    /// What is wrong with it.
+    type Error: From<StoreError>;
+
+    /// The same for whoever asked for a target.
+    fn wrong(target: String, source: Self::Error) -> OpenError;
+}
+
+impl Kept for Ffs {
+    type Error = ffs::FfsError;
 
     fn made(&self) -> String {
-        let (g, tuning) = (self.volume().geometry(), self.volume().tuning());
+        let (g, tuning) = (self.geometry(), self.tuning());
         let version = format!("{:?}", g.layout.version).to_lowercase();
         format!(
             "{version},size={},bsize={},fsize={},groups={},fpg={},ipg={},minfree={},maxcontig={},maxbpg={},avgfilesize={},avgfpdir={}",
@@ -53,6 +70,62 @@ impl Laboratory for Lab<Ffs> {
             tuning.avgfilesize,
             tuning.avgfpdir
         )
+    }
+
+    fn image_bytes(&self) -> u64 {
+        self.geometry().size_frags << self.geometry().fshift
+    }
+
+    fn store_with(&self, store: &mut FileStore, bytes: &payload::Image) -> Result<(), ffs::FfsError> {
+        self.store(store, Some(&mut given(self, bytes)))
+    }
+
+    fn wrong(target: String, source: ffs::FfsError) -> OpenError {
+        OpenError::Ffs { target, source }
+    }
+}
+
+impl Kept for Lfs {
+    type Error = lfs::LfsError;
+
+    fn made(&self) -> String {
+        let (g, sb) = (self.geometry(), &self.superblock().f);
+        format!(
+            "size={},bsize={},fsize={},segment={},segments={},minfree={},minfreeseg={},resvseg={}",
+            self.image_bytes(),
+            g.bsize,
+            g.fsize,
+            g.ssize,
+            g.nseg,
+            sb.minfree,
+            sb.minfreeseg,
+            sb.resvseg
+        )
+    }
+
+    fn image_bytes(&self) -> u64 {
+        u64::from(self.superblock().f.size) << self.geometry().fshift
+    }
+
+    fn store_with(&self, store: &mut FileStore, bytes: &payload::Image) -> Result<(), lfs::LfsError> {
+        self.store(store, Some(&mut given(self, bytes)))
+    }
+
+    fn wrong(target: String, source: lfs::LfsError) -> OpenError {
+        OpenError::Lfs { target, source }
+    }
+}
+
+impl<V: Kept> Laboratory for Lab<V>
+where
+    Lab<V>: FileSystem,
+{
+    fn counters(&self) -> Counters {
+        Lab::counters(self)
+    }
+
+    fn made(&self) -> String {
+        self.volume().made()
     }
 
     fn root(&self) -> Ino {
@@ -71,25 +144,24 @@ impl Laboratory for Lab<Ffs> {
         let io = |source| OpenError::io(path, "write the image", source);
         let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
         let written = if bytes.is_full() {
-            copy_sparse(bytes.store(), &file).map_err(|error| ffs::FfsError::Io(error))
+            copy_sparse(bytes.store(), &file).map_err(V::Error::from)
         } else {
-            let size_bytes = volume.geometry().size_frags << volume.geometry().fshift;
-            file.set_len(size_bytes).map_err(io)?;
+            file.set_len(volume.image_bytes()).map_err(io)?;
             let mut store = FileStore::new(file).map_err(io)?;
-            volume.store(&mut store, Some(&mut given(&volume, &bytes)))
+            volume.store_with(&mut store, &bytes)
         };
         if written.is_err() {
             // Half an image is worse than none; the error to report is the first.
             let _ = std::fs::remove_file(path);
         }
-        written.map_err(|source| OpenError::Ffs { target, source })
+        written.map_err(|source| V::wrong(target, source))
     }
 }
 
 /// The bytes that processes gave, block by block as an image is written; zeros elsewhere.
 fn given<'a>(
-    volume: &'a Ffs,
-    bytes: &'a kernel::payload::Image,
+    volume: &'a impl Volume,
+    bytes: &'a payload::Image,
 ) -> impl FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a {
     let mut file: (Option<Ino>, Vec<Extent>) = (None, Vec::new());
     move |ino, at, out| {

@@ -1,7 +1,7 @@
 //! Laboratory targets: a file system, a machine and a drive, named in one line.
 //!
 //! What lives here: the grammar of `ffs:realloc,size=502M@st32430n` ([`Spec`]), and what opens it: a typed laboratory for
-//! experiments ([`Spec::ffs`]) and one behind traits for commands ([`Laboratory`], [`LabSite`]). What may not: file systems, devices and
+//! experiments ([`Spec::ffs`], [`Spec::lfs`]) and one behind traits for commands ([`Laboratory`], [`LabSite`]). What may not: file systems, devices and
 //! caches themselves.
 //!
 //! ```text
@@ -15,6 +15,7 @@ mod drive;
 mod error;
 mod ffs_options;
 mod laboratory;
+mod lfs_options;
 mod site;
 mod spec;
 
@@ -22,5 +23,6 @@ pub use drive::DriveSpec;
 pub use error::OpenError;
 pub use ffs_options::{FfsOptions, Groups};
 pub use laboratory::Laboratory;
+pub use lfs_options::LfsOptions;
 pub use site::{LabSite, SiteOptions};
 pub use spec::{Data, Spec, System};

@@ -2,11 +2,11 @@
 
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
-use crate::{FfsOptions, Laboratory, OpenError};
+use crate::{FfsOptions, Laboratory, LfsOptions, OpenError};
 use ffs::Ffs;
-use ffs::policy::Options;
 use kernel::testing::FixedDevice;
-use kernel::{Lab, LabError, Machine, Setup};
+use kernel::{Lab, LabError, Machine, Setup, Volume};
+use lfs::Lfs;
 use posix::TargetError;
 use posix::grammar::{self, Piece};
 use std::fmt;
@@ -44,6 +44,58 @@ pub struct Spec {
 pub enum System {
     /// The Berkeley Fast File System.
     Ffs(Box<FfsOptions>),
+    /// The log-structured file system of 4.4BSD.
+    Lfs(Box<LfsOptions>),
+}
+
+impl System {
+    /// Sets what a word stands for; `false` if there is no such word.
+    fn set_word(&mut self, word: &str) -> bool {
+        match self {
+            System::Ffs(own) => own.set_word(word),
+            // All it has are keys.
+            System::Lfs(_) => false,
+        }
+    }
+
+    /// Sets a key; `None` if there is no such key, or else how far into the value something is wrong, and what.
+    fn set_key(&mut self, key: &str, value: &str) -> Option<Result<(), (usize, String)>> {
+        match self {
+            System::Ffs(own) => own.set_key(key, value),
+            System::Lfs(own) => own.set_key(key, value),
+        }
+    }
+
+    /// The other key that was given and does not go with this one.
+    fn excluded<'a>(&self, key: &str, given: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+        match self {
+            System::Ffs(_) => FfsOptions::excluded(key, given),
+            System::Lfs(_) => None,
+        }
+    }
+
+    /// Whether a word or key says how a file system is made rather than how it works.
+    fn is_of_making(&self, word: &str) -> bool {
+        match self {
+            System::Ffs(_) => FfsOptions::is_of_making(word),
+            System::Lfs(_) => LfsOptions::is_of_making(word),
+        }
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        match self {
+            System::Ffs(own) => own.policy.seed = seed,
+            System::Lfs(own) => own.seed = seed,
+        }
+    }
+
+    /// Everything accepted, for messages.
+    fn accepted(&self) -> String {
+        match self {
+            System::Ffs(_) => FfsOptions::accepted(),
+            System::Lfs(_) => LfsOptions::accepted(),
+        }
+    }
 }
 
 /// Which bytes a laboratory keeps.
@@ -101,46 +153,70 @@ impl Spec {
     pub fn open(&self) -> Result<Box<dyn Laboratory>, OpenError> {
         match &self.system {
             System::Ffs(_) => Ok(Box::new(self.ffs()?)),
+            System::Lfs(_) => Ok(Box::new(self.lfs()?)),
         }
     }
 
     /// What is in an image, on a device that is as large and takes no time: to look at.
     pub(crate) fn look_at(image: &Path) -> Result<Box<dyn Laboratory>, OpenError> {
         let target = image.display().to_string();
-        let Begun { volume, bytes, time_s } = bytes::of_image(image, Options::default(), &target)?;
-        let device = Box::new(FixedDevice::new(bytes.store().len_bytes(), 0));
-        let setup = Setup {
-            machine: Machine::load(DEFAULT_MACHINE)?,
-            target: target.clone(),
-            drive: "none".to_owned(),
-            epoch_ns: time_s.saturating_mul(1_000_000_000),
-        };
-        let lab = Lab::with_image(volume, device, setup, bytes);
-        Ok(Box::new(lab.map_err(|source| OpenError::Lab { target, source })?))
+        if bytes::is_lfs(image)? {
+            let begun = bytes::of_lfs_image(image, lfs::Options::default(), &target)?;
+            Ok(Box::new(on_a_device_without_time(begun, target)?))
+        } else {
+            let begun = bytes::of_image(image, ffs::policy::Options::default(), &target)?;
+            Ok(Box::new(on_a_device_without_time(begun, target)?))
+        }
     }
 
-    /// The laboratory with its types, mounted.
+    /// The Fast File System with its types, mounted.
     ///
     /// # Errors
-    /// It cannot be set up as asked for.
+    /// It cannot be set up as asked for, or the target is of another file system.
     pub fn ffs(&self) -> Result<Lab<Ffs>, OpenError> {
-        let System::Ffs(options) = &self.system;
+        let System::Ffs(options) = &self.system else { return Err(self.not_a("Fast File System")) };
+        self.set_up(|size_bytes| match &self.image {
+            Some(path) => bytes::of_image(path, options.policy, &self.text),
+            None => {
+                let begun = bytes::of_new(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
+                begun.map_err(|source| OpenError::Ffs { target: self.text.clone(), source })
+            }
+        })
+    }
+
+    /// The log-structured file system with its types, mounted.
+    ///
+    /// # Errors
+    /// It cannot be set up as asked for, or the target is of another file system.
+    pub fn lfs(&self) -> Result<Lab<Lfs>, OpenError> {
+        let System::Lfs(options) = &self.system else { return Err(self.not_a("log-structured file system")) };
+        self.set_up(|size_bytes| match &self.image {
+            Some(path) => bytes::of_lfs_image(path, options.policy, &self.text),
+            None => {
+                let begun = bytes::of_new_lfs(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
+                begun.map_err(|source| OpenError::Lfs { target: self.text.clone(), source })
+            }
+        })
+    }
+
+    fn not_a(&self, system: &'static str) -> OpenError {
+        OpenError::System { target: self.text.clone(), system }
+    }
+
+    /// A file system on its machine and drive; `begin` is told how large a new one is to be.
+    fn set_up<V: Volume>(
+        &self,
+        begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>,
+    ) -> Result<Lab<V>, OpenError> {
         let machine = self.load_machine()?;
         let device = self.drive.device()?;
         let capacity_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
-        let wrong = |source| OpenError::Ffs { target: self.text.clone(), source };
-        let Begun { volume, bytes, time_s } = match &self.image {
-            Some(path) => bytes::of_image(path, options.policy, &self.text)?,
-            None => {
-                let needed_bytes = self.size_bytes.unwrap_or(capacity_bytes);
-                if needed_bytes > capacity_bytes {
-                    let source = LabError::DeviceTooSmall { needed_bytes, there_bytes: capacity_bytes };
-                    return Err(OpenError::Lab { target: self.text.clone(), source });
-                }
-                let mkfs = options.mkfs(needed_bytes, EPOCH_S);
-                bytes::of_new(&mkfs, self.data, options.policy).map_err(wrong)?
-            }
-        };
+        let needed_bytes = self.size_bytes.unwrap_or(capacity_bytes);
+        if self.image.is_none() && needed_bytes > capacity_bytes {
+            let source = LabError::DeviceTooSmall { needed_bytes, there_bytes: capacity_bytes };
+            return Err(OpenError::Lab { target: self.text.clone(), source });
+        }
+        let Begun { volume, bytes, time_s } = begin(needed_bytes)?;
         let setup = Setup {
             machine,
             target: self.text.clone(),
@@ -152,13 +228,25 @@ impl Spec {
     }
 }
 
+fn on_a_device_without_time<V: Volume>(begun: Begun<V>, target: String) -> Result<Lab<V>, OpenError> {
+    let Begun { volume, bytes, time_s } = begun;
+    let device = Box::new(FixedDevice::new(bytes.store().len_bytes(), 0));
+    let setup = Setup {
+        machine: Machine::load(DEFAULT_MACHINE)?,
+        target: target.clone(),
+        drive: "none".to_owned(),
+        epoch_ns: time_s.saturating_mul(1_000_000_000),
+    };
+    Lab::with_image(volume, device, setup, bytes).map_err(|source| OpenError::Lab { target, source })
+}
+
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-const SYSTEMS: &str = "the laboratory's file system is ffs, as in ffs:realloc,size=502M@st32430n";
+const SYSTEMS: &str = "the laboratory's file systems are ffs, as in ffs:realloc,size=502M@st32430n, and lfs, as in lfs:cleaner=greedy,segment=512K@st32430n";
 const QUOTES: &str = "quotes come in pairs, and a backslash quotes the next character";
 
 fn read(text: &str) -> Result<Spec, Wrong> {
@@ -176,16 +264,13 @@ fn read(text: &str) -> Result<Spec, Wrong> {
         Some((name, options)) => (name, Some(options)),
         None => (before, None),
     };
-    match name {
-        "ffs" => {}
-        "lfs" => {
-            let problem = "the log-structured file system is not in this version".to_owned();
-            return Err(wrong(1, problem, SYSTEMS));
-        }
+    let system = match name {
+        "ffs" => System::Ffs(Box::default()),
+        "lfs" => System::Lfs(Box::default()),
         _ => return Err(wrong(1, format!("there is no file system '{name}' in the laboratory"), SYSTEMS)),
-    }
+    };
     let spec = Spec {
-        system: System::Ffs(Box::default()),
+        system,
         size_bytes: None,
         drive,
         machine: DEFAULT_MACHINE.to_owned(),
@@ -210,17 +295,17 @@ const KEYS: &str = "size=, machine=, cache=, seed=, data=given, data=full, image
 
 fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
     let mut given: Vec<(String, usize)> = Vec::new();
+    let accepted = spec.system.accepted();
     for piece in pieces {
         let wrong = |offset: usize, problem: String| Wrong {
             position: piece.position + offset,
             problem,
-            accepted: format!("accepted are {KEYS}; {}", FfsOptions::accepted()),
+            accepted: format!("accepted are {KEYS}; {accepted}"),
         };
         let word = grammar::words(piece.text).concat();
         let key = word.split_once('=').map_or(word.as_str(), |(key, _)| key);
-        let System::Ffs(own) = &mut spec.system;
         let Some((_, value)) = word.split_once('=') else {
-            if !own.set_word(&word) {
+            if !spec.system.set_word(&word) {
                 let problem =
                     if word.is_empty() { "an option is empty".to_owned() } else { format!("'{word}' is no option") };
                 return Err(wrong(0, problem));
@@ -231,13 +316,12 @@ fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
         if given.iter().any(|(before, _)| before == key) {
             return Err(wrong(0, format!("{key}= is given twice")));
         }
-        if let Some(other) = FfsOptions::excluded(key, given.iter().map(|(before, _)| before.as_str())) {
+        if let Some(other) = spec.system.excluded(key, given.iter().map(|(before, _)| before.as_str())) {
             return Err(wrong(0, format!("{key}= does not go with {other}=")));
         }
         let at_value = |(offset, problem): (usize, String)| wrong(key.len() + 1 + offset, problem);
         let common = common_key(&mut spec, key, value);
-        let System::Ffs(own) = &mut spec.system;
-        match common.or_else(|| own.set_key(key, value)) {
+        match common.or_else(|| spec.system.set_key(key, value)) {
             Some(set) => set.map_err(at_value)?,
             None => return Err(wrong(0, format!("'{key}=' is no option"))),
         }
@@ -264,8 +348,7 @@ fn common_key(spec: &mut Spec, key: &str, value: &str) -> Option<Result<(), (usi
         }
         "seed" => match value.parse() {
             Ok(seed) => {
-                let System::Ffs(own) = &mut spec.system;
-                own.policy.seed = seed;
+                spec.system.set_seed(seed);
                 Ok(())
             }
             Err(_) => Err((0, format!("'{value}' is no whole number"))),
@@ -296,7 +379,7 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
             let problem = "what begins with an image keeps every byte".to_owned();
             return wrong(position, problem, "leave data= out, or say data=full");
         }
-        let of_making = given.iter().find(|(key, _)| key == "size" || FfsOptions::is_of_making(key));
+        let of_making = given.iter().find(|(key, _)| key == "size" || spec.system.is_of_making(key));
         if let Some((key, position)) = of_making {
             let accepted = "an image is taken as it was made; leave this out, or leave image= out";
             return wrong(*position, format!("'{key}' says how a file system is made"), accepted);
@@ -323,12 +406,23 @@ mod tests {
     #[test]
     fn the_file_system_of_the_1996_paper() {
         let spec = spec("ffs:original,size=502M,groups=27,maxcontig=7,heads=22,sectors=118,cache=4M@st32430n");
-        let System::Ffs(own) = &spec.system;
+        let System::Ffs(own) = &spec.system else { panic!("{spec:?}") };
         assert_eq!((own.policy.clusters, own.policy.seed), (Clusters::Original, 1));
         let lab = spec.ffs().unwrap_or_else(|e| panic!("{e}"));
         let g = lab.volume().geometry();
         assert_eq!((g.ncg, g.bsize, g.fsize), (27, 8192, 1024));
         assert_eq!(lab.volume().tuning().maxcontig, 7);
+    }
+
+    #[test]
+    fn a_log_with_its_choices() {
+        let target = "lfs:cleaner=greedy,segment=512K,bsize=4K,fsize=1K,minfree=5,size=64M,low=20,seed=9@dec-rz26";
+        let lab = spec(target).lfs().unwrap_or_else(|e| panic!("{e}"));
+        let (g, choices) = (lab.volume().geometry(), lab.volume().choices());
+        assert_eq!((g.nseg, g.ssize, g.bsize, g.fsize), (128, 512 << 10, 4096, 1024));
+        assert_eq!((choices.cleaner, choices.low_percent), (lfs::policy::CleanerPolicy::Greedy, 20));
+        assert_eq!(lab.volume().superblock().f.minfree, 5);
+        assert!(spec(target).ffs().is_err_and(|e| e.exit_code() == 2) && spec("ffs").lfs().is_err());
     }
 
     #[test]
@@ -343,7 +437,12 @@ mod tests {
     #[test]
     fn errors_name_the_place_and_what_is_accepted() {
         for (text, position, says) in [
-            ("lfs:x", 1, "not in this version"),
+            ("lfs:realloc", 5, "'realloc' is no option; accepted are size=, machine="),
+            ("lfs:cleaner=best", 13, "'best' is none of cost-benefit|greedy|netbsd|off"),
+            ("lfs:segment=3q", 13, "none of SIZE"),
+            ("lfs:low=5,low=6", 11, "twice"),
+            ("lfs:image=x,segment=1M", 13, "how a file system is made"),
+            ("lfs:minfree=x", 13, "no whole number"),
             ("zfs", 1, "no file system 'zfs'"),
             ("ffs,realloc", 1, "no file system 'ffs,realloc'"),
             ("ffs:", 5, "an option is empty"),

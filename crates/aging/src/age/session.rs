@@ -60,12 +60,8 @@ impl Marker {
             let flags = OpenFlags { create: true, truncate: true, ..OpenFlags::WRITE };
             let fd = fs.call(&Call::Open { at: super::MARKER_NAME.into(), flags, mode: Mode(0o644) }).fd()?;
             let bytes = format!("{text}\n");
-            let written = fs.call(&Call::Write {
-                fd,
-                offset: None,
-                len_bytes: bytes.len() as u64,
-                data: Some(bytes.as_bytes()),
-            });
+            let written =
+                fs.call(&Call::Write { fd, offset: None, len_bytes: bytes.len() as u64, data: Some(bytes.as_bytes()) });
             let closed = fs.call(&Call::Close { fd }).result;
             let whole = written.count()? == bytes.len() as u64;
             closed.and(if whole { Ok(()) } else { Err(Errno::ENOSPC) })

@@ -72,7 +72,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     options.repeats = args.repeats;
     options.predict.min_coverage = args.min_coverage;
     if let Some(budget_ns) = args.budget {
-        options.measure = MeasureOptions { budget: Some(Duration::from_nanos(budget_ns)), ..MeasureOptions::full(args.seed) };
+        options.measure =
+            MeasureOptions { budget: Some(Duration::from_nanos(budget_ns)), ..MeasureOptions::full(args.seed) };
     }
     (options.replay.initially, options.predict.initial) = match args.initial {
         InitialArg::Cold => (Initially::Cold, InitialCaches::Cold),
