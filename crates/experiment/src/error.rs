@@ -36,9 +36,15 @@ pub enum ExperimentError {
     /// The directory for files that are only needed while an experiment runs.
     #[error("a temporary directory: {0}; set TMPDIR to a place with some 100 MB")]
     Temporary(#[from] std::io::Error),
+    /// Aging a file system.
+    #[error("{0}")]
+    Age(#[from] aging::age::AgeError),
     /// A file system refused what an experiment asked of it.
     #[error("{doing}: {errno}")]
     Call { doing: String, errno: Errno },
+    /// Something that is no call failed.
+    #[error("{doing}: {error}")]
+    Io { doing: String, error: std::io::Error },
     /// A file system whose structures disagree after a run: a fault of this program.
     #[error("after {after} the file system is inconsistent: {problem}; please report this with the seed")]
     Inconsistent { after: String, problem: String },

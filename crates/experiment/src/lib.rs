@@ -11,8 +11,12 @@ pub mod aging97;
 pub mod alloc96;
 mod bench;
 mod error;
+pub mod hbench01;
+pub mod lfs95;
 mod outcome;
 mod registry;
+pub mod softdep99;
+mod testbed;
 
 pub use bench::{Bench, Report, Scale};
 pub use error::ExperimentError;

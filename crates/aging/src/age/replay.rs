@@ -150,7 +150,7 @@ struct DayMarks {
 /// What a file system needs before `statvfs` tells what is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settling {
-    /// Nothing: its counters follow every call (ext2, ext3, ext4, tmpfs).
+    /// Nothing: its counters follow every call (ext2, ext3, ext4, tmpfs, the laboratory's FFS).
     None,
     /// A commit, and until nothing changes any more. btrfs counts what was written or deleted from the next commit on; XFS
     /// reserves blocks for metadata of data not yet placed, and frees deleted files in the background.
@@ -166,7 +166,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         let room_bytes = options.room.bytes(&usage);
         let beside = options.room != Room::Whole;
         let settle_reading = match environment.fs_type.as_str() {
-            "ext2" | "ext3" | "ext4" | "tmpfs" => Settling::None,
+            "ext2" | "ext3" | "ext4" | "tmpfs" | "ffs" => Settling::None,
             _ => Settling::Commit,
         };
         let control = match begin.resume {

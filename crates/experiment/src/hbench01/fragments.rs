@@ -1,0 +1,258 @@
+//! Fragments behind a file's last full block.
+
+use super::{Side, extents, gain, rates_figure, side, size_name};
+use crate::alloc96::aged::Aged;
+use crate::alloc96::{file_system, laboratory};
+use crate::testbed::make_files;
+use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
+use ffs::Ffs;
+use layout::scores::file::FileLayout;
+use layout::scores::score::LayoutScore;
+use posix::{Call, FileSystem as _, Mode, OpenFlags};
+use workload::Phase;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    key: "hbench01/fragments",
+    title: "Fragments behind a file's last full block (smart fragment allocation)",
+    source: "Smith, Workload-Specific File System Benchmarks, PhD thesis, Harvard, 2001, chapter 3",
+    runs: "the 300 days of alloc96 with realloc and with realloc,smartfrags; layout by file size, of the files there and of files \
+           written then; the sequential benchmark on both, empty and aged; free space held in fragments",
+    run,
+};
+
+const K: u64 = 1 << 10;
+/// Files written of each size to see their layout.
+const FILES: u64 = 100;
+
+fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let sizes: &[u64] = bench.pick(
+        &[12 * K, 64 * K],
+        &[
+            4 * K,
+            8 * K,
+            9 * K,
+            12 * K,
+            15 * K,
+            16 * K,
+            20 * K,
+            24 * K,
+            28 * K,
+            32 * K,
+            36 * K,
+            40 * K,
+            44 * K,
+            48 * K,
+            52 * K,
+            56 * K,
+            60 * K,
+            64 * K,
+            72 * K,
+            76 * K,
+            80 * K,
+            88 * K,
+            92 * K,
+            96 * K,
+            104 * K,
+            256 * K,
+            1024 * K,
+        ],
+    );
+    let best = side(bench, "realloc", sizes)?;
+    let smart = side(bench, "realloc,smartfrags", sizes)?;
+    let steps: Vec<u64> = bench.pick(vec![12, 16], (4..=48).collect());
+    let written = |bench: &mut Bench<'_>, volume: &Ffs, words: &str| {
+        let mut scores = Vec::new();
+        for (done, kb) in (0_u64..).zip(&steps) {
+            bench.report(&format!("layout by size, {words}"), done, Some(steps.len() as u64));
+            scores.push((kb * K, written_score(volume, kb * K)?));
+        }
+        Ok::<_, ExperimentError>(scores)
+    };
+    let by_size = [written(bench, &best.aged.volume, "realloc")?, written(bench, &smart.aged.volume, "smartfrags")?];
+    let on_empty = written(bench, &file_system("realloc,smartfrags,noorder")?, "smartfrags, empty")?;
+    let mut outcome = Outcome::new();
+    outcome
+        .parameter("file systems", "that of alloc96, realloc against realloc,smartfrags")
+        .parameter("days of aging", best.aged.days.to_string())
+        .parameter("data", format!("{} MiB of each size, 25 files a directory", bench.pick(4, 32)));
+    aged_layout(&mut outcome, &best.aged, &smart.aged)?;
+    saw_tooth(&mut outcome, &by_size, &on_empty);
+    free_fragments(&mut outcome, &best.aged.volume, &smart.aged.volume);
+    throughput(&mut outcome, &best, &smart, sizes);
+    Ok(outcome)
+}
+
+/// The aggregate layout score of files of one size, written on a copy of a file system.
+fn written_score(volume: &Ffs, size_bytes: u64) -> Result<f64, ExperimentError> {
+    let block = u64::from(volume.geometry().bsize);
+    let mut lab = laboratory(volume.clone())?;
+    let paths = make_files(&mut lab, "new", FILES, size_bytes, 25)?;
+    let mut score = LayoutScore::default();
+    for path in paths {
+        let failed = |errno| ExperimentError::Call { doing: format!("looking at {path}"), errno };
+        let open = Call::Open { at: path.as_str().into(), flags: OpenFlags::READ, mode: Mode(0) };
+        let fd = lab.call(&open).fd().map_err(failed)?;
+        let extents = lab.extents(fd).map_err(|_| failed(posix::Errno::EOPNOTSUPP))?;
+        score.add(FileLayout::of(&extents, block).score);
+        lab.call(&Call::Close { fd }).result.map_err(failed)?;
+    }
+    // A file of one block has no score; nothing is out of place.
+    Ok(score.value().unwrap_or(1.0))
+}
+
+/// Scores of the files of an aged file system that end in a fragment and of those that do not, without those of one block.
+struct ByEnd {
+    fragment: LayoutScore,
+    full: LayoutScore,
+    /// Whether the last piece of a file that ends in a fragment lies behind the one before it.
+    ends: LayoutScore,
+}
+
+impl ByEnd {
+    fn of(aged: &Aged) -> Result<ByEnd, ExperimentError> {
+        let g = aged.volume.geometry();
+        let block = u64::from(g.bsize);
+        let mut all =
+            ByEnd { fragment: LayoutScore::default(), full: LayoutScore::default(), ends: LayoutScore::default() };
+        for file in &aged.files {
+            // Behind the direct blocks a file has no fragments.
+            if file.size_bytes <= block || file.size_bytes > ffs::format::NDADDR as u64 * block {
+                continue;
+            }
+            let found = extents(&aged.volume, file.ino)?;
+            let score = FileLayout::of(&found, block).score;
+            let rest = (file.size_bytes % block).div_ceil(g.fsize.into());
+            if rest == 0 || rest == u64::from(g.frag) {
+                all.full.add(score);
+                continue;
+            }
+            all.fragment.add(score);
+            // The last extent is more than the fragments where they follow.
+            let last = found.last().map_or(0, |extent| extent.len_bytes);
+            all.ends.add(LayoutScore { following: u64::from(last > rest * u64::from(g.fsize)), pairs: 1 });
+        }
+        Ok(all)
+    }
+}
+
+fn aged_layout(outcome: &mut Outcome, best: &Aged, smart: &Aged) -> Result<(), ExperimentError> {
+    let (before, after) = (ByEnd::of(best)?, ByEnd::of(smart)?);
+    let value = |score: LayoutScore| score.value().unwrap_or(0.0);
+    for (name, of) in [("original fragments", &before), ("smart fragments", &after)] {
+        let mut row = |what: &str, score: LayoutScore| {
+            outcome.row(Row::new(
+                format!("{what}, {name}"),
+                Unit::Score,
+                Published::NONE,
+                value(score),
+                Explain::Agrees,
+            ));
+        };
+        row("aged, files up to 96 KB that end in a fragment: layout score", of.fragment);
+        row("aged, files up to 96 KB that end in a full block: layout score", of.full);
+        row("aged, fragments behind the block before them: share", of.ends);
+    }
+    outcome.claim(Claim::new(
+        "of the aged files, those that end in a fragment are laid out better with smart fragments",
+        value(after.fragment) > value(before.fragment) && value(after.ends) > value(before.ends),
+        format!(
+            "score {:.3} against {:.3}; {:.0} % of ends in place against {:.0} %",
+            value(after.fragment),
+            value(before.fragment),
+            value(after.ends) * 100.0,
+            value(before.ends) * 100.0
+        ),
+        Explain::Agrees,
+    ));
+    Ok(())
+}
+
+/// How much lower the mean score of sizes that end in a fragment is, from two blocks on.
+fn tooth(scores: &[(u64, f64)]) -> Option<(f64, f64)> {
+    let mean = |full: bool| {
+        let of: Vec<f64> = scores
+            .iter()
+            .filter(|(size, _)| *size > 8 * K && size.is_multiple_of(8 * K) == full)
+            .map(|(_, score)| *score)
+            .collect();
+        (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
+    };
+    Some((mean(false)?, mean(true)?))
+}
+
+fn saw_tooth(outcome: &mut Outcome, by_size: &[Vec<(u64, f64)>; 2], on_empty: &[(u64, f64)]) {
+    let [best, smart] = by_size;
+    let (Some((best_part, best_full)), Some((smart_part, smart_full))) = (tooth(best), tooth(smart)) else { return };
+    let mut row = |what: &str, ours| {
+        outcome.row(Row::new(what, Unit::Score, Published::NONE, ours, Explain::Agrees));
+    };
+    row("written on the aged one, sizes that end in a fragment: layout score, original fragments", best_part);
+    row("written on the aged one, sizes that end in a full block: layout score, original fragments", best_full);
+    row("written on the aged one, sizes that end in a fragment: layout score, smart fragments", smart_part);
+    row("written on the aged one, sizes that end in a full block: layout score, smart fragments", smart_full);
+    outcome.claim(Claim::new(
+        "original fragments: layout by size is a saw-tooth, worse at sizes that end in a fragment",
+        best_part < best_full - 0.05,
+        format!("mean score {best_part:.3} where a fragment ends the file, {best_full:.3} where it does not"),
+        Explain::Agrees,
+    ));
+    let empty_part = tooth(on_empty).map_or(0.0, |(part, _)| part);
+    outcome.claim(Claim::new(
+        "smart fragments, empty file system: sizes that end in a fragment are laid out perfectly",
+        empty_part > 0.97,
+        format!("mean score {empty_part:.3}"),
+        Explain::Agrees,
+    ));
+    outcome.claim(Claim::new(
+        "smart fragments, aged file system: sizes that end in a fragment are laid out perfectly",
+        smart_part > 0.97,
+        format!("mean score {smart_part:.3}"),
+        Explain::because(
+            "blocks go into the first free run that is long enough, and a single block is not even moved by realloc: in the small holes \
+             of the aged file system the block behind the last one is often in use, the more so the shorter the file",
+        ),
+    ));
+    let series = [("original fragments", best), ("smart fragments", smart)]
+        .map(|(name, scores)| Series::new(name, scores.iter().map(|(size, score)| (*size as f64, *score))));
+    outcome.figure(Figure {
+        name: "layout-by-size".to_owned(),
+        title: format!("Layout of {FILES} files of each size written on the aged file system"),
+        x: Axis::Bytes("file size".to_owned()),
+        y: Axis::Score("layout score".to_owned()),
+        series: series.into(),
+    });
+}
+
+/// Of free space, what is in blocks partly used.
+fn free_fragments(outcome: &mut Outcome, best: &Ffs, smart: &Ffs) {
+    let share = |volume: &Ffs| volume.space().total().nffree as f64 / volume.space().free_frags().max(1) as f64;
+    let (before, after) = (share(best), share(smart));
+    outcome
+        .row(Row::new("free space in fragments, original", Unit::Share, Published::NONE, before, Explain::Agrees))
+        .row(Row::new("free space in fragments, smart", Unit::Share, Published::NONE, after, Explain::Agrees))
+        .row(Row::new(
+            "free space in fragments, smart over original",
+            Unit::Ratio,
+            Published::about(2.0),
+            after / before.max(f64::MIN_POSITIVE),
+            Explain::because(
+                "what smart fragments leave free of each file's last block grows with the number of files that end in one, \
+                 and so depends on the sizes of files, which were not published",
+            ),
+        ));
+}
+
+fn throughput(outcome: &mut Outcome, best: &Side, smart: &Side, sizes: &[u64]) {
+    for phase in [Phase::Read, Phase::Create] {
+        for size in sizes.iter().filter(|size| [12 * K, 20 * K, 64 * K, 92 * K].contains(size)) {
+            let on_empty = gain(&best.on_empty, &smart.on_empty, *size, phase).unwrap_or(0.0);
+            let on_aged = gain(&best.on_aged, &smart.on_aged, *size, phase).unwrap_or(0.0);
+            let what = |on: &str| format!("{}, smart over original, {on}, {} files", phase.name(), size_name(*size));
+            outcome.row(Row::new(what("empty"), Unit::Ratio, Published::NONE, on_empty, Explain::Agrees));
+            outcome.row(Row::new(what("aged"), Unit::Ratio, Published::NONE, on_aged, Explain::Agrees));
+        }
+    }
+    let sides = [("original fragments", best), ("smart fragments", smart)];
+    outcome.figure(rates_figure("read", "Reading files", Phase::Read, sides));
+    outcome.figure(rates_figure("create", "Creating files", Phase::Create, sides));
+}

@@ -1,0 +1,84 @@
+//! Smith, *Workload-Specific File System Benchmarks*, PhD thesis, Harvard, 2001, chapter 3: two changes to the allocator of FFS,
+//! studied on aged file systems.
+//!
+//! What both experiments share: a file system with realloc and the same with one choice changed, each empty and aged by the
+//! workload of [`alloc96`](crate::alloc96), and where the files of the aged ones lie.
+
+pub(crate) mod fragments;
+pub(crate) mod noswitch;
+
+use crate::alloc96::aged::{Aged, aged};
+use crate::alloc96::{file_system, laboratory};
+use crate::testbed::{AtSize, Sequential, sequential};
+use crate::{Axis, Bench, ExperimentError, Figure, Series};
+use ffs::policy::{Integrity, Options};
+use ffs::{Ffs, FragAddr};
+use kernel::Volume as _;
+use posix::Extent;
+use std::rc::Rc;
+use workload::Phase;
+
+/// A file system with some choice of policies, empty and aged.
+struct Side {
+    aged: Rc<Aged>,
+    on_empty: Vec<AtSize>,
+    on_aged: Vec<AtSize>,
+}
+
+/// Ages it, and runs the sequential benchmark on both.
+fn side(bench: &mut Bench<'_>, words: &str, sizes: &[u64]) -> Result<Side, ExperimentError> {
+    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 25, piece_bytes: 4 << 20 };
+    // Metadata is written late while it is aged, which does not change where anything goes.
+    let aged = aged(bench, &format!("{words},noorder"))?;
+    let (empty, volume) = (file_system(words)?, as_measured(&aged.volume));
+    let on_empty = sequential(bench, &format!("{words}, empty"), &empty, laboratory, sizes, with)?;
+    let on_aged = sequential(bench, &format!("{words}, aged"), &volume, laboratory, sizes, with)?;
+    Ok(Side { aged, on_empty, on_aged })
+}
+
+/// A copy that writes metadata in order.
+fn as_measured(volume: &Ffs) -> Ffs {
+    volume.clone().with_choices(Options { integrity: Integrity::Conventional, ..*volume.choices() })
+}
+
+fn rate(found: &[AtSize], size_bytes: u64, phase: Phase) -> Option<f64> {
+    found.iter().find(|at| at.size_bytes == size_bytes).map(|at| at.rate(phase)).filter(|rate| *rate > 0.0)
+}
+
+/// The other's rate over the first one's at one size.
+fn gain(first: &[AtSize], other: &[AtSize], size_bytes: u64, phase: Phase) -> Option<f64> {
+    Some(rate(other, size_bytes, phase)? / rate(first, size_bytes, phase)?)
+}
+
+/// Rates of both sides, empty and aged, in MiB/s.
+fn rates_figure(name: &str, title: &str, phase: Phase, sides: [(&str, &Side); 2]) -> Figure {
+    let curve = |found: &[AtSize]| {
+        found.iter().map(|at| (at.size_bytes as f64, at.rate(phase) / f64::from(1 << 20))).collect::<Vec<_>>()
+    };
+    let series = sides.iter().flat_map(|(name, side)| {
+        [Series::in_panel("empty", name, curve(&side.on_empty)), Series::in_panel("aged", name, curve(&side.on_aged))]
+    });
+    Figure {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: Axis::Bytes("file size".to_owned()),
+        y: Axis::Number("MiB/s".to_owned()),
+        series: series.collect(),
+    }
+}
+
+/// The extents of a file.
+fn extents(volume: &Ffs, ino: kernel::Ino) -> Result<Vec<Extent>, ExperimentError> {
+    let failed = |errno| ExperimentError::Call { doing: "looking at a file's blocks".to_owned(), errno };
+    volume.extents(ino).map_err(failed)
+}
+
+/// The cylinder group of a place on the disk.
+fn group_of(volume: &Ffs, extent: &Extent) -> u32 {
+    let g = volume.geometry();
+    g.group_of(FragAddr(extent.physical_bytes >> g.fshift)).0
+}
+
+fn size_name(bytes: u64) -> String {
+    if bytes >= 1 << 20 { format!("{} MB", bytes >> 20) } else { format!("{} KB", bytes >> 10) }
+}

@@ -1,0 +1,41 @@
+//! Seltzer, Smith, Balakrishnan, Chang, McMains and Padmanabhan, *File System Logging Versus Clustering: A Performance
+//! Comparison*, USENIX 1995.
+
+mod age;
+pub(crate) mod fragmentation;
+pub(crate) mod m8r0_m8r2;
+
+use crate::testbed;
+use crate::{ExperimentError, alloc96};
+use ffs::mkfs::{DiskGeometry, MkfsOptions};
+use ffs::{Ffs, Version};
+use kernel::Lab;
+
+/// The computer. Estimate: the paper's is not known here; this one runs the same kernel, 4.4BSD with clustering.
+pub const MACHINE: &str = "pentium-120";
+/// The disk: the paper's DSP 3105 is by all signs this one under its maker's other name.
+pub const DRIVE: &str = "dec-rz26";
+
+/// An FFS on that disk: blocks of 8 KB in fragments of 1 KB, clusters of 8 blocks (64 KB), `rotdelay_ms` between them.
+fn mkfs_options(size_bytes: u64, rotdelay_ms: u32) -> MkfsOptions {
+    MkfsOptions {
+        minfree: 10,
+        maxcontig: Some(8),
+        rotdelay: rotdelay_ms,
+        disk: Some(DiskGeometry { heads: 14, sectors: 57, rpm: 5360, positions: 8 }),
+        ..MkfsOptions::new(Version::Ufs1, size_bytes)
+    }
+}
+
+/// An empty one with the allocator of the time: before realloc.
+fn file_system(size_bytes: u64, rotdelay_ms: u32) -> Result<Ffs, ExperimentError> {
+    Ok(Ffs::format(&mkfs_options(size_bytes, rotdelay_ms), alloc96::policy("original")?)?)
+}
+
+/// Puts a file system on the disk, with cold caches.
+///
+/// # Errors
+/// It does not fit or cannot be mounted.
+pub fn laboratory(volume: Ffs) -> Result<Lab<Ffs>, ExperimentError> {
+    testbed::laboratory(volume, MACHINE, DRIVE, alloc96::EPOCH_NS)
+}

@@ -1,0 +1,48 @@
+//! The experiments on policies and free space at a quick scale: they run, say something about each comparison, and give the
+//! same again. What must hold at any scale, because the allocator or the order of writes alone makes it so, is looked at.
+
+#![allow(clippy::unwrap_used)]
+
+use experiment::{Bench, Outcome, Scale, run, select};
+
+fn outcomes(keys: &[&str]) -> Vec<Outcome> {
+    let mut report = |_: &str, _: u64, _: Option<u64>| {};
+    let mut bench = Bench::new(Scale::Quick, 1, &mut report);
+    let names: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    select(&names).unwrap().into_iter().map(|experiment| run(experiment, &mut bench).unwrap()).collect()
+}
+
+fn holds(outcome: &Outcome, what: &str) {
+    let claim = outcome.claims.iter().find(|claim| claim.what.contains(what));
+    let claim = claim.unwrap_or_else(|| panic!("{}: nothing is said of '{what}'", outcome.key));
+    assert!(claim.holds, "{}: {}: {}", outcome.key, claim.what, claim.seen);
+}
+
+fn complete(outcome: &Outcome) {
+    assert!(!outcome.rows.is_empty() && !outcome.claims.is_empty() && !outcome.figures.is_empty(), "{}", outcome.key);
+    for row in &outcome.rows {
+        assert!(row.ours.is_finite() && row.ours >= 0.0, "{}: {} is {}", outcome.key, row.what, row.ours);
+    }
+    let points = outcome.figures.iter().flat_map(|figure| &figure.series).flat_map(|series| &series.points);
+    assert!(points.clone().count() > 0 && points.clone().all(|point| point.y.is_finite()), "{}", outcome.key);
+}
+
+#[test]
+fn order_of_writes_and_gaps() {
+    let found = outcomes(&["softdep99/noorder", "lfs95/m8r0-m8r2"]);
+    found.iter().for_each(complete);
+    for what in ["at every size", "several disk writes more", "drops much when the first indirect block"] {
+        holds(&found[1], what);
+    }
+    for what in ["writing faster", "reading slower", "a sudden drop"] {
+        holds(&found[0], what);
+    }
+    assert_eq!(found[..1], outcomes(&["lfs95/m8r0-m8r2"]), "the same, every run");
+}
+
+#[test]
+fn free_space_and_allocator() {
+    let found = outcomes(&["lfs95/fragmentation", "hbench01/*"]);
+    found.iter().for_each(complete);
+    holds(&found[0], "perfectly");
+}
