@@ -204,10 +204,7 @@ impl Spec {
     }
 
     /// A file system on its machine and drive; `begin` is told how large a new one is to be.
-    fn set_up<V: Volume>(
-        &self,
-        begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>,
-    ) -> Result<Lab<V>, OpenError> {
+    fn set_up<V: Volume>(&self, begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>) -> Result<Lab<V>, OpenError> {
         let machine = self.load_machine()?;
         let device = self.drive.device()?;
         let capacity_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
