@@ -51,8 +51,6 @@ pub struct Options {
     pub sort: Sort,
     /// How partial segments are written.
     pub order: Order,
-    /// Whether, when few segments are clean, live blocks go into holes of other segments.
-    pub plug: bool,
     /// Cleaning begins when no more than this share of all segments is clean, percent.
     pub low_percent: u32,
     /// And goes on until this share is.
@@ -77,7 +75,6 @@ impl Default for Options {
             cleaner: CleanerPolicy::default(),
             sort: Sort::default(),
             order: Order::default(),
-            plug: false,
             low_percent: 8,
             high_percent: 12,
             memory_bytes: 4 << 20,
@@ -98,7 +95,7 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
-const KEYS: [Key; 12] = [
+const KEYS: [Key; 11] = [
     Key {
         name: "cleaner",
         values: "cost-benefit|greedy|netbsd|off",
@@ -111,12 +108,6 @@ const KEYS: [Key; 12] = [
         values: "together|barrier",
         set: |o, v| pick(&mut o.order, v, &ORDERS),
         show: |o| name(o.order, &ORDERS),
-    },
-    Key {
-        name: "plug",
-        values: "off|on",
-        set: |o, v| pick(&mut o.plug, v, &SWITCHES),
-        show: |o| name(o.plug, &SWITCHES),
     },
     Key {
         name: "low",
@@ -176,7 +167,6 @@ const CLEANERS: [(&str, CleanerPolicy); 4] = [
 ];
 const SORTS: [(&str, Sort); 2] = [("age", Sort::Age), ("found", Sort::Found)];
 const ORDERS: [(&str, Order); 2] = [("together", Order::Together), ("barrier", Order::Barrier)];
-const SWITCHES: [(&str, bool); 2] = [("off", false), ("on", true)];
 
 fn pick<T: Copy>(place: &mut T, value: &str, names: &[(&str, T)]) -> bool {
     let found = names.iter().find(|(name, _)| *name == value);
@@ -243,7 +233,7 @@ mod tests {
     #[test]
     fn words_come_back() {
         let mut options = Options::default();
-        for word in ["cleaner=greedy", "sort=found", "order=barrier", "plug=on", "low=20", "high=30", "segment=512k"] {
+        for word in ["cleaner=greedy", "sort=found", "order=barrier", "low=20", "high=30", "segment=512k"] {
             assert!(options.set(word), "{word}");
         }
         assert_eq!(options.segment_bytes, 512 << 10);
