@@ -43,7 +43,7 @@ fn unfit_targets_are_told_apart() {
     for (target, code, says) in [
         (missing.to_str().unwrap(), 2, "no such directory"),
         (file.to_str().unwrap(), 2, "not a directory"),
-        ("ffs@st32430n", 2, "not in this version"),
+        ("ffs@st32430n", 2, "has no directory of this machine"),
         ("/proc", 3, "/proc"),
     ] {
         let error = workspace(target).err().unwrap_or_else(|| panic!("{target} was opened"));
