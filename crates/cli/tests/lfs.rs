@@ -62,6 +62,9 @@ fn what_cannot_be_is_refused() {
     succeeds(&run(at, &["mkfs", "ffs", "disk.img", "--size", "8M"]));
     fails(&run(at, &["dump", "disk.img", "segments"]), 2, &["is an FFS image"]);
 
+    fails(&run(at, &["dump", "disk.img", "--checkpoint"]), 2, &["is an FFS image"]);
+    fails(&run(at, &["cp", "--copies", "log.img:/", "out"]), 2, &["--copies"]);
+
     // A byte of the usage table: found, and said which.
     let mut bytes = std::fs::read(at.join("log.img")).unwrap();
     let usage = 26 << 10;

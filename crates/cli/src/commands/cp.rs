@@ -179,6 +179,8 @@ fn one_out_of(
     };
     let options = ExtractOptions { owners: args.owners };
     if ::lfs::is_lfs(&store) {
+        let copies = [("--copies", args.copies)];
+        refuse(&copies, "is for FFS images: of an LFS image either of the first two superblocks will do")?;
         return lfs::extract(store, path, &to, options, go_on).with_context(|| shown);
     }
     let search = if args.copies { Search::Copies } else { Search::Standard };

@@ -74,6 +74,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         lfs::dump(&args, store).with_context(|| shown)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.checkpoint {
+        return Err(failure::usage(format!("{shown}: is an FFS image, and --checkpoint is for LFS images")));
+    }
     let search = if args.copies { Search::Copies } else { Search::Standard };
     let image = Image::open(store, search).with_context(|| shown.clone())?;
     show(&args, &image).with_context(|| shown)?;
