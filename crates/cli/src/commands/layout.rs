@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// Show how a file system has placed its files, and what is left of its free space.
 ///
-/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3, ext4, UFS1 or
-/// UFS2; changes nothing. As root, more figures are available; what is not is said with the reason.
+/// Reads a mounted directory tree (FIEMAP, GETFSMAP, btrfs's trees), or an unmounted image or device with ext2, ext3, ext4, UFS1,
+/// UFS2 or LFS; changes nothing. As root, more figures are available; what is not is said with the reason.
 ///
 /// With --series, shows what surveys over time have: those that fsage age took while it aged a file system.
 #[derive(clap::Args, Debug)]
@@ -28,7 +28,7 @@ Examples:
   fsage layout --series ext4.series --fresh fresh.json --aged aged.json --html aging.html
   fsage layout --series replayed.series --original original.series --within 0.02")]
 pub struct Args {
-    /// A directory, or an unmounted image or device with ext4 or UFS.
+    /// A directory, or an unmounted image or device with ext4, UFS or LFS.
     #[arg(value_name = "TARGET", required_unless_present_any = ["compare", "series"])]
     target: Option<PathBuf>,
     /// Compare two surveys: files that -o wrote, or targets to survey now.
@@ -176,16 +176,16 @@ fn take(target: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
     Ok(survey?)
 }
 
-/// A handle on what only the laboratory reads: UFS images.
+/// A handle on what only the laboratory reads: images of UFS and LFS.
 fn handle(target: &Path) -> anyhow::Result<Option<Box<dyn FileSystem>>> {
     let written = target.to_str().and_then(|text| Target::parse(text).ok());
     match (target.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(Some(target::open_image(&text)?.handle())),
         (false, Some(Target::Scratch(_))) => Err(failure::usage(format!(
-            "{}: a scratch file system would be made empty; name a directory, or an image of ext4 or UFS",
+            "{}: a scratch file system would be made empty; name a directory, or an image of ext4, UFS or LFS",
             output::shown(target)
         ))),
-        _ if target::is_ufs(target) => Ok(Some(LabSite::look_at(target)?.handle())),
+        _ if target::is_lab_image(target) => Ok(Some(LabSite::look_at(target)?.handle())),
         _ => Ok(None),
     }
 }

@@ -22,7 +22,7 @@ Examples:
 In a crontab, where a percent sign must be escaped:
   55 23 * * *  fsage snapshot /home -o /var/lib/fsage/home-\\%F.snapshot")]
 pub struct Args {
-    /// The directory; file systems mounted below it are not entered. Or an unmounted UFS image.
+    /// The directory; file systems mounted below it are not entered. Or an unmounted image of UFS or LFS.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// The file to write. %F stands for the date, %Y %m %d %H %M %S and %s for its parts (UTC). An existing file is not
@@ -72,12 +72,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A directory, or the tree in a UFS image.
+/// A directory, or the tree in an image of UFS or LFS.
 fn open(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
     let written = tree.to_str().and_then(|text| Target::parse(text).ok());
     match (tree.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
-        _ if target::is_ufs(tree) => Ok(LabSite::look_at(tree)?.handle()),
+        _ if target::is_lab_image(tree) => Ok(LabSite::look_at(tree)?.handle()),
         _ => {
             let shown = output::shown(tree);
             let opened = Mounted::open(tree).with_context(|| format!("{shown}: cannot be opened as a directory"));
