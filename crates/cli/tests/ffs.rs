@@ -192,3 +192,33 @@ fn a_file_system_is_made_with_files_in_it() {
     let alone = run(at, &["mkfs", "ffs", "four.img", "--size", "8M", "--owner", "0:0"]);
     assert!(code(&alone) == 2 && common::stderr(&alone).contains("--populate"));
 }
+
+#[test]
+fn a_file_system_again_from_its_free_maps() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("tree")).unwrap();
+    for n in 0..40_usize {
+        std::fs::write(at.join(format!("tree/{n}")), vec![1; n * 1777]).unwrap();
+    }
+    made(at, &["--populate", "tree"]);
+    let maps = succeeds(&run(at, &["dump", "disk.img", "free-maps", "--json"]));
+    std::fs::write(at.join("disk.maps"), maps).unwrap();
+    assert!(succeeds(&run(at, &["dump", "disk.img", "free-maps"])).contains("runs of free fragments"));
+
+    let again = json(at, &["mkfs", "free-maps", "again.img", "disk.maps"]);
+    assert_eq!(again["schema"], "fsage.mkfs-free-maps/1");
+    assert!(succeeds(&run(at, &["fsck", "again.img", "-n"])).contains("Clean."));
+    let free = |image: &str| json(at, &["dump", image, "free"])["free"].clone();
+    assert_eq!(free("again.img"), free("disk.img"));
+    let entries = json(at, &["dump", "again.img", "directory"]);
+    assert_eq!(entries["entries"].as_array().unwrap().len(), 3, "its root has nothing but what holds space");
+
+    let emptied = json(at, &["mkfs", "free-maps", "empty.img", "disk.maps", "--emptied"]);
+    assert!(emptied["free_bytes"].as_u64() > again["free_bytes"].as_u64());
+    assert!(succeeds(&run(at, &["fsck", "empty.img", "-n"])).contains("Clean."));
+
+    fails(&run(at, &["mkfs", "free-maps", "again.img", "disk.maps"]), 2, &["already there"]);
+    std::fs::write(at.join("other.json"), "{\"schema\": \"fsage.ffs-free/1\"}").unwrap();
+    fails(&run(at, &["mkfs", "free-maps", "new.img", "other.json"]), 4, &["other.json", "free-maps --json"]);
+}

@@ -34,6 +34,6 @@ pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
 pub use insert::{GoOn, InsertOptions, Inserted, Inserter};
 pub use mkfs::mkfs;
-pub use reconstruct::FreeMaps;
+pub use reconstruct::{FreeFigures, FreeMaps};
 pub use ufs::{FormatError, text};
 pub use volume::{DataSource, Disagreement, Ffs};

@@ -37,6 +37,23 @@ pub struct FreeMaps {
     free: Vec<Bitmap>,
 }
 
+/// How much is free, and in how many pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FreeFigures {
+    /// Bytes of the file system.
+    pub size_bytes: u64,
+    /// Cylinder groups.
+    pub groups: u32,
+    /// Free bytes.
+    pub free_bytes: u64,
+    /// Of them, in blocks partly used.
+    pub in_part_blocks_bytes: u64,
+    /// Runs of free fragments; one that goes on in the next group counts twice.
+    pub runs: u64,
+    /// The longest.
+    pub longest_run_bytes: u64,
+}
+
 /// The form in files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,6 +200,21 @@ impl FreeMaps {
     /// Sizes and places.
     pub fn geometry(&self) -> &Geometry {
         &self.g
+    }
+
+    /// How much is free.
+    pub fn figures(&self) -> FreeFigures {
+        let total = self.sb.cstotal();
+        let longest = (0..self.g.ncg).flat_map(|group| self.runs(GroupNo(group)).map(|(_, frags)| frags)).max();
+        let bytes = |frags: i64| u64::try_from(frags).unwrap_or(0) << self.g.fshift;
+        FreeFigures {
+            size_bytes: self.size_bytes(),
+            groups: self.g.ncg,
+            free_bytes: bytes(total.nbfree * i64::from(self.g.frag) + total.nffree),
+            in_part_blocks_bytes: bytes(total.nffree),
+            runs: (0..self.g.ncg).map(|group| self.runs(GroupNo(group)).count() as u64).sum(),
+            longest_run_bytes: bytes(longest.unwrap_or(0).into()),
+        }
     }
 
     /// Bytes of the file system.

@@ -5,7 +5,7 @@ use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
-use ::ffs::{Extracted, Inserted, text};
+use ::ffs::{Extracted, FreeFigures, Inserted, text};
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -203,6 +203,20 @@ pub fn ffs_group(dump: &GroupDump) -> Document {
 pub fn ffs_free(runs: &[FreeRun]) -> Document {
     let mut document = Document::new("Free fragments");
     document.table(free_table(runs));
+    document
+}
+
+/// What is free, of maps or of a file system made of them.
+pub fn ffs_free_maps(image: &str, figures: &FreeFigures) -> Document {
+    let mut table = Table::new("free", "", &FIGURES);
+    add(&mut table, "size", Cell::Bytes(figures.size_bytes as f64));
+    add(&mut table, "cylinder groups", Cell::Count(figures.groups.into()));
+    add(&mut table, "free", Cell::Bytes(figures.free_bytes as f64));
+    add(&mut table, "of that in part blocks", Cell::Bytes(figures.in_part_blocks_bytes as f64));
+    add(&mut table, "runs of free fragments", Cell::Count(figures.runs));
+    add(&mut table, "longest", Cell::Bytes(figures.longest_run_bytes as f64));
+    let mut document = Document::new(format!("Free space of {image}"));
+    document.table(table);
     document
 }
 

@@ -55,6 +55,8 @@ pub(super) enum What {
     Directory,
     /// FFS: free fragments.
     Free,
+    /// FFS: the free maps of all groups with the superblock, for `fsage mkfs free-maps`.
+    FreeMaps,
     /// LFS: the segment usage table.
     Segments,
     /// LFS: a segment with its partial segments.
@@ -84,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &Args, image: &Image<FileStore>) -> anyhow::Result<()> {
-    let none = matches!(args.what, What::Superblock | What::Groups | What::Free);
+    let none = matches!(args.what, What::Superblock | What::Groups | What::Free | What::FreeMaps);
     if let (true, Some(which)) = (none, &args.which) {
         return Err(failure::usage(format!("{}: there is one of these only", output::shown(which))));
     }
@@ -113,6 +115,11 @@ fn show(args: &Args, image: &Image<FileStore>) -> anyhow::Result<()> {
         }
         What::Segments | What::Segment | What::Ifile => {
             Err(failure::usage("this is an FFS image, which has groups and no segments or ifile"))
+        }
+        What::FreeMaps => {
+            let maps = ffs::FreeMaps::of_image(image)?;
+            let document = report::ffs_free_maps(&output::shown(&args.image), &maps.figures());
+            args.result.emit(super::mkfs::free_maps::SCHEMA, &maps, &document)
         }
         What::Free => {
             let runs = image.dump_free()?;

@@ -50,7 +50,7 @@ pub(super) fn dump(args: &Args, store: FileStore) -> anyhow::Result<()> {
             let dump = image.dump_directory(inode(args, &image)?)?;
             args.result.emit("fsage.lfs-directory/1", &dump, &report::lfs_directory(&dump))
         }
-        What::Superblock | What::Groups | What::Group | What::Free => {
+        What::Superblock | What::Groups | What::Group | What::Free | What::FreeMaps => {
             Err(failure::usage("this is an LFS image, which has segments and no groups or free map"))
         }
     }

@@ -1,5 +1,6 @@
-//! `fsage mkfs ffs|lfs IMAGE --size SIZE`.
+//! `fsage mkfs ffs|lfs IMAGE --size SIZE`, `fsage mkfs free-maps IMAGE MAPS`.
 
+pub(super) mod free_maps;
 mod lfs;
 
 use crate::output::{self, ResultArgs};
@@ -21,7 +22,8 @@ Examples:
   fsage mkfs ffs disk.img --size 1G --ufs 2 --label home --seed 7 --time 0
   fsage mkfs ffs root.img --size 256M --ufs 2 --populate tree --owner 0:0 --time 0
   fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7
-  fsage mkfs lfs log.img --size 256M --segment 512K")]
+  fsage mkfs lfs log.img --size 256M --segment 512K
+  fsage dump aged.img free-maps --json > aged.maps; fsage mkfs free-maps again.img aged.maps")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -33,6 +35,8 @@ enum Kind {
     Ffs(Box<FfsArgs>),
     /// The log-structured file system of 4.4BSD, in the format of NetBSD (version 2, 32-bit).
     Lfs(lfs::LfsArgs),
+    /// An FFS in which just as much is in use as free maps of another one say, held by files without content.
+    FreeMaps(free_maps::FreeMapsArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -141,6 +145,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.kind {
         Kind::Ffs(args) => make_ffs(&args),
         Kind::Lfs(args) => lfs::make(&args),
+        Kind::FreeMaps(args) => free_maps::make(&args),
     }
 }
 

@@ -1,0 +1,64 @@
+//! `fsage mkfs free-maps IMAGE MAPS`.
+
+use super::open;
+use crate::failure;
+use crate::output::{self, ResultArgs};
+use anyhow::Context as _;
+use ffs::policy::Options;
+use ffs::{Ffs, FreeMaps};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `fsage dump IMAGE free-maps --json` writes.
+pub(in crate::commands) const SCHEMA: &str = "fsage.ffs-free-maps/1";
+
+#[derive(clap::Args, Debug)]
+pub(super) struct FreeMapsArgs {
+    /// The image file to make; or with --force one to overwrite, or a block device.
+    image: PathBuf,
+    /// The maps: what `fsage dump IMAGE free-maps --json` has written.
+    maps: PathBuf,
+    /// Make all of it free: the same file system emptied.
+    #[arg(long)]
+    emptied: bool,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    result: ResultArgs,
+}
+
+/// Makes it.
+pub(super) fn make(args: &FreeMapsArgs) -> anyhow::Result<ExitCode> {
+    args.result.check()?;
+    if !args.force {
+        output::must_be_new(&args.image)?;
+    }
+    let maps = read(&args.maps)?;
+    let maps = if args.emptied { maps.emptied()? } else { maps };
+    let volume = Ffs::from_free_maps(&maps, Options::default()).with_context(|| output::shown(&args.maps))?;
+    let there = args.image.exists();
+    let (mut store, _) = open(&args.image, maps.size_bytes())?;
+    let stored = volume.store(&mut store, None);
+    if stored.is_err() && !there {
+        // Half a file system is worse than none; the error to report is the first.
+        let _ = std::fs::remove_file(&args.image);
+    }
+    stored?;
+    let made = FreeMaps::of(&volume)?.figures();
+    args.result.emit("fsage.mkfs-free-maps/1", &made, &report::ffs_free_maps(&output::shown(&args.image), &made))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> anyhow::Result<FreeMaps> {
+    let shown = output::shown(path);
+    let bad = |what: String| failure::bad_input(format!("{shown}: {what}"));
+    let bytes = std::fs::read(path).map_err(|error| bad(format!("cannot read it: {error}")))?;
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|error| bad(format!("this is no JSON: {error}")))?;
+    let schema = value.as_object_mut().and_then(|fields| fields.remove("schema"));
+    if schema.as_ref().and_then(|schema| schema.as_str()) != Some(SCHEMA) {
+        return Err(bad(format!("these are no free maps ({SCHEMA}); `fsage dump IMAGE free-maps --json` writes them")));
+    }
+    serde_json::from_value(value).map_err(|error| bad(error.to_string()))
+}
