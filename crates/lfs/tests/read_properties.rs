@@ -111,7 +111,7 @@ fn summary(random: &mut Xoshiro256PlusPlus, g: &Geometry) -> (SegmentSummary, Fr
     let serial = u64::from(random.next_u32());
     let mut summary = SegmentSummary::new(SummaryHeader { ident: g.ident, serial, ..SummaryHeader::default() });
     for _ in 0..random.next_u32() % 6 {
-        if random.next_u32() % 3 == 0 && g.within_segment(addr, next.0 - addr.0 + g.ib_frags() + g.frag) {
+        if random.next_u32().is_multiple_of(3) && g.within_segment(addr, next.0 - addr.0 + g.ib_frags() + g.frag) {
             summary.inode_blocks.push(next);
             summary.header.ninos += g.inopb as u16;
             next = next.plus(g.ib_frags());
