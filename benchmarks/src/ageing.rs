@@ -1,13 +1,12 @@
-//! Ageing an FFS by its own operations, without a clock: what the programs `ffs` and `scale` have in common.
+//! Ageing a file system by its own operations, without a clock: what the programs `ffs`, `lfs` and `scale` have in common.
 //!
 //! Creating a file with its content, removing one, and writing one anew are one operation each. Sizes are lognormal. Nothing is
 //! timed in the simulation: what is measured is the cost of the file system's own code and of the buffer cache.
 
 use anyhow::{Context, ensure};
 use ffs::Ffs;
-use ffs::mkfs::MkfsOptions;
-use ffs::policy::Options;
 use kernel::{Durability, Ino, NewNode, Transfers, Untimed, Volume, WriteRange};
+use lfs::Lfs;
 use posix::FileKind;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,13 +15,65 @@ const EPOCH_NS: i64 = 800_000_000_000_000_000;
 /// Operations between two runs of the syncer.
 const SYNC_EVERY: u64 = 2_000;
 
+/// A file system that can be made and checked.
+pub trait Aged: Volume + Sized {
+    /// Its sizes.
+    type Mkfs: Clone + std::fmt::Debug;
+    /// Its policies.
+    type Options: Clone + std::fmt::Debug;
+
+    /// Makes an empty one.
+    fn made(mkfs: &Self::Mkfs, options: &Self::Options) -> anyhow::Result<Self>;
+
+    /// As many directories as are natural to it.
+    fn directories(&self) -> u32;
+
+    /// Counts everything anew; what does not agree.
+    fn problems(&self) -> Vec<String>;
+}
+
+impl Aged for Ffs {
+    type Mkfs = ffs::mkfs::MkfsOptions;
+    type Options = ffs::policy::Options;
+
+    fn made(mkfs: &Self::Mkfs, options: &Self::Options) -> anyhow::Result<Ffs> {
+        Ok(Ffs::format(mkfs, *options)?)
+    }
+
+    fn directories(&self) -> u32 {
+        self.geometry().ncg
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.check().iter().map(|problem| problem.to_string()).collect()
+    }
+}
+
+impl Aged for Lfs {
+    type Mkfs = lfs::mkfs::MkfsOptions;
+    type Options = lfs::Options;
+
+    fn made(mkfs: &Self::Mkfs, options: &Self::Options) -> anyhow::Result<Lfs> {
+        Ok(Lfs::format(mkfs, *options)?)
+    }
+
+    fn directories(&self) -> u32 {
+        // As many as an FFS of the study of ageing has groups.
+        27
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.check().iter().map(|problem| problem.to_string()).collect()
+    }
+}
+
 /// What ages, and how.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct Settings<V: Aged = Ffs> {
     /// The file system.
-    pub mkfs: MkfsOptions,
+    pub mkfs: V::Mkfs,
     /// Its policies.
-    pub options: Options,
+    pub options: V::Options,
     /// Room for blocks in memory.
     pub cache_bytes: u64,
     /// Inodes that stay in memory.
@@ -54,9 +105,9 @@ struct File {
 
 /// A file system that ages.
 #[derive(Debug)]
-pub struct Ageing {
-    settings: Settings,
-    live: Untimed<Ffs>,
+pub struct Ageing<V: Aged = Ffs> {
+    settings: Settings<V>,
+    live: Untimed<V>,
     random: Xoshiro256PlusPlus,
     dirs: Vec<Ino>,
     files: Vec<File>,
@@ -68,12 +119,12 @@ pub struct Ageing {
     pub operations: u64,
 }
 
-impl Ageing {
+impl<V: Aged> Ageing<V> {
     /// Makes the file system, empty but for directories.
-    pub fn new(settings: Settings) -> anyhow::Result<Ageing> {
-        let volume = Ffs::format(&settings.mkfs, settings.options)?;
-        let directories = if settings.files_per_directory.is_some() { 1 } else { volume.geometry().ncg };
-        let block_bytes = volume.geometry().bsize.into();
+    pub fn new(settings: Settings<V>) -> anyhow::Result<Ageing<V>> {
+        let volume = V::made(&settings.mkfs, &settings.options)?;
+        let directories = if settings.files_per_directory.is_some() { 1 } else { volume.directories() };
+        let block_bytes = volume.block_bytes().into();
         let mut live = Untimed::new(volume, settings.cache_bytes, settings.inodes, settings.transfers, EPOCH_NS);
         live.run(|volume, cx| volume.mount(cx))?;
         let random = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
@@ -87,7 +138,7 @@ impl Ageing {
     }
 
     /// The file system.
-    pub fn volume(&self) -> &Ffs {
+    pub fn volume(&self) -> &V {
         self.live.volume()
     }
 
@@ -245,7 +296,7 @@ impl Ageing {
 
     /// Counts everything anew; an error if something does not agree.
     pub fn check(&self) -> anyhow::Result<()> {
-        let problems: Vec<String> = self.live.volume().check().iter().map(|problem| problem.to_string()).collect();
+        let problems = self.live.volume().problems();
         ensure!(problems.is_empty(), "structures disagree: {}", problems.join("; "));
         Ok(())
     }

@@ -106,6 +106,10 @@ impl<V: Volume> Untimed<V> {
         if self.cx.cache.bytes() > self.cx.cache.capacity_bytes() {
             self.make_room();
         }
+        // The file system's own daemon works as soon as there is something to do.
+        while self.volume.wants_work(&self.cx) && self.volume.work(&mut self.cx, false) {
+            self.settle();
+        }
         result
     }
 

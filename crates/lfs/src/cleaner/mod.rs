@@ -10,7 +10,7 @@ mod counters;
 use crate::checkpoint::IFILE;
 use crate::format::{FragAddr, NDADDR, SegNo, summary_flags};
 use crate::policy::{Candidate, CleanerPolicy, Sort, value};
-use crate::segment::{INODE, Scope, SegmentState, Written};
+use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
 pub use counters::CleanerCounters;
 use kernel::{BlockId, Cx, Ino, Lbn};
@@ -56,6 +56,9 @@ fn share(nseg: u32, percent: u32) -> u32 {
 impl Lfs {
     /// Fewer clean segments than this: the daemon works.
     fn low_water(&self) -> u32 {
+        if self.options.low_percent == 0 {
+            return 0;
+        }
         share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3)
     }
 
@@ -151,7 +154,7 @@ impl Lfs {
             let live = u64::from(segment.live_bytes);
             // What is moved takes a little more room than it had, and checkpoints take some.
             let worth = live + live / 16 + 2 * u64::from(self.g.bsize) < usable;
-            if segment.state != SegmentState::Dirty || live == 0 || !worth {
+            if segment.state != SegmentState::Dirty || live == 0 || !worth || self.empties_itself(segment) {
                 continue;
             }
             let candidate = Candidate {
@@ -235,6 +238,22 @@ impl Lfs {
             Ok(lbn) => self.pointer(Ino(entry.ino), lbn) == Ok(addr),
             Err(_) => self.indirect_addr(Ino(entry.ino), entry.lbn.into()) == addr,
         }
+    }
+
+    /// Whether all that is live in a segment moves with every checkpoint.
+    fn empties_itself(&self, segment: &Segment) -> bool {
+        let most = INODE_BYTES + 2 * self.g.bsize;
+        if segment.live_bytes > most {
+            return false;
+        }
+        let moves = |entry: &&Written| {
+            // The ifile's inode, the cleaner's information, and the usage table if it is one block.
+            entry.ino == IFILE.0
+                && (entry.lbn == INODE || entry.lbn == 0 || entry.lbn == self.g.cleansz as i32 && self.g.segtabsz == 1)
+                && self.is_live(entry)
+        };
+        let bytes = |entry: &Written| if entry.lbn == INODE { INODE_BYTES } else { self.g.bsize };
+        segment.written.iter().rev().filter(moves).map(bytes).sum::<u32>() == segment.live_bytes
     }
 
     /// Reads segments whole, as far as they have been written.

@@ -601,15 +601,16 @@ impl Volume for Lfs {
     }
 
     fn wants_work(&self, cx: &Cx) -> bool {
-        self.wants_cleaning(cx)
+        self.mounted && self.wants_cleaning(cx)
     }
 
     fn idle_work_after_ns(&self, cx: &Cx) -> Option<u64> {
-        self.idle_cleaning_after_ns(cx)
+        if self.mounted { self.idle_cleaning_after_ns(cx) } else { None }
     }
 
     fn work(&mut self, cx: &mut Cx, idle: bool) -> bool {
-        self.clean_in_background(cx, idle)
+        // The daemon may wake up while the last writes of unmounting are on their way.
+        self.mounted && self.clean_in_background(cx, idle)
     }
 
     fn extents(&self, ino: Ino) -> Result<Vec<Extent>, Errno> {
