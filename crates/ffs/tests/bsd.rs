@@ -177,7 +177,7 @@ fn repaired(label: &str, store: &mut MemoryStore) {
 }
 
 #[test]
-fn what_makefs_makes_and_we_repair() {
+fn what_makefs_makes() {
     let Some(program) = tool("makefs") else { return };
     let scratch = tempfile::tempdir().unwrap();
     let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
