@@ -50,7 +50,7 @@ fn micro_benchmarks_measure_it() {
             dirty_expire_ns: 30_000_000_000,
             timer_overhead_ns: 0.0,
         };
-        let options = MeasureOptions { budget: Duration::from_secs(60), ..MeasureOptions::quick(7) };
+        let options = MeasureOptions { budget: Some(Duration::from_secs(60)), ..MeasureOptions::quick(7) };
         let profile = predict::measure::measure_on(&mut lab, &host, &options, &|| false, &mut |_| {}).unwrap();
         assert!(profile.entries.len() > 20, "{} classes; missing {:?}", profile.entries.len(), profile.missing);
         serde_json::to_value(&profile.entries).unwrap()
