@@ -36,7 +36,7 @@ fn case(number: u64, words: [&'static str; 3]) -> Case {
         (4096, 1024, 128 << 10, 26),
         (4096, 4096, 128 << 10, 40),
     ][number as usize % 4];
-    let size_bytes = segments * u64::from(ssize as u32);
+    let size_bytes = segments * u64::from(ssize);
     let mkfs = MkfsOptions { bsize, fsize, ssize: Some(ssize), ..MkfsOptions::new(size_bytes) };
     Case { mkfs, words: words[number as usize % 3], seed: 77 + number, calls: 1200 }
 }
@@ -70,7 +70,7 @@ fn failed(run: &Run, point: usize, how: &str, problem: &str) -> ! {
 /// Every prefix of the log.
 #[test]
 fn after_any_write() {
-    let wanted = points(300);
+    let wanted = points(200);
     let (mut done, mut number, mut cleaned) = (0, 0, 0);
     while done < wanted {
         let run =
@@ -102,7 +102,7 @@ fn after_any_write() {
 /// What a disk with a cache of its own may leave: everything before a flush, and any sectors of what came after.
 #[test]
 fn between_flushes() {
-    let wanted = points(300);
+    let wanted = points(200);
     let (mut done, mut number, mut cleaned) = (0, 0, 0);
     let words = ["cleaner=greedy,order=barrier", "cleaner=cost-benefit,order=barrier,low=20,high=30", "order=barrier"];
     while done < wanted {

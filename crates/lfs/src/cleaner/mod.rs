@@ -327,7 +327,7 @@ impl Lfs {
         cx.dirty(block.id);
     }
 
-    fn write_moved(&mut self, cx: &mut Cx, touched: &mut Vec<Ino>) -> Result<(), Errno> {
+    fn write_moved(&mut self, cx: &mut Cx, touched: &mut [Ino]) -> Result<(), Errno> {
         if touched.iter().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
             // Directory operations go together or not at all; then their files are like others.
             self.flush(cx, Scope::Operations, 0)?;

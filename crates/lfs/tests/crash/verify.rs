@@ -21,7 +21,8 @@ pub fn verify(run: &Run, disk: &MemoryStore, safe: usize, reached: usize) -> Res
     let mut image = Image::open(&mut store, Checkpoint::Newer).map_err(|error| error.to_string())?;
     image.roll_forward().map_err(|error| error.to_string())?;
     let (tree, contents) = read_tree(&image)?;
-    let last = run.call_of.get(reached.saturating_sub(1)).copied().unwrap_or(0);
+    // The power may have failed at any time until the next write was completed.
+    let last = run.call_of.get(reached).copied().unwrap_or(run.case.calls);
     let synced = run.synced.iter().filter(|(_, at)| *at <= safe).map(|(call, _)| *call).max().unwrap_or(0);
     // The tree is as it was after some call, none before what was promised.
     let candidates = synced as usize..=(last as usize).min(run.trees.len() - 1);
@@ -80,7 +81,7 @@ fn check_content(id: Identity, file: &File, content: &[u8], since: u32, last: u3
         .filter(|(call, _)| *call <= last)
         .map(|(_, content)| content.as_slice())
         .collect();
-    if versions.iter().any(|version| *version == content) {
+    if versions.contains(&content) {
         return Ok(());
     }
     // A call that was under way may have come some way: whole blocks of it.
