@@ -15,6 +15,12 @@ pub enum ExperimentError {
     /// The laboratory cannot be set up.
     #[error("{0}")]
     Lab(#[from] kernel::LabError),
+    /// A laboratory target is not understood: a fault of this program.
+    #[error("{0}")]
+    Target(#[from] posix::TargetError),
+    /// A laboratory target cannot be opened.
+    #[error("{0}")]
+    Open(#[from] lab::OpenError),
     /// A machine's description.
     #[error("{0}")]
     Machine(#[from] kernel::MachineError),

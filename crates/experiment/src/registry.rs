@@ -1,6 +1,6 @@
 //! Which experiments there are, and how they are run.
 
-use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96, hbench01, lfs95, softdep99};
+use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96, hbench01, lfs92, lfs95, softdep99};
 use serde::Serialize;
 
 /// A published experiment.
@@ -29,8 +29,13 @@ const ALL: &[Experiment] = &[
     alloc96::workload::EXPERIMENT,
     hbench01::fragments::EXPERIMENT,
     hbench01::noswitch::EXPERIMENT,
+    lfs92::micro::LARGEFILE,
+    lfs92::micro::SMALLFILE,
+    lfs92::write_cost::EXPERIMENT,
+    lfs95::file_size::EXPERIMENT,
     lfs95::fragmentation::EXPERIMENT,
     lfs95::m8r0_m8r2::EXPERIMENT,
+    lfs95::tpcb::EXPERIMENT,
     softdep99::noorder::EXPERIMENT,
 ];
 

@@ -4,7 +4,9 @@ use crate::{Bench, ExperimentError};
 use device::Drive;
 use ffs::Ffs;
 use kernel::{Lab, Machine, Setup};
-use posix::{At, Call, FileSystem as _, Mode, OpenFlags, Reply};
+use lab::Spec;
+use lfs::Lfs;
+use posix::{At, Call, FileSystem, Mode, OpenFlags, Reply};
 use workload::{Phase, PhaseResult, Repeat, seqfile};
 
 /// Puts a file system on a computer's disk, with cold caches.
@@ -19,6 +21,12 @@ pub(crate) fn laboratory(volume: Ffs, machine: &str, drive: &str, epoch_ns: i64)
         epoch_ns,
     };
     Ok(Lab::new(volume, Drive::find(drive)?.device(), setup)?)
+}
+
+/// A log on a computer's disk as a target names it (`lfs:cleaner=off@dec-rz26`), with cold caches.
+pub(crate) fn log(target: &str, machine: &str) -> Result<Lab<Lfs>, ExperimentError> {
+    let spec = Spec { machine: machine.to_owned(), ..Spec::parse(target)? };
+    Ok(spec.lfs()?)
 }
 
 /// What the sequential benchmark is run with (`lfs95`, section 3).
@@ -69,20 +77,29 @@ pub(crate) fn sequential(
     let mut found = Vec::with_capacity(sizes_bytes.len());
     for (done, size_bytes) in (0_u64..).zip(sizes_bytes) {
         bench.report(what, done, Some(sizes_bytes.len() as u64));
-        let mut lab = mount(volume.clone())?;
-        let options = seqfile::Options {
-            data_bytes: with.data_bytes.max(*size_bytes),
-            sizes_bytes: vec![*size_bytes],
-            files_per_directory: with.files_per_directory,
-            piece_bytes: with.piece_bytes,
-            // Virtual time has no noise.
-            repeat: Repeat { rounds: 1, warm_up: false, seed: bench.seed() },
-        };
-        let result = seqfile::run(&mut lab, &options, &mut |_| {})?;
-        let points = result.targets.into_iter().flat_map(|target| target.points);
-        found.push(AtSize { size_bytes: *size_bytes, phases: points.flat_map(|point| point.phases).collect() });
+        found.push(at_size(&mut mount(volume.clone())?, *size_bytes, with, bench.seed())?);
     }
     Ok(found)
+}
+
+/// Runs it for one size on a file system.
+pub(crate) fn at_size(
+    fs: &mut dyn FileSystem,
+    size_bytes: u64,
+    with: Sequential,
+    seed: u64,
+) -> Result<AtSize, ExperimentError> {
+    let options = seqfile::Options {
+        data_bytes: with.data_bytes.max(size_bytes),
+        sizes_bytes: vec![size_bytes],
+        files_per_directory: with.files_per_directory,
+        piece_bytes: with.piece_bytes,
+        // Virtual time has no noise.
+        repeat: Repeat { rounds: 1, warm_up: false, seed },
+    };
+    let result = seqfile::run(fs, &options, &mut |_| {})?;
+    let points = result.targets.into_iter().flat_map(|target| target.points);
+    Ok(AtSize { size_bytes, phases: points.flat_map(|point| point.phases).collect() })
 }
 
 /// Makes a call that must succeed.

@@ -44,6 +44,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     })?;
     bench.report("planning from snapshots", 0, None);
     let plan = plan(room.path(), &paths, days, seed)?;
+    let planned = Reader::open(&plan)?.meta().counts.clone();
     let replayed = replay(bench, &plan, days)?;
     let pairs = original.by_day.iter().zip(&replayed).zip(1..).map(|((original, replayed), day)| DayPair {
         day: f64::from(day),
@@ -55,6 +56,9 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     alloc96::describe(&mut outcome, days);
     outcome.parameter("short-lived files", format!("profiles of the same model under seed {}", seed.wrapping_add(1)));
     outcome.parameter("policies", WORDS);
+    outcome.parameter("operations of the original", original.file_operations.to_string());
+    outcome.parameter("operations of the replay", planned.operations.to_string());
+    outcome.parameter("bytes written by the replay", planned.written_bytes.to_string());
     show(&mut outcome, &check);
     Ok(outcome)
 }

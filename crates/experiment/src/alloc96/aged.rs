@@ -61,7 +61,7 @@ impl Aged {
 
 /// Days that are run at a scale.
 pub(crate) fn days(bench: &Bench<'_>) -> u32 {
-    bench.pick(40, DAYS)
+    bench.pick(20, DAYS)
 }
 
 /// A file system with the policies that `words` of a target name, aged; metadata is written late (`noorder`), which does not change

@@ -278,6 +278,18 @@ pub(crate) fn layout_of(volume: &Ffs, ino: Ino) -> Result<FileLayout, Experiment
     Ok(FileLayout::of(&extents, u64::from(volume.geometry().bsize)))
 }
 
+/// Layout of a file's full blocks: without the fragments at its end.
+pub(crate) fn full_blocks_of(volume: &Ffs, ino: Ino, size_bytes: u64) -> Result<FileLayout, ExperimentError> {
+    let bsize = u64::from(volume.geometry().bsize);
+    let end = size_bytes / bsize * bsize;
+    let mut extents = volume.extents(ino).map_err(failed("looking at a file's blocks"))?;
+    extents.retain(|extent| extent.logical_bytes < end);
+    for extent in &mut extents {
+        extent.len_bytes = extent.len_bytes.min(end - extent.logical_bytes);
+    }
+    Ok(FileLayout::of(&extents, bsize))
+}
+
 /// An error of the file system with what was being done.
 pub(crate) fn failed(doing: &str) -> impl Fn(Errno) -> ExperimentError + use<> {
     let doing = doing.to_owned();

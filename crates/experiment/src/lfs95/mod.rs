@@ -2,8 +2,10 @@
 //! Comparison*, USENIX 1995.
 
 mod age;
+pub(crate) mod file_size;
 pub(crate) mod fragmentation;
 pub(crate) mod m8r0_m8r2;
+pub(crate) mod tpcb;
 
 use crate::testbed;
 use crate::{ExperimentError, alloc96};

@@ -1,0 +1,174 @@
+//! `lfs92/smallfile` and `lfs92/largefile`: the micro-benchmarks of both file systems.
+
+use super::{DRIVE, MACHINE};
+use crate::parallel::each;
+use crate::{Bench, Claim, Experiment, ExperimentError, Explain, Outcome, Published, Row, Unit};
+use kernel::{Machine, ReadAhead};
+use lab::Spec;
+use workload::{Parameters, Phase, Place, Repeat, largefile, smallfile};
+
+pub(crate) const SMALLFILE: Experiment = Experiment {
+    key: "lfs92/smallfile",
+    title: "Many files of 1 KB: create, read, delete",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
+             section 5.1, figure 8",
+    runs: "10,000 files of 1 KB are made, read in the order they were made, and removed, by LFS and FFS, with the processor of 1991 and ones \
+           two, four and eight times as fast",
+    run: run_smallfile,
+};
+
+pub(crate) const LARGEFILE: Experiment = Experiment {
+    key: "lfs92/largefile",
+    title: "A file of 100 MB: written and read, in sequence and at random",
+    source: "Rosenblum and Ousterhout, The Design and Implementation of a Log-Structured File System, TOCS 10(1), 1992, \
+             section 5.1, figure 9",
+    runs: "100 MB in units of 8 KB: written, read, written at random, read at random, read again, by LFS and FFS; and the random reads again \
+           on a computer that does not read ahead",
+    run: run_largefile,
+};
+
+/// SunOS's file system as the publication has it, and the log.
+const SYSTEMS: [(&str, &str); 2] = [
+    ("FFS", "ffs:original,bsize=8K,fsize=1K,minfree=10,size=300M"),
+    ("LFS", "lfs:bsize=4K,fsize=4K,segment=1M,size=300M"),
+];
+
+/// Rates of one system in one benchmark, by phase.
+struct Rates(Vec<(Phase, f64)>);
+
+impl Rates {
+    fn of(&self, phase: Phase) -> f64 {
+        self.0.iter().find(|(of, _)| *of == phase).map_or(f64::NAN, |(_, rate)| *rate)
+    }
+}
+
+fn measure(system: &str, machine: Machine, parameters: &Parameters) -> Result<Rates, ExperimentError> {
+    let target = format!("{system}@{DRIVE}");
+    let spec = Spec::parse(&target)?;
+    let mut fs = spec.open_on(machine)?;
+    let place = Place { name: target, fs: &mut *fs };
+    let result = workload::run(parameters, &mut [place], &mut |_| {})?;
+    let phases = result.targets.into_iter().flat_map(|target| target.points).flat_map(|point| point.phases);
+    Ok(Rates(phases.map(|found| (found.phase, found.rate.median)).collect()))
+}
+
+/// The computer with a processor so many times as fast.
+fn faster(times: u64) -> Result<Machine, ExperimentError> {
+    let mut machine = Machine::load(MACHINE)?;
+    let costs = &mut machine.costs;
+    let all = [
+        &mut costs.call_ns,
+        &mut costs.component_ns,
+        &mut costs.entry_ns,
+        &mut costs.open_ns,
+        &mut costs.attributes_ns,
+        &mut costs.inode_ns,
+        &mut costs.name_ns,
+        &mut costs.block_ns,
+        &mut costs.allocate_ns,
+        &mut costs.request_ns,
+        &mut costs.copy_ps_per_byte,
+    ];
+    for cost in all {
+        cost.value /= times;
+    }
+    Ok(machine)
+}
+
+fn parameter(outcome: &mut Outcome) {
+    outcome.parameter("machine", MACHINE).parameter("drive", DRIVE);
+    for (name, target) in SYSTEMS {
+        outcome.parameter(name, target);
+    }
+}
+
+fn run_smallfile(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let repeat = Repeat { seed: bench.seed(), ..Repeat::once() };
+    let files = bench.pick(500, 10_000);
+    let parameters = Parameters::Smallfile(smallfile::Options { files, repeat, ..smallfile::Options::default() });
+    let speeds = bench.pick([1, 8].as_slice(), [1, 2, 4, 8].as_slice());
+    let points: Vec<(&str, &str, u64)> =
+        SYSTEMS.iter().flat_map(|(name, system)| speeds.iter().map(|times| (*name, *system, *times))).collect();
+    let found = each(bench, "small files", &points, |(name, system, times)| {
+        Ok((*name, *times, measure(system, faster(*times)?, &parameters)?))
+    })?;
+    let rate = |system: &str, times: u64, phase| {
+        let own = found.iter().find(|(name, at, _)| (*name, *at) == (system, times));
+        own.map_or(f64::NAN, |(_, _, rates)| rates.of(phase))
+    };
+    let mut outcome = Outcome::new();
+    parameter(&mut outcome);
+    outcome.parameter("files", format!("{files} of 1 KB, 100 in a directory"));
+    for (phase, published) in [(Phase::Create, Some(10.0)), (Phase::Read, None), (Phase::Delete, Some(10.0))] {
+        let published = published.and_then(Published::about);
+        let lead = rate("LFS", 1, phase) / rate("FFS", 1, phase);
+        outcome.row(Row::new(format!("{}: LFS over FFS", phase.name()), Unit::Ratio, published, lead, Explain::Agrees));
+    }
+    for (name, times, rates) in &found {
+        for phase in [Phase::Create, Phase::Read, Phase::Delete] {
+            let what = format!("{name}, {}, processor {times} times as fast", phase.name());
+            outcome.row(Row::new(what, Unit::FilesPerS, Published::NONE, rates.of(phase), Explain::Agrees));
+        }
+    }
+    let last = speeds.last().copied().unwrap_or(1);
+    let gain = |system| rate(system, last, Phase::Create) / rate(system, 1, Phase::Create);
+    outcome.claim(Claim::new(
+        "creation by LFS scales with the processor, by FFS with the disk",
+        gain("LFS") > 3.0 && gain("FFS") < 1.5,
+        format!("a processor {last} times as fast: LFS {:.2} times, FFS {:.2} times", gain("LFS"), gain("FFS")),
+        Explain::Agrees,
+    ));
+    Ok(outcome)
+}
+
+fn run_largefile(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    const PHASES: [Phase; 5] = [Phase::Write, Phase::Read, Phase::RandomWrite, Phase::RandomRead, Phase::Reread];
+    const MIB: f64 = (1 << 20) as f64;
+    let repeat = Repeat { seed: bench.seed(), ..Repeat::once() };
+    let size_bytes = bench.pick(8 << 20, 100 << 20);
+    let parameters = Parameters::Largefile(largefile::Options { size_bytes, repeat, ..largefile::Options::default() });
+    let points: Vec<(&str, &str, bool)> =
+        SYSTEMS.iter().flat_map(|(name, system)| [true, false].map(|ahead| (*name, *system, ahead))).collect();
+    let found = each(bench, "large file", &points, |(name, system, ahead)| {
+        let mut machine = Machine::load(MACHINE)?;
+        if !ahead {
+            machine.io.read_ahead = ReadAhead::None;
+        }
+        Ok((*name, *ahead, measure(system, machine, &parameters)?))
+    })?;
+    let rate = |system: &str, ahead: bool, phase| {
+        let own = found.iter().find(|(name, with, _)| (*name, *with) == (system, ahead));
+        own.map_or(f64::NAN, |(_, _, rates)| rates.of(phase) / MIB)
+    };
+    let lead = |phase| rate("LFS", true, phase) / rate("FFS", true, phase);
+    let mut outcome = Outcome::new();
+    parameter(&mut outcome);
+    outcome.parameter("file", format!("{} MiB in units of 8 KiB", size_bytes >> 20));
+    for (system, _) in SYSTEMS {
+        for phase in PHASES {
+            let what = format!("{system}, {}", phase.name());
+            outcome.row(Row::new(what, Unit::MibPerS, Published::NONE, rate(system, true, phase), Explain::Agrees));
+        }
+    }
+    let row = |what, published, ours| Row::new(what, Unit::Ratio, published, ours, Explain::Agrees);
+    let quirk = rate("LFS", true, Phase::RandomRead) / rate("LFS", false, Phase::RandomRead);
+    outcome
+        .row(row("sequential write: LFS over FFS", Published::about(1.0), lead(Phase::Write)))
+        .row(row("sequential read: LFS over FFS", Published::NONE, lead(Phase::Read)))
+        .row(row("LFS, random reads: reading ahead over not", Published::NONE, quirk));
+    let claim = |what, holds, seen: String| Claim::new(what, holds, seen, Explain::Agrees);
+    let (write, reread) = (lead(Phase::RandomWrite), lead(Phase::Reread));
+    outcome
+        .claim(claim("random writes: LFS is much faster", write > 2.0, format!("{write:.2} times as fast")))
+        .claim(claim(
+            "reading in sequence what was written at random: FFS is much faster",
+            reread < 0.5,
+            format!("LFS at {reread:.2} of its speed"),
+        ))
+        .claim(claim(
+            "8 KB at random places of a file with 4 KB blocks: a policy that reads ahead after one read in sequence loses",
+            quirk < 0.95,
+            format!("{quirk:.2} of the throughput without reading ahead"),
+        ));
+    Ok(outcome)
+}

@@ -1,0 +1,9 @@
+//! Rosenblum and Ousterhout, *The Design and Implementation of a Log-Structured File System*, TOCS 10(1), 1992.
+
+pub(crate) mod micro;
+pub(crate) mod write_cost;
+
+/// The computer of the publication.
+const MACHINE: &str = "workstation-1991";
+/// A disk of its time; the publication's (a Wren IV) is described nowhere in enough detail.
+const DRIVE: &str = "hp-97560";
