@@ -10,7 +10,7 @@ mod live;
 
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::{Ffs, MemoryStore, Version};
-use live::{Case, Run, cases};
+use live::{Case, Run, every_case};
 use std::sync::Mutex;
 
 fn operations(usual: u64) -> u64 {
@@ -54,20 +54,20 @@ fn run_all(cases: Vec<Case>, operations: u64, rounds: u64) -> (u64, u64) {
 
 #[test]
 fn structures_agree_with_a_reference() {
-    let (done, full) = run_all(cases(false), operations(12_000), 3);
+    let (done, full) = run_all(every_case(false), operations(4_500), 3);
     println!("{done} operations, {full} of them out of space");
     assert!(full > 100, "disks must fill up for this to be a test");
 }
 
 #[test]
 fn bytes_agree_with_a_reference() {
-    let (done, full) = run_all(cases(true), operations(2_000), 4);
+    let (done, full) = run_all(every_case(true), operations(800), 3);
     println!("{done} operations, {full} of them out of space");
 }
 
 #[test]
 fn a_new_file_system_is_what_mkfs_makes() {
-    for (number, case) in cases(false).into_iter().enumerate() {
+    for (number, case) in every_case(false).into_iter().enumerate() {
         let options = MkfsOptions { lost_found: number % 2 == 1, label: "new".into(), time_s: 77, ..case.mkfs };
         let blank = || MemoryStore(vec![0; options.size_bytes as usize]);
         let (mut made, mut stored) = (blank(), blank());

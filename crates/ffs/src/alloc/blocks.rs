@@ -81,24 +81,34 @@ impl Space {
         self.account_clusters(group, first, blocks, free);
         self.count_blocks(group, if free { blocks as i32 } else { -(blocks as i32) });
         let Some(at) = self.groups.get_mut(group as usize) else { return };
-        if at.cg.block_totals.is_empty() {
-            return;
+        match (at.cg.block_totals.as_mut_slice(), at.cg.block_positions.as_mut_slice()) {
+            ([], _) => {}
+            // A file system made without a disk's geometry is one cylinder of one position.
+            ([total], positions @ ([] | [_])) => {
+                *total = if free { *total + blocks } else { total.saturating_sub(blocks) };
+                if let Some(count) = positions.first_mut() {
+                    // More blocks than can be counted stay as many as can.
+                    let blocks = u16::try_from(blocks).unwrap_or(u16::MAX);
+                    *count = if free { count.saturating_add(blocks) } else { count.saturating_sub(blocks) };
+                }
+            }
+            _ => self.account_positions(group, first, blocks, free),
         }
-        // A file system made without a disk's geometry is one cylinder of one position.
-        let flat = at.cg.block_totals.len() == 1 && at.cg.block_positions.len() <= 1;
-        let steps = if flat { 1 } else { blocks };
-        let each = if flat { blocks } else { 1 };
-        for block in first..first + steps {
+    }
+
+    /// The counts of blocks by cylinder and rotational position.
+    #[cold]
+    fn account_positions(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
+        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        for block in first..first + blocks {
             let frag = block * self.g.frag;
-            let cylinder = if flat { 0 } else { self.g.cylinder_of(frag) };
-            let position = if flat { 0 } else { cylinder * self.g.old_nrpos + self.g.position_of(frag) };
+            let cylinder = self.g.cylinder_of(frag);
+            let position = cylinder * self.g.old_nrpos + self.g.position_of(frag);
             if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
-                *count = if free { *count + each } else { count.saturating_sub(each) };
+                *count = if free { *count + 1 } else { count.saturating_sub(1) };
             }
             if let Some(count) = at.cg.block_positions.get_mut(position as usize) {
-                // A group of one position may have more blocks than can be counted.
-                let each = u16::try_from(each).unwrap_or(u16::MAX);
-                *count = if free { count.saturating_add(each) } else { count.saturating_sub(each) };
+                *count = if free { count.saturating_add(1) } else { count.saturating_sub(1) };
             }
         }
     }

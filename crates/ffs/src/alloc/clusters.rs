@@ -81,8 +81,9 @@ impl Space {
         if after > 0 {
             change(after, !free);
         }
-        // The longest one may have changed only if this one is as long.
-        if whole as u32 >= at.max_cluster {
+        // The longest has changed if this one is longer, or was the last as long.
+        let others = whole as u32 == at.max_cluster && cg.cluster_sum.get(whole).is_some_and(|count| *count > 0);
+        if whole as u32 >= at.max_cluster && !others {
             self.note_clusters(group);
         }
     }

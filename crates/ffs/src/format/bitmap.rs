@@ -59,13 +59,19 @@ impl Bitmap {
     /// Sets or clears `n` bits from `from` on.
     #[inline]
     pub fn put_range(&mut self, from: usize, n: usize, value: bool) {
-        if n < 64 && from % 64 + n <= 64 && from + n <= self.capacity() {
-            if let Some(word) = self.words.get_mut(from / 64) {
-                let mask = ((1_u64 << n) - 1) << (from % 64);
-                *word = if value { *word | mask } else { *word & !mask };
-            }
+        if n < 64
+            && from % 64 + n <= 64
+            && from + n <= self.capacity()
+            && let Some(word) = self.words.get_mut(from / 64)
+        {
+            let mask = ((1_u64 << n) - 1) << (from % 64);
+            *word = *word & !mask | if value { mask } else { 0 };
             return;
         }
+        self.put_long_range(from, n, value);
+    }
+
+    fn put_long_range(&mut self, from: usize, n: usize, value: bool) {
         let end = (from + n).min(self.capacity());
         let mut bit = from;
         while bit < end {

@@ -56,25 +56,25 @@ impl Ffs {
     fn move_blocks(&mut self, cx: &mut Cx, ino: Ino, first: u64, old: &[Pointer]) -> Result<bool, Errno> {
         let (Some(head), Some(tail)) = (old.first(), old.last()) else { return Ok(false) };
         // If the file has gone on to another group, it is meant to.
-        let group = |addr: Pointer| self.g.group_of(FragAddr(addr.unsigned_abs()));
+        let group = |addr: Pointer| self.space.group_of(FragAddr(addr.unsigned_abs()));
         if group(*head) != group(*tail) {
             return Ok(false);
         }
         let preferred = self.data_preference(ino, first)?;
         cx.cpu(cx.costs().allocate_ns);
-        let g = self.g;
+        let Ffs { g, space, .. } = self;
         let mut look = |group| {
-            cx.read(&Ffs::group_block(&g, group));
+            cx.read(&Ffs::group_block(g, group));
         };
-        let Some(new) = self.space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
+        let Some(new) = space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
         for (lbn, was) in (first..).zip(old) {
-            let block = self.file_block(self.node(ino)?, ino, lbn, Piece { addr: *was, bytes: g.bsize });
+            let block = self.file_block(self.node(ino)?, ino, lbn, Piece { addr: *was, bytes: self.g.bsize });
             cx.read(&block);
             self.set_pointer(cx, ino, lbn, addr.0 as Pointer)?;
             cx.relocate(block.id, self.pbn(addr));
-            addr = addr.plus(g.frag.into());
+            addr = addr.plus(self.g.frag.into());
         }
         // Old pointers may be on the disk: their blocks are as good as unwritten, and 4.4BSD does not wait here either.
         self.update(cx, ino);

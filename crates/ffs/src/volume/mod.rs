@@ -257,19 +257,19 @@ impl Ffs {
         frags: u32,
         smart: Option<FragAddr>,
     ) -> Option<FragAddr> {
-        let g = self.g;
+        let Ffs { g, space, .. } = self;
         let preferred = if preferred.0 < g.size_frags { preferred } else { FragAddr(0) };
-        let group = if preferred.0 == 0 { home } else { g.group_of(preferred) };
+        let group = if preferred.0 == 0 { home } else { space.group_of(preferred) };
         let mut look = |group: GroupNo| {
-            cx.read(&Ffs::group_block(&g, group));
+            cx.read(&Ffs::group_block(g, group));
         };
-        let broken = smart.filter(|block| frags < g.frag && self.space.break_block(*block, frags, &mut look));
+        let broken = smart.filter(|block| frags < g.frag && space.break_block(*block, frags, &mut look));
         let found = match broken {
             Some(block) => Some(block),
-            None => self.space.allocate(group, preferred, frags, &mut look),
+            None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
-            self.group_changed(cx, g.group_of(addr));
+            self.group_changed(cx, self.space.group_of(addr));
         }
         found
     }
@@ -291,10 +291,9 @@ impl Ffs {
     pub(crate) fn free(&mut self, cx: &mut Cx, addr: Pointer, frags: u32) {
         cx.cpu(cx.costs().allocate_ns);
         let addr = FragAddr(addr.unsigned_abs());
-        let group = self.g.group_of(addr);
-        cx.read(&Ffs::group_block(&self.g, group));
+        cx.change(&Ffs::group_block(&self.g, self.space.group_of(addr)));
         self.space.free(addr, frags);
-        self.group_changed(cx, group);
+        self.modified = true;
     }
 
     /// Gives blocks back one after another; what that costs is said for all that are in one group at once.
@@ -334,11 +333,11 @@ impl Ffs {
         if self.space.total.nifree == 0 {
             return Err(Errno::ENOSPC);
         }
-        let (g, directory) = (self.g, d.is_dir());
+        let (directory, Ffs { g, space, .. }) = (d.is_dir(), &mut *self);
         let mut look = |group: GroupNo| {
-            cx.read(&Ffs::group_block(&g, group));
+            cx.read(&Ffs::group_block(g, group));
         };
-        let ino = self.space.allocate_inode(preferred, directory, &mut look).ok_or(Errno::ENOSPC)?;
+        let ino = space.allocate_inode(preferred, directory, &mut look).ok_or(Errno::ENOSPC)?;
         let ino = Ino(ino.0);
         self.group_changed(cx, self.inode_group(ino));
         let generation = self.new_generation();

@@ -85,8 +85,8 @@ impl Ffs {
             let (addr, frags) = (FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
             let group = self.space.group_of(addr);
             if at != Some(group) {
-                cx.read(&Ffs::group_block(&self.g, group));
-                self.group_changed(cx, group);
+                cx.change(&Ffs::group_block(&self.g, group));
+                self.modified = true;
                 at = Some(group);
             }
             let run =

@@ -679,15 +679,8 @@ fn assert_same_groups(written: &MemoryStore, stored: &MemoryStore) {
     }
 }
 
-/// Small file systems of every block and fragment size, both formats, every policy in turn.
+/// Small file systems of eight shapes, both formats, every policy in turn.
 pub fn cases(bytes: bool) -> Vec<Case> {
-    let policies = [
-        "original,switch,bestfit,spread,conventional",
-        "realloc,switch,bestfit,dirpref,noorder",
-        "realloc,noswitch,smartfrags,spread,noorder",
-        "original,metaspace,smartfrags,dirpref,conventional,root",
-    ];
-    let mut cases = Vec::new();
     let shapes = [
         (4096, 512),
         (4096, 1024),
@@ -698,10 +691,32 @@ pub fn cases(bytes: bool) -> Vec<Case> {
         (4096, 2048),
         (65536, 8192),
     ];
-    for (n, (bsize, fsize)) in shapes.into_iter().enumerate() {
+    cases_of(shapes.into_iter(), bytes)
+}
+
+/// The same of every block and fragment size.
+pub fn every_case(bytes: bool) -> Vec<Case> {
+    let sizes = [4096, 8192, 16384, 32768, 65536];
+    cases_of(sizes.into_iter().flat_map(|bsize| [8, 4, 2, 1].map(|frag| (bsize, bsize / frag))), bytes)
+}
+
+fn cases_of(shapes: impl Iterator<Item = (u32, u32)>, bytes: bool) -> Vec<Case> {
+    let policies = [
+        "original,switch,bestfit,spread,conventional",
+        "realloc,switch,bestfit,dirpref,noorder",
+        "realloc,noswitch,smartfrags,spread,noorder",
+        "original,metaspace,smartfrags,dirpref,conventional,root",
+    ];
+    let mut cases = Vec::new();
+    for (n, (bsize, fsize)) in shapes.enumerate() {
         for (v, version) in [Version::Ufs1, Version::Ufs2].into_iter().enumerate() {
             let number = n * 2 + v;
-            let size_bytes = if bsize > 16384 { 24 << 20 } else { (3 + 2 * (number as u64 % 3)) << 20 };
+            let size_mb = match bsize {
+                65536 => 24,
+                32768 => 12,
+                _ => 3 + 2 * (number as u64 % 3),
+            };
+            let size_bytes = size_mb << 20;
             let mut options = Options { seed: number as u64, ..Options::default() };
             assert!(policies[(number + n) % policies.len()].split(',').all(|word| options.set(word)));
             let mut mkfs = MkfsOptions {
