@@ -41,8 +41,19 @@ pub struct ShortLived {
     profiles: Vec<Vec<ShortFile>>,
     short: u64,
     lasting: u64,
+    days: f64,
     lifetimes: Evidence,
     habits: Habits,
+}
+
+/// By what the number of short-lived files goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Number {
+    /// As many for each file that lasts as in the source: busy days have more.
+    #[default]
+    ForEachLasting,
+    /// As many a day as in the source, as published: a tree that grows fast has no more than one that is full.
+    EachDay,
 }
 
 /// Birth and death of a file in nanoseconds, and how long it was at most in bytes.
@@ -55,6 +66,8 @@ struct Collector {
     found: BTreeMap<(u64, u64), Vec<Life>>,
     short: u64,
     lasting: u64,
+    /// Simulated or recorded days, at least one.
+    days: f64,
     lifetimes: Evidence,
     habits: Habits,
 }
@@ -78,8 +91,8 @@ impl Collector {
             return Err(PlanError::input(path, "whole file", message));
         }
         let profiles = self.found.values().map(|files| profile(files)).collect();
-        let Collector { short, lasting, lifetimes, habits, .. } = self;
-        Ok(ShortLived { input, profiles, short, lasting, lifetimes, habits })
+        let Collector { short, lasting, days, lifetimes, habits, .. } = self;
+        Ok(ShortLived { input, profiles, short, lasting, days: days.max(1.0), lifetimes, habits })
     }
 }
 
@@ -142,6 +155,19 @@ impl ShortLived {
         self.short as f64 / self.lasting.max(1) as f64
     }
 
+    /// How many short-lived files there are in a day of the source.
+    pub fn per_day(&self) -> f64 {
+        self.short as f64 / self.days
+    }
+
+    /// How many a day is to have, in which so much else happens.
+    pub(super) fn wanted(&self, activity: &Activity, number: Number) -> f64 {
+        match number {
+            Number::ForEachLasting => activity.lasting as f64 * self.per_lasting_file(),
+            Number::EachDay => self.per_day(),
+        }
+    }
+
     /// The profiles.
     pub fn profiles(&self) -> &[Vec<ShortFile>] {
         &self.profiles
@@ -162,17 +188,17 @@ impl ShortLived {
         &self.lifetimes
     }
 
-    /// Places a day's short-lived files: calls `each` with directory, birth, death and length.
+    /// Places a day's short-lived files, `wanted` of them: calls `each` with directory, birth, death and length.
     pub(super) fn place(
         &self,
         activity: &Activity,
         (from_ns, to_ns): (u64, u64),
-        scale: f64,
+        wanted: f64,
         carry: &mut Carry,
         uniform: &mut dyn FnMut() -> f64,
         each: &mut dyn FnMut(u32, u64, u64, u64),
     ) {
-        carry.0 += activity.lasting as f64 * self.per_lasting_file() * scale;
+        carry.0 += wanted;
         let mut busiest: Vec<(u32, &Vec<u64>)> = activity.directories.iter().map(|(d, times)| (*d, times)).collect();
         busiest.sort_by_key(|(directory, times)| (std::cmp::Reverse(times.len()), *directory));
         let mut next = 0;
@@ -223,7 +249,7 @@ mod tests {
 
     fn short_lived(profiles: Vec<Vec<ShortFile>>, short: u64, lasting: u64) -> ShortLived {
         let (input, lifetimes, habits) = (Input::default(), Evidence::default(), Habits::default());
-        ShortLived { input, profiles, short, lasting, lifetimes, habits }
+        ShortLived { input, profiles, short, lasting, days: 2.0, lifetimes, habits }
     }
 
     #[test]
@@ -238,7 +264,9 @@ mod tests {
         let mut placed = Vec::new();
         let mut carry = Carry::default();
         let window = (DAY_NS, 2 * DAY_NS - 1);
-        source.place(&activity, window, 1.0, &mut carry, &mut || 0.0, &mut |d, born, died, size| {
+        let wanted = source.wanted(&activity, Number::ForEachLasting);
+        assert_eq!((wanted, source.wanted(&activity, Number::EachDay)), (4.0, 2.0));
+        source.place(&activity, window, wanted, &mut carry, &mut || 0.0, &mut |d, born, died, size| {
             placed.push((d, born, died, size));
         });
         // Two lasting files, two short ones for each: two profiles, one for each directory.
@@ -274,7 +302,8 @@ mod tests {
             let mut activity = Activity::default();
             activity.add(0, day * DAY_NS, true);
             let window = (day * DAY_NS, (day + 1) * DAY_NS - 1);
-            source.place(&activity, window, 1.0, &mut carry, &mut uniform, &mut |_, _, _, _| n += 1);
+            let wanted = source.wanted(&activity, Number::default());
+            source.place(&activity, window, wanted, &mut carry, &mut uniform, &mut |_, _, _, _| n += 1);
         }
         assert!((9_000..11_000).contains(&n), "{n} instead of 10,000");
     }

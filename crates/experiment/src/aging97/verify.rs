@@ -12,7 +12,7 @@ use crate::alloc96::{self, EPOCH_NS, MACHINE};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use aging::DAY_NS;
 use aging::format::Reader;
-use aging::plan::short_lived::ShortLived;
+use aging::plan::short_lived::{Number, ShortLived};
 use aging::plan::snapshots::{self, Place, SnapshotsOptions};
 use aging::verify::{DayPair, SelfCheck, compare_scores};
 use kernel::Machine;
@@ -74,6 +74,7 @@ fn plan(room: &Path, paths: &[PathBuf], days: u32, seed: u64) -> Result<PathBuf,
         seed,
         place: Place::Groups { count: None },
         short_lived: Some(&short_lived),
+        short_lived_number: Number::EachDay,
         ..SnapshotsOptions::default()
     };
     let plan = room.join("from-snapshots.aging");

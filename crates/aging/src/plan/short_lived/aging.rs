@@ -61,6 +61,8 @@ pub(super) fn read(path: &Path) -> Result<ShortLived, PlanError> {
     for age_ns in survivors {
         collector.lifetimes.survived(0.0, age_ns as f64);
     }
+    // Without the first.
+    collector.days = now_ns.div_ceil(DAY_NS).saturating_sub(1) as f64;
     collector.habits = watcher.finish();
     collector.finish(input(path)?, path)
 }

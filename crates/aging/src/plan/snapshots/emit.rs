@@ -5,7 +5,7 @@ use super::interval::{Between, Change, Habit, Interval, Live, Tally, What, plann
 use super::order::{Next, in_order};
 use crate::format::Writer;
 use crate::plan::short_lived::habits::Habits;
-use crate::plan::short_lived::{Activity, Carry, ShortLived};
+use crate::plan::short_lived::{Activity, Carry, Number, ShortLived};
 use crate::snapshot::InodeGroups;
 use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
 use posix::FileKind;
@@ -248,8 +248,7 @@ fn parent_node(view: &View, index: u32, nodes: &[Option<NodeId>]) -> NodeId {
 pub(super) fn add_short_lived(
     interval: &mut Interval,
     between: &Between<'_>,
-    short_lived: &ShortLived,
-    scale: f64,
+    (short_lived, number, scale): (&ShortLived, Number, f64),
     carry: &mut Carry,
     random: &mut Xoshiro256PlusPlus,
     (from_ns, to_ns): (u64, u64),
@@ -261,7 +260,7 @@ pub(super) fn add_short_lived(
         short_lived.place(
             &activity,
             window,
-            scale,
+            short_lived.wanted(&activity, number) * scale,
             carry,
             &mut || uniform(random),
             &mut |directory, born_ns, died_ns, size_bytes| {

@@ -214,7 +214,6 @@ impl Between<'_> {
         let mut arrival = vec![NONE; self.b.len()];
         for (b, entry) in self.b.nodes().skip(1) {
             let a = self.matching.before_of(b);
-            let at = self.clamped(entry.inode.ctime_ns, &mut out.tally);
             let made = if a == NONE {
                 let count = if entry.inode.kind == FileKind::Directory {
                     &mut out.tally.directories_made
@@ -230,6 +229,7 @@ impl Between<'_> {
                 moved.then_some(What::Move { a, b })
             };
             let Some(what) = made else { continue };
+            let at = self.clamped(entry.inode.ctime_ns, &mut out.tally);
             let step = out.push(self.plan_ns(at), what);
             arrival[b as usize] = step;
             if a != NONE && entry.inode.kind == FileKind::Directory {

@@ -19,7 +19,7 @@ mod series;
 pub use interval::Tally;
 
 use super::inputs::input;
-use super::short_lived::{Carry, ShortLived};
+use super::short_lived::{Carry, Number, ShortLived};
 use super::{PlanError, PlannedFor, Progress, go_on};
 use crate::DAY_NS;
 use crate::format::{Placement, PlanMeta, Source, Writer};
@@ -82,7 +82,9 @@ pub struct SnapshotsOptions<'a> {
     pub place: Place,
     /// Short-lived files to add, and habits of change to draw from.
     pub short_lived: Option<&'a ShortLived>,
-    /// Times as many of them as their source has for each lasting file.
+    /// By what their number goes.
+    pub short_lived_number: Number,
+    /// Times as many of them as that says.
     pub short_lived_scale: f64,
 }
 
@@ -94,6 +96,7 @@ impl Default for SnapshotsOptions<'_> {
             changes: Changes::default(),
             place: Place::default(),
             short_lived: None,
+            short_lived_number: Number::default(),
             short_lived_scale: 1.0,
         }
     }
@@ -187,6 +190,10 @@ fn source(
             "append_share": planner.append_share,
             "deaths_observed": evidence.deaths(),
             "hazard_per_day_from_age_days": hazard,
+            "short_lived_number": options.short_lived.map(|_| match options.short_lived_number {
+                Number::ForEachLasting => "for each lasting file",
+                Number::EachDay => "each day",
+            }),
             "short_lived_scale": options.short_lived.map(|_| options.short_lived_scale),
             "short_lived_per_lasting_file": options.short_lived.map(ShortLived::per_lasting_file),
             "short_lived_files": planner.short,
@@ -321,12 +328,11 @@ impl Planner<'_> {
         let (from_ns, to_ns) = (plan_ns(between.from_ns), plan_ns(between.to_ns));
         let shorts = match self.options.short_lived {
             Some(short_lived) => {
-                let scale = self.options.short_lived_scale;
+                let (number, scale) = (self.options.short_lived_number, self.options.short_lived_scale);
                 emit::add_short_lived(
                     &mut interval,
                     &between,
-                    short_lived,
-                    scale,
+                    (short_lived, number, scale),
                     &mut self.carry,
                     &mut self.random,
                     (from_ns, to_ns),

@@ -3,7 +3,7 @@
 use super::common::PlanArgs;
 use crate::{failure, progress, values};
 use aging::plan::PlannedFor;
-use aging::plan::short_lived::ShortLived;
+use aging::plan::short_lived::{Number, ShortLived};
 use aging::plan::snapshots::{self, Changes, Deletions, Place, SnapshotsOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +25,10 @@ pub struct Args {
     /// Take short-lived files from a workload profile (a recorded trace) or from another aging workload.
     #[arg(long, value_name = "W.workload|X.aging")]
     short_lived: Option<PathBuf>,
-    /// So many times as many short-lived files, for each file that lasts, as there are in their source.
+    /// How many short-lived files: as many for each file that lasts as in their source, or as many a day (as published in 1997).
+    #[arg(long, value_enum, default_value_t, requires = "short_lived")]
+    short_lived_number: NumberArg,
+    /// So many times as many short-lived files.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "short_lived")]
     short_lived_scale: f64,
     /// When files that are gone were removed: by a model of lifetimes, or at any time (as published in 1997).
@@ -45,6 +48,13 @@ pub struct Args {
     capacity: Option<u64>,
     #[command(flatten)]
     plan: PlanArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum NumberArg {
+    #[default]
+    ForEachLasting,
+    EachDay,
 }
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
@@ -94,6 +104,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             PlaceArg::Groups => Place::Groups { count: args.groups },
         },
         short_lived: short_lived.as_ref(),
+        short_lived_number: match args.short_lived_number {
+            NumberArg::ForEachLasting => Number::ForEachLasting,
+            NumberArg::EachDay => Number::EachDay,
+        },
         short_lived_scale: args.short_lived_scale,
     };
     args.plan.write(planned_for, |writer, progress| snapshots::plan(&args.snapshots, &options, writer, progress))
