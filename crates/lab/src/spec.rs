@@ -151,9 +151,17 @@ impl Spec {
     /// # Errors
     /// It cannot be set up as asked for.
     pub fn open(&self) -> Result<Box<dyn Laboratory>, OpenError> {
+        self.open_on(self.load_machine()?)
+    }
+
+    /// The same on a machine that no name stands for.
+    ///
+    /// # Errors
+    /// As [`Spec::open`].
+    pub fn open_on(&self, machine: Machine) -> Result<Box<dyn Laboratory>, OpenError> {
         match &self.system {
-            System::Ffs(_) => Ok(Box::new(self.ffs()?)),
-            System::Lfs(_) => Ok(Box::new(self.lfs()?)),
+            System::Ffs(own) => Ok(Box::new(self.ffs_on(own, machine)?)),
+            System::Lfs(own) => Ok(Box::new(self.lfs_on(own, machine)?)),
         }
     }
 
@@ -175,7 +183,11 @@ impl Spec {
     /// It cannot be set up as asked for, or the target is of another file system.
     pub fn ffs(&self) -> Result<Lab<Ffs>, OpenError> {
         let System::Ffs(options) = &self.system else { return Err(self.not_a("Fast File System")) };
-        self.set_up(|size_bytes| match &self.image {
+        self.ffs_on(options, self.load_machine()?)
+    }
+
+    fn ffs_on(&self, options: &FfsOptions, machine: Machine) -> Result<Lab<Ffs>, OpenError> {
+        self.set_up(machine, |size_bytes| match &self.image {
             Some(path) => bytes::of_image(path, options.policy, &self.text),
             None => {
                 let begun = bytes::of_new(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
@@ -190,7 +202,11 @@ impl Spec {
     /// It cannot be set up as asked for, or the target is of another file system.
     pub fn lfs(&self) -> Result<Lab<Lfs>, OpenError> {
         let System::Lfs(options) = &self.system else { return Err(self.not_a("log-structured file system")) };
-        self.set_up(|size_bytes| match &self.image {
+        self.lfs_on(options, self.load_machine()?)
+    }
+
+    fn lfs_on(&self, options: &LfsOptions, machine: Machine) -> Result<Lab<Lfs>, OpenError> {
+        self.set_up(machine, |size_bytes| match &self.image {
             Some(path) => bytes::of_lfs_image(path, options.policy, &self.text),
             None => {
                 let begun = bytes::of_new_lfs(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
@@ -204,8 +220,11 @@ impl Spec {
     }
 
     /// A file system on its machine and drive; `begin` is told how large a new one is to be.
-    fn set_up<V: Volume>(&self, begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>) -> Result<Lab<V>, OpenError> {
-        let machine = self.load_machine()?;
+    fn set_up<V: Volume>(
+        &self,
+        machine: Machine,
+        begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>,
+    ) -> Result<Lab<V>, OpenError> {
         let device = self.drive.device()?;
         let capacity_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
         let needed_bytes = self.size_bytes.unwrap_or(capacity_bytes);
