@@ -32,6 +32,7 @@ impl Lfs {
     /// [mounting](kernel::Volume::mount).
     pub fn load<S: Store>(store: S, options: Options) -> Result<Lfs, LfsError> {
         let mut image = Image::open(store, Checkpoint::Newer)?;
+        let at_checkpoint: Vec<bool> = image.ifile().usage.iter().map(|usage| usage.nbytes == 0).collect();
         let rolled = image.roll_forward()?;
         let recovered = !image.superblock().is_clean();
         let turn = image.superblock_at() == crate::format::Superblock::FIRST_AT;
@@ -83,6 +84,18 @@ impl Lfs {
             let problem = format!("segment {next}, where the log is to go on, is in use");
             return Err(ufs::FormatError::field("superblock", "nextseg", 64, problem).into());
         }
+        if recovered {
+            // What was empty at the checkpoint and still is may be written: nothing that recovery needs is in it.
+            let numbered = (0..).map(SegNo).zip(segments.iter_mut()).zip(at_checkpoint);
+            for ((number, segment), empty) in numbered {
+                let of_log = number == current || rolled.segments.contains(&number);
+                if empty && !of_log && segment.live_bytes == 0 {
+                    let lastmod_s = segment.lastmod_s;
+                    *segment = Log::blank(segment.superblock);
+                    segment.lastmod_s = lastmod_s;
+                }
+            }
+        }
         let mut log = Log::new(g, segments, current, next, offset, sb.serial);
         log.last = last;
         let mut lfs = Lfs {
@@ -108,12 +121,12 @@ impl Lfs {
         };
         if recovered {
             // What roll-forward has changed of the ifile is on the disk in no form yet.
-            lfs.whole_ifile_changed(&rolled);
+            lfs.whole_ifile_changed();
         }
         Ok(lfs)
     }
 
-    fn whole_ifile_changed(&mut self, _rolled: &crate::RolledForward) {
+    fn whole_ifile_changed(&mut self) {
         let blocks = u64::from(self.g.cleansz + self.g.segtabsz) + u64::from(self.map.len() / self.g.ifpb.max(1));
         (0..blocks).for_each(|lbn| self.ifile.touch(lbn));
     }

@@ -240,7 +240,8 @@ impl Volume for Lfs {
         if self.recovered {
             // Serial numbers that a crash may have left behind in the log do not come again. Within a segment they follow one
             // another.
-            if self.log.advance().is_ok() {
+            let rest = self.log.room_bytes() - u64::from(self.log.clean) * self.log.usable_bytes();
+            if self.needed_bytes(cx) + rest <= self.log.room_bytes() && self.log.advance().is_ok() {
                 self.log.serial += 1 << 20;
             }
             self.ifile.touch(0);

@@ -156,7 +156,11 @@ impl Lfs {
         if empty {
             node.indirects = None;
         }
+        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
         for (number, addr) in gone {
+            if addr > 0 {
+                cx.read(&self.indirect_block(ino, number, addr));
+            }
             cx.forget(BlockId { ino, lbn: Lbn(number) });
             self.left(addr, bsize);
             self.charge(ino, -frag);

@@ -47,6 +47,8 @@ pub struct Run {
     pub call_of: Vec<u32>,
     /// The tree after each call.
     pub trees: Vec<Rc<Tree>>,
+    /// Trees in between, where one step makes several calls.
+    pub between: Vec<(u32, Rc<Tree>)>,
     pub files: BTreeMap<Identity, File>,
     /// Calls after which all before them was promised to be on the disk, with the length of the log then.
     pub synced: Vec<(u32, usize)>,
@@ -103,6 +105,7 @@ pub fn run(case: Case) -> Run {
         log: Vec::new(),
         call_of: Vec::new(),
         trees: vec![Rc::default()],
+        between: Vec::new(),
         files: BTreeMap::new(),
         synced: vec![(0, 0)],
         segments_cleaned: 0,
@@ -208,15 +211,16 @@ impl Driver {
                     self.write_at(number, &path, id, 0, len);
                 }
             }
-            Err(Errno::ENOSPC) => self.make_space(),
+            Err(Errno::ENOSPC) => self.make_space(number),
             other => panic!("{path}: {other:?}"),
         }
     }
 
     /// The disk is full: some files go.
-    fn make_space(&mut self) {
+    fn make_space(&mut self, number: u32) {
         for _ in 0..self.tree.len() / 4 {
             self.unlink();
+            self.run.between.push((number, Rc::new(self.tree.clone())));
         }
     }
 
