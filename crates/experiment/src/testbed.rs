@@ -23,6 +23,29 @@ pub(crate) fn laboratory(volume: Ffs, machine: &str, drive: &str, epoch_ns: i64)
     Ok(Lab::new(volume, Drive::find(drive)?.device(), setup)?)
 }
 
+/// A computer with a processor so many times as fast.
+pub(crate) fn faster(machine: &str, times: f64) -> Result<Machine, ExperimentError> {
+    let mut machine = Machine::load(machine)?;
+    let costs = &mut machine.costs;
+    let all = [
+        &mut costs.call_ns,
+        &mut costs.component_ns,
+        &mut costs.entry_ns,
+        &mut costs.open_ns,
+        &mut costs.attributes_ns,
+        &mut costs.inode_ns,
+        &mut costs.name_ns,
+        &mut costs.block_ns,
+        &mut costs.allocate_ns,
+        &mut costs.request_ns,
+        &mut costs.copy_ps_per_byte,
+    ];
+    for cost in all {
+        cost.value = (cost.value as f64 / times) as u64;
+    }
+    Ok(machine)
+}
+
 /// A log on a computer's disk as a target names it (`lfs:cleaner=off@dec-rz26`), with cold caches.
 pub(crate) fn log(target: &str, machine: &str) -> Result<Lab<Lfs>, ExperimentError> {
     let spec = Spec { machine: machine.to_owned(), ..Spec::parse(target)? };

@@ -68,7 +68,7 @@ struct Scale {
 fn target(case: &Case, scale: Scale) -> String {
     // The simulator of the publication cleans when it has run out of clean segments, and has neither idle time nor a cache.
     format!(
-        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,idle=0,minfree=1,cache=2M,dirty=50@{DRIVE}",
+        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,idle=0,minfree=1,minfreeseg=10,resvseg=4,cache=2M,dirty=50@{DRIVE}",
         case.policy, scale.segment_kb, scale.size_mb
     )
 }
@@ -154,10 +154,10 @@ fn formula(u: f64) -> f64 {
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let scale = bench.pick(
-        Scale { size_mb: 12, segment_kb: 64, warm_up: 3, measured: 2 },
+        Scale { size_mb: 32, segment_kb: 128, warm_up: 3, measured: 2 },
         Scale { size_mb: 96, segment_kb: 256, warm_up: 16, measured: 8 },
     );
-    let utilisations = bench.pick([0.5, 0.75].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.8, 0.85].as_slice());
+    let utilisations = bench.pick([0.5, 0.75].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.8].as_slice());
     let mut cases = Vec::new();
     for utilisation in utilisations.iter().rev() {
         for skew in [Skew::Uniform, Skew::PAPER] {
