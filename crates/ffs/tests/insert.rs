@@ -351,3 +351,30 @@ fn extended_attributes_stay_with_their_file_and_go_with_it() {
         assert_eq!(total(&replaced), total(&base));
     }
 }
+
+/// Found by the fuzzer: what a superblock says about tuning is believed within reason.
+#[test]
+fn tuning_beyond_reason() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    sample_tree(&from, 4096);
+    for (version, sb) in [(Version::Ufs1, 8192), (Version::Ufs2, 65536)] {
+        let base = empty(version, Endian::Little, 8 << 20);
+        // rotdelay, rps, maxcontig, maxbpg, nsect, dsize, avgfilesize, avgfpdir
+        for fields in
+            [&[64, 68, 168][..], &[88], &[92], &[1196, 1200], &[1092], &[64, 68, 88, 92, 168, 1092, 1196, 1200]]
+        {
+            for high in [0x7F, 0xFF] {
+                let mut store = base.clone();
+                for at in fields {
+                    store.0[sb + at..sb + at + 4].copy_from_slice(&[0xFF, 0xFF, 0xFF, high]);
+                }
+                // The space held back may be all of it.
+                let options = Options { reserve: ffs::policy::Reserve::Open, ..Options::default() };
+                let mut inserter = Inserter::open(store, options, DATE_NS).unwrap();
+                inserter.insert(&from, b"/", InsertOptions::default(), &mut |_| true).unwrap();
+                inserter.finish().unwrap();
+            }
+        }
+    }
+}

@@ -12,10 +12,12 @@ mod mutate;
 use common::{makefs_sized, sample_tree, tool};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
-use ffs::{Endian, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
+use ffs::policy::Options;
+use ffs::{Endian, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version, fsck, mkfs};
 use mutate::{damage, metadata, seeds};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::path::Path;
 
 /// Reads everything that can be read.
 fn read_all(store: &mut MemoryStore) {
@@ -35,6 +37,13 @@ fn read_all(store: &mut MemoryStore) {
     });
 }
 
+/// What loads can be written to: refused or done, without a panic.
+fn copy_into(store: &MemoryStore, tree: &Path) {
+    let Ok(mut inserter) = Inserter::open(store.clone(), Options::default(), 0) else { return };
+    let _ = inserter.insert(tree, b"/", InsertOptions::default(), &mut |_| true);
+    let _ = inserter.finish();
+}
+
 fn lines(report: &ffs::fsck::Report) -> String {
     let line =
         |p: &ffs::fsck::Problem| format!("\n{:?} {} inode {:?}: {}: {:?}", p.phase, p.kind, p.ino, p.message, p.repair);
@@ -43,12 +52,16 @@ fn lines(report: &ffs::fsck::Report) -> String {
 
 fn run(name: &str, base: &MemoryStore, count: u64) {
     let places = metadata(base);
+    let tree = tempfile::tempdir().unwrap();
+    std::fs::write(tree.path().join("indirect"), vec![7; 70_000]).unwrap();
+    std::fs::create_dir(tree.path().join("dir")).unwrap();
     for seed in seeds(count) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut store = base.clone();
         damage(&mut store.0, &places, &mut random);
         println!("{name}, seed {seed}"); // Shown by the test harness if what follows fails.
         read_all(&mut store);
+        copy_into(&store, tree.path());
         let Ok(report) = fsck(&mut store, &mut |_| true) else { continue };
         if report.unrepaired > 0 {
             continue;

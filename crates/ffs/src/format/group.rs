@@ -367,6 +367,16 @@ impl CylinderGroup {
         self.format == GroupFormat::Fixed || maps && clusters && rotation
     }
 
+    /// Whether the header is that of this group, and its numbers lie inside the group: what everything that is found by them
+    /// relies on.
+    pub(crate) fn is_of(&self, g: &Geometry, group: GroupNo) -> bool {
+        let ndblk = g.group_frags(group);
+        let clusters = g.contigsumsize == 0 || self.h.nclusterblks == ndblk / g.frag;
+        let rotors = self.h.rotor < ndblk && self.h.frotor < ndblk && self.h.irotor < g.ipg;
+        let inodes = g.layout.version == Version::Ufs1 || self.h.niblk == g.ipg && self.h.initediblk <= g.ipg;
+        self.h.cgx == group.0 && self.h.ndblk == ndblk && clusters && rotors && inodes
+    }
+
     /// Whether the check hash is as it should be; `None` where none is kept.
     pub fn hash_is_right(&self, g: &Geometry) -> Option<bool> {
         g.group_hash.then(|| hash_of(&self.raw) == self.h.ckhash)
@@ -423,10 +433,12 @@ impl CylinderGroup {
         }
         self.cluster_sum.fill(0);
         let largest = g.contigsumsize as usize;
+        // The map has no more, whatever the header says.
+        let blocks = self.h.nclusterblks.min(g.fpg / g.frag) as usize;
         let mut run = 0;
-        for block in 0..=self.h.nclusterblks as usize {
+        for block in 0..=blocks {
             // One past the end is never free, and ends the last run.
-            if block < self.h.nclusterblks as usize && self.clusters.get(block) {
+            if block < blocks && self.clusters.get(block) {
                 run += 1;
             } else if run > 0 {
                 if let Some(count) = self.cluster_sum.get_mut(run.min(largest)) {

@@ -26,23 +26,28 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// From a superblock. Values that make no sense count as their least.
+    /// From a superblock. Values that make no sense count as their least or most.
     pub fn of(sb: &Superblock, g: &Geometry) -> Tuning {
         let at_least = |value: i32, least: u64| u64::try_from(value).unwrap_or(0).max(least);
         // ms * revolutions/s * sectors/revolution / (sectors/fragment * ms/s), in whole blocks.
-        let sectors = at_least(sb.old_rotdelay, 0) * at_least(sb.old_rps, 0) * u64::from(g.old_nsect);
+        let sectors = at_least(sb.old_rotdelay, 0).saturating_mul(at_least(sb.old_rps, 0));
+        let sectors = sectors.saturating_mul(u64::from(g.old_nsect));
         let gap = sectors / (u64::from(g.fsize / 512) * 1000);
+        let gap = gap.min(g.fpg.into());
         let gap_frags = if sb.old_rotdelay > 0 { gap.next_multiple_of(g.frag.into()) } else { 0 };
+        let dsize = sb.dsize_frags().clamp(0, i64::try_from(g.size_frags).unwrap_or(i64::MAX));
+        let minfree = i64::from(sb.minfree).clamp(0, 99);
+        let expected = |value: u32| i64::from(value).min(i32::MAX.into());
         Tuning {
             maxbpg: at_least(sb.maxbpg, 1),
             maxcontig: at_least(sb.maxcontig, 1),
             gap_frags: gap_frags.min(g.fpg.into()),
-            minfree: i64::from(sb.minfree).clamp(0, 99),
-            dsize: sb.dsize_frags().max(0),
-            reserve: sb.dsize_frags().max(0).saturating_mul(i64::from(sb.minfree).clamp(0, 99)) / 100,
+            minfree,
+            dsize,
+            reserve: dsize.saturating_mul(minfree) / 100,
             metaspace: u64::try_from(sb.metaspace).unwrap_or(0).min(u64::from(g.fpg - g.dblkno)),
-            avgfilesize: sb.avgfilesize.into(),
-            avgfpdir: sb.avgfpdir.into(),
+            avgfilesize: expected(sb.avgfilesize),
+            avgfpdir: expected(sb.avgfpdir),
         }
     }
 

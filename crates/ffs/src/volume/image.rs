@@ -40,6 +40,10 @@ impl Ffs {
         let mut groups = Vec::new();
         for number in (0..g.ncg).map(GroupNo) {
             let mut group = image.group(number)?;
+            if !group.is_of(&g, number) {
+                let why = format!("the header of cylinder group {number} is damaged; repair it with `fsage fsck`");
+                return Err(FfsError::NotWritable(why));
+            }
             if image.superblock().wide() {
                 // Systems that keep the wide fields let these tables go stale, and nobody minds. Allocation by position does.
                 let mut counted = group.clone();
