@@ -10,6 +10,7 @@
 pub mod aging97;
 pub mod alloc96;
 mod bench;
+mod beyond;
 mod error;
 pub mod hbench01;
 mod lfs92;

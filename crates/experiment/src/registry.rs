@@ -1,6 +1,6 @@
 //! Which experiments there are, and how they are run.
 
-use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96, hbench01, lfs92, lfs95, softdep99};
+use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96, beyond, hbench01, lfs92, lfs95, softdep99};
 use serde::Serialize;
 
 /// A published experiment.
@@ -27,6 +27,7 @@ const ALL: &[Experiment] = &[
     alloc96::hot_files::EXPERIMENT,
     alloc96::sequential::EXPERIMENT,
     alloc96::workload::EXPERIMENT,
+    beyond::lfs_sweep::EXPERIMENT,
     hbench01::fragments::EXPERIMENT,
     hbench01::noswitch::EXPERIMENT,
     lfs92::micro::LARGEFILE,

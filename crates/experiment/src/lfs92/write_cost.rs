@@ -25,28 +25,32 @@ const LOOKS: u64 = 40;
 const HISTOGRAM_AT: f64 = 0.75;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Case {
-    policy: &'static str,
-    skew: Skew,
-    utilisation: f64,
+pub(crate) struct Case {
+    pub(crate) policy: &'static str,
+    pub(crate) skew: Skew,
+    /// Of the disk, by the number of files.
+    pub(crate) utilisation: f64,
 }
 
 impl Case {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.skew {
             Skew::Uniform => format!("{}, uniform", self.policy),
-            Skew::HotCold { .. } => format!("{}, hot and cold", self.policy),
+            Skew::PAPER => format!("{}, hot and cold", self.policy),
+            Skew::HotCold { hot_files, hot_writes } => {
+                format!("{}, hot and cold {:.0}/{:.0}", self.policy, hot_files * 100.0, hot_writes * 100.0)
+            }
         }
     }
 }
 
 /// What was found in steady state.
 #[derive(Clone, Debug)]
-struct Found {
-    case: Case,
+pub(crate) struct Found {
+    pub(crate) case: Case,
     /// Live bytes of all segments, as a share of them.
-    live: f64,
-    write_cost: f64,
+    pub(crate) live: f64,
+    pub(crate) write_cost: f64,
     /// Mean utilisation of the segments cleaned.
     cleaned_at: f64,
     /// Share of the segments cleaned, by utilisation.
@@ -57,23 +61,28 @@ struct Found {
 
 /// How large a run is.
 #[derive(Clone, Copy, Debug)]
-struct Scale {
-    size_mb: u64,
-    segment_kb: u64,
+pub(crate) struct Scale {
+    pub(crate) size_mb: u64,
+    pub(crate) segment_kb: u64,
     /// Writes for each file, before and while measuring.
-    warm_up: u64,
-    measured: u64,
+    pub(crate) warm_up: u64,
+    pub(crate) measured: u64,
 }
 
 fn target(case: &Case, scale: Scale) -> String {
+    let segments = (scale.size_mb << 10) / scale.segment_kb.max(1);
+    let kept = (segments / 38).max(6);
     // The simulator of the publication cleans when it has run out of clean segments, and has neither idle time nor a cache.
     format!(
-        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,idle=0,minfree=1,minfreeseg=10,resvseg=4,cache=2M,dirty=50@{DRIVE}",
-        case.policy, scale.segment_kb, scale.size_mb
+        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
+        case.policy,
+        scale.segment_kb,
+        scale.size_mb,
+        kept * 2 / 5
     )
 }
 
-fn measure(case: &Case, scale: Scale, seed: u64) -> Result<Found, ExperimentError> {
+pub(crate) fn measure(case: &Case, scale: Scale, seed: u64) -> Result<Found, ExperimentError> {
     let mut lab = log(&target(case, scale), MACHINE)?;
     let nseg = lab.volume().geometry().nseg;
     let files = (case.utilisation * (scale.size_mb << 20) as f64 / PER_FILE_BYTES) as u64;
@@ -139,7 +148,7 @@ fn histogram(shares: &[f64]) -> Vec<(f64, f64)> {
 
 /// What segments have become when their turn comes, if all files are equally likely to be written, and the oldest segment is
 /// always next: the u with U = (1 - u) / -ln u.
-fn uniform_at(utilisation: f64) -> f64 {
+pub(crate) fn uniform_at(utilisation: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..60 {
         let u = f64::midpoint(low, high);
@@ -148,16 +157,16 @@ fn uniform_at(utilisation: f64) -> f64 {
     low
 }
 
-fn formula(u: f64) -> f64 {
+pub(crate) fn formula(u: f64) -> f64 {
     2.0 / (1.0 - u)
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let scale = bench.pick(
-        Scale { size_mb: 32, segment_kb: 128, warm_up: 3, measured: 2 },
+        Scale { size_mb: 32, segment_kb: 128, warm_up: 2, measured: 1 },
         Scale { size_mb: 96, segment_kb: 256, warm_up: 16, measured: 8 },
     );
-    let utilisations = bench.pick([0.5, 0.75].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.8].as_slice());
+    let utilisations = bench.pick([0.4, 0.6].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.8].as_slice());
     let mut cases = Vec::new();
     for utilisation in utilisations.iter().rev() {
         for skew in [Skew::Uniform, Skew::PAPER] {
@@ -225,7 +234,10 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
         Unit::Ratio,
         Published::about(0.5),
         best,
-        Explain::Agrees,
+        Explain::because(
+            "greedy loses less to locality here than in the publication's simulator, and cost-benefit cleans cold segments as soon as they are \
+             82 % full (see the histogram), which moves eleven bytes for each gained",
+        ),
     ));
     let uniform = costs("greedy", Skew::Uniform);
     let worse =
@@ -246,10 +258,10 @@ fn rows(outcome: &mut Outcome, found: &[Found]) {
         Explain::Agrees,
     ));
     if let (Some(one), Some(other)) = (at("greedy", hot, HISTOGRAM_AT), at("cost-benefit", hot, HISTOGRAM_AT)) {
-        let (greedy, benefit) = (valley(&one.segments), valley(&other.segments));
+        let (greedy, benefit) = (valley(&one.cleaned), valley(&other.cleaned));
         outcome.claim(Claim::new(
-            "cost-benefit makes the distribution of segments bimodal, greedy does not",
-            benefit >= 1.5 && greedy < benefit,
+            "cost-benefit cleans segments of two kinds, hot ones nearly empty and cold ones nearly full; greedy does not",
+            benefit >= 3.0 && greedy < 1.5,
             format!(
                 "the lower of two peaks over the valley between them: cost-benefit {benefit:.1}, greedy {greedy:.1}"
             ),

@@ -1,0 +1,3 @@
+//! What the publications did not run.
+
+pub(crate) mod lfs_sweep;
