@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{code, fails, fsage, succeeds};
+use common::{code, fsage, succeeds};
 
 fn commands() -> Vec<String> {
     let help = succeeds(&fsage().arg("--help").output().unwrap());
