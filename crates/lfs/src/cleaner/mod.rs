@@ -31,6 +31,10 @@ pub(crate) struct Cleaner {
     active: bool,
     /// Segments that the log had taken when nothing was worth cleaning: not again before it has taken another.
     idle_since: Option<u64>,
+    /// The most clean segments since it became active.
+    best: u32,
+    /// Segments moved since there were that many.
+    fruitless: u32,
 }
 
 impl Cleaner {
@@ -95,10 +99,21 @@ impl Lfs {
             let unchanged: Vec<SegNo> = unchanged.map(|(number, _)| number).collect();
             // While they were read, others may have taken room.
             let victims = self.affordable(cx, unchanged.into_iter(), usize::MAX);
+            self.cleaner.fruitless += victims.len().max(1) as u32;
             return victims.is_empty() || self.move_live(cx, &victims).is_ok();
         }
+        let was_active = self.cleaner.active;
         self.cleaner.active = self.log.clean < self.high_water();
         if !self.cleaner.active {
+            return false;
+        }
+        if !was_active || self.log.clean > self.cleaner.best {
+            self.cleaner.best = self.log.clean;
+            self.cleaner.fruitless = 0;
+        }
+        // Where segments are nearly full, moving them may use up what it gains: not for ever.
+        if self.cleaner.fruitless > self.g.nseg / 2 {
+            self.give_up();
             return false;
         }
         let before = self.log.clean;
@@ -111,14 +126,19 @@ impl Lfs {
         }
         let victims = self.choose(cx, self.options.cleaner, 1);
         if victims.is_empty() {
-            self.cleaner.idle_since = Some(self.log.taken);
-            self.cleaner.active = false;
+            self.give_up();
             return self.log.has_emptied() && self.checkpoint_twice(cx).is_ok() && self.log.clean > before;
         }
         self.read_segments(cx, &victims);
         let turn = |number: &SegNo| self.log.segments.get(number.0 as usize).map_or(0, |segment| segment.turn);
         self.cleaner.read = victims.iter().map(|number| (*number, turn(number))).collect();
         true
+    }
+
+    /// There is nothing to gain before the log has taken another segment.
+    fn give_up(&mut self) {
+        self.cleaner.idle_since = Some(self.log.taken);
+        self.cleaner.active = false;
     }
 
     /// Cleans in the name of whoever needs room: writes what is dirty, makes clean what is empty, and moves what is live if that
