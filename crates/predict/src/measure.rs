@@ -234,14 +234,8 @@ pub fn measure_on(
     let known = fs.memory();
     let rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let bench = Bench::new(fs, rng, options.mode, interrupted);
-    let mut run = Run {
-        began_ns: bench.fs.now_ns(),
-        bench,
-        budget_ns: nanoseconds(budget),
-        rounds: 0,
-        share: 0.0,
-        progress,
-    };
+    let mut run =
+        Run { began_ns: bench.fs.now_ns(), bench, budget_ns: nanoseconds(budget), rounds: 0, share: 0.0, progress };
     run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();

@@ -41,8 +41,8 @@ pub use self::bench::{bench, bench_comparison};
 pub use self::drive::{drive, drive_validation, drives};
 pub use self::experiment::{experiments, reproduction};
 pub use self::ffs::{
-    ffs_checked, ffs_directory, ffs_extracted, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_inserted, ffs_made,
-    ffs_superblock,
+    ffs_checked, ffs_directory, ffs_extracted, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_inserted,
+    ffs_made, ffs_superblock,
 };
 pub use self::layout::{layout, layout_comparison};
 pub use self::lfs::{
