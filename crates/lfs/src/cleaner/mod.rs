@@ -33,11 +33,17 @@ pub(crate) struct Cleaner {
     idle_since: Option<u64>,
     /// The most clean segments since it became active.
     best: u32,
-    /// Segments moved since there were that many.
+    /// Segments moved since there were that many, and since anybody else wanted room.
     fruitless: u32,
 }
 
 impl Cleaner {
+    /// An operation uses room: what the daemon gains may be gone at once without it having worked in vain.
+    #[inline]
+    pub(crate) fn room_is_wanted(&mut self) {
+        self.fruitless = 0;
+    }
+
     /// How old what is moved of a file is; `None` for a file that is not being moved.
     pub(crate) fn age_of(&self, ino: Ino) -> Option<i64> {
         self.ages_ns.get(&ino.0).copied()

@@ -72,6 +72,7 @@ impl Lfs {
     /// Makes the log able to take `bytes` more than what is dirty: by writing what is dirty, by checkpoints, and by cleaning,
     /// which whoever calls waits for.
     pub(crate) fn make_room(&mut self, cx: &mut Cx, bytes: u64, reserve: u64) -> Result<(), Errno> {
+        self.cleaner.room_is_wanted();
         let wanted = with_overhead(bytes) + reserve;
         if self.needed_bytes(cx) + wanted <= self.log.room_bytes() {
             return Ok(());
