@@ -48,7 +48,7 @@ pub fn open(target: &Target, options: &WorkspaceOptions) -> Result<Box<dyn Site>
     let Target::Lab(text) = target else { return Ok(Box::new(Workspace::open(target, options)?)) };
     let keep = match &options.image {
         Some(Image::New(path) | Image::Old(path)) => Some(path.clone()),
-        None => options.keep.then(|| unused_image(Path::new("."))),
+        None => options.keep.then(|| unused_image(Path::new("."), text)),
     };
     let (need_bytes, need_inodes) = (options.need_bytes, options.need_inodes);
     let site = LabSite::open(&spec(text)?, &SiteOptions { keep, whole: false, need_bytes, need_inodes })?;
@@ -73,9 +73,10 @@ fn spec(text: &str) -> Result<Spec, SetupError> {
     Spec::parse(text).map_err(|error| SetupError::Other { source: Box::new(error), exit_code: crate::failure::USAGE })
 }
 
-/// The first `ffs-N.img` that is not there.
-fn unused_image(directory: &Path) -> PathBuf {
-    let named = |n: u32| directory.join(format!("ffs-{n}.img"));
+/// The first `ffs-N.img`, or as the system is called, that is not there.
+fn unused_image(directory: &Path, target: &str) -> PathBuf {
+    let system = target.split([':', '@']).next().unwrap_or(target);
+    let named = |n: u32| directory.join(format!("{system}-{n}.img"));
     (1..u32::MAX).map(named).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| named(u32::MAX))
 }
 

@@ -142,6 +142,16 @@ fn what_is_kept_is_written_into_an_image() {
 }
 
 #[test]
+fn a_log_that_is_kept_has_every_byte_and_is_clean() {
+    let d = tempfile::tempdir().unwrap();
+    let workload = small_workload(d.path());
+    let output = run(d.path(), &["replay", workload.to_str().unwrap(), "lfs:size=32M,segment=256K", "--keep"]);
+    succeeds(&output);
+    assert!(stderr(&output).contains("lfs-1.img"), "{}", stderr(&output));
+    assert!(succeeds(&run(d.path(), &["fsck", "lfs-1.img"])).contains("Clean."));
+}
+
+#[test]
 fn a_signal_ends_a_run_in_virtual_time() {
     let d = tempfile::tempdir().unwrap();
     let args = ["bench", "seqfile", "ffs:size=64M", "--data", "4M", "--sizes", "1K", "--rounds", "100000"];

@@ -107,8 +107,9 @@ impl Kept for Lfs {
         u64::from(self.superblock().f.size) << self.geometry().fshift
     }
 
-    fn store_with(&self, store: &mut FileStore, bytes: &payload::Image) -> Result<(), lfs::LfsError> {
-        self.store(store, Some(&mut given(self, bytes)))
+    /// A log's checksums cover the data too: without every byte there is no image.
+    fn store_with(&self, _store: &mut FileStore, _bytes: &payload::Image) -> Result<(), lfs::LfsError> {
+        Err(lfs::LfsError::Options("an image of a log has every byte in it: open it with data=full".to_owned()))
     }
 
     fn wrong(target: String, source: lfs::LfsError) -> OpenError {

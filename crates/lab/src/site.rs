@@ -1,5 +1,6 @@
 //! A laboratory target made ready for a run: handles that share one laboratory.
 
+use crate::spec::{Data, System};
 use crate::{Laboratory, OpenError, Spec};
 use kernel::Ino;
 use posix::{
@@ -42,11 +43,16 @@ pub struct LabSite {
 }
 
 impl LabSite {
-    /// Makes the target ready: file system, machine and drive, and a directory of the run's own.
+    /// Makes the target ready: file system, machine and drive, and a directory of the run's own. Where a log is to be kept, every
+    /// byte is: its checksums cover data too.
     ///
     /// # Errors
     /// It cannot be set up, or has less room than the run needs.
     pub fn open(spec: &Spec, options: &SiteOptions) -> Result<LabSite, SetupError> {
+        let mut spec = spec.clone();
+        if options.keep.is_some() && matches!(spec.system, System::Lfs(_)) {
+            spec.data = Data::Full;
+        }
         LabSite::with(spec.open()?, spec.text.clone(), spec.machine.clone(), options)
     }
 

@@ -31,4 +31,4 @@ pub use mkfs::mkfs;
 pub use policy::Options;
 pub use recover::RolledForward;
 pub use ufs::{FormatError, text};
-pub use volume::{Counters, DataSource, Disagreement, Lfs};
+pub use volume::{Counters, Disagreement, Lfs};

@@ -3,7 +3,7 @@
 use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node};
 use super::{InodeMap, MapEntry};
-use crate::checkpoint::{IFILE, IfileState};
+use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
 use crate::image::Checkpoint;
@@ -11,13 +11,9 @@ use crate::mkfs::{MkfsOptions, mkfs};
 use crate::policy::Options;
 use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written};
 use crate::{Image, LfsError, Store, file_blocks, file_data, inode_at};
-use device::store::{SparseStore, StoreError, read, write};
-use kernel::{BlockId, Ino, Lbn};
-use std::io;
+use device::store::SparseStore;
+use kernel::Ino;
 use ufs::directory::Directory;
-
-/// Fills in bytes of a file's data: inode, byte of the file, place for the bytes.
-pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
 
 impl Lfs {
     /// A new, empty file system. Sizes that the options name go before those of `mkfs_options`.
@@ -173,87 +169,6 @@ impl Lfs {
             free.push((FragAddr(at), end));
         }
         free
-    }
-
-    /// Writes into an image, as long as the file system, what a checkpoint would: the blocks of the file system's own
-    /// structures where they lie, and the data of files if there is a source. For a file system that is not mounted.
-    pub fn store(
-        &self,
-        store: &mut (impl Store + ?Sized),
-        mut data: Option<&mut DataSource<'_>>,
-    ) -> Result<(), LfsError> {
-        let g = self.g;
-        let mut block = vec![0; g.bsize as usize];
-        for (ino, node) in self.inodes.iter() {
-            let mut result: Result<(), StoreError> = Ok(());
-            let own = !matches!(node.body, Body::File);
-            let visit = self.each_block(Ino(ino), &mut |lbn, addr, bytes| {
-                let (Ok(addr), Some(bytes)) = (u32::try_from(addr), block.get_mut(..bytes as usize)) else { return };
-                let at_byte = g.byte_of(FragAddr(addr));
-                bytes.fill(0);
-                let id = BlockId { ino: Ino(ino), lbn: Lbn(lbn as i64) };
-                if ino == IFILE.0 {
-                    self.encode_ifile(lbn, bytes);
-                } else if own {
-                    self.encode_content(id, bytes);
-                } else if let Some(data) = data.as_deref_mut() {
-                    // What is behind the end of the file is zeros, whatever its blocks hold.
-                    let at = lbn << g.bshift;
-                    let len = node.d.size.saturating_sub(at).min(bytes.len() as u64) as usize;
-                    if let Some(place) = bytes.get_mut(..len)
-                        && let Err(source) = data(Ino(ino), at, place)
-                    {
-                        result = Err(StoreError { doing: "write", at_byte, len, source });
-                    }
-                } else {
-                    return;
-                }
-                if result.is_ok() {
-                    result = write(store, at_byte, bytes);
-                }
-            });
-            visit.map_err(|_| LfsError::Inode { ino, problem: "is not in memory".to_owned() })?;
-            result?;
-            self.store_indirects(store, ino, node, &mut block)?;
-            if !node.daddr.is_none() {
-                self.store_inode(store, ino, node)?;
-            }
-        }
-        let sb = self.sb.encode();
-        for addr in self.sb.sboffs.iter().filter(|addr| **addr != 0) {
-            write(store, g.byte_of(FragAddr(*addr)), &sb)?;
-        }
-        Ok(())
-    }
-
-    fn store_indirects(
-        &self,
-        store: &mut (impl Store + ?Sized),
-        ino: u32,
-        node: &Node,
-        block: &mut [u8],
-    ) -> Result<(), LfsError> {
-        let Some(indirects) = &node.indirects else { return Ok(()) };
-        let leaves = indirects.leaves.iter().map(|(first, leaf)| (-(*first as i64), leaf.addr));
-        for (number, addr) in leaves.chain(indirects.upper.iter().map(|(number, addr)| (*number, *addr))) {
-            if let Ok(addr) = u32::try_from(addr) {
-                block.fill(0);
-                self.encode_indirect(BlockId { ino: Ino(ino), lbn: Lbn(number) }, block);
-                write(store, self.g.byte_of(FragAddr(addr)), block)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts an inode into its place of its inode block: where it is already, or where there is none.
-    fn store_inode(&self, store: &mut (impl Store + ?Sized), ino: u32, node: &Node) -> Result<(), LfsError> {
-        let at = self.g.byte_of(node.daddr);
-        let mut block = read(store, at, self.g.ibsize as usize)?;
-        let mut places = block.chunks_exact_mut(crate::format::DINODE_BYTES as usize);
-        let wrong = || LfsError::Inode { ino, problem: "has no place in its inode block".to_owned() };
-        let place = places.find(|place| [ino, 0].contains(&Dinode::decode(place).inumber)).ok_or_else(wrong)?;
-        node.d.encode(place);
-        Ok(write(store, at, &block)?)
     }
 }
 

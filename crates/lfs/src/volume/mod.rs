@@ -29,7 +29,6 @@ use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;
 pub use check::Disagreement;
-pub use image::DataSource;
 use inodes::{Body, InodeMap, Inodes, MapEntry, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use pointers::Pointer;
