@@ -11,7 +11,6 @@
 
 pub mod alloc;
 pub mod dump;
-mod edit;
 mod error;
 mod extract;
 pub mod format;
@@ -24,7 +23,6 @@ mod reconstruct;
 mod volume;
 
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
-pub use edit::{Edit, edit};
 pub use error::FfsError;
 pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
@@ -32,8 +30,10 @@ pub use format::{
 };
 pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
-pub use insert::{GoOn, InsertOptions, Inserted, Inserter};
+pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
 pub use reconstruct::{FreeFigures, FreeMaps};
+pub use ufs::edit::Edit;
+pub use ufs::insert::{GoOn, InsertOptions, Inserted};
 pub use ufs::{FormatError, text};
 pub use volume::{DataSource, Disagreement, Ffs};

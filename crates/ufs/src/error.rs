@@ -52,3 +52,18 @@ impl FormatError {
         FormatError::Field { structure: structure.into(), field, at_byte, problem: problem.into() }
     }
 }
+
+/// An error of what works on images, as far as copying files in and out goes.
+pub trait ImageError: Sized {
+    /// Something outside the image cannot be used.
+    fn host(path: String, doing: &'static str, source: std::io::Error) -> Self;
+
+    /// A path cannot be had.
+    fn path(path: String, problem: String) -> Self;
+
+    /// The file system must not be written to.
+    fn not_writable(problem: String) -> Self;
+
+    /// Stopped by the caller.
+    fn interrupted() -> Self;
+}

@@ -2,19 +2,21 @@
 //! indirect blocks.
 //!
 //! What lives here: those structures as bytes and in memory, byte order, numbers with types, what can be wrong with a
-//! structure, and copying files out of either. What may not: where anything lies on a disk.
+//! structure, and copying files out of either and into either. What may not: where anything lies on a disk.
 
 pub mod directory;
+pub mod edit;
 mod endian;
 mod error;
 pub mod extract;
 mod file_type;
 pub mod indirect;
+pub mod insert;
 mod numbers;
 pub mod text;
 
 pub use endian::{Disk, Endian, Field};
-pub use error::FormatError;
+pub use error::{FormatError, ImageError};
 pub use file_type::{FileType, Time, mode};
 pub use numbers::{Ino, Lbn, ROOT_INO};
 pub use text::Text;

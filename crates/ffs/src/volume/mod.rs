@@ -26,7 +26,6 @@ pub use check::Disagreement;
 pub use image::DataSource;
 use inodes::{Body, Inodes, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
-pub(crate) use operations::Special;
 use pointers::Pointer;
 use posix::Errno;
 use rand_core::SeedableRng as _;

@@ -8,6 +8,7 @@ use kernel::{
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 use ufs::directory::Directory;
+use ufs::insert::Special;
 
 fn kind_of(file_type: Option<FileType>) -> FileKind {
     match file_type {
@@ -26,15 +27,6 @@ fn type_of(kind: FileKind) -> FileType {
         FileKind::Symlink => FileType::Symlink,
         FileKind::Special => FileType::Fifo,
     }
-}
-
-/// What has a name but no data. Devices with their number: major × 256 + minor, which every system reads alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Special {
-    Fifo,
-    Socket,
-    CharDevice(u16),
-    BlockDevice(u16),
 }
 
 impl Ffs {
@@ -81,7 +73,7 @@ impl Ffs {
     }
 
     /// Makes a pipe, a socket or a device (`mknod`). A device's number is in the place of its first block.
-    pub(crate) fn make_special(
+    pub(crate) fn make_special_file(
         &mut self,
         cx: &mut Cx,
         dir: Ino,
@@ -90,12 +82,7 @@ impl Ffs {
         special: Special,
     ) -> Result<Ino, Errno> {
         self.live_directory(dir)?;
-        let (file_type, device) = match special {
-            Special::Fifo => (FileType::Fifo, 0),
-            Special::Socket => (FileType::Socket, 0),
-            Special::CharDevice(number) => (FileType::CharDevice, number),
-            Special::BlockDevice(number) => (FileType::BlockDevice, number),
-        };
+        let (file_type, device) = special.parts();
         let new = NewNode { kind: FileKind::Special, mode: permissions, target: b"" };
         self.make_typed(cx, dir, name, &new, file_type, device)
     }
