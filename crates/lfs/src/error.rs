@@ -45,6 +45,19 @@ pub enum LfsError {
     /// Options of [`mkfs`](crate::mkfs()) that make no file system.
     #[error("{0}")]
     Options(String),
+    /// A file system that must not be written to.
+    #[error("this file system cannot be written to: {0}")]
+    NotWritable(String),
+    /// No room for a file.
+    #[error(
+        "{path}: no space for it in the image: {available_bytes} bytes are left; make a larger one (`fsage mkfs lfs`)"
+    )]
+    Full {
+        /// What was being copied.
+        path: String,
+        /// Space left for data.
+        available_bytes: u64,
+    },
     /// Stopped by the caller.
     #[error("interrupted")]
     Interrupted(#[source] io::Error),
@@ -61,8 +74,8 @@ impl LfsError {
         match self {
             LfsError::Options(_) | LfsError::Path { .. } => 2,
             LfsError::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
-            LfsError::Io(_) | LfsError::Host { .. } => 3,
-            LfsError::NoFileSystem(_) | LfsError::Format(_) | LfsError::Inode { .. } => 4,
+            LfsError::Io(_) | LfsError::Host { .. } | LfsError::Full { .. } => 3,
+            LfsError::NotWritable(_) | LfsError::NoFileSystem(_) | LfsError::Format(_) | LfsError::Inode { .. } => 4,
             LfsError::Interrupted(_) => 130,
         }
     }

@@ -10,6 +10,7 @@ use kernel::{
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 use ufs::directory::Directory;
+use ufs::insert::Special;
 
 /// How often a checkpoint is made where nothing else asks for one (`update`, every 30 seconds).
 const CHECKPOINT_NS: u64 = 30_000_000_000;
@@ -71,10 +72,40 @@ impl Lfs {
         self.admit(cx, new_blocks * u64::from(self.g.frag), blocks * u64::from(self.g.bsize))
     }
 
+    /// Makes a pipe, a socket or a device (`mknod`). A device's number is in the place of its first block.
+    pub(crate) fn make_special_file(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        name: &[u8],
+        permissions: u16,
+        special: Special,
+    ) -> Result<Ino, Errno> {
+        self.live_directory(dir)?;
+        self.admit_name(cx, 3)?;
+        let (file_type, device) = special.parts();
+        let new = NewNode { kind: FileKind::Special, mode: permissions, target: b"" };
+        let made = self.make_typed(cx, dir, name, &new, file_type, device);
+        self.settle(cx);
+        made
+    }
+
     fn make_file(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], new: &NewNode<'_>) -> Result<Ino, Errno> {
-        let file_type = type_of(new.kind);
+        self.make_typed(cx, dir, name, new, type_of(new.kind), 0)
+    }
+
+    fn make_typed(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        name: &[u8],
+        new: &NewNode<'_>,
+        file_type: FileType,
+        device: u16,
+    ) -> Result<Ino, Errno> {
         let mut d = self.fresh_dinode(cx, file_type.mode_bits() | new.mode & mode::PERMISSIONS);
         d.nlink = 1;
+        d.db[0] = device.into();
         let body = match new.kind {
             FileKind::Symlink => Body::Symlink(new.target.into()),
             _ => Body::File,
@@ -563,8 +594,9 @@ impl Volume for Lfs {
             }
             return Ok(());
         }
-        if self.node(ino)?.dirty {
-            self.keep_room(cx);
+        if self.node(ino)?.dirty && !self.keep_room(cx) && self.options.cleaner == CleanerPolicy::Off {
+            // Without a cleaner, what is left is for unmounting.
+            return Err(Errno::ENOSPC);
         }
         let node = self.node(ino)?;
         let (dirty, dirop) = (node.dirty, node.dirop);
