@@ -107,15 +107,14 @@ fn fill_up(key: &str, mut ssd: Ssd) -> anyhow::Result<()> {
         now_ns = ssd.serve(now_ns, Request::write(n * 256, 256))?.at_ns;
     }
     let filled_s = on_cpu_s() - start_s;
-    let full = ssd.ftl().write_amplification();
-    let before = ssd.ftl().counts();
+    let before = ssd.flash_counts().unwrap_or_default();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     for _ in 0..capacity / u64::from(SECTORS) / 8 {
         let lbn = rng.next_u64() % (capacity / u64::from(SECTORS)) * u64::from(SECTORS);
         now_ns = ssd.serve(now_ns, Request::write(lbn, SECTORS))?.at_ns;
     }
-    let after = ssd.ftl().counts();
-    let random = (after.flash_units - before.flash_units) as f64 / (after.host_units - before.host_units) as f64;
+    let full = before.write_amplification();
+    let random = (ssd.flash_counts().unwrap_or_default() - before).write_amplification();
     println!(
         "{key}: {:.0} GB written full in {filled_s:.1} s of processor time, write amplification {full:.3}; an eighth of it \
          overwritten at random {random:.2}; peak resident set {:.0} MB",

@@ -1,6 +1,6 @@
 //! The interface of everything that takes requests and time.
 
-use crate::{Completion, Operation, Request, RequestError};
+use crate::{Completion, FlashCounts, Operation, Request, RequestError};
 
 /// A storage device in virtual time.
 ///
@@ -29,6 +29,11 @@ pub trait Device {
 
     /// Whether it takes [`Operation::Trim`].
     fn supports_trim(&self) -> bool;
+
+    /// What its flash has been made to do since it was new; `None` where there is none. An array's is that of all members.
+    fn flash_counts(&self) -> Option<FlashCounts> {
+        None
+    }
 
     /// Hands over a request. `tag` comes back in its [`Completion`].
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError>;
@@ -87,6 +92,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn supports_trim(&self) -> bool {
         (**self).supports_trim()
+    }
+    fn flash_counts(&self) -> Option<FlashCounts> {
+        (**self).flash_counts()
     }
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {
         (**self).submit(now_ns, tag, request)

@@ -10,6 +10,7 @@ pub mod array;
 mod device;
 pub mod disk;
 mod drive;
+mod flash;
 mod request;
 pub mod ssd;
 pub mod store;
@@ -17,4 +18,5 @@ pub mod validate;
 
 pub use device::Device;
 pub use drive::{Description, Drive, DriveError, Fact, Figure, Model, Quantity, ZoneFact, catalogue};
+pub use flash::FlashCounts;
 pub use request::{Completion, Lbn, Operation, Request, RequestError};

@@ -8,7 +8,7 @@ mod layout;
 
 pub use layout::{Layout, Level, Piece};
 
-use crate::{Completion, Device, Lbn, Operation, Request, RequestError};
+use crate::{Completion, Device, FlashCounts, Lbn, Operation, Request, RequestError};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why an array cannot be made.
@@ -306,6 +306,10 @@ impl<D: Device> Device for Array<D> {
     /// Mirrors and stripes pass it on. With parity it would leave the parity wrong.
     fn supports_trim(&self) -> bool {
         self.layout.level != Level::Raid5 && self.members.iter().all(Device::supports_trim)
+    }
+
+    fn flash_counts(&self) -> Option<FlashCounts> {
+        self.members.iter().filter_map(Device::flash_counts).reduce(|all, more| all + more)
     }
 
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {

@@ -19,5 +19,6 @@ pub fn catalogue() -> &'static [(&'static str, &'static str)] {
         "nearline-7200",
         "ssd-sata",
         "ssd-nvme",
+        "ssd-nvme-512m",
     ]
 }

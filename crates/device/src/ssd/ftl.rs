@@ -4,6 +4,7 @@
 //! die's free blocks run low, the block with the fewest valid units is emptied and erased (greedy). After Agrawal et al., "Design
 //! Tradeoffs for SSD Performance", USENIX ATC 2008, section 3.
 
+use crate::FlashCounts;
 use crate::ssd::spec::SsdSpec;
 
 const NONE: u32 = u32::MAX;
@@ -62,27 +63,13 @@ pub(crate) struct Collected {
     pub erased: u64,
 }
 
-/// Counts since the drive was new.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlashCounts {
-    /// Units the host wrote.
-    pub host_units: u64,
-    /// Units programmed: the host's, those collection moved, and padding.
-    pub flash_units: u64,
-    /// Units that collection moved.
-    pub moved_units: u64,
-    /// Units programmed without data, because a flush could not wait for a full page.
-    pub padding_units: u64,
-    /// Blocks erased.
-    pub erased_blocks: u64,
-}
-
 /// The translation layer.
 #[derive(Clone, Debug)]
 pub struct Ftl {
     map: Map,
     blocks: Vec<Block>,
     dies: Vec<Die>,
+    unit_bytes: u64,
     units_per_page: u32,
     units_per_block: u32,
     gc_free_blocks: u32,
@@ -111,6 +98,7 @@ impl Ftl {
             map: Map::new(spec.host_units()),
             blocks: vec![Block::default(); (spec.dies() * per_die) as usize],
             dies: dies.collect(),
+            unit_bytes: spec.mapping_bytes.into(),
             units_per_page: spec.units_per_page(),
             units_per_block: spec.units_per_block(),
             gc_free_blocks: spec.gc_free_blocks(),
@@ -119,14 +107,9 @@ impl Ftl {
         }
     }
 
-    /// What has been written since the drive was new.
-    pub fn counts(&self) -> FlashCounts {
+    /// What has been written since the drive was new, but for the host's own bytes, of which it sees whole units only.
+    pub(crate) fn counts(&self) -> FlashCounts {
         self.counts
-    }
-
-    /// Units programmed for each unit the host wrote; 1 for a new drive.
-    pub fn write_amplification(&self) -> f64 {
-        if self.counts.host_units == 0 { 1.0 } else { self.counts.flash_units as f64 / self.counts.host_units as f64 }
     }
 
     /// Page that holds a logical unit.
@@ -146,6 +129,9 @@ impl Ftl {
 
     /// A logical unit holds nothing any more.
     pub(crate) fn trim(&mut self, logical: u32) {
+        if self.holds(logical) {
+            self.counts.trimmed_bytes += self.unit_bytes;
+        }
         self.invalidate(logical);
         self.map.set(logical, NONE);
     }
@@ -162,7 +148,8 @@ impl Ftl {
         debug_assert!(!logical.is_empty() && logical.len() <= self.units_per_page as usize);
         let (die, collected) = self.make_room();
         let block = self.open_host_block(die);
-        self.counts.host_units += logical.len() as u64;
+        self.counts.host_programmed_bytes += logical.len() as u64 * self.unit_bytes;
+        self.counts.host_pages += 1;
         for &unit in logical {
             self.append(block, unit);
         }
@@ -170,8 +157,7 @@ impl Ftl {
         for _ in 0..padding {
             self.blocks[block as usize].owners.push(NONE);
         }
-        self.counts.padding_units += u64::from(padding);
-        self.counts.flash_units += u64::from(self.units_per_page);
+        self.counts.padding_bytes += u64::from(padding) * self.unit_bytes;
         (die, collected)
     }
 
@@ -231,6 +217,7 @@ impl Ftl {
             }
             self.empty(die, victim, &mut collected);
         }
+        self.counts.collections += u64::from(collected.erased > 0);
         collected
     }
 
@@ -257,11 +244,11 @@ impl Ftl {
             }
             let block = self.open_collector_block(die);
             self.append(block, logical);
-            self.counts.moved_units += 1;
-            self.counts.flash_units += 1;
+            self.counts.moved_bytes += self.unit_bytes;
             // The collector programs a page when it is full.
             if (self.blocks[block as usize].owners.len() as u32).is_multiple_of(self.units_per_page) {
                 collected.pages_programmed += 1;
+                self.counts.collector_pages += 1;
             }
         }
         debug_assert_eq!(self.blocks[victim as usize].valid, 0);
@@ -317,7 +304,6 @@ impl Ftl {
                 );
             }
         }
-        assert!(self.counts.flash_units >= self.counts.host_units, "what the host wrote was programmed");
-        assert!(live <= self.counts.host_units, "nothing lives that was not written");
+        assert!(live * self.unit_bytes <= self.counts.host_programmed_bytes, "nothing lives that was not written");
     }
 }

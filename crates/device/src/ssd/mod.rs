@@ -7,10 +7,10 @@
 mod ftl;
 mod spec;
 
-pub use ftl::{FlashCounts, Ftl};
+pub use ftl::Ftl;
 pub use spec::SsdSpec;
 
-use crate::{Completion, Device, Operation, Request, RequestError};
+use crate::{Completion, Device, FlashCounts, Operation, Request, RequestError};
 use ftl::Page;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,6 +21,8 @@ pub struct Ssd {
     spec: SsdSpec,
     times: Times,
     ftl: Ftl,
+    /// Bytes of all write requests so far.
+    host_bytes: u64,
     /// Of each direction, to the host and from it: writes that wait for room do not hold up reads.
     link_free_ns: [u64; 2],
     channel_free_ns: Vec<u64>,
@@ -79,6 +81,7 @@ impl Ssd {
         Ssd {
             times,
             ftl: Ftl::new(&spec),
+            host_bytes: 0,
             link_free_ns: [0; 2],
             channel_free_ns: vec![0; spec.channels as usize],
             die_free_ns: vec![0; spec.dies() as usize],
@@ -93,7 +96,7 @@ impl Ssd {
         }
     }
 
-    /// The translation layer: what it has written, and its write amplification.
+    /// The translation layer.
     pub fn ftl(&self) -> &Ftl {
         &self.ftl
     }
@@ -175,6 +178,7 @@ impl Ssd {
 
     fn write(&mut self, start_ns: u64, request: &Request) -> u64 {
         let (first, end) = self.units(request);
+        self.host_bytes += u64::from(request.sectors) * u64::from(self.spec.sector_bytes);
         let per_unit = self.sectors_per_unit();
         let mut command_ns = start_ns + self.times.write_command + u64::from(end - first) * self.times.write_unit;
         // A unit written in part is read first.
@@ -313,6 +317,10 @@ impl Device for Ssd {
 
     fn supports_trim(&self) -> bool {
         true
+    }
+
+    fn flash_counts(&self) -> Option<FlashCounts> {
+        Some(FlashCounts { host_bytes: self.host_bytes, ..self.ftl.counts() })
     }
 
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {
