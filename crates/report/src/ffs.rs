@@ -1,11 +1,12 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
+use crate::copied;
 use crate::{Cell, Document, Table, units};
 use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
-use ::ffs::{Extracted, FreeFigures, Inserted, text};
+use ::ffs::{FreeFigures, Inserted, text};
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -14,7 +15,7 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
 }
 
 /// A new file system, and what was copied into it.
-pub fn ffs_made(image: &str, made: &Made, copied: Option<&Inserted>) -> Document {
+pub fn ffs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);
     add(&mut table, "format", Cell::from(format!("{}, {}", made.version, made.endian)));
     add(&mut table, "size", Cell::Bytes(made.size_bytes as f64));
@@ -31,9 +32,8 @@ pub fn ffs_made(image: &str, made: &Made, copied: Option<&Inserted>) -> Document
     add(&mut table, "seed", Cell::from(made.seed.to_string()));
     let mut document = Document::new(format!("Made a file system in {image}"));
     document.table(table);
-    if let Some(done) = copied {
-        document.heading("Copied").table(inserted(done));
-        left_out(&mut document, &done.left_out);
+    if let Some(done) = done {
+        copied::into(document.heading("Copied"), done);
     }
     document
 }
@@ -85,47 +85,6 @@ pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
     document.table(table);
     document.paragraph(outcome);
     document
-}
-
-/// Files copied out of an image.
-pub fn ffs_extracted(done: &Extracted) -> Document {
-    let mut table = Table::new("copied", "", &FIGURES);
-    add(&mut table, "files", Cell::Count(done.files));
-    add(&mut table, "directories", Cell::Count(done.directories));
-    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
-    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
-    add(&mut table, "special files", Cell::Count(done.specials));
-    add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
-    let mut document = Document::new("");
-    document.table(table);
-    left_out(&mut document, &done.left_out);
-    document
-}
-
-/// What was copied into an image.
-pub fn ffs_inserted(image: &str, done: &Inserted) -> Document {
-    let mut document = Document::new(format!("Copied into {image}"));
-    document.table(inserted(done));
-    left_out(&mut document, &done.left_out);
-    document
-}
-
-fn left_out(document: &mut Document, reasons: &[String]) {
-    if !reasons.is_empty() {
-        document.heading("Left out").list(reasons.to_vec());
-    }
-}
-
-fn inserted(done: &Inserted) -> Table {
-    let mut table = Table::new("copied", "", &FIGURES);
-    add(&mut table, "files", Cell::Count(done.files));
-    add(&mut table, "directories", Cell::Count(done.directories));
-    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
-    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
-    add(&mut table, "special files", Cell::Count(done.specials));
-    add(&mut table, "files replaced", Cell::Count(done.replaced));
-    add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
-    table
 }
 
 fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {

@@ -1,11 +1,12 @@
 //! LFS images: what was made, what a check found, and structures as they are.
 
+use crate::copied;
 use crate::{Cell, Document, Table, units};
 use ::lfs::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, SegmentRow, SuperblockDump};
 use ::lfs::format::{Field, Piece};
 use ::lfs::fsck::Report;
 use ::lfs::mkfs::Made;
-use ::lfs::text;
+use ::lfs::{Inserted, text};
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -17,8 +18,8 @@ fn exact(n: impl ToString) -> Cell {
     Cell::from(n.to_string())
 }
 
-/// A new file system.
-pub fn lfs_made(image: &str, made: &Made) -> Document {
+/// A new file system, and what was copied into it.
+pub fn lfs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);
     add(&mut table, "size", Cell::Bytes(made.size_bytes as f64));
     add(&mut table, "for data", Cell::Bytes(made.data_bytes as f64));
@@ -34,6 +35,9 @@ pub fn lfs_made(image: &str, made: &Made) -> Document {
     add(&mut table, "identity", Cell::from(format!("{:#x}", made.ident)));
     let mut document = Document::new(format!("Made a log-structured file system in {image}"));
     document.table(table);
+    if let Some(done) = done {
+        copied::into(document.heading("Copied"), done);
+    }
     document
 }
 

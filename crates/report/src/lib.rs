@@ -11,6 +11,7 @@ pub mod aging;
 mod bench;
 mod bench_phases;
 mod chart;
+mod copied;
 mod csv;
 mod drive;
 mod environment;
@@ -38,11 +39,11 @@ mod workload;
 
 pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
+pub use self::copied::{extracted, inserted};
 pub use self::drive::{drive, drive_validation, drives};
 pub use self::experiment::{experiments, reproduction};
 pub use self::ffs::{
-    ffs_checked, ffs_directory, ffs_extracted, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_inserted,
-    ffs_made, ffs_superblock,
+    ffs_checked, ffs_directory, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_made, ffs_superblock,
 };
 pub use self::layout::{layout, layout_comparison};
 pub use self::lfs::{

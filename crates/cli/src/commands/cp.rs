@@ -4,20 +4,22 @@ use super::lfs;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
 use anyhow::Context as _;
-use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Inserter, Search};
+use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Search};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use ufs::insert::{Insertable, Inserter};
 
-/// Copy files out of an FFS or LFS image, or into an FFS image, without mounting it.
+/// Copy files out of an FFS or LFS image, or into one, without mounting it.
 ///
 /// Modes, times, links, symbolic links, holes, and into an image owners and devices, are preserved. Nothing that is there is
 /// overwritten, unless --overwrite says so.
 ///
 /// Into an image, files are copied to a copy of it, which is checked and then takes its place: if anything goes wrong, the image
-/// is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from.
+/// is as it was. With --in-place it is written to where it is, in an order that `fsage fsck` can repair from (FFS), or
+/// the next mount (LFS). An LFS image that was not unmounted is rolled forward first.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "fsage cp [OPTIONS] <FROM>... <TO>")]
 #[command(after_help = "\
@@ -48,7 +50,7 @@ pub struct Args {
     /// Into an image: owner of everything copied (0:0), instead of the files' own.
     #[arg(long, value_name = "UID:GID", value_parser = values::owner)]
     owner: Option<(u32, u32)>,
-    /// Into an image: allocation policies (noswitch,dirpref,root; default: 4.4BSD's).
+    /// Into an FFS image: allocation policies (noswitch,dirpref,root; default: 4.4BSD's).
     #[arg(long, value_name = "WORDS", value_parser = values::ffs_policy)]
     policy: Option<ffs::policy::Options>,
     /// Into an image: when it is done, seconds since 1970 (default: now). Files modified later get this time, and every file
@@ -101,37 +103,57 @@ fn refuse(options: &[(&str, bool)], why: &str) -> anyhow::Result<()> {
 
 fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Result<ExitCode> {
     let shown = output::shown(image);
-    if File::open(image).and_then(FileStore::new).is_ok_and(|store| ::lfs::is_lfs(&store)) {
-        return Err(failure::usage(format!("{shown}: is an LFS image, and files are copied into FFS images only")));
-    }
     let how = if args.in_place { Edit::InPlace } else { Edit::Copy };
-    let options = InsertOptions { owner: args.owner, overwrite: args.overwrite, latest_s: args.time };
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
     let date_ns = args.time.unwrap_or_else(now).saturating_mul(1_000_000_000);
     // Several things go into a directory only, as one does whose path ends in a slash.
     let mut path = path.to_vec();
     path.extend(if from.len() > 1 { &b"/"[..] } else { b"" });
-    let bar = progress::bar(0, "copying");
-    let mut go_on = |so_far: &Inserted| {
-        bar.set_message(format!("copying: {} files", so_far.files));
-        !posix::interrupt::requested()
+    let copy = Copying { args, from, path: &path, how, date_ns };
+    let is_lfs = File::open(image).and_then(FileStore::new).is_ok_and(|store| ::lfs::is_lfs(&store));
+    let (schema, done) = if is_lfs {
+        refuse(&[("--policy", args.policy.is_some())], "is for FFS images: a log has one place for what is new")?;
+        let done = ::lfs::edit(image, how, |store| copy.run::<::lfs::Lfs>(store, ::lfs::Options::default()));
+        ("fsage.cp-into-lfs/1", done.with_context(|| shown.clone())?)
+    } else {
+        let done = ffs::edit(image, how, |store| copy.run::<ffs::Ffs>(store, args.policy.unwrap_or_default()));
+        ("fsage.cp-into-ffs/1", done.with_context(|| shown.clone())?)
     };
-    let done = ffs::edit(image, how, |store| {
-        let mut inserter = Inserter::open(store, args.policy.unwrap_or_default(), date_ns)?;
-        let copied = from.iter().try_for_each(|from| inserter.insert(Path::new(from), &path, options, &mut go_on));
+    args.result.emit(schema, &done, &report::inserted(&shown, &done))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is copied into an image, and how.
+struct Copying<'a> {
+    args: &'a Args,
+    from: &'a [OsString],
+    path: &'a [u8],
+    how: Edit,
+    date_ns: i64,
+}
+
+impl Copying<'_> {
+    fn run<V: Insertable>(&self, store: FileStore, options: V::Options) -> Result<(FileStore, Inserted), V::Error> {
+        let Args { owner, overwrite, time, .. } = *self.args;
+        let insert = InsertOptions { owner, overwrite, latest_s: time };
+        let mut inserter = Inserter::<V, _>::open(store, options, self.date_ns)?;
+        let bar = progress::bar(0, "copying");
+        let mut go_on = |so_far: &Inserted| {
+            bar.set_message(format!("copying: {} files", so_far.files));
+            !posix::interrupt::requested()
+        };
+        let mut each = self.from.iter();
+        let copied = each.try_for_each(|from| inserter.insert(Path::new(from), self.path, insert, &mut go_on));
+        bar.finish_and_clear();
         if let Err(error) = copied {
-            if how == Edit::InPlace {
+            if self.how == Edit::InPlace {
                 // What is there by now is whole; the error to report is the first.
                 let _ = inserter.finish();
             }
             return Err(error);
         }
         inserter.finish()
-    });
-    bar.finish_and_clear();
-    let done = done.with_context(|| shown.clone())?;
-    args.result.emit("fsage.cp-into-ffs/1", &done, &report::ffs_inserted(&shown, &done))?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Result<ExitCode> {
@@ -157,7 +179,7 @@ fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Res
         }
     }
     bar.finish_and_clear();
-    args.result.emit("fsage.cp-ffs/1", &all, &report::ffs_extracted(&all))?;
+    args.result.emit("fsage.cp-ffs/1", &all, &report::extracted(&all))?;
     Ok(ExitCode::SUCCESS)
 }
 

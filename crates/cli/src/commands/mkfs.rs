@@ -7,10 +7,11 @@ use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
-use ffs::{Endian, FfsError, FileStore, InsertOptions, Inserted, Inserter, Store as _, Version};
+use ffs::{Endian, FileStore, InsertOptions, Inserted, Store as _, Version};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use ufs::insert::{Insertable, Inserter};
 
 /// Make a file system in an image file, empty or with the files of a directory.
 ///
@@ -23,6 +24,7 @@ Examples:
   fsage mkfs ffs root.img --size 256M --ufs 2 --populate tree --owner 0:0 --time 0
   fsage mkfs ffs old.img --size 502M --heads 22 --sectors 118 --cpg 16 --maxcontig 7
   fsage mkfs lfs log.img --size 256M --segment 512K
+  fsage mkfs lfs log.img --size 256M --populate tree
   fsage dump aged.img free-maps --json > aged.maps; fsage mkfs free-maps again.img aged.maps")]
 pub struct Args {
     #[command(subcommand)]
@@ -116,12 +118,8 @@ struct FfsArgs {
     /// Make lost+found.
     #[arg(long)]
     lost_found: bool,
-    /// Copy what is in this directory into it: modes, owners, times, links and holes are kept.
-    #[arg(long, value_name = "DIR")]
-    populate: Option<PathBuf>,
-    /// Owner of everything copied (0:0), instead of the files' own.
-    #[arg(long, value_name = "UID:GID", value_parser = values::owner, requires = "populate")]
-    owner: Option<(u32, u32)>,
+    #[command(flatten)]
+    populate: Populate,
     /// Allocation policies for what is copied (noswitch,dirpref,root; default: 4.4BSD's).
     #[arg(long, value_name = "WORDS", value_parser = values::ffs_policy, requires = "populate")]
     policy: Option<ffs::policy::Options>,
@@ -130,6 +128,17 @@ struct FfsArgs {
     force: bool,
     #[command(flatten)]
     result: ResultArgs,
+}
+
+/// What a new file system begins with.
+#[derive(clap::Args, Debug)]
+struct Populate {
+    /// Copy what is in this directory into it: modes, owners, times, links and holes are kept.
+    #[arg(long, value_name = "DIR")]
+    populate: Option<PathBuf>,
+    /// Owner of everything copied (0:0), instead of the files' own.
+    #[arg(long, value_name = "UID:GID", value_parser = values::owner, requires = "populate")]
+    owner: Option<(u32, u32)>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -160,40 +169,49 @@ fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
     let there = args.image.exists();
     let (mut store, blank) = open(&args.image, size)?;
     options.blank = blank;
-    let made = ffs::mkfs(&mut store, &options).and_then(|made| Ok((made, populate(args, store, &options)?)));
+    let policy = args.policy.unwrap_or_default();
+    let made = ffs::mkfs(&mut store, &options)
+        .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s, args.time)?)));
     if made.is_err() && !there {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
     }
     let (made, copied) = made?;
     let document = report::ffs_made(&output::shown(&args.image), &made, copied.as_ref());
-    args.result.emit("fsage.mkfs-ffs/1", &Result { made: &made, copied }, &document)?;
+    args.result.emit("fsage.mkfs-ffs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was made, and what was copied into it.
 #[derive(serde::Serialize)]
-struct Result<'a> {
+struct Result<M> {
     #[serde(flatten)]
-    made: &'a ffs::mkfs::Made,
+    made: M,
     #[serde(skip_serializing_if = "Option::is_none")]
     copied: Option<Inserted>,
 }
 
-/// Copies a directory's contents into the new file system.
-fn populate(args: &FfsArgs, store: FileStore, made: &MkfsOptions) -> std::result::Result<Option<Inserted>, FfsError> {
-    let Some(directory) = &args.populate else { return Ok(None) };
-    let mut inserter =
-        Inserter::open(store, args.policy.unwrap_or_default(), made.time_s.saturating_mul(1_000_000_000))?;
-    let options = InsertOptions { owner: args.owner, overwrite: false, latest_s: args.time };
-    let bar = progress::bar(0, "copying");
-    let copied = inserter.insert(&directory.join("."), b"/", options, &mut |so_far| {
-        bar.set_message(format!("copying: {} files", so_far.files));
-        !posix::interrupt::requested()
-    });
-    bar.finish_and_clear();
-    copied?;
-    inserter.finish().map(|(_, done)| Some(done))
+impl Populate {
+    /// Copies a directory's contents into a new file system. `time` is when all of that happens, if somebody has said so.
+    fn copy<V: Insertable>(
+        &self,
+        store: FileStore,
+        options: V::Options,
+        made_s: i64,
+        time: Option<i64>,
+    ) -> std::result::Result<Option<Inserted>, V::Error> {
+        let Some(directory) = &self.populate else { return Ok(None) };
+        let mut inserter = Inserter::<V, _>::open(store, options, made_s.saturating_mul(1_000_000_000))?;
+        let options = InsertOptions { owner: self.owner, overwrite: false, latest_s: time };
+        let bar = progress::bar(0, "copying");
+        let copied = inserter.insert(&directory.join("."), b"/", options, &mut |so_far| {
+            bar.set_message(format!("copying: {} files", so_far.files));
+            !posix::interrupt::requested()
+        });
+        bar.finish_and_clear();
+        copied?;
+        inserter.finish().map(|(_, done)| Some(done))
+    }
 }
 
 /// The size of what is there.

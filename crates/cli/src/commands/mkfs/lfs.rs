@@ -1,6 +1,6 @@
 //! `fsage mkfs lfs IMAGE --size SIZE`.
 
-use super::{narrow, now, open, size_of};
+use super::{Populate, Result, narrow, now, open, size_of};
 use crate::output::{self, ResultArgs};
 use crate::values;
 use ::lfs::mkfs::MkfsOptions;
@@ -38,12 +38,15 @@ pub(super) struct LfsArgs {
     /// Seed of the file system's identity.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// When it is made, seconds since 1970 (default: now).
+    /// When it is made, seconds since 1970 (default: now). With --populate, files modified later get this time, and every
+    /// file was last read when it was modified.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     time: Option<i64>,
     /// Make lost+found.
     #[arg(long)]
     lost_found: bool,
+    #[command(flatten)]
+    populate: Populate,
     /// Overwrite what is there.
     #[arg(long)]
     force: bool,
@@ -62,13 +65,16 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
     options.check()?;
     let there = args.image.exists();
     let (mut store, _) = open(&args.image, size)?;
-    let made = ::lfs::mkfs(&mut store, &options);
+    let policy = ::lfs::Options::default();
+    let made = ::lfs::mkfs(&mut store, &options)
+        .and_then(|made| Ok((made, args.populate.copy::<::lfs::Lfs>(store, policy, options.time_s, args.time)?)));
     if made.is_err() && !there {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
     }
-    let made = made?;
-    args.result.emit("fsage.mkfs-lfs/1", &made, &report::lfs_made(&output::shown(&args.image), &made))?;
+    let (made, copied) = made?;
+    let document = report::lfs_made(&output::shown(&args.image), &made, copied.as_ref());
+    args.result.emit("fsage.mkfs-lfs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
 }
 

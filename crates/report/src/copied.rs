@@ -1,0 +1,54 @@
+//! What was copied out of an image, and into one.
+
+use crate::{Cell, Document, Table};
+use ::ffs::{Extracted, Inserted};
+
+fn add(table: &mut Table, figure: &str, value: Cell) {
+    table.row(vec![Cell::from(figure), value]);
+}
+
+fn table() -> Table {
+    Table::new("copied", "", &[("Figure", "figure"), ("Value", "value")])
+}
+
+/// Files copied out of an image.
+pub fn extracted(done: &Extracted) -> Document {
+    let mut table = table();
+    add(&mut table, "files", Cell::Count(done.files));
+    add(&mut table, "directories", Cell::Count(done.directories));
+    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
+    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
+    add(&mut table, "special files", Cell::Count(done.specials));
+    add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
+    let mut document = Document::new("");
+    document.table(table);
+    left_out(&mut document, &done.left_out);
+    document
+}
+
+/// What was copied into an image.
+pub fn inserted(image: &str, done: &Inserted) -> Document {
+    let mut document = Document::new(format!("Copied into {image}"));
+    into(&mut document, done);
+    document
+}
+
+/// The same as part of another document.
+pub(crate) fn into(document: &mut Document, done: &Inserted) {
+    let mut table = table();
+    add(&mut table, "files", Cell::Count(done.files));
+    add(&mut table, "directories", Cell::Count(done.directories));
+    add(&mut table, "symbolic links", Cell::Count(done.symlinks));
+    add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
+    add(&mut table, "special files", Cell::Count(done.specials));
+    add(&mut table, "files replaced", Cell::Count(done.replaced));
+    add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
+    document.table(table);
+    left_out(document, &done.left_out);
+}
+
+fn left_out(document: &mut Document, reasons: &[String]) {
+    if !reasons.is_empty() {
+        document.heading("Left out").list(reasons.to_vec());
+    }
+}
