@@ -3,6 +3,7 @@
 
 use crate::cache::Cache;
 use crate::costs::Costs;
+use crate::discard::Discards;
 use crate::nodes::Nodes;
 use crate::payload::{Image, filler};
 use crate::program::{Direction, IoId, Ios, Step};
@@ -45,6 +46,7 @@ pub struct Cx {
     pub(crate) cache: Cache,
     pub(crate) nodes: Nodes,
     pub(crate) ios: Ios,
+    pub(crate) discards: Discards,
     pub(crate) program: Vec<Step>,
     pub(crate) costs: Costs,
     pub(crate) transfers: Transfers,
@@ -74,6 +76,7 @@ impl Cx {
             cache,
             nodes,
             ios: Ios::default(),
+            discards: Discards::default(),
             program: Vec::new(),
             costs,
             transfers,
@@ -417,6 +420,7 @@ impl Cx {
         {
             io.contents = Some(recorded.into_boxed_slice());
         }
+        self.wait_for_discards(io);
         self.program.push(Step::Start { io, wait });
     }
 
@@ -577,6 +581,10 @@ impl Cx {
     /// A request is complete: its blocks are where they should be.
     pub(crate) fn complete(&mut self, id: IoId) {
         let Some(io) = self.ios.get(id) else { return };
+        if io.direction == Direction::Discard {
+            self.discarded(id);
+            return self.ios.remove(id);
+        }
         for &block in &io.blocks {
             if let Some(slot) = self.cache.find(block)
                 && self.cache.get(slot).io == Some(id)

@@ -59,6 +59,15 @@ pub enum LogEntry {
         /// When.
         completed_ns: u64,
     },
+    /// A discard has been handed over: what was there may be lost from now on, if power fails or not.
+    Discard {
+        /// When.
+        submitted_ns: u64,
+        /// Where.
+        pbn: Pbn,
+        /// How much.
+        bytes: u64,
+    },
 }
 
 /// What the device was asked for.
@@ -74,6 +83,10 @@ pub struct DeviceCounters {
     pub write_bytes: u64,
     /// Flushes.
     pub flushes: u64,
+    /// Discards, and bytes of them.
+    pub discards: u64,
+    #[allow(missing_docs)]
+    pub discarded_bytes: u64,
 }
 
 /// What has to be done next.
@@ -281,6 +294,7 @@ impl Engine {
                     (self.counters.writes + 1, self.counters.write_bytes + io.bytes)
             }
             Direction::Flush => self.counters.flushes += 1,
+            Direction::Discard => return self.submit_discard(cx, id, at_ns),
         }
         // Whole sectors: a disk with larger ones than the file system's fragments moves what is around them too.
         let mut at = io.pbn.bytes() / sector;
@@ -297,9 +311,35 @@ impl Engine {
             let sectors = u32::try_from((end - at).min(most)).unwrap_or(u32::MAX);
             let request = match direction {
                 Direction::Read => Request::read(at, sectors),
-                _ => Request::write(at, sectors),
+                Direction::Write | Direction::Flush | Direction::Discard => Request::write(at, sectors),
             };
             let submitted = self.device.submit(at_ns, tag, request);
+            self.submitted(cx, id, submitted, at_ns);
+            at += u64::from(sectors);
+        }
+    }
+
+    /// Whole sectors only: what is around them is not to be lost.
+    fn submit_discard(&mut self, cx: &mut Cx, id: IoId, at_ns: u64) {
+        let Some(io) = cx.ios.get_mut(id) else { return };
+        let (pbn, bytes) = (io.pbn, io.bytes);
+        let sector = u64::from(self.device.sector_bytes());
+        let (first, end) = (pbn.bytes().div_ceil(sector), (pbn.bytes() + bytes) / sector);
+        let most = u64::from(u32::MAX);
+        io.parts = u32::try_from(end.saturating_sub(first).div_ceil(most)).unwrap_or(u32::MAX).max(1);
+        self.counters.discards += 1;
+        self.counters.discarded_bytes += bytes;
+        if let Some(log) = &mut self.log {
+            log.push(LogEntry::Discard { submitted_ns: at_ns, pbn, bytes });
+        }
+        if end <= first {
+            return self.part_done(cx, id, at_ns, true);
+        }
+        let tag = u64::from(id.slot) << 32 | u64::from(id.generation);
+        let mut at = first;
+        while at < end {
+            let sectors = u32::try_from((end - at).min(most)).unwrap_or(u32::MAX);
+            let submitted = self.device.submit(at_ns, tag, Request::trim(at, sectors));
             self.submitted(cx, id, submitted, at_ns);
             at += u64::from(sectors);
         }
@@ -333,7 +373,7 @@ impl Engine {
         }
         if let Some(log) = &mut self.log {
             match io.direction {
-                Direction::Read => {}
+                Direction::Read | Direction::Discard => {}
                 Direction::Flush => log.push(LogEntry::Flush { completed_ns: at_ns }),
                 Direction::Write => log.push(LogEntry::Write(WriteRecord {
                     issued_ns: io.issued_ns,

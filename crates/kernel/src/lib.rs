@@ -14,6 +14,7 @@ mod cache;
 pub mod cluster;
 mod costs;
 mod cx;
+mod discard;
 mod engine;
 mod lab;
 mod log;

@@ -101,6 +101,7 @@ impl Cx {
     /// Hands a request over that has been kept apart.
     pub fn start(&mut self, io: IoId, wait: bool) {
         self.cpu(self.costs.request_ns);
+        self.wait_for_discards(io);
         self.program.push(Step::Start { io, wait });
     }
 

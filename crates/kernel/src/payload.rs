@@ -66,6 +66,14 @@ impl Image {
         }
     }
 
+    /// A place is discarded: its bytes are anything.
+    pub(crate) fn give_up(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()> {
+        match self.given {
+            Some(_) => self.discard(pbn, bytes),
+            None => self.store.discard(pbn.bytes(), bytes),
+        }
+    }
+
     /// Whether it may have bytes anywhere: asked before each read of data.
     pub(crate) fn may_have_bytes(&self) -> bool {
         self.given.as_ref().is_none_or(|given| !given.sectors.is_empty())

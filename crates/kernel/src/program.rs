@@ -40,6 +40,8 @@ pub enum Direction {
     Write,
     /// Everything that the device has acknowledged onto the medium.
     Flush,
+    /// What is there is of no value any more (a trim).
+    Discard,
 }
 
 /// A request from the moment it is put into a program until it is complete.

@@ -140,7 +140,7 @@ impl<V: Volume> Untimed<V> {
                 self.requests.synchronous_writes += u64::from(wait);
                 self.requests.bytes_written += io.bytes;
             }
-            Direction::Flush => {}
+            Direction::Flush | Direction::Discard => {}
         }
         self.cx.complete(id);
     }

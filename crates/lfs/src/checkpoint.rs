@@ -3,8 +3,8 @@
 //! The first two superblocks are written in turn. A segment that has become empty is written again only when both know it as
 //! empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
 
-use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, Superblock};
-use crate::policy::Order;
+use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
+use crate::policy::{Discard, Order};
 use crate::segment::plan::Plan;
 use crate::segment::{Scope, seconds};
 use crate::volume::Lfs;
@@ -193,8 +193,24 @@ impl Lfs {
         }
         self.counters.superblocks += 1;
         self.turn = !self.turn;
-        for segment in self.log.superblock_written(io) {
-            self.usage_of_changed(segment);
+        let cleaned = self.log.superblock_written(io);
+        for segment in &cleaned {
+            self.usage_of_changed(*segment);
+        }
+        if self.options.discard == Discard::On && !cleaned.is_empty() {
+            self.discard_segments(cx, &cleaned, io);
+        }
+    }
+
+    /// Tells the disk that nothing is in some clean segments any more, once the superblock that lets them be written again is there.
+    fn discard_segments(&mut self, cx: &mut Cx, cleaned: &[SegNo], superblock: Option<IoId>) {
+        if let Some(io) = superblock {
+            cx.wait_for(io);
+        }
+        for number in cleaned {
+            let superblock = self.log.segments.get(number.0 as usize).is_some_and(|segment| segment.superblock);
+            let (first, end) = (self.g.log_start(*number, superblock), self.g.segment_end(*number));
+            cx.discard(self.pbn(first), u64::from(end.0.saturating_sub(first.0)) << self.g.fshift);
         }
     }
 

@@ -47,10 +47,20 @@ fn apply(disk: &mut MemoryStore, entry: &LogEntry) {
         let bytes = write.contents.as_deref().unwrap();
         disk.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
+    apply_discard(disk, entry);
+}
+
+/// What is discarded may read as anything.
+fn apply_discard(disk: &mut MemoryStore, entry: &LogEntry) {
+    if let LogEntry::Discard { pbn, bytes, .. } = entry {
+        let at = pbn.bytes() as usize;
+        disk.0[at..at + *bytes as usize].fill(0xD1);
+    }
 }
 
 /// Some sectors of a write.
 fn apply_torn(disk: &mut MemoryStore, entry: &LogEntry, sectors: &mut dyn FnMut(usize, usize) -> bool) {
+    apply_discard(disk, entry);
     if let LogEntry::Write(write) = entry {
         let at = write.pbn.bytes() as usize;
         let bytes = write.contents.as_deref().unwrap();
@@ -74,7 +84,7 @@ fn after_any_write() {
     let (mut done, mut number, mut cleaned) = (0, 0, 0);
     while done < wanted {
         let run =
-            workload::run(case(number, ["cleaner=greedy", "cleaner=cost-benefit,low=20,high=30", "cleaner=netbsd"]));
+            workload::run(case(number, ["cleaner=greedy", "cleaner=cost-benefit,low=20,high=30,discard=on", "cleaner=netbsd"]));
         cleaned += run.segments_cleaned;
         let mut disk = run.before.clone();
         // All points, or some from all over the log.
@@ -104,7 +114,7 @@ fn after_any_write() {
 fn between_flushes() {
     let wanted = points(200);
     let (mut done, mut number, mut cleaned) = (0, 0, 0);
-    let words = ["cleaner=greedy,order=barrier", "cleaner=cost-benefit,order=barrier,low=20,high=30", "order=barrier"];
+    let words = ["cleaner=greedy,order=barrier", "cleaner=cost-benefit,order=barrier,low=20,high=30,discard=on", "order=barrier"];
     while done < wanted {
         let run = workload::run(case(number, words));
         let mut random = Xoshiro256PlusPlus::seed_from_u64(run.case.seed);

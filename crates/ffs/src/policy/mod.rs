@@ -19,5 +19,5 @@ mod realloc;
 pub(crate) mod smartfrags;
 mod tuning;
 
-pub use options::{Clusters, Directories, Fragments, GroupSwitch, Integrity, Options, Reserve};
+pub use options::{Clusters, Directories, Discard, Fragments, GroupSwitch, Integrity, Options, Reserve};
 pub use tuning::Tuning;

@@ -72,6 +72,17 @@ pub enum Reserve {
     Open,
 }
 
+/// Whether the device is told of space that files give up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discard {
+    /// No, as in 4.4BSD.
+    #[default]
+    Nodiscard,
+    /// As soon as no inode on the disk has it (with `conventional`; with `noorder`, at once).
+    Discard,
+}
+
 /// How a file system allocates and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -83,6 +94,7 @@ pub struct Options {
     pub directories: Directories,
     pub integrity: Integrity,
     pub reserve: Reserve,
+    pub discard: Discard,
     /// Of what is chosen at random: generations of inodes, and `dirpref` in the root.
     pub seed: u64,
 }
@@ -90,7 +102,7 @@ pub struct Options {
 /// A word of the targets' grammar, with what it sets.
 type Word = (&'static str, fn(&mut Options));
 
-const WORDS: [Word; 13] = [
+const WORDS: [Word; 15] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),
@@ -104,6 +116,8 @@ const WORDS: [Word; 13] = [
     ("noorder", |o| o.integrity = Integrity::Noorder),
     ("user", |o| o.reserve = Reserve::Kept),
     ("root", |o| o.reserve = Reserve::Open),
+    ("nodiscard", |o| o.discard = Discard::Nodiscard),
+    ("discard", |o| o.discard = Discard::Discard),
 ];
 
 impl Options {
@@ -145,11 +159,11 @@ mod tests {
     #[test]
     fn words_come_back() {
         let mut options = Options::default();
-        assert_eq!(options.to_string(), "realloc,switch,bestfit,spread,conventional,user");
-        for word in ["original", "noswitch", "smartfrags", "dirpref", "noorder", "root"] {
+        assert_eq!(options.to_string(), "realloc,switch,bestfit,spread,conventional,user,nodiscard");
+        for word in ["original", "noswitch", "smartfrags", "dirpref", "noorder", "root", "discard"] {
             assert!(options.set(word));
         }
-        assert_eq!(options.to_string(), "original,noswitch,smartfrags,dirpref,noorder,root");
+        assert_eq!(options.to_string(), "original,noswitch,smartfrags,dirpref,noorder,root,discard");
         let mut again = Options::default();
         assert!(options.to_string().split(',').all(|word| again.set(word)));
         assert_eq!(again, options);

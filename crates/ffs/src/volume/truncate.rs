@@ -6,6 +6,7 @@
 
 use super::{Body, Ffs, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
+use crate::policy::Discard;
 use kernel::{Cx, Ino, Lbn};
 use pointers::Pointer;
 use posix::Errno;
@@ -97,6 +98,10 @@ impl Ffs {
             self.space.free_blocks(addr, whole as u32);
             for piece in now.iter().skip(whole) {
                 self.space.free(FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
+            }
+            if self.options.discard == Discard::Discard {
+                let bytes = now.iter().map(|piece| u64::from(piece.bytes)).sum();
+                cx.discard(self.pbn(addr), bytes);
             }
             frags_of_all += now.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum::<i64>();
             rest = later;

@@ -71,6 +71,8 @@ pub struct Counters {
     pub cache: CacheCounters,
     pub names: NameCounters,
     pub device: DeviceCounters,
+    /// What the device's flash has been made to do; `None` if it has none.
+    pub flash: Option<device::FlashCounts>,
 }
 
 impl<V: Volume> Lab<V> {
@@ -90,10 +92,12 @@ impl<V: Volume> Lab<V> {
         let entries = |figure: u64| usize::try_from(figure).unwrap_or(usize::MAX);
         let cache = Cache::new(machine.memory.buffer_cache_bytes.value, machine.memory.replacement);
         let nodes = Nodes::new(entries(machine.memory.attribute_cache_inodes.value));
+        let mut cx = Cx::new(cache, nodes, machine.costs(), machine.transfers(), image, setup.epoch_ns);
+        cx.discards.supported = device.supports_trim();
         let mut lab = Lab {
             root: volume.root(),
             volume,
-            cx: Cx::new(cache, nodes, machine.costs(), machine.transfers(), image, setup.epoch_ns),
+            cx,
             engine: Engine::new(device, machine.cpu.count),
             names: Names::new(entries(machine.memory.name_cache_entries.value)),
             descriptors: Descriptors::default(),
@@ -155,7 +159,12 @@ impl<V: Volume> Lab<V> {
 
     /// What went on below the calls.
     pub fn counters(&self) -> Counters {
-        Counters { cache: self.cx.cache.counters, names: self.names.counters, device: self.engine.counters }
+        Counters {
+            cache: self.cx.cache.counters,
+            names: self.names.counters,
+            device: self.engine.counters,
+            flash: self.engine.device().flash_counts(),
+        }
     }
 
     /// Keeps a log of completed writes from now on, with their bytes (zeros where there are none) or without.

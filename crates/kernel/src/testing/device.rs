@@ -83,7 +83,7 @@ impl Device for FixedDevice {
     }
 
     fn supports_trim(&self) -> bool {
-        false
+        true
     }
 
     fn submit(&mut self, now_ns: u64, tag: u64, request: Request) -> Result<(), RequestError> {

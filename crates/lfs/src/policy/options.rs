@@ -41,6 +41,17 @@ pub enum Order {
     Barrier,
 }
 
+/// Whether the disk is told which segments hold nothing any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discard {
+    /// No, as in 4.4BSD and NetBSD.
+    #[default]
+    Off,
+    /// As soon as a segment is clean: both superblocks that know it as empty are written.
+    On,
+}
+
 /// How a log-structured file system works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -51,6 +62,8 @@ pub struct Options {
     pub sort: Sort,
     /// How partial segments are written.
     pub order: Order,
+    /// Whether segments that have become clean are discarded.
+    pub discard: Discard,
     /// Cleaning begins when no more than this share of all segments is clean, percent.
     pub low_percent: u32,
     /// And goes on until this share is.
@@ -75,6 +88,7 @@ impl Default for Options {
             cleaner: CleanerPolicy::default(),
             sort: Sort::default(),
             order: Order::default(),
+            discard: Discard::default(),
             low_percent: 8,
             high_percent: 12,
             memory_bytes: 4 << 20,
@@ -95,7 +109,7 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
-const KEYS: [Key; 11] = [
+const KEYS: [Key; 12] = [
     Key {
         name: "cleaner",
         values: "cost-benefit|greedy|netbsd|off",
@@ -108,6 +122,12 @@ const KEYS: [Key; 11] = [
         values: "together|barrier",
         set: |o, v| pick(&mut o.order, v, &ORDERS),
         show: |o| name(o.order, &ORDERS),
+    },
+    Key {
+        name: "discard",
+        values: "off|on",
+        set: |o, v| pick(&mut o.discard, v, &DISCARDS),
+        show: |o| name(o.discard, &DISCARDS),
     },
     Key {
         name: "low",
@@ -166,6 +186,7 @@ const CLEANERS: [(&str, CleanerPolicy); 4] = [
     ("off", CleanerPolicy::Off),
 ];
 const SORTS: [(&str, Sort); 2] = [("age", Sort::Age), ("found", Sort::Found)];
+const DISCARDS: [(&str, Discard); 2] = [("off", Discard::Off), ("on", Discard::On)];
 const ORDERS: [(&str, Order); 2] = [("together", Order::Together), ("barrier", Order::Barrier)];
 
 fn pick<T: Copy>(place: &mut T, value: &str, names: &[(&str, T)]) -> bool {
@@ -233,7 +254,8 @@ mod tests {
     #[test]
     fn words_come_back() {
         let mut options = Options::default();
-        for word in ["cleaner=greedy", "sort=found", "order=barrier", "low=20", "high=30", "segment=512k"] {
+        for word in ["cleaner=greedy", "sort=found", "order=barrier", "discard=on", "low=20", "high=30", "segment=512k"]
+        {
             assert!(options.set(word), "{word}");
         }
         assert_eq!(options.segment_bytes, 512 << 10);
