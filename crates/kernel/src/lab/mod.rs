@@ -83,6 +83,21 @@ impl<V: Volume> Lab<V> {
 
     /// The same with a place for the bytes of blocks.
     pub fn with_image(volume: V, device: Box<dyn Device>, setup: Setup, image: Image) -> Result<Lab<V>, LabError> {
+        Lab::mount(volume, device, setup, image, false)
+    }
+
+    /// The same with a [log](Lab::record_writes) of completed writes and their bytes, those of mounting among them.
+    pub fn recorded(volume: V, device: Box<dyn Device>, setup: Setup, image: Image) -> Result<Lab<V>, LabError> {
+        Lab::mount(volume, device, setup, image, true)
+    }
+
+    fn mount(
+        volume: V,
+        device: Box<dyn Device>,
+        setup: Setup,
+        image: Image,
+        record: bool,
+    ) -> Result<Lab<V>, LabError> {
         let needed_bytes = volume.usage().total_bytes;
         let there_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
         if needed_bytes > there_bytes {
@@ -104,6 +119,9 @@ impl<V: Volume> Lab<V> {
             daemons: Daemons::new(machine),
             setup,
         };
+        if record {
+            lab.record_writes(true);
+        }
         let mounted = lab.volume.mount(&mut lab.cx);
         lab.run_program(ActorId(0));
         match mounted {
