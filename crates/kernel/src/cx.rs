@@ -58,7 +58,7 @@ pub struct Cx {
     /// Whether requests carry the bytes they write, for the log.
     pub(crate) record_bytes: bool,
     /// Reused lists of slots.
-    scratch: Vec<u32>,
+    pub(crate) scratch: Vec<u32>,
 }
 
 impl Cx {

@@ -3,6 +3,7 @@
 //! A log-structured file system says here in which order its blocks follow one another; the bytes that lie between them (summaries,
 //! inode blocks) are made when they set out.
 
+use crate::cache::NONE;
 use crate::program::{Direction, IoId, Step};
 use crate::{Block, BlockId, Contents, Cx, Encode, Pbn};
 
@@ -11,6 +12,8 @@ use crate::{Block, BlockId, Contents, Cx, Encode, Pbn};
 pub enum LogPiece {
     /// A block in memory. It lies here from now on, and is clean.
     Cached(BlockId),
+    /// A block that is in no cache: a cleaner has read it, at the place it names, and passes it on to here.
+    Passing(Block),
     /// Bytes that are in no block of the cache.
     Made {
         /// How many.
@@ -52,34 +55,48 @@ pub struct LogRequests {
 impl Cx {
     /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for.
     pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> LogRequests {
+        let mut slots = std::mem::take(&mut self.scratch);
         for piece in write.pieces {
-            if let LogPiece::Cached(id) = piece
-                && let Some(io) = self.cache.find(*id).and_then(|slot| self.cache.get(slot).io)
+            let slot = match piece {
+                LogPiece::Cached(id) => self.cache.find(*id).unwrap_or(NONE),
+                LogPiece::Passing(_) | LogPiece::Made { .. } => NONE,
+            };
+            if slot != NONE
+                && let Some(io) = self.cache.get(slot).io
             {
                 self.wait_for(io);
             }
+            slots.push(slot);
         }
         let wanted = self.image.is_full();
-        let mut head = vec![0; if wanted { write.head_bytes as usize } else { 0 }];
-        let firsts = if wanted { self.firsts(encode, write) } else { Vec::new() };
-        if wanted {
-            encode.encode_head(write.pbn, &firsts, &mut head);
-        }
         let first = self.log_request(write.pbn);
-        self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(&head));
-        let mut requests = vec![first];
+        if write.head_bytes > 0 {
+            let mut head = vec![0; if wanted { write.head_bytes as usize } else { 0 }];
+            if wanted {
+                let firsts = self.firsts(encode, write);
+                encode.encode_head(write.pbn, &firsts, &mut head);
+            }
+            self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(&head));
+        }
+        let mut requests = LogRequests { started: Vec::new(), head: write.head_apart.then_some(first) };
         let mut pbn = write.pbn.after(write.head_bytes.into());
-        let mut at = first;
-        for (number, piece) in write.pieces.iter().enumerate() {
-            let bytes = self.piece_bytes(piece);
-            let so_far = self.ios.get(at).map_or(0, |io| io.bytes);
+        let (mut at, mut so_far) = (first, write.head_bytes);
+        for (number, (piece, slot)) in write.pieces.iter().zip(&slots).enumerate() {
+            let bytes = match *piece {
+                LogPiece::Cached(_) if *slot == NONE => continue,
+                LogPiece::Cached(_) => self.cache.get(*slot).bytes,
+                LogPiece::Passing(block) => block.bytes,
+                LogPiece::Made { bytes } => bytes,
+            };
             let alone = write.head_apart && at == first;
-            if alone || so_far + u64::from(bytes) > u64::from(self.transfers.largest_bytes) {
+            if so_far > 0 && (alone || so_far + bytes > self.transfers.largest_bytes) {
+                requests.started.extend(Some(at).filter(|at| requests.head != Some(*at)));
                 at = self.log_request(pbn);
-                requests.push(at);
+                so_far = 0;
             }
             match *piece {
-                LogPiece::Cached(id) => self.add_cached(encode, at, id, pbn),
+                LogPiece::Cached(id) => self.add_cached(encode, at, (id, *slot), pbn),
+                LogPiece::Passing(block) => self.add_passing(encode, at, &block, pbn),
                 LogPiece::Made { bytes } => {
                     let mut made = vec![0; if wanted { bytes as usize } else { 0 }];
                     if wanted {
@@ -88,14 +105,16 @@ impl Cx {
                     self.add_bytes(at, pbn, bytes, wanted.then_some(&made));
                 }
             }
+            so_far += bytes;
             pbn = pbn.after(bytes.into());
         }
-        let head = write.head_apart.then_some(first);
-        requests.retain(|io| head != Some(*io));
-        for io in &requests {
+        requests.started.extend(Some(at).filter(|at| requests.head != Some(*at)));
+        slots.clear();
+        self.scratch = slots;
+        for io in &requests.started {
             self.start(*io, false);
         }
-        LogRequests { started: requests, head }
+        requests
     }
 
     /// Hands a request over that has been kept apart.
@@ -115,28 +134,25 @@ impl Cx {
         io
     }
 
-    fn piece_bytes(&self, piece: &LogPiece) -> u32 {
-        match *piece {
-            LogPiece::Cached(id) => self.cache.find(id).map_or(0, |slot| self.cache.get(slot).bytes),
-            LogPiece::Made { bytes } => bytes,
-        }
-    }
-
     /// The first bytes of each piece.
     fn firsts(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> Vec<[u8; 4]> {
         let mut firsts = Vec::with_capacity(write.pieces.len());
         for (number, piece) in write.pieces.iter().enumerate() {
-            let mut made = vec![0; self.piece_bytes(piece) as usize];
+            let mut made;
             match *piece {
-                LogPiece::Made { .. } => encode.encode_piece(write.pbn, number, &mut made),
+                LogPiece::Made { bytes } => {
+                    made = vec![0; bytes as usize];
+                    encode.encode_piece(write.pbn, number, &mut made);
+                }
+                LogPiece::Passing(block) => made = self.bytes_passing(encode, &block, write.pbn),
                 LogPiece::Cached(id) => {
-                    if let Some(slot) = self.cache.find(id) {
-                        match self.cache.get(slot).contents {
-                            Contents::Metadata => encode.encode(id, write.pbn, &mut made),
-                            Contents::Data => {
-                                if let Some(payload) = self.payloads.get(&slot) {
-                                    made.iter_mut().zip(payload).for_each(|(place, byte)| *place = *byte);
-                                }
+                    let Some(slot) = self.cache.find(id) else { continue };
+                    made = vec![0; self.cache.get(slot).bytes as usize];
+                    match self.cache.get(slot).contents {
+                        Contents::Metadata => encode.encode(id, write.pbn, &mut made),
+                        Contents::Data => {
+                            if let Some(payload) = self.payloads.get(&slot) {
+                                made.iter_mut().zip(payload).for_each(|(place, byte)| *place = *byte);
                             }
                         }
                     }
@@ -148,8 +164,7 @@ impl Cx {
     }
 
     /// A block in memory joins a request.
-    fn add_cached(&mut self, encode: &impl Encode, io: IoId, id: BlockId, pbn: Pbn) {
-        let Some(slot) = self.cache.find(id) else { return };
+    fn add_cached(&mut self, encode: &impl Encode, io: IoId, (id, slot): (BlockId, u32), pbn: Pbn) {
         self.cache.get_mut(slot).pbn = pbn;
         let mut recorded = Vec::new();
         self.save(encode, slot, &mut recorded);
@@ -161,6 +176,27 @@ impl Cx {
             io.blocks.push(id);
             append(&mut io.contents, &recorded);
         }
+    }
+
+    /// A block that is in no cache joins a request.
+    fn add_passing(&mut self, encode: &impl Encode, io: IoId, block: &Block, pbn: Pbn) {
+        let known = self.image.is_full() || block.contents == Contents::Data && self.image.may_have_bytes();
+        let made = known.then(|| self.bytes_passing(encode, block, pbn)).filter(|made| !made.is_empty());
+        self.add_bytes(io, pbn, block.bytes, made.as_ref());
+    }
+
+    /// The bytes of a block that is in no cache; none if nobody has given any.
+    fn bytes_passing(&mut self, encode: &impl Encode, block: &Block, pbn: Pbn) -> Vec<u8> {
+        let mut made = vec![0; block.bytes as usize];
+        match block.contents {
+            Contents::Metadata => encode.encode(block.id, pbn, &mut made),
+            Contents::Data => match self.image.read(block.pbn, &mut made) {
+                Ok(true) => {}
+                Ok(false) => made.clear(),
+                Err(error) => self.note_image_error(error),
+            },
+        }
+        made
     }
 
     /// Bytes that are in no block join a request.

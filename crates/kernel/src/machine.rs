@@ -152,8 +152,9 @@ pub enum MachineError {
     },
 }
 
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("workstation-1991", include_str!("../../../machines/workstation-1991.toml")),
+    ("sparcstation-2", include_str!("../../../machines/sparcstation-2.toml")),
     ("pentium-120", include_str!("../../../machines/pentium-120.toml")),
     ("pentium3-500", include_str!("../../../machines/pentium3-500.toml")),
     ("today", include_str!("../../../machines/today.toml")),
@@ -276,7 +277,7 @@ mod tests {
             Err(error) => error.to_string(),
         };
         let good = BUILT_IN[0].1;
-        assert!(message(Machine::load("vax")).contains("workstation-1991, pentium-120"));
+        assert!(message(Machine::load("vax")).contains("workstation-1991, sparcstation-2, pentium-120"));
         assert!(message(Machine::load("no/such.toml")).starts_with("no/such.toml: "));
         assert!(message(Machine::parse("x", "cpu = 1")).starts_with("x: "));
         let none = good.replace("count = 1", "count = 0");

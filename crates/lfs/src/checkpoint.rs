@@ -64,7 +64,7 @@ impl Lfs {
         if self.needed_bytes(cx) > self.log.room_bytes() {
             return Err(Errno::ENOSPC);
         }
-        let mut plan = Plan::new(self.g, 0, seconds(cx));
+        let mut plan = self.new_plan(cx, 0);
         self.plan_scope(cx, &mut plan, Scope::All)?;
         plan.set_flags(0);
         self.plan_ifile(cx, &mut plan)?;
@@ -95,9 +95,8 @@ impl Lfs {
         self.ifile.touch(0);
         self.usage_of_changed(self.log.current);
         self.usage_of_changed(self.log.next);
-        if let Some(node) = self.inodes.get(IFILE.0) {
-            self.usage_changed(node.daddr);
-        }
+        let ifile_at = self.inodes.get(IFILE.0).and_then(|node| self.g.segment_of(node.daddr));
+        ifile_at.into_iter().for_each(|segment| self.usage_of_changed(segment));
         let mut planned: Vec<u64> = Vec::new();
         loop {
             let mut more: Vec<u64> = self.ifile.numbers().filter(|lbn| planned.binary_search(lbn).is_err()).collect();
@@ -107,7 +106,7 @@ impl Lfs {
             for lbn in &more {
                 self.change_ifile_block(cx, *lbn)?;
             }
-            self.plan_blocks(cx, plan, IFILE, &mut |_| true)?;
+            self.plan_blocks(cx, plan, IFILE)?;
             planned.append(&mut more);
             planned.sort_unstable();
         }
@@ -126,7 +125,7 @@ impl Lfs {
             for lbn in &late {
                 self.change_ifile_block(cx, *lbn)?;
             }
-            self.plan_blocks(cx, plan, IFILE, &mut |_| true)?;
+            self.plan_blocks(cx, plan, IFILE)?;
             planned.extend(late);
             planned.sort_unstable();
         }

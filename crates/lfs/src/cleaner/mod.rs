@@ -6,16 +6,18 @@
 //! segments are empty then, and clean when both superblocks know that (`checkpoint`).
 
 mod counters;
+mod moving;
 
 use crate::checkpoint::IFILE;
-use crate::format::{FragAddr, NDADDR, SegNo, summary_flags};
+use crate::format::{NDADDR, SegNo, summary_flags};
 use crate::policy::{Candidate, CleanerPolicy, Sort, value};
 use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
 pub use counters::CleanerCounters;
+pub(crate) use moving::Moving;
 use kernel::{BlockId, Cx, Ino, Lbn};
 use posix::Errno;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// In need so many segments are cleaned together whatever the memory: each pass costs a checkpoint.
 const NEEDED_SEGMENTS: usize = 8;
@@ -23,8 +25,8 @@ const NEEDED_SEGMENTS: usize = 8;
 /// What the cleaner is doing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cleaner {
-    /// Of files that are being moved, how old what is moved of them is at least.
-    ages_ns: FxHashMap<u32, i64>,
+    /// What is being moved.
+    pub(crate) moving: Moving,
     /// Segments that the daemon has read, with their turns.
     read: Vec<(SegNo, u32)>,
     /// Whether it is on its way from the low-water mark to the high one.
@@ -42,11 +44,6 @@ impl Cleaner {
     #[inline]
     pub(crate) fn room_is_wanted(&mut self) {
         self.fruitless = 0;
-    }
-
-    /// How old what is moved of a file is; `None` for a file that is not being moved.
-    pub(crate) fn age_of(&self, ino: Ino) -> Option<i64> {
-        self.ages_ns.get(&ino.0).copied()
     }
 }
 
@@ -214,13 +211,31 @@ impl Lfs {
             if victims.len() >= most {
                 break;
             }
-            let more = self.bytes_to_move(cx, number, &mut seen);
-            if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files) <= room {
+            let (most, files) = self.most_to_move(number);
+            let (more, files) =
+                if bytes + most + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
+                    (most, files)
+                } else {
+                    let before = seen.files;
+                    let more = self.bytes_to_move(cx, number, &mut seen);
+                    (more, seen.files - std::mem::replace(&mut seen.files, before))
+                };
+            if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
                 bytes += more;
                 victims.push(number);
             }
+            seen.files += files;
         }
         victims
+    }
+
+    /// No more than this, and so many files, have to be written if a segment is moved. Mostly there is room for as much, and
+    /// it need not be known exactly.
+    fn most_to_move(&self, number: SegNo) -> (u64, u64) {
+        let Some(segment) = self.log.segments.get(number.0 as usize) else { return (0, 0) };
+        let pieces = segment.written.len() as u64;
+        // Of each an inode, and three indirect blocks above it.
+        (with_overhead(segment.live_bytes.into()) + pieces * (512 + 3 * with_overhead(self.g.bsize.into())), pieces)
     }
 
     /// What the log needs for what is live in a segment: that, and the indirect blocks and inodes that change with it.
@@ -295,15 +310,13 @@ impl Lfs {
 
     /// Moves what is live out of segments that have been read.
     fn move_live(&mut self, cx: &mut Cx, victims: &[SegNo]) -> Result<(), Errno> {
-        self.cleaner.ages_ns.clear();
-        let mut touched: Vec<Ino> = Vec::new();
         for number in victims {
             let Some(segment) = self.log.segments.get_mut(number.0 as usize) else { continue };
             let (age_ns, live) = (segment.modified_ns, segment.live_bytes);
             let written = std::mem::take(&mut segment.written);
             for entry in &written {
                 if self.is_live(entry) {
-                    self.take_up(cx, entry, age_ns, &mut touched);
+                    self.take_up(cx, entry, age_ns);
                 }
             }
             if let Some(segment) = self.log.segments.get_mut(number.0 as usize) {
@@ -312,14 +325,19 @@ impl Lfs {
             self.counters.cleaner.count(f64::from(live) / f64::from(self.g.ssize));
         }
         let before = self.counters.log_bytes;
-        let moved = self.write_moved(cx, &mut touched);
+        let moved = self.write_moved(cx);
         self.counters.cleaner.written_bytes += self.counters.log_bytes - before;
-        self.cleaner.ages_ns.clear();
+        for ino in self.cleaner.moving.inos() {
+            if let Some(node) = self.inodes.get_mut(ino.0) {
+                node.moving = 0;
+            }
+        }
+        self.cleaner.moving.clear();
         moved
     }
 
-    /// Makes something live dirty.
-    fn take_up(&mut self, cx: &mut Cx, entry: &Written, age_ns: i64, touched: &mut Vec<Ino>) {
+    /// Something live is to be written.
+    fn take_up(&mut self, cx: &mut Cx, entry: &Written, age_ns: i64) {
         let ino = Ino(entry.ino);
         if ino == IFILE {
             // It moves with the next checkpoint.
@@ -329,44 +347,33 @@ impl Lfs {
             }
             return;
         }
-        let known = self.cleaner.ages_ns.entry(entry.ino).or_insert_with(|| {
-            touched.push(ino);
-            age_ns
-        });
-        *known = (*known).max(age_ns);
-        if let Ok(lbn) = u64::try_from(entry.lbn) {
-            self.take_up_block(cx, ino, lbn, entry.addr);
-        } else if entry.lbn != INODE {
-            let block = self.indirect_block(ino, entry.lbn.into(), entry.addr.0.into());
-            cx.adopt(&block);
-            cx.dirty(block.id);
-        }
-        self.changed(cx, ino);
-    }
-
-    fn take_up_block(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, addr: FragAddr) {
-        let (Ok(node), Ok(bytes)) = (self.node(ino), self.bytes_of_block(ino, lbn)) else { return };
-        let block = self.file_block(node, ino, lbn, addr.0.into(), bytes);
-        if cx.cache().is_dirty(block.id) {
+        let Some(node) = self.inodes.get_mut(entry.ino) else { return };
+        node.moving = self.cleaner.moving.file_moves(ino, node.moving, age_ns);
+        let file = node.moving;
+        let id = BlockId { ino, lbn: Lbn(entry.lbn.into()) };
+        if entry.lbn == INODE || cx.cache().is_dirty(id) {
+            // It is written with its file anyway.
             return;
         }
-        self.indirects_changed(cx, ino, lbn);
-        cx.adopt(&block);
-        cx.dirty(block.id);
+        if entry.lbn < 0 {
+            let block = self.indirect_block(ino, entry.lbn.into(), entry.addr.0.into());
+            cx.adopt(&block);
+        }
+        let from = (!cx.cache().contains(id)).then_some(entry.addr);
+        self.cleaner.moving.block_moves(file, entry.lbn, from);
     }
 
-    fn write_moved(&mut self, cx: &mut Cx, touched: &mut [Ino]) -> Result<(), Errno> {
-        if touched.iter().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
+    /// Writes what has been taken up.
+    fn write_moved(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        let inodes = &self.inodes;
+        let by_age = self.options.sort == Sort::Age;
+        self.cleaner.moving.arrange(by_age.then_some(|ino: Ino, age_ns: i64| {
+            age_ns.min(inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime)))
+        }));
+        if self.cleaner.moving.inos().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
             // Directory operations go together or not at all; then their files are like others.
             self.flush(cx, Scope::Operations, 0)?;
         }
-        if self.options.sort == Sort::Age {
-            let age_ns = |ino: &Ino| {
-                let modified_ns = self.inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime));
-                self.cleaner.age_of(*ino).unwrap_or(modified_ns).min(modified_ns)
-            };
-            touched.sort_by_cached_key(age_ns);
-        }
-        self.flush(cx, Scope::Files(touched), summary_flags::CLEAN)
+        self.flush(cx, Scope::Moved, summary_flags::CLEAN)
     }
 }

@@ -6,6 +6,10 @@ use kernel::program::IoId;
 /// Block number that stands for an inode in [`Written`].
 pub(crate) const INODE: i32 = i32::MIN;
 
+/// Block number that stands for a summary in [`Written`], and for an inode block; their inode is 0.
+pub(crate) const SUMMARY: i32 = i32::MIN + 1;
+pub(crate) const INODES: i32 = i32::MIN + 2;
+
 /// Something that has been written to a segment, live or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
@@ -78,7 +82,12 @@ pub(crate) struct Log {
     pub(crate) taken: u64,
     /// What has to be complete before the current segment is written.
     ready: Option<IoId>,
+    /// Lists of segments that have become clean, for others.
+    spare: Vec<Vec<Written>>,
 }
+
+/// So many of them are kept.
+const SPARE: usize = 32;
 
 impl Log {
     /// All segments as `segments` says; the log goes on at `offset` in `current`.
@@ -105,6 +114,7 @@ impl Log {
             since_checkpoint: 0,
             taken: 0,
             ready: None,
+            spare: Vec::new(),
         };
         for active in [current, next] {
             if let Some(segment) = log.segments.get_mut(active.0 as usize) {
@@ -160,12 +170,37 @@ impl Log {
         self.segments.get_mut(number.0 as usize).map(|segment| (number, segment))
     }
 
-    /// Something has been written.
-    pub(crate) fn came(&mut self, addr: FragAddr, bytes: u32, written: Written) -> Option<SegNo> {
-        let (number, segment) = self.segment_of(addr)?;
-        segment.live_bytes += bytes;
-        segment.written.push(written);
-        Some(number)
+    fn current(&mut self) -> Option<&mut Segment> {
+        self.segments.get_mut(self.current.0 as usize)
+    }
+
+    /// Something has been written to the current segment.
+    #[inline]
+    pub(crate) fn came(&mut self, bytes: u32, written: Written) {
+        if let Some(segment) = self.current() {
+            segment.live_bytes += bytes;
+            segment.written.push(written);
+        }
+    }
+
+    /// A summary has, which begins a partial segment.
+    pub(crate) fn summary_came(&mut self, addr: FragAddr, create_s: u64) {
+        self.serial += 1;
+        self.meta_frags += u64::from(self.g.sum_frags());
+        if let Some(segment) = self.current() {
+            segment.nsums = segment.nsums.saturating_add(1);
+            segment.lastmod_s = create_s;
+            segment.written.push(Written { ino: 0, lbn: SUMMARY, addr });
+        }
+    }
+
+    /// An inode block has, in front of its inodes.
+    pub(crate) fn inode_block_came(&mut self, addr: FragAddr) {
+        self.meta_frags += u64::from(self.g.ib_frags());
+        if let Some(segment) = self.current() {
+            segment.ninos = segment.ninos.saturating_add(1);
+            segment.written.push(Written { ino: 0, lbn: INODES, addr });
+        }
     }
 
     /// Something is of no use any more. Says which segment has lost it.
@@ -247,6 +282,9 @@ impl Log {
             self.ready = segment.ready.take();
             segment.turn = segment.turn.wrapping_add(1);
             (segment.nsums, segment.ninos, segment.live_bytes, segment.modified_ns) = (0, 0, 0, 0);
+            if let Some(spare) = self.spare.pop() {
+                segment.written = spare;
+            }
             segment.written.clear();
             self.offset = self.g.log_start(self.current, segment.superblock);
         }
@@ -285,7 +323,10 @@ impl Log {
             segment.state = SegmentState::Clean;
             (segment.listed, segment.empty_since, segment.ready) = (false, None, io);
             (segment.nsums, segment.ninos) = (0, 0);
-            segment.written = Vec::new();
+            let written = std::mem::take(&mut segment.written);
+            if self.spare.len() < SPARE {
+                self.spare.push(written);
+            }
             self.clean += 1;
             cleaned.push(SegNo(*number));
             false

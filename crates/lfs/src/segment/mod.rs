@@ -5,5 +5,5 @@ mod log;
 pub(crate) mod plan;
 mod write;
 
-pub(crate) use log::{INODE, INODE_BYTES, Log, Segment, SegmentState, Written};
+pub(crate) use log::{INODE, INODE_BYTES, INODES, Log, SUMMARY, Segment, SegmentState, Written};
 pub(crate) use write::{Scope, seconds};

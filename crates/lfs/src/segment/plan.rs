@@ -14,15 +14,35 @@ pub(crate) enum InodeSlot {
     Dead(Box<crate::format::Dinode>),
 }
 
-/// A partial segment.
-#[derive(Clone, Debug)]
+/// Blocks of one file in a partial segment: a FINFO whose block numbers are in the partial segment's list.
+#[derive(Clone, Copy, Debug)]
+struct FileBlocks {
+    ino: u32,
+    version: u32,
+    /// Bytes of the last of them.
+    lastlength: u32,
+    count: u32,
+}
+
+/// An inode block: the number of its piece, and of its first inode in the partial segment's list.
+#[derive(Clone, Copy, Debug)]
+struct InodeBlock {
+    at: FragAddr,
+    piece: usize,
+    first: usize,
+}
+
+/// A partial segment. Its lists are flat, and used again for others.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Partial {
     pub(crate) at: FragAddr,
-    end: FragAddr,
-    pub(crate) summary: SegmentSummary,
+    pub(crate) end: FragAddr,
+    header: SummaryHeader,
+    files: Vec<FileBlocks>,
+    lbns: Vec<i32>,
+    inode_blocks: Vec<InodeBlock>,
+    inodes: Vec<InodeSlot>,
     pub(crate) pieces: Vec<LogPiece>,
-    /// The inodes of each inode block, with the number of its piece.
-    pub(crate) inode_blocks: Vec<(usize, Vec<InodeSlot>)>,
     /// What has to be complete before it is written.
     pub(crate) after: Option<IoId>,
     /// Bytes of the summary in use.
@@ -34,6 +54,36 @@ impl Partial {
     pub(crate) fn bytes(&self, g: &Geometry) -> u64 {
         u64::from(self.end.0 - self.at.0) << g.fshift
     }
+
+    /// The inodes of the inode block that is its piece `piece`; none if that is another piece.
+    pub(crate) fn inodes_of(&self, piece: usize) -> &[InodeSlot] {
+        let Ok(at) = self.inode_blocks.binary_search_by_key(&piece, |block| block.piece) else { return &[] };
+        let first = self.inode_blocks.get(at).map_or(0, |block| block.first);
+        let end = self.inode_blocks.get(at + 1).map_or(self.inodes.len(), |next| next.first);
+        self.inodes.get(first..end).unwrap_or_default()
+    }
+
+    /// Its summary, all but the sum of the blocks.
+    pub(crate) fn summary(&self) -> SegmentSummary {
+        let mut summary = SegmentSummary::new(self.header.clone());
+        let mut lbns = self.lbns.iter().copied();
+        summary.finfos.extend(self.files.iter().map(|file| Finfo {
+            version: file.version,
+            ino: Ino(file.ino),
+            lastlength: file.lastlength,
+            lbns: lbns.by_ref().take(file.count as usize).collect(),
+        }));
+        summary.inode_blocks.extend(self.inode_blocks.iter().map(|block| block.at));
+        summary
+    }
+
+    fn clear(&mut self) {
+        self.files.clear();
+        self.lbns.clear();
+        self.inode_blocks.clear();
+        self.inodes.clear();
+        self.pieces.clear();
+    }
 }
 
 /// Partial segments in the making.
@@ -41,6 +91,8 @@ impl Partial {
 pub(crate) struct Plan {
     g: Geometry,
     pub(crate) partials: Vec<Partial>,
+    /// Used ones, for their lists.
+    pub(crate) spare: Vec<Partial>,
     /// Whether another block may go into the last of them.
     open: bool,
     flags: u16,
@@ -48,8 +100,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(g: Geometry, flags: u16, create_s: u64) -> Plan {
-        Plan { g, partials: Vec::new(), open: false, flags, create_s }
+    pub(crate) fn new(g: Geometry, flags: u16, create_s: u64, spare: Vec<Partial>) -> Plan {
+        Plan { g, partials: Vec::new(), spare, open: false, flags, create_s }
     }
 
     /// The partial segments from here on are of another kind.
@@ -61,7 +113,7 @@ impl Plan {
     /// The last partial segment is the last of its directory operations.
     pub(crate) fn end_of_operations(&mut self) {
         if let Some(last) = self.partials.last_mut() {
-            last.summary.header.flags &= !summary_flags::CONT;
+            last.header.flags &= !summary_flags::CONT;
         }
         self.open = false;
     }
@@ -70,21 +122,22 @@ impl Plan {
     pub(crate) fn block(
         &mut self,
         log: &mut Log,
-        id: BlockId,
-        version: u32,
+        (id, version): (BlockId, u32),
         bytes: u32,
+        piece: LogPiece,
     ) -> Result<FragAddr, NoCleanSegment> {
         let lbn = id.lbn.0 as i32;
         let frags = bytes >> self.g.fshift;
         // A shorter block ends its list.
-        let fits = |partial: &Partial| {
-            let same = partial.summary.finfos.last().is_some_and(|finfo| {
-                finfo.ino.0 == id.ino.0 && finfo.version == version && finfo.lastlength == self.g.bsize
-            });
-            (partial.summary_bytes + if same { 4 } else { 20 } <= self.g.sumsize, same)
+        let same = |last: &Partial| {
+            last.files.last().is_some_and(|file| {
+                file.ino == id.ino.0 && file.version == version && file.lastlength == self.g.bsize
+            })
         };
+        let open = self.open && self.has_room(log, frags);
         let same = match self.partials.last() {
-            Some(last) if self.open && self.has_room(log, frags) && fits(last).0 => fits(last).1,
+            Some(last) if open && last.summary_bytes + 20 <= self.g.sumsize => same(last),
+            Some(last) if open && last.summary_bytes + 4 <= self.g.sumsize && same(last) => true,
             _ => {
                 self.begin(log)?;
                 false
@@ -93,20 +146,22 @@ impl Plan {
         let addr = log.offset;
         log.offset = addr.plus(frags);
         if let Some(last) = self.partials.last_mut() {
-            if !same {
-                let finfo = Finfo { version, ino: Ino(id.ino.0), lastlength: bytes, lbns: Vec::new() };
-                last.summary.finfos.push(finfo);
-                last.summary_bytes += 16;
+            match last.files.last_mut().filter(|_| same) {
+                Some(file) => {
+                    file.lastlength = bytes;
+                    file.count += 1;
+                }
+                None => {
+                    last.files.push(FileBlocks { ino: id.ino.0, version, lastlength: bytes, count: 1 });
+                    last.summary_bytes += 16;
+                }
             }
-            if let Some(finfo) = last.summary.finfos.last_mut() {
-                finfo.lastlength = bytes;
-                finfo.lbns.push(lbn);
-            }
+            last.lbns.push(lbn);
             last.summary_bytes += 4;
-            last.pieces.push(LogPiece::Cached(id));
+            last.pieces.push(piece);
             last.end = log.offset;
         }
-        log.came(addr, bytes, Written { ino: id.ino.0, lbn, addr });
+        log.came(bytes, Written { ino: id.ino.0, lbn, addr });
         Ok(addr)
     }
 
@@ -114,23 +169,19 @@ impl Plan {
     pub(crate) fn inode(&mut self, log: &mut Log, slot: InodeSlot) -> Result<FragAddr, NoCleanSegment> {
         let inopb = self.g.inopb as usize;
         let has_slot = self.open
-            && self.partials.last().and_then(|last| last.inode_blocks.last()).is_some_and(|(_, all)| all.len() < inopb);
+            && self.partials.last().is_some_and(|last| {
+                last.inode_blocks.last().is_some_and(|block| last.inodes.len() - block.first < inopb)
+            });
         if !has_slot {
             self.inode_block(log)?;
         }
         let Some(last) = self.partials.last_mut() else { return Err(NoCleanSegment) };
-        let addr = last.summary.inode_blocks.last().copied().unwrap_or_default();
-        let live = match &slot {
-            InodeSlot::Live(ino) => Some(*ino),
-            InodeSlot::Dead(_) => None,
-        };
-        last.summary.header.ninos += 1;
-        if let Some((_, all)) = last.inode_blocks.last_mut() {
-            all.push(slot);
+        let addr = last.inode_blocks.last().map(|block| block.at).unwrap_or_default();
+        last.header.ninos += 1;
+        if let InodeSlot::Live(ino) = slot {
+            log.came(INODE_BYTES, Written { ino, lbn: INODE, addr });
         }
-        if let Some(ino) = live {
-            log.came(addr, INODE_BYTES, Written { ino, lbn: INODE, addr });
-        }
+        last.inodes.push(slot);
         Ok(addr)
     }
 
@@ -145,15 +196,11 @@ impl Plan {
         let addr = log.offset;
         log.offset = addr.plus(frags);
         if let Some(last) = self.partials.last_mut() {
-            last.summary.inode_blocks.push(addr);
+            last.inode_blocks.push(InodeBlock { at: addr, piece: last.pieces.len(), first: last.inodes.len() });
             last.summary_bytes += 4;
-            last.inode_blocks.push((last.pieces.len(), Vec::new()));
             last.pieces.push(LogPiece::Made { bytes: self.g.ibsize });
             last.end = log.offset;
-            if let Some((_, segment)) = log.segment_of(addr) {
-                segment.ninos = segment.ninos.saturating_add(1);
-            }
-            log.meta_frags += u64::from(frags);
+            log.inode_block_came(addr);
         }
         Ok(())
     }
@@ -171,10 +218,12 @@ impl Plan {
         }
         let after = log.take_ready();
         let at = log.offset;
-        log.serial += 1;
         log.offset = at.plus(self.g.sum_frags());
-        log.meta_frags += u64::from(self.g.sum_frags());
-        let header = SummaryHeader {
+        log.summary_came(at, self.create_s);
+        let mut partial = self.spare.pop().unwrap_or_default();
+        (partial.at, partial.end, partial.after) = (at, log.offset, after);
+        partial.summary_bytes = SummaryHeader::BYTES as u32;
+        partial.header = SummaryHeader {
             next: self.g.segment_base(log.next).0,
             ident: self.g.ident,
             flags: self.flags,
@@ -182,20 +231,19 @@ impl Plan {
             create: self.create_s,
             ..SummaryHeader::default()
         };
-        if let Some((_, segment)) = log.segment_of(at) {
-            segment.nsums = segment.nsums.saturating_add(1);
-            segment.lastmod_s = self.create_s;
-        }
-        self.partials.push(Partial {
-            at,
-            end: log.offset,
-            summary: SegmentSummary::new(header),
-            pieces: Vec::new(),
-            inode_blocks: Vec::new(),
-            after,
-            summary_bytes: SummaryHeader::BYTES as u32,
-        });
+        self.partials.push(partial);
         self.open = true;
         Ok(())
     }
+
+    /// A partial segment has been written; its lists are used again.
+    pub(crate) fn done(spare: &mut Vec<Partial>, mut partial: Partial) {
+        if spare.len() < SPARE {
+            partial.clear();
+            spare.push(partial);
+        }
+    }
 }
+
+/// So many partial segments' lists are kept.
+const SPARE: usize = 32;

@@ -8,8 +8,8 @@ use super::log::{INODE_BYTES, NoCleanSegment};
 use super::plan::{InodeSlot, Plan};
 use crate::format::{FragAddr, IFILE_INO, NDADDR, SegNo, summary_flags};
 use crate::policy::Order;
-use crate::volume::{INODE_LBN, Lfs, UNWRITTEN, pointers};
-use kernel::{BlockId, Cx, Ino, Lbn, LogWrite};
+use crate::volume::{Body, INODE_LBN, Lfs, UNWRITTEN, pointers};
+use kernel::{Block, BlockId, Contents, Cx, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
 
 /// What is to be written.
@@ -21,6 +21,8 @@ pub(crate) enum Scope<'a> {
     Operations,
     /// Some files, none of which a directory operation has changed.
     Files(&'a [Ino]),
+    /// What the cleaner moves, with what else is dirty of its files. It has counted what the log needs for them.
+    Moved,
 }
 
 impl From<NoCleanSegment> for Errno {
@@ -32,13 +34,17 @@ impl From<NoCleanSegment> for Errno {
 impl Lfs {
     /// Writes what is dirty, without a checkpoint. `ENOSPC` if the log cannot take it; then nothing has happened.
     pub(crate) fn flush(&mut self, cx: &mut Cx, scope: Scope<'_>, flags: u16) -> Result<(), Errno> {
-        if self.dirty_need_bytes(cx) > self.log.room_bytes() {
+        if !matches!(scope, Scope::Moved) && self.dirty_need_bytes(cx) > self.log.room_bytes() {
             return Err(Errno::ENOSPC);
         }
-        let mut plan = Plan::new(self.g, flags, seconds(cx));
+        let mut plan = self.new_plan(cx, flags);
         self.plan_scope(cx, &mut plan, scope)?;
         self.emit(cx, plan);
         Ok(())
+    }
+
+    pub(crate) fn new_plan(&mut self, cx: &Cx, flags: u16) -> Plan {
+        Plan::new(self.g, flags, seconds(cx), std::mem::take(&mut self.spare_partials))
     }
 
     pub(crate) fn plan_scope(&mut self, cx: &mut Cx, plan: &mut Plan, scope: Scope<'_>) -> Result<(), NoCleanSegment> {
@@ -46,6 +52,16 @@ impl Lfs {
             Scope::Files(files) => {
                 for ino in files {
                     self.plan_file(cx, plan, *ino)?;
+                }
+            }
+            Scope::Moved => {
+                let dirty_files = self.dirty_files();
+                for number in 0..self.cleaner.moving.files() {
+                    let Some(ino) = self.cleaner.moving.file(number) else { break };
+                    self.plan_file(cx, plan, ino)?;
+                }
+                if dirty_files == 0 {
+                    return Ok(());
                 }
             }
             Scope::All => {
@@ -92,55 +108,60 @@ impl Lfs {
 
     /// A file: its dirty blocks in their order, the indirect blocks that point to them, its inode.
     fn plan_file(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
-        if !self.inodes.get(ino.0).is_some_and(|node| node.dirty) {
+        if !self.inodes.get(ino.0).is_some_and(|node| node.dirty || node.moving != 0) {
             return Ok(());
         }
-        self.plan_blocks(cx, plan, ino, &mut |_| true)?;
+        self.plan_blocks(cx, plan, ino)?;
         self.plan_inode(cx, plan, ino)
     }
 
-    /// The dirty blocks of a file that are wanted, and the indirect blocks above them.
-    pub(crate) fn plan_blocks(
-        &mut self,
-        cx: &mut Cx,
-        plan: &mut Plan,
-        ino: Ino,
-        wanted: &mut dyn FnMut(i64) -> bool,
-    ) -> Result<(), NoCleanSegment> {
+    /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them.
+    pub(crate) fn plan_blocks(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
         let Some(node) = self.inodes.get(ino.0) else { return Ok(()) };
-        let (version, size) = (node.d.generation, node.d.size);
+        let (version, size, moving) = (node.d.generation, node.d.size, node.moving);
+        let contents = match node.body {
+            Body::File => Contents::Data,
+            Body::Directory(_) | Body::Symlink(_) | Body::Ifile => Contents::Metadata,
+        };
         let n = u64::from(self.g.nindir);
         let age_ns = self.age_ns(ino);
-        let mut data = std::mem::take(&mut self.scratch);
-        let mut indirect: Vec<i64> = Vec::new();
+        let (mut data, mut indirect) = std::mem::take(&mut self.scratch);
         for id in cx.cache().dirty_blocks(ino) {
             match id.lbn.0 {
-                lbn if id.lbn == INODE_LBN || !wanted(lbn) => {}
-                lbn if lbn >= 0 => data.push(lbn),
+                _ if id.lbn == INODE_LBN => {}
+                lbn if lbn >= 0 => data.push((lbn, None)),
                 number => indirect.push(number),
             }
         }
-        data.sort_unstable();
+        for (number, from) in self.cleaner.moving.blocks(moving) {
+            if number >= 0 { data.push((number, from)) } else { indirect.push(number) }
+        }
+        data.sort_unstable_by_key(|(lbn, _)| *lbn);
         let mut planned = Ok(());
-        for lbn in &data {
-            let bytes = self.g.block_bytes(size, *lbn as u64);
-            match plan.block(&mut self.log, BlockId { ino, lbn: Lbn(*lbn) }, version, bytes) {
+        for (lbn, from) in data.iter().copied() {
+            let bytes = self.g.block_bytes(size, lbn as u64);
+            let id = BlockId { ino, lbn: Lbn(lbn) };
+            let piece = match from {
+                None => LogPiece::Cached(id),
+                Some(from) => LogPiece::Passing(Block { id, pbn: self.pbn(from), bytes, contents }),
+            };
+            match plan.block(&mut self.log, (id, version), bytes, piece) {
                 Ok(addr) => {
-                    self.moved(ino, *lbn as u64, addr, bytes, &mut indirect);
-                    self.aged(addr, age_ns);
+                    self.moved(ino, lbn as u64, addr, bytes, &mut indirect);
+                    self.aged(age_ns);
                 }
                 Err(error) => planned = Err(error),
             }
         }
         data.clear();
-        self.scratch = data;
-        planned?;
         indirect.sort_unstable_by_key(|number| pointers::of_number(*number, n).map(|(first, level)| (level, first)));
         indirect.dedup();
-        for number in indirect {
-            self.plan_indirect(cx, plan, ino, version, number)?;
+        for number in &indirect {
+            planned = planned.and_then(|()| self.plan_indirect(cx, plan, ino, version, *number));
         }
-        Ok(())
+        indirect.clear();
+        self.scratch = (data, indirect);
+        planned
     }
 
     /// A block of data has a new place.
@@ -167,25 +188,20 @@ impl Lfs {
             }
         };
         self.left(old.0, old.1);
-        self.usage_changed(addr);
+        self.usage_of_changed(self.log.current);
     }
 
     /// What was at a place is of no use any more.
     pub(crate) fn left(&mut self, pointer: i64, bytes: u32) {
-        if pointer > 0 {
-            let addr = FragAddr(pointer as u32);
-            self.log.went(addr, bytes);
-            self.usage_changed(addr);
-        }
-    }
-
-    /// The usage of the segment that a fragment is in has changed.
-    pub(crate) fn usage_changed(&mut self, addr: FragAddr) {
-        if let Some(segment) = self.g.segment_of(addr) {
+        if pointer > 0
+            && let Some(segment) = self.log.went(FragAddr(pointer as u32), bytes)
+        {
             self.usage_of_changed(segment);
         }
     }
 
+    /// The usage of a segment has changed.
+    #[inline]
     pub(crate) fn usage_of_changed(&mut self, segment: SegNo) {
         let (lbn, _) = self.g.usage_place(segment);
         self.ifile.touch(lbn);
@@ -204,7 +220,7 @@ impl Lfs {
         let old = self.indirect_addr(ino, number);
         let block = self.indirect_block(ino, number, old);
         cx.read(&block);
-        let addr = plan.block(&mut self.log, block.id, version, self.g.bsize)?;
+        let addr = plan.block(&mut self.log, (block.id, version), self.g.bsize, LogPiece::Cached(block.id))?;
         if let Some(node) = self.inodes.get_mut(ino.0) {
             if let Some(indirects) = &mut node.indirects {
                 match level {
@@ -226,38 +242,42 @@ impl Lfs {
             }
         }
         self.left(old, self.g.bsize);
-        self.usage_changed(addr);
+        self.usage_of_changed(self.log.current);
         Ok(())
     }
 
     /// A file's inode; it is clean then.
     pub(crate) fn plan_inode(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
         let addr = plan.inode(&mut self.log, InodeSlot::Live(ino.0))?;
+        let age_ns = self.age_ns(ino);
         let Some(node) = self.inodes.get_mut(ino.0) else { return Ok(()) };
-        let old = node.daddr;
-        (node.daddr, node.dirty, node.dirop) = (addr, false, false);
+        let (old, was_dirty) = (node.daddr, node.dirty);
+        (node.daddr, node.dirty, node.dirop, node.moving) = (addr, false, false, 0);
         debug_assert!(!node.d.db.contains(&UNWRITTEN) || !node.d.has_blocks(self.g.maxsymlinklen));
         self.left(old.0.into(), INODE_BYTES);
-        self.usage_changed(addr);
+        self.usage_of_changed(self.log.current);
         if ino.0 == IFILE_INO.0 {
             return Ok(());
         }
         self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
-        cx.forget(BlockId { ino, lbn: INODE_LBN });
-        let age_ns = self.age_ns(ino);
-        self.aged(addr, age_ns);
+        if was_dirty {
+            cx.forget(BlockId { ino, lbn: INODE_LBN });
+        }
+        self.aged(age_ns);
         Ok(())
     }
 
     /// How old what is written of a file is: as its last modification says, unless the cleaner knows better.
     fn age_ns(&self, ino: Ino) -> i64 {
-        let modified_ns = self.inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime));
-        self.cleaner.age_of(ino).map_or(modified_ns, |known| known.min(modified_ns))
+        self.inodes.get(ino.0).map_or(0, |node| {
+            let modified_ns = crate::volume::date_of(node.d.mtime);
+            self.cleaner.moving.age_ns(node.moving).map_or(modified_ns, |known| known.min(modified_ns))
+        })
     }
 
     /// A segment is as old as the youngest thing in it.
-    fn aged(&mut self, addr: FragAddr, age_ns: i64) {
-        if let Some((_, segment)) = self.log.segment_of(addr) {
+    fn aged(&mut self, age_ns: i64) {
+        if let Some(segment) = self.log.segments.get_mut(self.log.current.0 as usize) {
             segment.modified_ns = segment.modified_ns.max(age_ns);
         }
     }
@@ -266,21 +286,26 @@ impl Lfs {
     pub(crate) fn emit(&mut self, cx: &mut Cx, plan: Plan) {
         let apart = self.options.order == Order::Barrier;
         let (mut started, mut heads) = (Vec::new(), Vec::new());
-        for partial in plan.partials {
-            if let Some(io) = partial.after {
+        let Plan { partials, mut spare, .. } = plan;
+        for mut partial in partials {
+            if let Some(io) = partial.after.take() {
                 cx.wait_for(io);
             }
             self.counters.partial_segments += 1;
             self.counters.log_bytes += partial.bytes(&self.g);
             let pbn = self.pbn(partial.at);
-            let pieces = partial.pieces.clone();
+            let pieces = std::mem::take(&mut partial.pieces);
             self.writing = Some(partial);
             let write = LogWrite { pbn, head_bytes: self.g.sumsize, pieces: &pieces, head_apart: apart };
             let requests = cx.write_log(self, &write);
+            if let Some(mut partial) = self.writing.take() {
+                partial.pieces = pieces;
+                Plan::done(&mut spare, partial);
+            }
             started.extend(requests.started);
             heads.extend(requests.head);
         }
-        self.writing = None;
+        self.spare_partials = spare;
         if heads.is_empty() {
             return;
         }

@@ -28,8 +28,7 @@ impl Encode for Lfs {
 impl LogEncode for Lfs {
     fn encode_piece(&self, _pbn: Pbn, piece: usize, out: &mut [u8]) {
         let Some(partial) = &self.writing else { return };
-        let Some((_, slots)) = partial.inode_blocks.iter().find(|(number, _)| *number == piece) else { return };
-        for (slot, place) in slots.iter().zip(out.chunks_exact_mut(DINODE_BYTES as usize)) {
+        for (slot, place) in partial.inodes_of(piece).iter().zip(out.chunks_exact_mut(DINODE_BYTES as usize)) {
             match slot {
                 InodeSlot::Live(ino) => {
                     if let Some(node) = self.inodes.get(*ino) {
@@ -43,7 +42,7 @@ impl LogEncode for Lfs {
 
     fn encode_head(&self, _pbn: Pbn, firsts: &[[u8; 4]], out: &mut [u8]) {
         let Some(partial) = &self.writing else { return };
-        let mut summary = partial.summary.clone();
+        let mut summary = partial.summary();
         let mut sum = DataSum::default();
         firsts.iter().for_each(|first| sum.add(first));
         summary.header.datasum = sum.get();

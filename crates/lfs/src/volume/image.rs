@@ -111,7 +111,8 @@ impl Lfs {
             writing: None,
             turn,
             last_checkpoint_ns: 0,
-            scratch: Vec::new(),
+            scratch: Default::default(),
+            spare_partials: Vec::new(),
             mounted: false,
             recovered,
         };
@@ -235,7 +236,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
         _ => Body::File,
     };
     let indirects = (!none).then(|| Box::new(indirects));
-    Ok(Node { d, indirects, body, daddr, frags, dirty: false, dirop: false })
+    Ok(Node { d, indirects, body, daddr, frags, dirty: false, dirop: false, moving: 0 })
 }
 
 fn load_directory<S: Store>(store: &S, g: &Geometry, d: &Dinode) -> Result<Directory, LfsError> {

@@ -21,6 +21,8 @@ pub(crate) struct Node {
     pub(crate) dirty: bool,
     /// Whether a directory operation has changed it that is not in the log.
     pub(crate) dirop: bool,
+    /// Its number among the files that the cleaner moves now, counted from 1; 0 for none.
+    pub(crate) moving: u32,
 }
 
 /// The contents that are the file system's own.

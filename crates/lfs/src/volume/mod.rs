@@ -29,7 +29,8 @@ use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;
 pub use check::Disagreement;
-use inodes::{Body, InodeMap, Inodes, MapEntry, Node};
+pub(crate) use inodes::Body;
+use inodes::{InodeMap, Inodes, MapEntry, Node};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use pointers::Pointer;
 use posix::Errno;
@@ -83,8 +84,9 @@ pub struct Lfs {
     /// Which superblock comes next: the second?
     pub(crate) turn: bool,
     pub(crate) last_checkpoint_ns: u64,
-    /// Reused list of block numbers.
-    pub(crate) scratch: Vec<i64>,
+    /// Lists that are used again: blocks of a file with the places of those that move, and numbers of indirect blocks.
+    pub(crate) scratch: (Vec<(i64, Option<FragAddr>)>, Vec<i64>),
+    pub(crate) spare_partials: Vec<Partial>,
     mounted: bool,
     /// Whether it was not unmounted cleanly and has not been written since.
     recovered: bool,
@@ -187,6 +189,7 @@ impl Lfs {
             frags: Default::default(),
             dirty: false,
             dirop: false,
+            moving: 0,
         };
         self.inodes.insert(number, node);
         self.operate(cx, ino);
