@@ -104,6 +104,15 @@ impl<'a> Driver<'a> {
         outcome.result
     }
 
+    /// The program works for so long between calls, as part of the phase.
+    pub(crate) fn compute(&mut self, ns: u64) {
+        if ns > 0 {
+            let before_ns = self.fs.now_ns();
+            self.fs.pause_ns(ns);
+            self.spend(0, self.fs.now_ns().saturating_sub(before_ns));
+        }
+    }
+
     /// Time in the phase's calls so far, nanoseconds.
     pub(crate) fn spent_ns(&self) -> u64 {
         self.calls_ns
