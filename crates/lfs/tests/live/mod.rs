@@ -595,6 +595,11 @@ impl Run {
         }
     }
 
+    /// The disk as it is now, as a power failure would leave it.
+    pub fn snapshot(&self) -> MemoryStore {
+        self.disk.as_ref().expect("a case with bytes").lock().unwrap().clone()
+    }
+
     /// The disk as the operations' own writes have left it, unmounted.
     pub fn disk(mut self) -> MemoryStore {
         while !self.orphans.is_empty() {
