@@ -217,6 +217,20 @@ impl Cx {
 
     // ---- reading a log
 
+    /// The bytes at a place of the disk, if every block has some: for whoever has [read](Cx::read_through) it. Says whether
+    /// that is so.
+    pub fn on_disk(&mut self, pbn: Pbn, out: &mut [u8]) -> bool {
+        if !self.image.is_full() {
+            return false;
+        }
+        let read = self.image.read(pbn, out);
+        let known = read.is_ok();
+        if let Err(error) = read {
+            self.note_image_error(error);
+        }
+        known
+    }
+
     /// Reads a place of the disk into memory that is not the cache's (a cleaner's), in requests of at most the largest
     /// transfer, and waits for all of it.
     pub fn read_through(&mut self, pbn: Pbn, bytes: u64) {

@@ -16,6 +16,12 @@ pub struct CleanerCounters {
     pub read_bytes: u64,
     /// Bytes written: what was live, and what goes with it.
     pub written_bytes: u64,
+    /// Of the segments, those emptied into the holes of others.
+    pub plugged_segments: u64,
+    /// Blocks written into holes.
+    pub plugged_blocks: u64,
+    /// Bytes of them, and of the summaries written again for them.
+    pub plugged_bytes: u64,
     /// How often an operation had to wait for room.
     pub stalls: u64,
 }
@@ -44,6 +50,6 @@ impl crate::volume::Counters {
         if new == 0 {
             return 1.0;
         }
-        (self.log_bytes + self.cleaner.read_bytes) as f64 / new as f64
+        (self.log_bytes + self.cleaner.plugged_bytes + self.cleaner.read_bytes) as f64 / new as f64
     }
 }

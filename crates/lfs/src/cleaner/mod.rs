@@ -7,6 +7,7 @@
 
 mod counters;
 mod moving;
+mod plug;
 
 use crate::checkpoint::IFILE;
 use crate::format::{NDADDR, SegNo, summary_flags};
@@ -14,8 +15,8 @@ use crate::policy::{Candidate, CleanerPolicy, Sort, value};
 use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
 pub use counters::CleanerCounters;
-pub(crate) use moving::Moving;
 use kernel::{BlockId, Cx, Ino, Lbn};
+pub(crate) use moving::Moving;
 use posix::Errno;
 use rustc_hash::FxHashSet;
 
@@ -128,6 +129,9 @@ impl Lfs {
             return true;
         }
         let victims = self.choose(cx, self.options.cleaner, 1);
+        if self.prefers_plugging(&victims) && self.plug_holes(cx) == Ok(true) {
+            return true;
+        }
         if victims.is_empty() {
             self.give_up();
             return self.log.has_emptied() && self.checkpoint_twice(cx).is_ok() && self.log.clean > before;
@@ -157,6 +161,9 @@ impl Lfs {
         let policy = self.options.cleaner;
         let policy = if need && policy != CleanerPolicy::Off { CleanerPolicy::Greedy } else { policy };
         let victims = self.choose(cx, policy, if need { NEEDED_SEGMENTS } else { 1 });
+        if policy != CleanerPolicy::Off && self.prefers_plugging(&victims) && self.plug_holes(cx)? {
+            return Ok(());
+        }
         if victims.is_empty() {
             return Ok(());
         }
@@ -212,14 +219,13 @@ impl Lfs {
                 break;
             }
             let (most, files) = self.most_to_move(number);
-            let (more, files) =
-                if bytes + most + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
-                    (most, files)
-                } else {
-                    let before = seen.files;
-                    let more = self.bytes_to_move(cx, number, &mut seen);
-                    (more, seen.files - std::mem::replace(&mut seen.files, before))
-                };
+            let (more, files) = if bytes + most + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
+                (most, files)
+            } else {
+                let before = seen.files;
+                let more = self.bytes_to_move(cx, number, &mut seen);
+                (more, seen.files - std::mem::replace(&mut seen.files, before))
+            };
             if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
                 bytes += more;
                 victims.push(number);
@@ -340,12 +346,7 @@ impl Lfs {
     fn take_up(&mut self, cx: &mut Cx, entry: &Written, age_ns: i64) {
         let ino = Ino(entry.ino);
         if ino == IFILE {
-            // It moves with the next checkpoint.
-            self.ifile.touch(u64::try_from(entry.lbn).unwrap_or(0));
-            if let Some(way) = u64::try_from(-i64::from(entry.lbn)).ok().filter(|_| entry.lbn != INODE) {
-                self.ifile.touch(way);
-            }
-            return;
+            return self.touch_ifile(entry);
         }
         let Some(node) = self.inodes.get_mut(entry.ino) else { return };
         node.moving = self.cleaner.moving.file_moves(ino, node.moving, age_ns);
@@ -361,6 +362,14 @@ impl Lfs {
         }
         let from = (!cx.cache().contains(id)).then_some(entry.addr);
         self.cleaner.moving.block_moves(file, entry.lbn, from);
+    }
+
+    /// Something of the ifile moves with the next checkpoint.
+    fn touch_ifile(&mut self, entry: &Written) {
+        self.ifile.touch(u64::try_from(entry.lbn).unwrap_or(0));
+        if let Some(way) = u64::try_from(-i64::from(entry.lbn)).ok().filter(|_| entry.lbn != INODE) {
+            self.ifile.touch(way);
+        }
     }
 
     /// Writes what has been taken up.

@@ -87,7 +87,11 @@ impl<S: Store> Check<'_, S> {
                 self.segment_problem("serial", segment, message);
             }
             last_serial = Some(header.serial);
-            if !datasum_is_right(&image.store, &self.g, &partial)? {
+            // Of a partial segment with holes the sum may be that from before a cleaner began to fill them and was cut off.
+            let from = live.partition_point(|live| live.addr < addr);
+            let to = live.partition_point(|live| live.addr < partial.end);
+            let whole = to - from == partial.pieces.len();
+            if whole && !datasum_is_right(&image.store, &self.g, &partial)? {
                 let message = format!("the blocks of the partial segment at {addr} are not those it was written with");
                 self.segment_problem("datasum", segment, message);
             }

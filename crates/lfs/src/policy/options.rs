@@ -68,6 +68,8 @@ pub struct Options {
     pub low_percent: u32,
     /// And goes on until this share is.
     pub high_percent: u32,
+    /// Segments are emptied into the holes of others when those worth cleaning most are at least this full, percent; 0: never.
+    pub plug_percent: u32,
     /// Memory for the segments that are cleaned together.
     pub memory_bytes: u64,
     /// How long nobody may have called before the cleaner uses the time, milliseconds; 0: it does not.
@@ -91,6 +93,7 @@ impl Default for Options {
             discard: Discard::default(),
             low_percent: 8,
             high_percent: 12,
+            plug_percent: 90,
             memory_bytes: 4 << 20,
             idle_ms: 2000,
             dirty_percent: 25,
@@ -109,7 +112,7 @@ struct Key {
     show: fn(&Options) -> Option<String>,
 }
 
-const KEYS: [Key; 12] = [
+const KEYS: [Key; 13] = [
     Key {
         name: "cleaner",
         values: "cost-benefit|greedy|netbsd|off",
@@ -140,6 +143,12 @@ const KEYS: [Key; 12] = [
         values: "PERCENT",
         set: |o, v| number(v, 1, 95).map(|n| o.high_percent = n as u32).is_some(),
         show: |o| Some(o.high_percent.to_string()),
+    },
+    Key {
+        name: "plug",
+        values: "PERCENT|0",
+        set: |o, v| number(v, 0, 100).map(|n| o.plug_percent = n as u32).is_some(),
+        show: |o| Some(o.plug_percent.to_string()),
     },
     Key {
         name: "memory",

@@ -47,6 +47,10 @@ pub(crate) struct Segment {
     pub(crate) lastmod_s: u64,
     /// Everything in it, in the order it lies.
     pub(crate) written: Vec<Written>,
+    /// Whether that is all: of segments that were there when the file system was mounted, only what was live is known.
+    pub(crate) tiled: bool,
+    /// Where what has been written to it ends, if the log is no longer there.
+    pub(crate) end: FragAddr,
     /// Count of superblocks when one was first written that knows it as empty.
     empty_since: Option<u64>,
     /// Whether it is in the list of empty ones.
@@ -148,6 +152,8 @@ impl Log {
             modified_ns: 0,
             lastmod_s: 0,
             written: Vec::new(),
+            tiled: false,
+            end: FragAddr(0),
             empty_since: None,
             listed: false,
             ready: None,
@@ -180,6 +186,24 @@ impl Log {
         if let Some(segment) = self.current() {
             segment.live_bytes += bytes;
             segment.written.push(written);
+        }
+    }
+
+    /// Something has been written into a hole, of which the place in the segment's list is given. `age_ns` is when it was
+    /// written first.
+    pub(crate) fn came_into_hole(
+        &mut self,
+        (number, index): (SegNo, usize),
+        bytes: u32,
+        written: Written,
+        age_ns: i64,
+    ) {
+        let Some(segment) = self.segments.get_mut(number.0 as usize) else { return };
+        segment.live_bytes += bytes;
+        segment.modified_ns = segment.modified_ns.max(age_ns);
+        if let Some(place) = segment.written.get_mut(index) {
+            debug_assert!(place.addr == written.addr, "{place:?} is not where {written:?} is");
+            *place = written;
         }
     }
 
@@ -263,7 +287,7 @@ impl Log {
         let old = self.current;
         let mut emptied = false;
         if let Some(segment) = self.segments.get_mut(old.0 as usize) {
-            segment.state = SegmentState::Dirty;
+            (segment.state, segment.end) = (SegmentState::Dirty, self.offset);
             emptied = segment.live_bytes == 0;
         }
         if emptied {
@@ -286,6 +310,7 @@ impl Log {
                 segment.written = spare;
             }
             segment.written.clear();
+            segment.tiled = true;
             self.offset = self.g.log_start(self.current, segment.superblock);
         }
         Ok(())

@@ -128,11 +128,13 @@ impl Plan {
     ) -> Result<FragAddr, NoCleanSegment> {
         let lbn = id.lbn.0 as i32;
         let frags = bytes >> self.g.fshift;
-        // A shorter block ends its list.
+        // A shorter block ends its list, and so does an inode block.
         let same = |last: &Partial| {
-            last.files.last().is_some_and(|file| {
-                file.ino == id.ino.0 && file.version == version && file.lastlength == self.g.bsize
-            })
+            let behind_inodes = last.inode_blocks.last().is_some_and(|block| block.piece + 1 == last.pieces.len());
+            !behind_inodes
+                && last.files.last().is_some_and(|file| {
+                    file.ino == id.ino.0 && file.version == version && file.lastlength == self.g.bsize
+                })
         };
         let open = self.open && self.has_room(log, frags);
         let same = match self.partials.last() {

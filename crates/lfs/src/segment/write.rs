@@ -165,7 +165,7 @@ impl Lfs {
     }
 
     /// A block of data has a new place.
-    fn moved(&mut self, ino: Ino, lbn: u64, addr: FragAddr, bytes: u32, above: &mut Vec<i64>) {
+    pub(crate) fn moved(&mut self, ino: Ino, lbn: u64, addr: FragAddr, bytes: u32, above: &mut Vec<i64>) {
         let frags = bytes >> self.g.fshift;
         let n = u64::from(self.g.nindir);
         let Some(node) = self.inodes.get_mut(ino.0) else { return };

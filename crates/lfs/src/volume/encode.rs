@@ -41,6 +41,9 @@ impl LogEncode for Lfs {
     }
 
     fn encode_head(&self, _pbn: Pbn, firsts: &[[u8; 4]], out: &mut [u8]) {
+        if let Some(summary) = &self.rewriting {
+            return copy(summary, out);
+        }
         let Some(partial) = &self.writing else { return };
         let mut summary = partial.summary();
         let mut sum = DataSum::default();

@@ -109,6 +109,7 @@ impl Lfs {
             cleaner: Cleaner::default(),
             counters: Counters::default(),
             writing: None,
+            rewriting: None,
             turn,
             last_checkpoint_ns: 0,
             scratch: Default::default(),

@@ -81,6 +81,8 @@ pub struct Lfs {
     pub(crate) counters: Counters,
     /// The partial segment whose bytes are being made.
     pub(crate) writing: Option<Partial>,
+    /// The summary that is being written again.
+    pub(crate) rewriting: Option<Vec<u8>>,
     /// Which superblock comes next: the second?
     pub(crate) turn: bool,
     pub(crate) last_checkpoint_ns: u64,
