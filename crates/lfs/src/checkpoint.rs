@@ -6,7 +6,7 @@
 use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
 use crate::policy::{Discard, Order};
 use crate::segment::plan::Plan;
-use crate::segment::{Scope, seconds};
+use crate::segment::Scope;
 use crate::volume::Lfs;
 use kernel::program::IoId;
 use kernel::{Block, Cx, Durability, Ino, Pbn};
@@ -159,6 +159,7 @@ impl Lfs {
     pub(crate) fn note_checkpoint(&mut self, cx: &Cx) {
         let base = |segment| self.g.segment_base(segment).0;
         let (bfree, avail) = (self.bfree(), self.avail());
+        let tstamp = self.log_time_s(cx);
         let f = &mut self.sb.f;
         f.freehd = self.map.head();
         f.nfiles = self.inodes.len();
@@ -169,7 +170,7 @@ impl Lfs {
         f.dmeta = signed(self.log.meta_frags as i64);
         (f.bfree, f.avail) = (bfree, avail);
         f.serial = self.log.serial;
-        f.tstamp = seconds(cx);
+        f.tstamp = tstamp;
         f.pflags &= !PF_CLEAN;
         self.log.since_checkpoint = 0;
         self.last_checkpoint_ns = cx.now_ns();

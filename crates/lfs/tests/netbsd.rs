@@ -87,7 +87,11 @@ fn new_file_systems_of_every_geometry() {
 }
 
 fn copied(store: MemoryStore, from: &Path, to: &str) -> MemoryStore {
-    let mut inserter = Inserter::open(store, Options::default(), DATE_NS).unwrap();
+    copied_at(store, from, to, DATE_NS)
+}
+
+fn copied_at(store: MemoryStore, from: &Path, to: &str, date_ns: i64) -> MemoryStore {
+    let mut inserter = Inserter::open(store, Options::default(), date_ns).unwrap();
     inserter.insert(from, to.as_bytes(), InsertOptions::default(), &mut |_| true).unwrap();
     inserter.finish().unwrap().0
 }
@@ -151,6 +155,22 @@ fn with_files_copied_into_images_of_netbsd() {
         lfs::extract(&image, b"/from", &out, lfs::ExtractOptions::default(), &mut |_| true).unwrap();
         assert_eq!(trees::tree(&out), trees::tree(&from), "{name}");
     }
+}
+
+/// A clock that was turned back: roll-forward takes no partial segment that is older than its checkpoint (`check_segsum`).
+#[test]
+fn the_log_s_time_does_not_go_back() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    trees::sample_tree(&from, 8192);
+    let options = MkfsOptions { time_s: 1_000_000, ..MkfsOptions::new(16 << 20) };
+    let mut store = MemoryStore(vec![0; options.size_bytes as usize]);
+    mkfs(&mut store, &options).unwrap();
+    let made = raw::Superblock(&store.0[8192..8704]).tstamp();
+    let store = copied_at(store, &from, "/", 5_000_000_000);
+    accepted("copied in 1970", &store.0, Writer::Ours);
+    let sb = raw::Superblock(&store.0[8192..8704]);
+    assert_eq!((made, sb.tstamp()), (1_000_000, 1_000_000));
 }
 
 fn steps(usual: u64) -> u64 {

@@ -6,4 +6,4 @@ pub(crate) mod plan;
 mod write;
 
 pub(crate) use log::{INODE, INODE_BYTES, INODES, Log, SUMMARY, Segment, SegmentState, Written};
-pub(crate) use write::{Scope, seconds};
+pub(crate) use write::Scope;

@@ -43,8 +43,14 @@ impl Lfs {
         Ok(())
     }
 
+    /// The time that the log gets: never before its checkpoint, even if the clock was turned back, since NetBSD's roll-forward takes
+    /// nothing older.
+    pub(crate) fn log_time_s(&self, cx: &Cx) -> u64 {
+        u64::try_from(cx.date_ns().div_euclid(1_000_000_000)).unwrap_or(0).max(self.sb.tstamp)
+    }
+
     pub(crate) fn new_plan(&mut self, cx: &Cx, flags: u16) -> Plan {
-        Plan::new(self.g, flags, seconds(cx), std::mem::take(&mut self.spare_partials))
+        Plan::new(self.g, flags, self.log_time_s(cx), std::mem::take(&mut self.spare_partials))
     }
 
     pub(crate) fn plan_scope(&mut self, cx: &mut Cx, plan: &mut Plan, scope: Scope<'_>) -> Result<(), NoCleanSegment> {
@@ -317,8 +323,4 @@ impl Lfs {
             cx.start(head, false);
         }
     }
-}
-
-pub(crate) fn seconds(cx: &Cx) -> u64 {
-    u64::try_from(cx.date_ns().div_euclid(1_000_000_000)).unwrap_or(0)
 }
