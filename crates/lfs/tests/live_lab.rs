@@ -110,6 +110,18 @@ fn same_calls_same_bytes_and_times() {
 }
 
 #[test]
+fn nearly_full_segments_are_emptied_into_holes() {
+    for words in ["plug=10", "plug=10,cleaner=greedy", "plug=10,order=barrier"] {
+        let done = run(words, 0);
+        let cleaner = &done.counters.cleaner;
+        assert!(cleaner.plugged_segments > 5, "{words}: {cleaner:?}");
+        assert!(cleaner.plugged_blocks > cleaner.plugged_segments, "{words}: {cleaner:?}");
+        assert!(cleaner.plugged_bytes >= cleaner.plugged_blocks * 512, "{words}: {cleaner:?}");
+    }
+    assert_eq!(run("plug=0", 0).counters.cleaner.plugged_segments, 0);
+}
+
+#[test]
 fn idle_time_is_used_if_it_may_be() {
     // The daemon has nothing to do but in idle time.
     let busy = run("low=0,high=40,idle=0", 100);
