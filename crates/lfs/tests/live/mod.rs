@@ -595,6 +595,11 @@ impl Run {
         }
     }
 
+    /// What the cleaner has done so far.
+    pub fn cleaner(&self) -> &lfs::CleanerCounters {
+        &self.live.volume().counters().cleaner
+    }
+
     /// The disk as it is now, as a power failure would leave it.
     pub fn snapshot(&self) -> MemoryStore {
         self.disk.as_ref().expect("a case with bytes").lock().unwrap().clone()
