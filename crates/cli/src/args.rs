@@ -57,6 +57,7 @@ commands! {
     Fsck(fsck),
     Dump(dump),
     Cp(cp),
+    Clean(clean),
     Measure(measure),
     Predict(predict),
     Replay(replay),

@@ -6,6 +6,7 @@ mod common;
 
 use common::{code, fails, run, succeeds};
 use serde_json::Value;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 fn json(directory: &Path, args: &[&str]) -> Value {
@@ -58,7 +59,7 @@ fn what_cannot_be_is_refused() {
     succeeds(&run(at, &["mkfs", "lfs", "log.img", "--size", "8M"]));
     fails(&run(at, &["fsck", "log.img", "--repair"]), 2, &["only looks"]);
     std::fs::write(at.join("file"), "x").unwrap();
-    fails(&run(at, &["cp", "file", "log.img:/"]), 2, &["is an LFS image"]);
+    fails(&run(at, &["cp", "file", "log.img:/", "--policy", "dirpref"]), 2, &["--policy", "FFS images"]);
     succeeds(&run(at, &["mkfs", "ffs", "disk.img", "--size", "8M"]));
     fails(&run(at, &["dump", "disk.img", "segments"]), 2, &["is an FFS image"]);
 
@@ -73,6 +74,12 @@ fn what_cannot_be_is_refused() {
     let found = run(at, &["fsck", "log.img"]);
     assert_eq!(code(&found), 1);
     assert!(String::from_utf8_lossy(&found.stdout).contains("the usage table says"));
+    // What is damaged is not written to: where, what, and what to do.
+    for how in [&[][..], &["--in-place"]] {
+        let refused = run(at, &[&["cp", "file", "log.img:/"], how].concat());
+        fails(&refused, 4, &["log.img", "cannot be written to", "segment 0", "fsage fsck"]);
+        assert!(std::fs::read(at.join("log.img")).unwrap() == bytes);
+    }
     // A damaged superblock: the other one will do. Without either, nothing.
     bytes[8192 + 400] ^= 1;
     std::fs::write(at.join("log.img"), &bytes).unwrap();
@@ -80,4 +87,144 @@ fn what_cannot_be_is_refused() {
     bytes[786_432 + 400] ^= 1;
     std::fs::write(at.join("log.img"), &bytes).unwrap();
     fails(&run(at, &["dump", "log.img"]), 4, &["log.img", "cksum"]);
+}
+
+/// A tree with a file, links, a hole, a pipe and a directory.
+fn small_tree(at: &Path) {
+    std::fs::create_dir_all(at.join("dir/below")).unwrap();
+    std::fs::write(at.join("dir/file"), vec![7; 70_000]).unwrap();
+    std::fs::hard_link(at.join("dir/file"), at.join("hard")).unwrap();
+    std::os::unix::fs::symlink("dir/file", at.join("link")).unwrap();
+    let sparse = std::fs::File::create(at.join("sparse")).unwrap();
+    sparse.write_all_at(b"behind a hole", 3 << 20).unwrap();
+    sparse.set_permissions(std::fs::Permissions::from_mode(0o4711)).unwrap();
+}
+
+#[test]
+fn files_are_copied_in_and_out_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    small_tree(&at.join("tree"));
+    succeeds(&run(at, &["mkfs", "lfs", "log.img", "--size", "8M", "--time", "1000", "--lost-found"]));
+    let copied = json(at, &["cp", "tree", "log.img:/"]);
+    assert_eq!(copied["schema"], "fsage.cp-into-lfs/1");
+    let figures = [("files", 2), ("directories", 3), ("hard_links", 1), ("symlinks", 1), ("data_bytes", 70_013)];
+    assert!(figures.iter().all(|(name, n)| copied[*name] == *n), "{copied}");
+    succeeds(&run(at, &["cp", "tree/hard", "tree/link", "log.img:/lost+found"]));
+    succeeds(&run(at, &["cp", "tree/hard", "log.img:/new name"]));
+    assert!(succeeds(&run(at, &["fsck", "log.img"])).contains("Clean."));
+
+    // Nothing is overwritten unasked, and what is refused changes nothing.
+    let before = std::fs::read(at.join("log.img")).unwrap();
+    fails(&run(at, &["cp", "tree/hard", "log.img:/new name"]), 2, &["tree/hard", "--overwrite"]);
+    fails(&run(at, &["cp", "tree", "log.img:/no/where"]), 2, &["/no/where", "no such directory"]);
+    fails(&run(at, &["cp", "missing", "log.img:/"]), 3, &["missing"]);
+    fails(&run(at, &["cp", "tree", "log.img:/", "--owners"]), 2, &["--owners", "out of an image"]);
+    std::fs::write(at.join("large"), vec![5; 9 << 20]).unwrap();
+    fails(&run(at, &["cp", "large", "log.img:/"]), 3, &["large", "no space", "fsage mkfs lfs"]);
+    assert!(std::fs::read(at.join("log.img")).unwrap() == before);
+
+    succeeds(&run(at, &["cp", "--overwrite", "--in-place", "tree/dir/file", "log.img:/new name"]));
+    std::fs::create_dir(at.join("out")).unwrap();
+    let done = json(at, &["cp", "log.img:/tree", "log.img:/new name", "out"]);
+    assert_eq!((&done["files"], &done["hard_links"]), (&Value::from(3), &Value::from(1)));
+    assert_eq!(std::fs::read(at.join("out/new name")).unwrap(), vec![7; 70_000]);
+    assert_eq!(std::fs::read_link(at.join("out/tree/link")).unwrap(), Path::new("dir/file"));
+    let sparse = at.join("out/tree/sparse");
+    assert!(std::fs::read(&sparse).unwrap() == std::fs::read(at.join("tree/sparse")).unwrap());
+    assert_eq!(sparse.metadata().unwrap().permissions().mode() & 0o7777, 0o4711);
+    assert!(sparse.metadata().unwrap().blocks() < 100, "holes stay holes");
+
+    // In place, a file that does not fit leaves a sound file system with what came before it.
+    fails(&run(at, &["cp", "--in-place", "tree/hard", "large", "log.img:/lost+found", "--overwrite"]), 3, &["large"]);
+    assert!(succeeds(&run(at, &["fsck", "log.img"])).contains("Clean."));
+}
+
+#[test]
+fn a_file_system_is_made_with_files_in_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    small_tree(&at.join("tree"));
+    let populated = |image: &str| {
+        run(at, &["mkfs", "lfs", image, "--size", "8M", "--time", "5000", "--populate", "tree", "--owner", "3:4"])
+    };
+    let text = succeeds(&populated("one.img"));
+    assert!(text.contains("Copied") && text.contains("68.4 KiB"), "{text}");
+    assert!(succeeds(&run(at, &["fsck", "one.img"])).contains("Clean."));
+    let inode = json(at, &["dump", "one.img", "inode", "/dir/file"]);
+    let field = |name: &str| {
+        let fields = inode["fields"].as_array().unwrap();
+        fields.iter().find(|field| field["name"] == name).unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((field("uid"), field("gid"), field("nlink")), ("3".into(), "4".into(), "2".into()));
+    assert_eq!(field("mtime"), "5000.000000000");
+    let _ = std::fs::read(at.join("tree/dir/file")).unwrap();
+    succeeds(&populated("two.img"));
+    assert!(std::fs::read(at.join("one.img")).unwrap() == std::fs::read(at.join("two.img")).unwrap());
+
+    std::fs::write(at.join("tree/large"), vec![1; 9 << 20]).unwrap();
+    fails(&populated("three.img"), 3, &["tree/./large", "no space", "larger"]);
+    assert!(!at.join("three.img").exists(), "half a file system is not left behind");
+    let alone = run(at, &["mkfs", "lfs", "four.img", "--size", "8M", "--owner", "0:0"]);
+    assert!(code(&alone) == 2 && common::stderr(&alone).contains("--populate"));
+}
+
+/// Whether the log has partial segments that a cleaner has written.
+fn has_cleaner_s_writes(at: &Path, image: &str) -> bool {
+    let segments = json(at, &["dump", image, "segments"]);
+    let numbers = 0..segments["segments"].as_array().unwrap().len();
+    numbers.into_iter().any(|n| {
+        let segment = json(at, &["dump", image, "segment", &n.to_string()]);
+        let flags = |partial: &Value| partial["flags"].as_array().unwrap().contains(&Value::from("clean"));
+        segment["partials"].as_array().unwrap().iter().any(flags)
+    })
+}
+
+/// Files, then years of use in the laboratory, then the cleaner, then more files: what other systems are to mount.
+#[test]
+fn an_image_that_was_used_and_cleaned_is_complete() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    small_tree(&at.join("tree"));
+    succeeds(&run(at, &["mkfs", "lfs", "log.img", "--size", "28M", "--populate", "tree", "--segment", "256K"]));
+    succeeds(&run(at, &["plan", "personality", "home", "--capacity", "20M", "--days", "3", "-o", "p.aging"]));
+    succeeds(&run(at, &["age", "lfs:image=log.img,cache=1M", "--plan", "p.aging", "--keep", "aged.img"]));
+    assert!(succeeds(&run(at, &["fsck", "aged.img"])).contains("Clean."));
+
+    let aged = std::fs::read(at.join("aged.img")).unwrap();
+    let few = json(at, &["clean", "aged.img", "--segments", "3", "--policy", "greedy", "--time", "2000000000"]);
+    assert_eq!(few["schema"], "fsage.clean/1");
+    let clean = |done: &Value, name: &str| done[name].as_u64().unwrap();
+    assert!(clean(&few, "clean_after") >= clean(&few, "clean_before") + 3, "{few}");
+    std::fs::write(at.join("aged.img"), &aged).unwrap();
+    let all = json(at, &["clean", "aged.img", "--in-place", "--time", "2000000000"]);
+    assert!(clean(&all, "clean_after") > clean(&few, "clean_after"), "{all}");
+    assert!(has_cleaner_s_writes(at, "aged.img"));
+    assert!(succeeds(&run(at, &["fsck", "aged.img"])).contains("Clean."));
+    let again = json(at, &["clean", "aged.img"]);
+    assert!(clean(&again, "clean_after") < clean(&all, "clean_after") + 4, "there is little left to gain: {again}");
+
+    succeeds(&run(at, &["cp", "tree", "aged.img:/again"]));
+    assert!(succeeds(&run(at, &["fsck", "aged.img"])).contains("Clean."));
+    for (copy, to) in [("dir", "first"), ("again/dir", "second")] {
+        succeeds(&run(at, &["cp", &format!("aged.img:/{copy}"), to]));
+        assert_eq!(std::fs::read(at.join(to).join("file")).unwrap(), vec![7; 70_000]);
+    }
+}
+
+#[test]
+fn only_a_sound_log_is_cleaned() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    succeeds(&run(at, &["mkfs", "ffs", "disk.img", "--size", "8M"]));
+    fails(&run(at, &["clean", "disk.img"]), 4, &["disk.img", "no LFS image"]);
+    fails(&run(at, &["clean", "missing"]), 4, &["missing"]);
+    succeeds(&run(at, &["mkfs", "lfs", "log.img", "--size", "8M"]));
+    let unknown = run(at, &["clean", "log.img", "--policy", "off"]);
+    assert!(code(&unknown) == 2 && common::stderr(&unknown).contains("there are cost-benefit, greedy and netbsd"));
+    let mut bytes = std::fs::read(at.join("log.img")).unwrap();
+    bytes[26 << 10] ^= 1;
+    std::fs::write(at.join("log.img"), &bytes).unwrap();
+    fails(&run(at, &["clean", "log.img"]), 4, &["cannot be written to", "segment 0", "fsage fsck"]);
+    assert!(std::fs::read(at.join("log.img")).unwrap() == bytes);
 }

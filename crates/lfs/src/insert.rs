@@ -28,7 +28,11 @@ pub fn edit<T>(
 
 fn first_problem<S: Store>(store: S) -> Result<Option<String>, LfsError> {
     let report = fsck(store, &mut |_| true)?;
-    Ok(report.problems.first().map(|problem| problem.message.clone()))
+    Ok(report.problems.first().map(|problem| match (problem.ino, problem.segment) {
+        (Some(ino), _) => format!("inode {ino}: {}", problem.message),
+        (None, Some(segment)) => format!("segment {segment}: {}", problem.message),
+        (None, None) => problem.message.clone(),
+    }))
 }
 
 impl Insertable for Lfs {

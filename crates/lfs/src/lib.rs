@@ -5,6 +5,7 @@
 
 mod blocks;
 mod checkpoint;
+mod clean;
 mod cleaner;
 pub mod dump;
 mod error;
@@ -21,6 +22,7 @@ mod segment;
 mod volume;
 
 pub use blocks::{Block, EachBlock, EachPiece, file_blocks, file_data};
+pub use clean::{Cleaned, clean};
 pub use cleaner::CleanerCounters;
 pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;

@@ -6,7 +6,7 @@ use ::lfs::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, 
 use ::lfs::format::{Field, Piece};
 use ::lfs::fsck::Report;
 use ::lfs::mkfs::Made;
-use ::lfs::{Inserted, text};
+use ::lfs::{Cleaned, Inserted, text};
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -38,6 +38,23 @@ pub fn lfs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     if let Some(done) = done {
         copied::into(document.heading("Copied"), done);
     }
+    document
+}
+
+/// What the cleaner has done.
+pub fn lfs_cleaned(image: &str, done: &Cleaned) -> Document {
+    let mut table = Table::new("cleaned", "", &FIGURES);
+    add(&mut table, "segments", Cell::Count(done.segments.into()));
+    add(&mut table, "of them clean before", Cell::Count(done.clean_before.into()));
+    add(&mut table, "and after", Cell::Count(done.clean_after.into()));
+    add(&mut table, "segments that live data were moved out of", Cell::Count(done.cleaned));
+    if done.cleaned > 0 {
+        add(&mut table, "how full they were", Cell::Share(done.mean_utilisation));
+    }
+    add(&mut table, "read", Cell::Bytes(done.read_bytes as f64));
+    add(&mut table, "written", Cell::Bytes(done.written_bytes as f64));
+    let mut document = Document::new(format!("Cleaned {image}"));
+    document.table(table);
     document
 }
 

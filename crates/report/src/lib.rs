@@ -47,7 +47,7 @@ pub use self::ffs::{
 };
 pub use self::layout::{layout, layout_comparison};
 pub use self::lfs::{
-    lfs_checked, lfs_directory, lfs_ifile, lfs_inode, lfs_made, lfs_segment, lfs_segments, lfs_superblock,
+    lfs_checked, lfs_cleaned, lfs_directory, lfs_ifile, lfs_inode, lfs_made, lfs_segment, lfs_segments, lfs_superblock,
 };
 pub use json::envelope;
 pub use model::{Block, Cell, Column, Document, Table};

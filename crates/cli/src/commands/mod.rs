@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod bench;
+pub mod clean;
 pub mod completions;
 pub mod cp;
 pub mod drive;

@@ -172,6 +172,13 @@ impl Lfs {
         self.checkpoint_twice(cx)
     }
 
+    /// Cleans some segments; says whether more are clean than before.
+    pub(crate) fn clean_some(&mut self, cx: &mut Cx) -> Result<bool, Errno> {
+        let clean = self.log.clean;
+        self.clean_for_room(cx, false)?;
+        Ok(self.log.clean > clean)
+    }
+
     /// The segments most worth cleaning, as many as memory and the log have room for.
     fn choose(&self, cx: &Cx, policy: CleanerPolicy, least: usize) -> Vec<SegNo> {
         if policy == CleanerPolicy::Off {
