@@ -65,6 +65,8 @@ pub struct Io {
     pub(crate) issued_ns: u64,
     /// The bytes it writes, if they are recorded.
     pub(crate) contents: Option<Box<[u8]>>,
+    /// Whether it writes a copy of its blocks: they may change before it is complete.
+    pub(crate) copied: bool,
     /// Actors that wait for it.
     pub(crate) waiters: Vec<u32>,
     generation: u32,
@@ -87,7 +89,8 @@ impl Ios {
             let io = &mut self.slots[slot as usize];
             io.generation = io.generation.wrapping_add(1);
             (io.direction, io.pbn, io.bytes, io.issued_ns) = (direction, pbn, bytes, issued_ns);
-            (io.parts, io.started, io.durable, io.live) = (0, false, true, true);
+            (io.parts, io.started, io.durable) = (0, false, true);
+            (io.live, io.copied) = (true, false);
             return IoId { slot, generation: io.generation };
         }
         let slot = self.slots.len() as u32;
@@ -103,6 +106,7 @@ impl Ios {
             durable: true,
             issued_ns,
             contents: None,
+            copied: false,
             waiters,
             generation: 0,
             live: true,
