@@ -140,7 +140,16 @@ impl Lfs {
             }
         }
         for (number, from) in self.cleaner.moving.blocks(moving) {
-            if number >= 0 { data.push((number, from)) } else { indirect.push(number) }
+            if number >= 0 {
+                data.push((number, from));
+                continue;
+            }
+            indirect.push(number);
+            // What is above it gets its new address.
+            let first = pointers::of_number(number, n).map(|(first, _)| first);
+            if let Some(way) = first.and_then(|first| pointers::way(first, n)) {
+                indirect.extend(way.numbers.iter().take(way.slot + 1).take_while(|above| **above != number));
+            }
         }
         data.sort_unstable_by_key(|(lbn, _)| *lbn);
         let mut planned = Ok(());
