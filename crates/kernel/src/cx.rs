@@ -143,7 +143,7 @@ impl Cx {
     }
 
     /// Waits until a block is neither being read nor written; of a write that has a copy of it, it is independent.
-    pub(crate) fn settle(&mut self, slot: u32) {
+    fn settle(&mut self, slot: u32) {
         if let Some(io) = self.cache.get(slot).io
             && self.ios.get(io).is_some_and(|io| !io.copied)
         {
