@@ -83,6 +83,7 @@ fn new_file_systems_of_every_geometry() {
         // lfs_cleanerd takes the one for the other.
         assert!(options.ibsize.is_some() || sb.ibsize() == sb.sumsize());
     }
+    println!("{made} geometries");
     assert!(made > 15, "{made}");
 }
 

@@ -41,25 +41,30 @@ pub fn complaints(bytes: &[u8], writer: Writer) -> Vec<String> {
     }
     superblocks(bytes, first, writer, &mut found);
     let second = Superblock(&bytes[(first.sboff(1) * first.fsize()) as usize..][..512]);
-    // `lfs_mountfs`: the older of the two, which is surely complete.
-    let sb = if second.serial() < first.serial() { second } else { first };
     if first.pflags() & second.pflags() & 1 == 1 {
         found.equal("serial of the second superblock of a clean file system", second.serial(), first.serial());
     }
-    match Disk::open(bytes, sb) {
-        Err(problem) => found.0.push(problem),
-        Ok(disk) => {
-            free_list(&disk, &mut found);
-            let tree = Tree::scan(&disk, &mut found);
-            directories(&disk, &tree, &mut found);
-            let log = Segments::scan(&disk, writer, &mut found);
-            accounts(&disk, &tree, writer, &mut found);
-            live_is_described(&tree, &log, &mut found);
-            log.chain(&disk, &mut found);
-            mount(&disk, writer, &mut found);
+    // `lfs_mountfs` takes the older of the two, which is surely complete, and the first of equal ones; fsck_lfs the second.
+    let older = if second.serial() < first.serial() { vec![second] } else { vec![first] };
+    for sb in if first.serial() == second.serial() { vec![first, second] } else { older } {
+        match Disk::open(bytes, sb) {
+            Err(problem) => found.0.push(problem),
+            Ok(disk) => checkpoint(&disk, writer, &mut found),
         }
     }
     found.0
+}
+
+/// What a checkpoint leads to.
+fn checkpoint(disk: &Disk<'_>, writer: Writer, found: &mut Complaints) {
+    free_list(disk, found);
+    let tree = Tree::scan(disk, found);
+    directories(disk, &tree, found);
+    let log = Segments::scan(disk, writer, found);
+    accounts(disk, &tree, writer, found);
+    live_is_described(&tree, &log, found);
+    log.chain(disk, found);
+    mount(disk, writer, found);
 }
 
 /// Each superblock, and in each what follows from other fields: `check_sb`, `setup` and what `lfs_mountfs` refuses.
