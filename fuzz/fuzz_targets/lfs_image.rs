@@ -1,6 +1,6 @@
 //! Any bytes as an LFS image, or any changes to the metadata of one with files in it, unmounted or not: readers and checks end
 //! without a panic; what can be mounted can be written to, and a sound file system is still one after that. The first byte says
-//! which; its upper bits whether the checksums are put right again.
+//! which; its upper bits whether the checksums are put right again. With `FSAGE_FUZZ_IMAGE=FILE` the image is written there first.
 #![no_main]
 
 use kernel::payload::Image as Payload;
@@ -243,6 +243,9 @@ fuzz_target!(|input: &[u8]| {
             store
         }
     };
+    if let Ok(path) = std::env::var("FSAGE_FUZZ_IMAGE") {
+        std::fs::write(path, &store.0).expect("a place for the image");
+    }
     read_everything(&store);
     if rest.len() % 16 == 8
         && let Ok(mut image) = Image::open(store.clone(), Checkpoint::Newer)

@@ -30,8 +30,30 @@ pub fn file_blocks<S: Store + ?Sized>(
     inode: &Dinode,
     each: EachBlock<'_>,
 ) -> Result<(), LfsError> {
+    walk(store, g, ino, inode, false, each)
+}
+
+/// The same for whoever writes to the file: a pointer behind its end, which would come to count when it grows, is an error.
+pub(crate) fn all_blocks<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    ino: Ino,
+    inode: &Dinode,
+    each: EachBlock<'_>,
+) -> Result<(), LfsError> {
+    walk(store, g, ino, inode, true, each)
+}
+
+fn walk<S: Store + ?Sized>(
+    store: &S,
+    g: &Geometry,
+    ino: Ino,
+    inode: &Dinode,
+    whole: bool,
+    each: EachBlock<'_>,
+) -> Result<(), LfsError> {
     let budget = g.size_frags / g.frag + NDADDR as u32 + 1;
-    Walk { store, g, ino, inode, budget, blocks: inode.size.div_ceil(g.bsize.into()) }.file(each)
+    Walk { store, g, ino, inode, budget, blocks: inode.size.div_ceil(g.bsize.into()), whole }.file(each)
 }
 
 /// Hands over a file's data in order, at most `most` bytes at a time; holes are left out.
@@ -80,6 +102,8 @@ struct Walk<'a, S: ?Sized> {
     budget: u32,
     /// Blocks of the file, by its size.
     blocks: u64,
+    /// Whether to look at pointers behind its end.
+    whole: bool,
 }
 
 impl<S: Store + ?Sized> Walk<'_, S> {
@@ -94,11 +118,15 @@ impl<S: Store + ?Sized> Walk<'_, S> {
             let bytes = self.g.block_bytes(self.inode.size, lbn as u64);
             self.block(lbn as i64, *pointer, bytes, each)?;
         }
+        for (lbn, pointer) in self.inode.db.iter().enumerate().skip(self.blocks.min(NDADDR as u64) as usize) {
+            self.behind_the_end(lbn as u64, *pointer)?;
+        }
         let mut first = NDADDR as u64;
         let mut span = 1;
         for (level, pointer) in self.inode.ib.iter().enumerate() {
             if first >= self.blocks {
-                break;
+                self.behind_the_end(first, *pointer)?;
+                continue;
             }
             self.indirect(level as u32, first, span, *pointer, each)?;
             span *= u64::from(self.g.nindir);
@@ -123,10 +151,14 @@ impl<S: Store + ?Sized> Walk<'_, S> {
         let bytes = read(self.store, self.g.byte_of(addr), self.g.bsize as usize)?;
         for i in 0..self.g.nindir {
             let at = first + u64::from(i) * span;
-            if at >= self.blocks {
-                break;
-            }
             let pointer = i64::from(i32::get(ENDIAN, &bytes, i as usize * 4));
+            if at >= self.blocks {
+                if !self.whole {
+                    break;
+                }
+                self.behind_the_end(at, pointer)?;
+                continue;
+            }
             if level > 0 {
                 self.indirect(level - 1, at, span / u64::from(self.g.nindir), pointer, each)?;
             } else {
@@ -150,6 +182,13 @@ impl<S: Store + ?Sized> Walk<'_, S> {
         self.budget = rest;
         each(Block { lbn, addr, bytes })?;
         Ok(addr)
+    }
+
+    fn behind_the_end(&self, lbn: u64, pointer: i64) -> Result<(), LfsError> {
+        if self.whole && pointer != 0 {
+            return self.wrong(format!("points to block {lbn}, behind its end at {} bytes", self.inode.size));
+        }
+        Ok(())
     }
 
     fn wrong<T>(&self, problem: String) -> Result<T, LfsError> {

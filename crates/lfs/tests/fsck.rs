@@ -53,10 +53,12 @@ type Damage = (&'static str, usize, &'static [u8]);
 
 /// What each damage must be called. Places are those of the clean image: the ifile's blocks at fragments 157, 165 and 173,
 /// inodes 2, 4 and 3 at 129, the root directory at 118, the first summary of segment 1 at 128.
-const DAMAGES: [Damage; 17] = [
+const DAMAGES: [Damage; 18] = [
     ("version", (173 << 10) + 3 * 20, &[9]),
     ("inode", (173 << 10) + 3 * 20 + 4, &[116, 1]),
     ("pointer", (129 << 10) + 40, &[0xFF, 0xFF, 0xFF, 0x7F]),
+    // Block 1 of the root directory, which has one block: found by the fuzzer.
+    ("pointer", (129 << 10) + 44, &[46]),
     ("duplicate", (129 << 10) + 256 + 44, &[46]),
     ("over-superblock", (129 << 10) + 40, &[9, 0, 0, 0]),
     ("blocks", (129 << 10) + 104, &[2]),

@@ -3,6 +3,7 @@
 use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node};
 use super::{InodeMap, MapEntry};
+use crate::blocks::all_blocks;
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
@@ -10,7 +11,7 @@ use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::policy::Options;
 use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written};
-use crate::{Image, LfsError, Store, file_blocks, file_data, inode_at};
+use crate::{Image, LfsError, Store, file_data, inode_at};
 use device::store::SparseStore;
 use kernel::Ino;
 use ufs::directory::Directory;
@@ -191,7 +192,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     let n = u64::from(g.nindir);
     let mut frags = [0; NDADDR];
     let mut indirects = Indirects::default();
-    file_blocks(store, g, crate::format::Ino(ino), &d, &mut |block| {
+    all_blocks(store, g, crate::format::Ino(ino), &d, &mut |block| {
         match u64::try_from(block.lbn) {
             Ok(lbn) => match pointers::way(lbn, n) {
                 None => {
