@@ -76,3 +76,78 @@ impl Cx {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+    use crate::cx::Transfers;
+    use crate::nodes::Nodes;
+    use crate::payload::Image;
+    use crate::{Block, BlockId, Costs, Encode, Ino, Lbn, ReadAhead, Replacement};
+
+    struct Nothing;
+
+    impl Encode for Nothing {
+        fn encode(&self, _id: BlockId, _pbn: Pbn, _out: &mut [u8]) {}
+    }
+
+    fn cx() -> Cx {
+        let transfers = Transfers { largest_bytes: 1 << 16, read_ahead: ReadAhead::None, cluster_writes: true };
+        let cache = Cache::new(1 << 20, Replacement::Lru);
+        let mut cx = Cx::new(cache, Nodes::new(8), Costs::FREE, transfers, Image::of_given(), 0);
+        cx.discards.supported = true;
+        cx
+    }
+
+    /// What a write of 4 KB at a place waits for.
+    fn waits_of_write(cx: &mut Cx, pbn: Pbn) -> Vec<IoId> {
+        let block = Block::data(Ino(3), Lbn(pbn.0 as i64), pbn, 4096);
+        cx.make(&block);
+        cx.program.clear();
+        cx.write(&Nothing, block.id, false);
+        let (mut waits, mut written) = (Vec::new(), None);
+        for step in &cx.program {
+            match *step {
+                Step::Wait { io } => waits.push(io),
+                Step::Start { io, .. } => written = Some(io),
+                Step::Cpu { .. } => {}
+            }
+        }
+        cx.complete(written.unwrap_or_else(|| panic!("it is written")));
+        waits
+    }
+
+    #[test]
+    fn a_write_waits_for_discards_of_its_place_and_no_others() {
+        let mut cx = cx();
+        let first = cx.discard(Pbn(64), 64 * 512).unwrap_or_else(|| panic!("taken"));
+        let second = cx.discard(Pbn(256), 8 * 512).unwrap_or_else(|| panic!("taken"));
+        assert_eq!(waits_of_write(&mut cx, Pbn(56)), []);
+        assert_eq!(waits_of_write(&mut cx, Pbn(64)), [first]);
+        assert_eq!(waits_of_write(&mut cx, Pbn(60)), [first]);
+        assert_eq!(waits_of_write(&mut cx, Pbn(124)), [first]);
+        assert_eq!(waits_of_write(&mut cx, Pbn(128)), []);
+        assert_eq!(waits_of_write(&mut cx, Pbn(256)), [second]);
+        cx.complete(first);
+        assert_eq!(waits_of_write(&mut cx, Pbn(64)), []);
+        cx.discards.supported = false;
+        assert_eq!(cx.discard(Pbn(0), 4096), None);
+    }
+
+    #[test]
+    fn of_two_discards_of_one_place_the_later_stands_for_both() {
+        let mut cx = cx();
+        let long = cx.discard(Pbn(0), 100 * 512).unwrap_or_else(|| panic!("taken"));
+        cx.program.clear();
+        let inside = cx.discard(Pbn(40), 8 * 512).unwrap_or_else(|| panic!("taken"));
+        assert!(cx.program.contains(&Step::Wait { io: long }));
+        // Beside the shorter one, but within the longer one.
+        assert_eq!(waits_of_write(&mut cx, Pbn(80)), [inside]);
+        cx.complete(long);
+        assert_eq!(waits_of_write(&mut cx, Pbn(8)), [inside]);
+        cx.complete(inside);
+        assert_eq!(waits_of_write(&mut cx, Pbn(40)), []);
+        assert!(cx.discards.under_way.is_empty());
+    }
+}
