@@ -21,7 +21,7 @@ fn by_file_size_and_in_transactions() {
     assert!(ours(&sizes, "create, 1 KB files: LFS over FFS") > 5.0);
     assert!(ours(&sizes, "delete, up to 64 KB: LFS over FFS") > 4.0);
     let transactions = run("lfs95/tpcb");
-    assert!(ours(&transactions, "LFS without cleaner over FFS, mean") > 1.3);
+    assert!(ours(&transactions, "LFS without cleaner over FFS, mean") > 1.15);
     assert!(ours(&transactions, "half full: LFS with cleaner over without") < 1.0);
     assert_eq!(transactions, run("lfs95/tpcb"), "threads do not show");
 }

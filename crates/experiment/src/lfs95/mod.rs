@@ -13,25 +13,33 @@ use ffs::mkfs::{DiskGeometry, MkfsOptions};
 use ffs::{Ffs, Version};
 use kernel::Lab;
 
-/// The computer. Estimate: the paper's is not known here; this one runs the same kernel, 4.4BSD with clustering.
-pub const MACHINE: &str = "pentium-120";
+/// The computer. Estimate: of the class of the paper's, with its kernel, 4.4BSD with clustering.
+pub const MACHINE: &str = "sparcstation-2";
 /// The disk: the paper's DSP 3105 is by all signs this one under its maker's other name.
 pub const DRIVE: &str = "dec-rz26";
 
+/// Rotational positions that newfs of 4.4BSD tells apart.
+const POSITIONS: u32 = 8;
+
 /// An FFS on that disk: blocks of 8 KB in fragments of 1 KB, clusters of 8 blocks (64 KB), `rotdelay_ms` between them.
-fn mkfs_options(size_bytes: u64, rotdelay_ms: u32) -> MkfsOptions {
+fn mkfs_options(size_bytes: u64, rotdelay_ms: u32, positions: u32) -> MkfsOptions {
     MkfsOptions {
         minfree: 10,
         maxcontig: Some(8),
         rotdelay: rotdelay_ms,
-        disk: Some(DiskGeometry { heads: 14, sectors: 57, rpm: 5360, positions: 8 }),
+        disk: Some(DiskGeometry { heads: 14, sectors: 57, rpm: 5360, positions }),
         ..MkfsOptions::new(Version::Ufs1, size_bytes)
     }
 }
 
 /// An empty one with the allocator of the time: before realloc.
 fn file_system(size_bytes: u64, rotdelay_ms: u32) -> Result<Ffs, ExperimentError> {
-    Ok(Ffs::format(&mkfs_options(size_bytes, rotdelay_ms), alloc96::policy("original")?)?)
+    file_system_with(size_bytes, rotdelay_ms, POSITIONS, "original")
+}
+
+/// The same with so many rotational positions, allocating as `words` of a target say.
+fn file_system_with(size_bytes: u64, rotdelay_ms: u32, positions: u32, words: &str) -> Result<Ffs, ExperimentError> {
+    Ok(Ffs::format(&mkfs_options(size_bytes, rotdelay_ms, positions), alloc96::policy(words)?)?)
 }
 
 /// Puts a file system on the disk, with cold caches.
