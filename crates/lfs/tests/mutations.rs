@@ -1,4 +1,4 @@
-//! Images with changed bytes: whatever they say, reading them ends, and does so without a panic.
+//! Images with changed bytes: whatever they say, reading them ends, and does so without a panic; what can be loaded can be used.
 //!
 //! Changes are made where structures are, with the checksums put right again as often as not, so that what is behind them is
 //! reached. A case is named by its image and seed. `FSAGE_LFS_MUTATIONS` sets how many.
@@ -8,11 +8,14 @@
 mod common;
 mod live;
 
+use kernel::{Durability, NewNode, ReadAhead, Transfers, Untimed, Volume as _, WriteRange};
 use lfs::format::{FragAddr, Geometry, Ino, Piece, ROOT_INO, SegNo, SegmentSummary, Superblock, cksum};
 use lfs::mkfs::{MkfsOptions, mkfs};
-use lfs::{Checkpoint, Image, LfsError, MemoryStore};
+use lfs::{Checkpoint, Image, Lfs, LfsError, MemoryStore, Options};
+use posix::FileKind;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::{Arc, Mutex};
 
 /// Reads everything that there is, in every way; how far it came.
 fn read_everything(store: &mut MemoryStore) -> Result<u64, LfsError> {
@@ -41,6 +44,44 @@ fn read_everything(store: &mut MemoryStore) -> Result<u64, LfsError> {
         })?;
     }
     Ok(done)
+}
+
+/// Mounts and uses it, whatever it is, if it can be loaded: copies files in, over and over what is there, and unmounts it.
+fn use_it(store: MemoryStore) -> bool {
+    let Ok(volume) = Lfs::load(store.clone(), Options::default()) else { return false };
+    let disk = Arc::new(Mutex::new(store));
+    let transfers = Transfers { largest_bytes: 65536, read_ahead: ReadAhead::None, cluster_writes: true };
+    let image = kernel::payload::Image::full(disk);
+    let mut live = Untimed::with_image(volume, 1 << 20, 64, transfers, 1_000_000_000_000_000_000, image);
+    if live.run(|volume, cx| volume.mount(cx)).is_err() {
+        return false;
+    }
+    let root = live.volume().root();
+    let new = NewNode { kind: FileKind::File, mode: 0o644, target: b"" };
+    let mut all: Vec<kernel::Ino> = Vec::new();
+    let _ = live.run(|volume, cx| {
+        volume.readdir(cx, root, 0, &mut |entry| {
+            all.push(entry.ino);
+            true
+        })
+    });
+    for n in 0..8_u8 {
+        let name = [b'~', b'0' + n];
+        if let Ok(ino) = live.run(|volume, cx| volume.create(cx, root, &name, &new)) {
+            live.touch(ino);
+            all.push(ino);
+        }
+    }
+    for ino in all {
+        if live.volume().attributes(ino).is_ok_and(|attributes| attributes.kind == FileKind::File) {
+            let data = vec![7; 30_000];
+            let range = WriteRange { ino, offset: 11_000, len_bytes: 30_000, data: Some(&data), sync: None };
+            let _ = live.run(|volume, cx| volume.write(cx, &range));
+            let _ = live.run(|volume, cx| volume.truncate(cx, ino, 9_000));
+            let _ = live.run(|volume, cx| volume.fsync(cx, ino, Durability::All));
+        }
+    }
+    live.run(|volume, cx| volume.unmount(cx)).is_ok()
 }
 
 /// Places worth changing: superblocks, summaries, ifile blocks, inode blocks, directories.
@@ -117,7 +158,7 @@ fn word(random: &mut impl Rng, old: u32, g: &Geometry) -> u32 {
 fn mutated(name: &str, image: Vec<u8>, cases: u64) {
     let (g, places) = places(&image);
     let mut store = MemoryStore(image);
-    let (mut read, mut refused) = (0, 0);
+    let (mut read, mut refused, mut used) = (0, 0, 0);
     for seed in 0..cases {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut undo = Vec::new();
@@ -134,7 +175,13 @@ fn mutated(name: &str, image: Vec<u8>, cases: u64) {
                 sum_again(&mut store.0, &g, at, len);
             }
         }
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read_everything(&mut store)));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // Reading is quick.
+            if seed % 4 == 0 {
+                used += u64::from(use_it(store.clone()));
+            }
+            read_everything(&mut store)
+        }));
         match outcome.unwrap_or_else(|_| panic!("image {name}, seed {seed}: a panic")) {
             Ok(_) => read += 1,
             Err(_) => refused += 1,
@@ -143,7 +190,8 @@ fn mutated(name: &str, image: Vec<u8>, cases: u64) {
             store.0[at..at + bytes.len()].copy_from_slice(&bytes);
         }
     }
-    println!("{name}: {read} read to the end, {refused} not");
+    println!("{name}: {read} read to the end, {refused} not; {used} used");
+    assert!(used > cases / 400, "{name}: {used} used");
     assert!(read > cases / 20 && refused > cases / 20, "{name}: {read} read, {refused} refused of {cases}");
     assert!(read_everything(&mut store).is_ok(), "all changes were undone");
 }

@@ -26,7 +26,7 @@ impl Lfs {
     }
 
     /// The file system in an image: its newest complete checkpoint, and what the log has after it. Nothing is written; that is for
-    /// [mounting](kernel::Volume::mount).
+    /// [mounting](kernel::Volume::mount). One that does not [agree with itself](Lfs::check) is refused.
     pub fn load<S: Store>(store: S, options: Options) -> Result<Lfs, LfsError> {
         let mut image = Image::open(store, Checkpoint::Newer)?;
         let at_checkpoint: Vec<bool> = image.ifile().usage.iter().map(|usage| usage.nbytes == 0).collect();
@@ -122,7 +122,11 @@ impl Lfs {
             // What roll-forward has changed of the ifile is on the disk in no form yet.
             lfs.whole_ifile_changed();
         }
-        Ok(lfs)
+        // Operations rely on it that everything agrees.
+        match lfs.check().first() {
+            Some(problem) => Err(LfsError::NotWritable(format!("{problem}; `fsage fsck` lists what is wrong"))),
+            None => Ok(lfs),
+        }
     }
 
     fn whole_ifile_changed(&mut self) {
