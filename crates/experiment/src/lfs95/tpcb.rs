@@ -295,6 +295,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     outcome.parameter("low and high", "shown half full: 4.4BSD's cleaner begins when half of what could be clean is not, and cleans one segment at a time");
     let disc = Disc::new()?;
     rows(&mut outcome, &found, &disc, scale);
+    isolated(&mut outcome, &found);
     details(&mut outcome, &found);
     models(&mut outcome, &found, &disc, scale);
     Ok(outcome)
@@ -310,92 +311,64 @@ fn ratios(found: &[Found], one: System, other: System) -> Vec<(f64, f64)> {
     pairs.map(|(one, other)| (one.utilisation, one.tps / other.tps)).collect()
 }
 
+/// A point, if it was measured.
+fn tps_at(found: &[Found], system: System, utilisation: f64, but: Change) -> f64 {
+    let same = |f: &&Found| (f.system, f.utilisation, f.but) == (system, utilisation, but);
+    found.iter().find(same).map_or(f64::NAN, |f| f.tps)
+}
+
+/// What was published, and ours.
 fn rows(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     use System::{Ffs, WithCleaner, WithoutCleaner};
-    // A small disk, most of whose segments one write of everything dirty touches, is another one.
+    // A small disk, nearly all of which one write of everything dirty touches, is another one.
     let full = scale == Scale::Full;
-    let mut row = |what: String, published, ours, explain| {
+    let mut row = |what: &str, published, ours, explain| {
         let published = if full { Published::about(published) } else { Published::NONE };
         outcome.row(Row::new(what, Unit::Ratio, published, ours, explain));
     };
     let gain = ratios(found, WithoutCleaner, Ffs);
     let mean = gain.iter().map(|(_, r)| r).sum::<f64>() / gain.len().max(1) as f64;
+    row("LFS without cleaner over FFS, mean", 1.5, mean, Explain::Agrees);
+    let half = |system| tps_at(found, system, HALF, Change::Nothing);
+    let (loss, parity) = (half(WithCleaner) / half(WithoutCleaner), half(WithCleaner) / half(Ffs));
+    row("half full: LFS with cleaner over without", 0.66, loss, Explain::Agrees);
+    row("half full: LFS with cleaner over FFS", 1.0, parity, Explain::Agrees);
+    let modelled = |system| of(found, system).into_iter().find(|f| f.utilisation == HALF);
+    if let (Some(with), Some(ffs)) = (modelled(WithCleaner), modelled(Ffs)) {
+        let ours = model_at(disc, with, HALF, scale) / model(disc, ffs, scale);
+        row("the same by the model, segments cleaned half full", 1.0, ours, Explain::Agrees);
+    }
     let cost = ratios(found, WithCleaner, WithoutCleaner);
     let (last_u, last) = cost.last().copied().unwrap_or((0.0, f64::NAN));
-    let half_full = |system, but| found.iter().find(|f| (f.system, f.utilisation, f.but) == (system, HALF, but));
-    let half = |one, of_one, other, of_other| match (half_full(one, of_one), half_full(other, of_other)) {
-        (Some(one), Some(other)) => one.tps / other.tps,
-        _ => f64::NAN,
-    };
-    let published = |one, other| half(one, Change::Nothing, other, Change::Nothing);
-    row("LFS without cleaner over FFS, mean".to_owned(), 1.5, mean, Explain::Agrees);
-    let (loss, parity) = (published(WithCleaner, WithoutCleaner), published(WithCleaner, Ffs));
-    row("half full: LFS with cleaner over without".to_owned(), 0.66, loss, Explain::Agrees);
-    row("half full: LFS with cleaner over FFS".to_owned(), 1.0, parity, Explain::Agrees);
-    if let (Some(with), Some(ffs)) = (half_full(WithCleaner, Change::Nothing), half_full(Ffs, Change::Nothing)) {
-        let ours = model_at(disc, with, HALF, scale) / model(disc, ffs, scale);
-        row("the same by the model, segments cleaned half full".to_owned(), 1.0, ours, Explain::Agrees);
-    }
-    let together = |u| {
-        let tps = |but, system| {
-            found.iter().find(|f| (f.system, f.utilisation, f.but) == (system, u, but)).map_or(f64::NAN, |f| f.tps)
-        };
-        tps(Change::Together, WithCleaner) / tps(Change::Nothing, WithoutCleaner)
-    };
+    let together = together(found, last_u);
     let indirect = format!(
-        "each time a segment is cleaned, the indirect blocks above what is moved are written too, nearly all of them for a few random pages; \
-         4.4BSD leaves them to the next write of the segment writer. Four segments cleaned together, which share them, give {:.2} (below)",
-        together(last_u)
+        "with each segment cleaned, the indirect blocks above what is moved are written too, nearly all of them for the pages of one segment; \
+         4.4BSD's lfs_markv leaves them to the next write of everything dirty. Four segments cleaned together, which share them, give {together:.2} \
+         (below)"
     );
     let what = format!("{:.0} % full: LFS with cleaner over without", last_u * 100.0);
-    row(what.clone(), 0.6, last, Explain::because(indirect));
+    row(&what, 0.6, last, Explain::because(indirect));
     if full {
-        outcome
-            .claim(Claim::new(
-                "half full, LFS with cleaner is no better than FFS",
-                parity < 1.05,
-                format!("{parity:.2} of it"),
-                Explain::Agrees,
-            ))
-            .claim(Claim::new(
-                "half full, cleaning costs a third",
-                loss < 0.67,
-                format!("{:.0} %", (1.0 - loss) * 100.0),
-                Explain::Agrees,
-            ));
+        let seen = (format!("{parity:.2} of it"), format!("{:.0} %", (1.0 - loss) * 100.0));
+        let (level, third) = ("half full, LFS with cleaner is no better than FFS", "half full, cleaning costs a third");
+        outcome.claim(Claim::new(level, parity < 1.05, seen.0, Explain::Agrees)).claim(Claim::new(
+            third,
+            loss < 0.67,
+            seen.1,
+            Explain::Agrees,
+        ));
     }
-    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
-    let with = (WithCleaner, Nothing);
-    for (what, one, other) in [
-        (
-            "database that computes nothing: LFS without cleaner over FFS",
-            (WithoutCleaner, NoComputing),
-            (Ffs, NoComputing),
-        ),
-        ("the same: LFS with cleaner over without", (WithCleaner, NoComputing), (WithoutCleaner, NoComputing)),
-        ("the same: LFS with cleaner over FFS", (WithCleaner, NoComputing), (Ffs, NoComputing)),
-        ("cleaner that begins at 2 % clean: over the one of 4.4BSD", (WithCleaner, LateCleaner), with),
-        ("the same: LFS with cleaner over FFS", (WithCleaner, LateCleaner), (Ffs, Nothing)),
-        (
-            "the same, database that computes nothing: over FFS",
-            (WithCleaner, LateCleanerNoComputing),
-            (Ffs, NoComputing),
-        ),
-        ("four segments together: LFS with cleaner over without", (WithCleaner, Together), (WithoutCleaner, Nothing)),
-        ("the same: LFS with cleaner over FFS", (WithCleaner, Together), (Ffs, Nothing)),
-    ] {
-        let ours = half(one.0, one.1, other.0, other.1);
-        outcome.row(Row::new(format!("half full, {what}"), Unit::Ratio, Published::NONE, ours, Explain::Agrees));
-    }
-    let apart = Row::new(
-        what.replace("with cleaner", "with cleaner, four segments together,"),
-        Unit::Ratio,
-        Published::NONE,
-        together(last_u),
-        Explain::Agrees,
-    );
-    outcome.row(apart);
-    let flat: Vec<f64> = of(found, Ffs).iter().map(|f| f.tps).collect();
+    claims(outcome, found, &cost);
+}
+
+/// LFS whose cleaner takes four segments together over LFS without one.
+fn together(found: &[Found], utilisation: f64) -> f64 {
+    let with = tps_at(found, System::WithCleaner, utilisation, Change::Together);
+    with / tps_at(found, System::WithoutCleaner, utilisation, Change::Nothing)
+}
+
+fn claims(outcome: &mut Outcome, found: &[Found], cost: &[(f64, f64)]) {
+    let flat: Vec<f64> = of(found, System::Ffs).iter().map(|f| f.tps).collect();
     let (least, most) = flat.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), t| (l.min(*t), m.max(*t)));
     outcome.claim(Claim::new(
         "FFS does not depend on utilisation",
@@ -403,15 +376,42 @@ fn rows(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
         format!("{least:.1} to {most:.1} transactions a second"),
         Explain::Agrees,
     ));
+    let grows = cost.first().zip(cost.last()).is_some_and(|((_, first), (_, last))| first > last);
     outcome.claim(Claim::new(
         "the loss to cleaning grows with utilisation",
-        cost.first().is_some_and(|(_, first)| *first > last),
+        grows,
         cost.iter().map(|(u, r)| format!("{:.0} %: {r:.2}", u * 100.0)).collect::<Vec<_>>().join(", "),
         Explain::Agrees,
     ));
-    for f in found.iter().filter(|f| !f.steady && f.system != WithoutCleaner && f.but == Change::Nothing) {
+    for f in found.iter().filter(|f| !f.steady && f.system != System::WithoutCleaner && f.but == Change::Nothing) {
         outcome.note(format!("{} at {:.0} %: the rate was not steady.", f.system.name(), f.utilisation * 100.0));
     }
+}
+
+/// What each part of the set-up does, half full.
+fn isolated(outcome: &mut Outcome, found: &[Found]) {
+    use Change::{LateCleaner, LateCleanerNoComputing, NoComputing, Nothing, Together};
+    use System::{Ffs, WithCleaner, WithoutCleaner};
+    let computing_nothing = "database that computes nothing";
+    let late = "cleaner that begins at 2 % clean";
+    let four = "four segments together";
+    for (setting, what, one, other) in [
+        (computing_nothing, "LFS without cleaner over FFS", (WithoutCleaner, NoComputing), (Ffs, NoComputing)),
+        (computing_nothing, "with cleaner over without", (WithCleaner, NoComputing), (WithoutCleaner, NoComputing)),
+        (computing_nothing, "with cleaner over FFS", (WithCleaner, NoComputing), (Ffs, NoComputing)),
+        (late, "with cleaner over without", (WithCleaner, LateCleaner), (WithoutCleaner, Nothing)),
+        (late, "with cleaner over FFS", (WithCleaner, LateCleaner), (Ffs, Nothing)),
+        ("both", "with cleaner over FFS", (WithCleaner, LateCleanerNoComputing), (Ffs, NoComputing)),
+        (four, "with cleaner over without", (WithCleaner, Together), (WithoutCleaner, Nothing)),
+        (four, "with cleaner over FFS", (WithCleaner, Together), (Ffs, Nothing)),
+    ] {
+        let at = |(system, but)| tps_at(found, system, HALF, but);
+        let what = format!("half full, {setting}: {what}");
+        outcome.row(Row::new(what, Unit::Ratio, Published::NONE, at(one) / at(other), Explain::Agrees));
+    }
+    let last_u = of(found, System::WithCleaner).last().map_or(0.0, |f| f.utilisation);
+    let what = format!("{:.0} % full, {four}: with cleaner over without", last_u * 100.0);
+    outcome.row(Row::new(what, Unit::Ratio, Published::NONE, together(found, last_u), Explain::Agrees));
 }
 
 fn details(outcome: &mut Outcome, found: &[Found]) {
