@@ -50,6 +50,14 @@ fn a_transaction_reads_a_page_writes_another_and_appends_to_the_history() {
 }
 
 #[test]
+fn what_the_database_computes_is_part_of_a_transaction() {
+    let mut fs = Fake::default();
+    let result = tpcb::run(&mut fs, None, &Options { compute_ns: 1000, ..options() }, &mut |_| {}).unwrap();
+    let round = &result.targets[0].points[0].phases[0].rounds[0];
+    assert_eq!(round.calls_ns, round.bytes + 100 * 1000, "a nanosecond a byte, and 1000 for each transaction");
+}
+
+#[test]
 fn the_log_is_on_another_file_system_and_its_time_counts() {
     let (mut fs, mut log) = (Fake::default(), Fake::default());
     let with = tpcb::run(&mut fs, Some(&mut log), &options(), &mut |_| {}).unwrap();

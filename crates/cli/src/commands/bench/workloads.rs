@@ -83,6 +83,9 @@ pub struct TpcbArgs {
     /// Size of the database's own cache (default: 8M).
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pool: Option<u64>,
+    /// Time for which the database computes for each transaction, milliseconds (default: 0).
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(..=10_000))]
+    compute: Option<u64>,
     /// Transactions to measure (default: 5,000).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     transactions: Option<u64>,
@@ -329,6 +332,7 @@ impl TpcbArgs {
         let options = tpcb::Options {
             account_bytes: self.accounts.unwrap_or(base.account_bytes),
             pool_bytes: self.pool.unwrap_or(base.pool_bytes),
+            compute_ns: self.compute.map_or(base.compute_ns, |ms| ms * 1_000_000),
             transactions: self.transactions.unwrap_or(base.transactions),
             utilisations: self.utilisation.clone(),
             turnover: self.turnover,
