@@ -53,7 +53,8 @@ pub struct LogRequests {
 }
 
 impl Cx {
-    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for.
+    /// Puts a write to the log into the program, as requests of at most the largest transfer that nobody waits for. Blocks are
+    /// copied into a piece of memory for each request (`lfs_writeseg` of 4.4BSD), so that they may change while it is on its way.
     pub fn write_log(&mut self, encode: &impl LogEncode, write: &LogWrite<'_>) -> LogRequests {
         let mut slots = std::mem::take(&mut self.scratch);
         for piece in write.pieces {
@@ -61,6 +62,7 @@ impl Cx {
                 LogPiece::Cached(id) => self.cache.find(*id).unwrap_or(NONE),
                 LogPiece::Passing(_) | LogPiece::Made { .. } => NONE,
             };
+            // On its way already: memory for copies is bounded, here by one of each block.
             if slot != NONE
                 && let Some(io) = self.cache.get(slot).io
             {
@@ -90,9 +92,12 @@ impl Cx {
             };
             let alone = write.head_apart && at == first;
             if so_far > 0 && (alone || so_far + bytes > self.transfers.largest_bytes) {
-                requests.started.extend(Some(at).filter(|at| requests.head != Some(*at)));
+                self.start_full(&mut requests, at);
                 at = self.log_request(pbn);
                 so_far = 0;
+            }
+            if !matches!(piece, LogPiece::Made { .. }) {
+                self.cpu(self.costs.copy_ns(bytes.into()));
             }
             match *piece {
                 LogPiece::Cached(id) => self.add_cached(encode, at, (id, *slot), pbn),
@@ -108,13 +113,18 @@ impl Cx {
             so_far += bytes;
             pbn = pbn.after(bytes.into());
         }
-        requests.started.extend(Some(at).filter(|at| requests.head != Some(*at)));
+        self.start_full(&mut requests, at);
         slots.clear();
         self.scratch = slots;
-        for io in &requests.started {
-            self.start(*io, false);
-        }
         requests
+    }
+
+    /// A request has all that it takes: it starts, unless it is the head's.
+    fn start_full(&mut self, requests: &mut LogRequests, io: IoId) {
+        if requests.head != Some(io) {
+            requests.started.push(io);
+            self.start(io, false);
+        }
     }
 
     /// Hands a request over that has been kept apart.
@@ -126,10 +136,9 @@ impl Cx {
 
     fn log_request(&mut self, pbn: Pbn) -> IoId {
         let io = self.ios.insert(Direction::Write, pbn, 0, self.now_ns);
-        if self.record_bytes
-            && let Some(io) = self.ios.get_mut(io)
-        {
-            io.contents = Some(Box::default());
+        if let Some(io) = self.ios.get_mut(io) {
+            io.copied = true;
+            io.contents = self.record_bytes.then(Box::default);
         }
         io
     }

@@ -4,7 +4,7 @@
 //! are in are not written before that (see `checkpoint`). A file's last byte is always in a block, never in a hole.
 
 use super::{Body, Lfs, UNWRITTEN, pointers};
-use crate::format::NDADDR;
+use crate::format::{FragAddr, NDADDR};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use posix::Errno;
 
@@ -93,7 +93,7 @@ impl Lfs {
         let g = self.g;
         let node = self.node_mut(ino)?;
         let mut on_disk = Vec::new();
-        let (mut frags, mut blocks) = (0, 0);
+        let mut frags = 0;
         let direct = (0..).zip(node.d.db.iter_mut().zip(node.frags.iter_mut()));
         for (lbn, (place, placed)) in direct.skip(keep.min(NDADDR as u64) as usize) {
             let (addr, placed) = (std::mem::take(place), std::mem::take(placed));
@@ -104,7 +104,6 @@ impl Lfs {
                     frags => frags,
                 };
                 on_disk.push((addr, u32::from(placed) << g.fshift));
-                blocks += 1;
             }
         }
         if let Some(indirects) = &mut node.indirects {
@@ -113,16 +112,21 @@ impl Lfs {
                 let from = keep.saturating_sub(*first).min(leaf.pointers.len() as u64) as usize;
                 for addr in leaf.pointers.drain(from..).filter(|addr| *addr != 0) {
                     frags += g.frag;
-                    blocks += 1;
                     on_disk.push((addr, g.bsize));
                 }
             }
         }
+        // Blocks that follow one another in a segment are taken off its count together (`SEGDEC` of 4.4BSD).
+        let (mut last, mut runs) = (None, 0);
         for (addr, bytes) in on_disk {
+            let segment = u32::try_from(addr).ok().and_then(|addr| g.segment_of(FragAddr(addr)));
+            if last != Some(segment) {
+                (last, runs) = (Some(segment), runs + 1);
+            }
             self.left(addr, bytes);
         }
         self.charge(ino, -i64::from(frags));
-        cx.cpu(cx.costs().allocate_ns * blocks);
+        cx.cpu(cx.costs().allocate_ns * runs);
         Ok(())
     }
 
