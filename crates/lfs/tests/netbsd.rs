@@ -200,3 +200,29 @@ fn after_long_use_with_the_cleaner() {
     }
     assert!(plugged > 0);
 }
+
+/// Seed 0 of a disk of which segments are emptied into holes all the time: an indirect block moved, and what is above it still led to
+/// its old place after the checkpoint.
+#[test]
+fn what_is_above_an_indirect_block_that_leaves_for_holes_is_written_too() {
+    let mut case = live::cases(true).into_iter().find(|case| case.seed == 1011).unwrap();
+    assert!(case.options.set("plug=1") && case.options.set("cleaner=greedy"));
+    case.seed = 0;
+    let mut run = live::Run::new(case);
+    for step in 0..1150 {
+        run.step();
+        if step % 50 == 49 {
+            accepted(&format!("after {step}"), &run.snapshot().0, Writer::Ours);
+        }
+    }
+}
+
+/// Without a cleaner nothing is moved, into holes neither.
+#[test]
+fn without_a_cleaner_no_holes_are_plugged() {
+    let mut case = live::cases(true).into_iter().find(|case| case.seed == 1011).unwrap();
+    assert!(case.options.set("plug=1") && case.options.set("cleaner=off"));
+    let mut run = live::Run::new(case);
+    (0..900).for_each(|_| run.step());
+    assert_eq!(run.cleaner().plugged_blocks, 0);
+}

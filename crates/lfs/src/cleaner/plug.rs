@@ -18,8 +18,9 @@
 use super::Seen;
 use crate::checkpoint::IFILE;
 use crate::format::{Finfo, FragAddr, SegNo, SegmentSummary};
+use crate::policy::CleanerPolicy;
 use crate::segment::{INODE, INODES, SUMMARY, SegmentState, Written};
-use crate::volume::{Body, Lfs, with_overhead};
+use crate::volume::{Body, Lfs, pointers, with_overhead};
 use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
 use std::collections::{BTreeMap, VecDeque};
@@ -141,7 +142,8 @@ impl Lfs {
         let live = |number: &SegNo| self.log.segments.get(number.0 as usize).map_or(0, |s| u64::from(s.live_bytes));
         let all = victims.len() as u64 * u64::from(self.g.ssize);
         let percent = u64::from(self.options.plug_percent);
-        percent > 0 && victims.iter().map(live).sum::<u64>() * 100 >= all * percent
+        let on = percent > 0 && self.options.cleaner != CleanerPolicy::Off;
+        on && victims.iter().map(live).sum::<u64>() * 100 >= all * percent
     }
 
     /// Empties segments into the holes of others, and makes them clean. Says whether any has become clean, by this or by the
@@ -395,6 +397,13 @@ impl Lfs {
             let block = self.indirect_block(ino, entry.lbn.into(), entry.addr.0.into());
             cx.adopt(&block);
             cx.dirty(block.id);
+            // What is above it gets its new address.
+            let n = u64::from(self.g.nindir);
+            let way = pointers::of_number(entry.lbn.into(), n).and_then(|(first, _)| pointers::way(first, n));
+            let above = way.iter().flat_map(|way| way.numbers.iter().take(way.slot + 1));
+            for number in above.take_while(|number| **number != i64::from(entry.lbn)) {
+                cx.change(&self.indirect_block(ino, *number, self.indirect_addr(ino, *number)));
+            }
         }
         self.changed(cx, ino);
     }
