@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "netbsd/passes.rs"]
+mod passes;
+#[path = "netbsd/raw.rs"]
+mod raw;
+
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup, payload};
 use lfs::mkfs::{MkfsOptions, mkfs};
@@ -74,6 +79,7 @@ fn run(words: &str, pause_ms: u64) -> Done {
     let mut disk = MemoryStore(disk);
     let report = lfs::fsck(&mut disk, &mut |_| true).unwrap();
     assert!(report.is_clean() && report.marked_clean, "{words}: {:#?}", report.problems);
+    assert_eq!(passes::complaints(&disk.0, passes::Writer::Ours), Vec::<String>::new(), "{words}");
     let image = Image::open(&mut disk, Checkpoint::Newer).unwrap();
     for (n, turn) in turns.into_iter().enumerate() {
         let (ino, inode) = image.resolve(format!("file {n}").as_bytes()).unwrap();
