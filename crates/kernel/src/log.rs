@@ -26,8 +26,8 @@ pub trait LogEncode: Encode {
     /// Fills in piece `piece` of the write that begins at `pbn`. `out` is as long as the piece and zeroed.
     fn encode_piece(&self, pbn: Pbn, piece: usize, out: &mut [u8]);
 
-    /// Fills in the head of that write, given the first bytes of each piece behind it.
-    fn encode_head(&self, pbn: Pbn, firsts: &[[u8; 4]], out: &mut [u8]);
+    /// Fills in the head of a write, given the first bytes of each piece behind it.
+    fn encode_head(&self, write: &LogWrite<'_>, firsts: &[[u8; 4]], out: &mut [u8]);
 }
 
 /// A write to the log.
@@ -71,12 +71,14 @@ impl Cx {
             slots.push(slot);
         }
         let wanted = self.image.is_full();
+        // Mostly nobody's bytes are kept anywhere.
+        let bare = !self.record_bytes && !self.keeps_bytes();
         let first = self.log_request(write.pbn);
         if write.head_bytes > 0 {
             let mut head = vec![0; if wanted { write.head_bytes as usize } else { 0 }];
             if wanted {
                 let firsts = self.firsts(encode, write);
-                encode.encode_head(write.pbn, &firsts, &mut head);
+                encode.encode_head(write, &firsts, &mut head);
             }
             self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(&head));
         }
@@ -100,6 +102,12 @@ impl Cx {
                 self.cpu(self.costs.copy_ns(bytes.into()));
             }
             match *piece {
+                LogPiece::Cached(id) if bare => self.add_bare(at, (id, *slot), pbn, bytes),
+                LogPiece::Passing(_) | LogPiece::Made { .. } if bare => {
+                    if let Some(io) = self.ios.get_mut(at) {
+                        io.bytes += u64::from(bytes);
+                    }
+                }
                 LogPiece::Cached(id) => self.add_cached(encode, at, (id, *slot), pbn),
                 LogPiece::Passing(block) => self.add_passing(encode, at, &block, pbn),
                 LogPiece::Made { bytes } => {
@@ -170,6 +178,18 @@ impl Cx {
             firsts.push(made.first_chunk().copied().unwrap_or_default());
         }
         firsts
+    }
+
+    /// A block in memory joins a request, where no block has bytes.
+    #[inline]
+    fn add_bare(&mut self, at: IoId, (id, slot): (BlockId, u32), pbn: Pbn, bytes: u32) {
+        self.cache.get_mut(slot).pbn = pbn;
+        self.cache.set_clean(slot);
+        self.cache.set_io(slot, Some(at));
+        if let Some(io) = self.ios.get_mut(at) {
+            io.bytes += u64::from(bytes);
+            io.blocks.push(id);
+        }
     }
 
     /// A block in memory joins a request.

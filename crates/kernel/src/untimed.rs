@@ -31,6 +31,8 @@ pub struct Untimed<V> {
     volume: V,
     cx: Cx,
     requests: Requests,
+    /// A list that is used again.
+    leaving: Vec<BlockId>,
 }
 
 impl<V: Volume> Untimed<V> {
@@ -50,7 +52,7 @@ impl<V: Volume> Untimed<V> {
     ) -> Untimed<V> {
         let cache = Cache::new(cache_bytes, Replacement::Lru);
         let cx = Cx::new(cache, Nodes::new(inodes), Costs::FREE, transfers, image, epoch_ns);
-        Untimed { volume, cx, requests: Requests::default() }
+        Untimed { volume, cx, requests: Requests::default(), leaving: Vec::new() }
     }
 
     /// The volume.
@@ -148,7 +150,7 @@ impl<V: Volume> Untimed<V> {
     /// Gives blocks up until the cache is a little smaller than it may be; dirty ones are written first.
     fn make_room(&mut self) {
         let target = self.cx.cache.capacity_bytes() / 16 * 15;
-        let mut leaving: Vec<BlockId> = Vec::new();
+        let mut leaving = std::mem::take(&mut self.leaving);
         let mut bytes = self.cx.cache.bytes();
         for slot in self.cx.cache.leaving() {
             if bytes <= target {
@@ -160,8 +162,12 @@ impl<V: Volume> Untimed<V> {
         }
         self.volume.write_back(&mut self.cx, &leaving);
         self.settle();
-        for id in leaving {
-            self.cx.forget(id);
+        for id in leaving.drain(..) {
+            // What the file system could not write, for want of room, is needed still.
+            if !self.cx.cache.is_dirty(id) {
+                self.cx.forget(id);
+            }
         }
+        self.leaving = leaving;
     }
 }

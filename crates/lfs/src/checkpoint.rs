@@ -5,8 +5,8 @@
 
 use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
 use crate::policy::{Discard, Order};
-use crate::segment::plan::Plan;
 use crate::segment::Scope;
+use crate::segment::plan::Plan;
 use crate::volume::Lfs;
 use kernel::program::IoId;
 use kernel::{Block, Cx, Durability, Ino, Pbn};
@@ -69,6 +69,7 @@ impl Lfs {
         plan.set_flags(0);
         self.plan_ifile(cx, &mut plan)?;
         self.emit(cx, plan);
+        self.log.ifile_written();
         self.note_checkpoint(cx);
         self.write_superblock(cx, how);
         self.counters.checkpoints += 1;

@@ -20,8 +20,11 @@ pub(crate) use moving::Moving;
 use posix::Errno;
 use rustc_hash::FxHashSet;
 
-/// In need so many segments are cleaned together whatever the memory: each pass costs a checkpoint.
+/// In need at least so many segments are cleaned together whatever the memory: each pass costs a checkpoint.
 const NEEDED_SEGMENTS: usize = 8;
+
+/// Bytes of the log for an inode, with its share of an inode block that is not full.
+const INODE_ROOM: u64 = 160;
 
 /// What the cleaner is doing.
 #[derive(Clone, Debug, Default)]
@@ -67,12 +70,15 @@ impl Lfs {
         if self.options.low_percent == 0 {
             return 0;
         }
-        share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3)
+        let wanted = share(self.g.nseg, self.options.low_percent).max(6).min(self.g.nseg / 3);
+        // On a full disk the fewer are clean, the emptier are the others; but nobody should have to wait.
+        wanted.min(((self.slack_segments() / 3.0) as u32).max(self.reserve_segments() + 1))
     }
 
     /// It goes on until there are so many.
     fn high_water(&self) -> u32 {
-        share(self.g.nseg, self.options.high_percent).max(self.low_water() + 2)
+        let wanted = share(self.g.nseg, self.options.high_percent);
+        wanted.min((self.slack_segments() / 2.0) as u32).max(self.low_water() + 2)
     }
 
     /// Whether the daemon has to work now.
@@ -160,7 +166,8 @@ impl Lfs {
         }
         let policy = self.options.cleaner;
         let policy = if need && policy != CleanerPolicy::Off { CleanerPolicy::Greedy } else { policy };
-        let victims = self.choose(cx, policy, if need { NEEDED_SEGMENTS } else { 1 });
+        let least = if need { NEEDED_SEGMENTS.max(self.reserve_segments() as usize) } else { 1 };
+        let victims = self.choose(cx, policy, least);
         if policy != CleanerPolicy::Off && self.prefers_plugging(&victims) && self.plug_holes(cx)? {
             return Ok(());
         }
@@ -186,12 +193,15 @@ impl Lfs {
         }
         let now_ns = cx.date_ns();
         let usable = self.log.usable_bytes();
-        let mut candidates: Vec<(f64, u32)> = Vec::new();
+        let mut candidates: Vec<(f64, u32)> = Vec::with_capacity(self.log.segments.len());
         for (number, segment) in (0..).zip(&self.log.segments) {
             let live = u64::from(segment.live_bytes);
-            // What is moved takes a little more room than it had, and checkpoints take some.
-            let worth = live + live / 16 + 2 * u64::from(self.g.bsize) < usable;
-            if segment.state != SegmentState::Dirty || live == 0 || !worth || self.empties_itself(segment) {
+            // What is moved takes a little more room than it had.
+            let worth = live + live / 64 + u64::from(self.g.bsize) < usable;
+            if segment.state != SegmentState::Dirty || live == 0 || !worth || segment.leaving {
+                continue;
+            }
+            if self.empties_itself(segment) {
                 continue;
             }
             let candidate = Candidate {
@@ -215,40 +225,36 @@ impl Lfs {
     }
 
     /// Those of some segments whose live blocks the log can take, with a checkpoint after them.
-    fn affordable(&self, cx: &Cx, candidates: impl Iterator<Item = SegNo>, most: usize) -> Vec<SegNo> {
+    fn affordable(&self, cx: &Cx, candidates: impl Iterator<Item = SegNo> + Clone, most: usize) -> Vec<SegNo> {
         let room = self.log.room_bytes();
         let dirty_files = self.dirty_files();
         let mut bytes = self.dirty_need_bytes(cx);
+        let at_most = candidates.clone().take(most).map(|number| self.most_to_move(number));
+        let (pieces, live) = at_most.fold((0, 0), |(pieces, live), more| (pieces + more.0, live + more.1));
+        // Of each piece an inode, and three indirect blocks above it. Mostly there is room for as much.
+        let around = pieces * (INODE_ROOM + 3 * with_overhead(self.g.bsize.into()));
+        if bytes + with_overhead(live) + around + self.checkpoint_need_bytes(dirty_files + pieces) <= room {
+            return candidates.take(most).collect();
+        }
         let mut seen = Seen::default();
         let mut victims = Vec::new();
         for number in candidates {
             if victims.len() >= most {
                 break;
             }
-            let (most, files) = self.most_to_move(number);
-            let (more, files) = if bytes + most + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
-                (most, files)
-            } else {
-                let before = seen.files;
-                let more = self.bytes_to_move(cx, number, &mut seen);
-                (more, seen.files - std::mem::replace(&mut seen.files, before))
-            };
-            if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files + files) <= room {
+            let more = self.bytes_to_move(cx, number, &mut seen);
+            if bytes + more + self.checkpoint_need_bytes(dirty_files + seen.files) <= room {
                 bytes += more;
                 victims.push(number);
             }
-            seen.files += files;
         }
         victims
     }
 
-    /// No more than this, and so many files, have to be written if a segment is moved. Mostly there is room for as much, and
-    /// it need not be known exactly.
+    /// How many pieces are in a segment at most, and the bytes of those that are live.
     fn most_to_move(&self, number: SegNo) -> (u64, u64) {
-        let Some(segment) = self.log.segments.get(number.0 as usize) else { return (0, 0) };
-        let pieces = segment.written.len() as u64;
-        // Of each an inode, and three indirect blocks above it.
-        (with_overhead(segment.live_bytes.into()) + pieces * (512 + 3 * with_overhead(self.g.bsize.into())), pieces)
+        let segment = self.log.segments.get(number.0 as usize);
+        segment.map_or((0, 0), |segment| (segment.written.len() as u64, segment.live_bytes.into()))
     }
 
     /// What the log needs for what is live in a segment: that, and the indirect blocks and inodes that change with it.
@@ -261,7 +267,7 @@ impl Lfs {
                 continue;
             }
             if seen.blocks.insert((entry.ino, i64::MIN)) {
-                bytes += 512;
+                bytes += INODE_ROOM;
                 seen.files += 1;
             }
             if entry.lbn == INODE || (0..NDADDR as i32).contains(&entry.lbn) {
@@ -339,6 +345,9 @@ impl Lfs {
         }
         let before = self.counters.log_bytes;
         let moved = self.write_moved(cx);
+        if moved.is_ok() {
+            victims.iter().for_each(|number| self.log.moved_out(*number));
+        }
         self.counters.cleaner.written_bytes += self.counters.log_bytes - before;
         for ino in self.cleaner.moving.inos() {
             if let Some(node) = self.inodes.get_mut(ino.0) {

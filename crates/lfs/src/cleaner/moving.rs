@@ -58,8 +58,11 @@ impl Moving {
 
     /// All is known: the blocks get their order, the files that of `key` if there is one.
     pub(super) fn arrange(&mut self, key: Option<impl Fn(Ino, i64) -> i64>) {
-        // Most lie in order, a file's blocks together: the stable sort finds such runs.
-        self.blocks.sort_by_key(|block| (block.file, block.lbn));
+        // Mostly they lie in order.
+        let key_of = |block: &MovingBlock| (block.file, block.lbn);
+        if !self.blocks.is_sorted_by_key(key_of) {
+            self.blocks.sort_by_key(key_of);
+        }
         let mut at = 0;
         for (number, file) in (1..).zip(&mut self.files) {
             let first = at;

@@ -172,7 +172,9 @@ impl Lfs {
         let mut dirty: Vec<(u32, SegNo)> = (0..)
             .map(SegNo)
             .zip(&self.log.segments)
-            .filter(|(_, s)| s.state == SegmentState::Dirty && s.live_bytes > 0 && !self.empties_itself(s))
+            .filter(|(_, s)| {
+                s.state == SegmentState::Dirty && s.live_bytes > 0 && !s.leaving && !self.empties_itself(s)
+            })
             .map(|(number, segment)| (segment.live_bytes, number))
             .collect();
         dirty.sort_unstable();

@@ -55,6 +55,8 @@ pub(crate) struct Segment {
     empty_since: Option<u64>,
     /// Whether it is in the list of empty ones.
     listed: bool,
+    /// Whether the next checkpoint moves all that is live in it.
+    pub(crate) leaving: bool,
     /// What has to be complete before it is written again: a superblock's write.
     ready: Option<IoId>,
     /// Counts how often it was taken to be written.
@@ -68,6 +70,8 @@ pub(crate) struct Log {
     pub(crate) segments: Vec<Segment>,
     /// How many may be written from their beginnings, the next one not counted.
     pub(crate) clean: u32,
+    /// Bytes of those that superblocks and the label take.
+    clean_lost_bytes: u64,
     pub(crate) current: SegNo,
     pub(crate) next: SegNo,
     pub(crate) last: SegNo,
@@ -81,6 +85,8 @@ pub(crate) struct Log {
     superblocks: u64,
     /// Dirty segments without a live byte.
     emptied: Vec<u32>,
+    /// Dirty segments that the next checkpoint empties.
+    leaving: Vec<u32>,
     /// Segments taken since the last checkpoint, and in all.
     pub(crate) since_checkpoint: u32,
     pub(crate) taken: u64,
@@ -107,6 +113,7 @@ impl Log {
             g,
             segments,
             clean: 0,
+            clean_lost_bytes: 0,
             current,
             next,
             last: current,
@@ -115,6 +122,7 @@ impl Log {
             meta_frags: 0,
             superblocks: 0,
             emptied: Vec::new(),
+            leaving: Vec::new(),
             since_checkpoint: 0,
             taken: 0,
             ready: None,
@@ -133,7 +141,10 @@ impl Log {
             let Some(segment) = log.segments.get(number as usize) else { continue };
             log.meta_frags += segment_meta_frags(&g, segment);
             match segment.state {
-                SegmentState::Clean => log.clean += 1,
+                SegmentState::Clean => {
+                    log.clean += 1;
+                    log.clean_lost_bytes += log.lost_bytes(SegNo(number));
+                }
                 SegmentState::Dirty if segment.live_bytes == 0 => log.list_empty(number),
                 SegmentState::Dirty | SegmentState::Active => {}
             }
@@ -156,9 +167,22 @@ impl Log {
             end: FragAddr(0),
             empty_since: None,
             listed: false,
+            leaving: false,
             ready: None,
             turn: 0,
         }
+    }
+
+    /// Bytes of a segment that a superblock and the label take.
+    fn lost_bytes(&self, number: SegNo) -> u64 {
+        let superblock = self.segments.get(number.0 as usize).is_some_and(|segment| segment.superblock);
+        let lost = self.g.log_start(number, superblock).0 - self.g.segment_base(number).0;
+        u64::from(lost) << self.g.fshift
+    }
+
+    /// The same of all segments.
+    pub(crate) fn all_lost_bytes(&self) -> u64 {
+        (0..self.segments.len() as u32).map(|number| self.lost_bytes(SegNo(number))).sum()
     }
 
     fn list_empty(&mut self, number: u32) {
@@ -241,16 +265,21 @@ impl Log {
     /// Bytes of data that fit into an empty segment for certain: less what is left over at its end, and what goes with them.
     pub(crate) fn usable_bytes(&self) -> u64 {
         let g = &self.g;
-        u64::from(g.ssize).saturating_sub(u64::from(g.bsize + 3 * g.sumsize + g.ibsize)).max(1)
+        u64::from(g.ssize).saturating_sub(u64::from(g.bsize + 2 * g.sumsize + g.ibsize)).max(1)
     }
 
     /// Bytes that can be written before a segment must be cleaned.
     pub(crate) fn room_bytes(&self) -> u64 {
-        let end = self.g.segment_end(self.current);
-        let left = u64::from(end.0.saturating_sub(self.offset.0)) << self.g.fshift;
-        let left = left.saturating_sub(u64::from(self.g.bsize + 3 * self.g.sumsize + self.g.ibsize));
         // Going on in the next segment takes a clean one that comes after it.
-        left + u64::from(self.clean) * self.usable_bytes()
+        let clean = u64::from(self.clean) * self.usable_bytes();
+        self.left_bytes() + clean.saturating_sub(self.clean_lost_bytes + self.lost_bytes(self.next))
+    }
+
+    /// Those of them in the current segment.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        let left = self.g.segment_end(self.current).0.saturating_sub(self.offset.0);
+        let unused = self.g.bsize + 2 * self.g.sumsize + self.g.ibsize;
+        (u64::from(left) << self.g.fshift).saturating_sub(unused.into())
     }
 
     /// Fragments of segments that may be written from their beginnings, the next one included.
@@ -264,16 +293,37 @@ impl Log {
             .sum()
     }
 
+    /// What was live in a dirty segment has been moved, but for blocks of the ifile, which the next checkpoint moves.
+    pub(crate) fn moved_out(&mut self, number: SegNo) {
+        if let Some(segment) = self.segments.get_mut(number.0 as usize)
+            && segment.live_bytes > 0
+        {
+            segment.leaving = true;
+            self.leaving.push(number.0);
+        }
+    }
+
+    /// A checkpoint has moved all of the ifile that was to be moved.
+    pub(crate) fn ifile_written(&mut self) {
+        for number in self.leaving.drain(..) {
+            if let Some(segment) = self.segments.get_mut(number as usize) {
+                segment.leaving = false;
+            }
+        }
+    }
+
     /// Whether there are segments that one more checkpoint, or two, make clean.
     pub(crate) fn has_emptied(&self) -> bool {
-        self.emptied
-            .iter()
-            .any(|number| self.segments.get(*number as usize).is_some_and(|segment| segment.live_bytes == 0))
+        !self.leaving.is_empty()
+            || self
+                .emptied
+                .iter()
+                .any(|number| self.segments.get(*number as usize).is_some_and(|segment| segment.live_bytes == 0))
     }
 
     /// How many those are.
     pub(crate) fn emptied(&self) -> usize {
-        self.emptied.len()
+        self.emptied.len() + self.leaving.len()
     }
 
     /// What has to be complete before the current segment is written, if anything; told once.
@@ -297,6 +347,7 @@ impl Log {
         self.current = self.next;
         self.next = after;
         self.clean -= 1;
+        self.clean_lost_bytes -= self.lost_bytes(after);
         self.since_checkpoint += 1;
         self.taken += 1;
         if let Some(segment) = self.segments.get_mut(after.0 as usize) {
@@ -357,6 +408,7 @@ impl Log {
             false
         });
         self.emptied = emptied;
+        self.clean_lost_bytes += cleaned.iter().map(|number| self.lost_bytes(*number)).sum::<u64>();
         cleaned
     }
 }

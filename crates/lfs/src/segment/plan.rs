@@ -3,7 +3,7 @@
 use super::log::{INODE, INODE_BYTES, Log, NoCleanSegment, Written};
 use crate::format::{Finfo, FragAddr, Geometry, Ino, SegmentSummary, SummaryHeader, summary_flags};
 use kernel::program::IoId;
-use kernel::{BlockId, LogPiece};
+use kernel::{Block, BlockId, LogPiece};
 
 /// An inode of an inode block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum InodeSlot {
     Dead(Box<crate::format::Dinode>),
 }
 
-/// Blocks of one file in a partial segment: a FINFO whose block numbers are in the partial segment's list.
+/// Blocks of one file in a partial segment: a FINFO whose block numbers its pieces say.
 #[derive(Clone, Copy, Debug)]
 struct FileBlocks {
     ino: u32,
@@ -39,7 +39,6 @@ pub(crate) struct Partial {
     pub(crate) end: FragAddr,
     header: SummaryHeader,
     files: Vec<FileBlocks>,
-    lbns: Vec<i32>,
     inode_blocks: Vec<InodeBlock>,
     inodes: Vec<InodeSlot>,
     pub(crate) pieces: Vec<LogPiece>,
@@ -63,10 +62,13 @@ impl Partial {
         self.inodes.get(first..end).unwrap_or_default()
     }
 
-    /// Its summary, all but the sum of the blocks.
-    pub(crate) fn summary(&self) -> SegmentSummary {
+    /// Its summary, all but the sum of the blocks, given its pieces.
+    pub(crate) fn summary(&self, pieces: &[LogPiece]) -> SegmentSummary {
         let mut summary = SegmentSummary::new(self.header.clone());
-        let mut lbns = self.lbns.iter().copied();
+        let mut lbns = pieces.iter().filter_map(|piece| match piece {
+            LogPiece::Cached(id) | LogPiece::Passing(Block { id, .. }) => Some(id.lbn.0 as i32),
+            LogPiece::Made { .. } => None,
+        });
         summary.finfos.extend(self.files.iter().map(|file| Finfo {
             version: file.version,
             ino: Ino(file.ino),
@@ -79,7 +81,6 @@ impl Partial {
 
     fn clear(&mut self) {
         self.files.clear();
-        self.lbns.clear();
         self.inode_blocks.clear();
         self.inodes.clear();
         self.pieces.clear();
@@ -158,7 +159,6 @@ impl Plan {
                     last.summary_bytes += 16;
                 }
             }
-            last.lbns.push(lbn);
             last.summary_bytes += 4;
             last.pieces.push(piece);
             last.end = log.offset;

@@ -8,7 +8,7 @@ use crate::format::{
 };
 use crate::segment::SegmentState;
 use crate::segment::plan::InodeSlot;
-use kernel::{BlockId, Encode, Ino, LogEncode, Pbn};
+use kernel::{BlockId, Encode, Ino, LogEncode, LogWrite, Pbn};
 
 impl Encode for Lfs {
     fn encode(&self, id: BlockId, _pbn: Pbn, out: &mut [u8]) {
@@ -40,12 +40,12 @@ impl LogEncode for Lfs {
         }
     }
 
-    fn encode_head(&self, _pbn: Pbn, firsts: &[[u8; 4]], out: &mut [u8]) {
+    fn encode_head(&self, write: &LogWrite<'_>, firsts: &[[u8; 4]], out: &mut [u8]) {
         if let Some(summary) = &self.rewriting {
             return copy(summary, out);
         }
         let Some(partial) = &self.writing else { return };
-        let mut summary = partial.summary();
+        let mut summary = partial.summary(write.pieces);
         let mut sum = DataSum::default();
         firsts.iter().for_each(|first| sum.add(first));
         summary.header.datasum = sum.get();

@@ -95,6 +95,7 @@ impl Lfs {
         }
         let mut log = Log::new(g, segments, current, next, offset, sb.serial);
         log.last = last;
+        let lost_bytes = log.all_lost_bytes();
         let mut lfs = Lfs {
             sb,
             g,
@@ -102,6 +103,7 @@ impl Lfs {
             inodes,
             map,
             log,
+            lost_bytes,
             ifile: IfileState::default(),
             dirty: Vec::new(),
             operations: 0,
@@ -115,6 +117,7 @@ impl Lfs {
             last_checkpoint_ns: 0,
             scratch: Default::default(),
             spare_partials: Vec::new(),
+            freed: Vec::new(),
             mounted: false,
             recovered,
         };

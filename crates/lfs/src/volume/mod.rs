@@ -67,6 +67,8 @@ pub struct Lfs {
     pub(crate) inodes: Inodes,
     pub(crate) map: InodeMap,
     pub(crate) log: Log,
+    /// Bytes of segments that superblocks and the label take.
+    pub(crate) lost_bytes: u64,
     /// Blocks of the ifile that differ from the disk.
     pub(crate) ifile: IfileState,
     /// Files that differ from the disk, in the order they became so. Some may be written or gone by now.
@@ -89,6 +91,8 @@ pub struct Lfs {
     /// Lists that are used again: blocks of a file with the places of those that move, and numbers of indirect blocks.
     pub(crate) scratch: (Vec<(i64, Option<FragAddr>)>, Vec<i64>),
     pub(crate) spare_partials: Vec<Partial>,
+    /// Pointers that are cut, with the bytes they had on the disk.
+    freed: Vec<(Pointer, u32)>,
     mounted: bool,
     /// Whether it was not unmounted cleanly and has not been written since.
     recovered: bool,

@@ -271,8 +271,7 @@ impl Volume for Lfs {
         if self.recovered {
             // Serial numbers that a crash may have left behind in the log do not come again. Within a segment they follow one
             // another.
-            let rest = self.log.room_bytes() - u64::from(self.log.clean) * self.log.usable_bytes();
-            if self.needed_bytes(cx) + rest <= self.log.room_bytes() && self.log.advance().is_ok() {
+            if self.needed_bytes(cx) + self.log.left_bytes() <= self.log.room_bytes() && self.log.advance().is_ok() {
                 self.log.serial += 1 << 20;
             }
             self.ifile.touch(0);

@@ -3,6 +3,12 @@
 //! Two limits keep the cleaner able to work. What files hold stays below [`capacity_frags`](Lfs::capacity_frags), so that
 //! there are always segments worth cleaning. And nothing becomes dirty that the log could not take at once, with a reserve left for the
 //! cleaner's own writes ([`make_room`](Lfs::make_room)); whoever would exceed that cleans first, or is refused.
+//!
+//! How large these are follows from what cleaning costs. Let written segments be full to a share u. To move k of them the log takes k·u
+//! segments and a checkpoint of q segments: at most the whole ifile, as moved files are anywhere in the inode map. It gains
+//! k(1-u)-q. So k must be more than q/(1-u), and the reserve at least q·u/(1-u) + q = q/(1-u) segments. With n segments, s of them not needed
+//! for what is live and x kept in reserve, 1-u = (s-x)/n, and x = qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from
+//! s = 2√(qn) on. That is how much of a disk cannot be used, and half of it is then the reserve.
 
 use super::Lfs;
 use crate::format::DINODE_BYTES;
@@ -10,19 +16,44 @@ use crate::segment::Scope;
 use kernel::Cx;
 use posix::Errno;
 
-/// Segments that only the cleaner and checkpoints may write to.
-const RESERVED_SEGMENTS: u64 = 3;
+/// Segments in reserve beside what cleaning takes: one that is begun, and one for what does not divide evenly.
+const BESIDE: f64 = 2.0;
 /// Passes of cleaning that one operation waits for at most.
 const PASSES_MAX: u32 = 64;
 
 impl Lfs {
     /// Fragments that files may hold.
     pub(crate) fn capacity_frags(&self) -> u64 {
-        let segments = u64::from(self.g.nseg.saturating_sub(self.sb.minfreeseg.max(RESERVED_SEGMENTS as u32 + 2)));
-        // Where a segment has few blocks, a few blocks less in each: a full disk's segments must be worth cleaning.
-        let bytes = self.log.usable_bytes().saturating_sub(4 * u64::from(self.g.bsize));
-        let by_segments = (segments * bytes) >> self.g.fshift;
+        let unusable = 2 * (self.half_unusable() + BESIDE).ceil() as u32;
+        let segments = self.g.nseg.saturating_sub(self.sb.minfreeseg.max(unusable));
+        let bytes = (u64::from(segments) * self.log.usable_bytes()).saturating_sub(self.lost_bytes);
+        let by_segments = bytes >> self.g.fshift;
         by_segments.min(self.sb.dsize.into())
+    }
+
+    /// √(qn): half of the segments that nothing can be kept in.
+    fn half_unusable(&self) -> f64 {
+        let checkpoint = with_overhead((self.ifile_blocks() + 3) * u64::from(self.g.bsize));
+        let q = checkpoint as f64 / self.log.usable_bytes() as f64;
+        (q * f64::from(self.g.nseg)).sqrt()
+    }
+
+    fn ifile_blocks(&self) -> u64 {
+        u64::from(self.g.cleansz + self.g.segtabsz + self.map.len() / self.g.ifpb.max(1))
+    }
+
+    /// Segments that what is held does not need.
+    pub(crate) fn slack_segments(&self) -> f64 {
+        let held = ((self.held_frags() << self.g.fshift) + self.lost_bytes) as f64;
+        (f64::from(self.g.nseg) - held / self.log.usable_bytes() as f64).max(0.0)
+    }
+
+    /// Segments that only the cleaner and checkpoints may write to.
+    pub(crate) fn reserve_segments(&self) -> u32 {
+        let (half, slack) = (self.half_unusable(), (self.slack_segments() - BESIDE).max(0.0));
+        let rest = slack * slack - 4.0 * half * half;
+        let reserve = if rest <= 0.0 { half } else { (slack - rest.sqrt()) / 2.0 };
+        (reserve + BESIDE).ceil() as u32
     }
 
     /// Fragments that are held, inodes included.
@@ -59,14 +90,13 @@ impl Lfs {
     /// What a checkpoint takes when so many files have been written before it.
     pub(crate) fn checkpoint_need_bytes(&self, files: u64) -> u64 {
         // The blocks that have changed, and those that writing files changes; with what is above them.
-        let all = u64::from(self.g.cleansz + self.g.segtabsz + self.map.len() / self.g.ifpb.max(1));
-        let blocks = (u64::from(self.ifile.changed()) + files + 4).min(all) + 3;
+        let blocks = (u64::from(self.ifile.changed()) + files + 4).min(self.ifile_blocks()) + 3;
         with_overhead(blocks * u64::from(self.g.bsize))
     }
 
     /// What is kept for the cleaner.
     pub(crate) fn reserve_bytes(&self) -> u64 {
-        RESERVED_SEGMENTS * self.log.usable_bytes()
+        u64::from(self.reserve_segments()) * self.log.usable_bytes()
     }
 
     /// Makes the log able to take `bytes` more than what is dirty: by writing what is dirty, by checkpoints, and by cleaning,
@@ -105,7 +135,7 @@ impl Lfs {
     /// what it changes could never be written.
     #[inline]
     pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) -> Result<(), Errno> {
-        if self.make_room(cx, bytes, self.log.usable_bytes()).is_ok()
+        if self.make_room(cx, bytes, self.reserve_bytes() / 2).is_ok()
             || self.needed_bytes(cx) + with_overhead(bytes) <= self.log.room_bytes()
         {
             Ok(())
@@ -129,7 +159,7 @@ impl Lfs {
     /// Before what only writes what is dirty: there is room for that and for the cleaner after it, if there can be.
     /// What is dirty has been let in: if there is no more than room for it, it is written all the same.
     pub(crate) fn keep_room(&mut self, cx: &mut Cx) -> bool {
-        self.make_room(cx, 0, 2 * self.log.usable_bytes()).is_ok()
+        self.make_room(cx, 0, self.reserve_bytes() / 2).is_ok()
     }
 
     /// Writes everything dirty, with a checkpoint if the log has come far since the last.

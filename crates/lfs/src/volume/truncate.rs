@@ -91,8 +91,8 @@ impl Lfs {
     /// Clears the pointers to all data blocks from `keep` on, and gives the blocks up.
     fn cut_pointers(&mut self, cx: &mut Cx, ino: Ino, size: u64, keep: u64) -> Result<(), Errno> {
         let g = self.g;
+        let mut on_disk = std::mem::take(&mut self.freed);
         let node = self.node_mut(ino)?;
-        let mut on_disk = Vec::new();
         let mut frags = 0;
         let direct = (0..).zip(node.d.db.iter_mut().zip(node.frags.iter_mut()));
         for (lbn, (place, placed)) in direct.skip(keep.min(NDADDR as u64) as usize) {
@@ -118,13 +118,14 @@ impl Lfs {
         }
         // Blocks that follow one another in a segment are taken off its count together (`SEGDEC` of 4.4BSD).
         let (mut last, mut runs) = (None, 0);
-        for (addr, bytes) in on_disk {
+        for (addr, bytes) in on_disk.drain(..) {
             let segment = u32::try_from(addr).ok().and_then(|addr| g.segment_of(FragAddr(addr)));
             if last != Some(segment) {
                 (last, runs) = (Some(segment), runs + 1);
             }
             self.left(addr, bytes);
         }
+        self.freed = on_disk;
         self.charge(ino, -i64::from(frags));
         cx.cpu(cx.costs().allocate_ns * runs);
         Ok(())
