@@ -28,6 +28,7 @@ const ALL: &[Experiment] = &[
     alloc96::sequential::EXPERIMENT,
     alloc96::workload::EXPERIMENT,
     beyond::lfs_sweep::EXPERIMENT,
+    beyond::modern::EXPERIMENT,
     hbench01::fragments::EXPERIMENT,
     hbench01::noswitch::EXPERIMENT,
     lfs92::micro::LARGEFILE,

@@ -81,13 +81,13 @@ impl SsdSpec {
     }
 
     /// Blocks (of all planes) of each die: the host's capacity and the over-provisioning.
-    pub(crate) fn blocks_per_die(&self) -> u32 {
+    pub fn blocks_per_die(&self) -> u32 {
         let units = (self.host_units() as f64 * (1.0 + self.over_provisioning)).ceil();
         (units / f64::from(self.dies()) / f64::from(self.units_per_block())).ceil() as u32
     }
 
     /// Blocks of a die below which it collects garbage: at least two, for the host's and the collector's next ones.
-    pub(crate) fn gc_free_blocks(&self) -> u32 {
+    pub fn gc_free_blocks(&self) -> u32 {
         ((f64::from(self.blocks_per_die()) * self.gc_free_share).ceil() as u32).max(2)
     }
 
