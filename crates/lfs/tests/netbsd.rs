@@ -14,10 +14,11 @@ mod raw;
 mod trees;
 
 use lfs::mkfs::{MkfsOptions, mkfs};
-use lfs::{Checkpoint, Image, InsertOptions, Inserter, MemoryStore, Options};
+use lfs::{Checkpoint, Image, InsertOptions, Inserter, LfsError, MemoryStore, Options};
 use passes::{Writer, complaints};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// Later than anything in the images.
 const DATE_NS: i64 = 1_900_000_000_000_000_000;
@@ -155,6 +156,43 @@ fn with_files_copied_into_images_of_netbsd() {
         let image = Image::open(store, Checkpoint::Newer).unwrap();
         lfs::extract(&image, b"/from", &out, lfs::ExtractOptions::default(), &mut |_| true).unwrap();
         assert_eq!(trees::tree(&out), trees::tree(&from), "{name}");
+    }
+}
+
+/// A process that is killed while it copies, and a disk that is full: what was there before is there, whichever checkpoint is taken,
+/// and the next mount goes on from what the log has.
+#[test]
+fn a_copy_that_ends_early_loses_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    trees::sample_tree(&from, 8192);
+    std::fs::write(from.join("zz large"), vec![5; 8 << 20]).unwrap();
+    let mut store = MemoryStore(vec![0; 8 << 20]);
+    mkfs(&mut store, &MkfsOptions::new(8 << 20)).unwrap();
+    let base = copied(store, &from.join("dir"), "/before");
+    let before = names(&base);
+    for stop in [1, 5, 30, 90, u64::MAX] {
+        let disk = Arc::new(Mutex::new(base.clone()));
+        let mut inserter = Inserter::open(disk.clone(), Options::default(), DATE_NS).unwrap();
+        let options = InsertOptions::default();
+        let ended = inserter.insert(&from, b"/after", options, &mut |done| done.files < stop).unwrap_err();
+        let full = matches!(ended, LfsError::Full { .. });
+        assert!(full == (stop == u64::MAX), "{stop}: {ended}");
+        // Killed: nothing is unmounted.
+        let killed = disk.lock().unwrap().clone();
+        accepted(&format!("stopped after {stop}"), &killed.0, Writer::Ours);
+        let report = lfs::fsck(killed.clone(), &mut |_| true).unwrap();
+        assert!(report.is_clean() && !report.marked_clean, "{stop}: {:?}", report.problems);
+        let again = copied(killed, &from.join("one"), "/again");
+        accepted(&format!("gone on with after {stop}"), &again.0, Writer::Ours);
+        let after = names(&again);
+        assert!(before.iter().all(|(path, file)| after.get(path) == Some(file)), "{stop}: something is lost");
+        // Or it is ended in order.
+        drop(inserter.finish());
+        let ended = disk.lock().unwrap().clone();
+        accepted(&format!("ended after {stop}"), &ended.0, Writer::Ours);
+        let after = names(&ended);
+        assert!(before.iter().all(|(path, file)| after.get(path) == Some(file)), "{stop}: something is lost");
     }
 }
 

@@ -93,7 +93,7 @@ fn one_superblock(sb: &Superblock<'_>, disk_bytes: u64, writer: Writer, found: &
     found.equal("magic", sb.magic(), 0x070_162);
     found.equal("version", sb.version(), 2);
     found.equal("checksum", sb.cksum(), cksum(&sb.0[..508]).into());
-    found.unless(bsize <= 65536 && bsize >= 512, || format!("bsize {bsize}"));
+    found.unless((512..=65536).contains(&bsize), || format!("bsize {bsize}"));
     found.equal("bsize", 1 << sb.bshift(), bsize);
     found.equal("fsize", 1 << sb.ffshift(), fsize);
     found.equal("frag", (sb.frag(), 1 << sb.fbshift()), (bsize / fsize, bsize / fsize));
@@ -318,7 +318,7 @@ fn directory(
         );
         bytes.extend_from_slice(disk.piece(held.addr, held.bytes));
     }
-    found.unless(inode.size() > 0 && inode.size() % 512 == 0 && inode.size() <= bytes.len() as u64, || {
+    found.unless(inode.size() > 0 && inode.size().is_multiple_of(512) && inode.size() <= bytes.len() as u64, || {
         format!("directory {dir}: {} bytes in blocks of {}", inode.size(), bytes.len())
     });
     bytes.truncate(inode.size() as usize);
