@@ -228,3 +228,53 @@ fn only_a_sound_log_is_cleaned() {
     fails(&run(at, &["clean", "log.img"]), 4, &["cannot be written to", "segment 0", "fsage fsck"]);
     assert!(std::fs::read(at.join("log.img")).unwrap() == bytes);
 }
+
+/// The image that NetBSD's kernel left behind in a crash, if it is there and can be unpacked.
+fn crashed(to: &Path) -> bool {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/images/lfs-netbsd-crashed.img.zst");
+    if !packed.exists() {
+        println!("skipped: no images of other systems beside the repository");
+        return false;
+    }
+    let unpacked = std::process::Command::new("zstd").args(["-q", "-d", "-f"]).arg(packed).arg("-o").arg(to).status();
+    if !unpacked.is_ok_and(|status| status.success()) {
+        println!("skipped: zstd is not installed");
+        return false;
+    }
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o600)).unwrap();
+    true
+}
+
+/// A log that nobody unmounted is rolled forward before anything is copied into it: what was synced is there, with the rest.
+#[test]
+fn files_are_copied_into_a_log_that_was_not_unmounted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    if !crashed(&at.join("log.img")) {
+        return;
+    }
+    small_tree(&at.join("tree"));
+    assert!(
+        succeeds(&run(at, &["fsck", "log.img"])).contains("Not unmounted, 2 partial segments after the checkpoint.")
+    );
+    succeeds(&run(at, &["cp", "log.img:/", "before"]));
+    succeeds(&run(at, &["cp", "tree", "log.img:/tree"]));
+    let text = succeeds(&run(at, &["fsck", "log.img"]));
+    assert!(text.contains("Unmounted cleanly.") && text.contains("Clean."), "{text}");
+    succeeds(&run(at, &["cp", "log.img:/", "after"]));
+    let same = |name: &Path| {
+        let read = |side: &str| std::fs::read(at.join(side).join(name)).unwrap();
+        assert!(read("before") == read("after"), "{}", name.display());
+    };
+    let mut files = 0;
+    for entry in std::fs::read_dir(at.join("before")).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            files += 1;
+            same(Path::new(&entry.file_name()));
+        }
+    }
+    assert!(files > 0);
+    assert_eq!(std::fs::read(at.join("after/tree/hard")).unwrap(), vec![7; 70_000]);
+    succeeds(&run(at, &["clean", "log.img"]));
+    assert!(succeeds(&run(at, &["fsck", "log.img"])).contains("Clean."));
+}

@@ -23,7 +23,7 @@ pub(super) struct LfsArgs {
     /// Bytes of a segment (default: 1M, less if there would be fewer than 80).
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     segment: Option<u64>,
-    /// Bytes of an inode block (default: a fragment).
+    /// Bytes of an inode block (default: a fragment; NetBSD's lfs_cleanerd and fsck_lfs know no others).
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     ibsize: Option<u64>,
     /// Per cent of space held back.
