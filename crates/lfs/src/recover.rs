@@ -41,7 +41,9 @@ pub struct Partial {
 pub struct LogTail {
     /// Partial segments that follow the checkpoint and one another.
     pub partials: Vec<Partial>,
-    /// How many of them count: all but an unfinished run of directory operations at the end.
+    /// How many of them count: not an unfinished run of directory operations at the end, nor a checkpoint there without its
+    /// superblock. That has nothing but the ifile, and its place is wanted for the checkpoint that recovery makes: however often
+    /// the power fails while it does, the log gets no longer.
     pub complete: usize,
     /// Why the log ends where it does.
     pub ended_by: String,
@@ -100,7 +102,7 @@ pub fn log_tail<S: Store + ?Sized>(
         };
         let segment = g.segment_of(partial.addr).unwrap_or_default();
         places = next_places(g, segment, partial.end, FragAddr(partial.summary.header.next), has_superblock);
-        let unfinished = partial.summary.is(summary_flags::CONT);
+        let unfinished = partial.summary.is(summary_flags::CONT) || is_of_ifile(store, g, &partial);
         tail.partials.push(partial);
         if !unfinished {
             tail.complete = tail.partials.len();
@@ -130,6 +132,14 @@ fn expected_partial<S: Store + ?Sized>(
     }
     let problem = structure_problem(store, g, &partial).map_err(|error| error.to_string())?;
     problem.map_or(Ok(partial), |problem| Err(format!("the partial segment at {addr} is damaged: {problem}")))
+}
+
+/// Whether nothing is in a partial segment that is of another file than the ifile.
+fn is_of_ifile<S: Store + ?Sized>(store: &S, g: &Geometry, partial: &Partial) -> bool {
+    let inodes_of = |addr: &FragAddr| read(store, g.byte_of(*addr), g.ibsize as usize);
+    let only = |block: Vec<u8>| inodes_of_block(&block).all(|inode| inode.ino() == IFILE_INO);
+    partial.summary.finfos.iter().all(|finfo| finfo.ino == IFILE_INO)
+        && partial.summary.inode_blocks.iter().all(|addr| inodes_of(addr).is_ok_and(only))
 }
 
 /// What is wrong with the inodes, indirect blocks and directories of a partial segment; `None` if nothing is. The checksum sees the
@@ -241,7 +251,7 @@ pub struct RolledForward {
     pub to_serial: u64,
     /// Partial segments that count.
     pub partial_segments: u64,
-    /// Partial segments dropped: unfinished directory operations.
+    /// Partial segments dropped: unfinished directory operations, and a checkpoint without its superblock.
     pub dropped: u64,
     /// Inodes that have a new state.
     pub inodes: Vec<Ino>,

@@ -63,6 +63,9 @@ pub(crate) struct Segment {
     pub(crate) turn: u32,
 }
 
+/// Clean segments that a crash should leave, for the checkpoint that ends recovery and for the log to go on in.
+const RECOVERY_SEGMENTS: u32 = 3;
+
 /// All segments, and the end of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
@@ -92,6 +95,8 @@ pub(crate) struct Log {
     pub(crate) taken: u64,
     /// What has to be complete before the current segment is written.
     ready: Option<IoId>,
+    /// The last superblock that made segments clean, and how many have become so since one was waited for.
+    cleaning: (Option<IoId>, u32),
     /// Lists of segments that have become clean, for others.
     spare: Vec<Vec<Written>>,
 }
@@ -126,6 +131,7 @@ impl Log {
             since_checkpoint: 0,
             taken: 0,
             ready: None,
+            cleaning: (None, 0),
             spare: Vec::new(),
         };
         for active in [current, next] {
@@ -326,9 +332,10 @@ impl Log {
         self.emptied.len() + self.leaving.len()
     }
 
-    /// What has to be complete before the current segment is written, if anything; told once.
-    pub(crate) fn take_ready(&mut self) -> Option<IoId> {
-        self.ready.take()
+    /// What has to be complete before anything is written to the current segment. Told each time: what follows in it may be of
+    /// another process, which has not waited.
+    pub(crate) fn ready(&self) -> Option<IoId> {
+        self.ready
     }
 
     /// The log goes on in the next segment, and another one comes next; an error if no segment is clean.
@@ -363,6 +370,12 @@ impl Log {
             segment.written.clear();
             segment.tiled = true;
             self.offset = self.g.log_start(self.current, segment.superblock);
+        }
+        // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that says so of more.
+        let (superblock, unsure) = self.cleaning;
+        if self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0 {
+            self.ready = superblock;
+            self.cleaning = (None, 0);
         }
         Ok(())
     }
@@ -409,6 +422,9 @@ impl Log {
         });
         self.emptied = emptied;
         self.clean_lost_bytes += cleaned.iter().map(|number| self.lost_bytes(*number)).sum::<u64>();
+        if !cleaned.is_empty() {
+            self.cleaning = (io, self.cleaning.1 + cleaned.len() as u32);
+        }
         cleaned
     }
 }

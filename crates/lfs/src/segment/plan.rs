@@ -218,7 +218,7 @@ impl Plan {
         if !self.g.partial_fits(log.offset) {
             log.advance()?;
         }
-        let after = log.take_ready();
+        let after = log.ready();
         let at = log.offset;
         log.offset = at.plus(self.g.sum_frags());
         log.summary_came(at, self.create_s);
