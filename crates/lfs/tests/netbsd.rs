@@ -37,6 +37,13 @@ fn images_that_netbsd_wrote() {
     }
 }
 
+/// Any image of ours, named by `FSAGE_LFS_IMAGE`.
+#[test]
+fn an_image_that_is_asked_for() {
+    let Some(path) = std::env::var_os("FSAGE_LFS_IMAGE") else { return };
+    accepted(&path.to_string_lossy(), &std::fs::read(&path).unwrap(), Writer::Ours);
+}
+
 /// The parser above can find something: damage anywhere in what is in use is complained about.
 #[test]
 fn damage_is_complained_about() {

@@ -49,7 +49,13 @@ pub fn complaints(bytes: &[u8], writer: Writer) -> Vec<String> {
     for sb in if first.serial() == second.serial() { vec![first, second] } else { older } {
         match Disk::open(bytes, sb) {
             Err(problem) => found.0.push(problem),
-            Ok(disk) => checkpoint(&disk, writer, &mut found),
+            Ok(disk) => {
+                checkpoint(&disk, writer, &mut found);
+                let newest = first.serial().max(second.serial());
+                if sb.pflags() & 1 == 0 {
+                    roll_forward(&disk, newest, &mut found);
+                }
+            }
         }
     }
     found.0
@@ -65,6 +71,41 @@ fn checkpoint(disk: &Disk<'_>, writer: Writer, found: &mut Complaints) {
     live_is_described(&tree, &log, found);
     log.chain(disk, found);
     mount(disk, writer, found);
+}
+
+/// The kernel's roll-forward from the older checkpoint (`check_segsum`) comes as far as the newer one, and what it meets has complete
+/// directory operations up to there.
+fn roll_forward(disk: &Disk<'_>, newest: u64, found: &mut Complaints) {
+    let sb = &disk.sb;
+    let (mut at, mut serial, mut open) = (sb.offset(), sb.serial(), false);
+    let why = loop {
+        if disk.base(disk.segment(at)) == at && disk.usage(disk.segment(at)).is(SEGUSE_SUPERBLOCK) {
+            at += disk.frags(PAD);
+        }
+        // It takes segment 0's label for a summary: docs/lfs-format.md.
+        if at < disk.frags(2 * PAD) {
+            return;
+        }
+        let partial = match disk.partial(at) {
+            Ok(partial) => partial,
+            Err(problem) => break problem,
+        };
+        if partial.serial != serial + 1 || partial.create < sb.tstamp() {
+            break format!("at {at} serial {} of {}", partial.serial, partial.create);
+        }
+        serial = partial.serial;
+        open = partial.flags & SS_CONT != 0 && (open || serial <= newest);
+        let segment = disk.segment(partial.end);
+        at = partial.end;
+        if disk.segment(at + disk.frags(sb.sumsize() + sb.bsize())) != segment {
+            if disk.segment(partial.next) == segment {
+                break format!("{segment} goes on in itself");
+            }
+            at = partial.next;
+        }
+    };
+    found.unless(serial >= newest, || format!("roll-forward from {} to {serial}, not {newest}: {why}", sb.serial()));
+    found.unless(!open || serial > newest, || "unfinished directory operations before a checkpoint".into());
 }
 
 /// Each superblock, and in each what follows from other fields: `check_sb`, `setup` and what `lfs_mountfs` refuses.
