@@ -14,7 +14,8 @@ fn laboratory() -> Lab<Lfs> {
     let size_bytes = 64 << 20;
     let volume = Lfs::format(&MkfsOptions::new(size_bytes), Options::default()).unwrap();
     let machine = Machine::load("pentium-120").unwrap();
-    let setup = Setup { machine, target: "lfs@fixed".into(), drive: "fixed".into(), epoch_ns: 1_000_000_000_000_000_000 };
+    let setup =
+        Setup { machine, target: "lfs@fixed".into(), drive: "fixed".into(), epoch_ns: 1_000_000_000_000_000_000 };
     Lab::new(volume, Box::new(FixedDevice::new(size_bytes, SERVICE_NS)), setup).unwrap()
 }
 
