@@ -61,7 +61,7 @@ impl Lfs {
             }
             return Ok(());
         }
-        if self.needed_bytes(cx) > self.log.room_bytes() {
+        if self.checkpoint_takes_bytes(cx) > self.log.room_bytes() {
             return Err(Errno::ENOSPC);
         }
         let mut plan = self.new_plan(cx, 0);

@@ -77,6 +77,16 @@ impl Lfs {
         self.dirty_need_bytes(cx) + self.checkpoint_need_bytes(self.dirty_files())
     }
 
+    /// What a checkpoint takes now at most: less than is kept for it and for partial segments before it. One that is affordable
+    /// is never refused; after a crash the log may have no more room than that.
+    pub(crate) fn checkpoint_takes_bytes(&self, cx: &Cx) -> u64 {
+        let files = self.dirty_files();
+        // Files, directory operations, the ifile.
+        let partials = if files == 0 { 1 } else { 3 };
+        let around = partials * u64::from(self.g.sumsize + self.g.ibsize);
+        with_overhead(cx.cache().dirty_bytes()) + files * 256 + around + self.checkpoint_need_bytes(files)
+    }
+
     /// The same without a checkpoint.
     pub(crate) fn dirty_need_bytes(&self, cx: &Cx) -> u64 {
         let few = 4 * u64::from(self.g.sumsize + self.g.ibsize);
