@@ -194,7 +194,7 @@ fn claims(outcome: &mut Outcome, curves: &Curves) {
     let segments = |system| curves.rate(DISK, system, largest, read) / curves.rate(DISK, Ffs, largest, read);
     let (small, large) = (segments(System::Lfs), segments(System::LargeSegments));
     claim(
-        "read, on the disk: FFS leads from 1 MB on, as the end of a segment costs a revolution and a megabyte takes less than one now; with \
+        "read, on the disk: FFS leads from 1 MB on, as a log of segments of 1 MB breaks off once a megabyte; with \
          segments of 8 MB LFS reads the largest files a quarter faster at least",
         most(&disk) < 0.9 && large > 1.25 * small,
         format!("{}; {} MB: {small:.2}, segments of 8 MB {large:.2}", range(&disk), largest / K),

@@ -129,7 +129,7 @@ pub(super) fn stripe_bytes(spec: &SsdSpec) -> u64 {
 pub(super) fn target(case: &Case, size: Size) -> Result<String, ExperimentError> {
     let spec = drive(size, case.over_provisioning)?;
     let capacity_bytes = spec.capacity_sectors * u64::from(spec.sector_bytes);
-    let cache_kb = capacity_bytes / CACHE >> 10;
+    let cache_kb = (capacity_bytes / CACHE) >> 10;
     Ok(match case.kind {
         Kind::Ffs => {
             let discard = if case.discard { "discard" } else { "nodiscard" };
@@ -142,7 +142,7 @@ pub(super) fn target(case: &Case, size: Size) -> Result<String, ExperimentError>
             let kept = (segments / 38).max(6);
             let (segment_kb, resvseg) = (segment_bytes >> 10, kept * 2 / 5);
             let discard = if case.discard { "on" } else { "off" };
-            let memory_kb = capacity_bytes / 32 >> 10;
+            let memory_kb = (capacity_bytes / 32) >> 10;
             format!(
                 "lfs:cleaner={policy},bsize=4K,fsize={fragment_bytes},segment={segment_kb}K,low={LOW},high={HIGH},idle=0,minfree=1,\
                  minfreeseg={kept},resvseg={resvseg},memory={memory_kb}K,discard={discard},cache={cache_kb}K@{DRIVE}"
