@@ -135,7 +135,7 @@ impl Lfs {
             return true;
         }
         let victims = self.choose(cx, self.options.cleaner, 1);
-        if self.prefers_plugging(&victims) && self.plug_holes(cx) == Ok(true) {
+        if self.prefers_plugging(&victims, false) && self.plug_holes(cx) == Ok(true) {
             return true;
         }
         if victims.is_empty() {
@@ -168,7 +168,7 @@ impl Lfs {
         let policy = if need && policy != CleanerPolicy::Off { CleanerPolicy::Greedy } else { policy };
         let least = if need { NEEDED_SEGMENTS.max(self.reserve_segments() as usize) } else { 1 };
         let victims = self.choose(cx, policy, least);
-        if policy != CleanerPolicy::Off && self.prefers_plugging(&victims) && self.plug_holes(cx)? {
+        if self.prefers_plugging(&victims, need) && self.plug_holes(cx)? {
             return Ok(());
         }
         if victims.is_empty() {

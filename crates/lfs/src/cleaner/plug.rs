@@ -18,7 +18,6 @@
 use super::Seen;
 use crate::checkpoint::IFILE;
 use crate::format::{Finfo, FragAddr, SegNo, SegmentSummary};
-use crate::policy::CleanerPolicy;
 use crate::segment::{INODE, INODES, SUMMARY, SegmentState, Written};
 use crate::volume::{Body, Lfs, pointers, with_overhead};
 use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, LogPiece, LogWrite};
@@ -137,13 +136,19 @@ impl Plugging {
 }
 
 impl Lfs {
-    /// Whether segments as full as these are left alone, and holes plugged instead.
-    pub(super) fn prefers_plugging(&self, victims: &[SegNo]) -> bool {
+    /// Whether segments as full as these are left alone, and holes plugged instead. In need, also if cleaning them gains no more
+    /// than the checkpoint behind it takes.
+    pub(super) fn prefers_plugging(&self, victims: &[SegNo], need: bool) -> bool {
+        if !self.plugs() {
+            return false;
+        }
         let live = |number: &SegNo| self.log.segments.get(number.0 as usize).map_or(0, |s| u64::from(s.live_bytes));
-        let all = victims.len() as u64 * u64::from(self.g.ssize);
-        let percent = u64::from(self.options.plug_percent);
-        let on = percent > 0 && self.options.cleaner != CleanerPolicy::Off;
-        on && victims.iter().map(live).sum::<u64>() * 100 >= all * percent
+        let live: u64 = victims.iter().map(live).sum();
+        let (all, usable) = (u64::from(self.g.ssize), self.log.usable_bytes());
+        let victims = victims.len() as u64;
+        let full = live * 100 >= victims * all * u64::from(self.options.plug_percent);
+        let gained = (victims * usable).saturating_sub(live);
+        full || need && gained <= self.checkpoint_need_bytes(self.dirty_files() + victims * 64)
     }
 
     /// Empties segments into the holes of others, and makes them clean. Says whether any has become clean, by this or by the

@@ -11,7 +11,7 @@ pub(crate) const SUMMARY: i32 = i32::MIN + 1;
 pub(crate) const INODES: i32 = i32::MIN + 2;
 
 /// Something that has been written to a segment, live or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Written {
     pub(crate) ino: u32,
     /// Which block; [`INODE`] for the inode itself.
@@ -47,7 +47,8 @@ pub(crate) struct Segment {
     pub(crate) lastmod_s: u64,
     /// Everything in it, in the order it lies.
     pub(crate) written: Vec<Written>,
-    /// Whether that is all: of segments that were there when the file system was mounted, only what was live is known.
+    /// Whether that is all: of segments that were there at mounting and whose summaries do not describe all, only what was live
+    /// is known.
     pub(crate) tiled: bool,
     /// Where what has been written to it ends, if the log is no longer there.
     pub(crate) end: FragAddr,

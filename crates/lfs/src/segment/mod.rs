@@ -3,7 +3,9 @@
 
 mod log;
 pub(crate) mod plan;
+mod tiles;
 mod write;
 
 pub(crate) use log::{INODE, INODE_BYTES, INODES, Log, SUMMARY, Segment, SegmentState, Written};
+pub(crate) use tiles::tile;
 pub(crate) use write::Scope;

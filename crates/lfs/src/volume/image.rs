@@ -10,7 +10,7 @@ use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEnt
 use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::policy::Options;
-use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written};
+use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written, tile};
 use crate::{Image, LfsError, Store, file_data, inode_at};
 use device::store::SparseStore;
 use kernel::Ino;
@@ -62,6 +62,9 @@ impl Lfs {
         });
         let mut segments: Vec<_> = usages.collect();
         let used_frags = find_live(&g, &inodes, &mut segments);
+        for (number, segment) in (0..).map(SegNo).zip(&mut segments).filter(|(_, segment)| segment.live_bytes > 0) {
+            tile(&store, &g, number, segment);
+        }
         let place = |at: u32, field| {
             g.segment_of(FragAddr(at))
                 .ok_or_else(|| ufs::FormatError::field("superblock", field, 0, format!("{at} is in no segment")))

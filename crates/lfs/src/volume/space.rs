@@ -9,9 +9,12 @@
 //! k(1-u)-q. So k must be more than q/(1-u), and the reserve at least q·u/(1-u) + q = q/(1-u) segments. With n segments, s of them not needed
 //! for what is live and x kept in reserve, 1-u = (s-x)/n, and x = qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from
 //! s = 2√(qn) on. That is how much of a disk cannot be used, and half of it is then the reserve.
+//!
+//! Where holes are plugged, less will do: that takes a checkpoint before and one behind, and inodes, however full segments are.
 
 use super::Lfs;
 use crate::format::DINODE_BYTES;
+use crate::policy::CleanerPolicy;
 use crate::segment::Scope;
 use kernel::Cx;
 use posix::Errno;
@@ -24,18 +27,29 @@ const PASSES_MAX: u32 = 64;
 impl Lfs {
     /// Fragments that files may hold.
     pub(crate) fn capacity_frags(&self) -> u64 {
-        let unusable = 2 * (self.half_unusable() + BESIDE).ceil() as u32;
-        let segments = self.g.nseg.saturating_sub(self.sb.minfreeseg.max(unusable));
+        let unusable = 2.0 * (self.largest_reserve() + BESIDE);
+        let segments = self.g.nseg.saturating_sub(self.sb.minfreeseg.max(unusable.ceil() as u32));
         let bytes = (u64::from(segments) * self.log.usable_bytes()).saturating_sub(self.lost_bytes);
         let by_segments = bytes >> self.g.fshift;
         by_segments.min(self.sb.dsize.into())
     }
 
-    /// √(qn): half of the segments that nothing can be kept in.
-    fn half_unusable(&self) -> f64 {
-        let checkpoint = with_overhead((self.ifile_blocks() + 3) * u64::from(self.g.bsize));
-        let q = checkpoint as f64 / self.log.usable_bytes() as f64;
-        (q * f64::from(self.g.nseg)).sqrt()
+    /// q: segments that a checkpoint takes if all of the ifile has changed.
+    fn checkpoint_segments(&self) -> f64 {
+        let bytes = with_overhead((self.ifile_blocks() + 3) * u64::from(self.g.bsize));
+        bytes as f64 / self.log.usable_bytes() as f64
+    }
+
+    /// √(qn): the reserve that is needed on a full disk. If holes are plugged, two checkpoints at most.
+    fn largest_reserve(&self) -> f64 {
+        let q = self.checkpoint_segments();
+        let by_cleaning = (q * f64::from(self.g.nseg)).sqrt();
+        if self.plugs() { by_cleaning.min(2.0 * q) } else { by_cleaning }
+    }
+
+    /// Whether holes are plugged when cleaning gains nothing.
+    pub(crate) fn plugs(&self) -> bool {
+        self.options.plug_percent > 0 && self.options.cleaner != CleanerPolicy::Off
     }
 
     fn ifile_blocks(&self) -> u64 {
@@ -50,10 +64,10 @@ impl Lfs {
 
     /// Segments that only the cleaner and checkpoints may write to.
     pub(crate) fn reserve_segments(&self) -> u32 {
-        let (half, slack) = (self.half_unusable(), (self.slack_segments() - BESIDE).max(0.0));
-        let rest = slack * slack - 4.0 * half * half;
-        let reserve = if rest <= 0.0 { half } else { (slack - rest.sqrt()) / 2.0 };
-        (reserve + BESIDE).ceil() as u32
+        let slack = (self.slack_segments() - BESIDE).max(0.0);
+        let rest = slack * slack - 4.0 * self.checkpoint_segments() * f64::from(self.g.nseg);
+        let by_cleaning = if rest <= 0.0 { f64::INFINITY } else { (slack - rest.sqrt()) / 2.0 };
+        (by_cleaning.min(self.largest_reserve()) + BESIDE).ceil() as u32
     }
 
     /// Fragments that are held, inodes included.
