@@ -159,13 +159,23 @@ impl Lfs {
     /// what it changes could never be written.
     #[inline]
     pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) -> Result<(), Errno> {
-        if self.make_room(cx, bytes, self.reserve_bytes() / 2).is_ok()
-            || self.needed_bytes(cx) + with_overhead(bytes) <= self.log.room_bytes()
+        let kept = self.kept_for_unmounting_bytes();
+        if self.make_room(cx, bytes, kept.max(self.reserve_bytes() / 2)).is_ok()
+            || self.needed_bytes(cx) + with_overhead(bytes) + kept <= self.log.room_bytes()
         {
             Ok(())
         } else {
             Err(Errno::ENOSPC)
         }
+    }
+
+    /// Without a cleaner nobody makes room for the checkpoint of unmounting once what is dirty has been written.
+    fn kept_for_unmounting_bytes(&self) -> u64 {
+        if self.options.cleaner != CleanerPolicy::Off {
+            return 0;
+        }
+        let partials = 4 * u64::from(self.g.sumsize + self.g.ibsize);
+        partials + self.checkpoint_need_bytes(u64::from(self.map.len()))
     }
 
     /// An operation is done: writes what is dirty if it is too much.
@@ -183,7 +193,7 @@ impl Lfs {
     /// Before what only writes what is dirty: there is room for that and for the cleaner after it, if there can be.
     /// What is dirty has been let in: if there is no more than room for it, it is written all the same.
     pub(crate) fn keep_room(&mut self, cx: &mut Cx) -> bool {
-        self.make_room(cx, 0, self.reserve_bytes() / 2).is_ok()
+        self.make_room(cx, 0, self.kept_for_unmounting_bytes().max(self.reserve_bytes() / 2)).is_ok()
     }
 
     /// Writes everything dirty, with a checkpoint if the log has come far since the last.
