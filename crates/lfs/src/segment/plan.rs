@@ -111,6 +111,11 @@ impl Plan {
         self.open = false;
     }
 
+    /// Whether a cleaner writes.
+    pub(crate) fn cleans(&self) -> bool {
+        self.flags & summary_flags::CLEAN != 0
+    }
+
     /// The last partial segment is the last of its directory operations.
     pub(crate) fn end_of_operations(&mut self) {
         if let Some(last) = self.partials.last_mut() {

@@ -117,13 +117,19 @@ impl Lfs {
         if !self.inodes.get(ino.0).is_some_and(|node| node.dirty || node.moving != 0) {
             return Ok(());
         }
-        self.plan_blocks(cx, plan, ino)?;
+        if self.plan_blocks(cx, plan, ino)? {
+            self.changed(cx, ino);
+            return Ok(());
+        }
         self.plan_inode(cx, plan, ino)
     }
 
-    /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them.
-    pub(crate) fn plan_blocks(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
-        let Some(node) = self.inodes.get(ino.0) else { return Ok(()) };
+    /// The dirty blocks of a file and those that the cleaner moves, and the indirect blocks above them. If the cleaner moves blocks
+    /// that indirect blocks lead to, it writes nothing else of the file: what has changed for that is left to the next write, as by
+    /// `lfs_markv`. Without an inode behind them the blocks do not count for roll-forward, and what leads to the old ones stays
+    /// until a checkpoint. Says whether anything is left.
+    pub(crate) fn plan_blocks(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<bool, NoCleanSegment> {
+        let Some(node) = self.inodes.get(ino.0) else { return Ok(false) };
         let (version, size, moving) = (node.d.generation, node.d.size, node.moving);
         let contents = match node.body {
             Body::File => Contents::Data,
@@ -132,9 +138,10 @@ impl Lfs {
         let n = u64::from(self.g.nindir);
         let age_ns = self.age_ns(ino);
         let (mut data, mut indirect) = std::mem::take(&mut self.scratch);
-        for id in cx.cache().dirty_blocks(ino) {
+        let direct = 0..NDADDR as i64;
+        let left = plan.cleans() && self.cleaner.moving.blocks(moving).any(|(number, _)| !direct.contains(&number));
+        for id in cx.cache().dirty_blocks(ino).filter(|id| !left && id.lbn != INODE_LBN) {
             match id.lbn.0 {
-                _ if id.lbn == INODE_LBN => {}
                 lbn if lbn >= 0 => data.push((lbn, None)),
                 number => indirect.push(number),
             }
@@ -172,11 +179,15 @@ impl Lfs {
         indirect.sort_unstable_by_key(|number| pointers::of_number(*number, n).map(|(first, level)| (level, first)));
         indirect.dedup();
         for number in &indirect {
-            planned = planned.and_then(|()| self.plan_indirect(cx, plan, ino, version, *number));
+            if left {
+                cx.change(&self.indirect_block(ino, *number, self.indirect_addr(ino, *number)));
+            } else {
+                planned = planned.and_then(|()| self.plan_indirect(cx, plan, ino, version, *number));
+            }
         }
         indirect.clear();
         self.scratch = (data, indirect);
-        planned
+        planned.map(|()| left)
     }
 
     /// A block of data has a new place.
