@@ -212,13 +212,18 @@ impl Lfs {
 
     /// Another block of the inode map.
     fn extend_ifile(&mut self, cx: &mut Cx) -> Result<(), Errno> {
-        let node = self.node(IFILE)?;
-        let lbn = node.d.size >> self.g.bshift;
+        self.lengthen_ifile(cx)?;
+        self.map.grow(self.g.ifpb);
+        Ok(())
+    }
+
+    /// Another block of the ifile.
+    fn lengthen_ifile(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        let lbn = self.node(IFILE)?.d.size >> self.g.bshift;
         let target = self.block_for_writing(cx, IFILE, lbn, self.g.bsize)?;
         let block = self.file_block(self.node(IFILE)?, IFILE, lbn, target.addr, self.g.bsize);
         cx.make(&block);
         self.node_mut(IFILE)?.d.size = (lbn + 1) << self.g.bshift;
-        self.map.grow(self.g.ifpb);
         self.ifile.touch(lbn);
         Ok(())
     }

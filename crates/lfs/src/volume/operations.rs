@@ -263,6 +263,11 @@ impl Volume for Lfs {
         }
         self.mounted = true;
         self.last_checkpoint_ns = cx.now_ns();
+        // Roll-forward may have met inodes for which the inode map on the disk has no block.
+        let blocks = u64::from(self.g.cleansz + self.g.segtabsz) + u64::from(self.map.len() / self.g.ifpb.max(1));
+        while self.node(IFILE)?.d.size >> self.g.bshift < blocks {
+            self.lengthen_ifile(cx)?;
+        }
         // What was held open when the power failed has lost its last name.
         let orphans: Vec<u32> = self.inodes.iter().filter(|(_, node)| node.d.nlink <= 0).map(|(ino, _)| ino).collect();
         for ino in orphans {

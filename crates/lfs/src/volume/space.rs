@@ -120,7 +120,7 @@ impl Lfs {
 
     /// What is kept for the cleaner.
     pub(crate) fn reserve_bytes(&self) -> u64 {
-        u64::from(self.reserve_segments()) * self.log.usable_bytes()
+        (u64::from(self.reserve_segments()) * self.log.usable_bytes()).max(2 * self.kept_for_unmounting_bytes())
     }
 
     /// Makes the log able to take `bytes` more than what is dirty: by writing what is dirty, by checkpoints, and by cleaning,
@@ -160,7 +160,7 @@ impl Lfs {
     #[inline]
     pub(crate) fn admit_change(&mut self, cx: &mut Cx, bytes: u64) -> Result<(), Errno> {
         let kept = self.kept_for_unmounting_bytes();
-        if self.make_room(cx, bytes, kept.max(self.reserve_bytes() / 2)).is_ok()
+        if self.make_room(cx, bytes, self.reserve_bytes() / 2).is_ok()
             || self.needed_bytes(cx) + with_overhead(bytes) + kept <= self.log.room_bytes()
         {
             Ok(())
@@ -193,7 +193,7 @@ impl Lfs {
     /// Before what only writes what is dirty: there is room for that and for the cleaner after it, if there can be.
     /// What is dirty has been let in: if there is no more than room for it, it is written all the same.
     pub(crate) fn keep_room(&mut self, cx: &mut Cx) -> bool {
-        self.make_room(cx, 0, self.kept_for_unmounting_bytes().max(self.reserve_bytes() / 2)).is_ok()
+        self.make_room(cx, 0, self.reserve_bytes() / 2).is_ok()
     }
 
     /// Writes everything dirty, with a checkpoint if the log has come far since the last.
