@@ -11,6 +11,7 @@ use crate::volume::Lfs;
 use kernel::program::IoId;
 use kernel::{Block, Cx, Durability, Ino, Pbn};
 use posix::Errno;
+use rustc_hash::FxHashSet;
 
 /// The ifile as a file in memory: which of its blocks differ from the disk.
 #[derive(Clone, Debug, Default)]
@@ -98,19 +99,9 @@ impl Lfs {
         self.usage_of_changed(self.log.next);
         let ifile_at = self.inodes.get(IFILE.0).and_then(|node| self.g.segment_of(node.daddr));
         ifile_at.into_iter().for_each(|segment| self.usage_of_changed(segment));
-        let mut planned: Vec<u64> = Vec::new();
-        loop {
-            let mut more: Vec<u64> = self.ifile.numbers().filter(|lbn| planned.binary_search(lbn).is_err()).collect();
-            if more.is_empty() {
-                break;
-            }
-            for lbn in &more {
-                self.change_ifile_block(cx, *lbn)?;
-            }
-            self.plan_blocks(cx, plan, IFILE)?;
-            planned.append(&mut more);
-            planned.sort_unstable();
-        }
+        // Each block has one place in the plan; what changes in it afterwards is still in its bytes, which are made at the end.
+        let mut planned: FxHashSet<i64> = FxHashSet::default();
+        self.plan_changed_blocks(cx, plan, &mut planned)?;
         self.plan_inode(cx, plan, IFILE)?;
         // The inode may have opened another segment; and a checkpoint says where the log goes on, which must be a place with room.
         loop {
@@ -119,19 +110,32 @@ impl Lfs {
                 plan.set_flags(0);
                 self.usage_of_changed(self.log.current);
             }
-            let late: Vec<u64> = self.ifile.numbers().filter(|lbn| planned.binary_search(lbn).is_err()).collect();
-            if late.is_empty() {
+            if !self.plan_changed_blocks(cx, plan, &mut planned)? {
                 break;
             }
-            for lbn in &late {
-                self.change_ifile_block(cx, *lbn)?;
-            }
-            self.plan_blocks(cx, plan, IFILE)?;
-            planned.extend(late);
-            planned.sort_unstable();
         }
         self.ifile.clear();
         Ok(())
+    }
+
+    /// Those of them that are not in the plan yet, until there are no more. Says whether there were any.
+    fn plan_changed_blocks(
+        &mut self,
+        cx: &mut Cx,
+        plan: &mut Plan,
+        planned: &mut FxHashSet<i64>,
+    ) -> Result<bool, Errno> {
+        let before = planned.len();
+        loop {
+            let more: Vec<u64> = self.ifile.numbers().filter(|lbn| !planned.contains(&(*lbn as i64))).collect();
+            if more.is_empty() {
+                return Ok(planned.len() > before);
+            }
+            for lbn in &more {
+                self.change_ifile_block(cx, *lbn)?;
+            }
+            self.plan_blocks(cx, plan, IFILE, Some(planned))?;
+        }
     }
 
     fn change_ifile_block(&mut self, cx: &mut Cx, lbn: u64) -> Result<(), Errno> {

@@ -192,3 +192,12 @@ fn larger_segments() {
         written_over(Case { size_mb: 32, bsize: 4096, fsize: 4096, ssize_kb: 256, minfreeseg, words, fill });
     });
 }
+
+/// Checkpoints of an inode map of many blocks, all of which change: they were written several times each, more than was
+/// counted on, until the log had no room for the rest.
+#[test]
+fn a_large_inode_map() {
+    let words = "cleaner=greedy,low=1,high=3,idle=0,dirty=50";
+    let minfreeseg = Some(10);
+    written_over(Case { size_mb: 96, bsize: 4096, fsize: 4096, ssize_kb: 256, minfreeseg, words, fill: 88 });
+}

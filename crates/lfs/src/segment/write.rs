@@ -11,6 +11,7 @@ use crate::policy::Order;
 use crate::volume::{Body, INODE_LBN, Lfs, UNWRITTEN, pointers};
 use kernel::{Block, BlockId, Contents, Cx, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
+use rustc_hash::FxHashSet;
 
 /// What is to be written.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +118,7 @@ impl Lfs {
         if !self.inodes.get(ino.0).is_some_and(|node| node.dirty || node.moving != 0) {
             return Ok(());
         }
-        if self.plan_blocks(cx, plan, ino)? {
+        if self.plan_blocks(cx, plan, ino, None)? {
             self.changed(cx, ino);
             return Ok(());
         }
@@ -128,7 +129,15 @@ impl Lfs {
     /// that indirect blocks lead to, it writes nothing else of the file: what has changed for that is left to the next write, as by
     /// `lfs_markv`. Without an inode behind them the blocks do not count for roll-forward, and what leads to the old ones stays
     /// until a checkpoint. Says whether anything is left.
-    pub(crate) fn plan_blocks(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<bool, NoCleanSegment> {
+    ///
+    /// What is `planned` already is passed over; what is not, is from now on.
+    pub(crate) fn plan_blocks(
+        &mut self,
+        cx: &mut Cx,
+        plan: &mut Plan,
+        ino: Ino,
+        mut planned: Option<&mut FxHashSet<i64>>,
+    ) -> Result<bool, NoCleanSegment> {
         let Some(node) = self.inodes.get(ino.0) else { return Ok(false) };
         let (version, size, moving) = (node.d.generation, node.d.size, node.moving);
         let contents = match node.body {
@@ -159,7 +168,10 @@ impl Lfs {
             }
         }
         data.sort_unstable_by_key(|(lbn, _)| *lbn);
-        let mut planned = Ok(());
+        if let Some(planned) = planned.as_deref_mut() {
+            data.retain(|(lbn, _)| planned.insert(*lbn));
+        }
+        let mut result = Ok(());
         for (lbn, from) in data.iter().copied() {
             let bytes = self.g.block_bytes(size, lbn as u64);
             let id = BlockId { ino, lbn: Lbn(lbn) };
@@ -172,22 +184,25 @@ impl Lfs {
                     self.moved(ino, lbn as u64, addr, bytes, &mut indirect);
                     self.aged(age_ns);
                 }
-                Err(error) => planned = Err(error),
+                Err(error) => result = Err(error),
             }
         }
         data.clear();
         indirect.sort_unstable_by_key(|number| pointers::of_number(*number, n).map(|(first, level)| (level, first)));
         indirect.dedup();
+        if let Some(planned) = planned {
+            indirect.retain(|number| planned.insert(*number));
+        }
         for number in &indirect {
             if left {
                 cx.change(&self.indirect_block(ino, *number, self.indirect_addr(ino, *number)));
             } else {
-                planned = planned.and_then(|()| self.plan_indirect(cx, plan, ino, version, *number));
+                result = result.and_then(|()| self.plan_indirect(cx, plan, ino, version, *number));
             }
         }
         indirect.clear();
         self.scratch = (data, indirect);
-        planned.map(|()| left)
+        result.map(|()| left)
     }
 
     /// A block of data has a new place.
