@@ -58,7 +58,7 @@ pub fn verify(run: &Run, bytes: &[u8], reached: usize) -> Result<Recovered, Stri
 
 /// Whether the file system is consistent.
 fn check(run: &Run, bytes: &[u8]) -> Result<Recovered, String> {
-    let volume = Lfs::load(Frozen(bytes), options(run.case.words)).map_err(|error| format!("load: {error}"))?;
+    let volume = Lfs::load(Frozen(bytes), options(&run.case)).map_err(|error| format!("load: {error}"))?;
     if let Some(problem) = volume.check().first() {
         return Err(format!("live check: {problem}"));
     }

@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex};
 pub struct Case {
     pub mkfs: MkfsOptions,
     pub words: &'static str,
+    /// From how full segments on holes are plugged.
+    pub plug_percent: u32,
     pub seed: u64,
     /// How many runs this file system has behind it.
     pub number: u32,
@@ -118,6 +120,7 @@ pub struct Run {
     /// Calls after which all before them was promised to be on the disk, with the length of the log then.
     pub synced: Vec<(u32, usize)>,
     pub segments_cleaned: u64,
+    pub blocks_plugged: u64,
     /// Calls that found no room.
     pub out_of_space: u32,
 }
@@ -140,9 +143,9 @@ fn setup(case: &Case) -> Setup {
     Setup { machine, target: "lfs".into(), drive: "fixed".into(), epoch_ns: 820_000_000_000_000_000 }
 }
 
-pub fn options(words: &str) -> Options {
-    let mut options = Options::default();
-    assert!(words.split(',').all(|word| options.set(word)), "{words}");
+pub fn options(case: &Case) -> Options {
+    let mut options = Options { plug_percent: case.plug_percent, ..Options::default() };
+    assert!(case.words.split(',').all(|word| options.set(word)), "{}", case.words);
     options
 }
 
@@ -152,7 +155,7 @@ pub type Mounted = (Lab<Lfs>, Arc<Mutex<MemoryStore>>);
 /// Mounts what is on a disk.
 pub fn mount(case: &Case, bytes: Vec<u8>) -> Result<Mounted, String> {
     let mut store = MemoryStore(bytes);
-    let volume = Lfs::load(&mut store, options(case.words)).map_err(|error| error.to_string())?;
+    let volume = Lfs::load(&mut store, options(case)).map_err(|error| error.to_string())?;
     let disk = Arc::new(Mutex::new(store));
     let device = Box::new(FixedDevice::with_distance(case.mkfs.size_bytes, 3_000_000, 100_000, case.choice));
     let image = payload::Image::full(disk.clone());
@@ -190,6 +193,7 @@ pub fn run(case: Case, bytes: Vec<u8>, seen: Seen) -> Run {
         files,
         synced: vec![(0, 0)],
         segments_cleaned: 0,
+        blocks_plugged: 0,
         out_of_space: 0,
     };
     // Names that no run before it has made.
@@ -199,6 +203,7 @@ pub fn run(case: Case, bytes: Vec<u8>, seen: Seen) -> Run {
         driver.step(number);
     }
     driver.run.segments_cleaned = driver.lab.volume().counters().cleaner.segments;
+    driver.run.blocks_plugged = driver.lab.volume().counters().cleaner.plugged_blocks;
     driver.run
 }
 

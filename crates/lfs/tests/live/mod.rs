@@ -700,7 +700,8 @@ pub fn cases(bytes: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for (n, (bsize, fsize, ssize)) in shapes.into_iter().enumerate() {
         for (p, policy) in policies.iter().enumerate() {
-            let mut options = Options::default();
+            let plug_percent = [90, 20, 0, 60][(n + p) % 4];
+            let mut options = Options { plug_percent, ..Options::default() };
             assert!(policy.split(',').all(|word| options.set(word)), "{policy}");
             let segments = 30 + 7 * (n as u64 + p as u64) % 40;
             let mkfs = MkfsOptions {
