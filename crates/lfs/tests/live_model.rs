@@ -34,7 +34,9 @@ fn run(case: Case, operations: u64, rounds: u64) -> (u64, u64) {
             }
         }
         run.check();
-        run.remount();
+        if !run.remount() {
+            run = run.begin_again();
+        }
         run.check();
     }
     (run.done, run.out_of_space)

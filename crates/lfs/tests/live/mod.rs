@@ -616,19 +616,23 @@ impl Run {
         MemoryStore(bytes)
     }
 
-    /// Unmounts, compares the image with the reference file by file, checks it with fsck, and mounts again.
-    pub fn remount(&mut self) {
+    /// Unmounts, compares the image with the reference file by file, checks it with fsck, and mounts again. `false` if the log has no
+    /// room for that any more: without a cleaner it is full some day.
+    pub fn remount(&mut self) -> bool {
         while !self.orphans.is_empty() {
             self.release_orphan();
         }
         let unmounted = self.live.run(|volume, cx| volume.unmount(cx));
+        if unmounted == Err(Errno::ENOSPC) && self.case.options.cleaner == lfs::policy::CleanerPolicy::Off {
+            return false;
+        }
         assert_eq!(unmounted, Ok(()), "{:?}, after {}", self.case, self.done);
         let Some(disk) = &self.disk else {
             // The structures alone are mounted again as they are.
             let usual = Lfs::format(&self.case.mkfs, self.case.options).unwrap();
             let old = std::mem::replace(&mut self.live, Untimed::new(usual, 1 << 20, 64, transfers(), EPOCH_NS));
             self.live = live(&self.case, old.into_volume(), &None);
-            return;
+            return true;
         };
         let image = disk.lock().unwrap().clone();
         let report = lfs::fsck(image.clone(), &mut |_| true).unwrap();
@@ -638,6 +642,14 @@ impl Run {
         self.compare(&image);
         let volume = Lfs::load(image.into_parts().0, self.case.options).unwrap();
         self.live = live(&self.case, volume, &self.disk);
+        true
+    }
+
+    /// The same case on a new disk, with other random numbers.
+    pub fn begin_again(self) -> Run {
+        let seed = self.case.seed + (1 << 32);
+        let (done, out_of_space) = (self.done, self.out_of_space);
+        Run { done, out_of_space, ..Run::new(Case { seed, ..self.case }) }
     }
 
     fn compare(&self, image: &Image<MemoryStore>) {
