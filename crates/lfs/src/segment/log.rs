@@ -333,9 +333,15 @@ impl Log {
         self.emptied.len() + self.leaving.len()
     }
 
-    /// What has to be complete before anything is written to the current segment. Told each time: what follows in it may be of
+    /// What has to be complete before anything more is written to the current segment. Told each time: what follows in it may be of
     /// another process, which has not waited.
-    pub(crate) fn ready(&self) -> Option<IoId> {
+    pub(crate) fn ready(&mut self) -> Option<IoId> {
+        // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that says so of more.
+        let (superblock, unsure) = self.cleaning;
+        if self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0 {
+            self.ready = superblock;
+            self.cleaning = (None, 0);
+        }
         self.ready
     }
 
@@ -371,12 +377,6 @@ impl Log {
             segment.written.clear();
             segment.tiled = true;
             self.offset = self.g.log_start(self.current, segment.superblock);
-        }
-        // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that says so of more.
-        let (superblock, unsure) = self.cleaning;
-        if self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0 {
-            self.ready = superblock;
-            self.cleaning = (None, 0);
         }
         Ok(())
     }
