@@ -91,13 +91,7 @@ impl<V: Volume> Lab<V> {
         Lab::mount(volume, device, setup, image, true)
     }
 
-    fn mount(
-        volume: V,
-        device: Box<dyn Device>,
-        setup: Setup,
-        image: Image,
-        record: bool,
-    ) -> Result<Lab<V>, LabError> {
+    fn mount(volume: V, device: Box<dyn Device>, setup: Setup, image: Image, record: bool) -> Result<Lab<V>, LabError> {
         let needed_bytes = volume.usage().total_bytes;
         let there_bytes = device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes()));
         if needed_bytes > there_bytes {

@@ -16,7 +16,7 @@ pub(crate) struct Moving {
 #[derive(Clone, Copy, Debug)]
 struct File {
     ino: Ino,
-    /// When the youngest of the segments was written that something of it is in, nanoseconds since 1970.
+    /// When the last of the segments was written that something of it lies in, nanoseconds since 1970.
     age_ns: i64,
     /// Its blocks: the first, and the one behind the last.
     blocks: (u32, u32),
@@ -92,12 +92,6 @@ impl Moving {
     /// All of them, in the order in which they were found.
     pub(super) fn inos(&self) -> impl Iterator<Item = Ino> + '_ {
         self.files.iter().map(|file| file.ino)
-    }
-
-    /// How old what is moved of a file is at least; `None` for 0, a file that is not being moved.
-    #[inline]
-    pub(crate) fn age_ns(&self, file: u32) -> Option<i64> {
-        self.files.get((file as usize).wrapping_sub(1)).map(|file| file.age_ns)
     }
 
     /// Its blocks: their numbers, negative ones of indirect blocks, and where those lie that are in no cache.

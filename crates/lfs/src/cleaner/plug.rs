@@ -31,8 +31,6 @@ struct Moved {
     lbn: i32,
     from: FragAddr,
     bytes: u32,
-    /// When the youngest block of the segment was written that it comes from.
-    age_ns: i64,
 }
 
 /// A block of a partial segment.
@@ -239,8 +237,7 @@ impl Lfs {
         let mut blocks: Vec<Moved> = blocks
             .filter_map(|entry| {
                 let bytes = self.bytes_of_block(Ino(entry.ino), entry.lbn as u64).ok()?;
-                let age_ns = segment.modified_ns;
-                Some(Moved { ino: entry.ino, lbn: entry.lbn, from: entry.addr, bytes, age_ns })
+                Some(Moved { ino: entry.ino, lbn: entry.lbn, from: entry.addr, bytes })
             })
             .collect();
         blocks.sort_unstable_by_key(|moved| (moved.ino, moved.lbn));
@@ -383,10 +380,8 @@ impl Lfs {
                 let (ino, lbn) = (Ino(moved.ino), moved.lbn as u64);
                 self.indirects_changed(cx, ino, lbn);
                 self.changed(cx, ino);
-                let modified_ns = self.inodes.get(moved.ino).map_or(0, |node| crate::volume::date_of(node.d.mtime));
                 let written = Written { ino: moved.ino, lbn: moved.lbn, addr: slot.addr };
-                let age_ns = moved.age_ns.min(modified_ns);
-                self.log.came_into_hole((partial.segment, slot.index), moved.bytes, written, age_ns);
+                self.log.came_into_hole((partial.segment, slot.index), moved.bytes, written);
                 self.moved(ino, lbn, slot.addr, moved.bytes, &mut above);
                 self.usage_of_changed(partial.segment);
                 above.clear();

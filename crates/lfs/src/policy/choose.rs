@@ -11,7 +11,7 @@ pub(crate) struct Candidate {
     pub(crate) live_bytes: f64,
     /// Of them, summaries.
     pub(crate) summary_bytes: f64,
-    /// Since the youngest of its blocks was written, seconds.
+    /// Since it was last written, seconds.
     pub(crate) age_s: f64,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Segment {
     /// Inode blocks in it.
     pub(crate) ninos: u16,
     pub(crate) superblock: bool,
-    /// When the youngest of its blocks was written, nanoseconds since 1970; what a cleaner writes keeps its age.
+    /// When it was last written, by whomever, nanoseconds since 1970.
     pub(crate) modified_ns: i64,
     /// When it was last written, seconds.
     pub(crate) lastmod_s: u64,
@@ -220,18 +220,11 @@ impl Log {
         }
     }
 
-    /// Something has been written into a hole, of which the place in the segment's list is given. `age_ns` is when it was
-    /// written first.
-    pub(crate) fn came_into_hole(
-        &mut self,
-        (number, index): (SegNo, usize),
-        bytes: u32,
-        written: Written,
-        age_ns: i64,
-    ) {
+    /// Something has been written into a hole, of which the place in the segment's list is given. That makes the segment no
+    /// younger.
+    pub(crate) fn came_into_hole(&mut self, (number, index): (SegNo, usize), bytes: u32, written: Written) {
         let Some(segment) = self.segments.get_mut(number.0 as usize) else { return };
         segment.live_bytes += bytes;
-        segment.modified_ns = segment.modified_ns.max(age_ns);
         if let Some(place) = segment.written.get_mut(index) {
             debug_assert!(place.addr == written.addr, "{place:?} is not where {written:?} is");
             *place = written;
@@ -239,12 +232,12 @@ impl Log {
     }
 
     /// A summary has, which begins a partial segment.
-    pub(crate) fn summary_came(&mut self, addr: FragAddr, create_s: u64) {
+    pub(crate) fn summary_came(&mut self, addr: FragAddr, create_s: u64, date_ns: i64) {
         self.serial += 1;
         self.meta_frags += u64::from(self.g.sum_frags());
         if let Some(segment) = self.current() {
             segment.nsums = segment.nsums.saturating_add(1);
-            segment.lastmod_s = create_s;
+            (segment.lastmod_s, segment.modified_ns) = (create_s, date_ns);
             segment.written.push(Written { ino: 0, lbn: SUMMARY, addr });
         }
     }

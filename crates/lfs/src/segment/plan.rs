@@ -97,12 +97,15 @@ pub(crate) struct Plan {
     /// Whether another block may go into the last of them.
     open: bool,
     flags: u16,
-    pub(crate) create_s: u64,
+    create_s: u64,
+    /// The date, nanoseconds since 1970.
+    date_ns: i64,
 }
 
 impl Plan {
-    pub(crate) fn new(g: Geometry, flags: u16, create_s: u64, spare: Vec<Partial>) -> Plan {
-        Plan { g, partials: Vec::new(), spare, open: false, flags, create_s }
+    /// Written at a date, in seconds and, for the segments' ages, in nanoseconds.
+    pub(crate) fn new(g: Geometry, flags: u16, (create_s, date_ns): (u64, i64), spare: Vec<Partial>) -> Plan {
+        Plan { g, partials: Vec::new(), spare, open: false, flags, create_s, date_ns }
     }
 
     /// The partial segments from here on are of another kind.
@@ -226,7 +229,7 @@ impl Plan {
         let after = log.ready();
         let at = log.offset;
         log.offset = at.plus(self.g.sum_frags());
-        log.summary_came(at, self.create_s);
+        log.summary_came(at, self.create_s, self.date_ns);
         let mut partial = self.spare.pop().unwrap_or_default();
         (partial.at, partial.end, partial.after) = (at, log.offset, after);
         partial.summary_bytes = SummaryHeader::BYTES as u32;

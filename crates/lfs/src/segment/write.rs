@@ -51,7 +51,8 @@ impl Lfs {
     }
 
     pub(crate) fn new_plan(&mut self, cx: &Cx, flags: u16) -> Plan {
-        Plan::new(self.g, flags, self.log_time_s(cx), std::mem::take(&mut self.spare_partials))
+        let dates = (self.log_time_s(cx), cx.date_ns());
+        Plan::new(self.g, flags, dates, std::mem::take(&mut self.spare_partials))
     }
 
     pub(crate) fn plan_scope(&mut self, cx: &mut Cx, plan: &mut Plan, scope: Scope<'_>) -> Result<(), NoCleanSegment> {
@@ -145,7 +146,6 @@ impl Lfs {
             Body::Directory(_) | Body::Symlink(_) | Body::Ifile => Contents::Metadata,
         };
         let n = u64::from(self.g.nindir);
-        let age_ns = self.age_ns(ino);
         let (mut data, mut indirect) = std::mem::take(&mut self.scratch);
         let direct = 0..NDADDR as i64;
         let left = plan.cleans() && self.cleaner.moving.blocks(moving).any(|(number, _)| !direct.contains(&number));
@@ -182,7 +182,6 @@ impl Lfs {
             match plan.block(&mut self.log, (id, version), bytes, piece) {
                 Ok(addr) => {
                     self.moved(ino, lbn as u64, addr, bytes, &mut indirect);
-                    self.aged(age_ns);
                 }
                 Err(error) => result = Err(error),
             }
@@ -290,7 +289,6 @@ impl Lfs {
     /// A file's inode; it is clean then.
     pub(crate) fn plan_inode(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
         let addr = plan.inode(&mut self.log, InodeSlot::Live(ino.0))?;
-        let age_ns = self.age_ns(ino);
         let Some(node) = self.inodes.get_mut(ino.0) else { return Ok(()) };
         let (old, was_dirty) = (node.daddr, node.dirty);
         (node.daddr, node.dirty, node.dirop, node.moving) = (addr, false, false, 0);
@@ -304,23 +302,7 @@ impl Lfs {
         if was_dirty {
             cx.forget(BlockId { ino, lbn: INODE_LBN });
         }
-        self.aged(age_ns);
         Ok(())
-    }
-
-    /// How old what is written of a file is: as its last modification says, unless the cleaner knows better.
-    fn age_ns(&self, ino: Ino) -> i64 {
-        self.inodes.get(ino.0).map_or(0, |node| {
-            let modified_ns = crate::volume::date_of(node.d.mtime);
-            self.cleaner.moving.age_ns(node.moving).map_or(modified_ns, |known| known.min(modified_ns))
-        })
-    }
-
-    /// A segment is as old as the youngest thing in it.
-    fn aged(&mut self, age_ns: i64) {
-        if let Some(segment) = self.log.segments.get_mut(self.log.current.0 as usize) {
-            segment.modified_ns = segment.modified_ns.max(age_ns);
-        }
     }
 
     /// Starts the writes of a plan.
