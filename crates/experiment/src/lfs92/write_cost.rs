@@ -73,9 +73,9 @@ fn target(case: &Case, scale: Scale) -> String {
     let segments = (scale.size_mb << 10) / scale.segment_kb.max(1);
     let kept = (segments / 38).max(6);
     // The simulator of the publication cleans when it has run out of clean segments, and has neither idle time nor a cache. Nor does
-    // it plug holes; that is for the one case where cleaning gains nothing.
+    // it plug holes.
     format!(
-        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,plug=100,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
+        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,plug=0,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
         case.policy,
         scale.segment_kb,
         scale.size_mb,
@@ -167,7 +167,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         Scale { size_mb: 32, segment_kb: 128, warm_up: 2, measured: 1 },
         Scale { size_mb: 96, segment_kb: 256, warm_up: 16, measured: 8 },
     );
-    let utilisations = bench.pick([0.4, 0.6].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.8].as_slice());
+    let utilisations = bench.pick([0.4, 0.6].as_slice(), [0.2, 0.4, 0.6, 0.7, 0.75, 0.77].as_slice());
     let mut cases = Vec::new();
     for utilisation in utilisations.iter().rev() {
         for skew in [Skew::Uniform, Skew::PAPER] {

@@ -168,7 +168,7 @@ impl Lfs {
         let policy = if need && policy != CleanerPolicy::Off { CleanerPolicy::Greedy } else { policy };
         let least = if need { NEEDED_SEGMENTS.max(self.reserve_segments() as usize) } else { 1 };
         let victims = self.choose(cx, policy, least);
-        if self.prefers_plugging(&victims, need) && self.plug_holes(cx)? {
+        if self.prefers_plugging(&victims, need) && self.plug_holes(cx) == Ok(true) {
             return Ok(());
         }
         if victims.is_empty() {

@@ -324,6 +324,8 @@ impl Lfs {
             self.counters.cleaner.plugged_bytes += u64::from(self.g.sumsize);
         }
         self.rewriting = None;
+        // Roll-forward takes the inodes of the next checkpoint before it is complete.
+        self.settle_log(cx);
     }
 
     fn piece(&self, cx: &Cx, moved: &Moved) -> LogPiece {

@@ -9,12 +9,10 @@
 //! k(1-u)-q. So k must be more than q/(1-u), and the reserve at least q·u/(1-u) + q = q/(1-u) segments. With n segments, s of them not needed
 //! for what is live and x kept in reserve, 1-u = (s-x)/n, and x = qn/(s-x): x = (s - √(s² - 4qn))/2, which has a solution from
 //! s = 2√(qn) on. That is how much of a disk cannot be used, and half of it is then the reserve.
-//!
-//! Where holes are plugged, less will do: that takes a checkpoint before and one behind, and inodes, however full segments are.
 
 use super::Lfs;
 use crate::format::DINODE_BYTES;
-use crate::policy::CleanerPolicy;
+use crate::policy::{CleanerPolicy, Order};
 use crate::segment::Scope;
 use kernel::Cx;
 use posix::Errno;
@@ -40,16 +38,16 @@ impl Lfs {
         bytes as f64 / self.log.usable_bytes() as f64
     }
 
-    /// √(qn): the reserve that is needed on a full disk. If holes are plugged, two checkpoints at most.
+    /// √(qn): the reserve that is needed on a full disk.
     fn largest_reserve(&self) -> f64 {
-        let q = self.checkpoint_segments();
-        let by_cleaning = (q * f64::from(self.g.nseg)).sqrt();
-        if self.plugs() { by_cleaning.min(2.0 * q) } else { by_cleaning }
+        (self.checkpoint_segments() * f64::from(self.g.nseg)).sqrt()
     }
 
-    /// Whether holes are plugged when cleaning gains nothing.
+    /// Whether holes are plugged. A summary that is written again must not be torn: with `order=barrier`, which is for disks that
+    /// tear writes, only if it is one sector.
     pub(crate) fn plugs(&self) -> bool {
-        self.options.plug_percent > 0 && self.options.cleaner != CleanerPolicy::Off
+        let whole = self.options.order == Order::Together || u64::from(self.g.sumsize) <= kernel::Pbn::BYTES;
+        self.options.plug_percent > 0 && self.options.cleaner != CleanerPolicy::Off && whole
     }
 
     fn ifile_blocks(&self) -> u64 {
