@@ -68,7 +68,7 @@ impl Disk {
                 return;
             }
             let number = self.files.len();
-            if number % 100 == 0 {
+            if number.is_multiple_of(100) {
                 let Ok(dir) = self.make(Ino(2), &format!("d{number}"), FileKind::Directory) else { return };
                 self.dirs.push(dir);
             }
