@@ -72,10 +72,11 @@ pub(crate) struct Scale {
 fn target(case: &Case, scale: Scale) -> String {
     let segments = (scale.size_mb << 10) / scale.segment_kb.max(1);
     let kept = (segments / 38).max(6);
-    // The simulator of the publication cleans when it has run out of clean segments, and has neither idle time nor a cache. Nor does
+    // The simulator of the publication cleans when it has run out of clean segments: here before processes have to wait, which clean by
+    // no policy but the greedy one. It has neither idle time nor a cache. Nor does
     // it plug holes.
     format!(
-        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=1,high=3,plug=0,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
+        "lfs:cleaner={},bsize=4K,fsize=4K,segment={}K,size={}M,low=4,high=6,plug=0,idle=0,minfree=1,minfreeseg={kept},resvseg={},cache=2M,dirty=50@{DRIVE}",
         case.policy,
         scale.segment_kb,
         scale.size_mb,

@@ -134,8 +134,8 @@ impl Plugging {
 }
 
 impl Lfs {
-    /// Whether segments as full as these are left alone, and holes plugged instead. In need, also if cleaning them gains no more
-    /// than the checkpoint behind it takes.
+    /// Whether segments as full as these are left alone, and holes plugged instead. In need, when as many as the log takes are cleaned
+    /// together, only if that gains no more than the checkpoint behind it takes.
     pub(super) fn prefers_plugging(&self, victims: &[SegNo], need: bool) -> bool {
         if !self.plugs() {
             return false;
@@ -146,7 +146,7 @@ impl Lfs {
         let victims = victims.len() as u64;
         let full = live * 100 >= victims * all * u64::from(self.options.plug_percent);
         let gained = (victims * usable).saturating_sub(live);
-        full || need && gained <= self.checkpoint_need_bytes(self.dirty_files() + victims * 64)
+        if need { gained <= self.checkpoint_need_bytes(self.dirty_files() + victims * 64) } else { full }
     }
 
     /// Empties segments into the holes of others, and makes them clean. Says whether any has become clean, by this or by the
