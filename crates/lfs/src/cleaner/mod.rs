@@ -20,11 +20,11 @@ pub(crate) use moving::Moving;
 use posix::Errno;
 use rustc_hash::FxHashSet;
 
-/// In need at least so many segments are cleaned together whatever the memory: each pass costs a checkpoint.
+/// With few clean segments at least so many are cleaned together whatever the memory: each pass costs a checkpoint.
 const NEEDED_SEGMENTS: usize = 8;
 
-/// Bytes of the log for an inode, with its share of an inode block that is not full.
-const INODE_ROOM: u64 = 160;
+/// Bytes that [`needed_bytes`](Lfs::needed_bytes) counts for a file that has become dirty.
+const INODE_ROOM: u64 = 512;
 
 /// What the cleaner is doing.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +134,10 @@ impl Lfs {
         {
             return true;
         }
-        let victims = self.choose(cx, self.options.cleaner, 1);
+        // With few clean segments there is a checkpoint behind each pass: one must gain more than that takes.
+        let reserve = self.reserve_segments();
+        let least = if before <= reserve { NEEDED_SEGMENTS.max(reserve as usize) } else { 1 };
+        let victims = self.choose(cx, self.options.cleaner, least);
         if self.prefers_plugging(&victims, false) && self.plug_holes(cx) == Ok(true) {
             return true;
         }
