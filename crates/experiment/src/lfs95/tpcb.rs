@@ -342,9 +342,8 @@ fn rows(outcome: &mut Outcome, found: &[Found], disc: &Disc, scale: Scale) {
     let (last_u, last) = cost.last().copied().unwrap_or((0.0, f64::NAN));
     let together = together(found, last_u);
     let indirect = format!(
-        "with each segment cleaned, the indirect blocks above what is moved are written too, nearly all of them for the pages of one segment; \
-         4.4BSD's lfs_markv leaves them to the next write of everything dirty. Four segments cleaned together, which share them, give {together:.2} \
-         (below)"
+        "the pages of one segment change nearly all indirect blocks of the account file, which are written with the next write of everything \
+         dirty, or with the checkpoint that makes the segment clean. Four segments cleaned together, which share them, give {together:.2} (below)"
     );
     let what = format!("{:.0} % full: LFS with cleaner over without", last_u * 100.0);
     row(&what, 0.6, last, Explain::because(indirect));
