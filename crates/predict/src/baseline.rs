@@ -37,8 +37,8 @@ fn classes_of(op: Op) -> &'static [Class] {
     match op {
         Op::Open => &[C::Open, C::Create, C::OpenMissing],
         Op::Close => &[C::Close, C::CloseWritten],
-        Op::Read => &[C::ReadCached, C::ReadSeq, C::ReadRand],
-        Op::Write => &[C::WriteAppend, C::WriteCached, C::WriteUncached],
+        Op::Read | Op::MapRead => &[C::ReadCached, C::ReadSeq, C::ReadRand],
+        Op::Write | Op::MapWrite => &[C::WriteAppend, C::WriteCached, C::WriteUncached],
         Op::Copy => &[C::CopyRange],
         Op::Seek => &[C::Seek],
         Op::Fsync => &[C::FsyncClean, C::FsyncAppend, C::FsyncOverwrite, C::FsyncCreate],
@@ -95,8 +95,8 @@ fn transfer(table: &PriceTable, op: &OpTotal) -> Option<f64> {
         |class| table.price_ns(class, REQUEST_BYTES).map(|ns| op.bytes as f64 * ns / REQUEST_BYTES as f64);
     match Op::from_name(&op.op)? {
         _ if op.bytes == 0 => Some(0.0),
-        Op::Read => per_request(Class::ReadSeq).or_else(|| per_request(Class::ReadCached)),
-        Op::Write => per_request(Class::WriteAppend).or_else(|| per_request(Class::WriteCached)),
+        Op::Read | Op::MapRead => per_request(Class::ReadSeq).or_else(|| per_request(Class::ReadCached)),
+        Op::Write | Op::MapWrite => per_request(Class::WriteAppend).or_else(|| per_request(Class::WriteCached)),
         Op::Copy => per_request(Class::CopyRange).or_else(|| per_request(Class::WriteAppend)),
         _ => Some(0.0),
     }

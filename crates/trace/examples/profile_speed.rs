@@ -89,6 +89,8 @@ fn made_up(rng: &mut rand_xoshiro::Xoshiro256PlusPlus, first: u64, count: u64) -
             offset2: None,
             req_bytes: data.then_some(if r & 0x200 == 0 { 4096 } else { 65536 }),
             size_before: data.then_some((r >> 30) % 1_000_000),
+            running_ns: None,
+            blocked_ns: None,
         });
     }
     batch

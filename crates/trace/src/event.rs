@@ -66,6 +66,11 @@ pub struct Event {
     pub req_bytes: Option<u64>,
     /// The file's length before the call, so far as the trace alone can tell.
     pub size_before: Option<u64>,
+    /// Part of `dur_ns` in which the thread ran on a processor; `None` where the tracer cannot tell.
+    pub running_ns: Option<u64>,
+    /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it waited
+    /// for a processor.
+    pub blocked_ns: Option<u64>,
 }
 
 impl Event {
@@ -94,6 +99,8 @@ impl Event {
             offset2: None,
             req_bytes: None,
             size_before: None,
+            running_ns: None,
+            blocked_ns: None,
         }
     }
 }

@@ -107,8 +107,12 @@ ops! {
     ListXattr = "listxattr",
     /// removexattr, lremovexattr, fremovexattr
     RemoveXattr = "removexattr",
-    /// mmap of a file; the accesses through it are unseen. `offset`, `req_bytes`.
+    /// mmap of a file; a tracer in the kernel shows the faults on it, strace does not. `offset`, `req_bytes`.
     Mmap = "mmap",
+    /// A page fault that read a file through a mapping. `offset` and `ret`: the bytes that the fault made accessible; no call.
+    MapRead = "map_read",
+    /// A page fault that made pages of a shared mapping writable. `offset` and `ret`: the bytes made dirty; no call.
+    MapWrite = "map_write",
     /// dup, dup2, dup3, fcntl(F_DUPFD): shares the description
     Dup = "dup",
     /// fcntl other than duplication, flock: locks and flags

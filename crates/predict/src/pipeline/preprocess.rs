@@ -316,8 +316,8 @@ impl Preprocess {
         match event.op {
             Op::Open if !failed => self.open(event, batch, out, call),
             Op::Close => self.close(event, out, call),
-            Op::Read => self.read(event, batch, out, call),
-            Op::Write => self.write(event, batch, out, call),
+            Op::Read | Op::MapRead => self.read(event, batch, out, call),
+            Op::Write | Op::MapWrite => self.write(event, batch, out, call),
             Op::Copy => self.copy(event, batch, out, call),
             Op::Seek => self.seek(event, batch, out, call),
             Op::GetDents => self.get_dents(event, batch, out, call),

@@ -14,7 +14,7 @@ pub enum Skip {
     /// dup, chdir, fchdir, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
     /// timed): the replay's own bookkeeping stands in.
     Bookkeeping,
-    /// msync and io_uring: the accesses themselves are unseen.
+    /// msync, io_uring and accesses through mappings: they are no calls that a replay could make one by one.
     Unseen,
     /// ioctls and calls no operation stands for; reflinks, which only some file systems have.
     NotModelled,
@@ -33,7 +33,7 @@ impl Skip {
             Skip::Foreign => "on pipes, sockets, /proc, /sys or /dev",
             Skip::ProcessControl => "exec, fork and exit",
             Skip::Bookkeeping => "dup, chdir and closes of shared descriptions",
-            Skip::Unseen => "msync and io_uring",
+            Skip::Unseen => "msync, io_uring and accesses through mappings",
             Skip::NotModelled => "ioctls, reflinks and others not modelled",
             Skip::Unfinished => "interrupted or never returned in the trace",
             Skip::Incomplete => "the trace lacks a path or descriptor",
@@ -50,7 +50,7 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     match e.op {
         Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
         Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
-        Op::Msync | Op::IoUring => return Err(Skip::Unseen),
+        Op::Msync | Op::IoUring | Op::MapRead | Op::MapWrite => return Err(Skip::Unseen),
         Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
         _ => {}
     }

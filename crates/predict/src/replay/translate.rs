@@ -208,6 +208,8 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         // Nor what fcntl did: locks and unlocks in turn stand for all.
         Op::Fcntl => Call::Lock { fd: parts.fd?, offset: LOCK_BYTE, len_bytes: 1, lock: parts.lock },
         Op::Msync
+        | Op::MapRead
+        | Op::MapWrite
         | Op::Dup
         | Op::Ioctl
         | Op::Chdir

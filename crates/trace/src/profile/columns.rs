@@ -38,6 +38,8 @@ pub(super) fn trace_fields() -> Vec<Field> {
         optional("size_before", DataType::UInt64),
         optional("caller_dir", dictionary_type()),
         optional("caller_dir2", dictionary_type()),
+        optional("running_ns", DataType::UInt64),
+        optional("blocked_ns", DataType::UInt64),
     ]
 }
 

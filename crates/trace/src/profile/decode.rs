@@ -55,6 +55,8 @@ pub(super) fn append(path: &Path, first_row: u64, batch: &RecordBatch, out: &mut
     let flags = columns.required::<UInt32Type>("flags")?;
     let mode = columns.optional::<UInt16Type>("mode")?;
     let size_before = columns.optional::<UInt64Type>("size_before")?;
+    let running = columns.optional::<UInt64Type>("running_ns")?;
+    let blocked = columns.optional::<UInt64Type>("blocked_ns")?;
     let [paths, paths2, caller_dirs, caller_dirs2] = columns.paths(out)?;
 
     let rows = batch.num_rows();
@@ -86,6 +88,8 @@ pub(super) fn append(path: &Path, first_row: u64, batch: &RecordBatch, out: &mut
             offset2: offset2.get(i),
             req_bytes: req_bytes.get(i),
             size_before: size_before.get(i),
+            running_ns: running.get(i),
+            blocked_ns: blocked.get(i),
         });
     }
     columns.check_order(seq)

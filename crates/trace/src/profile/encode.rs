@@ -87,6 +87,8 @@ pub(super) fn columns(
         optional(|e| e.size_before),
         path(|e| e.caller_dir)?,
         path(|e| e.caller_dir2)?,
+        optional(|e| e.running_ns),
+        optional(|e| e.blocked_ns),
     ])
 }
 

@@ -39,6 +39,8 @@ pub struct Meta {
     pub events: u64,
     /// Events the tracer says it lost.
     pub lost_events: u64,
+    /// Where it lost them, in the order of time; at most [`GAPS_MAX`] are listed.
+    pub gaps: Vec<Gap>,
     /// Lines of the tracer's output that were not understood.
     pub unparsed: Unparsed,
     /// Calls that were seen and are not modelled: name of the system call to count.
@@ -114,6 +116,19 @@ pub struct Command {
     pub exit_status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
+}
+
+/// How many gaps a description lists; `lost_events` counts all.
+pub const GAPS_MAX: usize = 1000;
+
+/// A place where the tracer lost events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gap {
+    /// When it was noticed, nanoseconds since the trace began.
+    pub at_ns: u64,
+    /// How many events are missing.
+    pub events: u64,
 }
 
 /// Lines that were not understood.

@@ -19,15 +19,15 @@ mod writer;
 pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{
-    Annotation, AnnotationKind, Command, FileCheck, Host, Meta, SnapshotSummary, TracedFileSystem, Tracer, Unparsed,
-    Unreadable, Unseen,
+    Annotation, AnnotationKind, Command, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary, TracedFileSystem,
+    Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};
 pub use rows::Rows;
 pub use writer::{Values, Writer, WriterOptions};
 
 /// The version this code writes and reads; others are refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Name of the description in a profile's directory.
 pub const META_FILE: &str = "meta.json";

@@ -21,7 +21,7 @@ fn event() -> impl Strategy<Value = Event> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), 0..Op::ALL.len(), any::<u32>());
     let results = (any::<Option<u16>>(), any::<u16>(), any::<i64>());
     let ids = any::<[Option<u64>; 4]>();
-    let sizes = any::<[Option<u64>; 4]>();
+    let sizes = any::<[Option<u64>; 6]>();
     let paths = any::<[Option<u8>; 4]>();
     (numbers, results, ids, sizes, paths).prop_map(|(n, r, ids, sizes, paths)| Event {
         seq: 0,
@@ -46,6 +46,8 @@ fn event() -> impl Strategy<Value = Event> {
         offset2: sizes[1],
         req_bytes: sizes[2],
         size_before: sizes[3],
+        running_ns: sizes[4],
+        blocked_ns: sizes[5],
     })
 }
 
