@@ -75,9 +75,9 @@ fn a_missing_snapshot() {
 fn a_workload_of_a_newer_version() {
     let d = prepared();
     let path = d.path().join("small.workload/meta.json");
-    let text = fs::read_to_string(&path).unwrap().replace("\"format_version\": 1", "\"format_version\": 2");
+    let text = fs::read_to_string(&path).unwrap().replace("\"format_version\": 2", "\"format_version\": 3");
     fs::write(&path, text).unwrap();
-    refused_everywhere(d.path(), &["meta.json", "version 2", "newer fsage"]);
+    refused_everywhere(d.path(), &["meta.json", "version 3", "newer fsage"]);
 }
 
 #[test]

@@ -145,14 +145,14 @@ fn unchecked(path: &Path) {
 fn other_versions_are_refused_by_number() {
     let fixture = fixture();
     let text = fs::read_to_string(fixture.path.join("meta.json")).unwrap();
-    let newer = text.replace("\"format_version\": 1,", "\"format_version\": 7,\n  \"new_field\": {},");
-    let error = with_damage(&fixture, "meta.json", newer.as_bytes()).unwrap_err();
-    assert!(matches!(error, ProfileError::Version { found: 7, supported: 1, .. }), "{error}");
-    let message = error.to_string();
-    assert!(
-        message.contains('7') && message.contains("reads version 1") && message.contains("newer fsage"),
-        "{message}"
-    );
+    for (found, other) in [(7, "\"format_version\": 7,\n  \"new_field\": {},"), (1, "\"format_version\": 1,")] {
+        let other = text.replace("\"format_version\": 2,", other);
+        let error = with_damage(&fixture, "meta.json", other.as_bytes()).unwrap_err();
+        assert!(matches!(error, ProfileError::Version { found: f, supported: 2, .. } if f == found), "{error}");
+        let message = error.to_string();
+        assert!(message.contains(&found.to_string()) && message.contains("reads version 2"), "{message}");
+        assert_eq!(message.contains("newer fsage"), found > 2, "{message}");
+    }
 }
 
 #[test]
