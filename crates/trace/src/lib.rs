@@ -4,6 +4,7 @@
 //! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
+pub mod analysis;
 mod event;
 pub mod inspect;
 mod op;
@@ -11,6 +12,7 @@ pub mod parquet_file;
 pub mod profile;
 pub mod record;
 pub mod snapshot;
+pub mod spool;
 pub mod strace;
 pub mod text;
 pub mod track;
