@@ -89,6 +89,8 @@ fn strace(args: &Args, path: &Path) -> anyhow::Result<()> {
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: args.cwd.clone().map(|cwd| cwd.into_os_string().into_vec()),
+        // They belong to the names it started from.
+        keep_removed: true,
         ..ImportOptions::default()
     };
     let mut importer = Importer::new(options);
