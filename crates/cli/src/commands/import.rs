@@ -13,19 +13,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::profile::{Meta, Reader, Writer, WriterOptions};
 use trace::strace::{ImportOptions, Importer, Summary};
-use trace::{Snapshot, text};
+use trace::{Snapshot, spool, text};
 
-/// Make a profile of a text another tool wrote.
+/// Make a profile of a text another tool wrote, or of a recording that was cut off.
 ///
 /// A trace must have been made with strace -f -ttt -T, better with -yy -s0 as well. Names that the trace implies become its
 /// snapshot; --snapshot adds what was really there.
+///
+/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is recognised by itself, and stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   strace -f --seccomp-bpf -ttt -T -yy -s0 -o build.strace make && fsage import build.strace
+  fsage import build.spool
   fsage import --format thesis old-disk.txt -o old-disk.system")]
 pub struct Args {
-    /// The text.
+    /// The text, or the spool.
     file: PathBuf,
     /// What it is.
     #[arg(long, value_enum, default_value_t = Format::Strace)]
@@ -71,6 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     output::writable_parent(&path)?;
     match args.format {
+        Format::Strace if spool::is_spool(&args.file) => self::spool(&args, &path)?,
         Format::Strace => strace(&args, &path)?,
         Format::Thesis => thesis(&args, &path)?,
     }
@@ -111,6 +115,20 @@ fn strace(args: &Args, path: &Path) -> anyhow::Result<()> {
     }
     if args.json {
         let result = Output { output: output::shown(path), meta: &meta, import: &imported.summary };
+        let value = report::envelope("fsage.import/1", &result)?;
+        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+    }
+    Ok(())
+}
+
+fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
+    if args.cwd.is_some() || args.snapshot.is_some() {
+        return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
+    }
+    let summary = trace::record::import_spool(&args.file, path, args.overwrite)?;
+    record::say(path, &summary);
+    if args.json {
+        let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
         let value = report::envelope("fsage.import/1", &result)?;
         output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     }

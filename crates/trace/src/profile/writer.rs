@@ -152,6 +152,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread holds removes it.
+    pub fn partial(&self) -> &Path {
+        &self.directories.partial
+    }
+
     /// How many events were pushed.
     pub fn events(&self) -> u64 {
         self.events
