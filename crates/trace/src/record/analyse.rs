@@ -197,7 +197,9 @@ pub(super) fn analyse<R: Read>(
 }
 
 fn path(escaped: &str) -> PathBuf {
-    PathBuf::from(OsString::from_vec(unescape(escaped.as_bytes()).map_or_else(|_| escaped.as_bytes().to_vec(), |p| p.into_owned())))
+    PathBuf::from(OsString::from_vec(
+        unescape(escaped.as_bytes()).map_or_else(|_| escaped.as_bytes().to_vec(), |p| p.into_owned()),
+    ))
 }
 
 fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<String>) -> Meta {
@@ -236,7 +238,10 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
         notes.push(format!("the last {} bytes of the spool are a torn frame and were left out", around.torn_bytes));
     }
     if end.tracer_lost {
-        notes.push(format!("{} ended before what it traced: the profile holds what was seen until then", escape(header.tracer.name.as_bytes())));
+        notes.push(format!(
+            "{} ended before what it traced: the profile holds what was seen until then",
+            escape(header.tracer.name.as_bytes())
+        ));
     }
     meta
 }

@@ -115,11 +115,7 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
         }
     }
     entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, entry)));
-    Completed {
-        snapshot: Snapshot::from_entries(entries),
-        unreadable: before.unreadable,
-        truncated: before.truncated,
-    }
+    Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
 }
 
 /// The touched directories by their real paths, with all directories above them: the names in them are wanted.

@@ -7,9 +7,9 @@
 //! * A disk that hangs, or is too slow: the queue fills; after a second's wait what does not fit is counted and left out, so that
 //!   the program, which the tracer stops when nobody listens, waits no longer than that for us, once.
 
+use super::now_ns;
 use super::queue::{Popped, Queue};
 use super::source::{Drained, Ending, Tracing};
-use super::now_ns;
 use crate::spool::{Lost, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -167,9 +167,8 @@ pub fn record(options: &RecordOptions) -> Result<RecordSummary, RecordError> {
     check_subject(&options.subject)?;
     let mut recording = record_with(options, &mut Strace::find(None)?)?;
     let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
-    let end = recording
-        .wait()
-        .map_err(|source| RecordError::Io { what: "cannot wait for the command".into(), source })?;
+    let end =
+        recording.wait().map_err(|source| RecordError::Io { what: "cannot wait for the command".into(), source })?;
     let mut summary = profile?;
     // The command may have ended after its recording did.
     summary.exit_status = summary.exit_status.or(end.exit_status);
@@ -218,7 +217,7 @@ fn check_subject(subject: &Subject) -> Result<(), RecordError> {
     match subject {
         Subject::Command(command) => {
             let program = command.first().filter(|p| !p.is_empty()).ok_or(RecordError::NoCommand)?;
-            check_program(Path::new(program))
+            find_program(Path::new(program)).map(drop)
         }
         Subject::Processes(pids) => {
             if pids.is_empty() {
@@ -257,8 +256,8 @@ fn roots(options: &RecordOptions, working_directory: Option<&Path>) -> Vec<PathB
     real
 }
 
-/// Whether a program can be run, looked up as execvp does.
-fn check_program(program: &Path) -> Result<(), RecordError> {
+/// The file of a program that can be run, looked up as execvp does: the traced process must not be seen looking for it.
+fn find_program(program: &Path) -> Result<PathBuf, RecordError> {
     let refuse = |why: &str| Err(RecordError::CannotRun { command: program.to_owned(), why: why.to_owned() });
     let is_runnable = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -267,14 +266,12 @@ fn check_program(program: &Path) -> Result<(), RecordError> {
         return match std::fs::metadata(program) {
             Err(_) => refuse("no such program"),
             Ok(_) if !is_runnable(program) => refuse("not an executable file"),
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(program.to_owned()),
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    if std::env::split_paths(&path).any(|dir| is_runnable(&dir.join(program))) {
-        return Ok(());
-    }
-    refuse("no such program on the path")
+    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_runnable(file));
+    found.map_or_else(|| refuse("no such program on the path"), Ok)
 }
 
 fn now_ns() -> i64 {

@@ -4,7 +4,7 @@ use super::analyse::{Analysis, AnalysisError};
 use super::capture::{Capture, Captured};
 use super::signals::{Signals, Wish};
 use super::source::{Ending, Target, Tracer};
-use super::{RecordError, RecordOptions, RecordSummary, Subject, host, now_ns, roots, working_directory};
+use super::{RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, working_directory};
 use crate::Snapshot;
 use crate::profile::{self, WriterOptions, escape};
 use crate::snapshot::{WalkLimits, Walked};
@@ -13,7 +13,7 @@ use crate::strace::{ImportError, ImportOptions};
 use posix::held::Held;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
@@ -50,8 +50,13 @@ pub struct CommandEnd {
 
 impl Recording {
     /// Whether the command goes on without being recorded.
-    pub fn is_command_running(&self) -> bool {
-        self.command.is_some() && self.status.is_none()
+    pub fn is_command_running(&mut self) -> bool {
+        let Some(child) = &mut self.command else { return false };
+        if self.status.is_none() {
+            // What cannot be told is told by `wait`.
+            self.status = child.try_wait().unwrap_or_default();
+        }
+        self.status.is_none()
     }
 
     /// Waits for the tracer to let go, and for the command. Signals are passed on to it; the second one ends the waiting.
@@ -212,8 +217,8 @@ fn begin(
 
 fn command(argv: &[OsString]) -> Result<Command, RecordError> {
     let (program, arguments) = argv.split_first().ok_or(RecordError::NoCommand)?;
-    let mut command = Command::new(program);
-    command.args(arguments);
+    let mut command = Command::new(find_program(Path::new(program))?);
+    command.arg0(program).args(arguments);
     Ok(command)
 }
 

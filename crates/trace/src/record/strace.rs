@@ -15,8 +15,8 @@
 //!
 //! strace's own messages come on a pipe of their own and are never mixed with the program's standard error.
 
-use super::source::{Drained, Ending, Target, Tracer, Tracing};
 use super::RecordError;
+use super::source::{Drained, Ending, Target, Tracer, Tracing};
 use crate::analysis::Decode;
 use crate::profile;
 use crate::spool::Notation;
@@ -287,7 +287,8 @@ fn status_field(pid: u32, name: &str) -> Option<u32> {
 
 /// Whether there is something to read, or the end, within a time.
 fn readable(pipe: &io::PipeReader, wait: Duration) -> io::Result<bool> {
-    let wait = Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
+    let wait =
+        Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
     match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&wait)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
