@@ -11,6 +11,7 @@ mod common;
 
 use common::{run, succeeds};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -397,4 +398,27 @@ fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
     assert_eq!(recorder.ends().code(), Some(9));
     assert!(place.recorded("out.workload", false) < place.all_rounds());
     assert!(place.read("stderr").contains("strace ended before"), "{}", place.read("stderr"));
+}
+
+/// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_command_once() {
+    let Some(place) = Place::new() else { return };
+    let fsage = env!("CARGO_BIN_EXE_fsage");
+    let line = format!("{fsage} record -o out.workload --no-working-directory python3 subject.py");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
+    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => child,
+        Err(e) => return eprintln!("skipped: script(1): {e}"),
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let terminal = Running { child };
+    place.goes_on(20);
+    keyboard.write_all(b"\x03").unwrap();
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    until("the command has heard", || !place.read("signals").is_empty());
+    place.ends_well();
+    assert!(terminal.ends().success(), "{}", place.read("typescript"));
+    assert_eq!(place.read("signals"), "2\n", "once");
 }

@@ -133,14 +133,18 @@ pub enum RecordError {
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error(
-        "the recording is whole, but no profile could be made of it: {error}. It is kept: fsage import {}",
-        spool.display()
+        "no profile could be made of the recording: {error}.{} It is kept, and goes on from there: fsage import {}",
+        missing(*lost_records), spool.display()
     )]
     Analysis { spool: PathBuf, lost_records: u64, error: AnalysisError },
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
+}
+
+fn missing(records: u64) -> String {
+    if records == 0 { String::new() } else { format!(" {records} records could not be stored and are missing.") }
 }
 
 impl RecordError {
