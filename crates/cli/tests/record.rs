@@ -35,6 +35,7 @@ def churn(name):
 open('pid', 'w').write(f'{os.getpid()}\\n')
 child = os.fork()
 if child == 0:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
     churn('of-child')
     os._exit(0)
 thread = threading.Thread(target=churn, args=('of-thread',))
