@@ -6,6 +6,7 @@
 
 mod event;
 pub mod inspect;
+pub mod kernel;
 mod op;
 pub mod parquet_file;
 pub mod profile;

@@ -1,6 +1,6 @@
 //! Calls on descriptors: what they do to offsets, lengths and tables.
 
-use super::call::{Attrs, Call, Fd, Kind, Outcome};
+use super::call::{Attrs, Call, Fd, Kind, Outcome, Spent};
 use super::coverage::FAULT_AROUND_BYTES;
 use super::descriptors::{Ofd, Slot};
 use super::names::File;
@@ -323,10 +323,20 @@ impl Tracker {
         Closing { event }
     }
 
+    /// The close has returned, and where its time went is known.
+    pub(crate) fn end_timed_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>, spent: Spent) {
+        self.spent = Some(spent);
+        self.end_close(closing, place, out);
+        self.spent = None;
+    }
+
     /// The close has returned.
     pub(crate) fn end_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>) {
         let mut event = closing.event;
         (event.ret, event.errno, event.dur_ns) = (out.ret, out.errno, out.dur_ns);
+        if let (Some(spent), true) = (self.spent, out.dur_ns > 0) {
+            (event.running_ns, event.blocked_ns) = (Some(spent.running_ns), Some(spent.blocked_ns));
+        }
         if !out.unfinished {
             event.flags &= !flag::UNFINISHED;
         }
