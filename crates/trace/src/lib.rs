@@ -7,6 +7,7 @@
 pub mod analysis;
 mod event;
 pub mod inspect;
+pub mod kernel;
 mod op;
 pub mod parquet_file;
 pub mod profile;

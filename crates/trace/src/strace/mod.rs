@@ -17,7 +17,7 @@
 //!
 //! A line that is not understood is counted and listed with its number; nothing is dropped silently.
 
-mod constants;
+pub(crate) mod constants;
 mod decode;
 mod lex;
 mod line;
@@ -716,7 +716,7 @@ impl Decode for Importer {
 pub struct Imported {
     /// Counts.
     pub summary: Summary,
-    tracker: Tracker,
+    pub(crate) tracker: Tracker,
 }
 
 impl Imported {
