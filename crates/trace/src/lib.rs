@@ -16,6 +16,7 @@ pub mod profile;
 pub mod recognise;
 pub mod record;
 pub mod snapshot;
+pub mod spool;
 pub mod strace;
 pub mod text;
 pub mod track;

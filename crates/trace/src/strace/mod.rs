@@ -30,6 +30,7 @@ pub use profile::{ImportedProfile, import, import_file};
 pub use summary::{ImportError, Problem, Summary};
 
 use crate::Batch;
+use crate::analysis::Decode;
 use crate::profile::{Meta, ProfileError};
 use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
 pub(crate) use decode::traced_calls;
@@ -92,6 +93,8 @@ pub struct Importer {
     held_bytes: usize,
     /// A line that strace's own message cut in two.
     cut: Vec<u8>,
+    /// The beginning of a line whose end has not been read yet.
+    carry: Vec<u8>,
     line_number: u64,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -146,6 +149,7 @@ impl Importer {
             held: VecDeque::new(),
             held_bytes: 0,
             cut: Vec::new(),
+            carry: Vec::new(),
             line_number: 0,
             first_tid: None,
             first_ns: None,
@@ -162,7 +166,6 @@ impl Importer {
     /// Reading fails, the sink fails, or the input is of a kind that cannot be used ([`ImportError`] says which and
     /// what to do).
     pub fn read(&mut self, mut input: impl BufRead, sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        let mut carry: Vec<u8> = Vec::new();
         loop {
             let buffer = match input.fill_buf() {
                 Ok(buffer) => buffer,
@@ -170,31 +173,48 @@ impl Importer {
                 Err(source) => return Err(ImportError::Read { name: self.options.name.clone(), source }),
             };
             if buffer.is_empty() {
-                break;
+                return self.end_of_input(sink);
             }
             let used = buffer.len();
-            let mut rest = buffer;
-            while let Some(end) = memchr::memchr(b'\n', rest) {
-                if carry.is_empty() {
-                    self.line(&rest[..end], sink)?;
-                } else {
-                    if carry.len() < LINE_BYTES_MAX {
-                        carry.extend_from_slice(&rest[..end]);
-                    }
-                    self.line(&carry, sink)?;
-                    carry.clear();
-                }
-                rest = &rest[end + 1..];
-            }
-            if carry.len() < LINE_BYTES_MAX {
-                carry.extend_from_slice(rest);
-            }
+            self.bytes(buffer, sink)?;
             input.consume(used);
         }
-        if !carry.is_empty() {
-            self.last_line(&carry, sink)?;
+    }
+
+    /// Takes in the next bytes of a trace, cut anywhere.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let mut rest = chunk;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (line, behind) = rest.split_at(end);
+            if self.carry.is_empty() {
+                self.line(line, sink)?;
+            } else {
+                self.keep(line);
+                let mut whole = std::mem::take(&mut self.carry);
+                self.line(&whole, sink)?;
+                whole.clear();
+                self.carry = whole;
+            }
+            rest = behind.get(1..).unwrap_or_default();
         }
+        self.keep(rest);
         Ok(())
+    }
+
+    /// Keeps the beginning of a line; of one longer than lines are, no more than shows that.
+    fn keep(&mut self, part: &[u8]) {
+        if self.carry.len() < LINE_BYTES_MAX {
+            self.carry.extend_from_slice(part);
+        }
+    }
+
+    /// Takes in a last line that lacks its newline.
+    fn end_of_input(&mut self, sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let last = std::mem::take(&mut self.carry);
+        if last.is_empty() { Ok(()) } else { self.last_line(&last, sink) }
     }
 
     /// Takes in one line, without its newline.
@@ -250,6 +270,7 @@ impl Importer {
     /// # Errors
     /// The sink fails, or the input turns out to have been of no use (empty, no time stamps, no durations).
     pub fn finish(mut self, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        self.end_of_input(sink)?;
         if !self.cut.is_empty() {
             let cut = std::mem::take(&mut self.cut);
             self.problem(self.line_number, &cut, "a line cut in two, without its other half");
@@ -672,6 +693,16 @@ impl Importer {
                 }
             }
         }
+    }
+}
+
+impl Decode for Importer {
+    fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        Importer::bytes(self, chunk, sink)
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        Importer::finish(*self, sink)
     }
 }
 
