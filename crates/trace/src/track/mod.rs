@@ -23,7 +23,7 @@ pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Star
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
-pub(crate) use resolve::{is_foreign, unescape_into};
+pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 
 use crate::{Batch, Event, Op, flag};

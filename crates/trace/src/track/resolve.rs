@@ -287,7 +287,7 @@ pub(crate) fn is_foreign(path: &[u8]) -> bool {
 }
 
 /// A path without `.`, `..` and repeated slashes, as if there were no symbolic links.
-pub(super) fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for component in path.split(|&b| b == b'/') {
         match component {
