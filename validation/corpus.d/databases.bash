@@ -124,6 +124,8 @@ protocol lda {
 CONFIG
 }
 run_dovecot() {
+    USER=$(id -un)
+    export USER
     for i in $(seq 40); do /usr/lib/dovecot/dovecot-lda -c dovecot.conf -k -d '' <"letter$i" || true; done
     doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" search mailbox INBOX all
     doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" mailbox create Old
