@@ -6,10 +6,15 @@
 
 pub mod analysis;
 mod event;
+pub mod fio;
 pub mod inspect;
+pub mod kernel;
+mod lines;
 mod op;
 pub mod parquet_file;
+pub mod perf;
 pub mod profile;
+pub mod recognise;
 pub mod record;
 pub mod snapshot;
 pub mod spool;
