@@ -46,6 +46,7 @@ mod errno;
 mod fs;
 mod geometry;
 pub mod grammar;
+pub mod held;
 pub mod interrupt;
 mod mounted;
 mod process;
