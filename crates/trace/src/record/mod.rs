@@ -171,6 +171,14 @@ pub fn record(options: &RecordOptions) -> Result<RecordSummary, RecordError> {
     })
 }
 
+/// The options with which strace writes what [`crate::strace`] reads best, into `output`.
+///
+/// # Errors
+/// strace is missing or may not trace.
+pub fn strace_options(output: &Path) -> Result<Vec<OsString>, RecordError> {
+    Ok(tracer::Tracer::find(None, false)?.all_options(&output.to_string_lossy()))
+}
+
 /// Whether to attach. Fails early on what cannot run: a mistyped command must not leave a profile.
 fn check_subject(subject: &Subject) -> Result<bool, RecordError> {
     match subject {
