@@ -15,11 +15,8 @@ fn main() {
     let command: Vec<OsString> = arguments.collect();
     let options = WriterOptions { overwrite: true, ..WriterOptions::default() };
     let mut writer = Writer::create(&output, options).expect("the output");
-    let mut importer = Importer::new(ImportOptions {
-        name: "the recorder".into(),
-        keep_removed: true,
-        ..ImportOptions::default()
-    });
+    let mut importer =
+        Importer::new(ImportOptions { name: "the recorder".into(), keep_removed: true, ..ImportOptions::default() });
     let mut recorder = Recorder::start(&Options::of(Subject::Command)).unwrap_or_else(|e| panic!("{e}"));
     let mut child = recorder.spawn(&command, |_| {}).unwrap_or_else(|e| panic!("{e}"));
     let mut records = Vec::new();

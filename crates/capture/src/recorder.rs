@@ -241,7 +241,8 @@ impl Recorder {
         let untold = totals.lost.saturating_sub(self.count(COUNTER_TOLD));
         if untold > 0 {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            let at_ns = u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0);
+            let at_ns =
+                u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0);
             let mut record = Vec::new();
             wire::append(&mut record, wire::Kind::Lost, 0, |out| wire::Lost { at_ns, records: untold }.write(out));
             sink(&record);

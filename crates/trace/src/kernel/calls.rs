@@ -84,8 +84,26 @@ impl Spec {
         let [(in0, bytes0), (in1, bytes1)] = self.input;
         let [i0, i1, i2, i3] = self.in_if.to_le_bytes();
         [
-            self.flags, self.fd[0], self.fd[1], self.str[0], self.str[1], in0, in1, bytes0, bytes1, self.out.0,
-            self.out.1, 0, 0, 0, 0, 0, i0, i1, i2, i3,
+            self.flags,
+            self.fd[0],
+            self.fd[1],
+            self.str[0],
+            self.str[1],
+            in0,
+            in1,
+            bytes0,
+            bytes1,
+            self.out.0,
+            self.out.1,
+            0,
+            0,
+            0,
+            0,
+            0,
+            i0,
+            i1,
+            i2,
+            i3,
         ]
     }
 }
@@ -323,8 +341,22 @@ mod tests {
         let ours: Vec<&str> = CALLS.iter().map(|&(_, name, _)| name).collect();
         // Names of other machines' calls, and of calls that x86-64 has under another name.
         let elsewhere = [
-            "pread", "pwrite", "_llseek", "truncate64", "ftruncate64", "sendfile64", "fadvise64_64", "stat64", "lstat64",
-            "fstat64", "fstatat64", "statfs64", "fstatfs64", "mmap2", "fcntl64", "umount",
+            "pread",
+            "pwrite",
+            "_llseek",
+            "truncate64",
+            "ftruncate64",
+            "sendfile64",
+            "fadvise64_64",
+            "stat64",
+            "lstat64",
+            "fstat64",
+            "fstatat64",
+            "statfs64",
+            "fstatfs64",
+            "mmap2",
+            "fcntl64",
+            "umount",
         ];
         for name in traced_calls().filter(|name| !elsewhere.contains(name)) {
             assert!(ours.contains(&name), "{name} is traced by strace and not recorded by the kernel's recorder");

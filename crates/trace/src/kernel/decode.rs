@@ -29,15 +29,8 @@ impl<'a> Parts<'a> {
         let mut rest = body;
         let has = |flag| flags & flag != 0;
         let call = wire::Call::read(&mut rest)?;
-        let mut parts = Parts {
-            flags,
-            call,
-            facts: [None; 3],
-            after: None,
-            input: [None; 2],
-            out: None,
-            strings: [None; 2],
-        };
+        let mut parts =
+            Parts { flags, call, facts: [None; 3], after: None, input: [None; 2], out: None, strings: [None; 2] };
         for (fact, flag) in parts.facts.iter_mut().zip([call_flag::FACT0, call_flag::FACT1, call_flag::FACT_RET]) {
             if has(flag) {
                 *fact = Some(Fact::read(&mut rest)?);
@@ -181,12 +174,9 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::FdMode(op) => on_fd(op, fd0(), None, None, p.mode(1)),
         How::Truncate => Call::Truncate { at: path(), len: p.unsigned(1) },
         How::Ftruncate => Call::Ftruncate { fd: fd0(), len: p.unsigned(1) },
-        How::Fallocate => Call::Fallocate {
-            fd: fd0(),
-            mode: p.int(1).cast_unsigned(),
-            offset: p.offset(2)?,
-            len: p.unsigned(3),
-        },
+        How::Fallocate => {
+            Call::Fallocate { fd: fd0(), mode: p.int(1).cast_unsigned(), offset: p.offset(2)?, len: p.unsigned(3) }
+        }
         How::CopyFileRange | How::Splice => Call::Copy {
             from: fd0(),
             from_offset: p.input_u64(0, 0),
@@ -406,9 +396,5 @@ fn ioctl<'a>(p: &Parts<'a>, fd: Fd<'a>) -> Call<'a> {
 }
 
 fn clone_flags(flags: u64) -> CloneFlags {
-    CloneFlags {
-        files: flags & CLONE_FILES != 0,
-        fs: flags & CLONE_FS != 0,
-        thread: flags & CLONE_THREAD != 0,
-    }
+    CloneFlags { files: flags & CLONE_FILES != 0, fs: flags & CLONE_FS != 0, thread: flags & CLONE_THREAD != 0 }
 }

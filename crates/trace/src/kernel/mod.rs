@@ -17,7 +17,7 @@ pub mod wire;
 
 pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
 
-use crate::profile::Gap;
+use crate::profile::{Gap, Meta, Tracer as MetaTracer};
 use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
 use crate::track::{Call, CloneFlags, Closing, Outcome, Place, Spent, TrackOptions, Tracker};
 use calls::Table;
@@ -66,6 +66,15 @@ struct Running {
     body: Vec<u8>,
     start_ns: u64,
     closing: Option<Closing>,
+}
+
+/// What is true of every recording of the kernel's recorder.
+fn says() -> Meta {
+    Meta {
+        tracer: MetaTracer { name: "ebpf".into(), version: String::new(), options: Vec::new() },
+        clock: "CLOCK_MONOTONIC in the kernel, nanoseconds".into(),
+        ..Meta::default()
+    }
 }
 
 impl Importer {
@@ -183,7 +192,7 @@ impl Importer {
         self.summary.wall_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
         self.summary.idle_ns = self.summary.wall_ns.saturating_sub(self.tracker.busy_ns());
         self.summary.coverage = self.tracker.coverage().clone();
-        Ok(Imported { summary: self.summary, tracker: self.tracker })
+        Ok(Imported::new(self.summary, self.tracker, says()))
     }
 
     fn unix_ns(&self, at_ns: u64) -> Option<u64> {
@@ -289,8 +298,7 @@ impl Importer {
             return;
         }
         let same = has(fork_flag::SAME_PROCESS);
-        let shared =
-            CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
+        let shared = CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
         if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {
             self.roots.insert(fork.child_pid, root);
         }

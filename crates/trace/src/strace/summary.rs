@@ -42,6 +42,10 @@ pub struct Summary {
     pub truncated_last_line: Option<u64>,
     /// Calls that returned without a duration in a trace that has them; taken as 0.
     pub without_duration: u64,
+    /// Paths that the tracer gave as addresses in the traced process's memory: which files they name is not known.
+    pub unread_names: u64,
+    /// Returns of calls whose beginning, and so whose arguments, are not in the trace.
+    pub unstarted_calls: u64,
     /// Rows written.
     pub events: u64,
     /// Calls that ran past the reordering window and come after calls that started later.
@@ -101,6 +105,8 @@ pub enum ImportError {
         name.display()
     )]
     NoDurations { name: PathBuf },
+    #[error("{}: {message}", name.display())]
+    Unusable { name: PathBuf, message: String },
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }

@@ -23,14 +23,14 @@ pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Star
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
-pub(crate) use resolve::{is_foreign, unescape_into};
+pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 
 use crate::{Batch, Event, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
 use names::{File, Names};
 use rustc_hash::FxHashMap;
-use sequence::{Interned, Sequence};
+use sequence::{Draft, Interned, Parked, Sequence};
 
 /// `EBADF`
 const EBADF: u16 = 9;
@@ -100,10 +100,8 @@ struct Ctx {
 }
 
 /// A close that has taken effect and not yet returned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closing {
-    event: Event,
-}
+#[derive(Debug)]
+pub(crate) struct Closing(Parked);
 
 impl Tracker {
     /// A tracker that knows nothing yet.
@@ -138,8 +136,8 @@ impl Tracker {
         match call {
             Call::Open { at, flags, mode } => self.open(ctx, at, *flags, *mode, out),
             Call::Close { fd } => {
-                let closing = self.begin_close(tid, t_ns, fd);
-                self.end_close(closing, place, out);
+                let event = self.close(ctx, fd);
+                self.closed(event, place, out);
             }
             Call::CloseRange { first, last, cloexec, unshare } => {
                 self.close_range(ctx, (*first, *last), *cloexec, *unshare, out)
@@ -252,8 +250,8 @@ impl Tracker {
         self.names.take_removed()
     }
 
-    fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Event {
-        Event {
+    fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Draft {
+        self.out.draft(Event {
             dur_ns: out.dur_ns,
             pid: ctx.thread.pid,
             tid: ctx.tid,
@@ -264,10 +262,10 @@ impl Tracker {
             running_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.running_ns),
             blocked_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.blocked_ns),
             ..Event::new(0, ctx.t_ns, op)
-        }
+        })
     }
 
-    fn emit(&mut self, ctx: Ctx, event: Event) {
+    fn emit(&mut self, ctx: Ctx, event: Draft) {
         self.coverage.count(&event);
         self.out.put(ctx.place, event);
     }
@@ -282,9 +280,9 @@ impl Tracker {
     /// Fills in what is known of a file.
     fn describe_file(&self, event: &mut Event, file: File) {
         let state = self.names.file(file);
-        event.file = Some(state.id);
+        event.file = self.names.id(file);
         event.size_before = if state.kind == Kind::Directory { None } else { state.size };
-        event.parent = self.names.node_of(file).map(|node| self.names.id_of(self.names.parent_of(node)));
+        event.parent = self.names.node_of(file).and_then(|node| self.names.id_of(self.names.parent_of(node)));
     }
 
     /// Fills in what is known of a description.
