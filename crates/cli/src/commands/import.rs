@@ -123,6 +123,7 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: cwd.map(|cwd| cwd.into_os_string().into_vec()),
+        keep_removed: true,
         ..ImportOptions::default()
     };
     let mut decoder: Box<dyn Decode> = match format {

@@ -65,6 +65,8 @@ struct Trace {
     calls_seen: u64,
     lost: u64,
     gaps: Vec<Gap>,
+    /// `-S` puts a summary behind the calls.
+    in_summary: bool,
 }
 
 #[derive(Debug)]
@@ -103,6 +105,7 @@ impl Importer {
             calls_seen: 0,
             lost: 0,
             gaps: Vec::new(),
+            in_summary: false,
         };
         Importer { options, lines: Lines::default(), trace }
     }
@@ -207,6 +210,11 @@ impl Trace {
     }
 
     fn line(&mut self, text: &[u8]) -> Result<(), Reason> {
+        self.in_summary |= text.trim_ascii() == b"Summary of events:";
+        if self.in_summary {
+            self.summary.notes += 1;
+            return Ok(());
+        }
         let line = match line::parse(text) {
             Ok(Parsed::Call(line)) => line,
             Ok(Parsed::Lost(events)) => {

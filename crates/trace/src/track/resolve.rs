@@ -174,6 +174,10 @@ impl Tracker {
     pub(super) fn set_cwd(&mut self, ctx: Ctx, path: &[u8]) {
         let absolute = path.first() == Some(&b'/');
         let node = if absolute && !is_foreign(path) { self.names.walk(ROOT, path, true, true).node } else { None };
+        if let Some(node) = node {
+            let file = self.names.file_of(node);
+            self.names.file_mut(file).kind = Kind::Directory;
+        }
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         fs.cwd.set(if absolute { path } else { b"" });
         fs.node = node;
