@@ -119,6 +119,20 @@ fn children_before_their_parents() {
     assert_eq!(offsets.iter().flatten().copied().collect::<std::collections::BTreeSet<_>>(), [0, 5, 10, 15].into());
 }
 
+/// Seen on two processors: the shell's `wait4` stands before its `vfork` has returned.
+#[test]
+fn a_return_behind_the_next_beginning() {
+    let text = r#"     0.000 (         ): sh/7 vfork()                                               ...
+     0.200 (         ): sh/7 openat(dfd: CWD, filename: "/a", flags: RDONLY)        ...
+     0.000 ( 0.190 ms): sh/7  ... [continued]: vfork())                               = 8
+     0.200 ( 0.050 ms): sh/7  ... [continued]: openat())                              = 3
+"#;
+    let (import, _) = import(text);
+    let rows: Vec<_> = import.rows.iter().map(|row| (row.event.op, row.event.ret, row.event.dur_ns)).collect();
+    assert_eq!(rows, [(Op::Clone, 8, 190_000), (Op::Open, 3, 50_000)]);
+    assert_eq!(import.summary.coverage.unfinished_calls, 0);
+}
+
 #[test]
 fn addresses_are_counted_and_name_nothing() {
     let text = "     0.000 ( 0.020 ms): openat(dfd: CWD, filename: 0x46b1fed0, flags: WRONLY|CREAT, mode: IRUGO) = 3\n\
