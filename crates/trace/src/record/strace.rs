@@ -218,10 +218,8 @@ impl Running {
                 self.kill(Signal::KILL);
                 killed = true;
             }
-            if readable(&self.lines, Duration::from_millis(5))? {
-                if self.lines.read(&mut self.buffer)? == 0 {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
+            if readable(&self.lines, Duration::from_millis(5))? && self.lines.read(&mut self.buffer)? == 0 {
+                std::thread::sleep(Duration::from_millis(1));
             }
         }
     }
