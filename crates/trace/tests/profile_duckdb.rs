@@ -61,6 +61,8 @@ fn sample() -> Batch {
         event.offset = (i % 2 == 1).then_some(n << 50);
         event.offset2 = (i % 11 == 0).then_some(n);
         event.req_bytes = (i % 3 == 1).then_some(n * 4096);
+        event.running_ns = (i % 5 == 2).then_some(n * n / 2);
+        event.blocked_ns = (i % 5 < 3).then_some(n * n / 3);
         event.size_before = (i % 3 == 2).then_some(u64::MAX - n);
         batch.events.push(event);
     }
@@ -77,7 +79,7 @@ fn expected_rows(batch: &Batch, notes: &[Option<String>]) -> Vec<Value> {
             "path": text(e.path), "path2": text(e.path2), "offset": e.offset, "offset2": e.offset2,
             "req_bytes": e.req_bytes, "ret": e.ret, "errno": e.errno, "flags": e.flags, "mode": e.mode,
             "size_before": e.size_before, "caller_dir": text(e.caller_dir), "caller_dir2": text(e.caller_dir2),
-            "note": note,
+            "running_ns": e.running_ns, "blocked_ns": e.blocked_ns, "note": note,
         })
     };
     batch.events.iter().zip(notes).map(row).collect()

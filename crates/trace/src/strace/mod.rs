@@ -17,10 +17,11 @@
 //!
 //! A line that is not understood is counted and listed with its number; nothing is dropped silently.
 
-mod constants;
+pub(crate) mod constants;
 mod decode;
 mod lex;
 mod line;
+mod notation;
 mod profile;
 mod summary;
 mod value;
@@ -28,12 +29,15 @@ mod value;
 pub use profile::{ImportedProfile, import, import_file};
 pub use summary::{ImportError, Problem, Summary};
 
+use crate::Batch;
+use crate::analysis::Decode;
+use crate::profile::{Meta, ProfileError};
 use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
-use crate::{Batch, profile::ProfileError};
 pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
+pub(crate) use notation::{Keeps, Notation};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -68,6 +72,11 @@ impl Default for ImportOptions {
     }
 }
 
+/// Whether a line is one that this module can use.
+pub(crate) fn is_line(line: &[u8]) -> bool {
+    matches!(line::leader(line), Leader::Stamped(head) if line::body(head.rest).is_ok())
+}
+
 /// Streams strace's text into batches of events. Feed it lines or a reader, then [`finish`](Importer::finish).
 #[derive(Debug)]
 pub struct Importer {
@@ -84,6 +93,8 @@ pub struct Importer {
     held_bytes: usize,
     /// A line that strace's own message cut in two.
     cut: Vec<u8>,
+    /// The beginning of a line whose end has not been read yet.
+    carry: Vec<u8>,
     line_number: u64,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -138,6 +149,7 @@ impl Importer {
             held: VecDeque::new(),
             held_bytes: 0,
             cut: Vec::new(),
+            carry: Vec::new(),
             line_number: 0,
             first_tid: None,
             first_ns: None,
@@ -154,7 +166,6 @@ impl Importer {
     /// Reading fails, the sink fails, or the input is of a kind that cannot be used ([`ImportError`] says which and
     /// what to do).
     pub fn read(&mut self, mut input: impl BufRead, sink: &mut Sink<'_>) -> Result<(), ImportError> {
-        let mut carry: Vec<u8> = Vec::new();
         loop {
             let buffer = match input.fill_buf() {
                 Ok(buffer) => buffer,
@@ -162,31 +173,48 @@ impl Importer {
                 Err(source) => return Err(ImportError::Read { name: self.options.name.clone(), source }),
             };
             if buffer.is_empty() {
-                break;
+                return self.end_of_input(sink);
             }
             let used = buffer.len();
-            let mut rest = buffer;
-            while let Some(end) = memchr::memchr(b'\n', rest) {
-                if carry.is_empty() {
-                    self.line(&rest[..end], sink)?;
-                } else {
-                    if carry.len() < LINE_BYTES_MAX {
-                        carry.extend_from_slice(&rest[..end]);
-                    }
-                    self.line(&carry, sink)?;
-                    carry.clear();
-                }
-                rest = &rest[end + 1..];
-            }
-            if carry.len() < LINE_BYTES_MAX {
-                carry.extend_from_slice(rest);
-            }
+            self.bytes(buffer, sink)?;
             input.consume(used);
         }
-        if !carry.is_empty() {
-            self.last_line(&carry, sink)?;
+    }
+
+    /// Takes in the next bytes of a trace, cut anywhere.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let mut rest = chunk;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (line, behind) = rest.split_at(end);
+            if self.carry.is_empty() {
+                self.line(line, sink)?;
+            } else {
+                self.keep(line);
+                let mut whole = std::mem::take(&mut self.carry);
+                self.line(&whole, sink)?;
+                whole.clear();
+                self.carry = whole;
+            }
+            rest = behind.get(1..).unwrap_or_default();
         }
+        self.keep(rest);
         Ok(())
+    }
+
+    /// Keeps the beginning of a line; of one longer than lines are, no more than shows that.
+    fn keep(&mut self, part: &[u8]) {
+        if self.carry.len() < LINE_BYTES_MAX {
+            self.carry.extend_from_slice(part);
+        }
+    }
+
+    /// Takes in a last line that lacks its newline.
+    fn end_of_input(&mut self, sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let last = std::mem::take(&mut self.carry);
+        if last.is_empty() { Ok(()) } else { self.last_line(&last, sink) }
     }
 
     /// Takes in one line, without its newline.
@@ -242,6 +270,7 @@ impl Importer {
     /// # Errors
     /// The sink fails, or the input turns out to have been of no use (empty, no time stamps, no durations).
     pub fn finish(mut self, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        self.end_of_input(sink)?;
         if !self.cut.is_empty() {
             let cut = std::mem::take(&mut self.cut);
             self.problem(self.line_number, &cut, "a line cut in two, without its other half");
@@ -267,7 +296,7 @@ impl Importer {
         self.summary.wall_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
         self.summary.idle_ns = self.summary.wall_ns.saturating_sub(self.tracker.busy_ns());
         self.summary.coverage = self.tracker.coverage().clone();
-        Ok(Imported { summary: self.summary, tracker: self.tracker })
+        Ok(Imported::new(self.summary, self.tracker, profile::says()))
     }
 
     /// What was covered so far.
@@ -600,29 +629,42 @@ impl Importer {
             return Ok(());
         }
         let text = std::mem::take(&mut running.text);
-        let result = self.finish_call(tid, &running, &text, name);
-        if running.clone.is_some() {
+        let (place, cloned) = (running.place, running.clone.is_some());
+        let result = self.finish_call(tid, running, &text, name);
+        if cloned {
             self.cloning.retain(|&parent| parent != tid);
             self.release_held(false);
         }
         if result.is_err()
-            && let Some(place) = running.place
+            && let Some(place) = place
         {
             self.tracker.skip_place(place);
         }
         result
     }
 
-    fn finish_call(&mut self, tid: u32, running: &Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
-        let (name, args, ret) = parse_call(text)?;
-        if name != resumed && resumed != b"???" {
-            return Err("a call resumed under another name");
-        }
+    fn finish_call(&mut self, tid: u32, running: Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
+        let parsed = parse_call(text).and_then(|(name, args, ret)| {
+            if name != resumed && resumed != b"???" {
+                return Err("a call resumed under another name");
+            }
+            let closed = if running.closing.is_some() { Some(outcome(&ret)?) } else { None };
+            Ok((name, args, ret, closed))
+        });
+        let (name, args, ret, closed) = match parsed {
+            Ok(parsed) => parsed,
+            Err(reason) => {
+                if let Some(closing) = running.closing {
+                    self.tracker.drop_close(closing);
+                }
+                return Err(reason);
+            }
+        };
         self.returned(&ret);
         let start_ns = running.start_ns;
-        if let Some(closing) = running.closing {
+        if let (Some(closing), Some(out)) = (running.closing, closed) {
             self.summary.calls += 1;
-            self.tracker.end_close(closing, running.place, &outcome(&ret)?);
+            self.tracker.end_close(closing, running.place, &out);
             return Ok(());
         }
         let call = if running.form == Some(Form::Ignored) { None } else { decode(running.form, &args, &ret) };
@@ -667,15 +709,40 @@ impl Importer {
     }
 }
 
+impl Decode for Importer {
+    fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        Importer::bytes(self, chunk, sink)
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        Importer::finish(*self, sink)
+    }
+}
+
 /// An imported trace: what is to be said of it, and the state it ended in.
 #[derive(Debug)]
 pub struct Imported {
     /// Counts.
     pub summary: Summary,
     tracker: Tracker,
+    /// What the notation itself says for `meta.json`: tracer and clock.
+    says: Meta,
+    /// Files of which the trace reads so many bytes that it did not write.
+    least_sizes: FxHashMap<Vec<u8>, u64>,
 }
 
 impl Imported {
+    /// The end of an import; `says` is what the notation itself tells for `meta.json`.
+    pub(crate) fn new(summary: Summary, tracker: Tracker, says: Meta) -> Self {
+        Imported { summary, tracker, says, least_sizes: FxHashMap::default() }
+    }
+
+    /// With lengths that files (by absolute path) must have had when the trace began.
+    pub(crate) fn with_least_sizes(mut self, sizes: FxHashMap<Vec<u8>, u64>) -> Self {
+        self.least_sizes = sizes;
+        self
+    }
+
     /// The names that were there before and are gone ([`ImportOptions::keep_removed`]).
     pub fn take_removed(&mut self) -> Vec<Removed> {
         self.tracker.take_removed()
@@ -683,7 +750,13 @@ impl Imported {
 
     /// The names the trace implies were there when it began, with what it tells of them. Sorted by nothing.
     pub fn implied_snapshot(&mut self) -> Vec<crate::SnapshotEntry> {
-        self.tracker.implied_snapshot()
+        let mut entries = self.tracker.implied_snapshot();
+        for entry in entries.iter_mut().filter(|entry| entry.kind == posix::FileKind::File) {
+            if let Some(&least) = self.least_sizes.get(&entry.path) {
+                entry.size_bytes = entry.size_bytes.max(least);
+            }
+        }
+        entries
     }
 
     /// What became of a path that is there at the end of the trace.
