@@ -85,6 +85,8 @@ struct record {
     u64 file;     /* who the file is (a hash of the kernel's handle); 0: unknown */
     i64 position; /* of the description before the call; NONE: unknown */
     i64 size;     /* of the file before the call; NONE: unknown */
+    u32 appends; /* whether the description writes at the end of the file */
+    u32 nlink;   /* names of the file before the call; 0: unknown */
     u32 path_length, path2_length; /* the paths as given, behind the record; UINT32_MAX: none */
 };
 
@@ -93,7 +95,8 @@ enum { CANDIDATES = 256, CANDIDATE = 512, QUESTION_PATH = 4200 };
 struct shared {
     u64 magic;
     u64 size;   /* of the log */
-    u64 cursor; /* where the next record goes */
+    u64 first;  /* where the first record begins */
+    u64 cursor; /* where the next one goes */
     u32 serial;
     u32 baton;
     i64 left; /* operations */
@@ -108,6 +111,7 @@ struct shared {
     char ask_path[QUESTION_PATH];
     u64 file;
     i64 position, file_size;
+    u32 appends, nlink;
     u32 stop;
     /* Names that were there a moment ago, below the root; a torn one is only another name. */
     u32 next_candidate;
@@ -249,6 +253,7 @@ static struct record *begin(struct thread *t, const struct want *w) {
     r->result = 0, r->error = 0;
     r->fd = w->fd, r->fd2 = w->fd2, r->offset = w->offset, r->offset2 = w->offset2, r->bytes = w->bytes, r->mode = w->mode;
     r->file = file, r->position = position, r->size = size;
+    if (file) r->appends = log_->appends, r->nlink = log_->nlink;
     r->path_length = w->path ? n : UINT32_MAX, r->path2_length = w->path2 ? n2 : UINT32_MAX;
     memcpy((char *)(r + 1), w->path ? w->path : "", n);
     memcpy((char *)(r + 1) + n, w->path2 ? w->path2 : "", n2);
@@ -303,7 +308,7 @@ static void answer(void) {
     struct stat st;
     int base = AT_FDCWD, follow = !l->ask_nofollow, n;
     const char *walk = l->ask_path;
-    l->file = 0, l->position = NONE, l->file_size = NONE;
+    l->file = 0, l->position = NONE, l->file_size = NONE, l->appends = 0, l->nlink = 0;
     if (!l->ask_has_path) {
         snprintf(path, sizeof path, "/proc/%u/task/%u/fd/%lld", l->ask_pid, l->ask_tid, (long long)l->ask_fd);
         walk = path, follow = 1;
@@ -316,7 +321,8 @@ static void answer(void) {
         if (base < 0) return;
     }
     l->file = identity(base, walk, follow ? AT_SYMLINK_FOLLOW : 0);
-    if (l->file && fstatat(base, walk, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) l->file_size = st.st_size;
+    if (l->file && fstatat(base, walk, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+        l->file_size = st.st_size, l->nlink = (u32)st.st_nlink;
     if (base >= 0) close(base);
     if (!l->ask_has_path && l->file) {
         snprintf(path, sizeof path, "/proc/%u/task/%u/fdinfo/%lld", l->ask_pid, l->ask_tid, (long long)l->ask_fd);
@@ -326,7 +332,9 @@ static void answer(void) {
         close(fd);
         if (n > 0) {
             info[n] = 0;
-            if (sscanf(info, "pos: %lld", (long long *)&l->position) != 1) l->position = NONE;
+            unsigned flags = 0;
+            if (sscanf(info, "pos: %lld flags: %o", (long long *)&l->position, &flags) != 2) l->position = NONE;
+            l->appends = (flags & O_APPEND) != 0;
         }
     }
 }
@@ -353,7 +361,7 @@ static int referee(void) {
 
 static char long_name[256];
 static const char *const names[] = {
-    "a", "b", "c", "d", "e", "dir", "x (deleted)", "new\nline", "q\"uote", "back\\slash", "sp ace", "\xff\xfe\x80", "...", "<3>", "100%", long_name,
+    "a", "b", "c", "d", "e", "dir", "new\nline", "q\"uote", "back\\slash", "sp ace", "\xff\xfe\x80", "...", "<3>", "100%", long_name,
 };
 enum { NAMES = sizeof names / sizeof names[0] };
 
@@ -582,7 +590,8 @@ static void do_transfer(struct thread *t) {
     default: {
         int how = write ? (one_in(t, 3) ? RWF_APPEND : one_in(t, 2) ? RWF_DSYNC : 0) : 0;
         if (one_in(t, 3)) offset = -1; /* the description's own */
-        w.offset = offset == -1 || how == RWF_APPEND ? NONE : offset;
+        w.offset = offset == -1 ? NONE : offset;
+        w.flags = how == RWF_APPEND ? O_APPEND : 0;
         CALL(t, w, write ? SYS_pwritev2 : SYS_preadv2, fd, vector, 2, offset, 0, how);
     }
     }
@@ -791,13 +800,13 @@ static void do_dup(struct thread *t) {
     case 3: got = CALL(t, w, SYS_fcntl, fd, one_in(t, 2) ? F_DUPFD : F_DUPFD_CLOEXEC, below(t, (u64)max), 0, 0, 0); break;
     default:
         /* Three beyond all others, and away with them at once. */
+        to = FIRST_OF_RANGE + 3 * (int)(t->tid % 300); /* nobody else's */
         for (int i = 0; i < 3; i++) {
             int source = some_fd(t);
-            CALL(t, WANT(.op = "dup", .fd = source, .ask = ASK_FD), SYS_dup2, source, FIRST_OF_RANGE + i, 0, 0, 0, 0);
+            if (CALL(t, WANT(.op = "dup", .fd = source, .ask = ASK_FD), SYS_dup2, source, to + i, 0, 0, 0, 0) < 0)
+                CALL(t, WANT(.op = "dup", .fd = PIPE_OUT), SYS_dup2, PIPE_OUT, to + i, 0, 0, 0, 0);
         }
-        /* The recording tells of a close for each that was open: as many, and no more, but we do not know how many. */
-        struct want range = WANT(.op = "close_range", .unlocked = 0);
-        CALL(t, range, SYS_close_range, FIRST_OF_RANGE, FIRST_OF_RANGE + 2, 0, 0, 0, 0);
+        CALL(t, WANT(.op = "close_range"), SYS_close_range, to, to + 2, 0, 0, 0, 0);
         return;
     }
     if (got >= LOWEST && got < DESCRIPTORS) t->table->slots[got] = t->table->slots[fd];
@@ -913,7 +922,7 @@ static struct start *new_thread(struct thread *t, i64 operations, u32 waits) {
     seed(&s->thread, next(t));
     s->operations = operations, s->waits = waits;
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    struct want w = WANT(.op = "clone");
+    struct want w = WANT(.op = "clone", .notes = RESTARTS);
     struct record *r = begin(t, &w);
     int tid = clone(begin_thread, (char *)(s + 1) + STACK - 64, flags, s);
     end(t, &w, r, tid < 0 ? -errno : tid);
@@ -952,7 +961,7 @@ static void do_child(struct thread *t) {
         s->thread.depth = 9; /* no children of its own */
         seed(&s->thread, next(t));
         s->operations = operations / 4;
-        struct want w = WANT(.op = "clone", .unlocked = 1);
+        struct want w = WANT(.op = "clone", .notes = RESTARTS, .unlocked = 1);
         struct record *r = begin(t, &w);
         int pid = clone(begin_vfork, (char *)(s + 1) + STACK - 64, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
         end(t, &w, r, pid < 0 ? -errno : pid);
@@ -963,7 +972,7 @@ static void do_child(struct thread *t) {
     long flags = SIGCHLD | ways[below(t, 6)];
     int threads = one_in(t, 3) ? 1 + (int)below(t, 2) : 0, killed = one_in(t, 5);
     u64 child_seed = next(t);
-    struct want w = WANT(.op = "clone");
+    struct want w = WANT(.op = "clone", .notes = RESTARTS);
     struct record *r = begin(t, &w);
     long pid = SYS(SYS_clone, flags, 0, 0, 0, 0, 0);
     if (pid != 0) {
@@ -1004,7 +1013,7 @@ static void leave(struct thread *t) {
         snprintf(depth, sizeof depth, "%d", t->depth + 1);
         snprintf(path, sizeof path, "%s", getenv("TORTURE_LOG"));
         char *argv[] = {"torture", "child", path, number, depth, NULL};
-        struct want w = WANT(.op = "execve", .path = t->self, .unlocked = 1);
+        struct want w = WANT(.op = "exec", .path = t->self, .unlocked = 1);
         struct record *r = begin(t, &w);
         r->state = DONE; /* it does not return; nothing is held */
         long error = SYS(SYS_execve, t->self, argv, environ, 0, 0, 0);
@@ -1070,7 +1079,7 @@ int main(int argc, char **argv) {
         log_ = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (log_ == MAP_FAILED) die("cannot map the log", errno);
         close(fd);
-        log_->size = size, log_->cursor = offsetof(struct shared, records), log_->seed = strtoull(argv[4], NULL, 10);
+        log_->size = size, log_->first = log_->cursor = offsetof(struct shared, records), log_->seed = strtoull(argv[4], NULL, 10);
         log_->left = operations, log_->serial = strcmp(argv[8], "serial") == 0;
         snprintf(log_->root, sizeof log_->root, "%s", argv[3]);
         __atomic_store_n(&log_->magic, 0x6572757472745f66, __ATOMIC_SEQ_CST);
@@ -1114,7 +1123,7 @@ int main(int argc, char **argv) {
     mark(1);
     for (int p = 0; p < processes; p++) {
         u64 child_seed = next(&t);
-        struct want w = WANT(.op = "clone");
+        struct want w = WANT(.op = "clone", .notes = RESTARTS);
         struct record *r = begin(&t, &w);
         long pid = SYS(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
         if (pid != 0) {
