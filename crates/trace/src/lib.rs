@@ -5,6 +5,7 @@
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
 pub mod analysis;
+pub mod agree;
 mod event;
 pub mod fio;
 pub mod inspect;
