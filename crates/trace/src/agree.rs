@@ -347,7 +347,11 @@ impl Comparison {
         let (Some(left), Some(right)) = (pending.left.front(), pending.right.front()) else { return };
         let missing = |here: &Fact, there: &VecDeque<Fact>| there.iter().take(AHEAD).position(|fact| alike(here, fact));
         // The side whose call turns up sooner on the other has something in between that the other lacks.
-        let found = if alike(left, right) { None } else { Some((missing(left, &pending.right), missing(right, &pending.left))) };
+        let found = if alike(left, right) {
+            None
+        } else {
+            Some((missing(left, &pending.right), missing(right, &pending.left)))
+        };
         if matches!(found, None | Some((None, None))) && left.op == right.op {
             let mut pairs = [pending.left.pop_front(), pending.right.pop_front()];
             let restarted = pairs.iter().flatten().any(|fact| fact.end == End::Restarted);
@@ -370,7 +374,8 @@ impl Comparison {
             (Some(_), None) => false,
             (None, Some(_)) => true,
             (None, None) => {
-                let both = [(Aspect::OnlyLeft, pending.left.pop_front()), (Aspect::OnlyRight, pending.right.pop_front())];
+                let both =
+                    [(Aspect::OnlyLeft, pending.left.pop_front()), (Aspect::OnlyRight, pending.right.pop_front())];
                 for (aspect, fact) in both {
                     if let Some(fact) = fact {
                         self.alone(tid, nth, aspect, fact);

@@ -20,7 +20,8 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
         eprintln!("skipped: the torture program makes system calls by hand, for x86-64 only");
         return None;
     }
-    let (source, program) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/torture.c"), directory.join("torture"));
+    let (source, program) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/torture.c"), directory.join("torture"));
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-override-init", "-Wno-format-truncation", "-o"]);
     match compiler.arg(&program).arg(&source).output() {
@@ -61,7 +62,9 @@ impl Referee {
     fn start(program: &Path, log: &Path) -> Referee {
         let script = "while [ ! -s \"$2\" ]; do sleep 0.02; done; exec \"$1\" referee \"$2\"";
         let arguments = [Path::new("sh"), program, log];
-        Referee(Command::new("sh").arg("-c").arg(script).args(arguments).stdin(Stdio::null()).spawn().expect("the referee"))
+        Referee(
+            Command::new("sh").arg("-c").arg(script).args(arguments).stdin(Stdio::null()).spawn().expect("the referee"),
+        )
     }
 }
 
@@ -130,8 +133,30 @@ fn dump<'a>(name: &str, facts: impl Iterator<Item = &'a Fact>) {
     use std::io::Write;
     let mut out = std::io::BufWriter::new(std::fs::File::create(format!("/tmp/e/{name}.txt")).unwrap());
     for f in facts {
-        let p = |p: &Option<Box<[u8]>>| p.as_ref().map_or("-".to_string(), |p| format!("\"{}\"", p.escape_ascii()).replace("\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3", "L"));
-        writeln!(out, "{} {} {} {} = {} e{} fl{:x} off{:?} by{:?} sz{:?} F{} D{:?} @{}", f.tid, f.op.name(), p(&f.path), p(&f.path2), f.ret, f.errno, f.flags, f.offset, f.bytes, f.size_before, f.file.unwrap_or(0) % 100000, f.ofd, f.at).unwrap();
+        let p = |p: &Option<Box<[u8]>>| {
+            p.as_ref().map_or("-".to_string(), |p| {
+                format!("\"{}\"", p.escape_ascii())
+                    .replace("\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3\\xc3", "L")
+            })
+        };
+        writeln!(
+            out,
+            "{} {} {} {} = {} e{} fl{:x} off{:?} by{:?} sz{:?} F{} D{:?} @{}",
+            f.tid,
+            f.op.name(),
+            p(&f.path),
+            p(&f.path2),
+            f.ret,
+            f.errno,
+            f.flags,
+            f.offset,
+            f.bytes,
+            f.size_before,
+            f.file.unwrap_or(0) % 100000,
+            f.ofd,
+            f.at
+        )
+        .unwrap();
     }
 }
 
@@ -155,7 +180,9 @@ impl Marks {
                 Some(b"/torture-mark/off") => *outside = true,
                 _ => {}
             },
-            Op::Exec if event.errno == 0 && event.flags & flag::UNFINISHED == 0 => return !std::mem::replace(outside, true),
+            Op::Exec if event.errno == 0 && event.flags & flag::UNFINISHED == 0 => {
+                return !std::mem::replace(outside, true);
+            }
             // Its number can be given to another.
             Op::Exit => {
                 self.outside.remove(&event.tid);
@@ -283,7 +310,8 @@ fn flags(op: Op, raw: u32, positional: bool) -> (u32, u32) {
                 | has(O_PATH, flag::PATH_ONLY)
                 | if raw & O_TMPFILE == O_TMPFILE { flag::TMPFILE } else { has(O_DIRECTORY, flag::DIRECTORY) }
                 | if raw & O_SYNC == O_SYNC { flag::SYNC } else { has(O_DSYNC, flag::DSYNC) };
-            let known = flag::READ | flag::WRITE | flag::CREATE | flag::EXCL | flag::TRUNC | flag::APPEND | flag::NOFOLLOW;
+            let known =
+                flag::READ | flag::WRITE | flag::CREATE | flag::EXCL | flag::TRUNC | flag::APPEND | flag::NOFOLLOW;
             let known = known | flag::NOATIME | flag::CLOEXEC | flag::PATH_ONLY | flag::TMPFILE | flag::DIRECTORY;
             (access | rest, known | flag::SYNC | flag::DSYNC)
         }
