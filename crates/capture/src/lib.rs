@@ -11,7 +11,7 @@ mod permitted;
 mod recorder;
 
 pub use permitted::{Missing, permitted};
-pub use recorder::{CaptureError, Options, Recorder, Subject};
+pub use recorder::{CaptureError, Options, Recorder, Subject, Totals};
 
 /// The object made from `bpf/recorder.bpf.c`.
 pub(crate) const OBJECT: &[u8] = aya::include_bytes_aligned!("bpf/recorder.bpf.o");

@@ -22,14 +22,14 @@ use trace::{Snapshot, fio, perf, spool, strace, text};
 /// What the text is, is told by its content. strace must have been given -f -ttt -T, better -yy -s0 as well. Names that the trace
 /// implies become its snapshot; --snapshot adds what was really there.
 ///
-/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is made into the profile, and stays.
+/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is recognised as well, and stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   strace -f --seccomp-bpf -ttt -T -yy -s0 -o build.strace make && fsage import build.strace
-  fsage import build.spool
   perf trace -o db.perf -p 4711 && fsage import db.perf
   fio --write_iolog=job.iolog job.fio && fsage import job.iolog --cwd .
+  fsage import build.spool
   fsage import old-disk.txt -o old-disk.system")]
 pub struct Args {
     /// The text, or the spool.
@@ -94,7 +94,8 @@ struct Output<'a> {
 /// Imports.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.format.is_none() && spool::is_spool(&args.file) {
-        return self::spool(&args);
+        spool(&args, &output_path(&args, "workload"))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut file = open(&args.file)?;
     let length = file.metadata().map_or(0, |m| m.len());
@@ -106,7 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Format::of(&head, &args.file)?,
     };
     let extension = if format == Format::Thesis { "system" } else { "workload" };
-    let path = args.output.clone().unwrap_or_else(|| default_output(&args.file, extension));
+    let path = output_path(&args, extension);
     output::writable_parent(&path)?;
     let input = Cursor::new(head).chain(file);
     if format == Format::Thesis {
@@ -117,8 +118,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn default_output(file: &Path, extension: &str) -> PathBuf {
-    PathBuf::from(file.with_extension(extension).file_name().unwrap_or_else(|| "imported".as_ref()))
+/// Where the profile goes: as told, or beside the caller under the input's name.
+fn output_path(args: &Args, extension: &str) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| {
+        PathBuf::from(args.file.with_extension(extension).file_name().unwrap_or_else(|| "imported".as_ref()))
+    })
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
@@ -131,6 +135,8 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: cwd.map(|cwd| cwd.into_os_string().into_vec()),
+        // They belong to the names it started from.
+        keep_removed: true,
         ..ImportOptions::default()
     };
     let mut decoder: Box<dyn Decode> = match format {
@@ -164,22 +170,6 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     Ok(())
 }
 
-fn spool(args: &Args) -> anyhow::Result<ExitCode> {
-    let path = args.output.clone().unwrap_or_else(|| default_output(&args.file, "workload"));
-    output::writable_parent(&path)?;
-    if args.cwd.is_some() || args.snapshot.is_some() {
-        return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
-    }
-    let summary = trace::record::import_spool(&args.file, &path, args.overwrite)?;
-    record::say(&path, &summary);
-    if args.json {
-        let result = Output { output: output::shown(&path), meta: &summary.meta, import: &summary.import };
-        let value = report::envelope("fsage.import/1", &result)?;
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// What came of it, and what the text could not tell.
 fn say(path: &Path, meta: &Meta, summary: &Summary) {
     progress::note(&format!(
@@ -209,6 +199,21 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
     if meta.lost_events > 0 {
         progress::note(&format!("the tracer lost {} events", units::count(meta.lost_events)));
     }
+}
+
+fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
+    if args.cwd.is_some() || args.snapshot.is_some() {
+        return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
+    }
+    output::writable_parent(path)?;
+    let summary = trace::record::import_spool(&args.file, path, args.overwrite)?;
+    record::say(path, &summary);
+    if args.json {
+        let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
+        let value = report::envelope("fsage.import/1", &result)?;
+        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+    }
+    Ok(())
 }
 
 /// A snapshot as text, or that of a workload profile.

@@ -17,6 +17,7 @@ pub mod wire;
 
 pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
 
+use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
 use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
 use crate::track::{Call, CloneFlags, Closing, Outcome, Place, Spent, TrackOptions, Tracker};
@@ -431,5 +432,15 @@ impl Importer {
         let unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
         let name = if name.is_empty() { unnamed.as_bytes() } else { name.as_bytes() };
         self.tracker.timed_call(call.tid, at_ns, place, name, &asked, &out, spent);
+    }
+}
+
+impl Decode for Importer {
+    fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        Importer::bytes(self, chunk, sink)
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        Importer::finish(*self, sink)
     }
 }

@@ -200,14 +200,7 @@ pub fn import_spool(spool: &Path, output: &Path, overwrite: bool) -> Result<Reco
     let options = ImportOptions { name: spool.to_owned(), keep_removed: true, ..ImportOptions::default() };
     let decoder: Box<dyn Decode> = match header.notation {
         Notation::Strace => Box::new(Importer::new(options)),
-        Notation::Kernel => {
-            return Err(SpoolError::Io {
-                path: spool.to_owned(),
-                doing: "understand its records",
-                source: std::io::Error::other("this fsage was built without the recorder in the kernel"),
-            }
-            .into());
-        }
+        Notation::Kernel => Box::new(crate::kernel::Importer::new(options)),
     };
     // The disk can say how it was before the run only if it is that disk, and nothing else can be known of it.
     let same_boot = !header.boot_id.is_empty() && header.boot_id == host::boot_id();

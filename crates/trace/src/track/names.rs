@@ -67,6 +67,8 @@ pub(super) struct FileState {
     pub mode: Option<u16>,
     /// A symbolic link's target.
     pub target: Option<Box<[u8]>>,
+    /// How many names it has that are not in the tree; `None` if the trace does not tell.
+    pub links_elsewhere: Option<u32>,
     names: u32,
     opens: u32,
     /// One of its names; a directory has only one.
@@ -118,6 +120,7 @@ impl FileState {
             appended: Some(0),
             mode: None,
             target: None,
+            links_elsewhere: None,
             names: 0,
             opens: 0,
             node: None,
@@ -232,6 +235,19 @@ impl Names {
     /// A name of a file, if it has one.
     pub fn node_of(&self, file: File) -> Option<Node> {
         self.file(file).node
+    }
+
+    /// How many names a file has.
+    pub fn links(&self, file: File) -> Option<u32> {
+        let state = self.file(file);
+        state.links_elsewhere.map(|elsewhere| elsewhere + state.names)
+    }
+
+    /// A file that the trace made; it has no name yet.
+    pub fn made_file(&mut self, kind: Kind) -> File {
+        let file = self.new_file(kind);
+        self.file_mut(file).links_elsewhere = Some(0);
+        file
     }
 
     /// A new file without a name.
