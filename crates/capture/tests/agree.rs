@@ -7,6 +7,7 @@ use common::{Row, in_thread, record, skip};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
 use trace::{Event, Op};
 
@@ -18,10 +19,10 @@ fn both(command: &[&str], directory: &Path) -> Option<(BTreeMap<u32, Vec<Row>>, 
     // Not where the command works: what it reads must not grow as it is traced reading it.
     let outside = tempfile::tempdir().expect("a directory");
     let text = outside.path().join("strace.out");
-    let options = trace::record::strace_options(&text).expect("strace, which tests need (apt-get install strace)");
+    let strace = Strace::find(None).expect("strace, which tests need (apt-get install strace)");
     let mut argv: Vec<OsString> = vec!["strace".into()];
-    argv.extend(options);
-    argv.push("--".into());
+    argv.extend(strace.describe().options.iter().map(OsString::from));
+    argv.extend(["-o".into(), text.clone().into(), "--".into()]);
     argv.extend(command.iter().map(OsString::from));
     let recorded = record(&argv, directory);
     assert_eq!(recorded.totals.lost, 0, "the ring is large enough for a test");
