@@ -4,8 +4,8 @@
 //! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
-pub mod analysis;
 pub mod agree;
+pub mod analysis;
 mod event;
 pub mod fio;
 pub mod inspect;
