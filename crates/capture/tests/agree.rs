@@ -11,8 +11,11 @@ use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
 use trace::{Event, Op};
 
+/// Rows by thread, in order.
+type Threads = BTreeMap<u32, Vec<Row>>;
+
 /// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.
-fn both(command: &[&str], directory: &Path) -> Option<(BTreeMap<u32, Vec<Row>>, BTreeMap<u32, Vec<Row>>)> {
+fn both(command: &[&str], directory: &Path) -> Option<(Threads, Threads)> {
     if skip() {
         return None;
     }
