@@ -8,7 +8,7 @@ use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use trace::kernel::{CALLS, SPEC_BYTES, wire};
+use trace::kernel::{CALLS, FIRST_UNKNOWN, SPEC_BYTES, Spec, wire};
 use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
@@ -286,8 +286,10 @@ fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, CaptureError> {
 fn tell_specs(ebpf: &mut Ebpf) -> Result<(), CaptureError> {
     let map = ebpf.map_mut("specs").ok_or_else(|| no_map("specs"))?;
     let mut specs: Array<_, [u8; SPEC_BYTES]> = Array::try_from(map).map_err(|e| refused("specs")(e.into()))?;
-    for &(number, _, how) in CALLS {
-        specs.set(number, how.spec().to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
+    // Numbers that no kernel known to us gives a meaning are recorded without a look at their arguments, and counted.
+    let unknown = (FIRST_UNKNOWN..specs.len()).map(|number| (number, Spec::plain()));
+    for (number, spec) in CALLS.iter().map(|&(number, _, how)| (number, how.spec())).chain(unknown) {
+        specs.set(number, spec.to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
     }
     Ok(())
 }
