@@ -60,4 +60,4 @@ pub use snapshot::snapshot;
 pub use system::system;
 pub use tree_snapshot::tree_snapshot;
 pub use validation::validation;
-pub use workload::workload;
+pub use workload::{latencies, workload};

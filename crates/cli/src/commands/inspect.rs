@@ -29,6 +29,9 @@ pub struct Args {
     /// Show the names the workload found instead.
     #[arg(long, conflicts_with = "rows")]
     snapshot: bool,
+    /// Show how long calls took instead, by operation: mean, quantiles, and time running and blocked where it is known.
+    #[arg(long, conflicts_with_all = ["rows", "snapshot"])]
+    latency: bool,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -55,9 +58,9 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     if file.is_dir() {
         return workload(args, file);
     }
-    if args.rows || args.snapshot {
+    if args.rows || args.snapshot || args.latency {
         return Err(failure::usage(format!(
-            "{}: only a workload profile has rows and a snapshot",
+            "{}: only a workload profile has rows, a snapshot and latencies",
             output::shown(file)
         )));
     }
@@ -99,6 +102,11 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
         let document = report::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
         let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
         return Ok((document, value));
+    }
+    if args.latency {
+        let found = trace::inspect::latencies(&reader)?;
+        let value = json!({ "file": name, "kind": "latency", "latency": found });
+        return Ok((report::latencies(&name, &found), value));
     }
     let inspection = trace::inspect::inspect(&reader, &InspectOptions::default())?;
     let document = report::workload(&name, reader.meta(), &inspection);
