@@ -4,12 +4,18 @@
 //! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
+pub mod agree;
 pub mod analysis;
 mod event;
+pub mod fio;
 pub mod inspect;
+pub mod kernel;
+mod lines;
 mod op;
 pub mod parquet_file;
+pub mod perf;
 pub mod profile;
+pub mod recognise;
 pub mod record;
 pub mod snapshot;
 pub mod spool;

@@ -1,16 +1,27 @@
 //! `fsage export FILE`.
 
-use crate::{failure, output};
+use crate::{failure, output, progress};
 use clap::ValueEnum;
 use predict::SystemProfile;
+use report::units;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trace::fio;
 use trace::profile::Reader;
 
 /// Write a profile in a text format that other tools read.
+///
+/// fio's logs name files without directories: run fio in an empty directory, after the script that the format fio-files gives has made there
+/// what the log only reads.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage export build.workload > build.csv
+  fsage export db.workload --format fio -o db.iolog
+  fsage export db.workload --format fio-files -o db.sh
+  mkdir run && cd run && sh ../db.sh && fio --name=db --read_iolog=../db.iolog")]
 pub struct Args {
     /// A workload profile (directory) or a system profile (file).
     file: PathBuf,
@@ -29,6 +40,12 @@ enum Format {
     Csv,
     /// A workload's names in the thesis's snapshot text.
     Snapshot,
+    /// A workload's reads, writes and syncs as fio's log, version 3.
+    Fio,
+    /// The same as version 2, without time.
+    FioV2,
+    /// A shell script that makes the files that the log reads.
+    FioFiles,
     /// A system profile in the thesis's text of names and values.
     Thesis,
 }
@@ -38,8 +55,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_workload = args.file.is_dir();
     let format = args.format.unwrap_or(if is_workload { Format::Csv } else { Format::Thesis });
     if is_workload == (format == Format::Thesis) {
-        let is =
-            if is_workload { "a workload profile: csv or snapshot" } else { "not a directory, so no workload profile" };
+        let is = if is_workload {
+            "a workload profile: csv, snapshot or one of fio's"
+        } else {
+            "not a directory, so no workload profile"
+        };
         return Err(failure::usage(format!("{}: is {is}", output::shown(&args.file))));
     }
     match &args.output {
@@ -65,9 +85,34 @@ fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()>
     match format {
         Format::Csv => trace::text::trace::write_csv(&Reader::open(file)?, &mut *out)?,
         Format::Snapshot => trace::text::snapshot::write(&Reader::open(file)?.snapshot()?, &mut *out)?,
+        Format::Fio => said(&fio::write(&Reader::open(file)?, fio::Version::V3, &mut *out)?),
+        Format::FioV2 => said(&fio::write(&Reader::open(file)?, fio::Version::V2, &mut *out)?),
+        Format::FioFiles => {
+            for (name, bytes) in fio::files_needed(&Reader::open(file)?)? {
+                // Names of the log hold nothing that a shell minds.
+                out.write_all(format!("head -c {bytes} /dev/urandom > ").as_bytes())?;
+                out.write_all(&name)?;
+                out.write_all(b"\n")?;
+            }
+        }
         Format::Thesis => out.write_all(predict::system::thesis::export(&SystemProfile::load(file)?).as_bytes())?,
     }
     Ok(out.flush()?)
+}
+
+/// What a log of fio's cannot say.
+fn said(exported: &fio::Exported) {
+    progress::note(&format!(
+        "{} files, {} reads, {} writes, {} syncs; {} calls have no place in fio's log",
+        units::count(exported.files),
+        units::count(exported.reads),
+        units::count(exported.writes),
+        units::count(exported.syncs + exported.datasyncs),
+        units::count(exported.left_out_calls())
+    ));
+    for left in &exported.left_out {
+        progress::note(&format!("  {} {}: {}", units::count(left.calls), left.op, left.reason));
+    }
 }
 
 /// A reader that went away (`| head`) has all it wanted.

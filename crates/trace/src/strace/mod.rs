@@ -17,10 +17,11 @@
 //!
 //! A line that is not understood is counted and listed with its number; nothing is dropped silently.
 
-mod constants;
+pub(crate) mod constants;
 mod decode;
 mod lex;
 mod line;
+mod notation;
 mod profile;
 mod summary;
 mod value;
@@ -28,13 +29,15 @@ mod value;
 pub use profile::{ImportedProfile, import, import_file};
 pub use summary::{ImportError, Problem, Summary};
 
+use crate::Batch;
 use crate::analysis::Decode;
+use crate::profile::{Meta, ProfileError};
 use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
-use crate::{Batch, profile::ProfileError};
 pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
+pub(crate) use notation::{Keeps, Notation};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -67,6 +70,11 @@ impl Default for ImportOptions {
     fn default() -> Self {
         ImportOptions { name: PathBuf::from("trace"), cwd: None, keep_removed: false, problems_listed: 20 }
     }
+}
+
+/// Whether a line is one that this module can use.
+pub(crate) fn is_line(line: &[u8]) -> bool {
+    matches!(line::leader(line), Leader::Stamped(head) if line::body(head.rest).is_ok())
 }
 
 /// Streams strace's text into batches of events. Feed it lines or a reader, then [`finish`](Importer::finish).
@@ -288,7 +296,7 @@ impl Importer {
         self.summary.wall_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
         self.summary.idle_ns = self.summary.wall_ns.saturating_sub(self.tracker.busy_ns());
         self.summary.coverage = self.tracker.coverage().clone();
-        Ok(Imported { summary: self.summary, tracker: self.tracker })
+        Ok(Imported::new(self.summary, self.tracker, profile::says()))
     }
 
     /// What was covered so far.
@@ -717,9 +725,24 @@ pub struct Imported {
     /// Counts.
     pub summary: Summary,
     tracker: Tracker,
+    /// What the notation itself says for `meta.json`: tracer and clock.
+    says: Meta,
+    /// Files of which the trace reads so many bytes that it did not write.
+    least_sizes: FxHashMap<Vec<u8>, u64>,
 }
 
 impl Imported {
+    /// The end of an import; `says` is what the notation itself tells for `meta.json`.
+    pub(crate) fn new(summary: Summary, tracker: Tracker, says: Meta) -> Self {
+        Imported { summary, tracker, says, least_sizes: FxHashMap::default() }
+    }
+
+    /// With lengths that files (by absolute path) must have had when the trace began.
+    pub(crate) fn with_least_sizes(mut self, sizes: FxHashMap<Vec<u8>, u64>) -> Self {
+        self.least_sizes = sizes;
+        self
+    }
+
     /// The names that were there before and are gone ([`ImportOptions::keep_removed`]).
     pub fn take_removed(&mut self) -> Vec<Removed> {
         self.tracker.take_removed()
@@ -727,7 +750,13 @@ impl Imported {
 
     /// The names the trace implies were there when it began, with what it tells of them. Sorted by nothing.
     pub fn implied_snapshot(&mut self) -> Vec<crate::SnapshotEntry> {
-        self.tracker.implied_snapshot()
+        let mut entries = self.tracker.implied_snapshot();
+        for entry in entries.iter_mut().filter(|entry| entry.kind == posix::FileKind::File) {
+            if let Some(&least) = self.least_sizes.get(&entry.path) {
+                entry.size_bytes = entry.size_bytes.max(least);
+            }
+        }
+        entries
     }
 
     /// What became of a path that is there at the end of the trace.

@@ -63,14 +63,21 @@ pub fn import(
     Ok(ImportedProfile { meta, summary: imported.summary })
 }
 
+/// What is true of every trace of strace's.
+pub(super) fn says() -> Meta {
+    Meta {
+        tracer: Tracer { name: "strace".into(), version: String::new(), options: Vec::new() },
+        clock: "CLOCK_REALTIME by strace -ttt; durations by strace -T".into(),
+        ..Meta::default()
+    }
+}
+
 impl Imported {
     /// What the trace itself says for `meta.json`.
     pub fn meta(&self) -> Meta {
         let summary = &self.summary;
         let coverage = &summary.coverage;
         Meta {
-            tracer: Tracer { name: "strace".into(), version: String::new(), options: Vec::new() },
-            clock: "CLOCK_REALTIME by strace -ttt; durations by strace -T".into(),
             started_unix_ns: summary.started_unix_ns,
             wall_ns: Some(summary.wall_ns),
             idle_ns: Some(summary.idle_ns),
@@ -89,7 +96,9 @@ impl Imported {
                 exec_images: coverage.execs,
             },
             coverage_share: coverage.share(),
-            ..Meta::default()
+            lost_events: summary.lost_events,
+            gaps: summary.gaps.clone(),
+            ..self.says.clone()
         }
     }
 }

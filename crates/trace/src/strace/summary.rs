@@ -42,6 +42,10 @@ pub struct Summary {
     pub truncated_last_line: Option<u64>,
     /// Calls that returned without a duration in a trace that has them; taken as 0.
     pub without_duration: u64,
+    /// Paths that the tracer gave as addresses in the traced process's memory: which files they name is not known.
+    pub unread_names: u64,
+    /// Returns of calls whose beginning, and so whose arguments, are not in the trace.
+    pub unstarted_calls: u64,
     /// Rows written.
     pub events: u64,
     /// Calls that ran past the reordering window and come after calls that started later.
@@ -54,6 +58,10 @@ pub struct Summary {
     pub idle_ns: u64,
     /// How the first process ended: exit status, or 128 and the signal. `None` if its end is not in the trace.
     pub first_status: Option<i64>,
+    /// Events the tracer says it lost, and where ([`GAPS_MAX`](crate::profile::GAPS_MAX) places at most).
+    pub lost_events: u64,
+    #[allow(missing_docs)]
+    pub gaps: Vec<crate::profile::Gap>,
     /// What was and was not covered.
     pub coverage: Coverage,
 }
@@ -97,6 +105,8 @@ pub enum ImportError {
         name.display()
     )]
     NoDurations { name: PathBuf },
+    #[error("{}: {message}", name.display())]
+    Unusable { name: PathBuf, message: String },
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }

@@ -24,11 +24,11 @@ mod resolve;
 mod sequence;
 mod tree;
 
-pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Start};
+pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Start};
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
-pub(crate) use resolve::{is_foreign, unescape_into};
+pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 pub use tree::Standing;
 
@@ -54,6 +54,8 @@ pub struct Tracker {
     out: Sequence,
     coverage: Coverage,
     first_cwd: Option<Vec<u8>>,
+    /// Where the time of the call at hand went, if the tracer knows.
+    spent: Option<Spent>,
     /// Scratch: the absolute path of the argument at hand.
     path: Vec<u8>,
     /// Scratch: an unescaped path.
@@ -119,6 +121,7 @@ impl Tracker {
             out: Sequence::default(),
             coverage: Coverage::default(),
             first_cwd: options.cwd,
+            spent: None,
             path: Vec::new(),
             unescaped: Vec::new(),
         }
@@ -190,6 +193,23 @@ impl Tracker {
         }
     }
 
+    /// The same, of a tracer that knows where the call's time went.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn timed_call(
+        &mut self,
+        tid: u32,
+        t_ns: u64,
+        place: Option<Place>,
+        name: &[u8],
+        call: &Call<'_>,
+        out: &Outcome<'_>,
+        spent: Spent,
+    ) {
+        self.spent = Some(spent);
+        self.call(tid, t_ns, place, name, call, out);
+        self.spent = None;
+    }
+
     /// Takes a place in the order for a call that has started and not returned.
     pub(crate) fn start(&mut self) -> Place {
         self.out.start()
@@ -244,6 +264,9 @@ impl Tracker {
             flags: if out.unfinished { flag::UNFINISHED } else { 0 },
             errno: out.errno,
             ret: out.ret,
+            // What the kernel does on the way (a close at exec) takes no time of its own.
+            running_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.running_ns),
+            blocked_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.blocked_ns),
             ..Event::new(0, ctx.t_ns, op)
         })
     }

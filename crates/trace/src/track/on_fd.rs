@@ -1,6 +1,6 @@
 //! Calls on descriptors: what they do to offsets, lengths and tables.
 
-use super::call::{Attrs, Call, Fd, Kind, Outcome};
+use super::call::{Attrs, Call, Fd, Kind, Outcome, Spent};
 use super::coverage::FAULT_AROUND_BYTES;
 use super::descriptors::{Ofd, Slot};
 use super::names::File;
@@ -321,6 +321,13 @@ impl Tracker {
         self.closed(event, place, out);
     }
 
+    /// The close has returned, and where its time went is known.
+    pub(crate) fn end_timed_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>, spent: Spent) {
+        self.spent = Some(spent);
+        self.end_close(closing, place, out);
+        self.spent = None;
+    }
+
     /// The close is not told of: what the tracer said of its return was not understood.
     pub(crate) fn drop_close(&mut self, closing: Closing) {
         self.out.unpark(closing.0);
@@ -342,6 +349,9 @@ impl Tracker {
 
     pub(super) fn closed(&mut self, mut event: Draft, place: Option<Place>, out: &Outcome<'_>) {
         (event.ret, event.errno, event.dur_ns) = (out.ret, out.errno, out.dur_ns);
+        if let (Some(spent), true) = (self.spent, out.dur_ns > 0) {
+            (event.running_ns, event.blocked_ns) = (Some(spent.running_ns), Some(spent.blocked_ns));
+        }
         if !out.unfinished {
             event.flags &= !flag::UNFINISHED;
         }

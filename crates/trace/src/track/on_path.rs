@@ -171,8 +171,12 @@ impl Tracker {
             event.file = Some(state.id);
             return Some(file);
         }
+        let itself = flag::PATH_ONLY | flag::NOFOLLOW;
         let known = if path.is_empty() {
             self.walk(located, at, follow, false).node
+        } else if event.flags & itself == itself {
+            // The one open that succeeds on a symbolic link.
+            self.names.walk(self.names.root(), path, false, false).node
         } else {
             let node = self.names.canonical(path, false);
             if path != self.path && !self.leads_to(located, at, follow, node, path) {

@@ -11,6 +11,11 @@ impl Tracker {
         self.threads.contains_key(&tid)
     }
 
+    /// Whether a thread has a descriptor of this number, so far as is known.
+    pub(crate) fn has_fd(&self, tid: u32, number: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| self.fds.get(thread.table, number).is_some())
+    }
+
     /// Makes a thread known.
     pub(crate) fn know(&mut self, tid: u32) {
         self.thread(tid);

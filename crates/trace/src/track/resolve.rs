@@ -178,6 +178,10 @@ impl Tracker {
         } else {
             None
         };
+        if let Some(node) = node {
+            let file = self.names.file_of(node);
+            self.names.file_mut(file).kind = Kind::Directory;
+        }
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         fs.cwd.set(if absolute { path } else { b"" });
         fs.node = node;
@@ -286,7 +290,7 @@ pub(crate) fn is_foreign(path: &[u8]) -> bool {
 }
 
 /// A path without `.`, `..` and repeated slashes, as if there were no symbolic links.
-pub(super) fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn normalise(path: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for component in path.split(|&b| b == b'/') {
         match component {

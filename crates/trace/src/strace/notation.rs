@@ -1,0 +1,53 @@
+//! strace's notation of a single call, for importers of texts that write nearly the same.
+//!
+//! What lives here: the door to this module's decoder. What may not: lines, time stamps, results; those differ.
+
+use super::decode::{Form, Forms, decode};
+use super::lex::{Return, split_args};
+use super::{Reason, constants};
+use crate::track::Call;
+
+/// Whether a call that has started keeps its place in the order until it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// It asks nothing of files.
+    Nothing,
+    /// It does, whatever it is about.
+    Always,
+    /// It does unless its descriptor is a pipe, a socket or the like, of which a read can take for ever.
+    UnlessForeign,
+}
+
+/// The table of calls.
+#[derive(Debug)]
+pub(crate) struct Notation(Forms);
+
+impl Notation {
+    pub fn new() -> Self {
+        Notation(Forms::new())
+    }
+
+    /// What a call asks, its arguments as strace would write them (`3</tmp/x>, "", 5)`). `None`: nothing that concerns files.
+    pub fn call<'a>(&self, name: &[u8], args: &'a [u8], returned: Option<i64>) -> Result<Option<Call<'a>>, Reason> {
+        let form = self.0.get(name);
+        if form == Some(Form::Ignored) {
+            return Ok(None);
+        }
+        let (args, _) = split_args(args)?;
+        Ok(decode(form, &args, &Return { value: returned, ..Return::default() }))
+    }
+
+    /// Whether such a call keeps its place while it runs.
+    pub fn keeps(&self, name: &[u8]) -> Keeps {
+        match self.0.get(name) {
+            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => Keeps::Nothing,
+            Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => Keeps::Always,
+            Some(_) => Keeps::UnlessForeign,
+        }
+    }
+
+    /// The number of an error's name.
+    pub fn errno(name: &[u8]) -> Result<u16, Reason> {
+        constants::errno(name).ok_or("an error name that Linux does not have")
+    }
+}
