@@ -2,13 +2,14 @@
 
 use crate::{failure, output, progress, values};
 use anyhow::Context as _;
+use clap::ValueEnum;
 use report::units;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use trace::record::{self, CommandEnd, RecordOptions, RecordSummary, Recording, Strace, Subject};
+use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject, Tracer};
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
@@ -48,7 +49,10 @@ pub struct Args {
     /// End the recording after so long (90s, 10m, 1h); what is recorded goes on.
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     duration: Option<u64>,
-    /// The strace to use (default: the one on the path).
+    /// The tracer (default: ebpf where it is permitted, else strace; fsage says which, and why).
+    #[arg(long, value_enum, value_name = "TRACER")]
+    with: Option<With>,
+    /// The strace to use (default: the one on the path); with this option, strace is the default.
     #[arg(long, value_name = "FILE")]
     strace: Option<PathBuf>,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
@@ -57,6 +61,35 @@ pub struct Args {
     /// The command and its arguments; options of fsage's stand before it.
     #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// Tracers.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum With {
+    /// Programs in the kernel: costs little, true durations; needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root.
+    Ebpf,
+    /// strace: works for processes of one's own, and slows them down severalfold.
+    Strace,
+}
+
+/// The tracer that was asked for, or the best that is permitted.
+fn tracer(with: Option<With>, strace: Option<PathBuf>) -> anyhow::Result<Box<dyn Tracer>> {
+    let with = with.or(strace.is_some().then_some(With::Strace));
+    match with {
+        Some(With::Ebpf) => Ok(Box::new(capture::Kernel::find()?)),
+        Some(With::Strace) => Ok(Box::new(Strace::find(strace)?)),
+        None => match capture::Kernel::find() {
+            Ok(kernel) => {
+                progress::note("recording in the kernel (ebpf)");
+                Ok(Box::new(kernel))
+            }
+            Err(RecordError::CannotTrace { said }) => {
+                progress::note(&format!("recording with strace, as the recorder in the kernel cannot be used: {said}"));
+                Ok(Box::new(Strace::find(None)?))
+            }
+            Err(other) => Err(other.into()),
+        },
+    }
 }
 
 /// Records.
@@ -78,8 +111,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
-    let mut tracer = Strace::find(args.strace)?;
-    let mut begun = || record::record_with(&options, &mut tracer);
+    let mut tracer = tracer(args.with, args.strace)?;
+    let mut begun = || record::record_with(&options, &mut *tracer);
     let recording = if args.json { aside(&mut begun)? } else { begun() }?;
     finish(&path, recording, args.json)
 }
@@ -89,7 +122,7 @@ fn finish(path: &Path, mut recording: Recording, json: bool) -> anyhow::Result<E
     if let Ok(summary) = &recording.profile {
         say_profile(path, summary);
     }
-    let profile = std::mem::replace(&mut recording.profile, Err(record::RecordError::NoCommand));
+    let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
     if let Err(error) = &profile
         && recording.is_command_running()
     {
