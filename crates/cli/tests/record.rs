@@ -434,6 +434,52 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     assert_eq!(place.read("signals"), "2\n", "once");
 }
 
+/// Whether the names before the run, with the trace applied, are the tree on disk.
+fn leads_to(place: &Place, profile: &str, tree: &str) {
+    succeeds(&run(place.dir.path(), &["inspect", profile, "--against", tree]));
+}
+
+/// Whether a program can be run here; says why not.
+fn has(program: &str, args: &[&str]) -> bool {
+    match Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => true,
+        other => {
+            eprintln!("skipped: {program} {}: {other:?}", args.join(" "));
+            false
+        }
+    }
+}
+
+/// Batches were handed over while events still held ids of paths of an older one: 500 files do not show it.
+fn rsync_of_eleven_thousand_files(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    if !has("rsync", &["--version"]) {
+        return;
+    }
+    for i in 0..11_000 {
+        let dir = place.at(&format!("src/{}", i % 110));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(format!("f{i}")), format!("{i}\n")).unwrap();
+    }
+    fs::create_dir(place.at("dst")).unwrap();
+    let args = ["record", "--with", with, "-o", "out.workload", "rsync", "-a", "src/", "dst/"];
+    succeeds(&run(place.dir.path(), &args));
+    assert!(Command::new("diff").args(["-r", "src", "dst"]).current_dir(place.dir.path()).status().unwrap().success());
+    leads_to(&place, "out.workload", "dst");
+}
+
+/// A rename made a cycle in the tree of names, which was then followed for ever.
+fn a_virtual_environment_of_python(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    if !has("python3", &["-m", "ensurepip", "--version"]) {
+        return;
+    }
+    let args = ["record", "--with", with, "-o", "out.workload", "python3", "-m", "venv", "v"];
+    succeeds(&run(place.dir.path(), &args));
+    assert!(place.at("v/bin/pip").exists());
+    leads_to(&place, "out.workload", "v");
+}
+
 /// Each of these with either tracer.
 macro_rules! with_each_tracer {
     ($($name:ident),* $(,)?) => {
@@ -458,4 +504,6 @@ with_each_tracer!(
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
+    rsync_of_eleven_thousand_files,
+    a_virtual_environment_of_python,
 );
