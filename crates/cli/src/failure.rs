@@ -29,6 +29,7 @@ use trace::record::{AnalysisError, RecordError};
 use trace::strace::ImportError;
 use trace::text::snapshot::SnapshotTextError;
 use trace::text::trace::ExportError;
+use trace::verify::VerifyError;
 use workload::WorkloadError;
 
 /// Done, and the comparison or check it was asked for failed.
@@ -107,6 +108,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<OpenError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<VerifyError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<ProfileError>() {

@@ -135,6 +135,7 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: cwd.map(|cwd| cwd.into_os_string().into_vec()),
+        // They belong to the names it started from.
         keep_removed: true,
         ..ImportOptions::default()
     };

@@ -20,7 +20,7 @@ use trace::record::{self, CommandEnd, RecordOptions, RecordSummary, Recording, S
 /// killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
 /// SIGINT and SIGTERM end the recording and write the profile of what was seen. A command gets the signal too, and fsage waits for it; a
-/// second signal makes fsage leave without waiting. Processes given with --pid go on.
+/// second signal makes fsage leave without waiting. Processes that ran before (--pid) go on.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -165,14 +165,18 @@ impl Tracker {
         if event.flags & flag::TMPFILE != 0 {
             let dir = self.walk(located, at, true, true).node;
             event.parent = dir.and_then(|dir| self.names.id_of(dir));
-            let file = self.names.new_file(Kind::Regular);
+            let file = self.names.made_file(Kind::Regular);
             let state = self.names.file_mut(file);
             (state.size, state.mode) = (Some(0), event.mode);
             event.file = Some(state.id);
             return Some(file);
         }
+        let itself = flag::PATH_ONLY | flag::NOFOLLOW;
         let known = if path.is_empty() {
             self.walk(located, at, follow, false).node
+        } else if event.flags & itself == itself {
+            // The one open that succeeds on a symbolic link.
+            self.names.walk(self.names.root(), path, false, false).node
         } else {
             let node = self.names.canonical(path, false);
             if path != self.path && !self.leads_to(located, at, follow, node, path) {
@@ -223,7 +227,8 @@ impl Tracker {
         // A directory that the trace made holds only what the trace put there.
         let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
         if certain {
-            self.names.file_mut(file).size = Some(0);
+            let state = self.names.file_mut(file);
+            (state.size, state.links_elsewhere) = (Some(0), Some(0));
         }
         Some(self.names.add(dir, name, file, if certain { Birth::Made } else { Birth::Opened }))
     }
@@ -236,6 +241,10 @@ impl Tracker {
             (None, Some(_)) => false,
             // The file itself is new to us: its directory decides, if the name is the same.
             (None, None) => {
+                if let Some(link) = self.walk(located, at, false, false).node {
+                    // A link to a name that was not there; what it says we know, if anything.
+                    return self.names.file(self.names.file_of(link)).target.is_some();
+                }
                 let Some((dir, name)) = split_last(path) else { return false };
                 let same_name = split_last(&self.path).is_some_and(|(_, given)| given == name);
                 same_name && given.parent.is_some() && given.parent == self.names.canonical(dir, false)
@@ -273,7 +282,7 @@ impl Tracker {
                 if let Some(stale) = self.names.child(dir, name) {
                     self.names.forget(stale);
                 }
-                let file = self.names.new_file(kind);
+                let file = self.names.made_file(kind);
                 let state = self.names.file_mut(file);
                 state.mode = mode;
                 state.target = target.map(Into::into);
