@@ -29,6 +29,11 @@ impl Order {
         self.waiting.push(Reverse((start_ns, tid)));
     }
 
+    /// A record was read of what is no call: a thread makes them beside its calls.
+    pub fn saw_beside(&mut self, tid: u32, start_ns: u64) {
+        self.waiting.push(Reverse((start_ns, tid)));
+    }
+
     /// Takes out the next call that started before a moment.
     pub fn next_start(&mut self, before_ns: u64) -> Option<(u32, u64)> {
         let &Reverse((start_ns, tid)) = self.waiting.peek()?;
