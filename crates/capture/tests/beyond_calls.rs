@@ -47,9 +47,17 @@ fn reads_and_writes_through_mappings() {
         printed.lines().filter_map(|l| l.strip_prefix(kind)).map(|n| n.trim().parse().expect("a page")).collect()
     };
     assert_eq!(said("R").len() + said("W").len(), 6, "{printed}");
-    for r in of(Op::MapRead).iter().chain(&of(Op::MapWrite)) { eprintln!("{:?} {} {} {:?}", r.event.op, r.event.offset.unwrap()/PAGE, r.event.ret as u64/PAGE, r.event.blocked_ns); }
-    assert_eq!(pages(&of(Op::MapRead)), said("R"));
-    assert_eq!(pages(&of(Op::MapWrite)), said("W"));
+    assert_eq!(recorded.imported.summary.problems, []);
+    // A page that was in the cache after all shows its neighbours in the cache too; one that was read, itself.
+    let (read, written) = (pages(&of(Op::MapRead)), pages(&of(Op::MapWrite)));
+    let is_exact = of(Op::MapRead).iter().all(|r| r.event.ret == i64::try_from(PAGE).expect("small"));
+    for page in said("R") {
+        assert!(read.contains(&page), "page {page} in {read:?}");
+    }
+    if is_exact {
+        assert_eq!(read, said("R"));
+    }
+    assert_eq!(written, said("W"));
     // They are reads of the device, so the thread slept; and they are of the file that was opened by its name.
     let opened = recorded.rows.iter().find(|r| r.event.op == Op::Open && r.path() == file).expect("the open");
     for row in of(Op::MapRead).into_iter().chain(of(Op::MapWrite)) {

@@ -1214,9 +1214,10 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 		return 0;
 	struct access *access = &state->access;
 	if (access->inode == (u64)inode && access->first >= first && access->last <= last) {
-		/* The fault that had to wait is done with these. */
-		put_fault(state, task, 0, (u64)inode, first, last, access->start_ns, now - access->start_ns, access->blocked_ns);
-		access->inode = 0;
+		/* The fault that had to wait is done. What is told is a window, of which the pages are mapped that are in the cache: those
+		 * that were there before the wait were mapped then. */
+		access->seen_ns = now > access->blocked_ns ? now - access->blocked_ns : now;
+		flush_access(state, task);
 		return 0;
 	}
 	flush_access(state, task);

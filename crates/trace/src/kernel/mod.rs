@@ -193,6 +193,10 @@ impl Importer {
         for (tid, running) in unfinished {
             self.abandon(tid, running);
         }
+        for place in self.order.left() {
+            // Its record did not come: nothing may wait for it.
+            self.tracker.skip_place(place);
+        }
         loop {
             let batch = self.tracker.take();
             if batch.events.is_empty() {
@@ -349,7 +353,9 @@ impl Importer {
         while let Some((tid, start_ns)) = self.order.next_start(end_ns) {
             self.first_ns.get_or_insert(start_ns);
             let place = self.tracker.start();
-            self.order.give(tid, start_ns, place);
+            if let Some(other) = self.order.give(tid, start_ns, place) {
+                self.tracker.skip_place(other);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::{ImportError, ImportOptions, Imported, Importer, Summary};
 use crate::Snapshot;
-use crate::track::Coverage;
 use crate::profile::{Meta, Tracer, Unparsed, Unseen, Writer, WriterOptions};
+use crate::track::Coverage;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};

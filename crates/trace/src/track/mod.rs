@@ -17,8 +17,8 @@ mod history;
 #[cfg(test)]
 mod model;
 mod names;
-mod on_map;
 mod on_fd;
+mod on_map;
 mod on_path;
 mod process;
 mod resolve;
