@@ -411,7 +411,7 @@ fn must_exist(pids: &[u32]) -> Result<(), CaptureError> {
 /// The number by which the kernel knows a control group: that of its directory's inode.
 fn cgroup_id(path: &Path) -> Result<u64, CaptureError> {
     /// `CGROUP2_SUPER_MAGIC` of `<linux/magic.h>`
-    const CGROUP2: i64 = 0x6367_7270;
+    const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
     let no = || CaptureError::NoCgroup { path: path.to_owned() };
     let system = rustix::fs::statfs(path).map_err(|_| no())?;
     let stat = rustix::fs::stat(path).map_err(|_| no())?;
