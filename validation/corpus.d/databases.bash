@@ -46,28 +46,30 @@ run_redis() {
 program redis redis-check-rdb:redis-tools redis-benchmark:redis-tools
 differs redis 'rewritten as time passes'
 
-# PostgreSQL does not run as root: then as nobody, who gets the tree.
-prepare_postgresql() {
-    local bin as=()
-    bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+# as_nobody: gives the tree to nobody where we are root, as which these servers do not run; the file `as` becomes nobody.
+as_nobody() {
+    printf '#!/bin/sh\nexec "$@"\n' >as
     if [ "$(id -u)" = 0 ]; then
+        printf '#!/bin/sh\nexec setpriv --reuid=nobody --regid=%s --clear-groups "$@"\n' "$(id -g nobody)" >as
         chown -R nobody: .
-        as=(setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups)
     fi
-    ln -s "$bin" bin
-    printf '%s\n' "${as[*]}" >as
-    "${as[@]}" bin/initdb -D "$PWD/data" -U postgres -A trust --no-instructions
+    chmod 755 as
+}
+
+prepare_postgresql() {
+    ln -s "$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin | sort -V | tail -n 1)" bin
+    as_nobody
+    ./as bin/initdb -D "$PWD/data" -U postgres -A trust --no-instructions
     printf "listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = 16MB\nautovacuum_naptime = 2s\n" "$PWD" >>data/postgresql.conf
 }
 run_postgresql() {
-    as=$(cat as)
-    $as bin/postgres -D "$PWD/data" &
+    ./as bin/postgres -D "$PWD/data" &
     server=$!
     for _ in $(seq 600); do bin/pg_isready -q -h "$PWD" -U postgres && break; sleep 0.1; done
-    $as bin/createdb -h "$PWD" -U postgres bench
-    $as bin/pgbench -h "$PWD" -U postgres -i -q -s 1 bench
-    $as bin/pgbench -h "$PWD" -U postgres -c 4 -j 2 -t 50 bench
-    $as bin/psql -h "$PWD" -U postgres -q -c 'VACUUM FULL; CHECKPOINT; DROP TABLE pgbench_history' bench || $as bin/psql -h "$PWD" -U postgres -q -c 'CHECKPOINT' bench
+    ./as bin/createdb -h "$PWD" -U postgres bench
+    ./as bin/pgbench -h "$PWD" -U postgres -i -q -s 1 bench
+    ./as bin/pgbench -h "$PWD" -U postgres -c 4 -j 2 -t 50 bench
+    ./as bin/psql -h "$PWD" -U postgres -q -c 'VACUUM FULL; CHECKPOINT; DROP TABLE pgbench_history' bench || ./as bin/psql -h "$PWD" -U postgres -q -c 'CHECKPOINT' bench
     kill -INT $server
     wait $server
 }
@@ -98,25 +100,26 @@ program procmail procmail:procmail
 differs procmail 'Maildir names hold the time'
 
 prepare_dovecot() {
-    local user
-    user=$(id -un)
     for i in $(seq 40); do message "$i" >"letter$i"; done
+    local user
     mkdir -p mail base state
+    as_nobody
+    user=$(./as id -un)
     cat >dovecot.conf <<CONFIG
 base_dir = $PWD/base
 state_dir = $PWD/state
 log_path = $PWD/log
 default_internal_user = $user
 default_login_user = $user
-default_internal_group = $(id -gn)
+default_internal_group = $(./as id -gn)
 mail_location = maildir:$PWD/mail
 first_valid_uid = 0
-mail_uid = $(id -u)
-mail_gid = $(id -g)
+mail_uid = $(./as id -u)
+mail_gid = $(./as id -g)
 ssl = no
 userdb {
   driver = static
-  args = uid=$(id -u) gid=$(id -g) home=$PWD/mail
+  args = uid=$(./as id -u) gid=$(./as id -g) home=$PWD/mail
 }
 protocol lda {
   postmaster_address = a@example.org
@@ -124,11 +127,13 @@ protocol lda {
 CONFIG
 }
 run_dovecot() {
-    for i in $(seq 40); do /usr/lib/dovecot/dovecot-lda -c dovecot.conf -k -d '' <"letter$i" || true; done
-    doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" search mailbox INBOX all
-    doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" mailbox create Old
-    doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" move Old mailbox INBOX 1:10
-    doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" expunge mailbox INBOX 5:9
+    USER=$(./as id -un)
+    export USER
+    for i in $(seq 40); do ./as /usr/lib/dovecot/dovecot-lda -c dovecot.conf -k <"letter$i"; done
+    ./as doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" search mailbox INBOX all
+    ./as doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" mailbox create Old
+    ./as doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" move Old mailbox INBOX 1:10
+    ./as doveadm -c dovecot.conf -o mail="maildir:$PWD/mail" expunge mailbox INBOX 5:9
     find mail | wc -l
 }
 program dovecot dovecot:dovecot-core

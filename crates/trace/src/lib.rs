@@ -4,10 +4,12 @@
 //! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
+pub mod agree;
 pub mod analysis;
 mod event;
 pub mod fio;
 pub mod inspect;
+pub mod kernel;
 mod lines;
 mod op;
 pub mod parquet_file;
@@ -20,6 +22,7 @@ pub mod spool;
 pub mod strace;
 pub mod text;
 pub mod track;
+pub mod verify;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;

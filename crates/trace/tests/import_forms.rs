@@ -194,6 +194,7 @@ fn copies() {
         "splice(3</w/a>, NULL, 9<pipe:[1]>, NULL, 10, 0) = 10",
         "splice(9<pipe:[1]>, NULL, 4</w/b>, [2000], 10, 0) = 10",
         "ioctl(4</w/b>, FICLONE, 3</w/a>) = 0",
+        "ioctl(4</w/b>, BTRFS_IOC_CLONE or FICLONE, 3</w/a>) = -1 EOPNOTSUPP (Operation not supported)",
         "fstat(4</w/b>, 0x7f) = -1 EFAULT (Bad address)",
     ]);
     let copies: Vec<_> = rows
@@ -208,6 +209,7 @@ fn copies() {
             (Some(0), Some(50), true, true, 0),
             (Some(300), None, true, false, 0),
             (None, Some(2000), false, true, 0),
+            (Some(0), Some(0), true, true, 0),
             (Some(0), Some(0), true, true, 0),
         ]
     );
@@ -423,4 +425,48 @@ fn coverage_counts_what_is_unseen() {
     assert_eq!(c.other_by_name.get("quotactl_fd"), Some(&1));
     let share = c.share().expect("a share");
     assert!((share - 3.0 / (3.0 + 1.0 + 8.0 + 16.0)).abs() < 1e-12, "{share}");
+}
+
+/// `python3 -m venv`: a stat of the empty path was taken for news of the working directory, whose place in the tree
+/// was then given to another name while the process still pointed at it. The tree got a cycle.
+#[test]
+fn the_empty_path_says_nothing_of_the_working_directory() {
+    let rows = rows(&[
+        r#"newfstatat(AT_FDCWD</tmp/run/v>, "", 0x7ffda15c92d0, 0) = -1 ENOENT (No such file or directory)"#,
+        r#"openat(AT_FDCWD</tmp/run/v>, "", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory)"#,
+        r#"newfstatat(AT_FDCWD</tmp/run/v>, "/tmp/run/v/lib/site-packages", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
+        r#"newfstatat(AT_FDCWD</tmp/run/v>, "lib", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
+    ]);
+    assert_eq!(rows[0].event.file, rows[1].event.file, "the working directory is still there");
+    assert_eq!(rows[2].event.parent, rows[3].event.file, "one lib, by either path");
+}
+
+/// A working directory that is gone, and the names that took its place in memory.
+#[test]
+fn a_removed_working_directory_is_not_taken_for_another() {
+    let rows = rows(&[
+        r#"mkdir("/w/d", 0755) = 0"#,
+        r#"chdir("/w/d") = 0"#,
+        r#"rmdir("/w/d") = 0"#,
+        r#"mkdir("/w/e", 0755) = 0"#,
+        r#"mkdir("/w/e/f", 0755) = 0"#,
+        r#"openat(AT_FDCWD, "f", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)"#,
+        r#"rename("/w/e", "/w/d") = 0"#,
+        r#"openat(AT_FDCWD, "..", O_RDONLY|O_DIRECTORY) = 3"#,
+    ]);
+    assert_eq!((rows[5].event.file, rows[5].event.parent), (None, None), "nothing is below a directory that is gone");
+    assert_eq!(rows[6].event.file, rows[3].event.file);
+}
+
+/// The kernel replaces only empty directories: where the tree believes otherwise, it was wrong, and must not lose what moved.
+#[test]
+fn a_rename_over_the_directory_above_moves_what_it_names() {
+    let rows = rows(&[
+        r#"newfstatat(AT_FDCWD</>, "/w/a/b", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
+        r#"rename("/w/a/b", "/w/a") = 0"#,
+        r#"newfstatat(AT_FDCWD</>, "/w/a", {st_mode=S_IFDIR|0755, st_size=4096, ...}, 0) = 0"#,
+        r#"rename("/w/a", "/w/a/c") = 0"#,
+        r#"newfstatat(AT_FDCWD</>, "/w/a", 0x7ffda15c92d0, 0) = -1 ENOENT (No such file or directory)"#,
+    ]);
+    assert_eq!(rows[2].event.file, rows[0].event.file);
 }

@@ -343,3 +343,28 @@ fn ten_thousand_descriptors_and_a_path_of_a_thousand_components() {
     assert_eq!(import.rows.last().map(|r| r.event.size_before), Some(Some(10_002)));
     assert_eq!(import.rows.iter().filter(|r| r.path().len() >= 2000).count(), 3);
 }
+
+/// `rsync -a` over 11,000 files: the paths of a close that waited for its return were ids of a batch that had been handed
+/// over, out of range in the next one or another path there.
+#[test]
+fn a_close_keeps_its_path_over_batches() {
+    for others_after in [0, 40_000] {
+        let mut text = String::new();
+        let mut line = |tid: u32, call: &str| text.push_str(&format!("{tid} 1700000000.000001 {call}\n"));
+        line(8, "openat(AT_FDCWD</w>, \"mine\", O_RDONLY) = 5</w/mine> <0.000001>");
+        for i in 0..16_382 {
+            line(7, &format!("unlink(\"/w/before{i}\") = 0 <0.000001>"));
+        }
+        // The last event of the first batch comes out while the close is running.
+        line(7, "unlink(\"/w/last\" <unfinished ...>");
+        line(8, "close(5</w/mine> <unfinished ...>");
+        line(7, "<... unlink resumed>) = 0 <0.000001>");
+        for i in 0..others_after {
+            line(7, &format!("unlink(\"/w/after{i}\") = 0 <0.000001>"));
+        }
+        line(8, "<... close resumed>) = 0 <0.000001>");
+        let import = import(&text);
+        let closes: Vec<_> = import.rows.iter().filter(|r| r.event.op == Op::Close).map(Row::path).collect();
+        assert_eq!(closes, ["/w/mine"], "{others_after} calls later");
+    }
+}

@@ -192,10 +192,9 @@ impl Decode for Importer {
         let says = Meta {
             tracer: Tracer { name: "perf trace".into(), version: String::new(), options: Vec::new() },
             clock: "perf trace: microseconds since its first call (-T: since the machine started)".into(),
-            lost_events: trace.lost,
-            gaps: trace.gaps,
             ..Meta::default()
         };
+        (summary.lost_events, summary.gaps) = (trace.lost, trace.gaps);
         Ok(Imported::new(summary, trace.tracker, says))
     }
 }

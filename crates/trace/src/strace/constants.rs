@@ -3,7 +3,7 @@
 use crate::flag;
 
 /// `O_*` names to the kernel's numbers (`<asm-generic/fcntl.h>`). Names that say nothing here are 0.
-pub(super) fn open_flag(name: &[u8]) -> u64 {
+pub(crate) fn open_flag(name: &[u8]) -> u64 {
     match name {
         b"O_RDONLY" => 0,
         b"O_CLOEXEC" => O_CLOEXEC,
@@ -28,25 +28,25 @@ pub(super) fn open_flag(name: &[u8]) -> u64 {
 
 const O_WRONLY: u64 = 0o1;
 const O_RDWR: u64 = 0o2;
-const O_CREAT: u64 = 0o100;
+pub(crate) const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 const O_TRUNC: u64 = 0o1000;
-pub(super) const O_APPEND: u64 = 0o2000;
+pub(crate) const O_APPEND: u64 = 0o2000;
 const O_DSYNC: u64 = 0o10000;
 const O_DIRECT: u64 = 0o40000;
 const O_DIRECTORY: u64 = 0o200_000;
 const O_NOFOLLOW: u64 = 0o400_000;
 const O_NOATIME: u64 = 0o1_000_000;
-pub(super) const O_CLOEXEC: u64 = 0o2_000_000;
+pub(crate) const O_CLOEXEC: u64 = 0o2_000_000;
 const O_SYNC: u64 = 0o4_010_000;
 const O_PATH: u64 = 0o10_000_000;
-const O_TMPFILE: u64 = 0o20_200_000;
+pub(crate) const O_TMPFILE: u64 = 0o20_200_000;
 
 /// What `creat` opens with.
-pub(super) const CREAT: u64 = O_WRONLY | O_CREAT | O_TRUNC;
+pub(crate) const CREAT: u64 = O_WRONLY | O_CREAT | O_TRUNC;
 
 /// The kernel's open flags as the trace's.
-pub(super) fn trace_open_flags(kernel: u64) -> u32 {
+pub(crate) fn trace_open_flags(kernel: u64) -> u32 {
     let access = match kernel & 3 {
         0 => flag::READ,
         1 => flag::WRITE,
@@ -73,7 +73,7 @@ pub(super) fn trace_open_flags(kernel: u64) -> u32 {
 }
 
 /// `AT_*` flags.
-pub(super) fn at_flag(name: &[u8]) -> u64 {
+pub(crate) fn at_flag(name: &[u8]) -> u64 {
     match name {
         b"AT_SYMLINK_NOFOLLOW" => AT_SYMLINK_NOFOLLOW,
         // The same bit means "effective ids" to faccessat.
@@ -84,13 +84,13 @@ pub(super) fn at_flag(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-pub(super) const AT_REMOVEDIR: u64 = 0x200;
-pub(super) const AT_SYMLINK_FOLLOW: u64 = 0x400;
-pub(super) const AT_EMPTY_PATH: u64 = 0x1000;
+pub(crate) const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+pub(crate) const AT_REMOVEDIR: u64 = 0x200;
+pub(crate) const AT_SYMLINK_FOLLOW: u64 = 0x400;
+pub(crate) const AT_EMPTY_PATH: u64 = 0x1000;
 
 /// `RENAME_*` flags.
-pub(super) fn rename_flag(name: &[u8]) -> u64 {
+pub(crate) fn rename_flag(name: &[u8]) -> u64 {
     match name {
         b"RENAME_NOREPLACE" => 1,
         b"RENAME_EXCHANGE" => 2,
@@ -100,7 +100,7 @@ pub(super) fn rename_flag(name: &[u8]) -> u64 {
 }
 
 /// `SEEK_*`.
-pub(super) fn whence(name: &[u8]) -> u64 {
+pub(crate) fn whence(name: &[u8]) -> u64 {
     match name {
         b"SEEK_CUR" => 1,
         b"SEEK_END" => 2,
@@ -111,7 +111,7 @@ pub(super) fn whence(name: &[u8]) -> u64 {
 }
 
 /// `R_OK` and the like.
-pub(super) fn access_mode(name: &[u8]) -> u64 {
+pub(crate) fn access_mode(name: &[u8]) -> u64 {
     match name {
         b"R_OK" => 4,
         b"W_OK" => 2,
@@ -121,7 +121,7 @@ pub(super) fn access_mode(name: &[u8]) -> u64 {
 }
 
 /// `FALLOC_FL_*`.
-pub(super) fn fallocate_flag(name: &[u8]) -> u64 {
+pub(crate) fn fallocate_flag(name: &[u8]) -> u64 {
     match name {
         b"FALLOC_FL_KEEP_SIZE" => 1,
         b"FALLOC_FL_PUNCH_HOLE" => 2,
@@ -135,7 +135,7 @@ pub(super) fn fallocate_flag(name: &[u8]) -> u64 {
 }
 
 /// `PROT_*`.
-pub(super) fn prot(name: &[u8]) -> u64 {
+pub(crate) fn prot(name: &[u8]) -> u64 {
     match name {
         b"PROT_READ" => 1,
         b"PROT_WRITE" => PROT_WRITE,
@@ -144,11 +144,11 @@ pub(super) fn prot(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const PROT_WRITE: u64 = 2;
-pub(super) const PROT_EXEC: u64 = 4;
+pub(crate) const PROT_WRITE: u64 = 2;
+pub(crate) const PROT_EXEC: u64 = 4;
 
 /// `MAP_*`.
-pub(super) fn map_flag(name: &[u8]) -> u64 {
+pub(crate) fn map_flag(name: &[u8]) -> u64 {
     match name {
         b"MAP_SHARED" => 1,
         b"MAP_PRIVATE" => 2,
@@ -159,13 +159,13 @@ pub(super) fn map_flag(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const MAP_TYPE: u64 = 3;
-pub(super) const MAP_PRIVATE: u64 = 2;
-pub(super) const MAP_ANONYMOUS: u64 = 0x20;
-pub(super) const MAP_DENYWRITE: u64 = 0x800;
+pub(crate) const MAP_TYPE: u64 = 3;
+pub(crate) const MAP_PRIVATE: u64 = 2;
+pub(crate) const MAP_ANONYMOUS: u64 = 0x20;
+pub(crate) const MAP_DENYWRITE: u64 = 0x800;
 
 /// `RWF_*` of preadv2 and pwritev2.
-pub(super) fn rwf(name: &[u8]) -> u64 {
+pub(crate) fn rwf(name: &[u8]) -> u64 {
     match name {
         b"RWF_DSYNC" => RWF_DSYNC,
         b"RWF_SYNC" => RWF_SYNC,
@@ -174,12 +174,12 @@ pub(super) fn rwf(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const RWF_DSYNC: u64 = 2;
-pub(super) const RWF_SYNC: u64 = 4;
-pub(super) const RWF_APPEND: u64 = 16;
+pub(crate) const RWF_DSYNC: u64 = 2;
+pub(crate) const RWF_SYNC: u64 = 4;
+pub(crate) const RWF_APPEND: u64 = 16;
 
 /// `CLONE_*`.
-pub(super) fn clone_flag(name: &[u8]) -> u64 {
+pub(crate) fn clone_flag(name: &[u8]) -> u64 {
     match name {
         b"CLONE_FS" => CLONE_FS,
         b"CLONE_FILES" => CLONE_FILES,
@@ -188,12 +188,12 @@ pub(super) fn clone_flag(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const CLONE_FS: u64 = 0x200;
-pub(super) const CLONE_FILES: u64 = 0x400;
-pub(super) const CLONE_THREAD: u64 = 0x10000;
+pub(crate) const CLONE_FS: u64 = 0x200;
+pub(crate) const CLONE_FILES: u64 = 0x400;
+pub(crate) const CLONE_THREAD: u64 = 0x10000;
 
 /// `CLOSE_RANGE_*`.
-pub(super) fn close_range_flag(name: &[u8]) -> u64 {
+pub(crate) fn close_range_flag(name: &[u8]) -> u64 {
     match name {
         b"CLOSE_RANGE_UNSHARE" => 2,
         b"CLOSE_RANGE_CLOEXEC" => 4,
@@ -202,7 +202,7 @@ pub(super) fn close_range_flag(name: &[u8]) -> u64 {
 }
 
 /// `fcntl` commands.
-pub(super) fn fcntl_command(name: &[u8]) -> u64 {
+pub(crate) fn fcntl_command(name: &[u8]) -> u64 {
     match name {
         b"F_DUPFD" => F_DUPFD,
         b"F_DUPFD_CLOEXEC" => F_DUPFD_CLOEXEC,
@@ -212,14 +212,14 @@ pub(super) fn fcntl_command(name: &[u8]) -> u64 {
     }
 }
 
-pub(super) const F_DUPFD: u64 = 0;
-pub(super) const F_SETFD: u64 = 2;
-pub(super) const F_SETFL: u64 = 4;
-pub(super) const F_DUPFD_CLOEXEC: u64 = 0x406;
+pub(crate) const F_DUPFD: u64 = 0;
+pub(crate) const F_SETFD: u64 = 2;
+pub(crate) const F_SETFL: u64 = 4;
+pub(crate) const F_DUPFD_CLOEXEC: u64 = 0x406;
 const F_OTHER: u64 = 1 << 32;
 
 /// The number of an error name strace prints. Restart codes, which programs never see, are `EINTR`.
-pub(super) fn errno(name: &[u8]) -> Option<u16> {
+pub(crate) fn errno(name: &[u8]) -> Option<u16> {
     if let Some(errno) = posix::Errno::from_name(name) {
         return Some(errno.0);
     }
@@ -247,7 +247,7 @@ const REST: &[(&str, u16)] = &[
 ];
 
 /// The number of a signal name.
-pub(super) fn signal(name: &[u8]) -> Option<i64> {
+pub(crate) fn signal(name: &[u8]) -> Option<i64> {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
         "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",

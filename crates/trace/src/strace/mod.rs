@@ -17,7 +17,7 @@
 //!
 //! A line that is not understood is counted and listed with its number; nothing is dropped silently.
 
-mod constants;
+pub(crate) mod constants;
 mod decode;
 mod lex;
 mod line;
@@ -629,29 +629,42 @@ impl Importer {
             return Ok(());
         }
         let text = std::mem::take(&mut running.text);
-        let result = self.finish_call(tid, &running, &text, name);
-        if running.clone.is_some() {
+        let (place, cloned) = (running.place, running.clone.is_some());
+        let result = self.finish_call(tid, running, &text, name);
+        if cloned {
             self.cloning.retain(|&parent| parent != tid);
             self.release_held(false);
         }
         if result.is_err()
-            && let Some(place) = running.place
+            && let Some(place) = place
         {
             self.tracker.skip_place(place);
         }
         result
     }
 
-    fn finish_call(&mut self, tid: u32, running: &Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
-        let (name, args, ret) = parse_call(text)?;
-        if name != resumed && resumed != b"???" {
-            return Err("a call resumed under another name");
-        }
+    fn finish_call(&mut self, tid: u32, running: Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
+        let parsed = parse_call(text).and_then(|(name, args, ret)| {
+            if name != resumed && resumed != b"???" {
+                return Err("a call resumed under another name");
+            }
+            let closed = if running.closing.is_some() { Some(outcome(&ret)?) } else { None };
+            Ok((name, args, ret, closed))
+        });
+        let (name, args, ret, closed) = match parsed {
+            Ok(parsed) => parsed,
+            Err(reason) => {
+                if let Some(closing) = running.closing {
+                    self.tracker.drop_close(closing);
+                }
+                return Err(reason);
+            }
+        };
         self.returned(&ret);
         let start_ns = running.start_ns;
-        if let Some(closing) = running.closing {
+        if let (Some(closing), Some(out)) = (running.closing, closed) {
             self.summary.calls += 1;
-            self.tracker.end_close(closing, running.place, &outcome(&ret)?);
+            self.tracker.end_close(closing, running.place, &out);
             return Ok(());
         }
         let call = if running.form == Some(Form::Ignored) { None } else { decode(running.form, &args, &ret) };
@@ -712,7 +725,7 @@ pub struct Imported {
     /// Counts.
     pub summary: Summary,
     tracker: Tracker,
-    /// What the notation itself says for `meta.json`: tracer, clock, what was lost.
+    /// What the notation itself says for `meta.json`: tracer and clock.
     says: Meta,
     /// Files of which the trace reads so many bytes that it did not write.
     least_sizes: FxHashMap<Vec<u8>, u64>,

@@ -96,6 +96,8 @@ impl Imported {
                 exec_images: coverage.execs,
             },
             coverage_share: coverage.share(),
+            lost_events: summary.lost_events,
+            gaps: summary.gaps.clone(),
             ..self.says.clone()
         }
     }

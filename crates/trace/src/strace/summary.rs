@@ -58,6 +58,10 @@ pub struct Summary {
     pub idle_ns: u64,
     /// How the first process ended: exit status, or 128 and the signal. `None` if its end is not in the trace.
     pub first_status: Option<i64>,
+    /// Events the tracer says it lost, and where ([`GAPS_MAX`](crate::profile::GAPS_MAX) places at most).
+    pub lost_events: u64,
+    #[allow(missing_docs)]
+    pub gaps: Vec<crate::profile::Gap>,
     /// What was and was not covered.
     pub coverage: Coverage,
 }

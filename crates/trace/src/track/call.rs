@@ -94,6 +94,15 @@ impl Outcome<'_> {
     }
 }
 
+/// Where a call's time went, from a tracer that knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// On a processor.
+    pub running_ns: u64,
+    /// Asleep.
+    pub blocked_ns: u64,
+}
+
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The fields are the system call's own arguments.

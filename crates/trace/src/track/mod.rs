@@ -9,28 +9,34 @@
 //! Memory is bounded by live descriptors, live names and running calls.
 
 mod call;
+#[cfg(test)]
+mod check;
 mod coverage;
 mod descriptors;
 mod history;
+#[cfg(test)]
+mod model;
 mod names;
 mod on_fd;
 mod on_path;
 mod process;
 mod resolve;
 mod sequence;
+mod tree;
 
-pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Start};
+pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Start};
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
 pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
+pub use tree::Standing;
 
 use crate::{Batch, Event, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
 use names::{File, Names};
 use rustc_hash::FxHashMap;
-use sequence::{Interned, Sequence};
+use sequence::{Draft, Interned, Parked, Sequence};
 
 /// `EBADF`
 const EBADF: u16 = 9;
@@ -48,6 +54,8 @@ pub struct Tracker {
     out: Sequence,
     coverage: Coverage,
     first_cwd: Option<Vec<u8>>,
+    /// Where the time of the call at hand went, if the tracer knows.
+    spent: Option<Spent>,
     /// Scratch: the absolute path of the argument at hand.
     path: Vec<u8>,
     /// Scratch: an unescaped path.
@@ -98,10 +106,8 @@ struct Ctx {
 }
 
 /// A close that has taken effect and not yet returned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closing {
-    event: Event,
-}
+#[derive(Debug)]
+pub(crate) struct Closing(Parked);
 
 impl Tracker {
     /// A tracker that knows nothing yet.
@@ -115,6 +121,7 @@ impl Tracker {
             out: Sequence::default(),
             coverage: Coverage::default(),
             first_cwd: options.cwd,
+            spent: None,
             path: Vec::new(),
             unescaped: Vec::new(),
         }
@@ -135,8 +142,8 @@ impl Tracker {
         match call {
             Call::Open { at, flags, mode } => self.open(ctx, at, *flags, *mode, out),
             Call::Close { fd } => {
-                let closing = self.begin_close(tid, t_ns, fd);
-                self.end_close(closing, place, out);
+                let event = self.close(ctx, fd);
+                self.closed(event, place, out);
             }
             Call::CloseRange { first, last, cloexec, unshare } => {
                 self.close_range(ctx, (*first, *last), *cloexec, *unshare, out)
@@ -186,6 +193,23 @@ impl Tracker {
         }
     }
 
+    /// The same, of a tracer that knows where the call's time went.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn timed_call(
+        &mut self,
+        tid: u32,
+        t_ns: u64,
+        place: Option<Place>,
+        name: &[u8],
+        call: &Call<'_>,
+        out: &Outcome<'_>,
+        spent: Spent,
+    ) {
+        self.spent = Some(spent);
+        self.call(tid, t_ns, place, name, call, out);
+        self.spent = None;
+    }
+
     /// Takes a place in the order for a call that has started and not returned.
     pub(crate) fn start(&mut self) -> Place {
         self.out.start()
@@ -232,19 +256,22 @@ impl Tracker {
         self.names.take_removed()
     }
 
-    fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Event {
-        Event {
+    fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Draft {
+        self.out.draft(Event {
             dur_ns: out.dur_ns,
             pid: ctx.thread.pid,
             tid: ctx.tid,
             flags: if out.unfinished { flag::UNFINISHED } else { 0 },
             errno: out.errno,
             ret: out.ret,
+            // What the kernel does on the way (a close at exec) takes no time of its own.
+            running_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.running_ns),
+            blocked_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.blocked_ns),
             ..Event::new(0, ctx.t_ns, op)
-        }
+        })
     }
 
-    fn emit(&mut self, ctx: Ctx, event: Event) {
+    fn emit(&mut self, ctx: Ctx, event: Draft) {
         self.coverage.count(&event);
         self.out.put(ctx.place, event);
     }
@@ -259,9 +286,9 @@ impl Tracker {
     /// Fills in what is known of a file.
     fn describe_file(&self, event: &mut Event, file: File) {
         let state = self.names.file(file);
-        event.file = Some(state.id);
+        event.file = self.names.id(file);
         event.size_before = if state.kind == Kind::Directory { None } else { state.size };
-        event.parent = self.names.node_of(file).map(|node| self.names.id_of(self.names.parent_of(node)));
+        event.parent = self.names.node_of(file).and_then(|node| self.names.id_of(self.names.parent_of(node)));
     }
 
     /// Fills in what is known of a description.

@@ -4,21 +4,24 @@
 //! rename and dropped when it is removed; a file lives while it has a name or an open description. Memory is bounded
 //! by the names that are live, not by the length of the trace. Symbolic links are followed where the trace showed
 //! their target; a path through a link of unknown target is unknown, not guessed.
+//!
+//! Entries and files are named by ids that carry a generation: the id of a name that is gone never names what took its
+//! place. What keeps an entry's id over calls (working directories) asks [`Names::is_live`] first. An old id that is used all the
+//! same is a bug of ours: it panics in debug builds and stands for an unknown file otherwise. [`Names::check`] says
+//! what holds after every call.
 
 use super::call::Kind;
 use crate::FileId;
 use rustc_hash::FxHashMap;
+use slotmap::{Key as _, SlotMap, new_key_type};
 
-/// A directory entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Node(u32);
+new_key_type! {
+    /// A directory entry.
+    pub(super) struct Node;
 
-/// A file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct File(u32);
-
-/// The root directory's entry.
-pub(super) const ROOT: Node = Node(0);
+    /// A file.
+    pub(super) struct File;
+}
 
 /// As many links as the kernel follows in one walk (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
@@ -64,6 +67,8 @@ pub(super) struct FileState {
     pub mode: Option<u16>,
     /// A symbolic link's target.
     pub target: Option<Box<[u8]>>,
+    /// How many names it has that are not in the tree; `None` if the trace does not tell.
+    pub links_elsewhere: Option<u32>,
     names: u32,
     opens: u32,
     /// One of its names; a directory has only one.
@@ -94,13 +99,44 @@ pub struct Removed {
     pub target: Option<Vec<u8>>,
 }
 
+/// The identity of what an old id stands for; never told.
+const UNKNOWN_ID: FileId = FileId(u64::MAX);
+
+impl Entry {
+    fn new(parent: Node, name: &[u8], file: File, birth: Birth) -> Entry {
+        let children = FxHashMap::default();
+        Entry { parent, name: name.into(), file, children, birth, canonical: false, moved_from: None }
+    }
+}
+
+impl FileState {
+    fn new(id: FileId, kind: Kind) -> FileState {
+        FileState {
+            id,
+            kind,
+            size: None,
+            first_size: None,
+            changed: false,
+            appended: Some(0),
+            mode: None,
+            target: None,
+            links_elsewhere: None,
+            names: 0,
+            opens: 0,
+            node: None,
+        }
+    }
+}
+
 /// The tree.
 #[derive(Debug)]
 pub(super) struct Names {
-    entries: Vec<Entry>,
-    free_entries: Vec<Node>,
-    files: Vec<FileState>,
-    free_files: Vec<File>,
+    entries: SlotMap<Node, Entry>,
+    files: SlotMap<File, FileState>,
+    root: Node,
+    /// What an old id stands for in a release build.
+    nowhere: Entry,
+    unknown: FileState,
     next_id: u64,
     /// How many times a name was moved: paths remembered from before may be of the past.
     moves: u64,
@@ -112,46 +148,68 @@ impl Names {
     /// An empty tree. `keep_removed`: remember the names that were there before and are gone.
     pub fn new(keep_removed: bool) -> Self {
         let mut names = Names {
-            entries: Vec::new(),
-            free_entries: Vec::new(),
-            files: Vec::new(),
-            free_files: Vec::new(),
+            entries: SlotMap::with_key(),
+            files: SlotMap::with_key(),
+            root: Node::null(),
+            nowhere: Entry::new(Node::null(), b"", File::null(), Birth::Opened),
+            unknown: FileState::new(UNKNOWN_ID, Kind::Unknown),
             next_id: 0,
             moves: 0,
             removed: keep_removed.then(Vec::new),
         };
-        let root = names.new_file(Kind::Directory);
-        names.entries.push(Entry {
-            parent: ROOT,
-            name: Box::default(),
-            file: root,
-            children: FxHashMap::default(),
-            birth: Birth::Before,
-            canonical: true,
-            moved_from: None,
-        });
-        let state = names.file_mut(root);
-        state.names = 1;
-        state.node = Some(ROOT);
+        let file = names.new_file(Kind::Directory);
+        let root = Entry { canonical: true, ..Entry::new(Node::null(), b"", file, Birth::Before) };
+        names.root = names.entries.insert(root);
+        let root = names.root;
+        let state = names.file_mut(file);
+        (state.names, state.node) = (1, Some(root));
         names
     }
 
+    /// The root directory's entry.
+    pub fn root(&self) -> Node {
+        self.root
+    }
+
+    /// Whether the entry is still there.
+    pub fn is_live(&self, node: Node) -> bool {
+        self.entries.contains_key(node)
+    }
+
     fn entry(&self, node: Node) -> &Entry {
-        &self.entries[node.0 as usize]
+        let entry = self.entries.get(node);
+        debug_assert!(entry.is_some(), "the id of a name that is gone was used");
+        entry.unwrap_or(&self.nowhere)
     }
 
     fn entry_mut(&mut self, node: Node) -> &mut Entry {
-        &mut self.entries[node.0 as usize]
+        match self.entries.get_mut(node) {
+            Some(entry) => entry,
+            None => {
+                debug_assert!(false, "the id of a name that is gone was used");
+                self.nowhere = Entry::new(Node::null(), b"", File::null(), Birth::Opened);
+                &mut self.nowhere
+            }
+        }
     }
 
     /// What is known of a file.
     pub fn file(&self, file: File) -> &FileState {
-        &self.files[file.0 as usize]
+        let state = self.files.get(file);
+        debug_assert!(state.is_some(), "the id of a file that is gone was used");
+        state.unwrap_or(&self.unknown)
     }
 
     /// The same, to change.
     pub fn file_mut(&mut self, file: File) -> &mut FileState {
-        &mut self.files[file.0 as usize]
+        match self.files.get_mut(file) {
+            Some(state) => state,
+            None => {
+                debug_assert!(false, "the id of a file that is gone was used");
+                self.unknown = FileState::new(UNKNOWN_ID, Kind::Unknown);
+                &mut self.unknown
+            }
+        }
     }
 
     /// The file an entry names.
@@ -159,14 +217,19 @@ impl Names {
         self.entry(node).file
     }
 
-    /// The identity of the file an entry names.
-    pub fn id_of(&self, node: Node) -> FileId {
-        self.file(self.entry(node).file).id
+    /// A file's identity over its life.
+    pub fn id(&self, file: File) -> Option<FileId> {
+        Some(self.file(file).id).filter(|&id| id != UNKNOWN_ID)
     }
 
-    /// The directory an entry is in.
+    /// The identity of the file an entry names.
+    pub fn id_of(&self, node: Node) -> Option<FileId> {
+        self.id(self.entry(node).file)
+    }
+
+    /// The directory an entry is in; the root is in itself.
     pub fn parent_of(&self, node: Node) -> Node {
-        self.entry(node).parent
+        if node == self.root { node } else { self.entry(node).parent }
     }
 
     /// A name of a file, if it has one.
@@ -174,32 +237,24 @@ impl Names {
         self.file(file).node
     }
 
+    /// How many names a file has.
+    pub fn links(&self, file: File) -> Option<u32> {
+        let state = self.file(file);
+        state.links_elsewhere.map(|elsewhere| elsewhere + state.names)
+    }
+
+    /// A file that the trace made; it has no name yet.
+    pub fn made_file(&mut self, kind: Kind) -> File {
+        let file = self.new_file(kind);
+        self.file_mut(file).links_elsewhere = Some(0);
+        file
+    }
+
     /// A new file without a name.
     pub fn new_file(&mut self, kind: Kind) -> File {
-        let state = FileState {
-            id: FileId(self.next_id),
-            kind,
-            size: None,
-            first_size: None,
-            changed: false,
-            appended: Some(0),
-            mode: None,
-            target: None,
-            names: 0,
-            opens: 0,
-            node: None,
-        };
+        let state = FileState::new(FileId(self.next_id), kind);
         self.next_id += 1;
-        match self.free_files.pop() {
-            Some(file) => {
-                self.files[file.0 as usize] = state;
-                file
-            }
-            None => {
-                self.files.push(state);
-                File(index(self.files.len() - 1))
-            }
-        }
+        self.files.insert(state)
     }
 
     /// Counts an open description of the file.
@@ -215,10 +270,9 @@ impl Names {
     }
 
     fn free_if_dead(&mut self, file: File) {
-        let state = self.file_mut(file);
+        let state = self.file(file);
         if state.names == 0 && state.opens == 0 {
-            state.target = None;
-            self.free_files.push(file);
+            self.files.remove(file);
         }
     }
 
@@ -229,25 +283,8 @@ impl Names {
 
     /// Makes a name for a file. The name must not exist.
     pub fn add(&mut self, dir: Node, name: &[u8], file: File, birth: Birth) -> Node {
-        let entry = Entry {
-            parent: dir,
-            name: name.into(),
-            file,
-            children: FxHashMap::default(),
-            birth,
-            canonical: false,
-            moved_from: None,
-        };
-        let node = match self.free_entries.pop() {
-            Some(node) => {
-                *self.entry_mut(node) = entry;
-                node
-            }
-            None => {
-                self.entries.push(entry);
-                Node(index(self.entries.len() - 1))
-            }
-        };
+        debug_assert!(self.child(dir, name).is_none(), "a name was made twice");
+        let node = self.entries.insert(Entry::new(dir, name, file, birth));
         self.entry_mut(dir).children.insert(name.into(), node);
         let state = self.file_mut(file);
         state.names += 1;
@@ -275,47 +312,60 @@ impl Names {
 
     /// The name and all below it are unknown from here on (it is gone, or was never what we took it for).
     pub fn forget(&mut self, node: Node) {
-        if node == ROOT {
+        if node == self.root || !self.is_live(node) {
             return;
         }
-        let parent = self.entry(node).parent;
-        let name = std::mem::take(&mut self.entry_mut(node).name);
-        self.entry_mut(parent).children.remove(&name);
+        self.detach(node);
         // A stack, not recursion: a chain of a million directories must not overflow ours.
         let mut doomed = vec![node];
         while let Some(node) = doomed.pop() {
-            let file = self.entry(node).file;
-            let children = std::mem::take(&mut self.entry_mut(node).children);
-            doomed.extend(children.into_values());
-            self.entry_mut(node).moved_from = None;
-            self.free_entries.push(node);
-            let state = self.file_mut(file);
+            let Some(entry) = self.entries.remove(node) else { continue };
+            doomed.extend(entry.children.into_values());
+            let state = self.file_mut(entry.file);
             state.names = state.names.saturating_sub(1);
             if state.node == Some(node) {
                 state.node = None;
             }
-            self.free_if_dead(file);
+            self.free_if_dead(entry.file);
         }
     }
 
-    /// Moves an entry, with all below it. The new name must not exist.
+    /// Takes an entry out of its directory. It keeps its name; the caller puts it somewhere or drops it.
+    fn detach(&mut self, node: Node) {
+        let entry = self.entry_mut(node);
+        let (parent, name) = (entry.parent, std::mem::take(&mut entry.name));
+        self.entry_mut(parent).children.remove(&name);
+        self.entry_mut(node).name = name;
+    }
+
+    /// Moves an entry, with all below it, over what has the new name.
+    ///
+    /// The kernel puts nothing below itself and replaces files and empty directories only. Where the tree says
+    /// otherwise, the tree is wrong: what contradicts the kernel is forgotten.
     pub fn rename(&mut self, node: Node, dir: Node, name: &[u8]) {
-        if node == ROOT || self.is_below(dir, node) {
-            return;
+        if node == self.root || self.is_below(dir, node) {
+            return self.forget(node);
         }
         self.moves += 1;
         self.note_origin(node);
-        let parent = self.entry(node).parent;
-        let old = std::mem::replace(&mut self.entry_mut(node).name, name.into());
-        self.entry_mut(parent).children.remove(&old);
-        self.entry_mut(node).parent = dir;
+        // Out of the old place first, so that it does not go with what it replaces.
+        self.detach(node);
+        if let Some(old) = self.child(dir, name) {
+            self.remove(old);
+        }
+        let entry = self.entry_mut(node);
+        (entry.parent, entry.name) = (dir, name.into());
         self.entry_mut(dir).children.insert(name.into(), node);
     }
 
     /// Swaps two entries.
     pub fn exchange(&mut self, a: Node, b: Node) {
-        if a == b || a == ROOT || b == ROOT || self.is_below(a, b) || self.is_below(b, a) {
+        if a == b {
             return;
+        }
+        if self.is_below(a, b) || self.is_below(b, a) {
+            self.forget(a);
+            return self.forget(b);
         }
         self.moves += 1;
         self.note_origin(a);
@@ -342,13 +392,13 @@ impl Names {
     }
 
     fn is_below(&self, mut node: Node, above: Node) -> bool {
-        while node != ROOT {
+        while node != self.root && self.is_live(node) {
             if node == above {
                 return true;
             }
             node = self.entry(node).parent;
         }
-        above == ROOT
+        above == self.root
     }
 
     /// How many times a name was moved so far.
@@ -373,7 +423,7 @@ impl Names {
     fn push_path(&self, node: Node, out: &mut Vec<u8>) {
         let mut chain = Vec::new();
         let mut at = node;
-        while at != ROOT {
+        while at != self.root {
             chain.push(at);
             at = self.entry(at).parent;
         }
@@ -388,7 +438,7 @@ impl Names {
         let mut names = Vec::new();
         let mut at = node;
         let mut path = Vec::new();
-        while at != ROOT {
+        while at != self.root {
             let entry = self.entry(at);
             if entry.birth != Birth::Before {
                 return None;
@@ -414,7 +464,7 @@ impl Names {
 
     /// Visits all live entries but the root's.
     pub fn for_each(&self, mut visit: impl FnMut(Node)) {
-        let mut stack = vec![ROOT];
+        let mut stack = vec![self.root];
         while let Some(node) = stack.pop() {
             for &child in self.entry(node).children.values() {
                 visit(child);
@@ -425,7 +475,7 @@ impl Names {
 
     /// The deepest known entry on a path without links, and what of the path is left (with its leading slash).
     pub fn deepest<'p>(&self, path: &'p [u8]) -> (Node, &'p [u8]) {
-        let mut at = ROOT;
+        let mut at = self.root;
         let mut rest = path;
         loop {
             let trimmed = &rest[rest.iter().take_while(|&&b| b == b'/').count()..];
@@ -440,7 +490,7 @@ impl Names {
     /// The entry of a path that the tracer printed, which has no symbolic links in it. Entries on the way that were taken
     /// for links are replaced; with `make`, missing ones are made.
     pub fn canonical(&mut self, path: &[u8], make: bool) -> Option<Node> {
-        let mut at = ROOT;
+        let mut at = self.root;
         let mut rest = path;
         loop {
             while let [b'/', tail @ ..] = rest {
@@ -485,7 +535,7 @@ impl Names {
         // From the top down: the first name that can be a link is taken for it.
         loop {
             if let Some((dir, name)) = split_name(short) {
-                let parent = self.walk(ROOT, dir, true, true).node;
+                let parent = self.walk(self.root, dir, true, true).node;
                 let old = parent.and_then(|parent| self.child(parent, name));
                 if let (Some(parent), false) = (parent, old.is_some_and(|old| self.entry(old).canonical)) {
                     if let Some(old) = old {
@@ -512,7 +562,7 @@ impl Names {
     /// With `follow`, a link at the last component is followed.
     pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
         const LOST: Walk = Walk { parent: None, node: None };
-        let mut at = if path.first() == Some(&b'/') { ROOT } else { start };
+        let mut at = if path.first() == Some(&b'/') { self.root } else { start };
         let mut links = 0;
         let mut rest: &[u8] = path;
         let mut owned: Vec<u8>;
@@ -525,7 +575,7 @@ impl Names {
             let last = tail.iter().all(|&b| b == b'/');
             let step = match name {
                 b"" | b"." => Some(at),
-                b".." => Some(self.entry(at).parent),
+                b".." => Some(self.parent_of(at)),
                 _ => self.child(at, name),
             };
             let node = match step {
@@ -544,17 +594,56 @@ impl Names {
                     break LOST;
                 }
                 if target.first() == Some(&b'/') {
-                    at = ROOT;
+                    at = self.root;
                 }
                 owned = [&target[..], tail].concat();
                 rest = &owned;
                 continue;
             }
             if last {
-                break Walk { parent: Some(self.entry(node).parent), node: Some(node) };
+                break Walk { parent: Some(self.parent_of(node)), node: Some(node) };
             }
             at = node;
             rest = tail;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Names {
+    /// What holds after every call: entries are a tree; directories and entries agree; every file is counted right. `open`:
+    /// the files of all open descriptions.
+    pub fn check(&self, open: &[Option<File>]) {
+        let mut names: FxHashMap<File, u32> = FxHashMap::default();
+        let mut seen = 0;
+        let mut stack = vec![self.root];
+        while let Some(node) = stack.pop() {
+            seen += 1;
+            assert!(seen <= self.entries.len(), "an entry is reached twice");
+            let entry = &self.entries[node];
+            *names.entry(entry.file).or_insert(0) += 1;
+            for (name, &child) in &entry.children {
+                let below = self.entries.get(child).expect("a directory holds an entry that is gone");
+                assert_eq!((below.parent, &below.name), (node, name), "directory and entry agree");
+                stack.push(child);
+            }
+        }
+        assert_eq!(seen, self.entries.len(), "entries that no directory holds");
+        let mut opens: FxHashMap<File, u32> = FxHashMap::default();
+        for &file in open.iter().flatten() {
+            *opens.entry(file).or_insert(0) += 1;
+        }
+        for (file, state) in &self.files {
+            let count = |of: &FxHashMap<File, u32>| of.get(&file).copied().unwrap_or(0);
+            assert_eq!((state.names, state.opens), (count(&names), count(&opens)), "names and opens of {:?}", state.id);
+            assert!(state.names + state.opens > 0, "{:?} is kept by nobody", state.id);
+            assert_eq!(state.node.is_some(), state.names > 0, "{:?} knows a name if it has one", state.id);
+            if let Some(node) = state.node {
+                assert_eq!(self.entries.get(node).map(|entry| entry.file), Some(file), "a name of {:?}", state.id);
+            }
+        }
+        for file in names.keys().chain(opens.keys()) {
+            assert!(self.files.contains_key(*file), "a file that is gone has a name or is open");
         }
     }
 }
@@ -564,8 +653,4 @@ fn split_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let slash = memchr::memrchr(b'/', path)?;
     let (dir, name) = (&path[..slash], &path[slash + 1..]);
     (!name.is_empty() && name != b"." && name != b"..").then_some((dir, name))
-}
-
-fn index(n: usize) -> u32 {
-    u32::try_from(n).expect("fewer than 2^32 live names")
 }

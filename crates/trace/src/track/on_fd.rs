@@ -1,9 +1,10 @@
 //! Calls on descriptors: what they do to offsets, lengths and tables.
 
-use super::call::{Attrs, Call, Fd, Kind, Outcome};
+use super::call::{Attrs, Call, Fd, Kind, Outcome, Spent};
 use super::coverage::FAULT_AROUND_BYTES;
 use super::descriptors::{Ofd, Slot};
 use super::names::File;
+use super::sequence::Draft;
 use super::{Closing, Ctx, Place, Tracker};
 use crate::{Event, Op, flag};
 
@@ -20,7 +21,7 @@ const INSERT_RANGE: u32 = 32;
 
 impl Tracker {
     /// The event of a call on a descriptor, with what is known of the description.
-    fn fd_event(&mut self, ctx: Ctx, op: Op, fd: &Fd<'_>, out: &Outcome<'_>) -> (Event, Option<Ofd>) {
+    fn fd_event(&mut self, ctx: Ctx, op: Op, fd: &Fd<'_>, out: &Outcome<'_>) -> (Draft, Option<Ofd>) {
         let mut event = self.event(ctx, op, out);
         let ofd = self.ofd(ctx, fd, out.errno);
         if let Some(ofd) = ofd {
@@ -310,6 +311,29 @@ impl Tracker {
     /// A close takes effect when it starts: another thread can be given the number before it returns.
     pub(crate) fn begin_close(&mut self, tid: u32, t_ns: u64, fd: &Fd<'_>) -> Closing {
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns, place: None };
+        let event = self.close(ctx, fd);
+        Closing(self.out.park(event))
+    }
+
+    /// The close has returned.
+    pub(crate) fn end_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>) {
+        let event = self.out.unpark(closing.0);
+        self.closed(event, place, out);
+    }
+
+    /// The close has returned, and where its time went is known.
+    pub(crate) fn end_timed_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>, spent: Spent) {
+        self.spent = Some(spent);
+        self.end_close(closing, place, out);
+        self.spent = None;
+    }
+
+    /// The close is not told of: what the tracer said of its return was not understood.
+    pub(crate) fn drop_close(&mut self, closing: Closing) {
+        self.out.unpark(closing.0);
+    }
+
+    pub(super) fn close(&mut self, ctx: Ctx, fd: &Fd<'_>) -> Draft {
         let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
         let (mut event, ofd) = self.fd_event(ctx, Op::Close, fd, &out);
         if let Some(ofd) = ofd {
@@ -320,13 +344,14 @@ impl Tracker {
                 self.fds.release(ofd, &mut self.names);
             }
         }
-        Closing { event }
+        event
     }
 
-    /// The close has returned.
-    pub(crate) fn end_close(&mut self, closing: Closing, place: Option<Place>, out: &Outcome<'_>) {
-        let mut event = closing.event;
+    pub(super) fn closed(&mut self, mut event: Draft, place: Option<Place>, out: &Outcome<'_>) {
         (event.ret, event.errno, event.dur_ns) = (out.ret, out.errno, out.dur_ns);
+        if let (Some(spent), true) = (self.spent, out.dur_ns > 0) {
+            (event.running_ns, event.blocked_ns) = (Some(spent.running_ns), Some(spent.blocked_ns));
+        }
         if !out.unfinished {
             event.flags &= !flag::UNFINISHED;
         }
@@ -364,8 +389,8 @@ impl Tracker {
         // The call's time belongs to the whole range: it goes to the first close.
         let mut out = *out;
         for number in fds {
-            let closing = self.begin_close(ctx.tid, ctx.t_ns, &Fd { number, seen: None });
-            self.end_close(closing, ctx.place.take(), &out);
+            let event = self.close(ctx, &Fd { number, seen: None });
+            self.closed(event, ctx.place.take(), &out);
             out.dur_ns = 0;
         }
     }

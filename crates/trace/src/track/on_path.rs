@@ -2,14 +2,15 @@
 
 use super::call::{At, Attrs, Fd, Kind, Outcome, Seen};
 use super::descriptors::Slot;
-use super::names::{Birth, File, Node, ROOT};
+use super::names::{Birth, File, Node};
 use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
+use super::sequence::Draft;
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
 
 impl Tracker {
     /// The event of a call on a path.
-    fn path_event(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) -> (Event, Located) {
+    fn path_event(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) -> (Draft, Located) {
         let located = self.locate(ctx, at);
         let mut event = self.event(ctx, op, out);
         event.path = located.path;
@@ -24,10 +25,9 @@ impl Tracker {
     fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
         let exists = event.errno == 0 && event.flags & flag::UNFINISHED == 0;
         let walk = self.walk(located, at, follow, exists);
-        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
         let node = walk.node?;
-        if event.errno == ENOENT {
-            // It went without our seeing it go.
+        if event.errno == ENOENT && self.is_refuted(at, node) {
             self.names.forget(node);
             return None;
         }
@@ -35,9 +35,15 @@ impl Tracker {
         Some(node)
     }
 
+    /// Whether a call's `ENOENT` shows that a name we know went without our seeing it go. It does not for the empty path,
+    /// which no call accepts, nor for a name that the trace made: the call overlapped the one that made or removed it.
+    fn is_refuted(&self, at: &At<'_>, node: Node) -> bool {
+        at.path.as_deref().is_some_and(|path| !path.is_empty()) && self.names.birth(node) != Birth::Made
+    }
+
     fn describe_node(&self, event: &mut Event, node: Node) {
         self.describe_file(event, self.names.file_of(node));
-        event.parent = Some(self.names.id_of(self.names.parent_of(node)));
+        event.parent = self.names.id_of(self.names.parent_of(node));
     }
 
     pub(super) fn on_path(
@@ -99,9 +105,9 @@ impl Tracker {
         let fd = i32::try_from(out.ret).ok().filter(|_| out.ok());
         let Some(fd) = fd else {
             let walk = self.walk(&located, at, follow, false);
-            event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+            event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
             if let Some(node) = walk.node {
-                if out.errno == ENOENT && flags & flag::CREATE == 0 {
+                if out.errno == ENOENT && flags & flag::CREATE == 0 && self.is_refuted(at, node) {
                     self.names.forget(node);
                 } else {
                     self.describe_node(&mut event, node);
@@ -158,15 +164,19 @@ impl Tracker {
     ) -> Option<File> {
         if event.flags & flag::TMPFILE != 0 {
             let dir = self.walk(located, at, true, true).node;
-            event.parent = dir.map(|dir| self.names.id_of(dir));
-            let file = self.names.new_file(Kind::Regular);
+            event.parent = dir.and_then(|dir| self.names.id_of(dir));
+            let file = self.names.made_file(Kind::Regular);
             let state = self.names.file_mut(file);
             (state.size, state.mode) = (Some(0), event.mode);
             event.file = Some(state.id);
             return Some(file);
         }
+        let itself = flag::PATH_ONLY | flag::NOFOLLOW;
         let known = if path.is_empty() {
             self.walk(located, at, follow, false).node
+        } else if event.flags & itself == itself {
+            // The one open that succeeds on a symbolic link.
+            self.names.walk(self.names.root(), path, false, false).node
         } else {
             let node = self.names.canonical(path, false);
             if path != self.path && !self.leads_to(located, at, follow, node, path) {
@@ -207,7 +217,7 @@ impl Tracker {
             };
         }
         let (dir, name) =
-            if path.is_empty() { self.parent_and_name(located, at)? } else { self.parent_in(ROOT, path)? };
+            if path.is_empty() { self.parent_and_name(located, at)? } else { self.parent_in(self.names.root(), path)? };
         let file = self.names.new_file(Kind::Regular);
         self.names.file_mut(file).mode = event.mode;
         if let Some(link) = self.names.child(dir, name) {
@@ -217,7 +227,8 @@ impl Tracker {
         // A directory that the trace made holds only what the trace put there.
         let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
         if certain {
-            self.names.file_mut(file).size = Some(0);
+            let state = self.names.file_mut(file);
+            (state.size, state.links_elsewhere) = (Some(0), Some(0));
         }
         Some(self.names.add(dir, name, file, if certain { Birth::Made } else { Birth::Opened }))
     }
@@ -230,6 +241,10 @@ impl Tracker {
             (None, Some(_)) => false,
             // The file itself is new to us: its directory decides, if the name is the same.
             (None, None) => {
+                if let Some(link) = self.walk(located, at, false, false).node {
+                    // A link to a name that was not there; what it says we know, if anything.
+                    return self.names.file(self.names.file_of(link)).target.is_some();
+                }
                 let Some((dir, name)) = split_last(path) else { return false };
                 let same_name = split_last(&self.path).is_some_and(|(_, given)| given == name);
                 same_name && given.parent.is_some() && given.parent == self.names.canonical(dir, false)
@@ -267,7 +282,7 @@ impl Tracker {
                 if let Some(stale) = self.names.child(dir, name) {
                     self.names.forget(stale);
                 }
-                let file = self.names.new_file(kind);
+                let file = self.names.made_file(kind);
                 let state = self.names.file_mut(file);
                 state.mode = mode;
                 state.target = target.map(Into::into);
@@ -278,8 +293,8 @@ impl Tracker {
             }
         } else {
             let walk = self.walk(&located, at, false, false);
-            event.parent = walk.parent.map(|parent| self.names.id_of(parent));
-            event.file = walk.node.map(|node| self.names.id_of(node));
+            event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
+            event.file = walk.node.and_then(|node| self.names.id_of(node));
         }
         self.emit(ctx, event);
     }
@@ -313,14 +328,15 @@ impl Tracker {
         if exchange {
             event.flags |= flag::EXCHANGE;
         }
+        // Both paths are located before either is walked: locating can teach us names, and so forget others.
+        let target = self.locate(ctx, to);
+        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         // ENOENT may be about either path, so a failure here says nothing about the first.
         let walk = self.walk(&source, from, false, out.ok());
-        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
         if let Some(node) = walk.node {
             self.describe_node(&mut event, node);
         }
-        let target = self.locate(ctx, to);
-        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         if let (Some(node), true) = (walk.node, out.ok()) {
             self.renamed(node, &target, to, exchange);
         }
@@ -342,7 +358,6 @@ impl Tracker {
             if old == node || self.names.file_of(old) == self.names.file_of(node) {
                 return;
             }
-            self.names.remove(old);
         }
         self.names.rename(node, dir, name);
     }
@@ -352,13 +367,13 @@ impl Tracker {
         if !follow {
             event.flags |= flag::NOFOLLOW;
         }
+        let target = self.locate(ctx, to);
+        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         let walk = self.walk(&source, from, follow, out.ok());
-        event.parent = walk.parent.map(|parent| self.names.id_of(parent));
+        event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
         if let Some(node) = walk.node {
             self.describe_node(&mut event, node);
         }
-        let target = self.locate(ctx, to);
-        (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         if let (Some(node), true) = (walk.node, out.ok()) {
             self.linked(self.names.file_of(node), &target, to);
         }

@@ -2,7 +2,7 @@
 
 use super::call::{At, Fd, Seen, Start};
 use super::descriptors::{Ofd, Slot};
-use super::names::{Node, ROOT, Walk};
+use super::names::{Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
 use std::borrow::Cow;
@@ -61,7 +61,7 @@ impl Tracker {
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         if fs.moves != moves {
             fs.moves = moves;
-            if let Some(node) = fs.node {
+            if let Some(node) = fs.node.filter(|&node| self.names.is_live(node)) {
                 self.names.path(node, &mut self.unescaped);
                 fs.cwd.set(&self.unescaped);
             }
@@ -90,7 +90,7 @@ impl Tracker {
                     if deleted && last_name(&path) == last_name(self.fds.ofd(ofd).path.bytes()) {
                         return true;
                     }
-                    let node = self.names.walk(ROOT, &path, false, false).node;
+                    let node = self.names.walk(self.names.root(), &path, false, false).node;
                     node.is_some_and(|node| self.names.file_of(node) == file)
                 });
             if same {
@@ -146,7 +146,8 @@ impl Tracker {
     /// Takes the working directory's printed path as the truth.
     fn see_cwd(&mut self, ctx: Ctx, raw: &[u8]) {
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
-        if fs.raw == raw {
+        // A printed directory that is gone from the tree was forgotten: the trace says that it is there.
+        if fs.raw == raw && fs.node.is_none_or(|node| self.names.is_live(node)) {
             return;
         }
         fs.raw.clear();
@@ -173,7 +174,11 @@ impl Tracker {
     /// Sets the working directory by path.
     pub(super) fn set_cwd(&mut self, ctx: Ctx, path: &[u8]) {
         let absolute = path.first() == Some(&b'/');
-        let node = if absolute && !is_foreign(path) { self.names.walk(ROOT, path, true, true).node } else { None };
+        let node = if absolute && !is_foreign(path) {
+            self.names.walk(self.names.root(), path, true, true).node
+        } else {
+            None
+        };
         if let Some(node) = node {
             let file = self.names.file_of(node);
             self.names.file_mut(file).kind = Kind::Directory;
@@ -191,7 +196,7 @@ impl Tracker {
         let Some(given) = at.path.as_deref() else { return located };
         if given.first() == Some(&b'/') {
             self.path.extend_from_slice(given);
-            located.start = Some(ROOT);
+            located.start = Some(self.names.root());
         } else {
             match at.start {
                 Start::Cwd(raw) => {
@@ -200,7 +205,7 @@ impl Tracker {
                         None => self.follow_cwd(ctx),
                     }
                     let fs = &mut self.fs[ctx.thread.fs.0 as usize];
-                    located.start = fs.node;
+                    located.start = fs.node.filter(|&node| self.names.is_live(node));
                     located.caller_dir = self.out.intern_cached(&mut fs.cwd);
                     self.path.extend_from_slice(fs.cwd.bytes());
                 }
@@ -233,7 +238,7 @@ impl Tracker {
     /// Walks a located path. With `exists`, the call showed that it exists.
     pub(super) fn walk(&mut self, located: &Located, at: &At<'_>, follow: bool, exists: bool) -> Walk {
         match (located.start, at.path.as_deref()) {
-            (Some(start), Some(path)) => self.names.walk(start, path, follow, exists),
+            (Some(start), Some(path)) if self.names.is_live(start) => self.names.walk(start, path, follow, exists),
             _ => Walk { parent: None, node: None },
         }
     }
@@ -241,7 +246,7 @@ impl Tracker {
     /// The directory and last component of a located path, the directory made known to exist. `None` if unknown or
     /// if there is no such component (`.`, `..`).
     pub(super) fn parent_and_name<'p>(&mut self, located: &Located, at: &'p At<'_>) -> Option<(Node, &'p [u8])> {
-        let (start, path) = (located.start?, at.path.as_deref()?);
+        let (start, path) = (located.start.filter(|&start| self.names.is_live(start))?, at.path.as_deref()?);
         self.parent_in(start, path)
     }
 

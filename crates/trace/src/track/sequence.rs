@@ -3,9 +3,15 @@
 //! A call takes its place when it starts and is filled in when it returns. A call that is still running after
 //! [`WINDOW`] later ones loses its place: it is put at the end when it returns, with its true start time, and counted.
 //! So memory is bounded however long a call blocks.
+//!
+//! The ids of paths are those of the batch being made. So an event under way is a [`Draft`], which knows its batch and is not
+//! taken for another's; one that waits for its call to return waits here ([`Sequence::park`]), where
+//! [`take`](Sequence::take) carries its paths over into the next batch.
 
 use crate::{Batch, Event, Op, PathId, Paths, flag};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 
 /// Events of a batch, unless a running call holds them back.
 const BATCH: usize = 16 * 1024;
@@ -15,6 +21,31 @@ const WINDOW: usize = 64 * 1024;
 /// The place of a call that has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
+
+/// An event under way. It is put into the batch in which it was begun, or parked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draft {
+    event: Event,
+    epoch: u32,
+}
+
+impl Deref for Draft {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.event
+    }
+}
+
+impl DerefMut for Draft {
+    fn deref_mut(&mut self) -> &mut Event {
+        &mut self.event
+    }
+}
+
+/// An event that waits for its call to return.
+#[derive(Debug)]
+pub(super) struct Parked(u64);
 
 // Nearly all are `Ready`, so a box would only add an allocation an event.
 #[allow(clippy::large_enum_variant)]
@@ -58,6 +89,9 @@ pub(super) struct Sequence {
     held: VecDeque<Held>,
     /// Place of `held`'s front.
     front: u64,
+    /// Events that wait for their calls to return, by number.
+    parked: FxHashMap<u64, Event>,
+    next_parked: u64,
     next_seq: u64,
     late: u64,
     /// Time covered by calls on files so far, and where that ends.
@@ -87,6 +121,33 @@ impl Sequence {
         }
     }
 
+    /// Begins an event in the batch being made.
+    pub fn draft(&self, event: Event) -> Draft {
+        Draft { event, epoch: self.epoch }
+    }
+
+    /// Keeps an event until its call returns, over batches.
+    pub fn park(&mut self, draft: Draft) -> Parked {
+        let event = self.check(draft);
+        let number = self.next_parked;
+        self.next_parked += 1;
+        self.parked.insert(number, event);
+        Parked(number)
+    }
+
+    /// Goes on with an event that was kept.
+    pub fn unpark(&mut self, parked: Parked) -> Draft {
+        let event =
+            self.parked.remove(&parked.0).expect("each parked event is taken once, as its ticket cannot be copied");
+        Draft { event, epoch: self.epoch }
+    }
+
+    /// The event, with the ids of this batch.
+    fn check(&self, draft: Draft) -> Event {
+        assert_eq!(draft.epoch, self.epoch, "an event of an older batch: its paths are gone");
+        draft.event
+    }
+
     /// Takes the next place for a call that has started.
     pub fn start(&mut self) -> Place {
         let place = Place(self.front + self.held.len() as u64);
@@ -95,7 +156,12 @@ impl Sequence {
     }
 
     /// An event in its place; without one, it starts now.
-    pub fn put(&mut self, place: Option<Place>, event: Event) {
+    pub fn put(&mut self, place: Option<Place>, draft: Draft) {
+        let event = self.check(draft);
+        self.put_event(place, event);
+    }
+
+    fn put_event(&mut self, place: Option<Place>, event: Event) {
         match place {
             None if self.held.is_empty() => {
                 self.front += 1;
@@ -109,7 +175,7 @@ impl Sequence {
                 }
                 None => {
                     self.late += 1;
-                    self.put(None, event);
+                    self.put_event(None, event);
                 }
             },
         }
@@ -173,12 +239,15 @@ impl Sequence {
                 }
             }
         }
+        // What stays behind moves into the next batch with its paths.
         let mut paths = Paths::default();
-        for held in &mut self.held {
-            if let Held::Ready(event) = held {
-                for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {
-                    *id = id.map(|id| paths.intern(self.batch.paths.get(id)));
-                }
+        let ready = self.held.iter_mut().filter_map(|held| match held {
+            Held::Ready(event) => Some(event),
+            Held::Running | Held::Skipped => None,
+        });
+        for event in ready.chain(self.parked.values_mut()) {
+            for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {
+                *id = id.map(|id| paths.intern(self.batch.paths.get(id)));
             }
         }
         self.epoch = self.epoch.wrapping_add(1);

@@ -1,0 +1,56 @@
+/* What user space tells the recorder: which calls to record and where their arguments point, and whom to record. */
+#ifndef FSAGE_SPEC_H
+#define FSAGE_SPEC_H
+
+#define SPECS 512 /* calls with numbers above are recorded without a look at their arguments */
+#define NO_ARG 0xff
+#define CWD_ARG 0xfe /* the fact is the working directory's */
+
+enum spec_flag {
+	SPEC_RECORDED = 1 << 0,
+	SPEC_RETURNS_FD = 1 << 1,
+	SPEC_IOV = 1 << 2, /* arguments 1 and 2 are an I/O vector */
+	SPEC_AFTER = 1 << 3, /* tell the first file's offset and length at the return too */
+	SPEC_CLOSES = 1 << 4, /* frees descriptors when it starts */
+	SPEC_EXEC = 1 << 5,
+	SPEC_NEEDS_FD = 1 << 6, /* of no interest without a descriptor */
+	SPEC_IN_IF = 1 << 7, /* memory is read only if argument 1 is in_if */
+};
+
+/* Of one system call. The Rust side: trace::kernel::Spec. */
+struct spec {
+	u8 flags;
+	u8 fd[2]; /* arguments that are descriptors */
+	u8 str[2]; /* arguments that are strings */
+	u8 in[2]; /* arguments that point to memory read at the start */
+	u8 in_bytes[2];
+	u8 out; /* that point to memory read at the return */
+	u8 out_bytes;
+	u8 reserved[5];
+	u32 in_if;
+};
+
+enum mode {
+	MODE_PROCESSES = 1, /* those in the map `wanted`, and what they start */
+	MODE_CGROUP = 2,
+	MODE_MOUNT = 3,
+};
+
+/* Values of the map `wanted`. */
+enum wanted {
+	WANTED = 1,
+	WANTED_FROM_EXEC = 2, /* a process that waits to become the command */
+};
+
+/* Slots of the array `counters`, one for each processor. */
+enum counter {
+	COUNTER_LOST = 0, /* records for which the ring had no room */
+	COUNTER_TOLD = 1, /* of these, the ones that a WIRE_LOST has told of */
+	COUNTER_RECORDS = 2,
+	COUNTER_NO_MEMORY = 3, /* tasks for which there was no memory */
+	COUNTER_BEGAN = 4, /* tasks taken in */
+	COUNTER_ENDED = 5, /* tasks of these that ended */
+	COUNTERS = 6,
+};
+
+#endif

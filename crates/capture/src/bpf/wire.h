@@ -1,0 +1,148 @@
+/* The records that the recorder hands to user space: the one C definition. The one Rust definition is
+ * crates/trace/src/kernel/wire.rs; a test of crates/capture compares the two. Little-endian, every record a multiple of 8 bytes.
+ * A change here changes WIRE_VERSION. */
+#ifndef FSAGE_WIRE_H
+#define FSAGE_WIRE_H
+
+#define WIRE_VERSION 1
+
+/* What begins every record. */
+struct wire_head {
+	u32 bytes; /* of the whole record, this head included */
+	u16 kind;
+	u16 flags;
+};
+
+enum wire_kind {
+	WIRE_START = 1, /* by user space: the clocks */
+	WIRE_CALL = 2, /* a call that returned */
+	WIRE_ENTER = 3, /* a call that began and waits, or takes effect before it returns; its WIRE_CALL follows */
+	WIRE_FILE = 4, /* what an id of a fact stands for from here on */
+	WIRE_FORK = 5,
+	WIRE_EXEC = 6,
+	WIRE_EXIT = 7,
+	WIRE_LOST = 8,
+	WIRE_ROOT = 9, /* a task's root directory */
+};
+
+struct wire_start {
+	struct wire_head head;
+	u32 version;
+	u32 reserved;
+	u64 monotonic_ns;
+	u64 realtime_ns;
+};
+
+/* Flags of calls: which parts follow the fixed one, in this order. */
+enum wire_call_flag {
+	WIRE_FACT0 = 1 << 0, /* struct wire_fact: of the first descriptor (or the working directory) */
+	WIRE_FACT1 = 1 << 1, /* of the second */
+	WIRE_FACT_RET = 1 << 2, /* of the returned descriptor */
+	WIRE_AFTER = 1 << 3, /* struct wire_after */
+	WIRE_IN0 = 1 << 4, /* WIRE_IN_BYTES of memory that an argument points to, at the start */
+	WIRE_IN1 = 1 << 5,
+	WIRE_OUT = 1 << 6, /* WIRE_OUT_BYTES of memory that an argument points to, at the return */
+	WIRE_STR0 = 1 << 7, /* u32 length, bytes without the NUL, padding to 8 */
+	WIRE_STR1 = 1 << 8,
+	WIRE_UNFINISHED = 1 << 9, /* the thread ended inside the call */
+	WIRE_COMPAT = 1 << 10, /* by the 32-bit entry: nr is of that table, and nothing else was looked at */
+};
+
+#define WIRE_IN_BYTES 32
+#define WIRE_OUT_BYTES 64
+#define WIRE_UNKNOWN (~0ull)
+
+struct wire_call {
+	struct wire_head head;
+	u32 pid;
+	u32 tid;
+	u64 start_ns; /* CLOCK_MONOTONIC */
+	u64 dur_ns;
+	u64 off_cpu_ns; /* part of it not on a processor */
+	u64 blocked_ns; /* part of that asleep */
+	s64 ret;
+	u32 nr;
+	u32 reserved;
+	u64 iov_bytes; /* sum of the lengths of an I/O vector; WIRE_UNKNOWN where there is none */
+	u64 args[6];
+};
+
+/* A file behind a descriptor. */
+struct wire_fact {
+	u64 id; /* 0: there was none */
+	u64 pos; /* file offset */
+	u64 size; /* length, for regular files and directories */
+};
+
+/* The first fact's file when the call returned. */
+struct wire_after {
+	u64 pos;
+	u64 size;
+};
+
+enum wire_file_flag {
+	WIRE_FILE_DELETED = 1 << 0, /* the name is gone */
+	WIRE_FILE_INTERNAL = 1 << 1, /* of a file system of the kernel's own (pipes, sockets, memfd) */
+	WIRE_FILE_CUT = 1 << 2, /* the path is longer than we tell */
+};
+
+struct wire_file {
+	struct wire_head head;
+	u64 id;
+	u64 ino;
+	u32 dev; /* the kernel's: major << 20 | minor */
+	u32 generation;
+	u32 nlink;
+	u32 mode; /* st_mode */
+	u32 open_flags;
+	u32 names_bytes;
+	u64 size;
+	/* names_bytes of: u8 length, name; the last component first, up to the top of the mount tree. Padding to 8. */
+};
+
+enum wire_fork_flag {
+	WIRE_SHARES_FILES = 1 << 0,
+	WIRE_SHARES_FS = 1 << 1,
+	WIRE_SAME_PROCESS = 1 << 2,
+};
+
+struct wire_fork {
+	struct wire_head head;
+	u64 at_ns;
+	u32 parent_tid;
+	u32 child_tid;
+	u32 child_pid;
+	u32 reserved;
+};
+
+struct wire_exec {
+	struct wire_head head;
+	u64 at_ns;
+	u32 tid;
+	u32 old_tid;
+	/* u32 length, path of the image, padding to 8 */
+};
+
+struct wire_exit {
+	struct wire_head head;
+	u64 at_ns;
+	u32 tid;
+	u32 pid;
+	u32 code; /* as wait(2) tells it */
+	u32 reserved;
+};
+
+struct wire_lost {
+	struct wire_head head;
+	u64 at_ns;
+	u64 records;
+};
+
+struct wire_root {
+	struct wire_head head;
+	u32 tid;
+	u32 pid;
+	u64 id;
+};
+
+#endif

@@ -1,0 +1,67 @@
+//! What ids stand for: the files the recorder has told of.
+//!
+//! An id is the address of a kernel object, hidden; it is told of again when the object stands for another file or the file has
+//! another path. So there are no more ids than the kernel ever had open files at once.
+
+use super::wire::{File, file_flag, path_of};
+use crate::track::Seen;
+use rustc_hash::FxHashMap;
+
+/// What an id stands for.
+#[derive(Debug)]
+struct Told {
+    /// The path in the notation of [`Seen`]: backslashes doubled. Empty where unknown.
+    raw: Box<[u8]>,
+    deleted: bool,
+    foreign: bool,
+}
+
+/// All that was told.
+#[derive(Debug, Default)]
+pub(super) struct Files(FxHashMap<u64, Told>);
+
+impl Files {
+    /// Takes note of a file; `None` if the names are damaged.
+    pub fn tell(&mut self, flags: u16, file: &File, names: &[u8]) -> Option<()> {
+        let path = path_of(names.get(..usize::try_from(file.names_bytes).ok()?)?)?;
+        let cut = flags & file_flag::CUT != 0;
+        let told = Told {
+            raw: if cut { Box::default() } else { escape(path) },
+            deleted: flags & file_flag::DELETED != 0,
+            foreign: flags & file_flag::INTERNAL != 0 || is_device_or_socket(file.mode),
+        };
+        self.0.insert(file.id, told);
+        Some(())
+    }
+
+    /// What stands behind a descriptor, as the tracker wants it; `None` if there was none or it was not told.
+    pub fn seen(&self, id: u64) -> Option<Seen<'_>> {
+        let told = self.0.get(&id)?;
+        if told.foreign {
+            Some(Seen::Foreign)
+        } else if told.raw.is_empty() {
+            None
+        } else {
+            Some(Seen::Path { raw: &told.raw, deleted: told.deleted })
+        }
+    }
+
+    /// The path of a directory as it is.
+    pub fn path(&self, id: u64) -> Option<Vec<u8>> {
+        let told = self.0.get(&id)?;
+        let mut path = Vec::new();
+        crate::track::unescape_into(&told.raw, &mut path);
+        Some(path)
+    }
+}
+
+fn is_device_or_socket(mode: u32) -> bool {
+    matches!(mode & 0o170_000, 0o020_000 | 0o060_000 | 0o140_000)
+}
+
+fn escape(path: Vec<u8>) -> Box<[u8]> {
+    if memchr::memchr(b'\\', &path).is_none() {
+        return path.into();
+    }
+    path.into_iter().flat_map(|b| std::iter::repeat_n(b, if b == b'\\' { 2 } else { 1 })).collect()
+}

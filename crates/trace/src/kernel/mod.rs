@@ -1,0 +1,441 @@
+//! Importing what the recorder in the kernel writes (`crates/capture`).
+//!
+//! What lives here: the records' layout ([`wire`]), which system calls are recorded and how their arguments are laid out ([`CALLS`]),
+//! and the [`Importer`] that turns records into calls of the [tracker](crate::track). What may not: what calls mean, and the
+//! loading of programs into the kernel.
+//!
+//! A call's record is written when it returns, so records are in the order of returns, which is the order of effects. The
+//! order of starts is found by looking ahead: a record is taken in when [`AHEAD`] later ones have been read, and all
+//! calls known by then take their places in the order of their starts. Calls that sleep have a record of their start, so
+//! only a call that keeps a processor busy for longer than [`AHEAD`] calls of others can come late (counted).
+
+mod calls;
+mod decode;
+mod files;
+mod order;
+pub mod wire;
+
+pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
+
+use crate::analysis::Decode;
+use crate::profile::{Gap, Meta, Tracer as MetaTracer};
+use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
+use crate::track::{Call, CloneFlags, Closing, Outcome, Place, Spent, TrackOptions, Tracker};
+use calls::Table;
+use decode::{Look, Parts, decode};
+use files::Files;
+use order::Order;
+use rustc_hash::FxHashMap;
+use wire::{Kind, Record, call_flag, fork_flag};
+
+/// Records read ahead of the one that is taken in.
+pub const AHEAD: usize = 4096;
+
+/// Why a record was not understood.
+type Reason = &'static str;
+
+/// Streams records into batches of events. Feed it whole records, then [`finish`](Importer::finish).
+#[derive(Debug)]
+pub struct Importer {
+    options: ImportOptions,
+    table: Table,
+    tracker: Tracker,
+    files: Files,
+    order: Order,
+    summary: Summary,
+    /// Records read and not yet taken in, from `taken` on.
+    ahead: Vec<u8>,
+    taken: usize,
+    ahead_count: usize,
+    /// Calls that have begun and wait.
+    running: FxHashMap<u32, Running>,
+    /// Paths of images by thread, until their execve returns.
+    images: FxHashMap<u32, Vec<u8>>,
+    /// Root directories by process where they are not the mount tree's.
+    roots: FxHashMap<u32, Vec<u8>>,
+    clock: Option<wire::Start>,
+    first_tid: Option<u32>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    record_number: u64,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+struct Running {
+    flags: u16,
+    body: Vec<u8>,
+    start_ns: u64,
+    closing: Option<Closing>,
+}
+
+/// What is true of every recording of the kernel's recorder.
+fn says() -> Meta {
+    Meta {
+        tracer: MetaTracer { name: "ebpf".into(), version: String::new(), options: Vec::new() },
+        clock: "CLOCK_MONOTONIC in the kernel, nanoseconds".into(),
+        ..Meta::default()
+    }
+}
+
+impl Importer {
+    /// An importer at the start of a recording.
+    pub fn new(options: ImportOptions) -> Importer {
+        let tracker = Tracker::new(TrackOptions { keep_removed: options.keep_removed, cwd: options.cwd.clone() });
+        Importer {
+            options,
+            table: Table::new(),
+            tracker,
+            files: Files::default(),
+            order: Order::default(),
+            summary: Summary::default(),
+            ahead: Vec::new(),
+            taken: 0,
+            ahead_count: 0,
+            running: FxHashMap::default(),
+            images: FxHashMap::default(),
+            roots: FxHashMap::default(),
+            clock: None,
+            first_tid: None,
+            first_ns: None,
+            last_ns: 0,
+            record_number: 0,
+        }
+    }
+
+    /// Takes in the next whole records.
+    ///
+    /// # Errors
+    /// The sink fails. What is no record is counted, and the rest of the chunk left out.
+    pub fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        self.summary.bytes += chunk.len() as u64;
+        let mut rest = chunk;
+        loop {
+            let before = rest;
+            match wire::next(&mut rest) {
+                Ok(None) => return Ok(()),
+                Ok(Some(record)) => {
+                    self.read(record, &before[..before.len() - rest.len()]);
+                    while self.ahead_count > AHEAD {
+                        self.take_one(sink)?;
+                    }
+                }
+                Err(reason) => {
+                    self.record_number += 1;
+                    self.problem(before, reason);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A record is read: the starts of calls take part in the order from here on.
+    fn read(&mut self, record: Record<'_>, whole: &[u8]) {
+        if matches!(record.kind, Some(Kind::Call | Kind::Enter))
+            && let Some(call) = wire::Call::read(&mut &record.body[..])
+        {
+            self.order.saw(call.tid, call.start_ns, record.kind == Some(Kind::Enter));
+        }
+        if self.taken > 0 && self.taken * 2 >= self.ahead.len() {
+            self.ahead.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.ahead.extend_from_slice(whole);
+        self.ahead_count += 1;
+    }
+
+    fn take_one(&mut self, sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        let ahead = std::mem::take(&mut self.ahead);
+        let mut rest = ahead.get(self.taken..).unwrap_or_default();
+        let before = rest;
+        let record = wire::next(&mut rest).ok().flatten().expect("what was read once is a record");
+        self.taken += before.len() - rest.len();
+        self.ahead_count -= 1;
+        self.record_number += 1;
+        self.summary.lines += 1;
+        if let Err(reason) = self.take(record) {
+            self.problem(record.body, reason);
+        }
+        self.ahead = ahead;
+        if self.tracker.is_full() {
+            sink(&self.tracker.take())?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what is left and ends.
+    ///
+    /// # Errors
+    /// The sink fails, or nothing was recorded.
+    pub fn finish(mut self, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        while self.ahead_count > 0 {
+            self.take_one(sink)?;
+        }
+        if self.summary.lines == 0 {
+            return Err(ImportError::Empty { name: self.options.name.clone() });
+        }
+        let mut unfinished: Vec<(u32, Running)> = self.running.drain().collect();
+        unfinished.sort_unstable_by_key(|(_, running)| running.start_ns);
+        for (tid, running) in unfinished {
+            self.abandon(tid, running);
+        }
+        loop {
+            let batch = self.tracker.take();
+            if batch.events.is_empty() {
+                break;
+            }
+            sink(&batch)?;
+        }
+        let (events, late) = self.tracker.counts();
+        self.summary.events = events;
+        self.summary.late_events = late + self.order.late();
+        self.summary.started_unix_ns = self.first_ns.and_then(|first| self.unix_ns(first));
+        self.summary.wall_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
+        self.summary.idle_ns = self.summary.wall_ns.saturating_sub(self.tracker.busy_ns());
+        self.summary.coverage = self.tracker.coverage().clone();
+        Ok(Imported::new(self.summary, self.tracker, says()))
+    }
+
+    fn unix_ns(&self, at_ns: u64) -> Option<u64> {
+        let clock = self.clock?;
+        clock.realtime_ns.checked_add(at_ns)?.checked_sub(clock.monotonic_ns)
+    }
+
+    fn problem(&mut self, bytes: &[u8], reason: Reason) {
+        self.summary.unparsed_lines += 1;
+        if self.summary.problems.len() < self.options.problems_listed {
+            let excerpt: String = bytes.iter().take(40).map(|b| format!("{b:02x}")).collect();
+            self.summary.problems.push(Problem { line: self.record_number, reason: reason.to_owned(), excerpt });
+        }
+    }
+
+    fn since_start(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.first_ns.unwrap_or(at_ns))
+    }
+
+    fn at(&mut self, at_ns: u64) -> u64 {
+        self.last_ns = self.last_ns.max(at_ns);
+        self.since_start(at_ns)
+    }
+
+    fn take(&mut self, record: Record<'_>) -> Result<(), Reason> {
+        const SHORT: Reason = "a record shorter than its kind";
+        let mut rest = record.body;
+        let rest = &mut rest;
+        match record.kind.ok_or("a record of an unknown kind")? {
+            Kind::Start => {
+                let start = wire::Start::read(rest).ok_or(SHORT)?;
+                if start.version != wire::VERSION {
+                    return Err("records of another version of fsage's recorder");
+                }
+                self.clock.get_or_insert(start);
+            }
+            Kind::File => {
+                let file = wire::File::read(rest).ok_or(SHORT)?;
+                self.files.tell(record.flags, &file, rest).ok_or("a file whose names are damaged")?;
+            }
+            Kind::Call => return self.returned(record),
+            Kind::Enter => return self.entered(record),
+            Kind::Fork => {
+                let fork = wire::Fork::read(rest).ok_or(SHORT)?;
+                self.at(fork.at_ns);
+                self.forked(record.flags, &fork);
+            }
+            Kind::Exec => {
+                let exec = wire::Exec::read(rest).ok_or(SHORT)?;
+                self.at(exec.at_ns);
+                if exec.tid != exec.old_tid {
+                    self.tracker.superseded(exec.tid, exec.old_tid);
+                    if let Some(running) = self.running.remove(&exec.old_tid) {
+                        self.running.insert(exec.tid, running);
+                    }
+                    self.order.renumber(exec.old_tid, exec.tid);
+                }
+                if let Some(path) = wire::string(rest) {
+                    self.images.insert(exec.tid, path.to_vec());
+                }
+            }
+            Kind::Exit => {
+                let exit = wire::Exit::read(rest).ok_or(SHORT)?;
+                self.exited(&exit);
+            }
+            Kind::Lost => {
+                let lost = wire::Lost::read(rest).ok_or(SHORT)?;
+                let at_ns = self.at(lost.at_ns);
+                self.summary.lost_events += lost.records;
+                if self.summary.gaps.len() < crate::profile::GAPS_MAX {
+                    self.summary.gaps.push(Gap { at_ns, events: lost.records });
+                }
+            }
+            Kind::Root => {
+                let root = wire::Root::read(rest).ok_or(SHORT)?;
+                match self.files.path(root.id) {
+                    Some(path) if path != b"/" => self.roots.insert(root.pid, path),
+                    _ => self.roots.remove(&root.pid),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, tid: u32, pid: u32) {
+        if self.tracker.knows(tid) {
+            return;
+        }
+        if tid == pid {
+            self.tracker.know(tid);
+        } else {
+            // A thread of a process that ran before the recording, or whose beginning was lost.
+            self.tracker.know(pid);
+            self.tracker.spawn(pid, tid, CloneFlags { files: true, fs: true, thread: true });
+        }
+    }
+
+    fn forked(&mut self, flags: u16, fork: &wire::Fork) {
+        let has = |flag| flags & flag != 0;
+        let same = has(fork_flag::SAME_PROCESS);
+        let shared = CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
+        if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {
+            self.roots.insert(fork.child_pid, root);
+        }
+        self.tracker.spawn(fork.parent_tid, fork.child_tid, shared);
+    }
+
+    fn exited(&mut self, exit: &wire::Exit) {
+        if let Some(running) = self.running.remove(&exit.tid) {
+            self.abandon(exit.tid, running);
+        }
+        let at_ns = self.at(exit.at_ns);
+        let signal = i64::from(exit.code & 0x7f);
+        let status = if signal == 0 { i64::from(exit.code >> 8 & 0xff) } else { 128 + signal };
+        self.summary.exits += 1;
+        if self.first_tid == Some(exit.tid) {
+            self.summary.first_status = Some(status);
+        }
+        self.images.remove(&exit.tid);
+        if exit.tid == exit.pid {
+            self.roots.remove(&exit.pid);
+        }
+        self.know(exit.tid, exit.pid);
+        self.tracker.exit(exit.tid, at_ns, status);
+    }
+
+    /// All calls that started before `end_ns` take their places.
+    fn start_until(&mut self, end_ns: u64) {
+        while let Some((tid, start_ns)) = self.order.next_start(end_ns) {
+            self.first_ns.get_or_insert(start_ns);
+            let place = self.tracker.start();
+            self.order.give(tid, start_ns, place);
+        }
+    }
+
+    fn entered(&mut self, record: Record<'_>) -> Result<(), Reason> {
+        let parts = Parts::read(record.flags, record.body).ok_or("a call cut short")?;
+        let (tid, start_ns) = (parts.call.tid, parts.call.start_ns);
+        self.start_until(start_ns + 1);
+        self.know(tid, parts.call.pid);
+        if let Some(old) = self.running.remove(&tid) {
+            // Its return was lost.
+            self.abandon(tid, old);
+        }
+        let mut running = Running { flags: record.flags, body: record.body.to_vec(), start_ns, closing: None };
+        if let Some((_, How::Close)) = self.table.get(parts.call.nr) {
+            let look = Look { files: &self.files, root: b"" };
+            if let Some(Call::Close { fd }) = decode(How::Close, &parts, &look) {
+                running.closing = Some(self.tracker.begin_close(tid, self.since_start(start_ns), &fd));
+            }
+        }
+        self.running.insert(tid, running);
+        Ok(())
+    }
+
+    fn returned(&mut self, record: Record<'_>) -> Result<(), Reason> {
+        let parts = Parts::read(record.flags, record.body).ok_or("a call cut short")?;
+        let call = &parts.call;
+        let end_ns = call.start_ns.saturating_add(call.dur_ns);
+        self.start_until(end_ns.max(call.start_ns.saturating_add(1)));
+        self.last_ns = self.last_ns.max(end_ns);
+        let mut closing = None;
+        if let Some(running) = self.running.remove(&call.tid) {
+            if running.start_ns == call.start_ns {
+                closing = running.closing;
+            } else {
+                self.abandon(call.tid, running);
+            }
+        }
+        self.know(call.tid, call.pid);
+        self.first_tid.get_or_insert(call.tid);
+        let place = self.order.take(call.tid, call.start_ns);
+        self.call(&parts, place, closing);
+        Ok(())
+    }
+
+    /// A call that began and will not return: its thread ended, or the recording.
+    fn abandon(&mut self, tid: u32, running: Running) {
+        let place = self.order.take(tid, running.start_ns);
+        if let Some(parts) = Parts::read(running.flags | call_flag::UNFINISHED, &running.body) {
+            let parts = Parts { call: wire::Call { tid, ..parts.call }, ..parts };
+            self.call(&parts, place, running.closing);
+        }
+    }
+
+    fn call(&mut self, parts: &Parts<'_>, place: Option<Place>, closing: Option<Closing>) {
+        let call = &parts.call;
+        let image = if parts.strings[0].is_none() { self.images.remove(&call.tid) } else { None };
+        let mut parts = *parts;
+        if let (Some(path), Some((_, How::Exec))) = (&image, self.table.get(call.nr)) {
+            // The path could not be read from the memory of the program that is gone.
+            parts.strings[0] = Some(path);
+        }
+        let root: &[u8] = self.roots.get(&call.pid).map_or(b"", |root| root);
+        let look = Look { files: &self.files, root };
+        let unfinished = parts.flags & call_flag::UNFINISHED != 0;
+        let errno = match call.ret {
+            -4095..=-1 if !unfinished => u16::try_from(-call.ret).unwrap_or(0),
+            _ => 0,
+        };
+        let out = Outcome {
+            ret: if errno != 0 || unfinished { -1 } else { call.ret },
+            errno,
+            dur_ns: call.dur_ns,
+            seen: look.seen(parts.facts[2]),
+            unfinished,
+        };
+        let spent = Spent {
+            running_ns: call.dur_ns.saturating_sub(call.off_cpu_ns),
+            blocked_ns: call.blocked_ns.min(call.off_cpu_ns),
+        };
+        let at_ns = self.since_start(call.start_ns);
+        if let Some(closing) = closing {
+            self.summary.calls += 1;
+            self.tracker.end_timed_close(closing, place, &out, spent);
+            return;
+        }
+        let compat = parts.flags & call_flag::COMPAT != 0;
+        let (name, asked) = match self.table.get(call.nr).filter(|_| !compat) {
+            Some((name, how)) => (name, decode(how, &parts, &look)),
+            None => ("", Some(Call::Other { fd: None, at: None })),
+        };
+        let Some(asked) = asked else {
+            self.summary.other_lines += 1;
+            if let Some(place) = place {
+                self.tracker.skip_place(place);
+            }
+            return;
+        };
+        self.summary.calls += 1;
+        let unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
+        let name = if name.is_empty() { unnamed.as_bytes() } else { name.as_bytes() };
+        self.tracker.timed_call(call.tid, at_ns, place, name, &asked, &out, spent);
+    }
+}
+
+impl Decode for Importer {
+    fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        Importer::bytes(self, chunk, sink)
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        Importer::finish(*self, sink)
+    }
+}

@@ -1,0 +1,73 @@
+//! The order in which calls started, from records in the order in which they returned.
+
+use crate::track::Place;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Starts that wait for their turn, and places given to calls that have not returned.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// Start and thread.
+    waiting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// By thread: a call whose start was told by a record of its own.
+    entered: FxHashMap<u32, u64>,
+    places: FxHashMap<(u32, u64), Place>,
+    /// The latest start that has its place.
+    latest_ns: u64,
+    late: u64,
+}
+
+impl Order {
+    /// A record of a call was read. `enter`: one of its beginning.
+    pub fn saw(&mut self, tid: u32, start_ns: u64, enter: bool) {
+        if enter {
+            self.entered.insert(tid, start_ns);
+        } else if self.entered.remove(&tid) == Some(start_ns) {
+            return;
+        }
+        self.waiting.push(Reverse((start_ns, tid)));
+    }
+
+    /// Takes out the next call that started before a moment.
+    pub fn next_start(&mut self, before_ns: u64) -> Option<(u32, u64)> {
+        let &Reverse((start_ns, tid)) = self.waiting.peek()?;
+        if start_ns >= before_ns {
+            return None;
+        }
+        self.waiting.pop();
+        if start_ns < self.latest_ns {
+            self.late += 1;
+        }
+        self.latest_ns = self.latest_ns.max(start_ns);
+        Some((tid, start_ns))
+    }
+
+    /// Keeps a call's place until it returns.
+    pub fn give(&mut self, tid: u32, start_ns: u64, place: Place) {
+        self.places.insert((tid, start_ns), place);
+    }
+
+    /// Takes a call's place.
+    pub fn take(&mut self, tid: u32, start_ns: u64) -> Option<Place> {
+        self.places.remove(&(tid, start_ns))
+    }
+
+    /// A thread goes on under another number.
+    pub fn renumber(&mut self, from: u32, to: u32) {
+        if let Some(start_ns) = self.entered.remove(&from) {
+            self.entered.insert(to, start_ns);
+        }
+        let moved: Vec<(u32, u64)> = self.places.keys().copied().filter(|&(tid, _)| tid == from).collect();
+        for (tid, start_ns) in moved {
+            if let Some(place) = self.places.remove(&(tid, start_ns)) {
+                self.places.insert((to, start_ns), place);
+            }
+        }
+    }
+
+    /// Calls that took their place after calls that started later.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+}
