@@ -150,7 +150,9 @@ fn words_of_the_format(profile: &Path) -> String {
         children.into_iter().for_each(|child| keys(child, words));
     }
     let mut words: Vec<String> =
-        ["null", "true", "false", "None", "Permission denied (os error 13)"].map(str::to_owned).to_vec();
+        ["null", "true", "false", "None", "fsage.row_groups", "Permission denied (os error 13)"]
+            .map(str::to_owned)
+            .to_vec();
     keys(&parsed(&std::fs::read_to_string(profile.join("meta.json")).unwrap()), &mut words);
     words.extend(
         ["file", "directory", "symlink", "special", "before", "after", "trace", trace::text::trace::HEADER]
