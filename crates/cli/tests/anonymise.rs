@@ -77,7 +77,7 @@ except ImportError:
     sys.exit(77)
 for row in duckdb.execute('select * from read_parquet(?)', [sys.argv[1]]).fetchall():
     print(row)
-for row in duckdb.execute('select * from parquet_kv_metadata(?)', [sys.argv[1]]).fetchall():
+for row in duckdb.execute('select key, value from parquet_kv_metadata(?)', [sys.argv[1]]).fetchall():
     print(row)
 ";
     let output = Command::new("python3").args(["-c", SCRIPT]).arg(file).output().ok()?;
