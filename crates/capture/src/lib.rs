@@ -9,9 +9,11 @@
 
 mod permitted;
 mod recorder;
+mod tracer;
 
 pub use permitted::{Missing, permitted};
-pub use recorder::{CaptureError, Options, Recorder, Subject};
+pub use recorder::{CaptureError, Options, Recorder, Totals};
+pub use tracer::Kernel;
 
 /// The object made from `bpf/recorder.bpf.c`.
 pub(crate) const OBJECT: &[u8] = aya::include_bytes_aligned!("bpf/recorder.bpf.o");

@@ -25,10 +25,11 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 use trace::profile::ProfileError;
-use trace::record::RecordError;
+use trace::record::{AnalysisError, RecordError};
 use trace::strace::ImportError;
 use trace::text::snapshot::SnapshotTextError;
 use trace::text::trace::ExportError;
+use trace::verify::VerifyError;
 use workload::WorkloadError;
 
 /// Done, and the comparison or check it was asked for failed.
@@ -109,6 +110,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<OpenError>() {
         return Some(error.exit_code());
     }
+    if let Some(error) = cause.downcast_ref::<VerifyError>() {
+        return Some(error.exit_code());
+    }
     if let Some(error) = cause.downcast_ref::<ProfileError>() {
         return Some(error.exit_code());
     }
@@ -129,10 +133,10 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<RecordError>() {
-        return Some(match error {
-            RecordError::Profile(profile) => profile.exit_code(),
-            other => other.exit_code(),
-        });
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<AnalysisError>() {
+        return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<ImportError>() {
         return Some(error.exit_code());

@@ -18,7 +18,18 @@ static FORCED: AtomicBool = AtomicBool::new(false);
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Signals are for a command we run.
 static PASSING: AtomicBool = AtomicBool::new(false);
+/// The signal's number, negative where the kernel sent it.
 static PASSED: AtomicI32 = AtomicI32::new(0);
+
+/// A signal that was received while signals were for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// Whether the kernel sent it, as a terminal does for Ctrl-C: then the whole foreground process group got it, and not from
+    /// a process that meant us alone.
+    pub from_kernel: bool,
+}
 
 /// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
 #[inline]
@@ -44,10 +55,10 @@ pub fn pass_on() -> PassOn {
 
 impl PassOn {
     /// The signal received since the last time we asked, if any: the caller passes it on where needed.
-    pub fn take(&self) -> Option<i32> {
+    pub fn take(&self) -> Option<Received> {
         match PASSED.swap(0, Ordering::SeqCst) {
             0 => None,
-            signal => Some(signal),
+            signal => Some(Received { signal: signal.abs(), from_kernel: signal < 0 }),
         }
     }
 }
@@ -84,6 +95,9 @@ pub fn install() -> io::Result<()> {
     result
 }
 
+/// `si_code` of what the kernel sends (asm-generic/siginfo.h).
+const SI_KERNEL: libc::c_int = 0x80;
+
 fn install_handlers() -> io::Result<()> {
     let (reader, writer) = io::pipe()?;
     std::thread::Builder::new().name("signals".into()).spawn(move || listen(reader))?;
@@ -102,8 +116,8 @@ fn install_handlers() -> io::Result<()> {
         // system calls in flight from failing with EINTR.
         let installed = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handler as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            action.sa_flags = libc::SA_RESTART;
+            action.sa_sigaction = handler as Handler as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
             libc::sigemptyset(&raw mut action.sa_mask);
             libc::sigaction(signal, &raw const action, std::ptr::null_mut())
         };
@@ -114,9 +128,13 @@ fn install_handlers() -> io::Result<()> {
     Ok(())
 }
 
-extern "C" fn handler(signal: libc::c_int) {
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     if PASSING.load(Ordering::SeqCst) {
-        PASSED.store(signal, Ordering::SeqCst);
+        // SAFETY: with SA_SIGINFO the kernel passes a description that is valid until the handler returns.
+        let from_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code == SI_KERNEL);
+        PASSED.store(if from_kernel { -signal } else { signal }, Ordering::SeqCst);
         return;
     }
     SIGNAL.store(signal, Ordering::Relaxed);

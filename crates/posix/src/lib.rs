@@ -46,6 +46,7 @@ mod errno;
 mod fs;
 mod geometry;
 pub mod grammar;
+pub mod held;
 pub mod interrupt;
 mod mounted;
 mod process;
@@ -65,7 +66,7 @@ pub use fs::{
     Unavailable,
 };
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
-pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
+pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;
 pub use site::Site;

@@ -35,6 +35,7 @@ mod terminal;
 mod tree_snapshot;
 pub mod units;
 mod validation;
+mod verification;
 mod workload;
 
 pub use self::age::age;
@@ -60,4 +61,5 @@ pub use snapshot::snapshot;
 pub use system::system;
 pub use tree_snapshot::tree_snapshot;
 pub use validation::validation;
-pub use workload::workload;
+pub use verification::verification;
+pub use workload::{latencies, workload};

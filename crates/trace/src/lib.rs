@@ -22,6 +22,7 @@ pub mod spool;
 pub mod strace;
 pub mod text;
 pub mod track;
+pub mod verify;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;

@@ -164,7 +164,7 @@ impl Snapshot {
     }
 }
 
-fn is_below(path: &[u8], directory: &[u8]) -> bool {
+pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     if directory == b"/" {
         return path.len() > 1;
     }

@@ -194,6 +194,7 @@ fn copies() {
         "splice(3</w/a>, NULL, 9<pipe:[1]>, NULL, 10, 0) = 10",
         "splice(9<pipe:[1]>, NULL, 4</w/b>, [2000], 10, 0) = 10",
         "ioctl(4</w/b>, FICLONE, 3</w/a>) = 0",
+        "ioctl(4</w/b>, BTRFS_IOC_CLONE or FICLONE, 3</w/a>) = -1 EOPNOTSUPP (Operation not supported)",
         "fstat(4</w/b>, 0x7f) = -1 EFAULT (Bad address)",
     ]);
     let copies: Vec<_> = rows
@@ -208,6 +209,7 @@ fn copies() {
             (Some(0), Some(50), true, true, 0),
             (Some(300), None, true, false, 0),
             (None, Some(2000), false, true, 0),
+            (Some(0), Some(0), true, true, 0),
             (Some(0), Some(0), true, true, 0),
         ]
     );

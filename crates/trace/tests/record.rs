@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use trace::profile::Reader;
-use trace::record::{RecordError, RecordOptions, RecordSummary, Subject, record};
+use trace::record::{RecordError, RecordOptions, RecordSummary, Strace, Subject, record};
 use trace::{Op, Provenance};
 
 /// Records a shell script in a directory; `None`, said aloud, where strace is missing or may not trace.
@@ -148,11 +148,10 @@ fn what_cannot_be_recorded_is_refused_and_leaves_nothing() {
         let error = attempt(&[command]).expect_err("a refusal");
         assert_eq!(error.exit_code(), code, "{error}");
     }
-    let mut options = RecordOptions::command(vec!["true".into()], output.clone());
-    options.strace = Some("/no/such/strace".into());
-    let error = record(&options).expect_err("a refusal");
+    let error = Strace::find(Some("/no/such/strace".into())).expect_err("a refusal");
     assert!(matches!(error, RecordError::StraceMissing), "{error}");
     assert_eq!(error.exit_code(), 3);
+    let mut options = RecordOptions::command(vec!["true".into()], output.clone());
     options.subject = Subject::Processes(vec![u32::MAX]);
     assert!(matches!(record(&options), Err(RecordError::NoProcess { .. })));
     assert_eq!(std::fs::read_dir(&root).expect("a directory").count(), 0);

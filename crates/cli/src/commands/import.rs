@@ -15,21 +15,24 @@ use trace::analysis::Decode;
 use trace::profile::{Meta, Reader, Writer, WriterOptions};
 use trace::recognise::{self, Form};
 use trace::strace::{ImportError, ImportOptions, Summary};
-use trace::{Snapshot, fio, perf, strace, text};
+use trace::{Snapshot, fio, perf, spool, strace, text};
 
-/// Make a profile of a text another tool wrote.
+/// Make a profile of a text another tool wrote, or of a recording that was cut off.
 ///
 /// What the text is, is told by its content. strace must have been given -f -ttt -T, better -yy -s0 as well. Names that the trace
 /// implies become its snapshot; --snapshot adds what was really there.
+///
+/// A spool that `fsage record` left (W.spool: it was killed, or could not make the profile) is recognised as well, and stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   strace -f --seccomp-bpf -ttt -T -yy -s0 -o build.strace make && fsage import build.strace
   perf trace -o db.perf -p 4711 && fsage import db.perf
   fio --write_iolog=job.iolog job.fio && fsage import job.iolog --cwd .
+  fsage import build.spool
   fsage import old-disk.txt -o old-disk.system")]
 pub struct Args {
-    /// The text.
+    /// The text, or the spool.
     file: PathBuf,
     /// What it is (default: told by its content).
     #[arg(long, value_enum)]
@@ -90,6 +93,10 @@ struct Output<'a> {
 
 /// Imports.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.format.is_none() && spool::is_spool(&args.file) {
+        spool(&args, &output_path(&args, "workload"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut file = open(&args.file)?;
     let length = file.metadata().map_or(0, |m| m.len());
     let unreadable = |error| failure::bad_input(format!("{}: {error}", output::shown(&args.file)));
@@ -100,9 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Format::of(&head, &args.file)?,
     };
     let extension = if format == Format::Thesis { "system" } else { "workload" };
-    let path = args.output.clone().unwrap_or_else(|| {
-        PathBuf::from(args.file.with_extension(extension).file_name().unwrap_or_else(|| "imported".as_ref()))
-    });
+    let path = output_path(&args, extension);
     output::writable_parent(&path)?;
     let input = Cursor::new(head).chain(file);
     if format == Format::Thesis {
@@ -111,6 +116,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         workload(&args, format, &path, length, input)?
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the profile goes: as told, or beside the caller under the input's name.
+fn output_path(args: &Args, extension: &str) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| {
+        PathBuf::from(args.file.with_extension(extension).file_name().unwrap_or_else(|| "imported".as_ref()))
+    })
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
@@ -123,6 +135,8 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let options = ImportOptions {
         name: args.file.clone(),
         cwd: cwd.map(|cwd| cwd.into_os_string().into_vec()),
+        // They belong to the names it started from.
+        keep_removed: true,
         ..ImportOptions::default()
     };
     let mut decoder: Box<dyn Decode> = match format {
@@ -185,6 +199,21 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
     if meta.lost_events > 0 {
         progress::note(&format!("the tracer lost {} events", units::count(meta.lost_events)));
     }
+}
+
+fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
+    if args.cwd.is_some() || args.snapshot.is_some() {
+        return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
+    }
+    output::writable_parent(path)?;
+    let summary = trace::record::import_spool(&args.file, path, args.overwrite)?;
+    record::say(path, &summary);
+    if args.json {
+        let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
+        let value = report::envelope("fsage.import/1", &result)?;
+        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+    }
+    Ok(())
 }
 
 /// A snapshot as text, or that of a workload profile.

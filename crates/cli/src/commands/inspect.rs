@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::inspect::InspectOptions;
 use trace::profile::{META_FILE, Reader};
+use trace::verify::{Verification, VerifyOptions, verify};
 
 /// Show what is in workload profiles, system profiles, aging workloads, tree snapshots and annotated traces.
 #[derive(clap::Args, Debug)]
@@ -29,6 +30,13 @@ pub struct Args {
     /// Show the names the workload found instead.
     #[arg(long, conflicts_with = "rows")]
     snapshot: bool,
+    /// Compare the tree below a directory with what a workload profile leads to: its snapshot with its trace applied. Exit
+    /// status 1 if they differ.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["rows", "snapshot"])]
+    against: Option<PathBuf>,
+    /// Show how long calls took instead, by operation: mean, quantiles, and time running and blocked where it is known.
+    #[arg(long, conflicts_with_all = ["rows", "snapshot", "against"])]
+    latency: bool,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -36,6 +44,9 @@ pub struct Args {
 /// Shows each file.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
+    if let Some(tree) = &args.against {
+        return against(&args, tree);
+    }
     let mut document = Document::default();
     let mut values = Vec::new();
     for file in &args.files {
@@ -51,13 +62,25 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Compares a profile with a tree.
+fn against(args: &Args, tree: &Path) -> anyhow::Result<ExitCode> {
+    let [file] = args.files.as_slice() else {
+        return Err(failure::usage("--against compares one workload profile with one tree"));
+    };
+    let reader = Reader::open(file)?;
+    let verification: Verification = verify(&reader, tree, &VerifyOptions::default())?;
+    let document = report::verification(&output::shown(file), &verification);
+    args.result.emit("fsage.verification/1", &verification, &document)?;
+    Ok(if verification.differences == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+}
+
 fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     if file.is_dir() {
         return workload(args, file);
     }
-    if args.rows || args.snapshot {
+    if args.rows || args.snapshot || args.latency {
         return Err(failure::usage(format!(
-            "{}: only a workload profile has rows and a snapshot",
+            "{}: only a workload profile has rows, a snapshot and latencies",
             output::shown(file)
         )));
     }
@@ -99,6 +122,11 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
         let document = report::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
         let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
         return Ok((document, value));
+    }
+    if args.latency {
+        let found = trace::inspect::latencies(&reader)?;
+        let value = json!({ "file": name, "kind": "latency", "latency": found });
+        return Ok((report::latencies(&name, &found), value));
     }
     let inspection = trace::inspect::inspect(&reader, &InspectOptions::default())?;
     let document = report::workload(&name, reader.meta(), &inspection);

@@ -1,23 +1,31 @@
-//! `fsage record -- CMD…`.
+//! `fsage record CMD…`.
 
-use crate::{failure, output, progress};
+use crate::{failure, output, progress, values};
 use anyhow::Context as _;
 use report::units;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trace::record::{self, RecordOptions, RecordSummary, Subject};
+use std::time::Duration;
+use trace::record::{self, CommandEnd, RecordOptions, RecordSummary, Recording, Strace, Subject};
 
-/// Trace a command and the names it starts from into a workload profile.
+/// Trace a command, or processes that run already, into a workload profile.
 ///
-/// The command runs under strace with its own input, output, environment and directory. Tracing slows it down: the recording
-/// says which calls it makes, and a prediction never uses how long they took here.
+/// The command runs with its own input, output, environment and directory, and its exit status is passed on (128 and the signal, if
+/// one killed it). Tracing slows it down: the recording says which calls it makes, and a prediction never uses how long they took here.
+///
+/// What the tracer tells is stored in W.spool beside W.workload, and made into the profile apart from that: whatever happens to fsage, to
+/// the tracer or to the disk, what is recorded goes on. The spool is removed when the profile is there; where there is none (fsage was
+/// killed, the disk was full), `fsage import W.spool` goes on from it.
+///
+/// SIGINT and SIGTERM end the recording and write the profile of what was seen. A command gets the signal too, and fsage waits for it; a
+/// second signal makes fsage leave without waiting. Processes that ran before (--pid) go on.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fsage record -o build.workload -- make -j4
-  fsage record -o web.workload --root /srv/www --pid 1234")]
+  fsage record make -j4
+  fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m")]
 pub struct Args {
     /// The workload profile to write (default: the command's name, with .workload).
     #[arg(long, short, value_name = "W.workload")]
@@ -34,17 +42,20 @@ pub struct Args {
     /// Read at most so many names before the run.
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     max_names: usize,
-    /// Trace processes that run already, until they end or Ctrl-C.
+    /// Trace processes that run already, with whatever they start, until they end or a signal comes.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<u32>,
+    /// End the recording after so long (90s, 10m, 1h); what is recorded goes on.
+    #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
+    duration: Option<u64>,
     /// The strace to use (default: the one on the path).
     #[arg(long, value_name = "FILE")]
     strace: Option<PathBuf>,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
     #[arg(long)]
     json: bool,
-    /// The command and its arguments.
-    #[arg(last = true, required_unless_present = "pid")]
+    /// The command and its arguments; options of fsage's stand before it.
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -59,21 +70,52 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let options = RecordOptions {
-        subject,
         roots: args.root,
         snapshot_working_directory: !args.no_working_directory,
         snapshot_entries_max: args.max_names,
-        output: path.clone(),
         overwrite: args.overwrite,
-        strace: args.strace,
+        duration: args.duration.map(Duration::from_nanos),
+        subject,
+        ..RecordOptions::command(Vec::new(), path.clone())
     };
-    let summary = if args.json { aside(|| record::record(&options))? } else { record::record(&options) }?;
-    say(&path, &summary);
-    if args.json {
+    let mut tracer = Strace::find(args.strace)?;
+    let mut begun = || record::record_with(&options, &mut tracer);
+    let recording = if args.json { aside(&mut begun)? } else { begun() }?;
+    finish(&path, recording, args.json)
+}
+
+/// Says what came of it, waits for the command and passes on how it ended.
+fn finish(path: &Path, mut recording: Recording, json: bool) -> anyhow::Result<ExitCode> {
+    if let Ok(summary) = &recording.profile {
+        say_profile(path, summary);
+    }
+    let profile = std::mem::replace(&mut recording.profile, Err(record::RecordError::NoCommand));
+    if let Err(error) = &profile
+        && recording.is_command_running()
+    {
+        progress::note(&error.to_string());
+    }
+    if recording.is_command_running() {
+        progress::note("the command goes on, not recorded any more; a signal to fsage leaves it running");
+    }
+    let end = recording.wait().context("cannot wait for the command")?;
+    let mut summary = profile?;
+    // The command may have ended after its recording did.
+    summary.exit_status = summary.exit_status.or(end.exit_status);
+    summary.signal = summary.signal.or(end.signal);
+    say_end(&summary);
+    if json {
         let value = report::envelope("fsage.record/1", &summary)?;
         output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(&end))
+}
+
+/// The command's own status; 128 and the signal's number, as shells say it, if one ended it or made us leave.
+fn exit_code(end: &CommandEnd) -> ExitCode {
+    let signal = end.signal.or(end.left_running).map(|signal| 128 + signal);
+    let code = end.exit_status.or(signal).unwrap_or(0);
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Does something with standard output led to standard error, so that a traced command's output stays apart from ours.
@@ -87,6 +129,11 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
 
 /// What came of it, on standard error: standard output is the command's.
 pub fn say(path: &Path, summary: &RecordSummary) {
+    say_profile(path, summary);
+    say_end(summary);
+}
+
+fn say_profile(path: &Path, summary: &RecordSummary) {
     for note in &summary.notes {
         progress::note(note);
     }
@@ -99,6 +146,9 @@ pub fn say(path: &Path, summary: &RecordSummary) {
         units::count(summary.meta.snapshot.entries)
     ));
     say_unparsed(&summary.import);
+}
+
+fn say_end(summary: &RecordSummary) {
     match (summary.exit_status, summary.signal) {
         (Some(0), _) => {}
         (Some(status), _) => progress::note(&format!("the command exited with {status}")),
@@ -128,6 +178,7 @@ fn default_output(subject: &Subject) -> PathBuf {
             command.first().and_then(|program| Path::new(program).file_name()).map(|name| name.to_os_string())
         }
         Subject::Processes(pids) => pids.first().map(|pid| format!("pid-{pid}").into()),
+        Subject::Cgroup(path) | Subject::Mount(path) => path.file_name().map(|name| name.to_os_string()),
     };
     let mut name = name.unwrap_or_else(|| "recorded".into());
     name.push(".workload");

@@ -17,6 +17,7 @@ pub mod wire;
 
 pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
 
+use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
 use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
 use crate::track::{Call, CloneFlags, Closing, Outcome, Place, Spent, TrackOptions, Tracker};
@@ -292,11 +293,6 @@ impl Importer {
 
     fn forked(&mut self, flags: u16, fork: &wire::Fork) {
         let has = |flag| flags & flag != 0;
-        if has(fork_flag::FIRST) {
-            self.tracker.know(fork.child_tid);
-            self.first_tid.get_or_insert(fork.child_tid);
-            return;
-        }
         let same = has(fork_flag::SAME_PROCESS);
         let shared = CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
         if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {
@@ -431,5 +427,15 @@ impl Importer {
         let unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
         let name = if name.is_empty() { unnamed.as_bytes() } else { name.as_bytes() };
         self.tracker.timed_call(call.tid, at_ns, place, name, &asked, &out, spent);
+    }
+}
+
+impl Decode for Importer {
+    fn bytes(&mut self, chunk: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
+        Importer::bytes(self, chunk, sink)
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
+        Importer::finish(*self, sink)
     }
 }

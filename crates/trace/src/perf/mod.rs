@@ -30,6 +30,8 @@ use std::collections::VecDeque;
 const ONLY_TID: u32 = 1;
 /// Lines that are not perf's before the input is refused.
 const PATIENCE: u64 = 50;
+/// Calls of one thread that wait for returns printed out of order.
+const OUT_OF_ORDER_MAX: usize = 3;
 /// Lines of new processes kept back until their parents' `clone` returns, in bytes.
 const HELD_BYTES_MAX: usize = 8 << 20;
 
@@ -51,7 +53,9 @@ struct Trace {
     notation: Notation,
     tracker: Tracker,
     summary: Summary,
-    running: FxHashMap<u32, Running>,
+    /// Calls that have begun, by thread. More than one where perf printed a return, told by another processor, behind the beginning
+    /// of the thread's next call.
+    running: FxHashMap<u32, Vec<Running>>,
     /// The first thread of each thread's process.
     process: FxHashMap<u32, u32>,
     /// Threads that showed themselves before their parents' `clone` returned, in this order.
@@ -65,6 +69,8 @@ struct Trace {
     calls_seen: u64,
     lost: u64,
     gaps: Vec<Gap>,
+    /// `-S` puts a summary behind the calls.
+    in_summary: bool,
 }
 
 #[derive(Debug)]
@@ -103,6 +109,7 @@ impl Importer {
             calls_seen: 0,
             lost: 0,
             gaps: Vec::new(),
+            in_summary: false,
         };
         Importer { options, lines: Lines::default(), trace }
     }
@@ -167,7 +174,7 @@ impl Decode for Importer {
         let mut tids: Vec<u32> = trace.running.keys().copied().collect();
         tids.sort_unstable();
         for tid in tids {
-            trace.abandon(tid);
+            trace.abandon(tid, 0);
         }
         loop {
             let batch = trace.tracker.take();
@@ -206,6 +213,11 @@ impl Trace {
     }
 
     fn line(&mut self, text: &[u8]) -> Result<(), Reason> {
+        self.in_summary |= text.trim_ascii() == b"Summary of events:";
+        if self.in_summary {
+            self.summary.notes += 1;
+            return Ok(());
+        }
         let line = match line::parse(text) {
             Ok(Parsed::Call(line)) => line,
             Ok(Parsed::Lost(events)) => {
@@ -297,12 +309,11 @@ impl Trace {
         let at_ns = line.at_ns.unwrap_or(self.last_ns);
         match line.body {
             Body::Begun { name, args } => {
-                self.abandon(tid);
+                self.abandon(tid, OUT_OF_ORDER_MAX - 1);
                 self.begin(tid, at_ns, name, args, place);
                 Ok(())
             }
             Body::Whole { name, args, ret } => {
-                self.abandon(tid);
                 if ret == Ret::Never && (name == b"exit" || name == b"exit_group") {
                     if let Some(place) = place {
                         self.tracker.skip_place(place);
@@ -313,17 +324,19 @@ impl Trace {
                 let call = Running { start_ns: at_ns, place, name: name.to_vec(), args: args.to_vec(), closing: None };
                 self.hand_over(tid, call, line.dur_ns, ret)
             }
-            Body::Continued { name, ret } => match self.running.remove(&tid) {
-                Some(running) if running.name == name => self.hand_over(tid, running, line.dur_ns, ret),
-                Some(running) => {
-                    self.running.insert(tid, running);
-                    Err("a call continued under another name")
+            Body::Continued { name, ret } => {
+                let begun = self.running.entry(tid).or_default();
+                match begun.iter().position(|running| running.name == name) {
+                    Some(at) => {
+                        let running = begun.remove(at);
+                        self.hand_over(tid, running, line.dur_ns, ret)
+                    }
+                    None => {
+                        self.unstarted(tid, at_ns, name, ret);
+                        Ok(())
+                    }
                 }
-                None => {
-                    self.unstarted(tid, at_ns, name, ret);
-                    Ok(())
-                }
-            },
+            }
         }
     }
 
@@ -356,7 +369,7 @@ impl Trace {
                 running.closing = Some(self.tracker.begin_close(tid, since, &fd));
             }
         }
-        self.running.insert(tid, running);
+        self.running.entry(tid).or_default().push(running);
     }
 
     /// The arguments in strace's notation.
@@ -456,20 +469,23 @@ impl Trace {
             ending.into_iter().filter(|&other| other != tid && self.tracker.knows(other)).collect();
         others.sort_unstable();
         for ending in others.into_iter().chain([tid]) {
-            self.abandon(ending);
+            self.abandon(ending, 0);
+            self.running.remove(&ending);
             self.tracker.exit(ending, since, status);
             self.process.remove(&ending);
         }
     }
 
-    /// A call that has begun and will not return.
-    fn abandon(&mut self, tid: u32) {
-        let Some(running) = self.running.remove(&tid) else { return };
-        let place = running.place;
-        if self.hand_over(tid, running, None, Ret::Never).is_err()
-            && let Some(place) = place
-        {
-            self.tracker.skip_place(place);
+    /// Of a thread's calls that have begun, all but the last few will not return.
+    fn abandon(&mut self, tid: u32, but: usize) {
+        while let Some(begun) = self.running.get_mut(&tid).filter(|begun| begun.len() > but) {
+            let running = begun.remove(0);
+            let place = running.place;
+            if self.hand_over(tid, running, None, Ret::Never).is_err()
+                && let Some(place) = place
+            {
+                self.tracker.skip_place(place);
+            }
         }
     }
 }

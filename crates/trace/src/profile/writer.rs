@@ -152,6 +152,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread holds removes it.
+    pub fn partial(&self) -> &Path {
+        &self.directories.partial
+    }
+
     /// How many events were pushed.
     pub fn events(&self) -> u64 {
         self.events
@@ -245,6 +250,8 @@ struct Directories {
     partial: PathBuf,
     overwrite: bool,
     published: bool,
+    /// Locked while the profile grows: a directory nobody has locked was left by a killed writer.
+    _lock: fs::File,
 }
 
 impl Directories {
@@ -252,22 +259,27 @@ impl Directories {
         check_replaceable(last, overwrite)?;
         let invalid = || ProfileError::Invalid { path: last.to_owned(), message: "not a name for a directory".into() };
         let name = last.file_name().ok_or_else(invalid)?;
-        let mut partial_name = std::ffi::OsString::from(".");
-        partial_name.push(name);
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(name);
+        prefix.push(".partial-");
+        sweep(last, &prefix);
         static WRITERS: AtomicU64 = AtomicU64::new(0);
-        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
-        partial_name.push(format!(".partial-{}-{number}", std::process::id()));
-        let partial = last.with_file_name(partial_name);
-        match fs::create_dir(&partial) {
-            Ok(()) => {}
-            // Left by a killed process whose number we now have; no live writer can own it.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_dir_all(&partial).map_err(ProfileError::io(&partial, "remove the left-over directory"))?;
-                fs::create_dir(&partial).map_err(ProfileError::io(&partial, "create the directory"))?;
+        loop {
+            let mut partial_name = prefix.clone();
+            partial_name.push(format!("{}-{}", std::process::id(), WRITERS.fetch_add(1, Ordering::Relaxed)));
+            let partial = last.with_file_name(partial_name);
+            match fs::create_dir(&partial) {
+                Ok(()) => {}
+                // Of a process of this number elsewhere (another container), which lives and holds its lock.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(e) => return Err(ProfileError::io(&partial, "create the directory")(e)),
             }
-            Err(e) => return Err(ProfileError::io(&partial, "create the directory")(e)),
+            let lock = fs::File::open(&partial).map_err(ProfileError::io(&partial, "open the directory"))?;
+            // Taken by a sweep in the moment before the lock: another name will do.
+            if lock_is_ours(&lock) != Some(false) && partial.exists() {
+                return Ok(Directories { last: last.to_owned(), partial, overwrite, published: false, _lock: lock });
+            }
         }
-        Ok(Directories { last: last.to_owned(), partial, overwrite, published: false })
     }
 
     /// Renames the finished profile into place; an old one is moved aside first and removed after.
@@ -292,6 +304,32 @@ impl Directories {
             fs::remove_dir_all(&old).map_err(ProfileError::io(&old, "remove the old profile"))?;
         }
         Ok(())
+    }
+}
+
+/// Removes what killed writers of the same profile left. What cannot be looked at or removed is left alone.
+fn sweep(last: &Path, prefix: &std::ffi::OsStr) {
+    let parent = last.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let numbers = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        let is_ours = numbers.is_some_and(|n| !n.is_empty() && n.iter().all(|b| b.is_ascii_digit() || *b == b'-'));
+        if is_ours
+            && let Ok(directory) = fs::File::open(entry.path())
+            && lock_is_ours(&directory) == Some(true)
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Locks a directory; `false` if somebody else has the lock, `None` where the file system has no locks.
+fn lock_is_ours(directory: &fs::File) -> Option<bool> {
+    use rustix::fs::{FlockOperation, flock};
+    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Some(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Some(false),
+        Err(_) => None,
     }
 }
 

@@ -103,6 +103,21 @@ pub(super) fn complete(
     Completed { snapshot: Snapshot::from_entries(entries), unreadable, truncated: before.truncated || after.truncated }
 }
 
+/// Puts together what was read before the run and what the trace alone tells, for a disk on which anything may have happened since.
+pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf], touched: Touched) -> Completed {
+    let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
+    let mut wanted: FxHashSet<Vec<u8>> = touched.directories.iter().map(|d| d.to_vec()).collect();
+    let mut entries = Vec::new();
+    for entry in imported.implied_snapshot() {
+        wanted.extend(parent_of(&entry.path).map(<[u8]>::to_vec));
+        if !is_exact(&entry.path) {
+            entries.push(entry);
+        }
+    }
+    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, entry)));
+    Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
+}
+
 /// The touched directories by their real paths, with all directories above them: the names in them are wanted.
 fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();

@@ -26,6 +26,11 @@ pub(super) fn host() -> Host {
     }
 }
 
+/// Which time this machine is up; empty where it does not say.
+pub(super) fn boot_id() -> String {
+    read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
 /// The file systems that the names of a snapshot are on, in the order of their devices.
 pub(super) fn file_systems(snapshot: &Snapshot) -> Vec<TracedFileSystem> {
     let mounts = mounts(&read_to_string("/proc/self/mountinfo").unwrap_or_default());

@@ -1,28 +1,46 @@
 //! Recording a command, or processes that run already, into a workload profile.
 //!
-//! What lives here: finding and driving strace, taking the snapshot of names before the run and completing it after,
-//! and the description of the machine. What may not: understanding strace's text (that is [`crate::strace`]).
+//! What lives here: starting and ending a recording, the snapshot of names before and after it, and the description of the machine.
+//! What may not: understanding a tracer's records (that is [`crate::strace`] and its like).
 //!
-//! strace writes into a FIFO that is imported while the command runs: memory and disk stay bounded however long it
-//! runs, and nothing but the finished profile is written. Measured on a compile job against a file on disk, a file in
-//! memory and /dev/null as strace's output, the FIFO is not slower than the others: what costs is stopping the traced
-//! process twice a call, not where the line goes (docs/benchmarks.md).
+//! ```text
+//! tracer ──▶ hear ──▶ queue ──▶ store ──▶ NAME.spool ──▶ analysis ──▶ NAME.workload
+//!            └──────── capture ────────┘
+//! ```
+//!
+//! Capture (`capture`) drains the tracer into a spool and looks at nothing. Analysis (`analyse`) reads the spool in a thread of its own
+//! while it grows. Nothing that goes wrong in analysis reaches capture, and nothing that goes wrong here reaches the program: each
+//! tracer says how it sees to that ([`Strace`]). A recording that could not be analysed is kept and imported later
+//! ([`import_spool`]); after a success the spool is removed.
 //!
 //! The command keeps its standard input, output and error, its environment and working directory.
 
+mod analyse;
 mod before;
+mod capture;
 mod host;
+mod queue;
 mod run;
-mod tracer;
+mod signals;
+mod source;
+mod strace;
 
-use crate::profile::{Command as MetaCommand, Meta, ProfileError, Tracer as MetaTracer, Writer, WriterOptions, escape};
-use crate::strace::{ImportError, Imported, Summary};
-use crate::{Snapshot, snapshot::WalkLimits};
+pub use analyse::AnalysisError;
+pub use run::{CommandEnd, Recording};
+pub use source::{Drained, Ending, Target, Tracer, Tracing};
+pub use strace::Strace;
+
+use crate::analysis::Decode;
+use crate::profile::{self, Meta, ProfileError, WriterOptions};
+use crate::spool::{Notation, Reader, SpoolError};
+use crate::strace::{ImportOptions, Importer, Summary};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +49,10 @@ pub enum Subject {
     Command(Vec<OsString>),
     /// Processes that run already, until they end or a signal asks us to stop.
     Processes(Vec<u32>),
+    /// Every process in a control group, by its directory, until a signal asks us to stop.
+    Cgroup(PathBuf),
+    /// Whoever touches the file system mounted there, until a signal asks us to stop.
+    Mount(PathBuf),
 }
 
 /// How to record.
@@ -48,8 +70,10 @@ pub struct RecordOptions {
     pub output: PathBuf,
     /// Replace a profile that is there.
     pub overwrite: bool,
-    /// The strace to use; `None`: the one on the path.
-    pub strace: Option<PathBuf>,
+    /// End the recording after so long; what is recorded goes on. `None`: when it ends, or a signal comes.
+    pub duration: Option<Duration>,
+    /// How long the analysis may take over a single frame of the spool before it counts as stuck and is given up.
+    pub patience: Duration,
 }
 
 impl RecordOptions {
@@ -62,7 +86,8 @@ impl RecordOptions {
             snapshot_entries_max: 500_000,
             output,
             overwrite: false,
-            strace: None,
+            duration: None,
+            patience: Duration::from_secs(60),
         }
     }
 }
@@ -78,7 +103,7 @@ pub struct RecordSummary {
     pub exit_status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// strace ended before the command did: the profile holds what was seen until then.
+    /// The tracer ended before what it traced did: the profile holds what was seen until then.
     pub tracer_lost: bool,
     /// What the user should know: features missing, limits met.
     pub notes: Vec<String>,
@@ -93,100 +118,117 @@ pub enum RecordError {
     #[error("strace {found} is too old: {oldest} or later is needed")]
     StraceTooOld { found: String, oldest: String },
     #[error(
-        "strace cannot trace here: {said}. Tracing needs ptrace: in a container add the capability SYS_PTRACE; for --pid \
+        "cannot trace here: {said}. strace needs ptrace: in a container add the capability SYS_PTRACE; for --pid \
          be root or set /proc/sys/kernel/yama/ptrace_scope to 0"
     )]
     CannotTrace { said: String },
     #[error("{}: {why}: nothing was recorded", command.display())]
-    CannotRun { command: PathBuf, why: &'static str },
-    #[error("there is no command to record: give one after --")]
+    CannotRun { command: PathBuf, why: String },
+    #[error("there is no command to record")]
     NoCommand,
+    #[error("{}: is no directory", path.display())]
+    NoDirectory { path: PathBuf },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
+    #[error(
+        "no profile could be made of the recording: {error}.{} It is kept, and goes on from there: fsage import {}",
+        missing(*lost_records), spool.display()
+    )]
+    Analysis { spool: PathBuf, lost_records: u64, error: AnalysisError },
     #[error(transparent)]
-    Import(#[from] ImportError),
+    Spool(#[from] SpoolError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
+}
+
+fn missing(records: u64) -> String {
+    if records == 0 { String::new() } else { format!(" {records} records could not be stored and are missing.") }
 }
 
 impl RecordError {
     /// The exit code of DESIGN.md: 2 usage, 3 environment.
     pub fn exit_code(&self) -> u8 {
         match self {
-            RecordError::CannotRun { .. } | RecordError::NoCommand | RecordError::NoProcess { .. } => 2,
-            RecordError::Import(e) => e.exit_code(),
+            RecordError::CannotRun { .. }
+            | RecordError::NoCommand
+            | RecordError::NoDirectory { .. }
+            | RecordError::NoProcess { .. } => 2,
+            RecordError::Spool(e) => e.exit_code(),
+            RecordError::Profile(e) => e.exit_code(),
             _ => 3,
         }
     }
 }
 
-/// Runs the command under strace (or attaches to processes) and writes the workload profile. The command's own failure is
-/// not an error: see [`RecordSummary::exit_status`].
+/// Records with the strace on the path, and waits for the command. The command's own failure is not an error: see
+/// [`RecordSummary::exit_status`].
 ///
 /// # Errors
-/// strace is missing or may not trace, the command cannot be found, or the profile cannot be written; nothing is left
-/// of the profile then.
+/// As [`record_with`], and the profile could not be made.
 pub fn record(options: &RecordOptions) -> Result<RecordSummary, RecordError> {
-    let attach = check_subject(&options.subject)?;
-    let tracer = tracer::Tracer::find(options.strace.clone(), attach)?;
-    let mut writer =
-        Writer::create(&options.output, WriterOptions { overwrite: options.overwrite, ..WriterOptions::default() })?;
-    let working_directory = working_directory(&options.subject);
-    let roots = roots(options, working_directory.as_deref());
-    let limits = WalkLimits { entries_max: options.snapshot_entries_max, ..WalkLimits::default() };
-    let before = Snapshot::of_tree(&roots, &limits)
-        .map_err(|source| RecordError::Io { what: "cannot read the names before the run".into(), source })?;
-    let mut touched = before::Touched::default();
-    let started_ns = now_ns();
-    let ran = run::run(&tracer, &options.subject, &mut |batch| {
-        touched.note(batch);
-        writer.push(batch)
-    })?;
-    let mut imported = ran.imported;
-    let mut notes = tracer.notes.clone();
-    if before.truncated {
-        notes.push(format!(
-            "only {} names were read before the run; those beyond are reconstructed from what is there now and the trace",
-            options.snapshot_entries_max
-        ));
-    }
-    if ran.tracer_lost {
-        notes.push("strace ended before the command: the profile holds what was seen until then".into());
-    }
-    let exact = if before.truncated { Vec::new() } else { roots };
-    let completed = before::complete(&mut imported, before, &exact, touched, started_ns);
-    let mut meta = meta(options, &tracer, &imported, &completed, working_directory.as_deref());
-    meta.command =
-        Some(MetaCommand { exit_status: ran.exit_status, signal: ran.signal, ..meta.command.unwrap_or_default() });
-    let meta = writer.finish(meta, &completed.snapshot)?;
-    Ok(RecordSummary {
-        meta,
-        import: imported.summary,
-        exit_status: ran.exit_status,
-        signal: ran.signal,
-        tracer_lost: ran.tracer_lost,
-        notes,
-    })
+    check_subject(&options.subject)?;
+    let mut recording = record_with(options, &mut Strace::find(None)?)?;
+    let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
+    let end =
+        recording.wait().map_err(|source| RecordError::Io { what: "cannot wait for the command".into(), source })?;
+    let mut summary = profile?;
+    // The command may have ended after its recording did.
+    summary.exit_status = summary.exit_status.or(end.exit_status);
+    summary.signal = summary.signal.or(end.signal);
+    Ok(summary)
 }
 
-/// Whether to attach. Fails early on what cannot run: a mistyped command must not leave a profile.
-fn check_subject(subject: &Subject) -> Result<bool, RecordError> {
+/// Records with a tracer until what is recorded has ended, the time is over or a signal comes, and writes the workload profile.
+///
+/// # Errors
+/// The tracer may not trace, the command cannot be run, or there is no room for a spool: nothing was recorded, and nothing is left
+/// behind. What went wrong later is in [`Recording::profile`].
+pub fn record_with(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Recording, RecordError> {
+    check_subject(&options.subject)?;
+    run::run(options, tracer)
+}
+
+/// Makes a workload profile of the spool that a recording left. The spool stays.
+///
+/// # Errors
+/// The spool cannot be read or is damaged, or the profile cannot be written; nothing is left of it then.
+pub fn import_spool(spool: &Path, output: &Path, overwrite: bool) -> Result<RecordSummary, AnalysisError> {
+    let reader = Reader::open(spool)?;
+    let header = reader.header();
+    let options = ImportOptions { name: spool.to_owned(), keep_removed: true, ..ImportOptions::default() };
+    let decoder: Box<dyn Decode> = match header.notation {
+        Notation::Strace => Box::new(Importer::new(options)),
+        Notation::Kernel => Box::new(crate::kernel::Importer::new(options)),
+    };
+    // The disk can say how it was before the run only if it is that disk, and nothing else can be known of it.
+    let same_boot = !header.boot_id.is_empty() && header.boot_id == host::boot_id();
+    let completion = if same_boot { analyse::Completion::Disk } else { analyse::Completion::Trace };
+    let writer = profile::Writer::create(output, WriterOptions { overwrite, ..WriterOptions::default() })?;
+    analyse::analyse(reader, decoder, writer, completion, &AtomicU64::new(0))
+}
+
+/// Fails early on what cannot be recorded: a mistyped command must not leave anything.
+fn check_subject(subject: &Subject) -> Result<(), RecordError> {
     match subject {
         Subject::Command(command) => {
             let program = command.first().filter(|p| !p.is_empty()).ok_or(RecordError::NoCommand)?;
-            run::check_program(Path::new(program))?;
-            Ok(false)
+            find_program(Path::new(program)).map(drop)
         }
         Subject::Processes(pids) => {
-            let Some(&first) = pids.first() else { return Err(RecordError::NoCommand) };
-            let gone = |&&pid: &&u32| !Path::new(&format!("/proc/{pid}")).exists();
-            match pids.iter().find(gone) {
-                Some(&pid) => Err(RecordError::NoProcess { pid }),
-                None if first == std::process::id() => Err(RecordError::NoProcess { pid: first }),
-                None => Ok(true),
+            if pids.is_empty() {
+                return Err(RecordError::NoCommand);
             }
+            let gone = |&&pid: &&u32| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
+            pids.iter().find(gone).map_or(Ok(()), |&pid| Err(RecordError::NoProcess { pid }))
+        }
+        Subject::Cgroup(path) | Subject::Mount(path) => {
+            let meta = std::fs::metadata(path);
+            if meta.is_ok_and(|meta| meta.is_dir()) {
+                return Ok(());
+            }
+            Err(RecordError::NoDirectory { path: path.clone() })
         }
     }
 }
@@ -195,6 +237,7 @@ fn working_directory(subject: &Subject) -> Option<PathBuf> {
     match subject {
         Subject::Command(_) => std::env::current_dir().ok(),
         Subject::Processes(pids) => std::fs::read_link(format!("/proc/{}/cwd", pids.first()?)).ok(),
+        Subject::Cgroup(_) | Subject::Mount(_) => None,
     }
 }
 
@@ -210,37 +253,22 @@ fn roots(options: &RecordOptions, working_directory: Option<&Path>) -> Vec<PathB
     real
 }
 
-fn meta(
-    options: &RecordOptions,
-    tracer: &tracer::Tracer,
-    imported: &Imported,
-    completed: &before::Completed,
-    working_directory: Option<&Path>,
-) -> Meta {
-    let mut meta = imported.meta();
-    let given = tracer.all_options("FIFO").into_iter().map(|o| o.to_string_lossy().into_owned()).collect();
-    meta.tracer = MetaTracer { name: "strace".into(), version: tracer.version.clone(), options: given };
-    meta.clock = if tracer.options.iter().any(|o| o.ends_with("precision:ns")) {
-        "CLOCK_REALTIME by strace, nanoseconds".into()
-    } else {
-        "CLOCK_REALTIME by strace, microseconds".into()
+/// The file of a program that can be run, looked up as execvp does: the traced process must not be seen looking for it.
+fn find_program(program: &Path) -> Result<PathBuf, RecordError> {
+    let refuse = |why: &str| Err(RecordError::CannotRun { command: program.to_owned(), why: why.to_owned() });
+    let is_runnable = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    meta.host = host::host();
-    meta.file_systems = host::file_systems(&completed.snapshot);
-    let text = |bytes: &[u8]| escape(bytes).into_owned();
-    let argv = match &options.subject {
-        Subject::Command(command) => command.iter().map(|arg| text(arg.as_bytes())).collect(),
-        Subject::Processes(_) => Vec::new(),
-    };
-    meta.command = Some(MetaCommand {
-        argv,
-        working_directory: working_directory.map_or_else(String::new, |d| text(d.as_os_str().as_bytes())),
-        exit_status: None,
-        signal: None,
-    });
-    meta.snapshot.unreadable = completed.unreadable.clone();
-    meta.snapshot.truncated = completed.truncated;
-    meta
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return match std::fs::metadata(program) {
+            Err(_) => refuse("no such program"),
+            Ok(_) if !is_runnable(program) => refuse("not an executable file"),
+            Ok(_) => Ok(program.to_owned()),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_runnable(file));
+    found.map_or_else(|| refuse("no such program on the path"), Ok)
 }
 
 fn now_ns() -> i64 {

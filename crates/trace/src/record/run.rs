@@ -1,223 +1,323 @@
-//! Running strace and importing what it writes while it writes it.
+//! One recording from beginning to end: what is started, in which order, and how each of it is taken down.
 
-use super::tracer::Tracer;
-use super::{RecordError, Subject};
-use crate::Batch;
-use crate::profile::ProfileError;
-use crate::strace::{ImportError, ImportOptions, Imported, Importer};
-use posix::interrupt::{self, PassOn};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
-use rustix::process::{Pid, Signal};
-use std::fs::File;
-use std::io::{BufReader, IsTerminal, Read};
+use super::analyse::{Analysis, AnalysisError};
+use super::capture::{Capture, Captured};
+use super::signals::{Signals, Wish};
+use super::source::{Ending, Target, Tracer};
+use super::{RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, working_directory};
+use crate::Snapshot;
+use crate::profile::{self, WriterOptions, escape};
+use crate::snapshot::{WalkLimits, Walked};
+use crate::spool::{self, End, Header, Reader, Writer};
+use crate::strace::{ImportError, ImportOptions};
+use posix::held::Held;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// What the pipe is asked to hold, so that a burst of calls does not wait for the importer. The system may give less.
-const PIPE_BYTES: usize = 1 << 20;
-/// How long lines gather before they are read: a tenth of what fills the pipe at strace's fastest.
-const GATHER: Duration = Duration::from_millis(8);
-/// How often a waiting recording looks for signals to pass on.
+/// How often is looked for signals and ends.
 const POLL: Duration = Duration::from_millis(20);
+/// How long a command whose end the tracer has seen may take to be reported to us.
+const REAPING: Duration = Duration::from_secs(2);
+/// How many spools of one name are kept at most.
+const SPOOLS_MAX: u32 = 1000;
 
-/// A run that has ended.
-pub(super) struct Ran {
-    pub imported: Imported,
+/// A recording that has ended, and the command if that has not.
+#[derive(Debug)]
+pub struct Recording {
+    /// The profile that was written; or why it was not. Then the spool is kept, and the error says where.
+    pub profile: Result<RecordSummary, RecordError>,
+    command: Option<Child>,
+    status: Option<ExitStatus>,
+    signals: Signals,
+    ending: Option<JoinHandle<Ending>>,
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// Its exit status, if it exited.
     pub exit_status: Option<i32>,
+    /// The signal that killed it.
     pub signal: Option<i32>,
-    pub tracer_lost: bool,
+    /// It still runs: a second signal asked us not to wait for it. The signal's number.
+    pub left_running: Option<i32>,
 }
 
-/// Runs to the end, handing over batches on the way.
-pub(super) fn run(
-    tracer: &Tracer,
-    subject: &Subject,
-    sink: &mut dyn FnMut(&Batch) -> Result<(), ProfileError>,
-) -> Result<Ran, RecordError> {
-    let failed = |what: &'static str| move |source| RecordError::Io { what: format!("cannot {what}"), source };
-    let Fifo { path, mut reader, writer } = Fifo::make()?;
-    let attached = matches!(subject, Subject::Processes(_));
-    let child = spawn(tracer, subject, &path).map_err(failed("start strace"))?;
-    let supervisor = supervise(child, writer, attached).map_err(failed("start a thread"))?;
-    let options = ImportOptions { name: "strace's output".into(), keep_removed: true, ..ImportOptions::default() };
-    let mut importer = Importer::new(options);
-    let patient = Patient { reader: &mut reader, wait: false };
-    let read = importer.read(BufReader::with_capacity(PIPE_BYTES, patient), sink);
-    if read.is_err() {
-        // The command must not hang on a pipe that nobody reads, nor be killed for our failure.
-        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+impl Recording {
+    /// Whether the command goes on without being recorded.
+    pub fn is_command_running(&mut self) -> bool {
+        let Some(child) = &mut self.command else { return false };
+        if self.status.is_none() {
+            // What cannot be told is told by `wait`.
+            self.status = child.try_wait().unwrap_or_default();
+        }
+        self.status.is_none()
     }
-    let status = match supervisor.join() {
-        Ok(status) => status.map_err(failed("wait for strace"))?,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-    read?;
-    let imported = match importer.finish(sink) {
-        Err(ImportError::Empty { .. }) if attached => {
-            return Err(RecordError::CannotTrace { said: "it attached to nothing, or nothing was called".into() });
-        }
-        Err(ImportError::Empty { .. }) => {
-            return Err(RecordError::CannotTrace { said: format!("it recorded nothing and ended with {status}") });
-        }
-        other => other?,
-    };
-    let first = imported.summary.first_status;
-    // strace ends as the command did: with its status, or by the same signal.
-    Ok(Ran {
-        exit_status: first.and_then(|_| status.code()).filter(|_| !attached),
-        signal: first.and_then(|_| status.signal()).filter(|_| !attached),
-        tracer_lost: first.is_none() && !attached,
-        imported,
-    })
-}
 
-fn spawn(tracer: &Tracer, subject: &Subject, fifo: &Path) -> std::io::Result<Child> {
-    let mut command = Command::new(&tracer.program);
-    command.args(tracer.all_options(&fifo.to_string_lossy()));
-    match subject {
-        Subject::Command(argv) => {
-            command.arg("--").args(argv);
-        }
-        Subject::Processes(pids) => {
-            for pid in pids {
-                command.arg("-p").arg(pid.to_string());
+    /// Waits for the tracer to let go, and for the command. Signals are passed on to it; the second one ends the waiting.
+    ///
+    /// # Errors
+    /// The system cannot tell of the command.
+    pub fn wait(mut self) -> std::io::Result<CommandEnd> {
+        let mut left_running = None;
+        while self.is_command_running() {
+            let Some(child) = &mut self.command else { break };
+            self.status = child.try_wait()?;
+            if self.signals.take(Some(child.id())) == Some(Wish::Leave) {
+                left_running = self.signals.last();
+                break;
             }
-        }
-    }
-    command.spawn()
-}
-
-/// Waits for strace in a thread of its own, passing on signals; then lets the importer see the end.
-fn supervise(
-    mut child: Child,
-    writer: File,
-    attached: bool,
-) -> std::io::Result<JoinHandle<std::io::Result<ExitStatus>>> {
-    let signals = interrupt::pass_on();
-    std::thread::Builder::new().name("strace".into()).spawn(move || {
-        let status = loop {
-            match child.try_wait() {
-                Ok(None) => {}
-                Ok(Some(status)) => break Ok(status),
-                Err(e) => break Err(e),
-            }
-            pass_on(&signals, &child, attached);
             std::thread::sleep(POLL);
-        };
-        drop(writer);
-        status
-    })
-}
-
-/// A terminal's Ctrl-C reaches the command by itself, as it is in our process group; other signals were for us alone.
-fn pass_on(signals: &PassOn, child: &Child, attached: bool) {
-    let Some(number) = signals.take() else { return };
-    let Some(signal) = Signal::from_named_raw(number) else { return };
-    let Some(strace) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
-    if attached {
-        // strace lets go of the processes and ends. Not SIGINT, which it ignores where its parent did.
-        let _ = rustix::process::kill_process(strace, Signal::TERM);
-        return;
-    }
-    if signal == Signal::INT && std::io::stderr().is_terminal() {
-        return;
-    }
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
-    for pid in std::fs::read_to_string(children).unwrap_or_default().split_whitespace() {
-        if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, signal);
         }
-    }
-}
-
-/// Reads seldom and much. strace writes line by line; waking for each would take the processor from the command twice a
-/// call.
-struct Patient<'f> {
-    reader: &'f mut File,
-    wait: bool,
-}
-
-impl Read for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.wait {
-            std::thread::sleep(GATHER);
+        if let Some(ending) = self.ending.take() {
+            let _ = ending.join();
         }
-        let n = self.reader.read(buffer)?;
-        self.wait = n < PIPE_BYTES / 4;
-        Ok(n)
+        let status = self.status;
+        Ok(CommandEnd {
+            exit_status: status.and_then(|s| s.code()),
+            signal: status.and_then(|s| s.signal()),
+            left_running,
+        })
     }
 }
 
-/// A FIFO in a directory that only we can enter, and both its ends. Ours of the writing end keeps the reader from seeing
-/// an end before strace has opened it.
-struct Fifo {
-    path: FifoPath,
-    reader: File,
-    writer: File,
+/// A spool that is removed unless it turns out to be needed.
+struct Spool {
+    path: PathBuf,
+    keep: bool,
 }
 
-impl Fifo {
-    fn make() -> Result<Fifo, RecordError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = format!("fsage-record-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        let failed = |source| RecordError::Io { what: format!("cannot make a FIFO in {}", dir.display()), source };
-        std::fs::create_dir(&dir).map_err(failed)?;
-        let path = FifoPath { fifo: dir.join("trace"), dir: dir.clone() };
-        std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).map_err(failed)?;
-        rustix::fs::mknodat(CWD, &path.fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0)
-            .map_err(|e| failed(e.into()))?;
-        let open = |flags| rustix::fs::open(&path.fifo, flags | OFlags::CLOEXEC, Mode::empty());
-        let reader = open(OFlags::RDONLY | OFlags::NONBLOCK).map_err(|e| failed(e.into()))?;
-        let writer = open(OFlags::WRONLY).map_err(|e| failed(e.into()))?;
-        rustix::fs::fcntl_setfl(&reader, OFlags::empty()).map_err(|e| failed(e.into()))?;
-        let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE_BYTES);
-        Ok(Fifo { path, reader: File::from(reader), writer: File::from(writer) })
-    }
-}
-
-/// The FIFO's name; removed with its directory when dropped.
-struct FifoPath {
-    dir: PathBuf,
-    fifo: PathBuf,
-}
-
-impl std::ops::Deref for FifoPath {
-    type Target = Path;
-    fn deref(&self) -> &Path {
-        &self.fifo
-    }
-}
-
-impl Drop for FifoPath {
+impl Drop for Spool {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.fifo);
-        let _ = std::fs::remove_dir(&self.dir);
+        if !self.keep {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
-/// Whether a program can be run, looked up as execvp does.
-pub(super) fn check_program(program: &Path) -> Result<(), RecordError> {
-    let refuse = |why| Err(RecordError::CannotRun { command: program.to_owned(), why });
-    let is_runnable = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// See [`super::record_with`].
+pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Recording, RecordError> {
+    let profile = profile::Writer::create(
+        &options.output,
+        WriterOptions { overwrite: options.overwrite, ..WriterOptions::default() },
+    )?;
+    let directory = working_directory(&options.subject);
+    let roots = roots(options, directory.as_deref());
+    let limits = WalkLimits { entries_max: options.snapshot_entries_max, ..WalkLimits::default() };
+    let before = Snapshot::of_tree(&roots, &limits)
+        .map_err(|source| RecordError::Io { what: "cannot read the names before the run".into(), source })?;
+    let header = header(options, tracer, directory.as_deref());
+    let (mut spool, writer) = spool(options, &header, &before, &roots)?;
+    drop(before);
+    let decoding =
+        ImportOptions { name: "the tracer's records".into(), keep_removed: true, ..ImportOptions::default() };
+    let reader = Reader::follow(&spool.path, writer.growth())?;
+    let analysis = Analysis::start(reader, tracer.decoder(decoding), profile).map_err(no_thread)?;
+    let mut signals = Signals::listen();
+    let (capture, mut command) = match begin(options, tracer, writer) {
+        Ok(begun) => begun,
+        Err(error) => {
+            // Nothing was recorded. The analysis sees the end of an empty spool, and removes what it began.
+            let _ = analysis.wait(options.patience, &mut || false);
+            return Err(error);
+        }
     };
-    if program.as_os_str().as_bytes().contains(&b'/') {
-        return match std::fs::metadata(program) {
-            Err(_) => refuse("no such program"),
-            Ok(_) if !is_runnable(program) => refuse("not an executable file"),
-            Ok(_) => Ok(()),
-        };
+    let mut status = None;
+    let captured = supervise(options, capture, &mut signals, command.as_mut(), &mut status)?;
+    let Captured { mut writer, lost_records, why, ending, ended, error } = captured;
+    let mut ending = Some(ending);
+    let mut end = End { at_unix_ns: now_ns(), ..End::default() };
+    let mut said = String::new();
+    if ended && let Some(ended) = ending.take().and_then(|thread| thread.join().ok()) {
+        end.tracer_lost = ended.lost;
+        said = ended.said;
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    if std::env::split_paths(&path).any(|dir| is_runnable(&dir.join(program))) {
-        return Ok(());
+    if let Some(child) = &mut command {
+        let begun = Instant::now();
+        // What the tracer saw end has ended; a moment passes until its parent is told.
+        while status.is_none() && ended && !end.tracer_lost && begun.elapsed() < REAPING {
+            status = child.try_wait().map_err(cannot_wait)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
-    refuse("no such program on the path")
+    end.exit_status = status.and_then(|s| s.code());
+    end.signal = status.and_then(|s| s.signal());
+    // A full disk has been told of; the analysis reads what is there.
+    let ended_in_spool = writer.end(&end);
+    drop(writer);
+    let pid = command.as_ref().filter(|_| status.is_none()).map(Child::id);
+    let analysed = analysis.wait(options.patience, &mut || signals.take(pid) == Some(Wish::Leave));
+    let profile = match analysed {
+        Ok(mut summary) => {
+            summary.notes.splice(0..0, tracer.notes());
+            summary.notes.extend(error.map(|e| format!("the tracer could not be heard any more: {e}")));
+            summary.notes.extend(Some(said).filter(|said| end.tracer_lost && !said.is_empty()));
+            if ended_in_spool.is_err() && lost_records > 0 {
+                // The gap could not be put on record in the spool, so the profile does not know of it.
+                spool.keep = true;
+                summary.notes.push(format!(
+                    "{lost_records} records of the tracer's are missing ({why}); {} holds the others",
+                    spool.path.display()
+                ));
+            }
+            // The end may have found no room in the spool.
+            (summary.exit_status, summary.signal, summary.tracer_lost) = (end.exit_status, end.signal, end.tracer_lost);
+            Ok(summary)
+        }
+        Err(AnalysisError::Import(ImportError::Empty { .. })) if lost_records == 0 => {
+            Err(RecordError::CannotTrace { said: nothing(&options.subject, &said) })
+        }
+        Err(error) => {
+            spool.keep = true;
+            Err(RecordError::Analysis { spool: spool.path.clone(), lost_records, error })
+        }
+    };
+    Ok(Recording { profile, command, status, signals, ending })
+}
+
+/// Starts what is to be recorded, with the tracer attached before its first call.
+fn begin(
+    options: &RecordOptions,
+    tracer: &mut dyn Tracer,
+    writer: Writer,
+) -> Result<(Capture, Option<Child>), RecordError> {
+    let count = tracer.counter();
+    let (target, held) = match &options.subject {
+        Subject::Command(argv) => {
+            let held = Held::spawn(command(argv)?)
+                .map_err(|source| RecordError::Io { what: "cannot start a process".into(), source })?;
+            (Target::Command(held.pid()), Some(held))
+        }
+        Subject::Processes(pids) => (Target::Processes(pids.clone()), None),
+        Subject::Cgroup(path) => (Target::Cgroup(path.clone()), None),
+        Subject::Mount(path) => (Target::Mount(path.clone()), None),
+    };
+    let tracing = tracer.start(&target)?;
+    let capture = Capture::start(tracing, writer, count).map_err(no_thread)?;
+    let Some(held) = held else { return Ok((capture, None)) };
+    match held.release() {
+        Ok(child) => Ok((capture, Some(child))),
+        Err(source) => {
+            capture.stop();
+            let ending = capture.finish().map_err(no_thread)?.ending;
+            let _ = ending.join();
+            let program = match &options.subject {
+                Subject::Command(argv) => argv.first().cloned().unwrap_or_default(),
+                _ => OsString::new(),
+            };
+            Err(RecordError::CannotRun { command: program.into(), why: source.to_string() })
+        }
+    }
+}
+
+fn command(argv: &[OsString]) -> Result<Command, RecordError> {
+    let (program, arguments) = argv.split_first().ok_or(RecordError::NoCommand)?;
+    let mut command = Command::new(find_program(Path::new(program))?);
+    command.arg0(program).args(arguments);
+    Ok(command)
+}
+
+/// Waits for the end of the capture, and asks for it where a signal or the time says so.
+fn supervise(
+    options: &RecordOptions,
+    capture: Capture,
+    signals: &mut Signals,
+    mut command: Option<&mut Child>,
+    status: &mut Option<ExitStatus>,
+) -> Result<Captured, RecordError> {
+    let begun = Instant::now();
+    while !capture.is_finished() {
+        if let (Some(child), None) = (&mut command, &status) {
+            *status = child.try_wait().map_err(cannot_wait)?;
+        }
+        let pid = command.as_ref().filter(|_| status.is_none()).map(|child| child.id());
+        let over = options.duration.is_some_and(|duration| begun.elapsed() >= duration);
+        if signals.take(pid).is_some() || over {
+            capture.stop();
+        }
+        std::thread::sleep(POLL);
+    }
+    capture.finish().map_err(no_thread)
+}
+
+fn no_thread(source: std::io::Error) -> RecordError {
+    RecordError::Io { what: "cannot start a thread".into(), source }
+}
+
+fn cannot_wait(source: std::io::Error) -> RecordError {
+    RecordError::Io { what: "cannot wait for the command".into(), source }
+}
+
+fn nothing(subject: &Subject, said: &str) -> String {
+    let what = match subject {
+        Subject::Command(_) => "it recorded nothing",
+        _ => "nothing was called while it was recorded",
+    };
+    if said.is_empty() { what.to_owned() } else { format!("{what}, and said: {said}") }
+}
+
+fn header(options: &RecordOptions, tracer: &dyn Tracer, directory: Option<&Path>) -> Header {
+    let text = |bytes: &[u8]| escape(bytes).into_owned();
+    let of_path = |path: &Path| text(path.as_os_str().as_bytes());
+    let subject = match &options.subject {
+        Subject::Command(argv) => {
+            spool::Subject::Command { argv: argv.iter().map(|arg| text(arg.as_bytes())).collect() }
+        }
+        Subject::Processes(pids) => spool::Subject::Processes { pids: pids.clone() },
+        Subject::Cgroup(path) => spool::Subject::Cgroup { path: of_path(path) },
+        Subject::Mount(path) => spool::Subject::Mount { path: of_path(path) },
+    };
+    Header {
+        fsage_version: env!("CARGO_PKG_VERSION").into(),
+        notation: tracer.notation(),
+        tracer: tracer.describe(),
+        clock: tracer.clock(),
+        subject,
+        working_directory: directory.map(of_path).unwrap_or_default(),
+        host: host::host(),
+        boot_id: host::boot_id(),
+        started_unix_ns: now_ns(),
+    }
+}
+
+/// A new spool beside the profile, with the names read before the run. One that an earlier recording left is never touched.
+fn spool(
+    options: &RecordOptions,
+    header: &Header,
+    before: &Walked,
+    roots: &[PathBuf],
+) -> Result<(Spool, Writer), RecordError> {
+    let stem = options.output.file_stem().unwrap_or(options.output.as_os_str());
+    let mut number = 1;
+    let (path, mut writer) = loop {
+        let mut name = stem.to_owned();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        name.push(".");
+        name.push(spool::EXTENSION);
+        let path = options.output.with_file_name(name);
+        match Writer::create(&path, header) {
+            Ok(writer) => break (path, writer),
+            Err(spool::SpoolError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists && number < SPOOLS_MAX =>
+            {
+                number += 1;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    };
+    let spool = Spool { path, keep: false };
+    let roots = roots.iter().map(|root| escape(root.as_os_str().as_bytes()).into_owned()).collect();
+    writer.names(before, roots).map_err(|source| spool::SpoolError::Io {
+        path: spool.path.clone(),
+        doing: "write the names before the run",
+        source,
+    })?;
+    Ok((spool, writer))
 }

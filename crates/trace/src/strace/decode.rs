@@ -425,8 +425,9 @@ fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;
     let command = |name: &[u8]| match name {
-        b"FICLONE" | b"BTRFS_IOC_CLONE" => FICLONE,
-        b"FICLONERANGE" | b"BTRFS_IOC_CLONE_RANGE" => FICLONERANGE,
+        // strace prints all names that a number has.
+        b"FICLONE" | b"BTRFS_IOC_CLONE" | b"BTRFS_IOC_CLONE or FICLONE" => FICLONE,
+        b"FICLONERANGE" | b"BTRFS_IOC_CLONE_RANGE" | b"BTRFS_IOC_CLONE_RANGE or FICLONERANGE" => FICLONERANGE,
         _ => 0,
     };
     let on = fd(args.get(0))?;

@@ -9,15 +9,20 @@
 //! Memory is bounded by live descriptors, live names and running calls.
 
 mod call;
+#[cfg(test)]
+mod check;
 mod coverage;
 mod descriptors;
 mod history;
+#[cfg(test)]
+mod model;
 mod names;
 mod on_fd;
 mod on_path;
 mod process;
 mod resolve;
 mod sequence;
+mod tree;
 
 pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Start};
 pub use coverage::Coverage;
@@ -25,6 +30,7 @@ pub use history::{Change, History};
 pub use names::Removed;
 pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
+pub use tree::Standing;
 
 use crate::{Batch, Event, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};

@@ -67,6 +67,8 @@ pub(super) struct FileState {
     pub mode: Option<u16>,
     /// A symbolic link's target.
     pub target: Option<Box<[u8]>>,
+    /// How many names it has that are not in the tree; `None` if the trace does not tell.
+    pub links_elsewhere: Option<u32>,
     names: u32,
     opens: u32,
     /// One of its names; a directory has only one.
@@ -118,6 +120,7 @@ impl FileState {
             appended: Some(0),
             mode: None,
             target: None,
+            links_elsewhere: None,
             names: 0,
             opens: 0,
             node: None,
@@ -232,6 +235,19 @@ impl Names {
     /// A name of a file, if it has one.
     pub fn node_of(&self, file: File) -> Option<Node> {
         self.file(file).node
+    }
+
+    /// How many names a file has.
+    pub fn links(&self, file: File) -> Option<u32> {
+        let state = self.file(file);
+        state.links_elsewhere.map(|elsewhere| elsewhere + state.names)
+    }
+
+    /// A file that the trace made; it has no name yet.
+    pub fn made_file(&mut self, kind: Kind) -> File {
+        let file = self.new_file(kind);
+        self.file_mut(file).links_elsewhere = Some(0);
+        file
     }
 
     /// A new file without a name.
@@ -589,6 +605,45 @@ impl Names {
             }
             at = node;
             rest = tail;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Names {
+    /// What holds after every call: entries are a tree; directories and entries agree; every file is counted right. `open`:
+    /// the files of all open descriptions.
+    pub fn check(&self, open: &[Option<File>]) {
+        let mut names: FxHashMap<File, u32> = FxHashMap::default();
+        let mut seen = 0;
+        let mut stack = vec![self.root];
+        while let Some(node) = stack.pop() {
+            seen += 1;
+            assert!(seen <= self.entries.len(), "an entry is reached twice");
+            let entry = &self.entries[node];
+            *names.entry(entry.file).or_insert(0) += 1;
+            for (name, &child) in &entry.children {
+                let below = self.entries.get(child).expect("a directory holds an entry that is gone");
+                assert_eq!((below.parent, &below.name), (node, name), "directory and entry agree");
+                stack.push(child);
+            }
+        }
+        assert_eq!(seen, self.entries.len(), "entries that no directory holds");
+        let mut opens: FxHashMap<File, u32> = FxHashMap::default();
+        for &file in open.iter().flatten() {
+            *opens.entry(file).or_insert(0) += 1;
+        }
+        for (file, state) in &self.files {
+            let count = |of: &FxHashMap<File, u32>| of.get(&file).copied().unwrap_or(0);
+            assert_eq!((state.names, state.opens), (count(&names), count(&opens)), "names and opens of {:?}", state.id);
+            assert!(state.names + state.opens > 0, "{:?} is kept by nobody", state.id);
+            assert_eq!(state.node.is_some(), state.names > 0, "{:?} knows a name if it has one", state.id);
+            if let Some(node) = state.node {
+                assert_eq!(self.entries.get(node).map(|entry| entry.file), Some(file), "a name of {:?}", state.id);
+            }
+        }
+        for file in names.keys().chain(opens.keys()) {
+            assert!(self.files.contains_key(*file), "a file that is gone has a name or is open");
         }
     }
 }

@@ -165,7 +165,7 @@ impl Tracker {
         if event.flags & flag::TMPFILE != 0 {
             let dir = self.walk(located, at, true, true).node;
             event.parent = dir.and_then(|dir| self.names.id_of(dir));
-            let file = self.names.new_file(Kind::Regular);
+            let file = self.names.made_file(Kind::Regular);
             let state = self.names.file_mut(file);
             (state.size, state.mode) = (Some(0), event.mode);
             event.file = Some(state.id);
@@ -227,7 +227,8 @@ impl Tracker {
         // A directory that the trace made holds only what the trace put there.
         let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
         if certain {
-            self.names.file_mut(file).size = Some(0);
+            let state = self.names.file_mut(file);
+            (state.size, state.links_elsewhere) = (Some(0), Some(0));
         }
         Some(self.names.add(dir, name, file, if certain { Birth::Made } else { Birth::Opened }))
     }
@@ -281,7 +282,7 @@ impl Tracker {
                 if let Some(stale) = self.names.child(dir, name) {
                     self.names.forget(stale);
                 }
-                let file = self.names.new_file(kind);
+                let file = self.names.made_file(kind);
                 let state = self.names.file_mut(file);
                 state.mode = mode;
                 state.target = target.map(Into::into);

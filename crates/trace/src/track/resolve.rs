@@ -179,6 +179,10 @@ impl Tracker {
         } else {
             None
         };
+        if let Some(node) = node {
+            let file = self.names.file_of(node);
+            self.names.file_mut(file).kind = Kind::Directory;
+        }
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         fs.cwd.set(if absolute { path } else { b"" });
         fs.node = node;

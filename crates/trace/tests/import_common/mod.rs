@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+use trace::analysis::Decode;
+use trace::profile::Meta;
 use trace::strace::{ImportError, ImportOptions, Importer, Summary};
 use trace::{Batch, Event, PathId, SnapshotEntry};
 
@@ -90,6 +92,24 @@ pub fn import_with(text: &[u8], options: ImportOptions) -> Result<Import, Import
     })?;
     let implied = imported.implied_snapshot();
     Ok(Import { rows, summary: imported.summary, implied })
+}
+
+/// Feeds a text to any importer, in pieces of so many bytes.
+pub fn decode(mut importer: Box<dyn Decode>, text: &[u8], piece: usize) -> Result<(Import, Meta), ImportError> {
+    let mut rows = Vec::new();
+    for piece in text.chunks(piece) {
+        importer.bytes(piece, &mut |batch| {
+            collect(&mut rows, batch);
+            Ok(())
+        })?;
+    }
+    let mut imported = importer.finish(&mut |batch| {
+        collect(&mut rows, batch);
+        Ok(())
+    })?;
+    let implied = imported.implied_snapshot();
+    let meta = imported.meta();
+    Ok((Import { rows, summary: imported.summary, implied }, meta))
 }
 
 /// Imports text that must be understood whole.

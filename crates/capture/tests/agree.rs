@@ -1,0 +1,139 @@
+//! Two tracers on one run must tell the same: strace stops the program at each call and prints it, the recorder in the kernel watches
+//! both. Where they differ, one of them is wrong.
+
+mod common;
+
+use common::{Row, in_thread, record, skip};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use trace::record::{Strace, Tracer};
+use trace::strace::{ImportOptions, Importer};
+use trace::{Event, Op};
+
+/// Rows by thread, in order.
+type Threads = BTreeMap<u32, Vec<Row>>;
+
+/// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.
+fn both(command: &[&str], directory: &Path) -> Option<(Threads, Threads)> {
+    if skip() {
+        return None;
+    }
+    // Not where the command works: what it reads must not grow as it is traced reading it.
+    let outside = tempfile::tempdir().expect("a directory");
+    let text = outside.path().join("strace.out");
+    let strace = Strace::find(None).expect("strace, which tests need (apt-get install strace)");
+    let mut argv: Vec<OsString> = vec!["strace".into()];
+    argv.extend(strace.describe().options.iter().map(OsString::from));
+    argv.extend(["-o".into(), text.clone().into(), "--".into()]);
+    argv.extend(command.iter().map(OsString::from));
+    let recorded = record(&argv, directory);
+    assert_eq!(recorded.totals.lost, 0, "the ring is large enough for a test");
+    assert_eq!(recorded.imported.summary.problems, []);
+    let mut rows = Vec::new();
+    let mut importer = Importer::new(ImportOptions::default());
+    let file = std::io::BufReader::new(std::fs::File::open(&text).expect("strace's output"));
+    importer.read(file, &mut |batch| common::collect(&mut rows, batch)).expect("strace's text");
+    let imported = importer.finish(&mut |batch| common::collect(&mut rows, batch)).expect("strace's text");
+    assert_eq!(imported.summary.problems, []);
+    let judge = in_thread(rows);
+    let mut ours = in_thread(recorded.rows);
+    ours.retain(|tid, _| judge.contains_key(tid));
+    Some((judge, ours))
+}
+
+/// What both can tell: everything but times, identities, and lengths known from elsewhere than the calls. Where strace
+/// does not know an offset, `judge`'s row says so, and ours is not compared.
+fn comparable(row: &Row, judge: &Row) -> String {
+    let e: &Event = &row.event;
+    let path = |p: &Option<Vec<u8>>| p.as_ref().map_or("-".into(), |p| p.escape_ascii().to_string());
+    format!(
+        "{} flags={:#x} mode={:?} errno={} ret={} offset={:?}/{:?} len={:?} {} {} {} {}",
+        e.op.name(),
+        e.flags,
+        e.mode,
+        e.errno,
+        if e.op == Op::Mmap { 0 } else { e.ret },
+        e.offset.filter(|_| judge.event.offset.is_some()),
+        e.offset2.filter(|_| judge.event.offset2.is_some()),
+        e.req_bytes,
+        path(&row.path),
+        path(&row.path2),
+        path(&row.caller_dir),
+        path(&row.caller_dir2),
+    )
+}
+
+fn agree(command: &[&str], directory: &Path) {
+    let Some((judge, mut ours)) = both(command, directory) else { return };
+    assert_eq!(judge.keys().collect::<Vec<_>>(), ours.keys().collect::<Vec<_>>(), "the threads");
+    // The command's first thread was strace's own before its exec.
+    let first = judge.values().min_by_key(|rows| rows[0].event.t_ns).expect("a thread")[0].clone();
+    let rows = ours.get_mut(&first.event.tid).expect("the first thread");
+    let own = rows.iter().position(|row| comparable(row, &first) == comparable(&first, &first)).expect("its exec");
+    rows.drain(..own);
+    let mut differences = Vec::new();
+    let mut calls = 0;
+    for (tid, theirs) in &judge {
+        let ours = &ours[tid];
+        calls += theirs.len();
+        for (i, (a, b)) in theirs.iter().zip(ours).enumerate() {
+            let (said, seen) = (comparable(a, a), comparable(b, a));
+            if said != seen {
+                differences.push(format!("thread {tid}, call {i}:\n  strace {said}\n  kernel {seen}"));
+            }
+        }
+        if theirs.len() != ours.len() {
+            differences.push(format!("thread {tid}: {} calls by strace, {} by the kernel", theirs.len(), ours.len()));
+        }
+    }
+    assert!(calls > 0, "nothing was compared");
+    let shown = differences.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(differences.is_empty(), "{} differences in {calls} calls:\n{shown}", differences.len());
+    eprintln!("{calls} calls of {} threads agree", judge.len());
+}
+
+#[test]
+fn a_shell_script() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = format!(
+        "cd {} && mkdir -p a/b/c && echo hello > a/b/f && cat a/b/f >> g && ln a/b/f h && ln -s ../g a/s && cat a/s && \
+         mv a/b a/d && cat a/d/f && (cd a/d && echo x >> f && ls -la . .. >/dev/null) && stat nothing; \
+         cp -a a e && rm -r e && truncate -s 100 g && touch g && chmod 600 g && rmdir a/d/c && \
+         for i in 1 2 3 4 5; do (for j in 1 2 3; do echo $i$j >> f$i; cat f$i > /dev/null; done) & done; wait; \
+         tail -c 3 g | od > /dev/null; dd if=g of=k bs=7 count=3 seek=2 conv=notrunc 2>/dev/null; sync k; find . -type f | sort | xargs wc > w; \
+         tar cf t.tar a && tar tf t.tar > /dev/null && gzip t.tar; exec 3<g; read x <&3; sh -c 'kill -9 $$'; exit 3",
+        directory.path().display()
+    );
+    agree(&["sh", "-c", &script], directory.path());
+}
+
+#[test]
+fn a_directory_renamed_while_it_is_used() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = format!(
+        "cd {} && mkdir -p one/two && exec 5>one/two/file && cd one/two && mv ../../one ../../other && echo text >&5 && ls > list && \
+         cat list && pwd && cd .. && echo more >&5 && rm two/file && echo gone >&5",
+        directory.path().display()
+    );
+    agree(&["sh", "-c", &script], directory.path());
+}
+
+#[test]
+fn a_program_with_threads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = "import os, threading\n\
+        def work(n):\n\
+        \x20for i in range(200):\n\
+        \x20\x20p = f'f{n}'\n\
+        \x20\x20fd = os.open(p, os.O_RDWR | os.O_CREAT)\n\
+        \x20\x20os.pwrite(fd, b'x' * (i + 1), i)\n\
+        \x20\x20os.preadv(fd, [bytearray(10), bytearray(7)], 3)\n\
+        \x20\x20os.writev(fd, [b'ab', b'cde'])\n\
+        \x20\x20os.fstat(fd); os.stat(p); os.close(fd)\n\
+        \x20\x20os.rename(p, p + 'x'); os.unlink(p + 'x')\n\
+        ts = [threading.Thread(target=work, args=(n,)) for n in range(4)]\n\
+        [t.start() for t in ts]; [t.join() for t in ts]\n";
+    let script = format!("cd {} && python3 -c \"$1\"", directory.path().display());
+    agree(&["sh", "-c", &script, "sh", program], directory.path());
+}

@@ -1,0 +1,425 @@
+//! `fsage record` through the binary: what is recorded goes on whatever becomes of the recorder. The judge is what the recorded
+//! program itself leaves in its directory, and the kernel (`/proc`).
+//!
+//! The subject counts: it appends a line per round to a file and stops when told to by another file. A round that was
+//! disturbed (a call that failed) would be missing or doubled. No test waits for a time, only for events; each gives up after a
+//! minute without any.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod common;
+
+use common::{run, succeeds};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
+const SUBJECT: &str = "\
+import os, signal, sys, threading
+def heard(number, frame):
+    with open('signals', 'a') as f: f.write(f'{number}\\n')
+    if os.path.exists('die'): os._exit(40 + number)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, heard)
+def churn(name):
+    i = 0
+    while not os.path.exists('enough'):
+        fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        assert os.write(fd, b'%d\\n' % i) == len(b'%d\\n' % i)
+        os.close(fd)
+        i += 1
+        with open('rounds', 'w') as f: f.write(str(i))
+open('pid', 'w').write(f'{os.getpid()}\\n')
+child = os.fork()
+if child == 0:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+    churn('of-child')
+    os._exit(0)
+thread = threading.Thread(target=churn, args=('of-thread',))
+thread.start()
+churn('counted')
+thread.join()
+os.waitpid(child, 0)
+open('done', 'w').write('done\\n')
+sys.exit(int(open('status').read()) if os.path.exists('status') else 0)
+";
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    /// A directory for a subject; `None`, said aloud, where something is missing.
+    fn new() -> Option<Place> {
+        for tool in [["python3", "-V"], ["strace", "-V"]] {
+            if let Err(e) = Command::new(tool[0]).arg(tool[1]).stdout(Stdio::null()).status() {
+                eprintln!("skipped: {}: {e}", tool[0]);
+                return None;
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("subject.py"), SUBJECT).unwrap();
+        Some(Place { dir })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap_or_default()
+    }
+
+    fn rounds(&self) -> u64 {
+        self.read("rounds").parse().unwrap_or(0)
+    }
+
+    /// Waits until the subject has done more rounds.
+    fn goes_on(&self, rounds: u64) {
+        let mut before = self.rounds();
+        let mut more = 0;
+        until("the subject goes on", || {
+            let now = self.rounds();
+            // The file is written anew each round, and by three: only a change is progress.
+            more += u64::from(now != before);
+            before = now;
+            more >= rounds
+        });
+    }
+
+    /// Starts `fsage record`, with these options, on the subject as its command.
+    fn record(&self, options: &[&str]) -> Running {
+        let mut command = self.fsage();
+        command.args(["record", "-o", "out.workload", "--no-working-directory"]).args(options);
+        command.args(["python3", "subject.py"]);
+        self.started(command)
+    }
+
+    /// Starts the subject by itself, and `fsage record --pid` on it.
+    fn attach(&self, options: &[&str]) -> (Running, Running) {
+        let mut alone = Command::new("python3");
+        alone.arg("subject.py").current_dir(self.dir.path());
+        let subject = self.started(alone);
+        let pid = self.pid().to_string();
+        let mut command = self.fsage();
+        command.args(["record", "-o", "out.workload", "--no-working-directory", "--pid", &pid]).args(options);
+        let recorder = self.started(command);
+        until("strace attaches", || status_field(self.pid(), "TracerPid:") != Some(0));
+        (subject, recorder)
+    }
+
+    fn fsage(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+        command.current_dir(self.dir.path()).env_remove("RUST_BACKTRACE");
+        command
+    }
+
+    fn started(&self, mut command: Command) -> Running {
+        let stderr = fs::OpenOptions::new().create(true).append(true).open(self.at("stderr")).unwrap();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let running = Running { child };
+        until("the subject starts", || self.rounds() > 0);
+        running
+    }
+
+    fn pid(&self) -> u32 {
+        self.read("pid").trim().parse().unwrap()
+    }
+
+    /// Lets the subject end, and checks that it did all it had to, undisturbed.
+    fn ends_well(&self) {
+        self.goes_on(20);
+        fs::write(self.at("enough"), "").unwrap();
+        until("the subject ends", || self.at("done").exists());
+        for name in ["counted", "of-child", "of-thread"] {
+            let counted = self.read(name);
+            let lines: Vec<u64> = counted.lines().map(|line| line.parse().unwrap()).collect();
+            assert_eq!(lines, (0..lines.len() as u64).collect::<Vec<_>>(), "{name}: nothing missing, nothing twice");
+        }
+        until("nothing of strace's is left", || strace_of(self.dir.path()).is_empty());
+    }
+
+    /// How many rounds are in a profile, counted by their writes to `counted`, which must be of the lengths of that file's lines, from
+    /// the first one on or (`from_any`) from any.
+    fn recorded(&self, profile: &str, from_any: bool) -> usize {
+        let csv = succeeds(&run(self.dir.path(), &["export", profile]));
+        let mut lines = csv.lines();
+        let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let column = |name: &str| columns.iter().position(|c| *c == name).unwrap();
+        let (op, path, ret) = (column("op"), column("path"), column("ret"));
+        let mut written = Vec::new();
+        for line in lines.filter(|line| line.contains("/counted")) {
+            let fields: Vec<&str> = line.split(',').collect();
+            if fields[op] == "write" && fields[path].trim_matches('"').ends_with("/counted") && fields[ret] != "-1" {
+                written.push(fields[ret].parse::<usize>().unwrap());
+            }
+        }
+        let counted = self.read("counted");
+        let lengths: Vec<usize> = counted.lines().map(|line| line.len() + 1).collect();
+        assert!(!written.is_empty(), "something was recorded");
+        let fits =
+            if from_any { lengths.windows(written.len()).any(|w| w == written) } else { lengths.starts_with(&written) };
+        assert!(fits, "{} writes recorded, {} lines written", written.len(), lengths.len());
+        written.len()
+    }
+
+    fn all_rounds(&self) -> usize {
+        self.read("counted").lines().count()
+    }
+
+    fn names(&self) -> Vec<String> {
+        common::names(self.dir.path())
+    }
+}
+
+/// A process of ours, killed at the end of a test that fails.
+struct Running {
+    child: Child,
+}
+
+impl Running {
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+    }
+
+    fn ends(mut self) -> ExitStatus {
+        let mut status = None;
+        until("the process ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn status_field(pid: u32, name: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
+/// Processes of strace's that were started in a directory.
+fn strace_of(directory: &Path) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let is_there = fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == directory);
+        if is_there && fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm == "strace\n") {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_command_needs_no_dashes_and_keeps_its_own_options() {
+    let Some(place) = Place::new() else { return };
+    // -o belongs to fsage before the command, and to the command behind its name.
+    let out = run(place.dir.path(), &["record", "-o", "out", "sort", "-o", "sorted", "-r", "subject.py"]);
+    succeeds(&out);
+    assert!(place.at("sorted").exists() && place.at("out/meta.json").exists());
+    assert!(out.stdout.is_empty(), "standard output is the command's");
+    // With dashes, as before.
+    succeeds(&run(place.dir.path(), &["record", "-o", "again", "--", "sort", "-o", "sorted2", "subject.py"]));
+    assert!(place.at("sorted2").exists());
+    common::fails(&run(place.dir.path(), &["record", "-o", "none", "no-such-program"]), 2, &["no such program"]);
+    assert!(!place.names().iter().any(|name| name.contains("none")), "{:?}", place.names());
+}
+
+#[test]
+fn the_exit_status_of_the_command_is_passed_on() {
+    let Some(place) = Place::new() else { return };
+    for (script, code) in
+        [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -KILL $$", 137), ("kill -USR1 $$", 138)]
+    {
+        let out = run(place.dir.path(), &["record", "--overwrite", "-o", "out", "sh", "-c", script]);
+        assert_eq!(out.status.code(), Some(code), "{script}: {}", common::stderr(&out));
+        assert_eq!(place.names(), ["out", "subject.py"], "{script}: the spool is gone");
+    }
+}
+
+#[test]
+fn a_whole_recording_holds_every_round() {
+    let Some(place) = Place::new() else { return };
+    fs::write(place.at("status"), "7").unwrap();
+    let recorder = place.record(&[]);
+    place.ends_well();
+    assert_eq!(recorder.ends().code(), Some(7));
+    assert_eq!(place.recorded("out.workload", false), place.all_rounds());
+    assert!(!place.at("out.spool").exists(), "the spool goes with success");
+}
+
+#[test]
+fn sigterm_ends_the_recording_and_the_command_gets_it_too() {
+    a_signal_ends_the_recording("TERM", 15);
+}
+
+#[test]
+fn sigint_ends_the_recording_and_the_command_gets_it_too() {
+    a_signal_ends_the_recording("INT", 2);
+}
+
+fn a_signal_ends_the_recording(signal: &str, number: i32) {
+    let Some(place) = Place::new() else { return };
+    let recorder = place.record(&[]);
+    place.goes_on(50);
+    recorder.signal(signal);
+    // The subject catches it and goes on: the profile does not wait for its end.
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    until("the command has heard", || !place.read("signals").is_empty());
+    assert_eq!(place.read("signals"), format!("{number}\n"), "once");
+    assert_eq!(status_field(place.pid(), "TracerPid:"), Some(0));
+    place.ends_well();
+    assert!(recorder.ends().success(), "the status of the command that it waited for");
+    assert_eq!(place.read("signals"), format!("{number}\n"), "once");
+    assert!(place.recorded("out.workload", false) < place.all_rounds());
+    assert!(!place.at("out.spool").exists());
+}
+
+#[test]
+fn a_command_that_dies_of_the_signal_is_told_by_its_status() {
+    let Some(place) = Place::new() else { return };
+    fs::write(place.at("die"), "").unwrap();
+    let recorder = place.record(&[]);
+    place.goes_on(20);
+    recorder.signal("TERM");
+    assert_eq!(recorder.ends().code(), Some(40 + 15));
+    place.recorded("out.workload", false);
+    fs::write(place.at("enough"), "").unwrap(); // For the child.
+}
+
+#[test]
+fn a_second_signal_leaves_the_command_running() {
+    let Some(place) = Place::new() else { return };
+    let recorder = place.record(&[]);
+    place.goes_on(20);
+    recorder.signal("TERM");
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    let mut recorder = recorder;
+    // Signals within a second of the first are the same wish, so one is repeated until it is heard.
+    until("fsage leaves", || {
+        recorder.signal("TERM");
+        recorder.child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(recorder.child.wait().unwrap().code(), Some(128 + 15));
+    place.ends_well();
+}
+
+#[test]
+fn processes_live_on_after_sigint_sigterm_and_the_time_is_over() {
+    for (signal, options) in [(Some("INT"), &[][..]), (Some("TERM"), &[]), (None, &["--duration", "300ms"])] {
+        let Some(place) = Place::new() else { return };
+        let (subject, recorder) = place.attach(options);
+        place.goes_on(50);
+        if let Some(signal) = signal {
+            recorder.signal(signal);
+        }
+        assert!(recorder.ends().success(), "{signal:?}: {}", place.read("stderr"));
+        assert_eq!(status_field(place.pid(), "TracerPid:"), Some(0));
+        place.ends_well();
+        assert!(subject.ends().success());
+        assert_eq!(place.read("signals"), "", "no signal is for processes that were there before");
+        assert!(place.recorded("out.workload", true) < place.all_rounds());
+        assert!(!place.at("out.spool").exists());
+    }
+}
+
+#[test]
+fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool() {
+    let Some(place) = Place::new() else { return };
+    let recorder = place.record(&[]);
+    sigkill(&place, recorder, false);
+}
+
+#[test]
+fn sigkill_of_fsage_leaves_processes_unharmed_and_a_spool() {
+    let Some(place) = Place::new() else { return };
+    let (subject, recorder) = place.attach(&[]);
+    sigkill(&place, recorder, true);
+    assert!(subject.ends().success());
+}
+
+fn sigkill(place: &Place, recorder: Running, from_any: bool) {
+    // A frame is written by one call, so each change of the length is a frame at least.
+    let (mut frames, mut length) = (0, 0);
+    until("some frames of records are spooled", || {
+        let now = fs::metadata(place.at("out.spool")).map_or(0, |m| m.len());
+        frames += u64::from(now != length);
+        length = now;
+        frames >= 6
+    });
+    recorder.signal("KILL");
+    assert_eq!(recorder.ends().signal(), Some(9));
+    place.ends_well();
+    assert_eq!(status_field(place.pid(), "TracerPid:").unwrap_or(0), 0);
+    assert!(!place.at("out.workload").exists());
+    // The spool is as a kill left it; what is torn off its end is left out.
+    let spool = fs::read(place.at("out.spool")).unwrap();
+    succeeds(&run(place.dir.path(), &["import", "out.spool"]));
+    let whole = place.recorded("out.workload", from_any);
+    fs::write(place.at("cut.spool"), &spool[..spool.len() - 5]).unwrap();
+    let out = run(place.dir.path(), &["import", "cut.spool"]);
+    succeeds(&out);
+    assert!(common::stderr(&out).contains("torn"), "{}", common::stderr(&out));
+    assert!(place.recorded("cut.workload", from_any) < whole);
+    assert_eq!(fs::read(place.at("out.spool")).unwrap(), spool, "an import leaves the spool as it was");
+    let hidden: Vec<String> = place.names().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(hidden, [""; 0], "what the killed one had begun is swept away");
+}
+
+#[test]
+fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
+    let Some(place) = Place::new() else { return };
+    fs::write(place.at("status"), "9").unwrap();
+    let recorder = place.record(&[]);
+    place.goes_on(50);
+    let tracers = strace_of(place.dir.path());
+    assert_eq!(tracers.len(), 1);
+    assert!(Command::new("kill").args(["-s", "KILL", &tracers[0].to_string()]).status().unwrap().success());
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    place.ends_well();
+    assert_eq!(recorder.ends().code(), Some(9));
+    assert!(place.recorded("out.workload", false) < place.all_rounds());
+    assert!(place.read("stderr").contains("strace ended before"), "{}", place.read("stderr"));
+}
+
+/// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_command_once() {
+    let Some(place) = Place::new() else { return };
+    let fsage = env!("CARGO_BIN_EXE_fsage");
+    let line = format!("{fsage} record -o out.workload --no-working-directory python3 subject.py");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
+    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => child,
+        Err(e) => return eprintln!("skipped: script(1): {e}"),
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let terminal = Running { child };
+    place.goes_on(20);
+    keyboard.write_all(b"\x03").unwrap();
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    until("the command has heard", || !place.read("signals").is_empty());
+    place.ends_well();
+    assert!(terminal.ends().success(), "{}", place.read("typescript"));
+    assert_eq!(place.read("signals"), "2\n", "once");
+}

@@ -1,0 +1,155 @@
+//! A command that exists and waits to be let go, so that somebody can attach to it before its first call.
+//!
+//! The child is an ordinary child of ours: its exit status, its process group, its standard streams and its signals have nothing to
+//! do with whoever attached, and go on when that one is gone. Between `fork` and `execve` it tells its number and waits on a pipe; a
+//! pipe that closes without a word (we were killed) ends it before it was anything.
+#![allow(unsafe_code)]
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+
+/// A command between `fork` and `execve`. Dropped, it ends without having run.
+#[derive(Debug)]
+pub struct Held {
+    pid: u32,
+    go: Option<io::PipeWriter>,
+    /// `Command::spawn` returns only when the program has been executed, so it waits in a thread.
+    spawning: Option<JoinHandle<io::Result<Child>>>,
+}
+
+impl Held {
+    /// Forks. The program is looked up when the command is let go.
+    ///
+    /// # Errors
+    /// No process can be made.
+    pub fn spawn(mut command: Command) -> io::Result<Held> {
+        let (mut told, telling) = io::pipe()?;
+        let (waiting, go) = io::pipe()?;
+        let pipes = [told.as_raw_fd(), telling.as_raw_fd(), waiting.as_raw_fd(), go.as_raw_fd()];
+        // SAFETY: `wait_to_go` makes only system calls that signal-safety(7) allows between fork and exec, on descriptors that
+        // the child inherited: this process keeps all four open until the child has told its number.
+        unsafe { command.pre_exec(move || wait_to_go(pipes)) };
+        // The thread owns the ends that are the child's, so that a failed fork closes them and ends our wait.
+        let childs = [OwnedFd::from(telling), OwnedFd::from(waiting)];
+        let spawning = std::thread::Builder::new().name("spawn".into()).spawn(move || {
+            let child = command.spawn();
+            drop(childs);
+            child
+        })?;
+        let mut held = Held { pid: 0, go: Some(go), spawning: Some(spawning) };
+        let mut number = [0; 4];
+        // Our copy of the telling end stays open in the thread; a fork that fails drops it there.
+        match told.read_exact(&mut number) {
+            Ok(()) => {
+                held.pid = u32::from_ne_bytes(number);
+                Ok(held)
+            }
+            Err(e) => Err(held.join().err().unwrap_or(e)),
+        }
+    }
+
+    /// The child's process number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it execute its program.
+    ///
+    /// # Errors
+    /// The program cannot be executed: there is none of that name, or no right to.
+    pub fn release(mut self) -> io::Result<Child> {
+        if let Some(mut go) = self.go.take() {
+            // A child that was killed meanwhile reads no more; what became of it is what counts.
+            let _ = go.write_all(b"g");
+        }
+        self.join()
+    }
+
+    fn join(&mut self) -> io::Result<Child> {
+        self.go = None;
+        let Some(spawning) = self.spawning.take() else { return Err(io::Error::other("let go twice")) };
+        spawning.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.spawning.is_some() {
+            // It was told nothing, so it ends, and spawning says so.
+            let _ = self.join();
+        }
+    }
+}
+
+/// In the child: tells its number and waits for the word.
+fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
+    // SAFETY: plain system calls on descriptors and buffers of this frame's; none allocates or takes a lock.
+    unsafe {
+        // Our own copy of the other end would keep the pipe open when the parent is killed.
+        libc::close(told);
+        libc::close(go);
+        // Where only descendants may be traced (Yama), whoever attaches is our sibling: allowed until we go on. Fails where
+        // there is no Yama, and then nothing has to be allowed.
+        libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0);
+        let pid = libc::getpid().to_ne_bytes();
+        if libc::write(telling, pid.as_ptr().cast(), pid.len()) != 4 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut word = [0u8; 1];
+        loop {
+            match libc::read(waiting, word.as_mut_ptr().cast(), 1) {
+                1 => break,
+                -1 if *libc::__errno_location() == libc::EINTR => {}
+                _ => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+            }
+        }
+        libc::prctl(libc::PR_SET_PTRACER, 0, 0, 0, 0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_runs_before_it_is_let_go() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let made = dir.path().join("made");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\""]).arg(&made);
+        let held = Held::spawn(command).expect("a process");
+        let pid = held.pid();
+        // The kernel names the process after our own program as long as nothing has been executed.
+        let own = std::fs::read("/proc/self/comm").expect("our name");
+        let thread = std::fs::read(format!("/proc/{pid}/comm")).expect("its name");
+        assert!(thread == own || thread == b"spawn\n", "{thread:?}");
+        assert!(!made.exists());
+        let mut child = held.release().expect("sh");
+        assert_eq!(child.id(), pid);
+        assert!(child.wait().expect("its end").success());
+        assert_eq!(std::fs::read_to_string(&made).expect("its file"), format!("{pid}\n"));
+    }
+
+    #[test]
+    fn dropped_it_never_runs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let made = dir.path().join("made");
+        let mut command = Command::new("touch");
+        command.arg(&made);
+        let held = Held::spawn(command).expect("a process");
+        let pid = held.pid();
+        drop(held);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it is gone, and was waited for");
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_said_when_let_go() {
+        let held = Held::spawn(Command::new("/no/such/program")).expect("a process");
+        assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
+    }
+}

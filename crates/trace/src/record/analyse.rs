@@ -1,0 +1,247 @@
+//! Analysis: from a spool to a workload profile, beside a recording that goes on or after it.
+//!
+//! It runs in a thread of its own and reads the spool like any other file, so that its panics, errors and endless loops are nobody's but
+//! its own: the recording goes on, the spool is kept, and the same function makes the profile from it later ([`import_spool`]).
+
+use super::before::{Touched, complete, implied};
+use super::{RecordSummary, host};
+use crate::analysis::Decode;
+use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, escape, unescape};
+use crate::snapshot::Walked;
+use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
+use crate::strace::{ImportError, Imported};
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Why a profile could not be made of a spool.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum AnalysisError {
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error("it broke off: {what}. This is a bug of fsage's: please report it")]
+    Panicked { what: String },
+    #[error("it got nowhere for {seconds} s. This is a bug of fsage's: please report it")]
+    Stuck { seconds: u64 },
+    #[error("a signal asked fsage not to wait for it")]
+    Abandoned,
+}
+
+impl AnalysisError {
+    /// The exit code of DESIGN.md.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            AnalysisError::Spool(e) => e.exit_code(),
+            AnalysisError::Import(e) => e.exit_code(),
+            AnalysisError::Profile(e) => e.exit_code(),
+            AnalysisError::Abandoned => 130,
+            AnalysisError::Panicked { .. } | AnalysisError::Stuck { .. } => 3,
+        }
+    }
+}
+
+/// Where the names come from that neither were read before the run nor are told by the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completion {
+    /// What is on disk now, the run's changes undone: the run has just ended.
+    Disk,
+    /// The trace alone: since then, anything may have happened to the disk.
+    Trace,
+}
+
+/// An analysis in its thread.
+pub(super) struct Analysis {
+    result: Receiver<Result<RecordSummary, AnalysisError>>,
+    progress: Arc<AtomicU64>,
+    partial: PathBuf,
+}
+
+/// Set in the progress once all records are decoded: what then remains is bounded by the disk, not by the trace.
+const DECODED: u64 = 1 << 63;
+
+impl Analysis {
+    /// Begins. The profile is published at the end.
+    pub fn start<R: Read + Send + 'static>(
+        reader: Reader<R>,
+        decoder: Box<dyn Decode>,
+        writer: Writer,
+    ) -> std::io::Result<Analysis> {
+        let (sender, result) = sync_channel(1);
+        let progress = Arc::new(AtomicU64::new(0));
+        let partial = writer.partial().to_owned();
+        let seen = Arc::clone(&progress);
+        std::thread::Builder::new().name("analysis".into()).spawn(move || {
+            let work = AssertUnwindSafe(|| analyse(reader, decoder, writer, Completion::Disk, &seen));
+            // Nobody listens to an analysis that was given up.
+            let _ = sender.send(catch_unwind(work).unwrap_or_else(|panic| Err(panicked(&*panic))));
+        })?;
+        Ok(Analysis { result, progress, partial })
+    }
+
+    /// Waits for the end; asks `give_up` now and then whether to go on waiting. `patience`: how long decoding may take over one frame.
+    pub fn wait(self, patience: Duration, give_up: &mut dyn FnMut() -> bool) -> Result<RecordSummary, AnalysisError> {
+        const POLL: Duration = Duration::from_millis(20);
+        let mut last = self.progress.load(Ordering::Relaxed);
+        let mut waited = Duration::ZERO;
+        let error = loop {
+            match self.result.recv_timeout(POLL) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => waited += POLL,
+                Err(RecvTimeoutError::Disconnected) => break AnalysisError::Panicked { what: "without a word".into() },
+            }
+            let now = self.progress.load(Ordering::Relaxed);
+            if now != last {
+                (last, waited) = (now, Duration::ZERO);
+            }
+            if now & DECODED == 0 && waited >= patience {
+                break AnalysisError::Stuck { seconds: patience.as_secs() };
+            }
+            if give_up() {
+                break AnalysisError::Abandoned;
+            }
+        };
+        // The thread cannot be ended and goes with the process. What it wrote so far is of no use and ours alone.
+        let _ = std::fs::remove_dir_all(&self.partial);
+        Err(error)
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> AnalysisError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    AnalysisError::Panicked { what: text.unwrap_or("a panic without words").to_owned() }
+}
+
+/// What a spool says beside its records.
+#[derive(Default)]
+struct Around {
+    before: Walked,
+    names_end: Option<NamesEnd>,
+    lost: Vec<Lost>,
+    end: Option<End>,
+    torn_bytes: u64,
+}
+
+/// Makes a profile of a spool.
+pub(super) fn analyse<R: Read>(
+    mut reader: Reader<R>,
+    mut decoder: Box<dyn Decode>,
+    mut writer: Writer,
+    completion: Completion,
+    progress: &AtomicU64,
+) -> Result<RecordSummary, AnalysisError> {
+    let mut around = Around::default();
+    let mut touched = Touched::default();
+    let mut sink = |batch: &crate::Batch| {
+        touched.note(batch);
+        writer.push(batch)
+    };
+    while let Some(frame) = reader.next_frame()? {
+        match frame {
+            Frame::Names(names) => around.before.snapshot.entries.extend(names),
+            Frame::NamesEnd(end) => around.names_end = Some(end),
+            Frame::Records(records) => decoder.bytes(&records, &mut sink)?,
+            Frame::Lost(lost) => around.lost.push(lost),
+            Frame::End(end) => around.end = Some(end),
+        }
+        progress.fetch_add(1, Ordering::Relaxed);
+    }
+    let mut imported = decoder.finish(&mut sink)?;
+    progress.fetch_or(DECODED, Ordering::Relaxed);
+    around.torn_bytes = reader.torn_bytes();
+    let header = reader.header();
+    let mut notes = Vec::new();
+    let names_end = around.names_end.take().unwrap_or_else(|| NamesEnd { truncated: true, ..NamesEnd::default() });
+    around.before.unreadable = names_end.unreadable;
+    around.before.truncated = names_end.truncated;
+    let roots: Vec<PathBuf> = names_end.roots.iter().map(|root| path(root)).collect();
+    if names_end.truncated {
+        notes.push(format!(
+            "only {} names were read before the run; those beyond are reconstructed",
+            around.before.snapshot.entries.len()
+        ));
+    }
+    let exact = if names_end.truncated { Vec::new() } else { roots };
+    let before = std::mem::take(&mut around.before);
+    let completed = match completion {
+        Completion::Disk => complete(&mut imported, before, &exact, touched, header.started_unix_ns),
+        Completion::Trace => {
+            notes.push("names that were not read before the run are only those that the trace tells of".into());
+            implied(&mut imported, before, &exact, touched)
+        }
+    };
+    let mut meta = meta(header, &imported, &around, &mut notes);
+    meta.file_systems = host::file_systems(&completed.snapshot);
+    meta.snapshot.unreadable = completed.unreadable;
+    meta.snapshot.truncated = completed.truncated;
+    let meta = writer.finish(meta, &completed.snapshot)?;
+    let end = around.end.unwrap_or_default();
+    Ok(RecordSummary {
+        meta,
+        import: imported.summary,
+        exit_status: end.exit_status,
+        signal: end.signal,
+        tracer_lost: end.tracer_lost,
+        notes,
+    })
+}
+
+fn path(escaped: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(
+        unescape(escaped.as_bytes()).map_or_else(|_| escaped.as_bytes().to_vec(), |p| p.into_owned()),
+    ))
+}
+
+fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<String>) -> Meta {
+    let mut meta = imported.meta();
+    meta.tracer = header.tracer.clone();
+    meta.clock.clone_from(&header.clock);
+    meta.host = header.host.clone();
+    let argv = match &header.subject {
+        Subject::Command { argv } => argv.clone(),
+        Subject::Processes { .. } | Subject::Cgroup { .. } | Subject::Mount { .. } => Vec::new(),
+    };
+    let end = around.end.clone().unwrap_or_default();
+    meta.command = Some(profile::Command {
+        argv,
+        working_directory: header.working_directory.clone(),
+        exit_status: end.exit_status,
+        signal: end.signal,
+    });
+    let began = meta.started_unix_ns.unwrap_or(0);
+    for lost in &around.lost {
+        meta.lost_events = meta.lost_events.saturating_add(lost.records);
+        if meta.gaps.len() < GAPS_MAX {
+            let at_ns = u64::try_from(lost.at_unix_ns).unwrap_or(0).saturating_sub(began);
+            meta.gaps.push(Gap { at_ns, events: lost.records });
+        }
+    }
+    meta.gaps.sort_by_key(|gap| gap.at_ns);
+    if let Some(first) = around.lost.first() {
+        let records: u64 = around.lost.iter().map(|lost| lost.records).sum();
+        notes.push(format!("{records} records of the tracer's are missing: {}", first.why));
+    }
+    if around.end.is_none() {
+        notes.push("the recorder was killed: the profile holds what had been stored until then".into());
+    }
+    if around.torn_bytes > 0 {
+        notes.push(format!("the last {} bytes of the spool are a torn frame and were left out", around.torn_bytes));
+    }
+    if end.tracer_lost {
+        notes.push(format!(
+            "{} ended before what it traced: the profile holds what was seen until then",
+            escape(header.tracer.name.as_bytes())
+        ));
+    }
+    meta
+}
