@@ -69,6 +69,8 @@ pub(super) struct FileState {
     pub target: Option<Box<[u8]>>,
     /// How many names it has that are not in the tree; `None` if the trace does not tell.
     pub links_elsewhere: Option<u32>,
+    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
+    pub lost_a_name: bool,
     names: u32,
     opens: u32,
     /// One of its names; a directory has only one.
@@ -121,6 +123,7 @@ impl FileState {
             mode: None,
             target: None,
             links_elsewhere: None,
+            lost_a_name: false,
             names: 0,
             opens: 0,
             node: None,
@@ -323,6 +326,7 @@ impl Names {
             doomed.extend(entry.children.into_values());
             let state = self.file_mut(entry.file);
             state.names = state.names.saturating_sub(1);
+            state.lost_a_name = true;
             if state.node == Some(node) {
                 state.node = None;
             }
