@@ -71,6 +71,8 @@ pub(super) struct FileState {
     pub guessed: bool,
     /// How many names it has that are not in the tree; `None` if the trace does not tell.
     pub links_elsewhere: Option<u32>,
+    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
+    pub lost_a_name: bool,
     opens: u32,
     /// One of its names; a directory has only one.
     node: Option<Node>,
@@ -125,6 +127,7 @@ impl FileState {
             target: None,
             guessed: false,
             links_elsewhere: None,
+            lost_a_name: false,
             opens: 0,
             node: None,
             more: Vec::new(),
@@ -335,6 +338,7 @@ impl Names {
             let Some(entry) = self.entries.remove(node) else { continue };
             doomed.extend(entry.children.into_values());
             let state = self.file_mut(entry.file);
+            state.lost_a_name = true;
             if state.node == Some(node) {
                 state.node = state.more.pop();
             } else {

@@ -86,8 +86,9 @@ impl Tracker {
             let same = state.path.bytes() == &path[..]
                 || (state.path.bytes().is_empty() && file.is_none() && !state.foreign)
                 || file.is_some_and(|file| {
-                    // A name that is gone is shown under its directory's present path.
-                    if deleted && last_name(&path) == last_name(self.fds.ofd(ofd).path.bytes()) {
+                    // A name that is gone is shown as it was at last, after renames, and under its directory's present path.
+                    let lost = self.names.file(file).lost_a_name;
+                    if deleted && (lost || last_name(&path) == last_name(self.fds.ofd(ofd).path.bytes())) {
                         return true;
                     }
                     let node = self.names.walk(self.names.root(), &path, false, false).node;
