@@ -5,13 +5,11 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
-use rustix::thread::gettid;
-use std::ffi::OsString;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use trace::kernel::{CALLS, SPEC_BYTES, wire};
+use trace::kernel::{CALLS, FIRST_UNKNOWN, SPEC_BYTES, Spec, wire};
+use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -25,41 +23,36 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("on_sys_enter", "sys_enter"),
 ];
 
-/// Slots of the map `control` (`spec.h`).
-const CONTROL_ARMED_TID: u32 = 0;
-/// Slots of the map `counters`.
+/// Slots of the map `counters` (`spec.h`).
 const COUNTER_LOST: u32 = 0;
 const COUNTER_TOLD: u32 = 1;
 const COUNTER_RECORDS: u32 = 2;
 const COUNTER_NO_MEMORY: u32 = 3;
+const COUNTER_BEGAN: u32 = 4;
+const COUNTER_ENDED: u32 = 5;
+/// Values of `subject_mode`.
+const MODE_PROCESSES: u32 = 1;
+const MODE_CGROUP: u32 = 2;
+const MODE_MOUNT: u32 = 3;
+/// Values of the map `wanted`.
+const WANTED: u32 = 1;
+const WANTED_FROM_EXEC: u32 = 2;
 
 /// What is gathered before it is handed over.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// Time in which processes that are recorded may fork before all are known.
 const ROUNDS_MAX: usize = 100;
 
-/// Whom to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A command and all it starts: [`Recorder::spawn`] starts it.
-    Command,
-    /// Processes that run already, their threads, their descendants, and all that these start.
-    Processes(Vec<u32>),
-}
-
 /// How to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whom.
-    pub subject: Subject,
     /// Bytes of the buffer between the kernel and us; a power of two of at least 4096. What does not fit is lost, and counted.
     pub buffer_bytes: u32,
 }
 
-impl Options {
-    /// Records a subject with the usual buffer.
-    pub fn of(subject: Subject) -> Options {
-        Options { subject, buffer_bytes: 64 << 20 }
+impl Default for Options {
+    fn default() -> Options {
+        Options { buffer_bytes: 64 << 20 }
     }
 }
 
@@ -73,6 +66,10 @@ pub enum CaptureError {
     Refused { what: String, why: String },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
+    #[error("{}: is no directory of cgroup2 (usually below /sys/fs/cgroup; see mount -t cgroup2)", path.display())]
+    NoCgroup { path: PathBuf },
+    #[error("{}: {why}", path.display())]
+    NoMount { path: PathBuf, why: String },
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
 }
@@ -95,12 +92,17 @@ fn refused(what: impl Into<String>) -> impl FnOnce(Box<dyn std::error::Error>) -
 
 /// A recording. Dropping it detaches everything.
 pub struct Recorder {
-    ebpf: Ebpf,
+    /// Owns the programs and maps.
+    _ebpf: Option<Ebpf>,
     /// What keeps the programs attached.
     links: Vec<BtfTracePointLink>,
     ring: RingBuf<MapData>,
     counters: PerCpuArray<MapData, u64>,
+    wanted: HashMap<MapData, u32, u32>,
     chunk: Vec<u8>,
+    mode: u32,
+    /// Losses told of by a record of ours.
+    told_here: u64,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -110,107 +112,91 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Loads the recorder into the kernel and starts it. Of a command, nothing is recorded before [`spawn`](Self::spawn).
+    /// Loads the recorder into the kernel and starts it. When it returns, the target's calls are recorded; of a command, those from
+    /// the execve on that runs it.
     ///
     /// # Errors
-    /// What is missing, or what the kernel refuses.
-    pub fn start(options: &Options) -> Result<Recorder, CaptureError> {
+    /// What is missing, what the kernel refuses, or a target that is not there.
+    pub fn start(target: &Target, options: &Options) -> Result<Recorder, CaptureError> {
         permitted()?;
         let btf = Btf::from_sys_fs().map_err(|e| refused("types")(e.into()))?;
-        let (mode, pids): (u32, &[u32]) = match &options.subject {
-            Subject::Command => (0, &[]),
-            Subject::Processes(pids) => (1, pids),
-        };
-        if let Some(&pid) = pids.iter().find(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            return Err(CaptureError::NoProcess { pid });
-        }
+        let whom = Whom::of(target)?;
         let own = std::process::id();
         let secret = random()?;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .allow_unsupported_maps()
             .map_max_entries("ring", options.buffer_bytes)
-            .override_global("subject_mode", &mode, true)
+            .override_global("subject_mode", &whom.mode, true)
             .override_global("own_tgid", &own, true)
             .override_global("secret", &secret, true)
+            .override_global("cgroup_id", &whom.cgroup_id, true)
+            .override_global("mount_dev", &whom.mount_dev, true)
+            .override_global("mount_path_bytes", &whom.mount_path_bytes, true)
+            .override_global("mount_path", &whom.mount_path, true)
             .load(OBJECT)
             .map_err(|e: EbpfError| refused("object")(e.into()))?;
         tell_specs(&mut ebpf)?;
-        let ring = take(&mut ebpf, "ring")?;
-        let ring = RingBuf::try_from(ring).map_err(|e| refused("ring")(e.into()))?;
-        let counters = take(&mut ebpf, "counters")?;
-        let counters = PerCpuArray::try_from(counters).map_err(|e| refused("counters")(e.into()))?;
-        let links = attach(&mut ebpf, &btf)?;
+        let ring = RingBuf::try_from(take(&mut ebpf, "ring")?).map_err(|e| refused("ring")(e.into()))?;
+        let counters =
+            PerCpuArray::try_from(take(&mut ebpf, "counters")?).map_err(|e| refused("counters")(e.into()))?;
+        let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
         let chunk = Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX);
-        let mut recorder = Recorder { ebpf, links, ring, counters, chunk };
+        let mut recorder =
+            Recorder { _ebpf: None, links: Vec::new(), ring, counters, wanted, chunk, mode: whom.mode, told_here: 0 };
+        if let Target::Command(pid) = target {
+            recorder.want(*pid, WANTED_FROM_EXEC)?;
+        }
         recorder.begin();
-        recorder.want(pids)?;
+        recorder.links = attach(&mut ebpf, &btf)?;
+        recorder._ebpf = Some(ebpf);
+        if let Target::Processes(pids) = target {
+            recorder.want_all(pids)?;
+        }
         Ok(recorder)
     }
 
     /// The first record: the clocks.
     fn begin(&mut self) {
-        let now = |clock| {
-            let time = rustix::time::clock_gettime(clock);
-            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-            seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
-        };
         let start = wire::Start {
             version: wire::VERSION,
             reserved: 0,
-            monotonic_ns: now(rustix::time::ClockId::Monotonic),
-            realtime_ns: now(rustix::time::ClockId::Realtime),
+            monotonic_ns: now_ns(rustix::time::ClockId::Monotonic),
+            realtime_ns: now_ns(rustix::time::ClockId::Realtime),
         };
         wire::append(&mut self.chunk, wire::Kind::Start, 0, |out| start.write(out));
     }
 
+    fn want(&mut self, pid: u32, how: u32) -> Result<(), CaptureError> {
+        self.wanted.insert(pid, how, 0).map_err(|e: MapError| refused("processes")(e.into()))
+    }
+
     /// Takes in processes and their descendants. The programs run already: what they fork meanwhile is taken in by the
     /// kernel, and looking again until nothing new is found closes the race with what was forked before its parent was known.
-    fn want(&mut self, pids: &[u32]) -> Result<(), CaptureError> {
-        if pids.is_empty() {
-            return Ok(());
-        }
-        let map = self.ebpf.map_mut("wanted").ok_or_else(|| no_map("wanted"))?;
-        let mut wanted: HashMap<_, u32, u32> = HashMap::try_from(map).map_err(|e| refused("processes")(e.into()))?;
+    fn want_all(&mut self, pids: &[u32]) -> Result<(), CaptureError> {
         let mut known: Vec<u32> = Vec::new();
         for _ in 0..ROUNDS_MAX {
-            let all = descendants(pids);
-            let new: Vec<u32> = all.into_iter().filter(|pid| !known.contains(pid)).collect();
+            let new: Vec<u32> = descendants(pids).into_iter().filter(|pid| !known.contains(pid)).collect();
             if new.is_empty() {
                 break;
             }
             for pid in new {
-                wanted.insert(pid, 1, 0).map_err(|e: MapError| refused("processes")(e.into()))?;
+                self.want(pid, WANTED)?;
+                if !exists(pid) {
+                    // It ended before it could be taken out by its end.
+                    let _ = self.wanted.remove(&pid);
+                }
                 known.push(pid);
             }
         }
         Ok(())
     }
 
-    /// Starts the command that is recorded. Must be called by the thread that started the recording.
-    ///
-    /// The program is looked up here, so that the only call before its own is the execve that runs it.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub fn spawn(&mut self, argv: &[OsString], prepare: impl FnOnce(&mut Command)) -> Result<Child, CaptureError> {
-        let failed = |source| CaptureError::Io { what: "cannot run the command".into(), source };
-        let Some((program, arguments)) = argv.split_first() else {
-            return Err(failed(std::io::Error::from(std::io::ErrorKind::InvalidInput)));
-        };
-        let mut command = Command::new(find(Path::new(program)).unwrap_or_else(|| PathBuf::from(program)));
-        command.arg0(program).args(arguments);
-        prepare(&mut command);
-        self.arm(u64::try_from(gettid().as_raw_nonzero().get()).unwrap_or(0))?;
-        let child = command.spawn();
-        self.arm(0)?;
-        child.map_err(failed)
-    }
-
-    fn arm(&mut self, tid: u64) -> Result<(), CaptureError> {
-        let map = self.ebpf.map_mut("control").ok_or_else(|| no_map("control"))?;
-        let mut control: Array<_, u64> = Array::try_from(map).map_err(|e| refused("control")(e.into()))?;
-        control.set(CONTROL_ARMED_TID, tid, 0).map_err(|e: MapError| refused("control")(e.into()))
+    /// Whether all that is recorded has ended. Never of a control group or a mount.
+    pub fn has_ended(&self) -> bool {
+        self.mode == MODE_PROCESSES
+            && self.wanted.keys().next().is_none()
+            && self.count(COUNTER_BEGAN) == self.count(COUNTER_ENDED)
     }
 
     /// Hands over the records that are there, in chunks of whole records, and returns how many bytes these were. Never waits.
@@ -235,19 +221,27 @@ impl Recorder {
 
     /// Detaches the programs, hands over what is left, and tells of losses that no record has told of yet.
     pub fn finish(mut self, sink: &mut dyn FnMut(&[u8])) -> Totals {
-        self.links.clear();
+        self.stop();
         self.drain(sink);
-        let totals = self.totals();
-        let untold = totals.lost.saturating_sub(self.count(COUNTER_TOLD));
-        if untold > 0 {
-            let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            let at_ns =
-                u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0);
+        self.tell_losses(sink);
+        self.totals()
+    }
+
+    /// Tells of losses that no record has told of yet, as a record.
+    pub fn tell_losses(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        let records = self.count(COUNTER_LOST).saturating_sub(self.count(COUNTER_TOLD)).saturating_sub(self.told_here);
+        if records > 0 {
+            self.told_here += records;
+            let lost = wire::Lost { at_ns: now_ns(rustix::time::ClockId::Monotonic), records };
             let mut record = Vec::new();
-            wire::append(&mut record, wire::Kind::Lost, 0, |out| wire::Lost { at_ns, records: untold }.write(out));
+            wire::append(&mut record, wire::Kind::Lost, 0, |out| lost.write(out));
             sink(&record);
         }
-        totals
+    }
+
+    /// Detaches the programs: nothing is recorded any more.
+    pub fn stop(&mut self) {
+        self.links.clear();
     }
 
     /// What the recorder has counted so far.
@@ -275,6 +269,12 @@ pub struct Totals {
     pub without_memory: u64,
 }
 
+fn now_ns(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 fn no_map(name: &str) -> CaptureError {
     CaptureError::Refused { what: name.into(), why: "the object lacks it: make it again with scripts/build-bpf".into() }
 }
@@ -286,8 +286,10 @@ fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, CaptureError> {
 fn tell_specs(ebpf: &mut Ebpf) -> Result<(), CaptureError> {
     let map = ebpf.map_mut("specs").ok_or_else(|| no_map("specs"))?;
     let mut specs: Array<_, [u8; SPEC_BYTES]> = Array::try_from(map).map_err(|e| refused("specs")(e.into()))?;
-    for &(number, _, how) in CALLS {
-        specs.set(number, how.spec().to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
+    // Numbers that no kernel known to us gives a meaning are recorded without a look at their arguments, and counted.
+    let unknown = (FIRST_UNKNOWN..specs.len()).map(|number| (number, Spec::plain()));
+    for (number, spec) in CALLS.iter().map(|&(number, _, how)| (number, how.spec())).chain(unknown) {
+        specs.set(number, spec.to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
     }
     Ok(())
 }
@@ -319,14 +321,69 @@ fn random() -> Result<u64, CaptureError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Where execvp(3) finds a program; `None` if nowhere.
-fn find(program: &Path) -> Option<PathBuf> {
-    if program.components().count() != 1 || program.is_absolute() || program.as_os_str().is_empty() {
-        return Some(program.to_owned());
+/// A target in the terms of the programs.
+#[derive(Clone, Copy, Debug)]
+struct Whom {
+    mode: u32,
+    cgroup_id: u64,
+    mount_dev: u32,
+    mount_path_bytes: u32,
+    mount_path: [u8; 256],
+}
+
+impl Whom {
+    fn of(target: &Target) -> Result<Whom, CaptureError> {
+        let mut whom =
+            Whom { mode: MODE_PROCESSES, cgroup_id: 0, mount_dev: 0, mount_path_bytes: 0, mount_path: [0; 256] };
+        match target {
+            Target::Command(pid) => must_exist(&[*pid])?,
+            Target::Processes(pids) => must_exist(pids)?,
+            Target::Cgroup(path) => {
+                whom.mode = MODE_CGROUP;
+                whom.cgroup_id = cgroup_id(path)?;
+            }
+            Target::Mount(path) => {
+                whom.mode = MODE_MOUNT;
+                let no = |why: String| CaptureError::NoMount { path: path.clone(), why };
+                let entry = posix::mount_of_path(path).map_err(|e| no(e.to_string()))?;
+                let entry = entry.ok_or_else(|| no("its mount is not in /proc/self/mountinfo".into()))?;
+                let number = entry.device_number.split_once(':');
+                let number = number.and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
+                let (major, minor) = number.ok_or_else(|| no("its device number is not known".into()))?;
+                // As the kernel writes it itself (MKDEV of <linux/kdev_t.h>).
+                whom.mount_dev = major << 20 | minor;
+                let point = entry.point.as_os_str().as_bytes();
+                let point = if point == b"/" { b"" } else { point };
+                // One byte stays NUL.
+                let room = whom.mount_path.get_mut(..point.len()).filter(|room| room.len() < 256);
+                room.ok_or_else(|| no("the path of its mount point is longer than 255 bytes".into()))?
+                    .copy_from_slice(point);
+                whom.mount_path_bytes = u32::try_from(point.len()).unwrap_or(0);
+            }
+        }
+        Ok(whom)
     }
-    let path = std::env::var_os("PATH")?;
-    let runs = |at: &PathBuf| rustix::fs::access(at, rustix::fs::Access::EXEC_OK).is_ok() && at.is_file();
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(runs)
+}
+
+fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn must_exist(pids: &[u32]) -> Result<(), CaptureError> {
+    match pids.iter().find(|&&pid| !exists(pid)) {
+        Some(&pid) => Err(CaptureError::NoProcess { pid }),
+        None => Ok(()),
+    }
+}
+
+/// The number by which the kernel knows a control group: that of its directory's inode.
+fn cgroup_id(path: &Path) -> Result<u64, CaptureError> {
+    /// `CGROUP2_SUPER_MAGIC` of `<linux/magic.h>`
+    const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
+    let no = || CaptureError::NoCgroup { path: path.to_owned() };
+    let system = rustix::fs::statfs(path).map_err(|_| no())?;
+    let stat = rustix::fs::stat(path).map_err(|_| no())?;
+    if system.f_type == CGROUP2 { Ok(stat.st_ino) } else { Err(no()) }
 }
 
 /// Processes and all their descendants that run now.

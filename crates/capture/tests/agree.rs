@@ -7,11 +7,11 @@ use common::{Row, in_thread, record, skip};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use trace::record::{Strace, Tracer as _};
+use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
 use trace::{Event, Op};
 
-/// Rows by thread.
+/// Rows by thread, in order.
 type Threads = BTreeMap<u32, Vec<Row>>;
 
 /// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.
@@ -24,7 +24,7 @@ fn both(command: &[&str], directory: &Path) -> Option<(Threads, Threads)> {
     let text = outside.path().join("strace.out");
     let strace = Strace::find(None).expect("strace, which tests need (apt-get install strace)");
     let mut argv: Vec<OsString> = vec!["strace".into()];
-    argv.extend(strace.describe().options.into_iter().map(OsString::from));
+    argv.extend(strace.describe().options.iter().map(OsString::from));
     argv.extend(["-o".into(), text.clone().into(), "--".into()]);
     argv.extend(command.iter().map(OsString::from));
     let recorded = record(&argv, directory);

@@ -66,7 +66,7 @@ pub use fs::{
     Unavailable,
 };
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
-pub use mounted::{CacheDrop, Mounted, raise_descriptor_limit};
+pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;
 pub use site::Site;

@@ -5,6 +5,7 @@ use crate::vector::Class;
 use crate::{PriceTable, SystemProfile};
 use serde::Serialize;
 use trace::Op;
+use trace::profile::Durations;
 
 /// Totals of the simpler methods, nanoseconds. `None`: the profile lacks what the method needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -13,8 +14,10 @@ pub struct Baselines {
     pub count_times_mean_ns: Option<f64>,
     /// Bytes read and written over the system's sequential throughput.
     pub bandwidth_only_ns: Option<f64>,
-    /// The traced time of the same calls, unchanged.
-    pub same_as_traced_ns: f64,
+    /// The traced time of the same calls, unchanged; `None` where the trace has no durations.
+    pub same_as_traced_ns: Option<f64>,
+    /// How far that is the calls' own time: taken in the kernel it is an honest baseline, of strace's it is none.
+    pub traced: Durations,
 }
 
 impl Baselines {
@@ -26,8 +29,15 @@ impl Baselines {
         Baselines {
             count_times_mean_ns: count,
             bandwidth_only_ns: bandwidth,
-            same_as_traced_ns: by_op.iter().map(|o| o.traced_ns as f64).sum(),
+            same_as_traced_ns: Some(by_op.iter().map(|o| o.traced_ns as f64).sum()),
+            traced: Durations::default(),
         }
+    }
+
+    /// The same, knowing how far traced durations are the calls' own.
+    pub fn with_durations(self, traced: Durations) -> Baselines {
+        let same_as_traced_ns = self.same_as_traced_ns.filter(|_| traced != Durations::None);
+        Baselines { same_as_traced_ns, traced, ..self }
     }
 }
 

@@ -62,4 +62,4 @@ pub use system::system;
 pub use tree_snapshot::tree_snapshot;
 pub use validation::validation;
 pub use verification::verification;
-pub use workload::workload;
+pub use workload::{latencies, workload};

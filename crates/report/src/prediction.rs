@@ -6,6 +6,7 @@ use predict::explain::{Explanation, Part};
 use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
 use predict::rank::{Ranked, Ranking};
 use predict::tipping::Tipping;
+use trace::profile::Durations;
 
 /// Rows of a breakdown; what is beyond is summed up.
 const TOP: usize = 12;
@@ -304,7 +305,7 @@ pub(crate) fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
 fn baselines(systems: &[&SystemPrediction]) -> Table {
     let mut table = Table::new(
         "baselines",
-        "",
+        systems.first().map_or("", |system| traced(system.baselines.traced)),
         &[
             ("System", "system"),
             ("fsage", "fsage_ns"),
@@ -321,10 +322,19 @@ fn baselines(systems: &[&SystemPrediction]) -> Table {
             Cell::Ns(system.total_ns),
             known(b.count_times_mean_ns),
             known(b.bandwidth_only_ns),
-            Cell::Ns(b.same_as_traced_ns),
+            known(b.same_as_traced_ns),
         ]);
     }
     table
+}
+
+/// What the traced durations are worth as a baseline.
+fn traced(durations: Durations) -> &'static str {
+    match durations {
+        Durations::InKernel => "Same as traced: durations taken in the kernel, so an honest baseline.",
+        Durations::Inflated => "Same as traced: tracing inflates it, so it is no honest baseline.",
+        Durations::None => "Same as traced: the trace has no durations.",
+    }
 }
 
 fn coverage(prediction: &Prediction) -> Table {

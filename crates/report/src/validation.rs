@@ -5,6 +5,7 @@ use crate::plot::{Point, agreement, lines};
 use crate::{Cell, Document, Table};
 use posix::CacheState;
 use predict::validate::{self, PairVerdict, Validation};
+use trace::profile::Durations;
 
 /// Call types shown for each cell, the greatest errors first.
 const OPS: usize = 6;
@@ -21,7 +22,7 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         document.code(command);
     }
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
-    document.heading("Beside simpler methods").table(methods(validation));
+    document.heading("Beside simpler methods").table(methods(validation)).paragraph(traced(validation));
     document.heading("Rankings").table(pairs(validation));
     document.heading("Where the errors come from").table(by_op(validation));
     document.plot(distribution(validation));
@@ -119,6 +120,31 @@ fn methods(validation: &Validation) -> Table {
         ]);
     }
     table
+}
+
+/// What "same as traced" is worth, by workload.
+fn traced(validation: &Validation) -> String {
+    let named = |durations: Durations| {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in validation.cells.iter().filter(|cell| cell.predicted.traced == durations) {
+            if !names.contains(&cell.workload.as_str()) {
+                names.push(&cell.workload);
+            }
+        }
+        names.join(", ")
+    };
+    let mut said = Vec::new();
+    for (durations, what) in [
+        (Durations::InKernel, "is an honest baseline, its durations taken in the kernel"),
+        (Durations::Inflated, "is inflated by tracing: no honest baseline"),
+        (Durations::None, "says nothing, its trace having no durations"),
+    ] {
+        let names = named(durations);
+        if !names.is_empty() {
+            said.push(format!("Same as traced, of {names}, {what}."));
+        }
+    }
+    said.join(" ")
 }
 
 fn pairs(validation: &Validation) -> Table {

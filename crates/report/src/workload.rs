@@ -1,8 +1,8 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
 use crate::{Cell, Document, Plot, Table, plot, units};
-use trace::inspect::{Distribution, FileUse, Inspection, Requests};
-use trace::profile::Meta;
+use trace::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
+use trace::profile::{Durations, Meta};
 
 /// What a profile says of itself, and what its calls add up to.
 pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
@@ -31,24 +31,38 @@ pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
     document
 }
 
+/// What traced durations are worth.
+fn traced(durations: Durations) -> &'static str {
+    match durations {
+        Durations::InKernel => {
+            "Durations were taken in the kernel, at each call's beginning and return: they are the calls' own."
+        }
+        Durations::Inflated => {
+            "Durations are as traced, which inflates them: short calls seem to take as long as tracing them does."
+        }
+        Durations::None => "The trace has no durations.",
+    }
+}
+
 fn mix(inspection: &Inspection) -> Table {
-    let mut table = Table::new(
-        "operations",
-        "Durations are as traced: tracing inflates them.",
-        &[
-            ("Call", "call"),
-            ("Calls", "calls"),
-            ("Share", "share"),
-            ("Failed", "failed"),
-            ("Foreign", "foreign"),
-            ("Traced time", "traced_ns"),
-            ("Share", "traced_share"),
-            ("Median", "median_ns"),
-            ("99 %", "p99_ns"),
-        ],
-    );
+    let known = inspection.operations.iter().any(|row| row.running_ns.is_some() || row.blocked_ns.is_some());
+    let mut columns = vec![
+        ("Call", "call"),
+        ("Calls", "calls"),
+        ("Share", "share"),
+        ("Failed", "failed"),
+        ("Foreign", "foreign"),
+        ("Traced time", "traced_ns"),
+        ("Share", "traced_share"),
+        ("Median", "median_ns"),
+        ("99 %", "p99_ns"),
+    ];
+    if known {
+        columns.extend([("Running", "running_ns"), ("Blocked", "blocked_ns")]);
+    }
+    let mut table = Table::new("operations", traced(inspection.durations), &columns);
     for row in &inspection.operations {
-        table.row(vec![
+        let mut cells = vec![
             Cell::from(row.op),
             Cell::Count(row.calls),
             Cell::Share(row.share),
@@ -58,9 +72,68 @@ fn mix(inspection: &Inspection) -> Table {
             Cell::Share(row.traced_share),
             Cell::Ns(row.dur_ns.p50 as f64),
             Cell::Ns(row.dur_ns.p99 as f64),
-        ]);
+        ];
+        if known {
+            cells.extend([row.running_ns, row.blocked_ns].map(|ns| ns.map_or(Cell::Empty, |ns| Cell::Ns(ns as f64))));
+        }
+        table.row(cells);
     }
     table
+}
+
+/// A workload's own latencies, and where the time went.
+pub fn latencies(name: &str, found: &Latencies) -> Document {
+    let mut document = Document::new(format!("Latencies of {name}"));
+    let mut table = Table::new(
+        "latencies",
+        traced(found.durations),
+        &[
+            ("Call", "call"),
+            ("Calls", "calls"),
+            ("Failed", "failed"),
+            ("Total", "total_ns"),
+            ("Mean", "mean_ns"),
+            ("Median", "p50_ns"),
+            ("90 %", "p90_ns"),
+            ("99 %", "p99_ns"),
+            ("99.9 %", "p999_ns"),
+            ("Longest", "max_ns"),
+        ],
+    );
+    let mut spent = Table::new(
+        "spent",
+        "Where the time went: running on a processor, blocked (device, lock, another process), or ready and waiting for a processor.",
+        &[
+            ("Call", "call"),
+            ("Calls known", "calls"),
+            ("Running", "running_ns"),
+            ("Blocked", "blocked_ns"),
+            ("Waiting", "waiting_ns"),
+        ],
+    );
+    for row in found.operations.iter().chain([&found.all]) {
+        let times = [row.total_ns as f64, row.mean_ns]
+            .into_iter()
+            .chain([row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns].map(|ns| ns as f64));
+        let counts = [Cell::from(row.op), Cell::Count(row.calls), Cell::Count(row.errors)];
+        table.row(counts.into_iter().chain(times.map(Cell::Ns)).collect());
+        if let Some(known) = row.spent {
+            let parts = [known.running_ns, known.blocked_ns, known.waiting_ns].map(|ns| Cell::Ns(ns as f64));
+            spent.row([Cell::from(row.op), Cell::Count(known.calls)].into_iter().chain(parts).collect());
+        }
+    }
+    document.table(table);
+    if found.all.spent.is_some() {
+        document.table(spent);
+    } else {
+        document.paragraph("Time running and blocked is not known: this tracer cannot tell.");
+    }
+    document.paragraph(format!(
+        "Left out: {} calls on pipes, sockets, /proc, /sys and /dev, {} that never returned.",
+        units::count(found.foreign_calls),
+        units::count(found.unfinished_calls)
+    ));
+    document
 }
 
 fn failures(inspection: &Inspection) -> Table {

@@ -230,6 +230,23 @@ pub struct Difference {
     pub left: Option<Fact>,
     #[allow(missing_docs)]
     pub right: Option<Fact>,
+    /// Of files and descriptions: the latest calls that paired either side's with another.
+    pub against: Vec<Pair>,
+}
+
+/// A call in which the two sides told of one file, or description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Its numbers.
+    pub left: u64,
+    #[allow(missing_docs)]
+    pub right: u64,
+    /// The call.
+    pub tid: u32,
+    #[allow(missing_docs)]
+    pub op: Op,
+    /// Where the right side tells of it ([`Fact::at`]).
+    pub at: u64,
 }
 
 impl fmt::Display for Difference {
@@ -256,6 +273,10 @@ impl fmt::Display for Difference {
                 }
             }
             write!(f, " flags {:#x} at {}", fact.flags, fact.at)?;
+        }
+        for pair in &self.against {
+            let Pair { left, right, tid, op, at } = pair;
+            write!(f, "\n  against: {left} was {right} in {} of thread {tid} at {at}", op.name())?;
         }
         Ok(())
     }
@@ -401,14 +422,14 @@ impl Comparison {
         }
         let op = fact.op;
         let (left, right) = if aspect == Aspect::OnlyLeft { (Some(fact), None) } else { (None, Some(fact)) };
-        self.differ(op, Difference { aspect, tid, nth, left, right });
+        self.differ(op, Difference { aspect, tid, nth, left, right, against: Vec::new() });
     }
 
     fn compare(&mut self, tid: u32, nth: u64, left: Fact, right: Fact) {
         self.agreement.calls += 1;
         let ended = left.end != End::Unknown && right.end != End::Unknown;
         let known = left.flags_known & right.flags_known;
-        let mut aspects: Vec<Aspect> = Vec::new();
+        let (mut aspects, mut against): (Vec<Aspect>, Vec<Pair>) = Default::default();
         let mut check = |aspect, differs: bool| {
             if differs {
                 aspects.push(aspect);
@@ -428,18 +449,23 @@ impl Comparison {
         match (left.file, right.file) {
             (Some(l), Some(r)) => {
                 self.agreement.files_compared += 1;
-                check(Aspect::File, !self.files.pair(l, r));
+                against = self.files.pair(Pair { left: l, right: r, tid, op: right.op, at: right.at });
+                check(Aspect::File, !against.is_empty());
             }
             (None, None) => {}
             _ => self.agreement.files_unknown += 1,
         }
         if let (Some(l), Some(r)) = (left.ofd, right.ofd) {
-            check(Aspect::Description, !self.descriptions.pair(l, r));
+            let before = self.descriptions.pair(Pair { left: l, right: r, tid, op: right.op, at: right.at });
+            check(Aspect::Description, !before.is_empty());
+            against.extend(before);
         }
         aspects.dedup();
         for aspect in aspects {
             let op = left.op;
-            self.differ(op, Difference { aspect, tid, nth, left: Some(left.clone()), right: Some(right.clone()) });
+            let against = against.clone();
+            let (left, right) = (Some(left.clone()), Some(right.clone()));
+            self.differ(op, Difference { aspect, tid, nth, left, right, against });
         }
     }
 
@@ -479,17 +505,18 @@ fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, to_the_end: bool)
 /// Numbers of one side paired with those of the other.
 #[derive(Debug, Default)]
 struct Pairs {
-    of_left: FxHashMap<u64, u64>,
-    of_right: FxHashMap<u64, u64>,
+    of_left: FxHashMap<u64, Pair>,
+    of_right: FxHashMap<u64, Pair>,
     wrong: FxHashSet<(u64, u64)>,
 }
 
 impl Pairs {
-    /// Whether the two are what they were before. A pair that is not is taken over, so that it is told once and not for ever.
-    fn pair(&mut self, left: u64, right: u64) -> bool {
-        let before = (self.of_left.insert(left, right), self.of_right.insert(right, left));
-        let holds = before.0.is_none_or(|r| r == right) && before.1.is_none_or(|l| l == left);
-        holds || !self.wrong.insert((left, right))
+    /// Takes a pair, and returns what speaks against it. A pair that cannot be is taken over, so that it is told once and not for ever.
+    fn pair(&mut self, pair: Pair) -> Vec<Pair> {
+        let before = [self.of_left.insert(pair.left, pair), self.of_right.insert(pair.right, pair)];
+        let is_other = |other: &Pair| (other.left, other.right) != (pair.left, pair.right);
+        let against: Vec<Pair> = before.into_iter().flatten().filter(is_other).collect();
+        if against.is_empty() || self.wrong.insert((pair.left, pair.right)) { against } else { Vec::new() }
     }
 }
 

@@ -138,6 +138,10 @@ struct thread_info {
 	u32 status;
 };
 
+struct signal_struct {
+	atomic_t live;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -145,6 +149,7 @@ struct task_struct {
 	int exit_code;
 	struct files_struct *files;
 	struct fs_struct *fs;
+	struct signal_struct *signal;
 };
 
 struct linux_binprm {

@@ -18,12 +18,13 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile u32 subject_mode = MODE_COMMAND;
+const volatile u32 subject_mode = MODE_PROCESSES;
 const volatile u32 own_tgid = 0; /* fsage's own process is never recorded */
 const volatile u64 secret = 0; /* ids are addresses, hidden behind this */
 const volatile u64 cgroup_id = 0;
-const volatile u32 cgroup_level = 0;
-const volatile u32 mount_dev = 0;
+const volatile u32 mount_dev = 0; /* of the file system recorded, as the kernel writes it */
+const volatile u32 mount_path_bytes = 0; /* 0: mounted at the root */
+const volatile char mount_path[256] = {};
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 256
@@ -35,6 +36,7 @@ const volatile u32 mount_dev = 0;
 #define TS_COMPAT 2
 #define AT_FDCWD (-100)
 #define IOV_MAX 1024
+#define CGROUP_DEPTH 16
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
 
 struct strings {
@@ -43,7 +45,7 @@ struct strings {
 };
 
 enum state_flag {
-	WAITING = 1 << 0, /* forked to become the command: recorded from its execve on */
+	WAITING = 1 << 0, /* it is to become the command: recorded from the execve on that succeeds */
 	ACTIVE = 1 << 1, /* inside a recorded call */
 	ENTERED = 1 << 2, /* its WIRE_ENTER is written */
 	QUIET = 1 << 3, /* on no file: need not keep its place */
@@ -51,6 +53,11 @@ enum state_flag {
 	IN1_MISSING = 1 << 5,
 	IOV_MISSING = 1 << 6,
 	HAS_STRINGS = 1 << 7,
+	CONCERNED = 1 << 8, /* the call is on the file system recorded */
+	ELSEWHERE0 = 1 << 9, /* the first fact's file is on another one, and not told yet */
+	ELSEWHERE1 = 1 << 10,
+	TOUCHED = 1 << 11, /* the task made such a call before */
+	STAYS = WAITING | TOUCHED,
 };
 
 /* What is known of a task that is recorded. */
@@ -72,6 +79,8 @@ struct state {
 	u8 out[WIRE_OUT_BYTES];
 	u64 root_dentry;
 	u64 root_mnt;
+	u32 cgroup_level;
+	u32 reserved;
 };
 
 struct key {
@@ -96,20 +105,14 @@ struct {
 } specs SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, CONTROLS);
-	__type(key, u32);
-	__type(value, u64);
-} control SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, COUNTERS);
 	__type(key, u32);
 	__type(value, u64);
 } counters SEC(".maps");
 
-/* Processes to record, by number; a thread is taken in at its first call. */
+/* Processes to record, by number (enum wanted); a thread is taken in at its first call. A process that ends is taken out, as its
+ * number may be given to another. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -409,28 +412,80 @@ static __always_inline bool is_file(u32 mode)
 	return (mode & S_IFMT) == S_IFREG || (mode & S_IFMT) == S_IFDIR;
 }
 
-/* The fact of a file; whether it is one of a file system. */
-static __always_inline bool fact_of(struct wire_fact *fact, struct file *file, u32 which)
+static __always_inline bool is_elsewhere(struct inode *inode)
+{
+	return subject_mode == MODE_MOUNT && BPF_CORE_READ(inode, i_sb, s_dev) != mount_dev;
+}
+
+enum { NO_FILE = 0, ON_FILE = 1, ON_ELSEWHERE = 2 };
+
+/* The fact of a file, and whether it is one of a file system. A file elsewhere is not told of unless `all`. */
+static __always_inline u32 fact_of(struct wire_fact *fact, struct file *file, u32 which, bool all)
 {
 	struct inode *inode;
 
 	if (!file)
-		return 0;
+		return NO_FILE;
+	if (!all && is_elsewhere(BPF_CORE_READ(file, f_inode)))
+		return ON_ELSEWHERE;
 	fact->id = tell((u64)file, (u64)BPF_CORE_READ(file, f_path.dentry), (u64)BPF_CORE_READ(file, f_path.mnt), which);
 	fact->pos = BPF_CORE_READ(file, f_pos);
 	inode = BPF_CORE_READ(file, f_inode);
 	fact->size = BPF_CORE_READ(inode, i_size);
-	return is_file(BPF_CORE_READ(inode, i_mode));
+	return is_file(BPF_CORE_READ(inode, i_mode)) ? ON_FILE : NO_FILE;
 }
 
-static __always_inline bool fact_of_cwd(struct wire_fact *fact, struct task_struct *task, u32 which)
+static __always_inline u32 fact_of_cwd(struct wire_fact *fact, struct task_struct *task, u32 which, bool all)
 {
 	struct fs_struct *fs = task->fs;
 
 	if (!fs)
-		return 0;
+		return NO_FILE;
+	if (!all && subject_mode == MODE_MOUNT && is_elsewhere(BPF_CORE_READ(fs, pwd.dentry, d_inode)))
+		return ON_ELSEWHERE;
 	fact->id = tell(0, (u64)BPF_CORE_READ(fs, pwd.dentry), (u64)BPF_CORE_READ(fs, pwd.mnt), which);
-	return 1;
+	return ON_FILE;
+}
+
+/* The fact of an argument. */
+static __always_inline u32 fact_of_arg(struct state *state, u8 arg, u32 i, struct task_struct *task, u32 which, bool all)
+{
+	if (i > 1)
+		return NO_FILE;
+	if (arg == CWD_ARG || (arg < 6 && (s32)state->args[arg] == AT_FDCWD))
+		return fact_of_cwd(&state->facts[i], task, which, all);
+	if (arg < 6)
+		return fact_of(&state->facts[i], file_of(task, state->args[arg]), which, all);
+	return NO_FILE;
+}
+
+/* Whether a path names something below the mount point. */
+static __always_inline bool is_below_mount(const char *path, u32 bytes)
+{
+	u32 len = mount_path_bytes;
+
+	if (bytes == 0 || bytes > PATH_BYTES || path[0] != '/' || len > 255)
+		return 0;
+	if (len == 0)
+		return 1;
+	if (bpf_strncmp(path, len, (const char *)mount_path))
+		return 0;
+	return path[len] == '/' || path[len] == 0;
+}
+
+/* Whether a path call is on the file system recorded, by what it was given. */
+static __always_inline bool paths_concern(struct strings *strings, bool in_directory)
+{
+	bool relative = 0;
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		if (strings->bytes[i] == 0 || strings->bytes[i] == FAULTED)
+			continue;
+		if (is_below_mount(strings->text[i], strings->bytes[i]))
+			return 1;
+		relative |= strings->text[i][0] != '/';
+	}
+	return relative && in_directory;
 }
 
 struct vector {
@@ -563,35 +618,55 @@ static __always_inline struct state *admit(struct task_struct *task)
 {
 	struct state *state = bpf_task_storage_get(&states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!state) {
-		u64 *failed = counter_of(COUNTER_NO_MEMORY);
-		if (failed)
-			*failed += 1;
-	}
+	u64 *count = counter_of(state ? COUNTER_BEGAN : COUNTER_NO_MEMORY);
+
+	if (count)
+		*count += 1;
 	return state;
 }
 
 /* The state of the task that makes a call, if it is to be recorded. */
-static __always_inline struct state *subject(struct task_struct *task)
+static __always_inline struct state *subject(struct task_struct *task, u32 nr)
 {
 	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 	u32 tgid = task->tgid;
 
-	if (subject_mode == MODE_COMMAND)
-		return state;
 	if (subject_mode == MODE_PROCESSES) {
 		if (state)
 			return state;
-		if (tgid == own_tgid || !bpf_map_lookup_elem(&wanted, &tgid))
+		u32 *as = bpf_map_lookup_elem(&wanted, &tgid);
+		if (!as || tgid == own_tgid)
 			return 0;
-		return admit(task);
+		u32 flags = *as == WANTED_FROM_EXEC ? WAITING : 0;
+		state = admit(task);
+		if (state)
+			state->flags = flags;
+		return state;
 	}
+	if (tgid == own_tgid)
+		return 0;
 	if (subject_mode == MODE_CGROUP) {
-		if (tgid == own_tgid || bpf_get_current_ancestor_cgroup_id(cgroup_level) != cgroup_id)
-			return 0;
-		return state ? state : admit(task);
+		if (state)
+			return bpf_get_current_ancestor_cgroup_id(state->cgroup_level) == cgroup_id ? state : 0;
+		for (u32 level = 0; level < CGROUP_DEPTH; level++) {
+			u64 id = bpf_get_current_ancestor_cgroup_id(level);
+			if (id == 0)
+				return 0;
+			if (id == cgroup_id) {
+				state = admit(task);
+				if (state)
+					state->cgroup_level = level;
+				return state;
+			}
+		}
+		return 0;
 	}
-	return 0;
+	if (state)
+		return state;
+	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
+	if (!spec || !(spec->flags & SPEC_RECORDED))
+		return 0;
+	return admit(task);
 }
 
 /* A task's root directory is told when it is another than before. */
@@ -628,12 +703,12 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = subject(task);
 	u32 nr = id;
+	struct state *state = subject(task, nr);
 
 	if (!state)
 		return 0;
-	state->flags &= WAITING;
+	state->flags &= STAYS;
 	bool compat = task->thread_info.status & TS_COMPAT;
 	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
 	if (spec && !compat) {
@@ -644,7 +719,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	} else if (state->flags & WAITING) {
 		return 0;
 	}
-	state->flags = ACTIVE;
+	if (subject_mode == MODE_MOUNT && (compat || !spec))
+		return 0;
+	state->flags = ACTIVE | (state->flags & STAYS);
 	state->nr = nr;
 	state->parts = 0;
 	state->off_since_ns = 0;
@@ -666,7 +743,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	struct scratch *scratch = scratch_of(ON_ENTER);
 	if (!scratch)
 		return 0;
-	bool on_file = spec->fd[0] == NO_ARG;
+	bool on_file = spec->fd[0] == NO_ARG, concerned = 0;
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		u8 arg = spec->fd[i];
@@ -677,15 +754,16 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		fact->pos = 0;
 		fact->size = 0;
 		state->parts |= WIRE_FACT0 << i;
-		if (arg == CWD_ARG || (arg < 6 && (s32)state->args[arg] == AT_FDCWD))
-			on_file |= fact_of_cwd(fact, task, ON_ENTER);
-		else if (arg < 6)
-			on_file |= fact_of(fact, file_of(task, state->args[arg]), ON_ENTER);
+		u32 found = fact_of_arg(state, arg, i, task, ON_ENTER, 0);
+		if (found == ON_ELSEWHERE)
+			state->flags |= ELSEWHERE0 << i;
+		else if (found == ON_FILE)
+			on_file = concerned = 1;
 	}
 	if (!on_file)
 		state->flags |= QUIET;
 	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id) {
-		state->flags = 0;
+		state->flags &= STAYS;
 		return 0;
 	}
 	struct strings *strings = 0;
@@ -696,8 +774,16 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 			strings->bytes[0] = 0;
 			strings->bytes[1] = 0;
 			read_strings(state, spec, strings, 0);
+			concerned = paths_concern(strings, concerned);
 		}
-		tell_root(state, task, ON_ENTER);
+		if (subject_mode != MODE_MOUNT)
+			tell_root(state, task, ON_ENTER);
+	}
+	if (subject_mode == MODE_MOUNT) {
+		if (concerned || (spec->flags & SPEC_EXEC && state->flags & TOUCHED))
+			state->flags |= CONCERNED;
+		else
+			state->flags |= QUIET;
 	}
 	if (spec->in[0] != NO_ARG && (!(spec->flags & SPEC_IN_IF) || (u32)state->args[1] == spec->in_if))
 		read_in(state, spec);
@@ -734,6 +820,14 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (!scratch)
 		return 0;
 	u32 nr = state->nr;
+	if (state->flags & WAITING) {
+		/* The command is looked for along PATH; only the execve that finds it is its own. */
+		if (ret < 0) {
+			state->flags &= STAYS;
+			return 0;
+		}
+		state->flags &= ~WAITING;
+	}
 	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
 	struct strings *strings = 0;
 	if (spec && !(state->parts & WIRE_COMPAT)) {
@@ -741,6 +835,27 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 			strings = bpf_task_storage_get(&texts, task, 0, 0);
 			if (strings)
 				read_strings(state, spec, strings, 1);
+		}
+		if (subject_mode == MODE_MOUNT) {
+			if (!(state->flags & CONCERNED) && (spec->flags & SPEC_RETURNS_FD) && ret >= 0) {
+				struct file *file = file_of(task, ret);
+				if (file && !is_elsewhere(BPF_CORE_READ(file, f_inode)))
+					state->flags |= CONCERNED;
+			}
+			if (!(state->flags & CONCERNED) && strings && paths_concern(strings, 0))
+				state->flags |= CONCERNED;
+			if (!(state->flags & CONCERNED)) {
+				state->flags &= STAYS;
+				return 0;
+			}
+			state->flags |= TOUCHED;
+#pragma unroll
+			for (int i = 0; i < 2; i++) {
+				if (state->flags & (ELSEWHERE0 << i))
+					fact_of_arg(state, spec->fd[i], i, task, ON_EXIT, 1);
+			}
+			if (strings)
+				tell_root(state, task, ON_EXIT);
 		}
 		if (state->flags & (IN0_MISSING | IN1_MISSING))
 			read_in(state, spec);
@@ -750,7 +865,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 			state->facts[2].id = 0;
 			state->facts[2].pos = 0;
 			state->facts[2].size = 0;
-			fact_of(&state->facts[2], file_of(task, ret), ON_EXIT);
+			fact_of(&state->facts[2], file_of(task, ret), ON_EXIT, 1);
 			state->parts |= WIRE_FACT_RET;
 		}
 		if ((spec->flags & SPEC_AFTER) && ret >= 0 && spec->fd[0] < 6) {
@@ -772,7 +887,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	record->ret = ret;
 	who(scratch, task);
 	put_call(state, strings, scratch, WIRE_CALL);
-	state->flags &= ~ACTIVE;
+	state->flags &= STAYS;
 	return 0;
 }
 
@@ -786,7 +901,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		state->off_blocked = blocks;
 		state->woke_ns = 0;
 		state->off_since_ns = bpf_ktime_get_ns();
-		if (blocks && !(state->flags & (ENTERED | QUIET))) {
+		if (blocks && !(state->flags & (ENTERED | QUIET | WAITING))) {
 			struct scratch *scratch = scratch_of(ON_SCHED);
 			struct strings *strings = 0;
 			if (scratch) {
@@ -828,33 +943,28 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct state *from = bpf_task_storage_get(&states, parent, 0, 0);
-	u32 first = 0;
 
-	if (!from || (from->flags & WAITING)) {
-		if (from)
+	if (from && from->flags & WAITING)
+		return 0;
+	if (!from) {
+		u32 tgid = parent->tgid;
+		u32 *as;
+		if (subject_mode != MODE_PROCESSES)
+			return 0; /* Taken in at its first call. */
+		as = bpf_map_lookup_elem(&wanted, &tgid);
+		if (!as || *as == WANTED_FROM_EXEC || tgid == own_tgid)
 			return 0;
-		if (subject_mode == MODE_COMMAND) {
-			u32 slot = CONTROL_ARMED_TID;
-			u64 *armed = bpf_map_lookup_elem(&control, &slot);
-			if (!armed || !*armed || *armed != (u32)parent->pid)
-				return 0;
-			first = 1;
-		} else if (subject_mode == MODE_PROCESSES) {
-			u32 tgid = parent->tgid;
-			if (tgid == own_tgid || !bpf_map_lookup_elem(&wanted, &tgid))
-				return 0;
-		} else {
-			return 0;
-		}
 	}
+	if (subject_mode == MODE_MOUNT && !(from && from->flags & TOUCHED))
+		return 0;
 	struct state *state = admit(child);
 	if (!state)
 		return 0;
-	if (first) {
-		state->flags = WAITING;
-	} else if (from) {
+	if (from) {
 		state->root_dentry = from->root_dentry;
 		state->root_mnt = from->root_mnt;
+		state->cgroup_level = from->cgroup_level;
+		state->flags = from->flags & TOUCHED;
 	}
 	struct wire_fork record = {
 		.head = { sizeof(record), WIRE_FORK, 0 },
@@ -869,8 +979,6 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		record.head.flags |= WIRE_SHARES_FS;
 	if (child->tgid == parent->tgid)
 		record.head.flags |= WIRE_SAME_PROCESS;
-	if (first)
-		record.head.flags |= WIRE_FIRST;
 	PUT(&record, sizeof(record), record.at_ns);
 	return 0;
 }
@@ -881,7 +989,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 	struct scratch *scratch = scratch_of(ON_ENTER);
 
-	if (!state || !scratch || (state->flags & WAITING))
+	if (!state || !scratch)
+		return 0;
+	if (subject_mode == MODE_MOUNT && !(state->flags & TOUCHED))
 		return 0;
 	struct wire_exec *record = (struct wire_exec *)scratch->bytes;
 	record->head.kind = WIRE_EXEC;
@@ -905,12 +1015,23 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 	u64 now = bpf_ktime_get_ns();
 
-	if (!state || (state->flags & WAITING))
+	if (subject_mode == MODE_PROCESSES && BPF_CORE_READ(task, signal, live.counter) == 0) {
+		u32 tgid = task->tgid;
+		bpf_map_delete_elem(&wanted, &tgid);
+	}
+	if (!state)
+		return 0;
+	u64 *ended = counter_of(COUNTER_ENDED);
+	if (ended)
+		*ended += 1;
+	if (state->flags & WAITING)
+		return 0;
+	if (subject_mode == MODE_MOUNT && !(state->flags & TOUCHED))
 		return 0;
 	if (state->flags & ACTIVE) {
 		struct scratch *scratch = scratch_of(ON_ENTER);
 		struct strings *strings = 0;
-		if (scratch) {
+		if (scratch && (subject_mode != MODE_MOUNT || state->flags & CONCERNED)) {
 			struct wire_call *record = (struct wire_call *)scratch->bytes;
 			if (state->flags & HAS_STRINGS)
 				strings = bpf_task_storage_get(&texts, task, 0, 0);

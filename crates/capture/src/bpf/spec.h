@@ -31,16 +31,15 @@ struct spec {
 };
 
 enum mode {
-	MODE_COMMAND = 0,
-	MODE_PROCESSES = 1,
+	MODE_PROCESSES = 1, /* those in the map `wanted`, and what they start */
 	MODE_CGROUP = 2,
 	MODE_MOUNT = 3,
 };
 
-/* Slots of the array `control`. */
-enum control {
-	CONTROL_ARMED_TID = 0, /* the next process this thread forks is the command; 0: none */
-	CONTROLS = 1,
+/* Values of the map `wanted`. */
+enum wanted {
+	WANTED = 1,
+	WANTED_FROM_EXEC = 2, /* a process that waits to become the command */
 };
 
 /* Slots of the array `counters`, one for each processor. */
@@ -49,7 +48,9 @@ enum counter {
 	COUNTER_TOLD = 1, /* of these, the ones that a WIRE_LOST has told of */
 	COUNTER_RECORDS = 2,
 	COUNTER_NO_MEMORY = 3, /* tasks for which there was no memory */
-	COUNTERS = 4,
+	COUNTER_BEGAN = 4, /* tasks taken in */
+	COUNTER_ENDED = 5, /* tasks of these that ended */
+	COUNTERS = 6,
 };
 
 #endif

@@ -104,7 +104,6 @@ enum wire_fork_flag {
 	WIRE_SHARES_FILES = 1 << 0,
 	WIRE_SHARES_FS = 1 << 1,
 	WIRE_SAME_PROCESS = 1 << 2,
-	WIRE_FIRST = 1 << 3, /* the command's first process: nothing of its parent's is known */
 };
 
 struct wire_fork {

@@ -2,14 +2,16 @@
 
 #![allow(dead_code)]
 
-use capture::{Options, Recorder, Subject, Totals};
+use capture::{Options, Recorder, Totals};
+use posix::held::Held;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use trace::kernel::Importer;
 use trace::profile::ProfileError;
+use trace::record::Target;
 use trace::strace::{ImportOptions, Imported};
 use trace::{Batch, Event, PathId};
 
@@ -73,28 +75,42 @@ pub struct Recorded {
 
 /// Records a command to its end.
 pub fn record(argv: &[OsString], directory: &Path) -> Recorded {
-    record_with(&Options::of(Subject::Command), argv, directory)
+    record_with(&Options::default(), argv, directory)
+}
+
+/// A command that waits to be recorded.
+pub fn held(argv: &[OsString], directory: &Path) -> Held {
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+    Held::spawn(command).expect("a process")
 }
 
 /// The same with options.
 pub fn record_with(options: &Options, argv: &[OsString], directory: &Path) -> Recorded {
-    let mut recorder = Recorder::start(options).unwrap_or_else(|e| panic!("{e}"));
-    let mut child = recorder
-        .spawn(argv, |command| {
-            command.current_dir(directory).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    let held = held(argv, directory);
+    let mut recorder = Recorder::start(&Target::Command(held.pid()), options).unwrap_or_else(|e| panic!("{e}"));
+    let mut child = held.release().expect("the command");
     let mut records = Vec::new();
-    let status = loop {
+    while !recorder.has_ended() {
         recorder.drain(&mut |chunk| records.extend_from_slice(chunk));
-        if let Some(status) = child.try_wait().expect("the command") {
-            break status;
-        }
         std::thread::sleep(Duration::from_millis(5));
-    };
+        // Nobody waits for the child otherwise, and a child that nobody waited for has still ended.
+        let _ = child.try_wait();
+    }
+    let status = child.wait().expect("the command");
     let totals = recorder.finish(&mut |chunk| records.extend_from_slice(chunk));
     let (rows, imported) = import(&records);
     Recorded { records, rows, imported, totals, status }
+}
+
+/// Records whatever a target does while `run` runs.
+pub fn record_while(target: &Target, run: impl FnOnce()) -> Recorded {
+    let recorder = Recorder::start(target, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    run();
+    let mut records = Vec::new();
+    let totals = recorder.finish(&mut |chunk| records.extend_from_slice(chunk));
+    let (rows, imported) = import(&records);
+    Recorded { records, rows, imported, totals, status: ExitStatus::default() }
 }
 
 /// Imports records.

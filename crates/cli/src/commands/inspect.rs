@@ -34,6 +34,9 @@ pub struct Args {
     /// status 1 if they differ.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["rows", "snapshot"])]
     against: Option<PathBuf>,
+    /// Show how long calls took instead, by operation: mean, quantiles, and time running and blocked where it is known.
+    #[arg(long, conflicts_with_all = ["rows", "snapshot", "against"])]
+    latency: bool,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -75,9 +78,9 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     if file.is_dir() {
         return workload(args, file);
     }
-    if args.rows || args.snapshot {
+    if args.rows || args.snapshot || args.latency {
         return Err(failure::usage(format!(
-            "{}: only a workload profile has rows and a snapshot",
+            "{}: only a workload profile has rows, a snapshot and latencies",
             output::shown(file)
         )));
     }
@@ -119,6 +122,11 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
         let document = report::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
         let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
         return Ok((document, value));
+    }
+    if args.latency {
+        let found = trace::inspect::latencies(&reader)?;
+        let value = json!({ "file": name, "kind": "latency", "latency": found });
+        return Ok((report::latencies(&name, &found), value));
     }
     let inspection = trace::inspect::inspect(&reader, &InspectOptions::default())?;
     let document = report::workload(&name, reader.meta(), &inspection);

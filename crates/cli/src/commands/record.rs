@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject, Tracer};
+use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
@@ -26,7 +26,8 @@ use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary,
 #[command(after_help = "\
 Examples:
   fsage record make -j4
-  fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m")]
+  fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m
+  fsage record -o db.workload --cgroup /sys/fs/cgroup/system.slice/postgresql.service --duration 10m")]
 pub struct Args {
     /// The workload profile to write (default: the command's name, with .workload).
     #[arg(long, short, value_name = "W.workload")]
@@ -46,6 +47,12 @@ pub struct Args {
     /// Trace processes that run already, with whatever they start, until they end or a signal comes.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<u32>,
+    /// Trace every process in a control group, until a signal comes (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "pid"])]
+    cgroup: Option<PathBuf>,
+    /// Trace whoever touches the file system mounted there, until a signal comes (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "pid", "cgroup"])]
+    mount: Option<PathBuf>,
     /// End the recording after so long (90s, 10m, 1h); what is recorded goes on.
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     duration: Option<u64>,
@@ -59,7 +66,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// The command and its arguments; options of fsage's stand before it.
-    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "cgroup", "mount"], value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -72,29 +79,36 @@ enum With {
     Strace,
 }
 
-/// The tracer that was asked for, or the best that is permitted.
-fn tracer(with: Option<With>, strace: Option<PathBuf>) -> anyhow::Result<Box<dyn Tracer>> {
-    let with = with.or(strace.is_some().then_some(With::Strace));
-    match with {
-        Some(With::Ebpf) => Ok(Box::new(capture::Kernel::find()?)),
-        Some(With::Strace) => Ok(Box::new(Strace::find(strace)?)),
-        None => match capture::Kernel::find() {
-            Ok(kernel) => {
-                progress::note("recording in the kernel (ebpf)");
-                Ok(Box::new(kernel))
+/// Records with the tracer that was asked for, or with the best that may trace, and says which and why.
+fn recorded(options: &RecordOptions, with: Option<With>, strace: Option<PathBuf>) -> anyhow::Result<Recording> {
+    // What strace cannot do, it need not be tried for.
+    let only_ebpf = matches!(options.subject, Subject::Cgroup(_) | Subject::Mount(_));
+    let with = with.or(only_ebpf.then_some(With::Ebpf)).or(strace.is_some().then_some(With::Strace));
+    let in_kernel = || -> Result<Recording, RecordError> {
+        let found = capture::Kernel::find(capture::Options::default());
+        let mut kernel = found.map_err(|missing| RecordError::CannotTrace { said: missing.to_string() })?;
+        record::record_with(options, &mut kernel)
+    };
+    if with != Some(With::Strace) {
+        match in_kernel() {
+            Ok(recording) => return Ok(recording),
+            Err(RecordError::CannotTrace { said }) if with.is_none() => {
+                progress::note(&format!("recording with strace, as recording in the kernel is not possible: {said}"));
             }
-            Err(RecordError::CannotTrace { said }) => {
-                progress::note(&format!("recording with strace, as the recorder in the kernel cannot be used: {said}"));
-                Ok(Box::new(Strace::find(None)?))
-            }
-            Err(other) => Err(other.into()),
-        },
+            Err(other) => return Err(other.into()),
+        }
     }
+    Ok(record::record_with(options, &mut Strace::find(strace)?)?)
 }
 
 /// Records.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let subject = if args.pid.is_empty() { Subject::Command(args.command) } else { Subject::Processes(args.pid) };
+    let subject = match (args.cgroup, args.mount) {
+        (Some(directory), _) => Subject::Cgroup(directory),
+        (None, Some(directory)) => Subject::Mount(directory),
+        (None, None) if args.pid.is_empty() => Subject::Command(args.command),
+        (None, None) => Subject::Processes(args.pid),
+    };
     let path = args.output.unwrap_or_else(|| default_output(&subject));
     output::writable_parent(&path)?;
     for root in &args.root {
@@ -111,9 +125,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
-    let mut tracer = tracer(args.with, args.strace)?;
-    let mut begun = || record::record_with(&options, &mut *tracer);
-    let recording = if args.json { aside(&mut begun)? } else { begun() }?;
+    let begun = || recorded(&options, args.with, args.strace);
+    let recording = if args.json { aside(begun)? } else { begun() }?;
     finish(&path, recording, args.json)
 }
 
@@ -173,10 +186,11 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     let covered =
         summary.meta.coverage_share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
     progress::note(&format!(
-        "wrote {}: {} calls{covered}, {} names it started from",
+        "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
         output::shown(path),
         units::count(summary.meta.events),
-        units::count(summary.meta.snapshot.entries)
+        units::count(summary.meta.snapshot.entries),
+        summary.meta.tracer.name
     ));
     say_unparsed(&summary.import);
 }

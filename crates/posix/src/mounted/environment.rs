@@ -10,21 +10,21 @@ use std::path::PathBuf;
 
 /// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MountEntry {
+pub struct MountEntry {
     /// Mount id, unique while mounted.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Device number of the file system, `major:minor`.
-    pub(crate) device_number: String,
+    pub device_number: String,
     /// Where it is mounted.
-    pub(crate) point: PathBuf,
+    pub point: PathBuf,
     /// Per-mount options.
-    pub(crate) options: String,
+    pub options: String,
     /// Type (`ext4`).
-    pub(crate) fs_type: String,
+    pub fs_type: String,
     /// Device or other source.
-    pub(crate) source: PathBuf,
+    pub source: PathBuf,
     /// Options of the file system.
-    pub(crate) super_options: String,
+    pub super_options: String,
 }
 
 impl MountEntry {
@@ -38,6 +38,16 @@ impl MountEntry {
         }
         options.join(",")
     }
+}
+
+/// The mount that a path lies in; `None` if the system does not tell.
+///
+/// # Errors
+/// The path cannot be opened.
+pub fn mount_of_path(path: &std::path::Path) -> std::io::Result<Option<MountEntry>> {
+    let flags = fs::OFlags::PATH | fs::OFlags::CLOEXEC;
+    let opened = fs::open(path, flags, fs::Mode::empty())?;
+    Ok(mount_of(&opened))
 }
 
 /// All mounts that this process sees, in mounting order.

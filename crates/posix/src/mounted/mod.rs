@@ -24,7 +24,8 @@ mod trim;
 
 pub use caches::CacheDrop;
 pub(crate) use call::stat as stat_of;
-pub(crate) use environment::{MountEntry, meminfo_bytes, mount_of, mounts};
+pub use environment::{MountEntry, mount_of_path};
+pub(crate) use environment::{meminfo_bytes, mount_of, mounts};
 pub use table::raise_descriptor_limit;
 
 use crate::{

@@ -160,7 +160,11 @@ pub fn predict_calls(
         }
     };
     let Some(pass) = pass else { unreachable!("a pass that shares nothing is never thrown away") };
-    finish(pass, systems.len(), options)
+    let mut prediction = finish(pass, systems.len(), options)?;
+    for system in &mut prediction.systems {
+        system.baselines = system.baselines.with_durations(workload.durations());
+    }
+    Ok(prediction)
 }
 
 /// Whether a profile has a price for a class, its own or a stand-in.

@@ -1,6 +1,6 @@
 //! Where a pipeline's events come from.
 
-use trace::profile::{ProfileError, Reader};
+use trace::profile::{Durations, ProfileError, Reader};
 use trace::{Batch, Snapshot};
 
 /// A recorded workload that can be read more than once.
@@ -19,6 +19,11 @@ pub trait Workload {
 
     /// The share of the workload's activity that the importer says the events stand for.
     fn stated_coverage(&self) -> Option<f64>;
+
+    /// How far its durations are the calls' own.
+    fn durations(&self) -> Durations {
+        Durations::default()
+    }
 }
 
 impl Workload for Reader {
@@ -35,6 +40,10 @@ impl Workload for Reader {
             }
         }
         Ok(())
+    }
+
+    fn durations(&self) -> Durations {
+        self.meta().durations()
     }
 
     fn stated_coverage(&self) -> Option<f64> {

@@ -5,6 +5,7 @@ use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
 use posix::{CacheState, Environment};
 use serde::Serialize;
+use trace::profile::Durations;
 
 /// What each method says of a cell's total, nanoseconds. `None`: the method cannot say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -17,6 +18,8 @@ pub struct Predicted {
     pub bandwidth_only_ns: Option<f64>,
     /// The traced durations.
     pub same_as_traced_ns: Option<f64>,
+    /// How far those are the calls' own.
+    pub traced: Durations,
 }
 
 /// One workload on one target.
@@ -201,7 +204,8 @@ impl Cell {
                 prediction_ns: predicted.total_ns,
                 count_times_mean_ns: predicted.baselines.count_times_mean_ns,
                 bandwidth_only_ns: predicted.baselines.bandwidth_only_ns,
-                same_as_traced_ns: Some(predicted.baselines.same_as_traced_ns),
+                same_as_traced_ns: predicted.baselines.same_as_traced_ns,
+                traced: predicted.baselines.traced,
             },
             predicted_low_ns: predicted.interval.low_ns,
             predicted_high_ns: predicted.interval.high_ns,

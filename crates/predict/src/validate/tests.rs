@@ -1,6 +1,7 @@
 //! The loop and its statistics on fakes.
 
 use super::*;
+use crate::baseline::Baselines;
 use crate::pipeline::{OpTotal, SystemPrediction};
 use crate::replay::testing::result;
 
@@ -37,7 +38,8 @@ impl Bench for Fake {
     fn predict(&mut self, w: usize, t: usize) -> Result<SystemPrediction, ValidateError> {
         let total_ns = self.predicted_ns[self.cell(w, t)];
         let read = OpTotal { op: "read".into(), calls: 2, ns: total_ns, ..OpTotal::default() };
-        Ok(SystemPrediction { total_ns, by_op: vec![read], calls: 2, ..SystemPrediction::default() })
+        let baselines = Baselines { same_as_traced_ns: Some(0.0), ..Baselines::default() };
+        Ok(SystemPrediction { total_ns, by_op: vec![read], calls: 2, baselines, ..SystemPrediction::default() })
     }
 
     fn replay(&mut self, w: usize, t: usize) -> Result<ReplayResult, ValidateError> {

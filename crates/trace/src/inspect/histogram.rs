@@ -2,17 +2,20 @@
 
 use serde::Serialize;
 
-/// Buckets per power of two: a quantile is off by 1/16 of its value at most; values below 16 are exact.
-const SUB_BITS: u32 = 4;
-
-/// Counts of values, in buckets that grow with the value.
+/// Counts of values, in buckets that grow with the value: a quantile is off by one in 2^`SUB_BITS` at most; values below
+/// 2^`SUB_BITS` are exact.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Histogram {
+pub(super) struct Buckets<const SUB_BITS: u32> {
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
     max: u64,
 }
+
+/// Quantiles within 1/16: enough for what has no unit of its own.
+pub(super) type Histogram = Buckets<4>;
+/// Quantiles within 1/1024.
+pub(super) type FineHistogram = Buckets<10>;
 
 /// What is known of a distribution. Quantiles are upper bounds within 1/16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -48,27 +51,27 @@ pub struct Bar {
     pub count: u64,
 }
 
-fn bucket_of(value: u64) -> usize {
-    if value < 1 << SUB_BITS {
+fn bucket_of(value: u64, sub_bits: u32) -> usize {
+    if value < 1 << sub_bits {
         return value as usize;
     }
-    let shift = value.ilog2() - SUB_BITS;
-    ((shift as usize) << SUB_BITS) + (value >> shift) as usize
+    let shift = value.ilog2() - sub_bits;
+    ((shift as usize) << sub_bits) + (value >> shift) as usize
 }
 
 /// The largest value of a bucket.
-fn top_of(bucket: usize) -> u64 {
-    if bucket < 1 << SUB_BITS {
+fn top_of(bucket: usize, sub_bits: u32) -> u64 {
+    if bucket < 1 << sub_bits {
         return bucket as u64;
     }
-    let shift = (bucket >> SUB_BITS) - 1;
-    let mantissa = (bucket & ((1 << SUB_BITS) - 1)) | 1 << SUB_BITS;
+    let shift = (bucket >> sub_bits) - 1;
+    let mantissa = (bucket & ((1 << sub_bits) - 1)) | 1 << sub_bits;
     ((((mantissa as u128) + 1) << shift) - 1) as u64
 }
 
-impl Histogram {
+impl<const SUB_BITS: u32> Buckets<SUB_BITS> {
     pub(super) fn add(&mut self, value: u64) {
-        let bucket = bucket_of(value);
+        let bucket = bucket_of(value, SUB_BITS);
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, 0);
         }
@@ -78,16 +81,35 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    fn quantile(&self, share: f64) -> u64 {
+    /// The value below or at which this share of the values lies.
+    pub(super) fn quantile(&self, share: f64) -> u64 {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
         for (bucket, n) in self.buckets.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                return top_of(bucket).min(self.max);
+                return top_of(bucket, SUB_BITS).min(self.max);
             }
         }
         self.max
+    }
+
+    /// How many values, their sum and the largest.
+    pub(super) fn totals(&self) -> (u64, u128, u64) {
+        (self.count, self.sum, self.max)
+    }
+
+    /// Counts another's values as well.
+    pub(super) fn merge(&mut self, other: &Self) {
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
     }
 
     pub(super) fn distribution(&self) -> Distribution {
@@ -112,7 +134,7 @@ impl Histogram {
     pub(super) fn bars(&self) -> Vec<Bar> {
         let mut bars: Vec<Bar> = Vec::new();
         for (bucket, &count) in self.buckets.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let top = top_of(bucket);
+            let top = top_of(bucket, SUB_BITS);
             let up_to = if top == 0 { 0 } else { u64::MAX >> top.leading_zeros() };
             match bars.last_mut() {
                 Some(bar) if bar.up_to == up_to => bar.count += count,
@@ -131,11 +153,11 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_hold_their_values(value in any::<u64>(), small in 0u64..1 << 20) {
-            for value in [value, small] {
-                let bucket = bucket_of(value);
-                prop_assert!(top_of(bucket) >= value);
-                prop_assert!(bucket == 0 || top_of(bucket - 1) < value);
-                prop_assert!(top_of(bucket) - value <= value / 16);
+            for (value, bits) in [(value, 4), (small, 4), (value, 10), (small, 10)] {
+                let bucket = bucket_of(value, bits);
+                prop_assert!(top_of(bucket, bits) >= value);
+                prop_assert!(bucket == 0 || top_of(bucket - 1, bits) < value);
+                prop_assert!(top_of(bucket, bits) - value <= value >> bits);
             }
         }
 

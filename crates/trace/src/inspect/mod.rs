@@ -5,6 +5,7 @@
 
 mod files;
 mod histogram;
+mod latency;
 mod locality;
 mod names;
 mod operations;
@@ -12,12 +13,13 @@ mod reuse;
 
 pub use files::FileUse;
 pub use histogram::{Bar, Distribution};
+pub use latency::{Latencies, Latency, Spent, latencies};
 pub use locality::{Requests, Sequentiality};
 pub use names::SnapshotStatistics;
 pub use operations::{Failure, OperationRow};
 pub use reuse::{DistanceBar, MissRatio, ReuseDistances};
 
-use crate::profile::{ProfileError, Reader, Unparsed, Unseen};
+use crate::profile::{Durations, ProfileError, Reader, Unparsed, Unseen};
 use crate::{Batch, Event, Op, PathId, Snapshot, flag};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +54,10 @@ pub struct Inspection {
     pub threads: u64,
     /// From the start of the first call to the end of the last, nanoseconds.
     pub span_ns: u64,
-    /// Sum of the calls' traced durations, nanoseconds. Tracing inflates it.
+    /// Sum of the calls' traced durations, nanoseconds.
     pub traced_ns: u64,
+    /// How far durations are the calls' own.
+    pub durations: Durations,
     /// The operation mix, most frequent first.
     pub operations: Vec<OperationRow>,
     /// Failed calls by operation and error, most frequent first.
@@ -111,7 +115,7 @@ pub fn inspect(reader: &Reader, options: &InspectOptions) -> Result<Inspection, 
         unparsed: meta.unparsed.clone(),
         lost_events: meta.lost_events,
     };
-    Ok(counting.finish(coverage))
+    Ok(counting.finish(coverage, meta.durations()))
 }
 
 struct Counting<'a> {
@@ -226,7 +230,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    fn finish(self, coverage: Coverage) -> Inspection {
+    fn finish(self, coverage: Coverage, durations: Durations) -> Inspection {
         let (operations, failures) = self.operations.finish();
         let reuse = self.reuse.finish();
         Inspection {
@@ -236,6 +240,7 @@ impl<'a> Counting<'a> {
             processes: self.processes.len() as u64,
             threads: self.threads.len() as u64,
             span_ns: self.span.map_or(0, |(from, to)| to - from),
+            durations,
             traced_ns: operations.iter().fold(0, |sum, o| sum.saturating_add(o.traced_ns)),
             operations,
             failures,

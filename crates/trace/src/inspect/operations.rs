@@ -25,6 +25,10 @@ pub struct OperationRow {
     pub traced_share: f64,
     /// Traced durations of single calls, nanoseconds.
     pub dur_ns: Distribution,
+    /// Sums of the time running and blocked, nanoseconds; `None` where the tracer cannot tell.
+    pub running_ns: Option<u64>,
+    #[allow(missing_docs)]
+    pub blocked_ns: Option<u64>,
 }
 
 /// Calls that failed in one way.
@@ -47,6 +51,8 @@ struct Row {
     foreign: u64,
     durations: Histogram,
     traced_ns: u64,
+    running_ns: Option<u64>,
+    blocked_ns: Option<u64>,
 }
 
 #[derive(Default)]
@@ -62,6 +68,11 @@ impl Operations {
         row.foreign += u64::from(event.flags & flag::FOREIGN != 0);
         row.traced_ns = row.traced_ns.saturating_add(event.dur_ns);
         row.durations.add(event.dur_ns);
+        for (sum, part) in [(&mut row.running_ns, event.running_ns), (&mut row.blocked_ns, event.blocked_ns)] {
+            if let Some(part) = part {
+                *sum = Some(sum.unwrap_or(0).saturating_add(part));
+            }
+        }
         if event.errno != 0 {
             row.errors += 1;
             *self.failures.entry((event.op, event.errno)).or_default() += 1;
@@ -81,6 +92,8 @@ impl Operations {
             traced_ns: row.traced_ns,
             traced_share: share(row.traced_ns, traced),
             dur_ns: row.durations.distribution(),
+            running_ns: row.running_ns,
+            blocked_ns: row.blocked_ns,
         };
         let mut rows: Vec<OperationRow> = self.rows.into_iter().map(row).collect();
         // Stable sorts: operations of equal counts stay in the order of `Op`.

@@ -293,11 +293,6 @@ impl Importer {
 
     fn forked(&mut self, flags: u16, fork: &wire::Fork) {
         let has = |flag| flags & flag != 0;
-        if has(fork_flag::FIRST) {
-            self.tracker.know(fork.child_tid);
-            self.first_tid.get_or_insert(fork.child_tid);
-            return;
-        }
         let same = has(fork_flag::SAME_PROCESS);
         let shared = CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
         if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {

@@ -121,8 +121,6 @@ flags! {
         SHARES_FS = 1 as "WIRE_SHARES_FS",
         /// `CLONE_THREAD`
         SAME_PROCESS = 2 as "WIRE_SAME_PROCESS",
-        /// The command's first process.
-        FIRST = 3 as "WIRE_FIRST",
     }
 }
 

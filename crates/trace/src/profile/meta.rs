@@ -60,11 +60,35 @@ pub struct Meta {
     pub files: BTreeMap<String, FileCheck>,
 }
 
+/// How far the durations of a trace's calls are the calls' own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durations {
+    /// Taken in the kernel, at the call's beginning and its return: true, but for what taking them costs.
+    InKernel,
+    /// Inflated, by more than the whole call where it is short: strace stops the thread at both, perf writes an event between them.
+    #[default]
+    Inflated,
+    /// There are none.
+    None,
+}
+
+impl Meta {
+    /// How far the durations are the calls' own, by what traced.
+    pub fn durations(&self) -> Durations {
+        match self.tracer.name.as_str() {
+            "kernel" => Durations::InKernel,
+            "fio" => Durations::None,
+            _ => Durations::Inflated,
+        }
+    }
+}
+
 /// The program that traced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracer {
-    /// "strace".
+    /// `strace`, `kernel` (fsage's recorder), `perf trace`, `fio`.
     pub name: String,
     /// As it states it; empty where unknown.
     pub version: String,

@@ -19,8 +19,8 @@ mod writer;
 pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{
-    Annotation, AnnotationKind, Command, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary, TracedFileSystem,
-    Tracer, Unparsed, Unreadable, Unseen,
+    Annotation, AnnotationKind, Command, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
+    TracedFileSystem, Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};
 pub use rows::Rows;

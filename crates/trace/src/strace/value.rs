@@ -84,7 +84,8 @@ pub(super) fn fd(text: &[u8]) -> Option<Fd<'_>> {
 /// The directory argument of an `*at` call.
 pub(super) fn start(text: &[u8]) -> Option<Start<'_>> {
     let cwd = |rest| match seen(decoration(skip_comment(rest))) {
-        Some(Seen::Path { raw, .. }) => Start::Cwd(Some(raw)),
+        // The path of a directory that is gone is no path any more.
+        Some(Seen::Path { raw, deleted: false }) => Start::Cwd(Some(raw)),
         _ => Start::Cwd(None),
     };
     if let Some(rest) = text.strip_prefix(b"AT_FDCWD") {

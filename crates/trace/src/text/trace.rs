@@ -29,7 +29,7 @@ impl ExportError {
 
 /// The header line.
 pub const HEADER: &str = "seq,t_ns,dur_ns,pid,tid,op,ofd_id,ofd_id2,file_id,parent_id,path,path2,offset,offset2,req_bytes,ret,errno,\
-                          flags,mode,size_before,caller_dir,caller_dir2";
+                          flags,mode,size_before,caller_dir,caller_dir2,running_ns,blocked_ns";
 
 /// Writes a whole trace.
 ///
@@ -64,5 +64,5 @@ fn write_event(batch: &Batch, e: &Event, out: &mut impl Write) -> io::Result<()>
     )?;
     write!(out, "{},{},{},{},{},", path(e.path), path(e.path2), n(e.offset), n(e.offset2), n(e.req_bytes))?;
     write!(out, "{},{},0x{:x},{},{},", e.ret, e.errno, e.flags, n(e.mode.map(u64::from)), n(e.size_before))?;
-    writeln!(out, "{},{}", path(e.caller_dir), path(e.caller_dir2))
+    writeln!(out, "{},{},{},{}", path(e.caller_dir), path(e.caller_dir2), n(e.running_ns), n(e.blocked_ns))
 }

@@ -200,6 +200,23 @@ impl Descriptors {
         self.ofd(ofd).refs <= 1
     }
 
+    /// The descriptions that are open, with the number of references each should have.
+    #[cfg(test)]
+    pub fn check(&self) -> Vec<Option<File>> {
+        let mut refs: FxHashMap<Ofd, u32> = FxHashMap::default();
+        for table in self.tables.iter().filter(|table| table.users > 0) {
+            for slot in table.slots.values() {
+                *refs.entry(slot.ofd).or_insert(0) += 1;
+            }
+        }
+        for (&ofd, &refs) in &refs {
+            assert_eq!(self.ofd(ofd).refs, refs, "references of {ofd:?}");
+        }
+        let live = self.ofds.iter().filter(|state| state.refs > 0).count();
+        assert_eq!(live, refs.len(), "descriptions that nobody refers to");
+        refs.keys().map(|&ofd| self.ofd(ofd).file).collect()
+    }
+
     /// One descriptor less; the last one frees the description.
     pub fn release(&mut self, ofd: Ofd, names: &mut Names) {
         let state = self.ofd_mut(ofd);

@@ -9,9 +9,13 @@
 //! Memory is bounded by live descriptors, live names and running calls.
 
 mod call;
+#[cfg(test)]
+mod check;
 mod coverage;
 mod descriptors;
 mod history;
+#[cfg(test)]
+mod model;
 mod names;
 mod on_fd;
 mod on_path;

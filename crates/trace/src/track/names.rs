@@ -609,6 +609,45 @@ impl Names {
     }
 }
 
+#[cfg(test)]
+impl Names {
+    /// What holds after every call: entries are a tree; directories and entries agree; every file is counted right. `open`:
+    /// the files of all open descriptions.
+    pub fn check(&self, open: &[Option<File>]) {
+        let mut names: FxHashMap<File, u32> = FxHashMap::default();
+        let mut seen = 0;
+        let mut stack = vec![self.root];
+        while let Some(node) = stack.pop() {
+            seen += 1;
+            assert!(seen <= self.entries.len(), "an entry is reached twice");
+            let entry = &self.entries[node];
+            *names.entry(entry.file).or_insert(0) += 1;
+            for (name, &child) in &entry.children {
+                let below = self.entries.get(child).expect("a directory holds an entry that is gone");
+                assert_eq!((below.parent, &below.name), (node, name), "directory and entry agree");
+                stack.push(child);
+            }
+        }
+        assert_eq!(seen, self.entries.len(), "entries that no directory holds");
+        let mut opens: FxHashMap<File, u32> = FxHashMap::default();
+        for &file in open.iter().flatten() {
+            *opens.entry(file).or_insert(0) += 1;
+        }
+        for (file, state) in &self.files {
+            let count = |of: &FxHashMap<File, u32>| of.get(&file).copied().unwrap_or(0);
+            assert_eq!((state.names, state.opens), (count(&names), count(&opens)), "names and opens of {:?}", state.id);
+            assert!(state.names + state.opens > 0, "{:?} is kept by nobody", state.id);
+            assert_eq!(state.node.is_some(), state.names > 0, "{:?} knows a name if it has one", state.id);
+            if let Some(node) = state.node {
+                assert_eq!(self.entries.get(node).map(|entry| entry.file), Some(file), "a name of {:?}", state.id);
+            }
+        }
+        for file in names.keys().chain(opens.keys()) {
+            assert!(self.files.contains_key(*file), "a file that is gone has a name or is open");
+        }
+    }
+}
+
 /// Splits `/a/b/c` into `/a/b` and `c`; `None` at the root.
 fn split_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let slash = memchr::memrchr(b'/', path)?;

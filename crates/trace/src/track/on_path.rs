@@ -171,8 +171,12 @@ impl Tracker {
             event.file = Some(state.id);
             return Some(file);
         }
+        let itself = flag::PATH_ONLY | flag::NOFOLLOW;
         let known = if path.is_empty() {
             self.walk(located, at, follow, false).node
+        } else if event.flags & itself == itself {
+            // The one open that succeeds on a symbolic link.
+            self.names.walk(self.names.root(), path, false, false).node
         } else {
             let node = self.names.canonical(path, false);
             if path != self.path && !self.leads_to(located, at, follow, node, path) {
@@ -237,6 +241,10 @@ impl Tracker {
             (None, Some(_)) => false,
             // The file itself is new to us: its directory decides, if the name is the same.
             (None, None) => {
+                if let Some(link) = self.walk(located, at, false, false).node {
+                    // A link to a name that was not there; what it says we know, if anything.
+                    return self.names.file(self.names.file_of(link)).target.is_some();
+                }
                 let Some((dir, name)) = split_last(path) else { return false };
                 let same_name = split_last(&self.path).is_some_and(|(_, given)| given == name);
                 same_name && given.parent.is_some() && given.parent == self.names.canonical(dir, false)

@@ -1,7 +1,7 @@
 /* A program that does to a file system, at random and from many processes and threads, what is hard to record, and writes down the
  * truth of each call: who called, what was asked, what the kernel answered, and which file it concerned.
  *
- *   torture run LOG DIRECTORY SEED OPERATIONS PROCESSES THREADS racing|serial
+ *   torture run LOG DIRECTORY SEED OPERATIONS PROCESSES THREADS racing|serial [everything]
  *   torture referee LOG              beside it, and not recorded: see below
  *   torture child LOG ...            what it executes itself as
  *
@@ -11,6 +11,7 @@
  * Serial: one call at a time over all threads (a baton), so that the order is known; the referee, which is another process, then looks
  * through /proc/PID/task/TID at the file that a call is about to concern or has made, its position and its length, without the
  * recorded threads making a call for it. Racing: no baton, no referee; only what each thread itself knows is true.
+ * "everything" adds what no tracer can tell that shows descriptors by their paths, as strace does.
  *
  * No libc between the kernel and us where it counts: system calls are made by hand (a thread here has no thread-local storage of its
  * own, so not even errno), and between the two marks a thread makes no call on files that is not in the log. x86-64 only.
@@ -97,7 +98,7 @@ struct shared {
     u64 size;   /* of the log */
     u64 first;  /* where the first record begins */
     u64 cursor; /* where the next one goes */
-    u32 serial;
+    u32 serial, everything;
     u32 baton;
     i64 left; /* operations */
     u64 seed;
@@ -112,6 +113,7 @@ struct shared {
     u64 file;
     i64 position, file_size;
     u32 appends, nlink;
+    u32 gone; /* the name that the descriptor was opened by is no more */
     u32 stop;
     /* Names that were there a moment ago, below the root; a torn one is only another name. */
     u32 next_candidate;
@@ -209,6 +211,7 @@ struct want {
     u16 notes;
     const char *path, *path2;
     int unlocked; /* may wait for others, so it does not hold the baton */
+    int held;     /* the baton is held already */
     enum { ASK_NOTHING, ASK_PATH, ASK_LINK, ASK_FD, ASK_MADE, ASK_OPENED } ask;
 };
 #define WANT(...) ((struct want){.fd = NONE, .fd2 = NONE, .offset = NONE, .offset2 = NONE, .bytes = NONE, .mode = NONE, __VA_ARGS__})
@@ -232,11 +235,12 @@ static void ask(struct thread *t, i64 fd, const char *path, int nofollow) {
 }
 
 static struct record *begin(struct thread *t, const struct want *w) {
-    if (log_->serial && !w->unlocked) take_baton();
+    if (log_->serial && !w->unlocked && !w->held) take_baton();
     u64 file = 0;
     i64 position = NONE, size = NONE;
     if (log_->serial && !w->unlocked && w->ask != ASK_NOTHING) {
         if (w->ask == ASK_FD) ask(t, w->fd, NULL, 0);
+        else if (w->ask == ASK_OPENED) ask(t, w->fd, w->path, w->flags & O_NOFOLLOW || (w->flags & O_CREAT && w->flags & O_EXCL));
         else ask(t, w->fd, w->path, w->ask != ASK_PATH);
         file = log_->file, position = log_->position, size = log_->file_size;
     }
@@ -308,7 +312,7 @@ static void answer(void) {
     struct stat st;
     int base = AT_FDCWD, follow = !l->ask_nofollow, n;
     const char *walk = l->ask_path;
-    l->file = 0, l->position = NONE, l->file_size = NONE, l->appends = 0, l->nlink = 0;
+    l->file = 0, l->position = NONE, l->file_size = NONE, l->appends = 0, l->nlink = 0, l->gone = 0;
     if (!l->ask_has_path) {
         snprintf(path, sizeof path, "/proc/%u/task/%u/fd/%lld", l->ask_pid, l->ask_tid, (long long)l->ask_fd);
         walk = path, follow = 1;
@@ -325,6 +329,10 @@ static void answer(void) {
         l->file_size = st.st_size, l->nlink = (u32)st.st_nlink;
     if (base >= 0) close(base);
     if (!l->ask_has_path && l->file) {
+        static const char mark[] = " (deleted)";
+        char *name = l->ask_path; /* not in use: no path was asked for */
+        ssize_t length = readlink(path, name, sizeof l->ask_path - 1);
+        l->gone = length > (ssize_t)sizeof mark && memcmp(name + length - (sizeof mark - 1), mark, sizeof mark - 1) == 0;
         snprintf(path, sizeof path, "/proc/%u/task/%u/fdinfo/%lld", l->ask_pid, l->ask_tid, (long long)l->ask_fd);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0) return;
@@ -362,13 +370,14 @@ static int referee(void) {
 static char long_name[256];
 static const char *const names[] = {
     "a", "b", "c", "d", "e", "dir", "new\nline", "q\"uote", "back\\slash", "sp ace", "\xff\xfe\x80", "...", "<3>", "100%", long_name,
+    "x (deleted)", /* strace's mark of a name that is gone: only with everything */
 };
 enum { NAMES = sizeof names / sizeof names[0] };
 
 static const char *some_name(struct thread *t) {
     /* The long one is rare, lest every path grows beyond what the candidates hold. */
     u64 i = below(t, NAMES + 8);
-    return names[i < NAMES ? i : i % 5];
+    return names[i < NAMES - !log_->everything ? i : i % 5];
 }
 
 static void candidate(const char *path) {
@@ -847,6 +856,14 @@ static void do_pass(struct thread *t) {
     if (one_in(t, 2)) {
         memset(control, 0, sizeof control);
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        /* A tracer that shows descriptors by their paths cannot tell a file that comes over a socket and has lost its name. */
+        if (log_->serial && !log_->everything) {
+            ask(t, fd, NULL, 0);
+            if (log_->gone) {
+                give_baton();
+                return;
+            }
+        }
         head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof fd);
         memcpy(CMSG_DATA(head), &fd, sizeof fd);
         SYS(SYS_sendmsg, SOCKET_OUT, &message, MSG_DONTWAIT, 0, 0, 0);
@@ -854,11 +871,22 @@ static void do_pass(struct thread *t) {
         return;
     }
     long n = SYS(SYS_recvmsg, SOCKET_IN, &message, MSG_DONTWAIT | (one_in(t, 2) ? MSG_CMSG_CLOEXEC : 0), 0, 0, 0);
-    if (log_->serial) give_baton();
     struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (!head || head->cmsg_type != SCM_RIGHTS) return;
+    if (!head || head->cmsg_type != SCM_RIGHTS) {
+        if (log_->serial) give_baton();
+        return;
+    }
     memcpy(&fd, CMSG_DATA(head), sizeof fd);
-    opened(t, fd, 0, "");
+    /* It is used at once, or never if its name has gone on the way. */
+    int gone = 0;
+    if (log_->serial && !log_->everything) ask(t, fd, NULL, 0), gone = log_->gone;
+    struct stat st;
+    if (gone) {
+        CALL(t, WANT(.op = "close", .fd = fd, .held = 1), SYS_close, fd, 0, 0, 0, 0, 0);
+    } else {
+        CALL(t, WANT(.op = "fstat", .fd = fd, .held = 1, .ask = ASK_FD), SYS_fstat, fd, &st, 0, 0, 0, 0);
+        opened(t, fd, 0, "");
+    }
 }
 
 /* A call that waits until a signal comes: first one after which the kernel begins it again, then one that ends it. */
@@ -1071,7 +1099,7 @@ int main(int argc, char **argv) {
     if (argc < 3) die("usage: see the top of torture.c", 0);
     memset(long_name, '\xc3', 255);
     for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 7 + i / 251);
-    if (strcmp(argv[1], "run") == 0 && argc == 9) {
+    if (strcmp(argv[1], "run") == 0 && argc >= 9) {
         i64 operations = atoll(argv[5]);
         int fd = open(argv[2], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         u64 size = sizeof(struct shared) + (u64)operations * 900 + (16 << 20);
@@ -1080,7 +1108,7 @@ int main(int argc, char **argv) {
         if (log_ == MAP_FAILED) die("cannot map the log", errno);
         close(fd);
         log_->size = size, log_->first = log_->cursor = offsetof(struct shared, records), log_->seed = strtoull(argv[4], NULL, 10);
-        log_->left = operations, log_->serial = strcmp(argv[8], "serial") == 0;
+        log_->left = operations, log_->serial = strcmp(argv[8], "serial") == 0, log_->everything = argc > 9;
         snprintf(log_->root, sizeof log_->root, "%s", argv[3]);
         __atomic_store_n(&log_->magic, 0x6572757472745f66, __ATOMIC_SEQ_CST);
     } else {
@@ -1108,7 +1136,7 @@ int main(int argc, char **argv) {
         mark(0);
         return 0;
     }
-    if (strcmp(argv[1], "run") != 0 || argc != 9) die("usage: see the top of torture.c", 0);
+    if (strcmp(argv[1], "run") != 0 || argc < 9) die("usage: see the top of torture.c", 0);
 
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     setenv("TORTURE_LOG", argv[2], 1);
