@@ -198,6 +198,9 @@ fn begin(
         Subject::Mount(path) => (Target::Mount(path.clone()), None),
     };
     let tracing = tracer.start(&target)?;
+    if let Some(started) = options.on_start {
+        started();
+    }
     let capture = Capture::start(tracing, writer, count).map_err(no_thread)?;
     let Some(held) = held else { return Ok((capture, None)) };
     match held.release() {
