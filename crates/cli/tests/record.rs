@@ -300,6 +300,8 @@ fn sigint_ends_the_recording_and_the_command_gets_it_too(with: &'static str) {
     a_signal_ends_the_recording(with, "INT", 2);
 }
 
+/// That the command hears it at all is no matter of course: strace, asked to let go while it holds a signal for a program, drops it. Once seen
+/// on a busy machine, when the command got the signal before strace had let go.
 fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
