@@ -135,6 +135,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         snapshot_entries_max: args.max_names,
         overwrite: args.overwrite,
         duration: args.duration.map(Duration::from_nanos),
+        // A command speaks for itself; of others the user has to know from when on they are seen.
+        on_start: (!matches!(subject, Subject::Command(_))).then_some(say_started),
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
@@ -145,6 +147,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let begun = || recorded(&options, args.with, args.strace, buffer);
     let recording = if args.json { aside(begun)? } else { begun() }?;
     finish(&path, recording, args.json)
+}
+
+fn say_started() {
+    progress::note("recording; Ctrl-C ends it, and what is recorded goes on");
 }
 
 /// Says what came of it, waits for the command and passes on how it ended.
