@@ -1,15 +1,20 @@
 //! The thesis's snapshot text.
 //!
 //! ```text
-//! /home/user
+//! /home/user 12 4096
 //! 17 d 4096 src
 //! 23 f 1200 notes.txt
 //! 31 l 9 link notes.txt
 //! ~
+//! src
+//! 40 f 3 main.c
+//! ~
 //! ```
 //!
-//! A directory's path on a line; one line `inode type size name [link target]` per entry; a line that is just a tilde ends
-//! the directory. Parents come before children, and a directory's own line before its block. Types: `f` file, `d` directory,
+//! The first line is the root: its path, its inode number and its size. After that a directory's path on a line, relative to
+//! the root, or absolute (trees beside the root); one line `inode type size name [link target]` per entry; a line that is just a tilde ends
+//! the directory. Parents come before children, and a directory's own line before its block. A first line without numbers is
+//! read too. Types: `f` file, `d` directory,
 //! `l` symbolic link, `s` anything else; a digit-free word is accepted in their place (`file`, `directory`, `symlink`,
 //! `special`).
 //!
@@ -19,7 +24,7 @@
 //! permission bits, the provenance as [`Provenance::Before`].
 
 use crate::profile::{escape, unescape};
-use crate::snapshot::parent_of;
+use crate::snapshot::{is_below, parent_of};
 use crate::{Provenance, Snapshot, SnapshotEntry};
 use posix::FileKind;
 use rustc_hash::FxHashMap;
@@ -69,6 +74,7 @@ pub fn read(input: impl BufRead) -> Result<Snapshot, SnapshotTextError> {
     let mut entries: Vec<SnapshotEntry> = Vec::new();
     let mut listed: FxHashMap<Vec<u8>, u64> = FxHashMap::default();
     let mut directory: Option<Vec<u8>> = None;
+    let mut root: Option<Vec<u8>> = None;
     while reader.next()? {
         let text = reader.buffer.as_slice();
         if text == b"~" {
@@ -79,7 +85,16 @@ pub fn read(input: impl BufRead) -> Result<Snapshot, SnapshotTextError> {
         }
         match &directory {
             None if text.is_empty() => {}
-            None => directory = Some(reader.directory()?),
+            None => match &root {
+                Some(root) => directory = Some(reader.directory(root)?),
+                None => {
+                    let entry = reader.root()?;
+                    root = Some(entry.path.clone());
+                    directory = Some(entry.path.clone());
+                    listed.insert(entry.path.clone(), reader.line);
+                    entries.push(entry);
+                }
+            },
             Some(directory) => {
                 let entry = reader.entry(directory)?;
                 if let Some(first) = listed.insert(entry.path.clone(), reader.line) {
@@ -91,11 +106,9 @@ pub fn read(input: impl BufRead) -> Result<Snapshot, SnapshotTextError> {
         if let Some(directory) = &directory
             && !listed.contains_key(directory)
         {
-            // A root: no line of its own, so all that is known of it is that it is a directory.
+            // A tree beside the root: no line of its own, so all that is known of it is that it is a directory.
             listed.insert(directory.clone(), reader.line);
-            let mut root = SnapshotEntry::implied(directory.clone(), FileKind::Directory);
-            root.provenance = Provenance::Before;
-            entries.push(root);
+            entries.push(directory_entry(directory.clone()));
         }
     }
     if directory.is_some() {
@@ -135,14 +148,35 @@ impl<R: BufRead> LineReader<R> {
         unescape(text).map(|b| b.into_owned()).map_err(|e| self.malformed(e.to_string()))
     }
 
-    fn directory(&self) -> Result<Vec<u8>, SnapshotTextError> {
-        let path = self.unescape(&self.buffer)?;
+    /// The first line: `path inode size`, or a path alone.
+    fn root(&self) -> Result<SnapshotEntry, SnapshotTextError> {
+        let mut fields = self.buffer.rsplitn(3, |&b| b == b' ');
+        let (size, ino, path) = (fields.next(), fields.next(), fields.next());
+        let number = |text: Option<&[u8]>| std::str::from_utf8(text?).ok()?.parse::<u64>().ok();
+        let (Some(size), Some(ino), Some(path)) = (number(size), number(ino), path) else {
+            return Ok(directory_entry(self.path(&self.buffer)?));
+        };
+        let mut entry = directory_entry(self.path(path)?);
+        (entry.ino, entry.size_bytes) = (ino, size);
+        Ok(entry)
+    }
+
+    /// Another directory's line.
+    fn directory(&self, root: &[u8]) -> Result<Vec<u8>, SnapshotTextError> {
+        if self.buffer.first() == Some(&b'/') {
+            return self.path(&self.buffer);
+        }
+        let separator: &[u8] = if root == b"/" { b"" } else { b"/" };
+        self.path(&[escape(root).as_bytes(), separator, &self.buffer].concat())
+    }
+
+    fn path(&self, text: &[u8]) -> Result<Vec<u8>, SnapshotTextError> {
+        let path = self.unescape(text)?;
         // One that is written in two ways would be two directories.
         let names = path.get(1..).unwrap_or_default();
         let odd = names.split(|b| *b == b'/').any(|name| [&b""[..], b".", b".."].contains(&name));
         if path.first() != Some(&b'/') || path.contains(&0) || (odd && !names.is_empty()) {
-            let message =
-                "the absolute path of a directory is expected here, without `.`, `..`, `//` and a slash at its end";
+            let message = "the path of a directory is expected here (the first one absolute), without `.`, `..`, `//` and a slash at its end";
             return Err(self.malformed(message));
         }
         Ok(path)
@@ -197,8 +231,12 @@ fn kind_from(text: &[u8]) -> Option<FileKind> {
     }
 }
 
-/// Writes a snapshot as text: a block for every directory, parents before children. Inode and size of a directory whose own
-/// directory is not in the snapshot have no line to stand on and are left out.
+fn directory_entry(path: Vec<u8>) -> SnapshotEntry {
+    SnapshotEntry { provenance: Provenance::Before, ..SnapshotEntry::implied(path, FileKind::Directory) }
+}
+
+/// Writes a snapshot as text: a block for every directory, parents before children, the first one the root. Inode and size of another
+/// directory whose own directory is not in the snapshot have no line to stand on and are left out.
 ///
 /// # Errors
 /// The output cannot be written.
@@ -220,8 +258,18 @@ pub fn write(snapshot: &Snapshot, mut out: impl Write) -> io::Result<()> {
             children.entry(&entry.path).or_default();
         }
     }
+    let root = order.first().copied().unwrap_or_default();
     for directory in order {
-        writeln!(out, "{}", first_tilde(escape(directory).into_owned()))?;
+        let shown = if directory == root {
+            let (ino, size) = snapshot.get(root).map_or((0, 0), |entry| (entry.ino, entry.size_bytes));
+            format!("{} {ino} {size}", escape(root))
+        } else if is_below(directory, root) {
+            let from = if root == b"/" { 1 } else { root.len() + 1 };
+            first_tilde(escape(directory.get(from..).unwrap_or_default()).into_owned())
+        } else {
+            escape(directory).into_owned()
+        };
+        writeln!(out, "{shown}")?;
         for entry in children.get(directory).into_iter().flatten() {
             let kind = match entry.kind {
                 FileKind::File => 'f',
@@ -274,15 +322,38 @@ mod tests {
         assert_eq!(read(&out[..]).unwrap(), snapshot);
     }
 
+    /// By hand from the description of the thesis's format.
+    #[test]
+    fn the_first_line_is_the_root_with_its_inode_and_size() {
+        let snapshot =
+            read(&b"/ 2 512\n3 d 1024 usr\n4 f 7 vmunix\n~\nusr\n9 d 512 my\\x20src\n~\nusr/my src\n~\n"[..]).unwrap();
+        let root = snapshot.get(b"/").unwrap();
+        assert_eq!((root.kind, root.ino, root.size_bytes), (FileKind::Directory, 2, 512));
+        assert_eq!(snapshot.get(b"/vmunix").unwrap().ino, 4);
+        assert_eq!(snapshot.get(b"/usr/my src").unwrap().ino, 9);
+        assert_eq!(snapshot.entries.len(), 4);
+        let mut out = Vec::new();
+        write(&snapshot, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "/ 2 512\n3 d 1024 usr\n4 f 7 vmunix\n~\nusr\n9 d 512 my\\x20src\n~\nusr/my src\n~\n"
+        );
+        // A root that is no `/`, and a name that ends like a root's line.
+        let below = read(&b"/home 5 64\n6 d 64 a\x201\\x202\n~\n/home/a 1 2\n~\n"[..]);
+        assert!(below.is_err(), "a space in a name is written \\x20");
+        let below = read(&b"/home/a 1 2 5 64\n7 f 1 x\n~\n"[..]).unwrap();
+        assert_eq!((below.get(b"/home/a 1 2").unwrap().ino, below.get(b"/home/a 1 2/x").unwrap().ino), (5, 7));
+    }
+
     #[test]
     fn errors_name_their_line() {
         for (text, line, part) in [
             ("~\n", 1, "none has begun"),
-            ("relative\n~\n", 1, "absolute path"),
+            ("relative\n~\n", 1, "absolute"),
             // Found by the fuzzer: directories that lose themselves when they are written again.
-            ("//~4\n~\n", 1, "absolute path"),
-            ("/a/../b\n~\n", 1, "absolute path"),
-            ("/a/\n~\n", 1, "absolute path"),
+            ("//~4\n~\n", 1, "absolute"),
+            ("/a/../b\n~\n", 1, "absolute"),
+            ("/a/\n~\n", 1, "absolute"),
             ("/a\n1 d 2 b\n", 3, "truncated"),
             ("/a\nx d 2 b\n~\n", 2, "inode \"x\""),
             ("/a\n1 q 2 b\n~\n", 2, "type \"q\""),

@@ -55,6 +55,8 @@ pub struct Tracker {
     out: Sequence,
     coverage: Coverage,
     first_cwd: Option<Vec<u8>>,
+    /// Every name in a directory that is used is known: what is not in the tree was not there.
+    names_known: bool,
     /// Where the time of the call at hand went, if the tracer knows.
     spent: Option<Spent>,
     /// Scratch: the absolute path of the argument at hand.
@@ -122,6 +124,7 @@ impl Tracker {
             out: Sequence::default(),
             coverage: Coverage::default(),
             first_cwd: options.cwd,
+            names_known: false,
             spent: None,
             path: Vec::new(),
             unescaped: Vec::new(),
@@ -259,6 +262,12 @@ impl Tracker {
     /// Time in which at least one call on files was running.
     pub(crate) fn busy_ns(&self) -> u64 {
         self.out.busy_ns()
+    }
+
+    /// The directories in which the trace looked up names or which it read, by the paths they had when it began
+    /// ([`TrackOptions::keep_removed`]).
+    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        self.names.take_touched()
     }
 
     /// The names that were there when the trace began and were removed since ([`TrackOptions::keep_removed`]).

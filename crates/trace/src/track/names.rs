@@ -35,6 +35,8 @@ struct Entry {
     birth: Birth,
     /// The tracer printed a path through this entry: it is no symbolic link.
     canonical: bool,
+    /// It is in [`Names::touched`].
+    touched: bool,
     /// Where it was when the trace began, if a rename has moved it since.
     moved_from: Option<Box<[u8]>>,
 }
@@ -71,6 +73,8 @@ pub(super) struct FileState {
     pub guessed: bool,
     /// How many names it has that are not in the tree; `None` if the trace does not tell.
     pub links_elsewhere: Option<u32>,
+    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
+    pub lost_a_name: bool,
     opens: u32,
     /// One of its names; a directory has only one.
     node: Option<Node>,
@@ -108,7 +112,7 @@ const UNKNOWN_ID: FileId = FileId(u64::MAX);
 impl Entry {
     fn new(parent: Node, name: &[u8], file: File, birth: Birth) -> Entry {
         let children = FxHashMap::default();
-        Entry { parent, name: name.into(), file, children, birth, canonical: false, moved_from: None }
+        Entry { parent, name: name.into(), file, children, birth, canonical: false, touched: false, moved_from: None }
     }
 }
 
@@ -125,6 +129,7 @@ impl FileState {
             target: None,
             guessed: false,
             links_elsewhere: None,
+            lost_a_name: false,
             opens: 0,
             node: None,
             more: Vec::new(),
@@ -154,6 +159,8 @@ pub(super) struct Names {
     moves: u64,
     /// Kept only when asked: it grows with the names removed.
     removed: Option<Vec<Removed>>,
+    /// The directories in which names were looked up, by the paths they had when the trace began. Kept with `removed`.
+    touched: Vec<Vec<u8>>,
 }
 
 impl Names {
@@ -168,6 +175,7 @@ impl Names {
             next_id: 0,
             moves: 0,
             removed: keep_removed.then(Vec::new),
+            touched: Vec::new(),
         };
         let file = names.new_file(Kind::Directory);
         let root = Entry { canonical: true, ..Entry::new(Node::null(), b"", file, Birth::Before) };
@@ -335,6 +343,7 @@ impl Names {
             let Some(entry) = self.entries.remove(node) else { continue };
             doomed.extend(entry.children.into_values());
             let state = self.file_mut(entry.file);
+            state.lost_a_name = true;
             if state.node == Some(node) {
                 state.node = state.more.pop();
             } else {
@@ -469,6 +478,19 @@ impl Names {
             path.extend_from_slice(&self.entry(node).name);
         }
         Some(path)
+    }
+
+    /// The trace looked up a name in this directory, or read it.
+    pub fn touch(&mut self, dir: Node) {
+        if self.removed.is_some() && self.is_live(dir) && !self.entry(dir).touched {
+            self.entry_mut(dir).touched = true;
+            self.touched.extend(self.first_path(dir));
+        }
+    }
+
+    /// The directories touched so far, by the paths they had when the trace began, taken out.
+    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.touched)
     }
 
     /// The names removed so far, taken out.

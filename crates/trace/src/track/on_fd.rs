@@ -47,7 +47,12 @@ impl Tracker {
         if let (Some(file), true) = (self.file_of(ofd), out.ok()) {
             let state = self.names.file_mut(file);
             match op {
-                Op::GetDents => state.kind = Kind::Directory,
+                Op::GetDents => {
+                    state.kind = Kind::Directory;
+                    if let Some(node) = self.names.node_of(file) {
+                        self.names.touch(node);
+                    }
+                }
                 Op::Fchmod => state.mode = mode.or(state.mode),
                 _ => {}
             }

@@ -193,6 +193,7 @@ impl Tracker {
             None => self.opened_unknown(event, located, at, (path, follow))?,
         };
         self.describe_node(event, node);
+        self.names.touch(self.names.parent_of(node));
         let file = self.names.file_of(node);
         let born_now = event.flags & flag::CREATE != 0 && known.is_none_or(|_| exclusive);
         if born_now {
@@ -238,7 +239,7 @@ impl Tracker {
             self.names.forget(stale);
         }
         // A directory that the trace made holds only what the trace put there.
-        let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
+        let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made || self.names_known;
         if certain {
             let state = self.names.file_mut(file);
             (state.size, state.links_elsewhere) = (Some(0), Some(0));
