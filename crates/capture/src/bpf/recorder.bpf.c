@@ -74,7 +74,6 @@ struct state {
 	u64 iov_bytes;
 	u64 args[6];
 	struct wire_fact facts[3];
-	struct wire_after after;
 	u8 in[2][WIRE_IN_BYTES];
 	u8 out[WIRE_OUT_BYTES];
 	u64 root_dentry;
@@ -144,13 +143,36 @@ struct {
 	__type(value, struct strings);
 } texts SEC(".maps");
 
-/* Files told of: a sum over what was told. A full map forgets the oldest, which are told again. */
+/* What a file was told as. */
+struct telling {
+	u64 sum; /* over the path and the inode */
+	u64 epoch; /* when the sum was last found right */
+	u64 dentry;
+	u64 inode;
+	u64 parent;
+	u64 hash_len;
+	u64 ino;
+	u32 deleted;
+	u32 reserved;
+};
+
+/* Files told of. A full map forgets the oldest, which are told again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct key);
-	__type(value, u64);
+	__type(value, struct telling);
 } told SEC(".maps");
+
+/* Counts what may move directories. A path is walked again only when this has changed, and every few seconds, as not every such call
+ * shows itself. */
+u64 moves = 0;
+#define EPOCH_SHIFT 9 /* of jiffies */
+
+static __always_inline u64 epoch_now(void)
+{
+	return moves + (bpf_jiffies64() >> EPOCH_SHIFT << 32);
+}
 
 /* Room to put a record together; one for each program that another can interrupt or follow on a processor. */
 struct {
@@ -365,11 +387,12 @@ static __always_inline u32 padded(u32 bytes)
 	return (bytes + 7) & ~7u;
 }
 
-/* Tells of a file, or of a directory by its path (file NULL), unless it was told as it is; then says its id. */
+/* Tells of a file, or of a directory by its path (file NULL), unless it was told as it is; then says its id. 0: there is none. */
 static __noinline u64 tell(u64 file, u64 dentry, u64 mnt, u32 which)
 {
 	struct scratch *scratch = scratch_of(which);
 	struct dentry *d = (struct dentry *)dentry;
+	struct telling now = {};
 	struct inode *inode;
 	struct key key;
 
@@ -387,27 +410,37 @@ static __noinline u64 tell(u64 file, u64 dentry, u64 mnt, u32 which)
 	if (!inode)
 		return 0;
 	u64 id = (key.a ^ (key.b << 1)) ^ secret;
-	u32 generation = BPF_CORE_READ(inode, i_generation);
-	u64 ino = BPF_CORE_READ(inode, i_ino);
-	bool deleted = !BPF_CORE_READ(d, d_hash.pprev) && BPF_CORE_READ(d, d_parent) != d;
-	u64 sum = mix(path_sum(dentry, mnt), ino);
-	sum = mix(sum, (u64)inode ^ generation ^ ((u64)deleted << 63));
-	u64 *before = bpf_map_lookup_elem(&told, &key);
-	if (before && *before == sum)
+	now.epoch = epoch_now();
+	now.dentry = dentry;
+	now.inode = (u64)inode;
+	now.ino = BPF_CORE_READ(inode, i_ino);
+	now.parent = (u64)BPF_CORE_READ(d, d_parent);
+	now.hash_len = BPF_CORE_READ(d, d_name.hash_len);
+	now.deleted = !BPF_CORE_READ(d, d_hash.pprev) && now.parent != dentry;
+	struct telling *before = bpf_map_lookup_elem(&told, &key);
+	bool same = before && before->dentry == dentry && before->inode == now.inode && before->ino == now.ino &&
+		    before->parent == now.parent && before->hash_len == now.hash_len && before->deleted == now.deleted;
+	if (same && before->epoch == now.epoch)
 		return id;
+	now.sum = path_sum(dentry, mnt);
+	if (same && before->sum == now.sum) {
+		before->epoch = now.epoch;
+		return id;
+	}
 
 	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
 	struct wire_file *record = (struct wire_file *)scratch->bytes;
+	u32 mode = BPF_CORE_READ(inode, i_mode);
 	record->head.kind = WIRE_FILE;
-	record->head.flags = deleted ? WIRE_FILE_DELETED : 0;
+	record->head.flags = now.deleted ? WIRE_FILE_DELETED : 0;
 	if (BPF_CORE_READ(sb, s_flags) & SB_KERNMOUNT)
 		record->head.flags |= WIRE_FILE_INTERNAL;
 	record->id = id;
-	record->ino = ino;
+	record->ino = now.ino;
 	record->dev = BPF_CORE_READ(sb, s_dev);
-	record->generation = generation;
+	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->nlink = BPF_CORE_READ(inode, i_nlink);
-	record->mode = BPF_CORE_READ(inode, i_mode);
+	record->mode = mode;
 	record->open_flags = file ? BPF_CORE_READ((struct file *)file, f_flags) : 0;
 	record->size = BPF_CORE_READ(inode, i_size);
 	record->names_bytes = 0;
@@ -417,13 +450,11 @@ static __noinline u64 tell(u64 file, u64 dentry, u64 mnt, u32 which)
 		names = 0;
 	u32 bytes = sizeof(*record) + padded(names);
 	record->head.bytes = bytes;
-	/* A name that changed while we told it is told again next time. */
-	u64 now_sum = mix(path_sum(dentry, mnt), ino);
-	now_sum = mix(now_sum, (u64)inode ^ generation ^ ((u64)deleted << 63));
+	/* A path that changed while we told it is told again next time. */
+	if (path_sum(dentry, mnt) != now.sum)
+		now.epoch = 0;
 	if (PUT(scratch->bytes, bytes, bpf_ktime_get_ns()) == 0) {
-		if (now_sum != sum)
-			sum = 0;
-		bpf_map_update_elem(&told, &key, &sum, BPF_ANY);
+		bpf_map_update_elem(&told, &key, &now, BPF_ANY);
 		u64 key_sb = (u64)sb;
 		bpf_map_update_elem(&mounts, &key_sb, &mnt, BPF_ANY);
 	} else if (before) {
@@ -617,10 +648,6 @@ static __noinline long put_call(struct state *state, struct strings *strings, st
 			*(struct wire_fact *)(bytes + (at & 8191)) = state->facts[i];
 			at += sizeof(struct wire_fact);
 		}
-	}
-	if (parts & WIRE_AFTER) {
-		*(struct wire_after *)(bytes + (at & 8191)) = state->after;
-		at += sizeof(struct wire_after);
 	}
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
@@ -907,7 +934,11 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	u64 now = bpf_ktime_get_ns();
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	u64 number = regs->orig_ax;
 
+	/* Whoever calls: rename, renameat, renameat2, pivot_root, mount, umount2, move_mount. */
+	if (number == 82 || number == 264 || number == 316 || number == 155 || number == 165 || number == 166 || number == 429)
+		__sync_fetch_and_add(&moves, 1);
 	if (!state || !(state->flags & ACTIVE))
 		return 0;
 	struct scratch *scratch = scratch_of(ON_EXIT);
@@ -961,14 +992,6 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 			state->facts[2].size = 0;
 			fact_of(&state->facts[2], file_of(task, ret), ON_EXIT, 1);
 			state->parts |= WIRE_FACT_RET;
-		}
-		if ((spec->flags & SPEC_AFTER) && ret >= 0 && spec->fd[0] < 6) {
-			struct file *file = file_of(task, state->args[spec->fd[0]]);
-			if (file && ((u64)file ^ secret) == state->facts[0].id) {
-				state->after.pos = BPF_CORE_READ(file, f_pos);
-				state->after.size = BPF_CORE_READ(file, f_inode, i_size);
-				state->parts |= WIRE_AFTER;
-			}
 		}
 		if (spec->out < 6 && ret >= 0 && spec->out_bytes <= WIRE_OUT_BYTES) {
 			u64 from = state->args[spec->out];

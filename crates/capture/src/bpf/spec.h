@@ -10,11 +10,10 @@ enum spec_flag {
 	SPEC_RECORDED = 1 << 0,
 	SPEC_RETURNS_FD = 1 << 1,
 	SPEC_IOV = 1 << 2, /* arguments 1 and 2 are an I/O vector */
-	SPEC_AFTER = 1 << 3, /* tell the first file's offset and length at the return too */
-	SPEC_CLOSES = 1 << 4, /* frees descriptors when it starts */
-	SPEC_EXEC = 1 << 5,
-	SPEC_NEEDS_FD = 1 << 6, /* of no interest without a descriptor */
-	SPEC_IN_IF = 1 << 7, /* memory is read only if argument 1 is in_if */
+	SPEC_CLOSES = 1 << 3, /* frees descriptors when it starts */
+	SPEC_EXEC = 1 << 4,
+	SPEC_NEEDS_FD = 1 << 5, /* of no interest without a descriptor */
+	SPEC_IN_IF = 1 << 6, /* memory is read only if argument 1 is in_if */
 };
 
 /* Of one system call. The Rust side: trace::kernel::Spec. */

@@ -45,14 +45,13 @@ enum wire_call_flag {
 	WIRE_FACT0 = 1 << 0, /* struct wire_fact: of the first descriptor (or the working directory) */
 	WIRE_FACT1 = 1 << 1, /* of the second */
 	WIRE_FACT_RET = 1 << 2, /* of the returned descriptor */
-	WIRE_AFTER = 1 << 3, /* struct wire_after */
-	WIRE_IN0 = 1 << 4, /* WIRE_IN_BYTES of memory that an argument points to, at the start */
-	WIRE_IN1 = 1 << 5,
-	WIRE_OUT = 1 << 6, /* WIRE_OUT_BYTES of memory that an argument points to, at the return */
-	WIRE_STR0 = 1 << 7, /* u32 length, bytes without the NUL, padding to 8 */
-	WIRE_STR1 = 1 << 8,
-	WIRE_UNFINISHED = 1 << 9, /* the thread ended inside the call */
-	WIRE_COMPAT = 1 << 10, /* by the 32-bit entry: nr is of that table, and nothing else was looked at */
+	WIRE_IN0 = 1 << 3, /* WIRE_IN_BYTES of memory that an argument points to, at the start */
+	WIRE_IN1 = 1 << 4,
+	WIRE_OUT = 1 << 5, /* WIRE_OUT_BYTES of memory that an argument points to, at the return */
+	WIRE_STR0 = 1 << 6, /* u32 length, bytes without the NUL, padding to 8 */
+	WIRE_STR1 = 1 << 7,
+	WIRE_UNFINISHED = 1 << 8, /* the thread ended inside the call */
+	WIRE_COMPAT = 1 << 9, /* by the 32-bit entry: nr is of that table, and nothing else was looked at */
 };
 
 #define WIRE_IN_BYTES 32
@@ -79,12 +78,6 @@ struct wire_fact {
 	u64 id; /* 0: there was none */
 	u64 pos; /* file offset */
 	u64 size; /* length, for regular files and directories */
-};
-
-/* The first fact's file when the call returned. */
-struct wire_after {
-	u64 pos;
-	u64 size;
 };
 
 enum wire_file_flag {

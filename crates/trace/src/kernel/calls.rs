@@ -20,16 +20,14 @@ pub mod spec_flag {
     pub const RETURNS_FD: u8 = 1 << 1;
     /// Arguments 1 and 2 are an I/O vector.
     pub const IOV: u8 = 1 << 2;
-    /// The first file's offset and length are wanted at the return too.
-    pub const AFTER: u8 = 1 << 3;
     /// It frees descriptors when it begins.
-    pub const CLOSES: u8 = 1 << 4;
+    pub const CLOSES: u8 = 1 << 3;
     /// It runs another program.
-    pub const EXEC: u8 = 1 << 5;
+    pub const EXEC: u8 = 1 << 4;
     /// It is of no interest without a descriptor.
-    pub const NEEDS_FD: u8 = 1 << 6;
+    pub const NEEDS_FD: u8 = 1 << 5;
     /// Memory is read only if argument 1 is [`in_if`](super::Spec::in_if).
-    pub const IN_IF: u8 = 1 << 7;
+    pub const IN_IF: u8 = 1 << 6;
 }
 
 /// What the recorder copies of one system call.
@@ -234,12 +232,12 @@ impl How {
             OpenAt2 => at(RETURNS_FD).input(2, 24),
             Close => fd(CLOSES),
             CloseRange | Msync | Sync | Fork | Clone | Unshare | Other => Spec::new(0),
-            Read | Write | Pread | Pwrite | Seek => fd(AFTER),
-            Readv | Writev | Preadv | Pwritev | Preadv2 | Pwritev2 => fd(AFTER | IOV),
+            Read | Write | Pread | Pwrite | Seek => fd(0),
+            Readv | Writev | Preadv | Pwritev | Preadv2 | Pwritev2 => fd(IOV),
             Fd(_) | FdRange(_) | FdLen(_) | FdMode(_) | Fchdir | Fcntl | OtherFd => fd(0),
-            Ftruncate | Fallocate => fd(AFTER),
-            CopyFileRange | Splice => Spec { input: [(1, 8), (3, 8)], ..Spec::new(AFTER).fds(0, 2) },
-            Sendfile => Spec::new(AFTER).fds(1, 0).input(2, 8),
+            Ftruncate | Fallocate => fd(0),
+            CopyFileRange | Splice => Spec { input: [(1, 8), (3, 8)], ..Spec::new(0).fds(0, 2) },
+            Sendfile => Spec::new(0).fds(1, 0).input(2, 8),
             Stat | Lstat => path().out(1, STAT_BYTES),
             Fstat => fd(0).out(1, STAT_BYTES),
             FstatAt => at(0).out(2, STAT_BYTES),

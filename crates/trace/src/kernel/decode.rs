@@ -2,7 +2,7 @@
 
 use super::calls::{FICLONE, FICLONERANGE, How};
 use super::files::Files;
-use super::wire::{self, After, Fact, IN_BYTES, OUT_BYTES, call_flag};
+use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag};
 use crate::Op;
 use crate::strace::constants::{self as c, *};
 use crate::track::{At, Attrs, Call, CloneFlags, Fd, Kind, Seen, Start};
@@ -17,7 +17,6 @@ pub(super) struct Parts<'a> {
     pub flags: u16,
     pub call: wire::Call,
     pub facts: [Option<Fact>; 3],
-    pub after: Option<After>,
     pub input: [Option<&'a [u8; IN_BYTES]>; 2],
     pub out: Option<&'a [u8; OUT_BYTES]>,
     pub strings: [Option<&'a [u8]>; 2],
@@ -29,15 +28,11 @@ impl<'a> Parts<'a> {
         let mut rest = body;
         let has = |flag| flags & flag != 0;
         let call = wire::Call::read(&mut rest)?;
-        let mut parts =
-            Parts { flags, call, facts: [None; 3], after: None, input: [None; 2], out: None, strings: [None; 2] };
+        let mut parts = Parts { flags, call, facts: [None; 3], input: [None; 2], out: None, strings: [None; 2] };
         for (fact, flag) in parts.facts.iter_mut().zip([call_flag::FACT0, call_flag::FACT1, call_flag::FACT_RET]) {
             if has(flag) {
                 *fact = Some(Fact::read(&mut rest)?);
             }
-        }
-        if has(call_flag::AFTER) {
-            parts.after = Some(After::read(&mut rest)?);
         }
         for (input, flag) in parts.input.iter_mut().zip([call_flag::IN0, call_flag::IN1]) {
             if has(flag) {

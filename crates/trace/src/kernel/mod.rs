@@ -282,7 +282,7 @@ impl Importer {
             Kind::Lost => {
                 let lost = wire::Lost::read(rest).ok_or(SHORT)?;
                 let at_ns = self.at(lost.at_ns);
-                self.summary.lost_events += lost.records;
+                self.summary.lost_events = self.summary.lost_events.saturating_add(lost.records);
                 if self.summary.gaps.len() < crate::profile::GAPS_MAX {
                     self.summary.gaps.push(Gap { at_ns, events: lost.records });
                 }
@@ -362,7 +362,7 @@ impl Importer {
     fn entered(&mut self, record: Record<'_>) -> Result<(), Reason> {
         let parts = Parts::read(record.flags, record.body).ok_or("a call cut short")?;
         let (tid, start_ns) = (parts.call.tid, parts.call.start_ns);
-        self.start_until(start_ns + 1);
+        self.start_until(start_ns.saturating_add(1));
         self.know(tid, parts.call.pid);
         if let Some(old) = self.running.remove(&tid) {
             // Its return was lost.

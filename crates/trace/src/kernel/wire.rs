@@ -87,22 +87,20 @@ flags! {
         FACT1 = 1 as "WIRE_FACT1",
         /// Of the returned descriptor.
         FACT_RET = 2 as "WIRE_FACT_RET",
-        /// The first fact's file when the call returned ([`After`](super::After)).
-        AFTER = 3 as "WIRE_AFTER",
         /// Memory an argument points to, when the call began.
-        IN0 = 4 as "WIRE_IN0",
+        IN0 = 3 as "WIRE_IN0",
         /// The same of a second argument.
-        IN1 = 5 as "WIRE_IN1",
+        IN1 = 4 as "WIRE_IN1",
         /// Memory an argument points to, when the call returned.
-        OUT = 6 as "WIRE_OUT",
+        OUT = 5 as "WIRE_OUT",
         /// The first string.
-        STR0 = 7 as "WIRE_STR0",
+        STR0 = 6 as "WIRE_STR0",
         /// The second string.
-        STR1 = 8 as "WIRE_STR1",
+        STR1 = 7 as "WIRE_STR1",
         /// The thread ended inside the call.
-        UNFINISHED = 9 as "WIRE_UNFINISHED",
+        UNFINISHED = 8 as "WIRE_UNFINISHED",
         /// By the 32-bit entry: the number is of that table and nothing else was looked at.
-        COMPAT = 10 as "WIRE_COMPAT",
+        COMPAT = 9 as "WIRE_COMPAT",
     }
 }
 
@@ -263,13 +261,6 @@ records! {
         /// File offset.
         pos: u64,
         /// Length.
-        size: u64,
-    }
-    /// The first fact's file at the return.
-    After "wire_after" {
-        #[allow(missing_docs)]
-        pos: u64,
-        #[allow(missing_docs)]
         size: u64,
     }
     /// What an id stands for. The path's components follow, the last first: length in a byte, then the name.
