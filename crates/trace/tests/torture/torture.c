@@ -1019,7 +1019,11 @@ static void do_child(struct thread *t) {
             if (log_->serial) take_baton();
             SYS(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
             if (SYS(SYS_wait4, pid, NULL, __WALL, NULL, 0, 0) > 0) t->children--;
-            if (log_->serial) give_baton();
+            if (log_->serial) {
+                give_baton();
+                /* One of the dead may have been woken in vain: all look again. */
+                futex_wake(&log_->baton, INT32_MAX);
+            }
         }
         return;
     }
@@ -1143,6 +1147,8 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "run") != 0 || argc < 9) die("usage: see the top of torture.c", 0);
 
+    /* Nothing that is not ours may be reached, least of all a device through an inherited descriptor. */
+    SYS(SYS_close_range, LOWEST, ~0u, 0, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     setenv("TORTURE_LOG", argv[2], 1);
     int pair[2];
