@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Recorded, Row, import, record, record_while, skip};
+use common::{Recorded, Row, compiled, import, record, record_while, skip};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -281,22 +281,6 @@ fn a_program_under_another_root_directory() {
     assert_eq!(of(Op::Write), [path("absolute"), path("relative")]);
     assert_eq!(of(Op::Rename), [path("absolute")]);
     assert_eq!(of(Op::Stat).last(), Some(&path("moved")));
-}
-
-/// Compiles a C program.
-fn compiled(source: &str, directory: &Path) -> Option<OsString> {
-    let (text, program) = (directory.join("program.c"), directory.join("program"));
-    std::fs::write(&text, source).expect("written");
-    match Command::new("cc").arg("-O1").arg("-pthread").arg("-o").arg(&program).arg(&text).status() {
-        Ok(status) => {
-            assert!(status.success(), "the program does not compile");
-            Some(program.into())
-        }
-        Err(e) => {
-            eprintln!("skipped: no C compiler ({e})");
-            None
-        }
-    }
 }
 
 #[test]

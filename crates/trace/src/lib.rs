@@ -6,6 +6,7 @@
 
 pub mod agree;
 pub mod analysis;
+pub mod anonymise;
 mod event;
 pub mod fio;
 pub mod inspect;

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trace::anonymise::anonymise;
 use trace::fio;
-use trace::profile::Reader;
+use trace::profile::{Reader, WriterOptions};
 
-/// Write a profile in a text format that other tools read.
+/// Write a profile in a text format that other tools read, or without its names.
 ///
 /// fio's logs name files without directories: run fio in an empty directory, after the script that the format fio-files gives has made there
 /// what the log only reads.
@@ -19,6 +20,7 @@ use trace::profile::Reader;
 #[command(after_help = "\
 Examples:
   fsage export build.workload > build.csv
+  fsage export db.workload --anonymise -o for-others.workload
   fsage export db.workload --format fio -o db.iolog
   fsage export db.workload --format fio-files -o db.sh
   mkdir run && cd run && sh ../db.sh && fio --name=db --read_iolog=../db.iolog")]
@@ -31,6 +33,10 @@ pub struct Args {
     /// Where it goes (default: standard output).
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a workload profile again with every name hidden: of files, of links' targets, of command, host and devices. Its structure and
+    /// the names' lengths stay, equal names stay equal; the key is random and not kept.
+    #[arg(long, conflicts_with = "format", requires = "output")]
+    anonymise: bool,
 }
 
 /// Text formats; docs/formats.md describes them.
@@ -52,6 +58,12 @@ enum Format {
 
 /// Exports.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let (true, Some(path)) = (args.anonymise, &args.output) {
+        output::must_be_new(path)?;
+        let meta = anonymise(&Reader::open(&args.file)?, path, WriterOptions::default())?;
+        progress::note(&format!("wrote {}: {} calls without names", output::shown(path), units::count(meta.events)));
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_workload = args.file.is_dir();
     let format = args.format.unwrap_or(if is_workload { Format::Csv } else { Format::Thesis });
     if is_workload == (format == Format::Thesis) {

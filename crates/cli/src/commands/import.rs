@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::analysis::Decode;
+use trace::anonymise::Anonymiser;
 use trace::profile::{Meta, Reader, Writer, WriterOptions};
 use trace::recognise::{self, Form};
 use trace::strace::{ImportError, ImportOptions, Summary};
@@ -49,6 +50,9 @@ pub struct Args {
     /// Names that were there before, in the thesis's snapshot text.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
+    /// Hide every name in the profile, as `fsage export --anonymise` does.
+    #[arg(long)]
+    anonymise: bool,
     /// Print a summary as JSON and nothing else on standard output.
     #[arg(long)]
     json: bool,
@@ -147,7 +151,11 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let bar = progress::bar(length, "importing");
     let mut input = bar.wrap_read(input);
     let mut writer = Writer::create(path, WriterOptions { overwrite: args.overwrite, ..WriterOptions::default() })?;
-    let mut push = |batch: &trace::Batch| writer.push(batch);
+    let mut hiding = args.anonymise.then(Anonymiser::new).transpose().context("no random key for hiding names")?;
+    let mut push = |batch: &trace::Batch| match &mut hiding {
+        Some(hiding) => writer.push(&hiding.batch(batch)),
+        None => writer.push(batch),
+    };
     let mut chunk = vec![0; 1 << 20];
     loop {
         match input.read(&mut chunk) {
@@ -160,7 +168,10 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let mut imported = decoder.finish(&mut push)?;
     bar.finish_and_clear();
     let found = known.merged(Snapshot::from_entries(imported.implied_snapshot()));
-    let meta = writer.finish(imported.meta(), &found)?;
+    let meta = match &mut hiding {
+        Some(hiding) => writer.finish(hiding.meta(imported.meta()), &hiding.snapshot(found))?,
+        None => writer.finish(imported.meta(), &found)?,
+    };
     say(path, &meta, &imported.summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &meta, import: &imported.summary };

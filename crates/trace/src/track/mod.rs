@@ -18,6 +18,7 @@ mod history;
 mod model;
 mod names;
 mod on_fd;
+mod on_map;
 mod on_path;
 mod process;
 mod resolve;
@@ -169,6 +170,7 @@ impl Tracker {
             Call::Link { from, to, follow } => self.link(ctx, from, to, *follow, out),
             Call::LinkFd { from, to } => self.link_fd(ctx, from, to, out),
             Call::Mmap { .. } => self.mmap(ctx, call, out),
+            Call::Access { write, file, offset } => self.access(ctx, *write, *file, *offset, out),
             Call::Msync { len } => self.plain(ctx, Op::Msync, Some(*len), out),
             Call::Sync => self.plain(ctx, Op::Sync, None, out),
             Call::Dup { fd, to, cloexec } => self.dup(ctx, fd, *to, *cloexec, out),
@@ -186,7 +188,9 @@ impl Tracker {
                 self.plain(ctx, Op::IoUring, None, out);
             }
             Call::IoUringEnter => {
-                self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                if !self.coverage.requests_seen {
+                    self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                }
                 self.skip(ctx);
             }
             Call::Other { fd, at } => self.other(ctx, name, fd.as_ref(), at.as_ref(), out),
@@ -208,6 +212,12 @@ impl Tracker {
         self.spent = Some(spent);
         self.call(tid, t_ns, place, name, call, out);
         self.spent = None;
+    }
+
+    /// The tracer tells of accesses through mappings, and of io_uring requests: none of them is unseen.
+    pub(crate) fn sees_beyond_calls(&mut self, accesses: bool, requests: bool) {
+        self.coverage.accesses_seen = accesses;
+        self.coverage.requests_seen = requests;
     }
 
     /// Takes a place in the order for a call that has started and not returned.

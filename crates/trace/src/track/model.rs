@@ -108,10 +108,11 @@ impl Machine {
         let home = root.path().canonicalize().expect("its path").join("h").into_os_string().into_vec();
         rustix::fs::mkdir(&home[..], Mode::from_raw_mode(0o700)).expect("a directory");
         let cwd = rustix::fs::open(&home[..], OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("the root");
-        let mut tracker = Tracker::new(TrackOptions { keep_removed: true, cwd: Some(home.clone()) });
+        let mut tracker = Tracker::new(TrackOptions { keep_removed: true, cwd: None });
         let at = At { start: Start::Cwd(None), path: Some(home.clone().into()) };
         let out = Outcome { ret: 0, errno: 0, dur_ns: 0, seen: None, unfinished: false };
-        tracker.call(1, 0, None, b"mkdir", &Call::Mkdir { at, mode: Some(0o700) }, &out);
+        tracker.call(1, 0, None, b"mkdir", &Call::Mkdir { at: at.clone(), mode: Some(0o700) }, &out);
+        tracker.call(1, 0, None, b"chdir", &Call::Chdir { at }, &out);
         Machine {
             root,
             home,
@@ -267,7 +268,12 @@ impl Machine {
         }
         let shown = self.shown_at(process, &arg);
         let mode = Mode::from_raw_mode(0o600);
-        let made = rustix::fs::openat(self.start(process, &arg), &arg.path[..], flags | OFlags::CLOEXEC, mode);
+        let made = rustix::fs::openat(
+            self.start(process, &arg),
+            &arg.path[..],
+            flags | OFlags::CLOEXEC | OFlags::NONBLOCK,
+            mode,
+        );
         let call = Call::Open { at: shown.at(), flags: traced(flags), mode: Some(0o600) };
         match made {
             Err(errno) => self.tell(process, &call, Err(errno), None),
@@ -309,7 +315,8 @@ impl Machine {
             6 => (rustix::fs::ftruncate(fd, at).map(|()| 0), Call::Ftruncate { fd: shown.fd(), len: at }),
             _ => {
                 let append = choices.flip();
-                let flags = if append { OFlags::APPEND } else { OFlags::empty() };
+                // What a FIFO has to say must not be waited for.
+                let flags = if append { OFlags::APPEND } else { OFlags::empty() } | OFlags::NONBLOCK;
                 (rustix::fs::fcntl_setfl(fd, flags).map(|()| 0), Call::SetFl { fd: shown.fd(), append })
             }
         };
@@ -347,7 +354,7 @@ impl Machine {
                 let to = rustix::fs::openat(start, &arg.path[..], OFlags::PATH, Mode::empty());
                 let to = to.and_then(|fd| {
                     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                    let file = rustix::fs::open(path, OFlags::WRONLY, Mode::empty())?;
+                    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
                     rustix::fs::ftruncate(file, len)
                 });
                 (done(to), Call::Truncate { at: shown.at(), len })
@@ -769,7 +776,7 @@ fn run(showing: Showing, steps: &[[u8; 24]]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_calls_alone_tell_the_tree(steps in prop::collection::vec(any::<[u8; 24]>(), 1..120)) {

@@ -261,7 +261,9 @@ impl Tracker {
             } else {
                 self.coverage.data_maps += 1;
                 self.coverage.data_mapped_bytes += bytes;
-                self.coverage.data_map_accesses += bytes.div_ceil(FAULT_AROUND_BYTES);
+                if !self.coverage.accesses_seen {
+                    self.coverage.data_map_accesses += bytes.div_ceil(FAULT_AROUND_BYTES);
+                }
             }
         }
         self.emit(ctx, event);

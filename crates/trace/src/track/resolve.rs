@@ -2,7 +2,7 @@
 
 use super::call::{At, Fd, Seen, Start};
 use super::descriptors::{Ofd, Slot};
-use super::names::{Node, Walk};
+use super::names::{Birth, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
 use std::borrow::Cow;
@@ -106,14 +106,13 @@ impl Tracker {
             }
         }
         if let (true, Some(file)) = (deleted, file) {
-            // The name went without our seeing it go.
-            if let Some(node) = self.names.node_of(file) {
-                let mut path = std::mem::take(&mut self.path);
-                self.names.path(node, &mut path);
-                if path == self.fds.ofd(ofd).path.bytes() {
-                    self.names.forget(node);
-                }
-                self.path = path;
+            // The name went without our seeing it go; one that the trace made is still to go, in a call that runs now.
+            let path = self.fds.ofd(ofd).path.bytes();
+            if let Some(node) = self.names.walk(self.names.root(), path, false, false).node
+                && self.names.file_of(node) == file
+                && self.names.birth(node) != Birth::Made
+            {
+                self.names.forget(node);
             }
         }
         Some(ofd)
