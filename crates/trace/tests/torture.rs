@@ -267,7 +267,8 @@ fn truth(log: &[u8]) -> Vec<Fact> {
             file: Some(u64_at(start + 96)).filter(|&file| file != 0),
             ofd: None,
             // Any call can have been begun again by the kernel without its caller's knowing.
-            end: if state == 2 { End::Restarted } else { End::Unknown },
+            // Who executes cannot tell afterwards that it was not killed in it.
+            end: if state == 2 && !(op == Op::Exec && result == 0) { End::Restarted } else { End::Unknown },
         });
     }
     facts
