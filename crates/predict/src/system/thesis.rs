@@ -1,7 +1,7 @@
 //! The text format of the thesis' system vectors: one `name value` per line, `#` comments.
 //!
 //! Units are the thesis': sizes `bc` in KB, `bs` and `fs` in bytes, `nc` in names, `mdc` in files; latencies in ms; throughputs in
-//! KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the other sizes in a name are bytes. How its names map
+//! KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the other sizes in a name are KB. How its names map
 //! to ours:
 //!
 //! | thesis | ours | |
@@ -15,7 +15,8 @@
 //! | `rd_<size> rrd_<size>` | same | latency = size / throughput |
 //! | `open cr stat mkdir rmdir rename chmod` | same | |
 //! | `rm` | `rm_0`, `rmd_0`, `rmu_0` | |
-//! | `tr_<size> trc_<size>` | same; when read also `rmu_<size>`, `rm_<size>` and `rmd_<size>` | unlink = truncate + `rm` |
+//! | `tr_<size>` | `trc_<size>`; when read also `rm_<size>` and `rmd_<size>` | of cached data; unlink = truncate + `rm` |
+//! | `trc_<size>` | `tr_<size>`; when read also `rmu_<size>` | of uncached data; here the names are the other way round |
 //! | `wr_<load>` | write load curve | |
 //!
 //! Our other entries have no name there and are not written; the thesis says nothing of fsync, so a profile read from it
@@ -96,11 +97,10 @@ pub fn export(profile: &SystemProfile) -> String {
         let (class, at) = name;
         match class {
             Class::ReadSeq | Class::ReadRand if at > 0 && entry.mean_ns > 0.0 => {
-                out.put(&entry_name(class, at), throughput(at, entry.mean_ns));
+                out.put(&format!("{}_{}", class.name(), at as f64 / KB), throughput(at, entry.mean_ns));
             }
-            Class::TruncateUncached | Class::TruncateCached => {
-                out.put(&entry_name(class, at), entry.mean_ns / NS_PER_MS);
-            }
+            Class::TruncateCached => out.put(&format!("tr_{}", at as f64 / KB), entry.mean_ns / NS_PER_MS),
+            Class::TruncateUncached => out.put(&format!("trc_{}", at as f64 / KB), entry.mean_ns / NS_PER_MS),
             _ => {}
         }
     }
@@ -171,10 +171,11 @@ pub fn import(text: &str, path: &Path) -> Result<SystemProfile, ThesisError> {
     Ok(profile)
 }
 
-/// The stem and size of a name with one.
+/// The stem of a name with a size, and the size in bytes.
 fn sized(name: &str) -> Option<(&str, u64)> {
     let (stem, size) = name.rsplit_once('_')?;
-    Some((stem, size.parse().ok()?))
+    let kb: f64 = size.parse().ok().filter(|kb: &f64| (0.0..=1e12).contains(kb))?;
+    Some((stem, (kb * KB).round() as u64))
 }
 
 fn check_name(name: &str, value: f64) -> Result<(), String> {
@@ -246,14 +247,14 @@ fn import_entries(values: &BTreeMap<String, f64>, profile: &mut SystemProfile) {
         match stem {
             "rd" => put(Class::ReadSeq, at, at as f64 / KB / value * NS_PER_S),
             "rrd" => put(Class::ReadRand, at, at as f64 / KB / value * NS_PER_S),
-            "tr" => put(Class::TruncateUncached, at, latency_ns),
-            "trc" => put(Class::TruncateCached, at, latency_ns),
+            "tr" => put(Class::TruncateCached, at, latency_ns),
+            "trc" => put(Class::TruncateUncached, at, latency_ns),
             _ => {}
         }
         let Some(removal_ns) = removal_ns.filter(|_| at > 0) else { continue };
         match stem {
-            "tr" => put(Class::RemoveUncached, at, latency_ns + removal_ns),
-            "trc" => {
+            "trc" => put(Class::RemoveUncached, at, latency_ns + removal_ns),
+            "tr" => {
                 put(Class::Remove, at, latency_ns + removal_ns);
                 put(Class::RemoveDirty, at, latency_ns + removal_ns);
             }
@@ -287,8 +288,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# a disk of 1999\nbc 65536\nnc 5000\nbs 8192\nfs 1024\nlus_bc 0.01\nlur_bc 0.03 # farther\n\
-                        rdo 0.002\nwro 0.003\nrdc 102400\nwrc 51200\nrd_8192 8192\nrrd_8192 819.2\nopen 0.05\nrm 0.2\n\
-                        tr_65536 20\ntrc_65536 0.5\nwr_0 2\nwr_1000 3\n";
+                        rdo 0.002\nwro 0.003\nrdc 102400\nwrc 51200\nrd_8 8192\nrrd_8 819.2\nopen 0.05\nrm 0.2\n\
+                        tr_64 0.5\ntrc_64 20\ntr_0.5 0.1\nwr_0 2\nwr_1000 3\n";
 
     fn read(text: &str) -> SystemProfile {
         import(text, Path::new("dir/old.vector")).expect("a vector")
@@ -310,7 +311,10 @@ mod tests {
         assert!(close(entry("rdc_1048576"), 2_000.0 + 1e9 * 1024.0 / 102_400.0));
         assert!(close(entry("wra_4096"), 3_000.0 + 1e9 * 4.0 / 51_200.0));
         assert!(close(entry("rd_8192"), 1e9 * 8.0 / 8192.0));
+        // There, tr is truncation of cached and trc of uncached data; here the names are the other way round.
+        assert!(close(entry("tr_65536"), 20_000_000.0) && close(entry("trc_65536"), 500_000.0));
         assert!(close(entry("rmu_65536"), 20_200_000.0) && close(entry("rm_65536"), 700_000.0));
+        assert!(close(entry("trc_512"), 100_000.0));
         assert_eq!(p.write_load[1].slowdown, 1.5);
         assert_eq!(p.write_load[1].load_bytes_per_s, 1_024_000.0);
     }

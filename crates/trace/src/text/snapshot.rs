@@ -1,17 +1,19 @@
 //! The thesis's snapshot text.
 //!
 //! ```text
-//! /home/user
+//! /home/user 2 4096
 //! 17 d 4096 src
 //! 23 f 1200 notes.txt
 //! 31 l 9 link notes.txt
 //! ~
 //! ```
 //!
-//! A directory's path on a line; one line `inode type size name [link target]` per entry; a line that is just a tilde ends
+//! The first line is the root: its path, inode and size. For each directory its path on a line, that of the root's being the first; one line `inode type size name [link target]` per entry; a line that is just a tilde ends
 //! the directory. Parents come before children, and a directory's own line before its block. Types: `f` file, `d` directory,
 //! `l` symbolic link, `s` anything else; a digit-free word is accepted in their place (`file`, `directory`, `symlink`,
 //! `special`).
+//!
+//! A directory's path is absolute, or relative to the root. Texts without the root's inode and size are read too.
 //!
 //! Names and targets are escaped as in Parquet ([`crate::profile::escape`]); beyond that a space is `\x20` (a space separates
 //! fields) and a name or path that begins with a tilde begins with `\x7E`. Paths of directories keep their spaces: they have
@@ -69,6 +71,7 @@ pub fn read(input: impl BufRead) -> Result<Snapshot, SnapshotTextError> {
     let mut entries: Vec<SnapshotEntry> = Vec::new();
     let mut listed: FxHashMap<Vec<u8>, u64> = FxHashMap::default();
     let mut directory: Option<Vec<u8>> = None;
+    let mut root: Option<Vec<u8>> = None;
     while reader.next()? {
         let text = reader.buffer.as_slice();
         if text == b"~" {
@@ -79,7 +82,17 @@ pub fn read(input: impl BufRead) -> Result<Snapshot, SnapshotTextError> {
         }
         match &directory {
             None if text.is_empty() => {}
-            None => directory = Some(reader.directory()?),
+            None => match &root {
+                Some(root) => directory = Some(reader.directory(&reader.buffer, Some(root))?),
+                None => {
+                    let (path, ino, size_bytes) = reader.root()?;
+                    let entry = SnapshotEntry::implied(path.clone(), FileKind::Directory);
+                    entries.push(SnapshotEntry { ino, size_bytes, provenance: Provenance::Before, ..entry });
+                    listed.insert(path.clone(), reader.line);
+                    root = Some(path.clone());
+                    directory = Some(path);
+                }
+            },
             Some(directory) => {
                 let entry = reader.entry(directory)?;
                 if let Some(first) = listed.insert(entry.path.clone(), reader.line) {
@@ -135,8 +148,26 @@ impl<R: BufRead> LineReader<R> {
         unescape(text).map(|b| b.into_owned()).map_err(|e| self.malformed(e.to_string()))
     }
 
-    fn directory(&self) -> Result<Vec<u8>, SnapshotTextError> {
-        let path = self.unescape(&self.buffer)?;
+    /// The first line: path, inode and size, or the path alone.
+    fn root(&self) -> Result<(Vec<u8>, u64, u64), SnapshotTextError> {
+        let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        let mut fields = self.buffer.rsplitn(3, |&b| b == b' ');
+        if let (Some(size), Some(inode), Some(path)) = (fields.next(), fields.next(), fields.next())
+            && let (Some(size), Some(inode)) = (number(size), number(inode))
+        {
+            return Ok((self.directory(path, None)?, inode, size));
+        }
+        Ok((self.directory(&self.buffer, None)?, 0, 0))
+    }
+
+    /// A directory's path, which may be relative to the root.
+    fn directory(&self, text: &[u8], root: Option<&[u8]>) -> Result<Vec<u8>, SnapshotTextError> {
+        let path = self.unescape(text)?;
+        let path = match root {
+            Some(b"/") if path.first() != Some(&b'/') => [&b"/"[..], &path].concat(),
+            Some(root) if path.first() != Some(&b'/') => [root, b"/", &path].concat(),
+            _ => path,
+        };
         // One that is written in two ways would be two directories.
         let names = path.get(1..).unwrap_or_default();
         let odd = names.split(|b| *b == b'/').any(|name| [&b""[..], b".", b".."].contains(&name));
@@ -220,8 +251,13 @@ pub fn write(snapshot: &Snapshot, mut out: impl Write) -> io::Result<()> {
             children.entry(&entry.path).or_default();
         }
     }
-    for directory in order {
-        writeln!(out, "{}", first_tilde(escape(directory).into_owned()))?;
+    for (i, directory) in order.into_iter().enumerate() {
+        if i == 0 {
+            let (ino, size_bytes) = snapshot.get(directory).map_or((0, 0), |entry| (entry.ino, entry.size_bytes));
+            writeln!(out, "{} {ino} {size_bytes}", field(directory))?;
+        } else {
+            writeln!(out, "{}", first_tilde(escape(directory).into_owned()))?;
+        }
         for entry in children.get(directory).into_iter().flatten() {
             let kind = match entry.kind {
                 FileKind::File => 'f',
@@ -274,11 +310,30 @@ mod tests {
         assert_eq!(read(&out[..]).unwrap(), snapshot);
     }
 
+    /// The thesis's own form: the root with its inode and size, directories relative to it.
+    #[test]
+    fn the_first_line_is_the_root() {
+        let text = "/ 2 512\n11 d 1024 home\n~\nhome\n12 f 7 x\n13 d 512 joe\n~\nhome/joe\n~\n";
+        let snapshot = read(text.as_bytes()).unwrap();
+        let all: Vec<_> =
+            snapshot.entries.iter().map(|e| (String::from_utf8_lossy(&e.path), e.ino, e.size_bytes)).collect();
+        let expected = [("/", 2, 512), ("/home", 11, 1024), ("/home/joe", 13, 512), ("/home/x", 12, 7)];
+        assert_eq!(all, expected.map(|(path, ino, size)| (path.into(), ino, size)));
+        let mut out = Vec::new();
+        write(&snapshot, &mut out).unwrap();
+        assert!(out.starts_with(b"/ 2 512\n11 d 1024 home\n"), "{}", String::from_utf8_lossy(&out));
+        assert_eq!(read(&out[..]).unwrap(), snapshot);
+        let odd = read(&b"/a\\x205\\x206 7 8\n~\n"[..]).unwrap();
+        assert_eq!(odd.entries.iter().map(|e| (&e.path[..], e.ino)).collect::<Vec<_>>(), [(&b"/a 5 6"[..], 7)]);
+    }
+
     #[test]
     fn errors_name_their_line() {
         for (text, line, part) in [
             ("~\n", 1, "none has begun"),
             ("relative\n~\n", 1, "absolute path"),
+            ("relative 2 512\n~\n", 1, "absolute path"),
+            ("/ 2 512\n~\na//b\n~\n", 3, "absolute path"),
             // Found by the fuzzer: directories that lose themselves when they are written again.
             ("//~4\n~\n", 1, "absolute path"),
             ("/a/../b\n~\n", 1, "absolute path"),
