@@ -14,6 +14,9 @@ const CAP_BPF: u32 = 39;
 /// The first kernel that has all we use: `bpf_loop` came with 5.17.
 const OLDEST: (u32, u32) = (5, 17);
 
+/// The namespace in which all processes have the numbers that the kernel tells (`PROC_PID_INIT_INO` of `<linux/proc_ns.h>`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
 /// What recording in the kernel lacks here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
@@ -36,6 +39,7 @@ impl std::error::Error for Missing {}
 pub fn permitted() -> Result<(), Missing> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let pid_namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned();
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let reasons = missing(&Facts {
         machine: std::env::consts::ARCH,
@@ -43,6 +47,7 @@ pub fn permitted() -> Result<(), Missing> {
         has_btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         status: &status,
         lockdown: &lockdown,
+        pid_namespace: &pid_namespace,
     });
     if reasons.is_empty() { Ok(()) } else { Err(Missing { reasons }) }
 }
@@ -54,6 +59,7 @@ struct Facts<'a> {
     has_btf: bool,
     status: &'a str,
     lockdown: &'a str,
+    pid_namespace: &'a str,
 }
 
 fn missing(facts: &Facts<'_>) -> Vec<String> {
@@ -73,6 +79,13 @@ fn missing(facts: &Facts<'_>) -> Vec<String> {
         reasons.push(
             "the kernel does not describe its types: /sys/kernel/btf/vmlinux is not there (CONFIG_DEBUG_INFO_BTF; in a container, \
              mount /sys)"
+                .into(),
+        );
+    }
+    if !facts.pid_namespace.is_empty() && facts.pid_namespace != FIRST_PID_NAMESPACE {
+        reasons.push(
+            "fsage runs in a PID namespace of its own (a container), where processes have other numbers than the kernel tells: run \
+             fsage on the host; it records what runs in containers from there"
                 .into(),
         );
     }
@@ -125,6 +138,7 @@ mod tests {
         has_btf: true,
         status: "CapEff:\t000001ffffffffff\n",
         lockdown: "[none] integrity confidentiality\n",
+        pid_namespace: FIRST_PID_NAMESPACE,
     };
 
     #[test]
@@ -154,11 +168,17 @@ mod tests {
             has_btf: false,
             status: "CapEff:\t0000000000000000\n",
             lockdown: "none integrity [confidentiality]\n",
+            pid_namespace: "pid:[4026532201]",
         };
         let reasons = missing(&nothing);
-        for word in
-            ["aarch64", "5.10.0", "/sys/kernel/btf/vmlinux", "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE", "locked down"]
-        {
+        for word in [
+            "aarch64",
+            "5.10.0",
+            "/sys/kernel/btf/vmlinux",
+            "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE",
+            "locked down",
+            "PID namespace",
+        ] {
             assert!(reasons.iter().any(|reason| reason.contains(word)), "{word} in {reasons:?}");
         }
     }

@@ -8,7 +8,8 @@ use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use trace::kernel::{CALLS, SPEC_BYTES, wire};
+use trace::kernel::wire::{self, feature};
+use trace::kernel::{CALLS, FIRST_UNKNOWN, SPEC_BYTES, Spec};
 use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
@@ -21,6 +22,20 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("on_wakeup", "sched_wakeup"),
     ("on_sys_exit", "sys_exit"),
     ("on_sys_enter", "sys_enter"),
+];
+
+/// Programs that show what no system call shows. A kernel without their tracepoints is recorded without them.
+const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
+    (
+        feature::FAULTS,
+        &[
+            ("on_filemap_fault", "mm_filemap_fault"),
+            ("on_map_pages", "mm_filemap_map_pages"),
+            ("on_dirty", "writeback_dirty_folio"),
+            ("on_fault", "page_fault_user"),
+        ],
+    ),
+    (feature::REQUESTS, &[("on_complete", "io_uring_complete"), ("on_submit", "io_uring_submit_req")]),
 ];
 
 /// Slots of the map `counters` (`spec.h`).
@@ -147,8 +162,20 @@ impl Recorder {
         if let Target::Command(pid) = target {
             recorder.want(*pid, WANTED_FROM_EXEC)?;
         }
-        recorder.begin();
-        recorder.links = attach(&mut ebpf, &btf)?;
+        let mut links = Vec::new();
+        let mut features = 0;
+        for &(feature, programs) in BEYOND_CALLS {
+            if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
+                links.extend(attach(&mut ebpf, programs)?);
+                features |= u32::from(feature);
+            }
+        }
+        for &(name, tracepoint) in PROGRAMS {
+            load(&mut ebpf, &btf, name, tracepoint)?;
+        }
+        recorder.begin(features);
+        links.extend(attach(&mut ebpf, PROGRAMS)?);
+        recorder.links = links;
         recorder._ebpf = Some(ebpf);
         if let Target::Processes(pids) = target {
             recorder.want_all(pids)?;
@@ -157,10 +184,10 @@ impl Recorder {
     }
 
     /// The first record: the clocks.
-    fn begin(&mut self) {
+    fn begin(&mut self, features: u32) {
         let start = wire::Start {
             version: wire::VERSION,
-            reserved: 0,
+            features,
             monotonic_ns: now_ns(rustix::time::ClockId::Monotonic),
             realtime_ns: now_ns(rustix::time::ClockId::Realtime),
         };
@@ -286,26 +313,33 @@ fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, CaptureError> {
 fn tell_specs(ebpf: &mut Ebpf) -> Result<(), CaptureError> {
     let map = ebpf.map_mut("specs").ok_or_else(|| no_map("specs"))?;
     let mut specs: Array<_, [u8; SPEC_BYTES]> = Array::try_from(map).map_err(|e| refused("specs")(e.into()))?;
-    for &(number, _, how) in CALLS {
-        specs.set(number, how.spec().to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
+    // Numbers that no kernel known to us gives a meaning are recorded without a look at their arguments, and counted.
+    let unknown = (FIRST_UNKNOWN..specs.len()).map(|number| (number, Spec::plain()));
+    for (number, spec) in CALLS.iter().map(|&(number, _, how)| (number, how.spec())).chain(unknown) {
+        specs.set(number, spec.to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
     }
     Ok(())
 }
 
-fn attach(ebpf: &mut Ebpf, btf: &Btf) -> Result<Vec<BtfTracePointLink>, CaptureError> {
-    for &(name, tracepoint) in PROGRAMS {
-        let said = |e: ProgramError| refused(format!("program {name} on tracepoint {tracepoint}"))(e.into());
-        let program = ebpf.program_mut(name).ok_or_else(|| no_map(name))?;
-        let program: &mut BtfTracePoint = program.try_into().map_err(said)?;
-        program.load(tracepoint, btf).map_err(said)?;
-    }
+fn program<'e>(ebpf: &'e mut Ebpf, name: &str, tracepoint: &str) -> Result<&'e mut BtfTracePoint, CaptureError> {
+    let program = ebpf.program_mut(name).ok_or_else(|| no_map(name))?;
+    program.try_into().map_err(|e| said(name, tracepoint, e))
+}
+
+fn said(name: &str, tracepoint: &str, e: ProgramError) -> CaptureError {
+    refused(format!("program {name} on tracepoint {tracepoint}"))(e.into())
+}
+
+fn load(ebpf: &mut Ebpf, btf: &Btf, name: &str, tracepoint: &str) -> Result<(), CaptureError> {
+    program(ebpf, name, tracepoint)?.load(tracepoint, btf).map_err(|e| said(name, tracepoint, e))
+}
+
+fn attach(ebpf: &mut Ebpf, programs: &[(&str, &str)]) -> Result<Vec<BtfTracePointLink>, CaptureError> {
     let mut links = Vec::new();
-    for &(name, tracepoint) in PROGRAMS {
-        let said = |e: ProgramError| refused(format!("program {name} on tracepoint {tracepoint}"))(e.into());
-        let program = ebpf.program_mut(name).ok_or_else(|| no_map(name))?;
-        let program: &mut BtfTracePoint = program.try_into().map_err(said)?;
-        let link = program.attach().map_err(said)?;
-        links.push(program.take_link(link).map_err(said)?);
+    for &(name, tracepoint) in programs {
+        let program = program(ebpf, name, tracepoint)?;
+        let link = program.attach().map_err(|e| said(name, tracepoint, e))?;
+        links.push(program.take_link(link).map_err(|e| said(name, tracepoint, e))?);
     }
     Ok(links)
 }
@@ -377,11 +411,11 @@ fn must_exist(pids: &[u32]) -> Result<(), CaptureError> {
 /// The number by which the kernel knows a control group: that of its directory's inode.
 fn cgroup_id(path: &Path) -> Result<u64, CaptureError> {
     /// `CGROUP2_SUPER_MAGIC` of `<linux/magic.h>`
-    const CGROUP2: i64 = 0x6367_7270;
+    const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
     let no = || CaptureError::NoCgroup { path: path.to_owned() };
     let system = rustix::fs::statfs(path).map_err(|_| no())?;
     let stat = rustix::fs::stat(path).map_err(|_| no())?;
-    if i64::from(system.f_type) == CGROUP2 { Ok(stat.st_ino) } else { Err(no()) }
+    if system.f_type == CGROUP2 { Ok(stat.st_ino) } else { Err(no()) }
 }
 
 /// Processes and all their descendants that run now.

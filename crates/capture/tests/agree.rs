@@ -11,7 +11,7 @@ use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
 use trace::{Event, Op};
 
-/// Rows by thread.
+/// Rows by thread, in order.
 type Threads = BTreeMap<u32, Vec<Row>>;
 
 /// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.

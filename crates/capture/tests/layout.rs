@@ -2,7 +2,7 @@
 //! same file.
 
 use std::collections::BTreeMap;
-use trace::kernel::wire::{self, Kind, STRUCTS, call_flag, file_flag, fork_flag};
+use trace::kernel::wire::{self, Kind, STRUCTS, call_flag, fault_flag, feature, file_flag, fork_flag, request_flag};
 use trace::kernel::{CWD_ARG, NO_ARG, SPEC_BYTES, spec_flag};
 
 const WIRE: &str = include_str!("../src/bpf/wire.h");
@@ -37,7 +37,7 @@ fn structs(text: &str) -> BTreeMap<String, Vec<(String, usize)>> {
             let bytes = match ty {
                 "u8" => 1,
                 "u16" => 2,
-                "u32" => 4,
+                "u32" | "s32" => 4,
                 "u64" | "s64" => 8,
                 "struct wire_head" => 8,
                 other => panic!("a type unknown here: {other}"),
@@ -98,7 +98,7 @@ fn numbers_are_the_same() {
     let c = constants(WIRE);
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
     ours.extend(Kind::ALL.iter().map(|&(kind, name)| (name.to_owned(), kind as u64)));
-    for all in [call_flag::ALL, file_flag::ALL, fork_flag::ALL] {
+    for all in [call_flag::ALL, file_flag::ALL, fork_flag::ALL, feature::ALL, fault_flag::ALL, request_flag::ALL] {
         ours.extend(all.iter().map(|&(flag, name)| (name.to_owned(), u64::from(flag))));
     }
     ours.insert("WIRE_VERSION".into(), u64::from(wire::VERSION));

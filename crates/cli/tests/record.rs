@@ -49,20 +49,26 @@ sys.exit(int(open('status').read()) if os.path.exists('status') else 0)
 
 struct Place {
     dir: tempfile::TempDir,
+    with: &'static str,
 }
 
 impl Place {
-    /// A directory for a subject; `None`, said aloud, where something is missing.
-    fn new() -> Option<Place> {
-        for tool in [["python3", "-V"], ["strace", "-V"]] {
-            if let Err(e) = Command::new(tool[0]).arg(tool[1]).stdout(Stdio::null()).status() {
-                eprintln!("skipped: {}: {e}", tool[0]);
-                return None;
-            }
+    /// A directory for a subject, recorded with a tracer; `None`, said aloud, where something is missing.
+    fn new(with: &'static str) -> Option<Place> {
+        if let Err(e) = Command::new("python3").arg("-V").stdout(Stdio::null()).status() {
+            eprintln!("skipped: python3: {e}");
+            return None;
         }
         let dir = tempfile::tempdir().unwrap();
+        let out = run(dir.path(), &["record", "--with", with, "-o", "tried", "--no-working-directory", "true"]);
+        if out.status.code() == Some(3) {
+            eprintln!("skipped: {}", common::stderr(&out));
+            return None;
+        }
+        succeeds(&out);
+        fs::remove_dir_all(dir.path().join("tried")).unwrap();
         fs::write(dir.path().join("subject.py"), SUBJECT).unwrap();
-        Some(Place { dir })
+        Some(Place { dir, with })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -93,7 +99,7 @@ impl Place {
     /// Starts `fsage record`, with these options, on the subject as its command.
     fn record(&self, options: &[&str]) -> Running {
         let mut command = self.fsage();
-        command.args(["record", "-o", "out.workload", "--no-working-directory"]).args(options);
+        command.args(["record", "--with", self.with, "-o", "out.workload", "--no-working-directory"]).args(options);
         command.args(["python3", "subject.py"]);
         self.started(command)
     }
@@ -105,9 +111,12 @@ impl Place {
         let subject = self.started(alone);
         let pid = self.pid().to_string();
         let mut command = self.fsage();
-        command.args(["record", "-o", "out.workload", "--no-working-directory", "--pid", &pid]).args(options);
+        command
+            .args(["record", "--with", self.with, "-o", "out.workload", "--no-working-directory", "--pid", &pid])
+            .args(options);
         let recorder = self.started(command);
-        until("strace attaches", || status_field(self.pid(), "TracerPid:") != Some(0));
+        // Names are none: the first frames behind the header and their end are records.
+        self.frames(4);
         (subject, recorder)
     }
 
@@ -127,6 +136,17 @@ impl Place {
 
     fn pid(&self) -> u32 {
         self.read("pid").trim().parse().unwrap()
+    }
+
+    /// Waits until so many frames are in the spool. A frame is written by one call, so each change of the length is one at least.
+    fn frames(&self, count: u64) {
+        let (mut frames, mut length) = (0, 0);
+        until("frames are spooled", || {
+            let now = fs::metadata(self.at("out.spool")).map_or(0, |m| m.len());
+            frames += u64::from(now != length);
+            length = now;
+            frames >= count
+        });
     }
 
     /// Lets the subject end, and checks that it did all it had to, undisturbed.
@@ -229,36 +249,41 @@ fn strace_of(directory: &Path) -> Vec<u32> {
     found
 }
 
-#[test]
-fn a_command_needs_no_dashes_and_keeps_its_own_options() {
-    let Some(place) = Place::new() else { return };
+fn a_command_needs_no_dashes_and_keeps_its_own_options(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     // -o belongs to fsage before the command, and to the command behind its name.
-    let out = run(place.dir.path(), &["record", "-o", "out", "sort", "-o", "sorted", "-r", "subject.py"]);
+    let out =
+        run(place.dir.path(), &["record", "--with", with, "-o", "out", "sort", "-o", "sorted", "-r", "subject.py"]);
     succeeds(&out);
     assert!(place.at("sorted").exists() && place.at("out/meta.json").exists());
     assert!(out.stdout.is_empty(), "standard output is the command's");
     // With dashes, as before.
-    succeeds(&run(place.dir.path(), &["record", "-o", "again", "--", "sort", "-o", "sorted2", "subject.py"]));
+    succeeds(&run(
+        place.dir.path(),
+        &["record", "--with", with, "-o", "again", "--", "sort", "-o", "sorted2", "subject.py"],
+    ));
     assert!(place.at("sorted2").exists());
-    common::fails(&run(place.dir.path(), &["record", "-o", "none", "no-such-program"]), 2, &["no such program"]);
+    common::fails(
+        &run(place.dir.path(), &["record", "--with", with, "-o", "none", "no-such-program"]),
+        2,
+        &["no such program"],
+    );
     assert!(!place.names().iter().any(|name| name.contains("none")), "{:?}", place.names());
 }
 
-#[test]
-fn the_exit_status_of_the_command_is_passed_on() {
-    let Some(place) = Place::new() else { return };
+fn the_exit_status_of_the_command_is_passed_on(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     for (script, code) in
         [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -KILL $$", 137), ("kill -USR1 $$", 138)]
     {
-        let out = run(place.dir.path(), &["record", "--overwrite", "-o", "out", "sh", "-c", script]);
+        let out = run(place.dir.path(), &["record", "--with", with, "--overwrite", "-o", "out", "sh", "-c", script]);
         assert_eq!(out.status.code(), Some(code), "{script}: {}", common::stderr(&out));
         assert_eq!(place.names(), ["out", "subject.py"], "{script}: the spool is gone");
     }
 }
 
-#[test]
-fn a_whole_recording_holds_every_round() {
-    let Some(place) = Place::new() else { return };
+fn a_whole_recording_holds_every_round(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     fs::write(place.at("status"), "7").unwrap();
     let recorder = place.record(&[]);
     place.ends_well();
@@ -267,18 +292,16 @@ fn a_whole_recording_holds_every_round() {
     assert!(!place.at("out.spool").exists(), "the spool goes with success");
 }
 
-#[test]
-fn sigterm_ends_the_recording_and_the_command_gets_it_too() {
-    a_signal_ends_the_recording("TERM", 15);
+fn sigterm_ends_the_recording_and_the_command_gets_it_too(with: &'static str) {
+    a_signal_ends_the_recording(with, "TERM", 15);
 }
 
-#[test]
-fn sigint_ends_the_recording_and_the_command_gets_it_too() {
-    a_signal_ends_the_recording("INT", 2);
+fn sigint_ends_the_recording_and_the_command_gets_it_too(with: &'static str) {
+    a_signal_ends_the_recording(with, "INT", 2);
 }
 
-fn a_signal_ends_the_recording(signal: &str, number: i32) {
-    let Some(place) = Place::new() else { return };
+fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
+    let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
     place.goes_on(50);
     recorder.signal(signal);
@@ -294,9 +317,8 @@ fn a_signal_ends_the_recording(signal: &str, number: i32) {
     assert!(!place.at("out.spool").exists());
 }
 
-#[test]
-fn a_command_that_dies_of_the_signal_is_told_by_its_status() {
-    let Some(place) = Place::new() else { return };
+fn a_command_that_dies_of_the_signal_is_told_by_its_status(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     fs::write(place.at("die"), "").unwrap();
     let recorder = place.record(&[]);
     place.goes_on(20);
@@ -306,9 +328,8 @@ fn a_command_that_dies_of_the_signal_is_told_by_its_status() {
     fs::write(place.at("enough"), "").unwrap(); // For the child.
 }
 
-#[test]
-fn a_second_signal_leaves_the_command_running() {
-    let Some(place) = Place::new() else { return };
+fn a_second_signal_leaves_the_command_running(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
     place.goes_on(20);
     recorder.signal("TERM");
@@ -323,10 +344,9 @@ fn a_second_signal_leaves_the_command_running() {
     place.ends_well();
 }
 
-#[test]
-fn processes_live_on_after_sigint_sigterm_and_the_time_is_over() {
+fn processes_live_on_after_sigint_sigterm_and_the_time_is_over(with: &'static str) {
     for (signal, options) in [(Some("INT"), &[][..]), (Some("TERM"), &[]), (None, &["--duration", "300ms"])] {
-        let Some(place) = Place::new() else { return };
+        let Some(place) = Place::new(with) else { return };
         let (subject, recorder) = place.attach(options);
         place.goes_on(50);
         if let Some(signal) = signal {
@@ -342,30 +362,21 @@ fn processes_live_on_after_sigint_sigterm_and_the_time_is_over() {
     }
 }
 
-#[test]
-fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool() {
-    let Some(place) = Place::new() else { return };
+fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
     sigkill(&place, recorder, false);
 }
 
-#[test]
-fn sigkill_of_fsage_leaves_processes_unharmed_and_a_spool() {
-    let Some(place) = Place::new() else { return };
+fn sigkill_of_fsage_leaves_processes_unharmed_and_a_spool(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     let (subject, recorder) = place.attach(&[]);
     sigkill(&place, recorder, true);
     assert!(subject.ends().success());
 }
 
 fn sigkill(place: &Place, recorder: Running, from_any: bool) {
-    // A frame is written by one call, so each change of the length is a frame at least.
-    let (mut frames, mut length) = (0, 0);
-    until("some frames of records are spooled", || {
-        let now = fs::metadata(place.at("out.spool")).map_or(0, |m| m.len());
-        frames += u64::from(now != length);
-        length = now;
-        frames >= 6
-    });
+    place.frames(6);
     recorder.signal("KILL");
     assert_eq!(recorder.ends().signal(), Some(9));
     place.ends_well();
@@ -387,7 +398,7 @@ fn sigkill(place: &Place, recorder: Running, from_any: bool) {
 
 #[test]
 fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new("strace") else { return };
     fs::write(place.at("status"), "9").unwrap();
     let recorder = place.record(&[]);
     place.goes_on(50);
@@ -402,11 +413,10 @@ fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
 }
 
 /// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
-#[test]
-fn ctrl_c_at_a_terminal_reaches_the_command_once() {
-    let Some(place) = Place::new() else { return };
+fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
     let fsage = env!("CARGO_BIN_EXE_fsage");
-    let line = format!("{fsage} record -o out.workload --no-working-directory python3 subject.py");
+    let line = format!("{fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
     let mut script = Command::new("script");
     script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
     let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
@@ -423,3 +433,77 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once() {
     assert!(terminal.ends().success(), "{}", place.read("typescript"));
     assert_eq!(place.read("signals"), "2\n", "once");
 }
+
+/// Whether the names before the run, with the trace applied, are the tree on disk.
+fn leads_to(place: &Place, profile: &str, tree: &str) {
+    succeeds(&run(place.dir.path(), &["inspect", profile, "--against", tree]));
+}
+
+/// Whether a program can be run here; says why not.
+fn has(program: &str, args: &[&str]) -> bool {
+    match Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => true,
+        other => {
+            eprintln!("skipped: {program} {}: {other:?}", args.join(" "));
+            false
+        }
+    }
+}
+
+/// Batches were handed over while events still held ids of paths of an older one: 500 files do not show it.
+fn rsync_of_eleven_thousand_files(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    if !has("rsync", &["--version"]) {
+        return;
+    }
+    for i in 0..11_000 {
+        let dir = place.at(&format!("src/{}", i % 110));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(format!("f{i}")), format!("{i}\n")).unwrap();
+    }
+    fs::create_dir(place.at("dst")).unwrap();
+    let args = ["record", "--with", with, "-o", "out.workload", "rsync", "-a", "src/", "dst/"];
+    succeeds(&run(place.dir.path(), &args));
+    assert!(Command::new("diff").args(["-r", "src", "dst"]).current_dir(place.dir.path()).status().unwrap().success());
+    leads_to(&place, "out.workload", "dst");
+}
+
+/// A rename made a cycle in the tree of names, which was then followed for ever.
+fn a_virtual_environment_of_python(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    if !has("python3", &["-m", "ensurepip", "--version"]) {
+        return;
+    }
+    let args = ["record", "--with", with, "-o", "out.workload", "python3", "-m", "venv", "v"];
+    succeeds(&run(place.dir.path(), &args));
+    assert!(place.at("v/bin/pip").exists());
+    leads_to(&place, "out.workload", "v");
+}
+
+/// Each of these with either tracer.
+macro_rules! with_each_tracer {
+    ($($name:ident),* $(,)?) => {
+        mod strace {
+            $(#[test] fn $name() { super::$name("strace") })*
+        }
+        mod ebpf {
+            $(#[test] fn $name() { super::$name("ebpf") })*
+        }
+    };
+}
+
+with_each_tracer!(
+    a_command_needs_no_dashes_and_keeps_its_own_options,
+    the_exit_status_of_the_command_is_passed_on,
+    a_whole_recording_holds_every_round,
+    sigterm_ends_the_recording_and_the_command_gets_it_too,
+    sigint_ends_the_recording_and_the_command_gets_it_too,
+    a_command_that_dies_of_the_signal_is_told_by_its_status,
+    a_second_signal_leaves_the_command_running,
+    processes_live_on_after_sigint_sigterm_and_the_time_is_over,
+    sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
+    sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
+    ctrl_c_at_a_terminal_reaches_the_command_once,
+    rsync_of_eleven_thousand_files,
+    a_virtual_environment_of_python,
+);

@@ -195,9 +195,9 @@ classes! {
     CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
 
     // ---- truncate and remove --------------------------------------------------------------------------
-    /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: tr).
+    /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: trc).
     TruncateUncached = "tr", curve FILE;
-    /// truncate to zero by path, data and metadata cached and written back, per file size (thesis: trc).
+    /// truncate to zero by path, data and metadata cached and written back, per file size (thesis: tr).
     TruncateCached = "trc", curve FILE;
     /// unlink of a file in the cache and written back, per file size (0 is the thesis' rm).
     Remove = "rm", curve FILE;

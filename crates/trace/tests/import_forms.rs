@@ -470,3 +470,59 @@ fn a_rename_over_the_directory_above_moves_what_it_names() {
     ]);
     assert_eq!(rows[2].event.file, rows[0].event.file);
 }
+
+/// Found by the model test: an open that makes a file through a link that led nowhere made the link forgotten.
+#[test]
+fn a_file_made_through_a_link_is_where_the_link_leads() {
+    for behind in ["", "</w/made>"] {
+        let open = format!(r#"openat(AT_FDCWD, "/w/link", O_WRONLY|O_CREAT, 0644) = 3{behind}"#);
+        let rows = rows(&[
+            r#"mkdir("/w", 0755) = 0"#,
+            r#"symlink("made", "/w/link") = 0"#,
+            &open,
+            r#"rename("/w/made", "/w/moved") = 0"#,
+            r#"unlink("/w/link") = 0"#,
+        ]);
+        assert_eq!(rows[3].event.file, rows[2].event.file, "what was made is not the link");
+        assert_eq!(rows[4].event.file, rows[1].event.file, "the link is still there");
+    }
+}
+
+/// Found by the model test: `O_PATH | O_NOFOLLOW` opens a link itself; its printed path is no news of what the name is.
+#[test]
+fn a_link_that_was_opened_itself_stays_a_link() {
+    let rows = rows(&[
+        r#"symlink("there", "/w/link") = 0"#,
+        r#"openat(AT_FDCWD</w>, "link", O_RDONLY|O_NOFOLLOW|O_PATH) = 3</w/link>"#,
+        r#"close(3</w/link>) = 0"#,
+        r#"unlink("/w/link") = 0"#,
+    ]);
+    assert_eq!((rows[1].event.file, rows[3].event.file), (rows[0].event.file, rows[0].event.file));
+}
+
+/// Found by the model test: an open file that was moved and then removed is shown under a name it never was opened by.
+#[test]
+fn an_open_file_that_was_moved_and_removed_is_still_the_same() {
+    let rows = rows(&[
+        r#"openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT|O_EXCL, 0600) = 3</w/a>"#,
+        r#"write(3</w/a>, ""..., 5) = 5"#,
+        r#"rename("/w/a", "/w/b") = 0"#,
+        r#"unlink("/w/b") = 0"#,
+        r#"write(3</w/b>(deleted), ""..., 5) = 5"#,
+    ]);
+    let last = &rows[4].event;
+    assert_eq!((last.file, last.offset, last.size_before), (rows[0].event.file, Some(5), Some(5)));
+}
+
+/// Found by the model test: a file whose first name is gone is still known by its others.
+#[test]
+fn a_file_with_several_names_is_known_by_those_that_are_left() {
+    let rows = rows(&[
+        r#"openat(AT_FDCWD, "/w/a", O_RDWR|O_CREAT|O_EXCL, 0600) = 3"#,
+        r#"link("/w/a", "/w/b") = 0"#,
+        r#"unlink("/w/b") = 0"#,
+        r#"rename("/w/a", "/w/c") = 0"#,
+        r#"write(3, ""..., 5) = 5"#,
+    ]);
+    assert_eq!(rows[4].path(), "/w/c");
+}

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use trace::profile::Reader;
 use trace::record::{RecordError, RecordOptions, RecordSummary, Strace, Subject, record};
+use trace::verify::{VerifyOptions, verify};
 use trace::{Op, Provenance};
 
 /// Records a shell script in a directory; `None`, said aloud, where strace is missing or may not trace.
@@ -155,4 +156,55 @@ fn what_cannot_be_recorded_is_refused_and_leaves_nothing() {
     options.subject = Subject::Processes(vec![u32::MAX]);
     assert!(matches!(record(&options), Err(RecordError::NoProcess { .. })));
     assert_eq!(std::fs::read_dir(&root).expect("a directory").count(), 0);
+}
+
+/// The snapshot holds what is in the directories that a run used, wherever they were when it began; the trace leads from there to
+/// the tree on disk.
+#[test]
+fn a_recording_leads_to_the_tree_on_disk() {
+    let scripts = [
+        // mv: directories that are used after they were moved had their names elsewhere.
+        "mv a/b moved && echo x >> moved/f && mv moved c && rm c/g",
+        "mv a/b d && mv a d/a && echo x > d/a/n && mv d a && ls a/a >/dev/null",
+        // npm: a directory in which the run did nothing but make directories.
+        "mkdir a/new",
+        "rmdir a/empty",
+        "ln a/b/f a/h && rm a/b/f && echo more >> a/h",
+        "cp -al a b && rm -r a && echo y >> b/b/f",
+        "cd a/b && mv ../../a ../../z && echo here > here && cd -P .. && echo there > there",
+        "ln -s a l && echo x > l/viax && mv l/b l/bb && ln -sfn a/bb l && echo z >> l/f",
+        "ln -s made dangling && echo through > dangling",
+        "exec 3>a/open && rm a/open && echo unseen >&3 && echo again > a/open",
+    ];
+    for script in scripts {
+        let (_dir, root) = real_tempdir();
+        let tree = root.join("tree");
+        for dir in ["a/b", "a/empty", "a/other"] {
+            std::fs::create_dir_all(tree.join(dir)).expect("directories");
+        }
+        for name in ["a/b/f", "a/b/g", "a/other/x", "a/y"] {
+            std::fs::write(tree.join(name), name).expect("a file");
+        }
+        let command: Vec<OsString> = ["sh", "-c", script].iter().map(OsString::from).collect();
+        let command: Vec<OsString> =
+            ["env", "-C"].iter().map(OsString::from).chain([tree.clone().into_os_string()]).chain(command).collect();
+        let output = root.join("out.workload");
+        let mut options = RecordOptions::command(command, output.clone());
+        options.snapshot_working_directory = false;
+        options.roots = vec![tree.clone()];
+        match record(&options) {
+            Ok(summary) => {
+                assert_eq!((summary.exit_status, &summary.import.problems[..]), (Some(0), &[][..]), "{script}")
+            }
+            Err(e @ (RecordError::StraceMissing | RecordError::CannotTrace { .. })) => {
+                eprintln!("skipped: {e}");
+                return;
+            }
+            Err(e) => panic!("{script}: {e}"),
+        }
+        let reader = Reader::open(&output).expect("the profile");
+        let verification = verify(&reader, &tree, &VerifyOptions::default()).expect("a comparison");
+        assert_eq!(verification.listed, [], "{script}");
+        assert_eq!((verification.sizes_unknown, verification.links_unknown), (0, 0), "{script}");
+    }
 }

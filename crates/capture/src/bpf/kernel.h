@@ -76,7 +76,16 @@ struct super_block {
 	struct file_system_type *s_type;
 };
 
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
+	struct hlist_head i_dentry;
 	u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
@@ -90,6 +99,17 @@ struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	unsigned long index;
 };
 
 struct vfsmount {
@@ -150,6 +170,42 @@ struct task_struct {
 	struct files_struct *files;
 	struct fs_struct *fs;
 	struct signal_struct *signal;
+	struct task_struct *group_leader;
+};
+
+struct io_cqe {
+	u64 user_data;
+	union {
+		int fd;
+	};
+};
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	u64 flags;
+	struct io_cqe cqe;
+};
+
+struct kiocb {
+	s64 ki_pos;
+};
+
+struct io_rw {
+	struct kiocb kiocb;
+	u32 len;
+	int flags;
+};
+
+struct io_sync {
+	s64 len;
+	s64 off;
+	int flags;
+};
+
+struct io_uring_cqe {
+	u64 user_data;
+	s32 res;
 };
 
 struct linux_binprm {

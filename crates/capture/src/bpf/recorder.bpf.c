@@ -80,7 +80,17 @@ struct state {
 	u64 root_dentry;
 	u64 root_mnt;
 	u32 cgroup_level;
-	u32 reserved;
+	u32 fault_write;
+	/* A fault of the user's that has begun, and an access through a mapping whose end has not shown itself. */
+	u64 fault_ns;
+	struct access {
+		u64 inode;
+		u64 first;
+		u64 last;
+		u64 start_ns;
+		u64 seen_ns;
+		u64 blocked_ns;
+	} access;
 };
 
 struct key {
@@ -145,12 +155,40 @@ struct {
 /* Room to put a record together; one for each program that another can interrupt or follow on a processor. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 3);
+	__uint(max_entries, 5);
 	__type(key, u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-enum { ON_ENTER = 0, ON_EXIT = 1, ON_SCHED = 2 };
+enum { ON_ENTER = 0, ON_EXIT = 1, ON_SCHED = 2, ON_FAULT = 3, ON_RING = 4 };
+
+/* A mount of each file system of which something was told. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, u64);
+} mounts SEC(".maps");
+
+struct request {
+	u64 start_ns;
+	u64 offset;
+	u64 bytes;
+	u32 pid;
+	u32 tid;
+	u32 opcode;
+	u32 fd;
+	u32 op_flags;
+	u32 flags;
+};
+
+/* io_uring requests on their way, by address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct request);
+} requests SEC(".maps");
 
 static __always_inline struct scratch *scratch_of(u32 which)
 {
@@ -386,6 +424,8 @@ static __noinline u64 tell(u64 file, u64 dentry, u64 mnt, u32 which)
 		if (now_sum != sum)
 			sum = 0;
 		bpf_map_update_elem(&told, &key, &sum, BPF_ANY);
+		u64 key_sb = (u64)sb;
+		bpf_map_update_elem(&mounts, &key_sb, &mnt, BPF_ANY);
 	} else if (before) {
 		bpf_map_delete_elem(&told, &key);
 	}
@@ -613,6 +653,58 @@ static __noinline long put_call(struct state *state, struct strings *strings, st
 	return PUT(bytes, at, record->start_ns + record->dur_ns);
 }
 
+/* The id of a file of which only the inode is known: one of its names, below a mount of its file system. */
+static __noinline u64 tell_inode(u64 address, u32 which)
+{
+	struct inode *inode = (struct inode *)address;
+	u64 sb = (u64)BPF_CORE_READ(inode, i_sb);
+	u64 *mnt = bpf_map_lookup_elem(&mounts, &sb);
+	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	u64 *unknown;
+
+	if (mnt && alias) {
+		struct vfsmount *m = (struct vfsmount *)*mnt;
+		u64 dentry = (u64)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
+		if ((u64)BPF_CORE_READ(m, mnt_sb) == sb)
+			return tell(0, dentry, (u64)m, which);
+	}
+	unknown = counter_of(COUNTER_FAULTS_UNKNOWN);
+	if (unknown)
+		*unknown += 1;
+	return 0;
+}
+
+#define PAGE_SHIFT 12
+
+static __always_inline void put_fault(struct state *state, struct task_struct *task, u16 flags, u64 inode, u64 first,
+				      u64 last, u64 start_ns, u64 dur_ns, u64 blocked_ns)
+{
+	struct wire_fault record = {
+		.head = { sizeof(record), WIRE_FAULT, flags },
+		.pid = task->tgid,
+		.tid = task->pid,
+		.start_ns = start_ns,
+		.dur_ns = dur_ns,
+		.blocked_ns = blocked_ns,
+		.id = tell_inode(inode, ON_FAULT),
+		.offset = first << PAGE_SHIFT,
+		.bytes = (last - first + 1) << PAGE_SHIFT,
+	};
+	PUT(&record, sizeof(record), start_ns + dur_ns);
+}
+
+/* Writes the access whose end had not shown itself: the thread has gone on since. */
+static __always_inline void flush_access(struct state *state, struct task_struct *task)
+{
+	struct access *access = &state->access;
+
+	if (!access->inode)
+		return;
+	put_fault(state, task, 0, access->inode, access->first, access->last, access->start_ns,
+		  access->seen_ns - access->start_ns + access->blocked_ns, access->blocked_ns);
+	access->inode = 0;
+}
+
 /* Takes a task in. */
 static __always_inline struct state *admit(struct task_struct *task)
 {
@@ -708,6 +800,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 
 	if (!state)
 		return 0;
+	flush_access(state, task);
+	state->fault_ns = 0;
 	state->flags &= STAYS;
 	bool compat = task->thread_info.status & TS_COMPAT;
 	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
@@ -896,12 +990,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	struct state *state = bpf_task_storage_get(&states, prev, 0, 0);
 
-	if (state && (state->flags & ACTIVE)) {
+	if (state && (state->flags & ACTIVE || state->access.inode)) {
 		bool blocks = !preempt && prev_state;
 		state->off_blocked = blocks;
 		state->woke_ns = 0;
 		state->off_since_ns = bpf_ktime_get_ns();
-		if (blocks && !(state->flags & (ENTERED | QUIET | WAITING))) {
+		if (blocks && state->flags & ACTIVE && !(state->flags & (ENTERED | QUIET | WAITING))) {
 			struct scratch *scratch = scratch_of(ON_SCHED);
 			struct strings *strings = 0;
 			if (scratch) {
@@ -917,12 +1011,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		}
 	}
 	state = bpf_task_storage_get(&states, next, 0, 0);
-	if (state && (state->flags & ACTIVE) && state->off_since_ns) {
+	if (state && (state->flags & ACTIVE || state->access.inode) && state->off_since_ns) {
 		u64 now = bpf_ktime_get_ns();
 		state->off_cpu_ns += now - state->off_since_ns;
 		if (state->off_blocked) {
 			u64 until = state->woke_ns > state->off_since_ns ? state->woke_ns : now;
 			state->blocked_ns += until - state->off_since_ns;
+			state->access.blocked_ns += until - state->off_since_ns;
 		}
 		state->off_since_ns = 0;
 	}
@@ -1021,6 +1116,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	}
 	if (!state)
 		return 0;
+	flush_access(state, task);
 	u64 *ended = counter_of(COUNTER_ENDED);
 	if (ended)
 		*ended += 1;
@@ -1051,5 +1147,198 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		.code = task->exit_code,
 	};
 	PUT(&record, sizeof(record), now);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+
+	if (!state || (state->flags & WAITING))
+		return 0;
+	flush_access(state, task);
+	state->fault_ns = bpf_ktime_get_ns();
+	state->fault_write = error_code & 2;
+	return 0;
+}
+
+/* Whether accesses of this task to this file are recorded. */
+static __always_inline struct state *accessor(struct task_struct *task, struct inode *inode)
+{
+	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+
+	if (!state || (state->flags & WAITING) || !inode)
+		return 0;
+	if (subject_mode == MODE_MOUNT && is_elsewhere(inode))
+		return 0;
+	return state;
+}
+
+/* A page that was mapped by no process is looked for in the cache, or read from the device: what follows shows how long it took. */
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long index)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct state *state = accessor(task, inode);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!state)
+		return 0;
+	struct access *access = &state->access;
+	if (access->inode == (u64)inode && access->first == index && access->last == index)
+		return 0; /* Tried again after a wait. */
+	flush_access(state, task);
+	access->inode = (u64)inode;
+	access->first = index;
+	access->last = index;
+	access->start_ns = state->fault_ns ? state->fault_ns : now;
+	access->seen_ns = now;
+	access->blocked_ns = 0;
+	state->off_since_ns = 0;
+	return 0;
+}
+
+/* Pages around a fault that are in the cache were mapped. */
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct state *state = accessor(task, inode);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!state || last < first)
+		return 0;
+	struct access *access = &state->access;
+	if (access->inode == (u64)inode && access->first >= first && access->last <= last) {
+		/* The fault that had to wait is done. What is told is a window, of which the pages are mapped that are in the cache: those
+		 * that were there before the wait were mapped then. */
+		access->seen_ns = now > access->blocked_ns ? now - access->blocked_ns : now;
+		flush_access(state, task);
+		return 0;
+	}
+	flush_access(state, task);
+	u64 start = state->fault_ns ? state->fault_ns : now;
+	put_fault(state, task, 0, (u64)inode, first, last, start, now - start, 0);
+	return 0;
+}
+
+/* A write through a shared mapping made a clean page dirty. The pages that calls write are theirs. */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode;
+	struct state *state;
+
+	if (!mapping)
+		return 0;
+	inode = BPF_CORE_READ(mapping, host);
+	state = accessor(task, inode);
+	if (!state || (state->flags & ACTIVE) || !state->fault_ns || !state->fault_write)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 index = BPF_CORE_READ(folio, index);
+	u64 blocked = 0;
+	struct access *access = &state->access;
+	if (access->inode == (u64)inode) {
+		/* The same fault brought it in: one access, a write. */
+		index = access->first;
+		blocked = access->blocked_ns;
+		access->inode = 0;
+	}
+	put_fault(state, task, WIRE_FAULT_WRITE, (u64)inode, index, index, state->fault_ns, now - state->fault_ns, blocked);
+	return 0;
+}
+
+#define REQ_F_FIXED_FILE 1
+enum {
+	OP_READV = 1,
+	OP_WRITEV = 2,
+	OP_FSYNC = 3,
+	OP_READ_FIXED = 4,
+	OP_WRITE_FIXED = 5,
+	OP_READ = 22,
+	OP_WRITE = 23,
+};
+
+static __always_inline bool is_rw(u32 opcode)
+{
+	return opcode == OP_READV || opcode == OP_WRITEV || opcode == OP_READ_FIXED || opcode == OP_WRITE_FIXED ||
+	       opcode == OP_READ || opcode == OP_WRITE;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_submit, struct io_kiocb *req)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	u64 key = (u64)req;
+
+	if (!state) {
+		/* The kernel's own thread of a ring belongs to the process. */
+		struct task_struct *leader = task->group_leader;
+		if (leader)
+			state = bpf_task_storage_get(&states, leader, 0, 0);
+	}
+	if (!state || (state->flags & WAITING))
+		return 0;
+	struct request request = {
+		.start_ns = bpf_ktime_get_ns(),
+		.pid = task->tgid,
+		.tid = task->pid,
+		.opcode = BPF_CORE_READ(req, opcode),
+		.fd = BPF_CORE_READ(req, cqe.fd),
+		.offset = 0,
+		.bytes = 0,
+	};
+	if (BPF_CORE_READ(req, flags) & REQ_F_FIXED_FILE)
+		request.flags = WIRE_REQUEST_FIXED_FILE;
+	if (is_rw(request.opcode)) {
+		struct io_rw *rw = (struct io_rw *)req;
+		request.offset = BPF_CORE_READ(rw, kiocb.ki_pos);
+		request.bytes = BPF_CORE_READ(rw, len);
+		request.op_flags = BPF_CORE_READ(rw, flags);
+	} else if (request.opcode == OP_FSYNC) {
+		struct io_sync *sync = (struct io_sync *)req;
+		request.op_flags = BPF_CORE_READ(sync, flags);
+	}
+	bpf_map_update_elem(&requests, &key, &request, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_complete, void *ring_of, void *req, struct io_uring_cqe *cqe)
+{
+	u64 key = (u64)req;
+	struct request *request = key ? bpf_map_lookup_elem(&requests, &key) : 0;
+	struct wire_fact fact = {};
+	struct file *file;
+
+	if (!request)
+		return 0;
+	file = BPF_CORE_READ((struct io_kiocb *)req, file);
+	u32 found = fact_of(&fact, file, ON_RING, 0);
+	if (found != ON_ELSEWHERE && (subject_mode != MODE_MOUNT || found == ON_FILE)) {
+		struct wire_request record = {
+			.head = { sizeof(record), WIRE_REQUEST, request->flags },
+			.pid = request->pid,
+			.tid = request->tid,
+			.start_ns = request->start_ns,
+			.dur_ns = bpf_ktime_get_ns() - request->start_ns,
+			.id = fact.id,
+			.offset = request->offset,
+			.bytes = request->bytes,
+			.opcode = request->opcode,
+			.fd = request->fd,
+			.op_flags = request->op_flags,
+			.res = BPF_CORE_READ(cqe, res),
+		};
+		PUT(&record, sizeof(record), record.start_ns + record.dur_ns);
+	}
+	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }

@@ -50,7 +50,8 @@ enum counter {
 	COUNTER_NO_MEMORY = 3, /* tasks for which there was no memory */
 	COUNTER_BEGAN = 4, /* tasks taken in */
 	COUNTER_ENDED = 5, /* tasks of these that ended */
-	COUNTERS = 6,
+	COUNTER_FAULTS_UNKNOWN = 6, /* accesses through mappings of files that could not be named */
+	COUNTERS = 7,
 };
 
 #endif

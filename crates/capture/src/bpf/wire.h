@@ -23,12 +23,19 @@ enum wire_kind {
 	WIRE_EXIT = 7,
 	WIRE_LOST = 8,
 	WIRE_ROOT = 9, /* a task's root directory */
+	WIRE_FAULT = 10, /* an access through a mapping */
+	WIRE_REQUEST = 11, /* an io_uring request that completed */
+};
+
+enum wire_feature {
+	WIRE_FAULTS = 1 << 0, /* accesses through mappings are recorded */
+	WIRE_REQUESTS = 1 << 1, /* io_uring requests are recorded */
 };
 
 struct wire_start {
 	struct wire_head head;
 	u32 version;
-	u32 reserved;
+	u32 features; /* wire_feature */
 	u64 monotonic_ns;
 	u64 realtime_ns;
 };
@@ -136,6 +143,41 @@ struct wire_lost {
 	struct wire_head head;
 	u64 at_ns;
 	u64 records;
+};
+
+enum wire_fault_flag {
+	WIRE_FAULT_WRITE = 1 << 0, /* made pages dirty */
+};
+
+struct wire_fault {
+	struct wire_head head;
+	u32 pid;
+	u32 tid;
+	u64 start_ns;
+	u64 dur_ns;
+	u64 blocked_ns;
+	u64 id; /* of the file; 0: not known */
+	u64 offset;
+	u64 bytes;
+};
+
+enum wire_request_flag {
+	WIRE_REQUEST_FIXED_FILE = 1 << 0, /* fd is a number of the ring's own table */
+};
+
+struct wire_request {
+	struct wire_head head;
+	u32 pid;
+	u32 tid;
+	u64 start_ns;
+	u64 dur_ns;
+	u64 id; /* of the file; 0: none */
+	u64 offset;
+	u64 bytes;
+	u32 opcode;
+	u32 fd;
+	u32 op_flags;
+	s32 res;
 };
 
 struct wire_root {

@@ -78,16 +78,25 @@ pub fn record(argv: &[OsString], directory: &Path) -> Recorded {
     record_with(&Options::default(), argv, directory)
 }
 
+/// The same with the command's output in a file.
+pub fn record_to(argv: &[OsString], directory: &Path, output: &Path) -> Recorded {
+    let output = std::fs::File::create(output).expect("a file for the output");
+    run(&Options::default(), held(argv, directory, output.into()))
+}
+
 /// A command that waits to be recorded.
-pub fn held(argv: &[OsString], directory: &Path) -> Held {
+pub fn held(argv: &[OsString], directory: &Path, output: Stdio) -> Held {
     let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(&argv[1..]).current_dir(directory).stdout(output).stderr(Stdio::null());
     Held::spawn(command).expect("a process")
 }
 
 /// The same with options.
 pub fn record_with(options: &Options, argv: &[OsString], directory: &Path) -> Recorded {
-    let held = held(argv, directory);
+    run(options, held(argv, directory, Stdio::null()))
+}
+
+fn run(options: &Options, held: Held) -> Recorded {
     let mut recorder = Recorder::start(&Target::Command(held.pid()), options).unwrap_or_else(|e| panic!("{e}"));
     let mut child = held.release().expect("the command");
     let mut records = Vec::new();
@@ -120,4 +129,20 @@ pub fn import(records: &[u8]) -> (Vec<Row>, Imported) {
     importer.bytes(records, &mut |batch| collect(&mut rows, batch)).unwrap_or_else(|e| panic!("{e}"));
     let imported = importer.finish(&mut |batch| collect(&mut rows, batch)).unwrap_or_else(|e| panic!("{e}"));
     (rows, imported)
+}
+
+/// Compiles a C program; `None`, said aloud, where there is no compiler.
+pub fn compiled(source: &str, directory: &Path) -> Option<OsString> {
+    let (text, program) = (directory.join("program.c"), directory.join("program"));
+    std::fs::write(&text, source).expect("written");
+    match Command::new("cc").arg("-O1").arg("-pthread").arg("-o").arg(&program).arg(&text).status() {
+        Ok(status) => {
+            assert!(status.success(), "the program does not compile");
+            Some(program.into())
+        }
+        Err(e) => {
+            eprintln!("skipped: no C compiler ({e})");
+            None
+        }
+    }
 }

@@ -14,7 +14,7 @@ use trace::profile::{Reader, WriterOptions};
 
 /// Write a profile in a text format that other tools read, or without its names.
 ///
-/// fio's logs name files without directories: run fio in an empty directory, after the script of --format fio-files has made there
+/// fio's logs name files without directories: run fio in an empty directory, after the script that the format fio-files gives has made there
 /// what the log only reads.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\

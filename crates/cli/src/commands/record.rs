@@ -2,30 +2,37 @@
 
 use crate::{failure, output, progress, values};
 use anyhow::Context as _;
+use clap::ValueEnum;
 use report::units;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use trace::record::{self, CommandEnd, RecordOptions, RecordSummary, Recording, Strace, Subject};
+use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject, Tracer};
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
 /// The command runs with its own input, output, environment and directory, and its exit status is passed on (128 and the signal, if
-/// one killed it). Tracing slows it down: the recording says which calls it makes, and a prediction never uses how long they took here.
+/// one killed it).
+///
+/// Two tracers: programs in the kernel (ebpf) watch and never stop what they record, see accesses through mapped files and io_uring, and
+/// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What a user has to know before
+/// recording in production is in docs/recording.md.
 ///
 /// What the tracer tells is stored in W.spool beside W.workload, and made into the profile apart from that: whatever happens to fsage, to
 /// the tracer or to the disk, what is recorded goes on. The spool is removed when the profile is there; where there is none (fsage was
 /// killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
 /// SIGINT and SIGTERM end the recording and write the profile of what was seen. A command gets the signal too, and fsage waits for it; a
-/// second signal makes fsage leave without waiting. Processes that ran before (--pid) go on.
+/// second signal makes fsage leave without waiting. Processes that ran before (--pid, --cgroup, --mount) go on.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage record make -j4
-  fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m")]
+  fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m
+  fsage record -o db.workload --mount /var/lib/postgresql --duration 10m
+  fsage record -o ci.workload --cgroup /sys/fs/cgroup/system.slice/ci.service --duration 1h")]
 pub struct Args {
     /// The workload profile to write (default: the command's name, with .workload).
     #[arg(long, short, value_name = "W.workload")]
@@ -43,25 +50,95 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     max_names: usize,
     /// Trace processes that run already, with whatever they start, until they end or a signal comes.
-    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "cgroup", "mount"])]
     pid: Vec<u32>,
+    /// Record every process in a control group, by its directory, until a signal or the end of --duration (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "mount"])]
+    cgroup: Option<PathBuf>,
+    /// Record whoever touches the file system that a directory is on, until a signal or the end of --duration (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    mount: Option<PathBuf>,
     /// End the recording after so long (90s, 10m, 1h); what is recorded goes on.
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     duration: Option<u64>,
-    /// The strace to use (default: the one on the path).
+    /// The tracer (default: ebpf where it is permitted, else strace; fsage says which, and why).
+    #[arg(long, value_enum, value_name = "TRACER")]
+    with: Option<With>,
+    /// The strace to use (default: the one on the path); with this option, strace is the default.
     #[arg(long, value_name = "FILE")]
     strace: Option<PathBuf>,
+    /// Bytes of the buffer between the kernel and fsage, rounded up to a power of two (ebpf). What does not fit is lost, counted, and
+    /// marked as a gap in the profile.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
+    buffer: u64,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
     #[arg(long)]
     json: bool,
     /// The command and its arguments; options of fsage's stand before it.
-    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "cgroup", "mount"], value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// Tracers.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    /// Programs in the kernel: costs little, true durations; needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root.
+    Ebpf,
+    /// strace: works for processes of one's own, and slows them down severalfold.
+    Strace,
+}
+
+/// The tracer that was asked for, or the best that is permitted; and what else could be tried.
+pub struct Choice {
+    tracer: Box<dyn Tracer>,
+    /// Nothing was asked for: if the kernel refuses, strace can be tried.
+    is_free: bool,
+}
+
+impl Choice {
+    /// Chooses, and says what and why where the choice was free.
+    pub fn make(with: Option<With>, strace: Option<PathBuf>, buffer_bytes: u32) -> anyhow::Result<Choice> {
+        let kernel = || capture::Kernel::find(capture::Options { buffer_bytes });
+        let with = with.or(strace.is_some().then_some(With::Strace));
+        let tracer: Box<dyn Tracer> = match with {
+            Some(With::Ebpf) => Box::new(kernel().map_err(|e| RecordError::CannotTrace { said: e.to_string() })?),
+            Some(With::Strace) => Box::new(Strace::find(strace)?),
+            None => match kernel() {
+                Ok(kernel) => {
+                    progress::note("recording in the kernel (ebpf)");
+                    return Ok(Choice { tracer: Box::new(kernel), is_free: true });
+                }
+                Err(why) => {
+                    progress::note(&format!("recording with strace: {why}"));
+                    Box::new(Strace::find(None)?)
+                }
+            },
+        };
+        Ok(Choice { tracer, is_free: false })
+    }
+
+    /// Records.
+    pub fn record(&mut self, options: &RecordOptions) -> Result<Recording, RecordError> {
+        match record::record_with(options, &mut *self.tracer) {
+            // Nothing has run: the kernel turned out to refuse what it seemed to permit.
+            Err(RecordError::CannotTrace { said }) if self.is_free => {
+                let Ok(mut strace) = Strace::find(None) else { return Err(RecordError::CannotTrace { said }) };
+                progress::note(&format!("recording with strace: {said}"));
+                record::record_with(options, &mut strace)
+            }
+            other => other,
+        }
+    }
 }
 
 /// Records.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let subject = if args.pid.is_empty() { Subject::Command(args.command) } else { Subject::Processes(args.pid) };
+    let subject = match (args.cgroup, args.mount) {
+        (Some(directory), _) => Subject::Cgroup(directory),
+        (_, Some(directory)) => Subject::Mount(directory),
+        _ if args.pid.is_empty() => Subject::Command(args.command),
+        _ => Subject::Processes(args.pid),
+    };
     let path = args.output.unwrap_or_else(|| default_output(&subject));
     output::writable_parent(&path)?;
     for root in &args.root {
@@ -78,8 +155,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
-    let mut tracer = Strace::find(args.strace)?;
-    let mut begun = || record::record_with(&options, &mut tracer);
+    let buffer = u32::try_from(args.buffer).ok().and_then(u32::checked_next_power_of_two);
+    let buffer = buffer
+        .filter(|&bytes| bytes >= 4096)
+        .ok_or_else(|| failure::usage(format!("--buffer {} bytes: a buffer has 4096 bytes to 2 GiB", args.buffer)))?;
+    let mut choice = Choice::make(args.with, args.strace, buffer)?;
+    let mut begun = || choice.record(&options);
     let recording = if args.json { aside(&mut begun)? } else { begun() }?;
     finish(&path, recording, args.json)
 }
@@ -89,7 +170,7 @@ fn finish(path: &Path, mut recording: Recording, json: bool) -> anyhow::Result<E
     if let Ok(summary) = &recording.profile {
         say_profile(path, summary);
     }
-    let profile = std::mem::replace(&mut recording.profile, Err(record::RecordError::NoCommand));
+    let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
     if let Err(error) = &profile
         && recording.is_command_running()
     {

@@ -1,8 +1,8 @@
 //! The text format of the thesis' system vectors: one `name value` per line, `#` comments.
 //!
 //! Units are the thesis': sizes `bc` in KB, `bs` and `fs` in bytes, `nc` in names, `mdc` in files; latencies in ms; throughputs in
-//! KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the other sizes in a name are KB. How its names map
-//! to ours:
+//! KB/s (1 KB = 1024 bytes); `wr_<load>` in seconds with the load in KB/s; the sizes in its names are KB, in ours bytes. How its
+//! names map to ours:
 //!
 //! | thesis | ours | |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | `rd_<size> rrd_<size>` | same | latency = size / throughput |
 //! | `open cr stat mkdir rmdir rename chmod` | same | |
 //! | `rm` | `rm_0`, `rmd_0`, `rmu_0` | |
-//! | `tr_<size>` | `trc_<size>`; when read also `rm_<size>` and `rmd_<size>` | of cached data; unlink = truncate + `rm` |
-//! | `trc_<size>` | `tr_<size>`; when read also `rmu_<size>` | of uncached data; here the names are the other way round |
+//! | `tr_<size>` | `trc_<size>`; when read also `rm_<size>` and `rmd_<size>` | cached; unlink = truncate + `rm` |
+//! | `trc_<size>` | `tr_<size>`; when read also `rmu_<size>` | uncached; the names are the other way round |
 //! | `wr_<load>` | write load curve | |
 //!
 //! Our other entries have no name there and are not written; the thesis says nothing of fsync, so a profile read from it
@@ -97,10 +97,10 @@ pub fn export(profile: &SystemProfile) -> String {
         let (class, at) = name;
         match class {
             Class::ReadSeq | Class::ReadRand if at > 0 && entry.mean_ns > 0.0 => {
-                out.put(&format!("{}_{}", class.name(), at as f64 / KB), throughput(at, entry.mean_ns));
+                out.put(&sized_name(class.name(), at), throughput(at, entry.mean_ns));
             }
-            Class::TruncateCached => out.put(&format!("tr_{}", at as f64 / KB), entry.mean_ns / NS_PER_MS),
-            Class::TruncateUncached => out.put(&format!("trc_{}", at as f64 / KB), entry.mean_ns / NS_PER_MS),
+            Class::TruncateCached => out.put(&sized_name("tr", at), entry.mean_ns / NS_PER_MS),
+            Class::TruncateUncached => out.put(&sized_name("trc", at), entry.mean_ns / NS_PER_MS),
             _ => {}
         }
     }
@@ -171,11 +171,17 @@ pub fn import(text: &str, path: &Path) -> Result<SystemProfile, ThesisError> {
     Ok(profile)
 }
 
-/// The stem of a name with a size, and the size in bytes.
+/// The stem of a name that ends in a size in KB, and that size in bytes.
 fn sized(name: &str) -> Option<(&str, u64)> {
     let (stem, size) = name.rsplit_once('_')?;
-    let kb: f64 = size.parse().ok().filter(|kb: &f64| (0.0..=1e12).contains(kb))?;
+    let kb: f64 = size.parse().ok().filter(|kb: &f64| kb.is_finite() && *kb >= 0.0)?;
+    // Beyond 2^64 it saturates, which no file reaches.
     Some((stem, (kb * KB).round() as u64))
+}
+
+/// The other way round.
+fn sized_name(stem: &str, bytes: u64) -> String {
+    format!("{stem}_{}", bytes as f64 / KB)
 }
 
 fn check_name(name: &str, value: f64) -> Result<(), String> {
@@ -289,7 +295,7 @@ mod tests {
 
     const TEXT: &str = "# a disk of 1999\nbc 65536\nnc 5000\nbs 8192\nfs 1024\nlus_bc 0.01\nlur_bc 0.03 # farther\n\
                         rdo 0.002\nwro 0.003\nrdc 102400\nwrc 51200\nrd_8 8192\nrrd_8 819.2\nopen 0.05\nrm 0.2\n\
-                        tr_64 0.5\ntrc_64 20\ntr_0.5 0.1\nwr_0 2\nwr_1000 3\n";
+                        tr_64 0.5\ntrc_64 20\nwr_0 2\nwr_1000 3\n";
 
     fn read(text: &str) -> SystemProfile {
         import(text, Path::new("dir/old.vector")).expect("a vector")
@@ -311,10 +317,11 @@ mod tests {
         assert!(close(entry("rdc_1048576"), 2_000.0 + 1e9 * 1024.0 / 102_400.0));
         assert!(close(entry("wra_4096"), 3_000.0 + 1e9 * 4.0 / 51_200.0));
         assert!(close(entry("rd_8192"), 1e9 * 8.0 / 8192.0));
-        // There, tr is truncation of cached and trc of uncached data; here the names are the other way round.
-        assert!(close(entry("tr_65536"), 20_000_000.0) && close(entry("trc_65536"), 500_000.0));
         assert!(close(entry("rmu_65536"), 20_200_000.0) && close(entry("rm_65536"), 700_000.0));
-        assert!(close(entry("trc_512"), 100_000.0));
+        // There, tr is of cached data and trc of uncached.
+        assert!(close(entry("trc_65536"), 500_000.0) && close(entry("tr_65536"), 20_000_000.0));
+        let text = export(&p);
+        assert!(["tr_64 0.5\n", "trc_64 20\n", "rd_8 8192\n"].iter().all(|line| text.contains(line)), "{text}");
         assert_eq!(p.write_load[1].slowdown, 1.5);
         assert_eq!(p.write_load[1].load_bytes_per_s, 1_024_000.0);
     }

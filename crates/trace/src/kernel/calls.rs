@@ -60,6 +60,10 @@ impl Spec {
             in_if: 0,
         }
     }
+    /// Recorded without a look at its arguments.
+    pub const fn plain() -> Spec {
+        Spec::new(0)
+    }
     const fn fd(self, first: u8) -> Spec {
         Spec { fd: [first, NO_ARG], ..self }
     }

@@ -398,3 +398,30 @@ fn ioctl<'a>(p: &Parts<'a>, fd: Fd<'a>) -> Call<'a> {
 fn clone_flags(flags: u64) -> CloneFlags {
     CloneFlags { files: flags & CLONE_FILES != 0, fs: flags & CLONE_FS != 0, thread: flags & CLONE_THREAD != 0 }
 }
+
+/// What an io_uring request asks. Files registered with a ring are descriptors below zero: the ring's own table.
+pub(super) fn request<'a>(request: &wire::Request, fixed: bool, seen: Option<Seen<'a>>) -> Call<'a> {
+    /// `IORING_OP_*` of `<linux/io_uring.h>`
+    const READV: u32 = 1;
+    const WRITEV: u32 = 2;
+    const FSYNC: u32 = 3;
+    const READ_FIXED: u32 = 4;
+    const WRITE_FIXED: u32 = 5;
+    const READ: u32 = 22;
+    const WRITE: u32 = 23;
+    /// `IORING_FSYNC_DATASYNC`
+    const DATASYNC: u32 = 1;
+    let number = request.fd.cast_signed();
+    let fd = Fd { number: if fixed { i32::MIN.wrapping_add(number) } else { number }, seen };
+    match request.opcode {
+        READV | WRITEV | READ_FIXED | WRITE_FIXED | READ | WRITE => {
+            let vector = matches!(request.opcode, READV | WRITEV);
+            let offset = i64::try_from(request.offset).ok().and_then(|offset| u64::try_from(offset).ok());
+            let write = matches!(request.opcode, WRITEV | WRITE_FIXED | WRITE);
+            transfer(write, fd, Some(request.bytes).filter(|_| !vector), offset, u64::from(request.op_flags))
+        }
+        FSYNC if request.op_flags & DATASYNC != 0 => on_fd(Op::Fdatasync, fd, None, None, None),
+        FSYNC => on_fd(Op::Fsync, fd, None, None, None),
+        _ => Call::Other { fd: seen.map(|_| fd), at: None },
+    }
+}

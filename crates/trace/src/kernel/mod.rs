@@ -26,7 +26,7 @@ use decode::{Look, Parts, decode};
 use files::Files;
 use order::Order;
 use rustc_hash::FxHashMap;
-use wire::{Kind, Record, call_flag, fork_flag};
+use wire::{Kind, Record, call_flag, fault_flag, feature, fork_flag, request_flag};
 
 /// Records read ahead of the one that is taken in.
 pub const AHEAD: usize = 4096;
@@ -131,10 +131,24 @@ impl Importer {
 
     /// A record is read: the starts of calls take part in the order from here on.
     fn read(&mut self, record: Record<'_>, whole: &[u8]) {
-        if matches!(record.kind, Some(Kind::Call | Kind::Enter))
-            && let Some(call) = wire::Call::read(&mut &record.body[..])
-        {
-            self.order.saw(call.tid, call.start_ns, record.kind == Some(Kind::Enter));
+        let body = &mut &record.body[..];
+        match record.kind {
+            Some(kind @ (Kind::Call | Kind::Enter)) => {
+                if let Some(call) = wire::Call::read(body) {
+                    self.order.saw(call.tid, call.start_ns, kind == Kind::Enter);
+                }
+            }
+            Some(Kind::Fault) => {
+                if let Some(fault) = wire::Fault::read(body) {
+                    self.order.saw_beside(fault.tid, fault.start_ns);
+                }
+            }
+            Some(Kind::Request) => {
+                if let Some(request) = wire::Request::read(body) {
+                    self.order.saw_beside(request.tid, request.start_ns);
+                }
+            }
+            _ => {}
         }
         if self.taken > 0 && self.taken * 2 >= self.ahead.len() {
             self.ahead.drain(..self.taken);
@@ -178,6 +192,10 @@ impl Importer {
         unfinished.sort_unstable_by_key(|(_, running)| running.start_ns);
         for (tid, running) in unfinished {
             self.abandon(tid, running);
+        }
+        for place in self.order.left() {
+            // Its record did not come: nothing may wait for it.
+            self.tracker.skip_place(place);
         }
         loop {
             let batch = self.tracker.take();
@@ -228,6 +246,8 @@ impl Importer {
                 if start.version != wire::VERSION {
                     return Err("records of another version of fsage's recorder");
                 }
+                let has = |feature: u16| start.features & u32::from(feature) != 0;
+                self.tracker.sees_beyond_calls(has(feature::FAULTS), has(feature::REQUESTS));
                 self.clock.get_or_insert(start);
             }
             Kind::File => {
@@ -266,6 +286,14 @@ impl Importer {
                 if self.summary.gaps.len() < crate::profile::GAPS_MAX {
                     self.summary.gaps.push(Gap { at_ns, events: lost.records });
                 }
+            }
+            Kind::Fault => {
+                let fault = wire::Fault::read(rest).ok_or(SHORT)?;
+                self.fault(record.flags, &fault);
+            }
+            Kind::Request => {
+                let request = wire::Request::read(rest).ok_or(SHORT)?;
+                self.request(record.flags, &request);
             }
             Kind::Root => {
                 let root = wire::Root::read(rest).ok_or(SHORT)?;
@@ -325,7 +353,9 @@ impl Importer {
         while let Some((tid, start_ns)) = self.order.next_start(end_ns) {
             self.first_ns.get_or_insert(start_ns);
             let place = self.tracker.start();
-            self.order.give(tid, start_ns, place);
+            if let Some(other) = self.order.give(tid, start_ns, place) {
+                self.tracker.skip_place(other);
+            }
         }
     }
 
@@ -368,6 +398,47 @@ impl Importer {
         let place = self.order.take(call.tid, call.start_ns);
         self.call(&parts, place, closing);
         Ok(())
+    }
+
+    /// The place of what is no call, and when it ended.
+    fn beside(&mut self, pid: u32, tid: u32, start_ns: u64, dur_ns: u64) -> Option<Place> {
+        let end_ns = start_ns.saturating_add(dur_ns);
+        self.start_until(end_ns.max(start_ns.saturating_add(1)));
+        self.last_ns = self.last_ns.max(end_ns);
+        self.know(pid, pid);
+        self.order.take(tid, start_ns)
+    }
+
+    fn fault(&mut self, flags: u16, fault: &wire::Fault) {
+        let place = self.beside(fault.pid, fault.tid, fault.start_ns, fault.dur_ns);
+        self.know(fault.tid, fault.pid);
+        let access = Call::Access {
+            write: flags & fault_flag::WRITE != 0,
+            file: self.files.seen(fault.id),
+            offset: fault.offset,
+        };
+        let ret = i64::try_from(fault.bytes).unwrap_or(i64::MAX);
+        let out = Outcome { ret, errno: 0, dur_ns: fault.dur_ns, seen: None, unfinished: false };
+        let blocked_ns = fault.blocked_ns.min(fault.dur_ns);
+        let spent = Spent { running_ns: fault.dur_ns - blocked_ns, blocked_ns };
+        let at_ns = self.since_start(fault.start_ns);
+        self.summary.calls += 1;
+        self.tracker.timed_call(fault.tid, at_ns, place, b"", &access, &out, spent);
+    }
+
+    fn request(&mut self, flags: u16, request: &wire::Request) {
+        let place = self.beside(request.pid, request.tid, request.start_ns, request.dur_ns);
+        // A ring's own thread in the kernel is none of the process's.
+        let tid = if self.tracker.knows(request.tid) { request.tid } else { request.pid };
+        let errno = u16::try_from(-i64::from(request.res)).unwrap_or(0);
+        let ret = if errno == 0 { i64::from(request.res) } else { -1 };
+        let out = Outcome { ret, errno, dur_ns: request.dur_ns, seen: None, unfinished: false };
+        let fixed = flags & request_flag::FIXED_FILE != 0;
+        let call = decode::request(request, fixed, self.files.seen(request.id));
+        let name = format!("io_uring request {}", request.opcode);
+        let at_ns = self.since_start(request.start_ns);
+        self.summary.calls += 1;
+        self.tracker.call(tid, at_ns, place, name.as_bytes(), &call, &out);
     }
 
     /// A call that began and will not return: its thread ended, or the recording.

@@ -29,6 +29,11 @@ impl Order {
         self.waiting.push(Reverse((start_ns, tid)));
     }
 
+    /// A record was read of what is no call: a thread makes them beside its calls.
+    pub fn saw_beside(&mut self, tid: u32, start_ns: u64) {
+        self.waiting.push(Reverse((start_ns, tid)));
+    }
+
     /// Takes out the next call that started before a moment.
     pub fn next_start(&mut self, before_ns: u64) -> Option<(u32, u64)> {
         let &Reverse((start_ns, tid)) = self.waiting.peek()?;
@@ -43,9 +48,15 @@ impl Order {
         Some((tid, start_ns))
     }
 
-    /// Keeps a call's place until it returns.
-    pub fn give(&mut self, tid: u32, start_ns: u64, place: Place) {
-        self.places.insert((tid, start_ns), place);
+    /// Keeps a call's place until it returns. Gives back the place of what began at the same moment in the same thread (two
+    /// records of one fault): one place is kept.
+    pub fn give(&mut self, tid: u32, start_ns: u64, place: Place) -> Option<Place> {
+        self.places.insert((tid, start_ns), place)
+    }
+
+    /// Takes out the places of all that never came.
+    pub fn left(&mut self) -> Vec<Place> {
+        self.places.drain().map(|(_, place)| place).collect()
     }
 
     /// Takes a call's place.

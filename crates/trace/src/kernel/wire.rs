@@ -40,6 +40,10 @@ pub enum Kind {
     Lost = 8,
     /// A thread's root directory.
     Root = 9,
+    /// An access through a mapping.
+    Fault = 10,
+    /// An io_uring request that completed.
+    Request = 11,
 }
 
 impl Kind {
@@ -54,6 +58,8 @@ impl Kind {
         (Kind::Exit, "WIRE_EXIT"),
         (Kind::Lost, "WIRE_LOST"),
         (Kind::Root, "WIRE_ROOT"),
+        (Kind::Fault, "WIRE_FAULT"),
+        (Kind::Request, "WIRE_REQUEST"),
     ];
 
     fn of(number: u16) -> Option<Kind> {
@@ -113,6 +119,32 @@ flags! {
 }
 
 flags! {
+    /// What a recorder sees beyond system calls ([`Start::features`](super::Start::features)).
+    feature {
+        /// Accesses through mappings.
+        FAULTS = 0 as "WIRE_FAULTS",
+        /// io_uring requests.
+        REQUESTS = 1 as "WIRE_REQUESTS",
+    }
+}
+
+flags! {
+    /// Flags of accesses through mappings.
+    fault_flag {
+        /// It made pages dirty.
+        WRITE = 0 as "WIRE_FAULT_WRITE",
+    }
+}
+
+flags! {
+    /// Flags of io_uring requests.
+    request_flag {
+        /// The descriptor is a number of the ring's own table.
+        FIXED_FILE = 0 as "WIRE_REQUEST_FIXED_FILE",
+    }
+}
+
+flags! {
     /// Flags of forks.
     fork_flag {
         /// `CLONE_FILES`
@@ -144,7 +176,7 @@ macro_rules! number {
         }
     })* };
 }
-number!(u32, u64, i64);
+number!(u32, i32, u64, i64);
 
 impl Field for [u64; 6] {
     const BYTES: usize = 48;
@@ -192,8 +224,8 @@ records! {
     Start "wire_start" {
         /// [`VERSION`]
         version: u32,
-        #[allow(missing_docs)]
-        reserved: u32,
+        /// [`feature`]
+        features: u32,
         /// `CLOCK_MONOTONIC`, that of all other records.
         monotonic_ns: u64,
         /// `CLOCK_REALTIME` at that moment.
@@ -302,6 +334,50 @@ records! {
         at_ns: u64,
         /// How many.
         records: u64,
+    }
+    /// An access through a mapping.
+    Fault "wire_fault" {
+        #[allow(missing_docs)]
+        pid: u32,
+        #[allow(missing_docs)]
+        tid: u32,
+        /// When the fault began.
+        start_ns: u64,
+        /// Until it was seen to be done, or what it waited.
+        dur_ns: u64,
+        /// Part of that asleep.
+        blocked_ns: u64,
+        /// The file; 0 if it is not known.
+        id: u64,
+        /// Bytes of the file that were made accessible.
+        offset: u64,
+        #[allow(missing_docs)]
+        bytes: u64,
+    }
+    /// An io_uring request.
+    Request "wire_request" {
+        #[allow(missing_docs)]
+        pid: u32,
+        #[allow(missing_docs)]
+        tid: u32,
+        /// When it was submitted.
+        start_ns: u64,
+        /// Until it completed.
+        dur_ns: u64,
+        /// The file; 0 if there is none.
+        id: u64,
+        #[allow(missing_docs)]
+        offset: u64,
+        /// As asked for; of vectors, how many parts.
+        bytes: u64,
+        /// `IORING_OP_*`
+        opcode: u32,
+        /// As in the submission.
+        fd: u32,
+        /// Flags of reads, writes and fsync.
+        op_flags: u32,
+        /// As completed: negative error numbers.
+        res: i32,
     }
     /// A root directory.
     Root "wire_root" {

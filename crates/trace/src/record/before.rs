@@ -31,7 +31,8 @@ impl Touched {
                 let path = batch.paths.get(id);
                 if whole {
                     self.add(path);
-                } else if seen.insert(id.0, ()).is_none()
+                }
+                if seen.insert(id.0, ()).is_none()
                     && let Some(parent) = parent_of(trim_slashes(path))
                 {
                     self.add(parent);
@@ -85,6 +86,8 @@ pub(super) fn complete(
     // An interrupt cannot reach the walk: signals are the command's until the recording ends.
     let after = Snapshot::of_directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = real_directories(&directories);
+    // A directory that was moved before it was used had its names elsewhere.
+    wanted.extend(imported.take_touched());
     let mut entries = Vec::new();
     for entry in after.snapshot.entries {
         if !is_exact(&entry.path) {
@@ -107,6 +110,7 @@ pub(super) fn complete(
 pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf], touched: Touched) -> Completed {
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
     let mut wanted: FxHashSet<Vec<u8>> = touched.directories.iter().map(|d| d.to_vec()).collect();
+    wanted.extend(imported.take_touched());
     let mut entries = Vec::new();
     for entry in imported.implied_snapshot() {
         wanted.extend(parent_of(&entry.path).map(<[u8]>::to_vec));

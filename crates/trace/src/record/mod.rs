@@ -117,10 +117,7 @@ pub enum RecordError {
     StraceMissing,
     #[error("strace {found} is too old: {oldest} or later is needed")]
     StraceTooOld { found: String, oldest: String },
-    #[error(
-        "cannot trace here: {said}. strace needs ptrace: in a container add the capability SYS_PTRACE; for --pid \
-         be root or set /proc/sys/kernel/yama/ptrace_scope to 0"
-    )]
+    #[error("cannot trace here: {said}")]
     CannotTrace { said: String },
     #[error("{}: {why}: nothing was recorded", command.display())]
     CannotRun { command: PathBuf, why: String },

@@ -111,7 +111,13 @@ impl Tracer for Strace {
             Ok(true) => Ok(Box::new(running)),
             Ok(false) => {
                 let said = Box::new(running).end().said;
-                Err(RecordError::CannotTrace { said: if said.is_empty() { "it ended at once".into() } else { said } })
+                let said = if said.is_empty() { "it ended at once".to_owned() } else { said };
+                Err(RecordError::CannotTrace {
+                    said: format!(
+                        "strace says: {said}. It needs ptrace: in a container add the capability SYS_PTRACE; for --pid be root \
+                         or set /proc/sys/kernel/yama/ptrace_scope to 0"
+                    ),
+                })
             }
             Err(source) => Err(RecordError::Io { what: "cannot wait for strace".into(), source }),
         }

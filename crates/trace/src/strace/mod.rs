@@ -748,6 +748,11 @@ impl Imported {
         self.tracker.take_removed()
     }
 
+    /// The directories in which the trace looked up names or which it read, by the paths they had when it began.
+    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        self.tracker.take_touched()
+    }
+
     /// The names the trace implies were there when it began, with what it tells of them. Sorted by nothing.
     pub fn implied_snapshot(&mut self) -> Vec<crate::SnapshotEntry> {
         let mut entries = self.tracker.implied_snapshot();

@@ -3,6 +3,7 @@
 use super::{ImportError, ImportOptions, Imported, Importer, Summary};
 use crate::Snapshot;
 use crate::profile::{Meta, Tracer, Unparsed, Unseen, Writer, WriterOptions};
+use crate::track::Coverage;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -86,19 +87,28 @@ impl Imported {
                 first_line_numbers: summary.problems.iter().map(|p| p.line).collect(),
             },
             unmodelled: coverage.other_by_name.clone(),
-            unseen: Unseen {
-                maps: coverage.data_maps,
-                mapped_bytes: coverage.data_mapped_bytes,
-                image_maps: coverage.image_maps,
-                image_mapped_bytes: coverage.image_mapped_bytes,
-                io_uring_setups: coverage.io_uring_setups,
-                io_uring_operations: coverage.io_uring_submitted,
-                exec_images: coverage.execs,
-            },
+            unseen: unseen(coverage),
             coverage_share: coverage.share(),
             lost_events: summary.lost_events,
             gaps: summary.gaps.clone(),
             ..self.says.clone()
         }
     }
+}
+
+/// What of the coverage the trace cannot show: what is an event of its own is not unseen.
+fn unseen(coverage: &Coverage) -> Unseen {
+    let mut unseen = Unseen::default();
+    if !coverage.accesses_seen {
+        unseen.maps = coverage.data_maps;
+        unseen.mapped_bytes = coverage.data_mapped_bytes;
+        unseen.image_maps = coverage.image_maps;
+        unseen.image_mapped_bytes = coverage.image_mapped_bytes;
+        unseen.exec_images = coverage.execs;
+    }
+    if !coverage.requests_seen {
+        unseen.io_uring_setups = coverage.io_uring_setups;
+        unseen.io_uring_operations = coverage.io_uring_submitted;
+    }
+    unseen
 }

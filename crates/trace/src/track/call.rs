@@ -228,6 +228,12 @@ pub enum Call<'a> {
         shared_write: bool,
         image: bool,
     },
+    /// A fault on a mapping that read from its file, or made its pages dirty. [`Outcome::ret`] is how many bytes.
+    Access {
+        write: bool,
+        file: Option<Seen<'a>>,
+        offset: u64,
+    },
     Msync {
         len: u64,
     },

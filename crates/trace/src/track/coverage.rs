@@ -38,6 +38,10 @@ pub struct Coverage {
     /// Unseen accesses through data mappings if each were touched everywhere once, in units of
     /// `FAULT_AROUND_BYTES`.
     pub data_map_accesses: u64,
+    /// Accesses through mappings are events of their own.
+    pub accesses_seen: bool,
+    /// io_uring requests are events of their own.
+    pub requests_seen: bool,
     /// io_uring instances made.
     pub io_uring_setups: u64,
     /// Operations submitted to them, unseen.
@@ -57,7 +61,7 @@ impl Coverage {
     /// libraries is left out on both sides and reported by itself. 1 if there was no activity; `None` if an
     /// io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it, or kernel polling).
     pub fn share(&self) -> Option<f64> {
-        if self.io_uring_setups > 0 && self.io_uring_submitted == 0 {
+        if self.io_uring_setups > 0 && self.io_uring_submitted == 0 && !self.requests_seen {
             return None;
         }
         let unseen = self.other_calls + self.io_uring_submitted + self.data_map_accesses;

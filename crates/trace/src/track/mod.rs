@@ -18,6 +18,7 @@ mod history;
 mod model;
 mod names;
 mod on_fd;
+mod on_map;
 mod on_path;
 mod process;
 mod resolve;
@@ -54,6 +55,8 @@ pub struct Tracker {
     out: Sequence,
     coverage: Coverage,
     first_cwd: Option<Vec<u8>>,
+    /// Every name in a directory that is used is known: what is not in the tree was not there.
+    names_known: bool,
     /// Where the time of the call at hand went, if the tracer knows.
     spent: Option<Spent>,
     /// Scratch: the absolute path of the argument at hand.
@@ -121,6 +124,7 @@ impl Tracker {
             out: Sequence::default(),
             coverage: Coverage::default(),
             first_cwd: options.cwd,
+            names_known: false,
             spent: None,
             path: Vec::new(),
             unescaped: Vec::new(),
@@ -169,6 +173,7 @@ impl Tracker {
             Call::Link { from, to, follow } => self.link(ctx, from, to, *follow, out),
             Call::LinkFd { from, to } => self.link_fd(ctx, from, to, out),
             Call::Mmap { .. } => self.mmap(ctx, call, out),
+            Call::Access { write, file, offset } => self.access(ctx, *write, *file, *offset, out),
             Call::Msync { len } => self.plain(ctx, Op::Msync, Some(*len), out),
             Call::Sync => self.plain(ctx, Op::Sync, None, out),
             Call::Dup { fd, to, cloexec } => self.dup(ctx, fd, *to, *cloexec, out),
@@ -186,7 +191,9 @@ impl Tracker {
                 self.plain(ctx, Op::IoUring, None, out);
             }
             Call::IoUringEnter => {
-                self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                if !self.coverage.requests_seen {
+                    self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                }
                 self.skip(ctx);
             }
             Call::Other { fd, at } => self.other(ctx, name, fd.as_ref(), at.as_ref(), out),
@@ -208,6 +215,12 @@ impl Tracker {
         self.spent = Some(spent);
         self.call(tid, t_ns, place, name, call, out);
         self.spent = None;
+    }
+
+    /// The tracer tells of accesses through mappings, and of io_uring requests: none of them is unseen.
+    pub(crate) fn sees_beyond_calls(&mut self, accesses: bool, requests: bool) {
+        self.coverage.accesses_seen = accesses;
+        self.coverage.requests_seen = requests;
     }
 
     /// Takes a place in the order for a call that has started and not returned.
@@ -249,6 +262,12 @@ impl Tracker {
     /// Time in which at least one call on files was running.
     pub(crate) fn busy_ns(&self) -> u64 {
         self.out.busy_ns()
+    }
+
+    /// The directories in which the trace looked up names or which it read, by the paths they had when it began
+    /// ([`TrackOptions::keep_removed`]).
+    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        self.names.take_touched()
     }
 
     /// The names that were there when the trace began and were removed since ([`TrackOptions::keep_removed`]).

@@ -68,21 +68,21 @@ impl Choices<'_> {
     }
 
     fn name(&mut self) -> Vec<u8> {
-        match self.below(16) {
-            0..=3 => b"a".to_vec(),
-            4..=6 => b"b".to_vec(),
-            7..=9 => b"c".to_vec(),
-            10 => [&[0xff, b'\\', b'\n', b'"'][..], &[b'z'; 251]].concat(),
-            11 => b"a \\303\xa9<>(deleted)".to_vec(),
-            12 => b".".to_vec(),
-            13 => b"..".to_vec(),
+        match self.below(32) {
+            0..=10 => b"a".to_vec(),
+            15..=21 => b"b".to_vec(),
+            22..=26 => b"c".to_vec(),
+            11 => [&[0xff, b'\\', b'\n', b'"'][..], &[b'z'; 251]].concat(),
+            12 => b"a \\303\xa9<>(deleted)".to_vec(),
+            13 => b".".to_vec(),
+            14 => b"..".to_vec(),
             _ => b"d".to_vec(),
         }
     }
 
     fn components(&mut self) -> Vec<u8> {
         let mut path = self.name();
-        for _ in 0..[0, 0, 1, 1, 2, 3][self.below(6)] {
+        for _ in 0..[0, 0, 0, 1, 1, 2, 3][self.below(7)] {
             path.extend_from_slice(if self.below(12) == 0 { b"//" } else { b"/" });
             path.extend(self.name());
         }
@@ -108,10 +108,11 @@ impl Machine {
         let home = root.path().canonicalize().expect("its path").join("h").into_os_string().into_vec();
         rustix::fs::mkdir(&home[..], Mode::from_raw_mode(0o700)).expect("a directory");
         let cwd = rustix::fs::open(&home[..], OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("the root");
-        let mut tracker = Tracker::new(TrackOptions { keep_removed: true, cwd: Some(home.clone()) });
+        let mut tracker = Tracker::new(TrackOptions { keep_removed: true, cwd: None });
         let at = At { start: Start::Cwd(None), path: Some(home.clone().into()) };
         let out = Outcome { ret: 0, errno: 0, dur_ns: 0, seen: None, unfinished: false };
-        tracker.call(1, 0, None, b"mkdir", &Call::Mkdir { at, mode: Some(0o700) }, &out);
+        tracker.call(1, 0, None, b"mkdir", &Call::Mkdir { at: at.clone(), mode: Some(0o700) }, &out);
+        tracker.call(1, 0, None, b"chdir", &Call::Chdir { at }, &out);
         Machine {
             root,
             home,
@@ -158,6 +159,11 @@ impl Machine {
     /// Whether a path stays in our directory wherever the kernel leads it, so that the call may be made.
     fn is_confined(&self, process: Process, arg: &Arg) -> bool {
         let start = self.start(process, arg);
+        // The kernel still knows what was above a directory that is gone; the tracker does not, and calls it unknown.
+        let leaves = arg.path.split(|&b| b == b'/').any(|name| name == b"..");
+        if leaves && arg.path.first() != Some(&b'/') && behind(start).1 {
+            return false;
+        }
         let inside =
             |path: &[u8], flags: OFlags| match rustix::fs::openat(start, path, flags | OFlags::PATH, Mode::empty()) {
                 Ok(fd) => self.is_inside(&behind(fd.as_fd()).0),
@@ -267,7 +273,12 @@ impl Machine {
         }
         let shown = self.shown_at(process, &arg);
         let mode = Mode::from_raw_mode(0o600);
-        let made = rustix::fs::openat(self.start(process, &arg), &arg.path[..], flags | OFlags::CLOEXEC, mode);
+        let made = rustix::fs::openat(
+            self.start(process, &arg),
+            &arg.path[..],
+            flags | OFlags::CLOEXEC | OFlags::NONBLOCK,
+            mode,
+        );
         let call = Call::Open { at: shown.at(), flags: traced(flags), mode: Some(0o600) };
         match made {
             Err(errno) => self.tell(process, &call, Err(errno), None),
@@ -309,7 +320,8 @@ impl Machine {
             6 => (rustix::fs::ftruncate(fd, at).map(|()| 0), Call::Ftruncate { fd: shown.fd(), len: at }),
             _ => {
                 let append = choices.flip();
-                let flags = if append { OFlags::APPEND } else { OFlags::empty() };
+                // What a FIFO has to say must not be waited for.
+                let flags = if append { OFlags::APPEND } else { OFlags::empty() } | OFlags::NONBLOCK;
                 (rustix::fs::fcntl_setfl(fd, flags).map(|()| 0), Call::SetFl { fd: shown.fd(), append })
             }
         };
@@ -347,7 +359,7 @@ impl Machine {
                 let to = rustix::fs::openat(start, &arg.path[..], OFlags::PATH, Mode::empty());
                 let to = to.and_then(|fd| {
                     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                    let file = rustix::fs::open(path, OFlags::WRONLY, Mode::empty())?;
+                    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
                     rustix::fs::ftruncate(file, len)
                 });
                 (done(to), Call::Truncate { at: shown.at(), len })
@@ -422,6 +434,9 @@ impl Machine {
                 let mut target = choices.components();
                 if choices.below(3) == 0 {
                     target = [&self.home, &b"/"[..], &target].concat();
+                }
+                if target.split(|&b| b == b'/').any(|name| name == b"..") {
+                    return; // A file made through it could be outside our directory.
                 }
                 let made = rustix::fs::symlinkat(&target[..], start, &arg.path[..]);
                 (made, Call::Symlink { target: Some(target.into()), at: shown.at() })
@@ -769,7 +784,13 @@ fn run(showing: Showing, steps: &[[u8; 24]]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        // PROPTEST_CASES asks for more.
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64),
+        max_shrink_iters: 3000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_calls_alone_tell_the_tree(steps in prop::collection::vec(any::<[u8; 24]>(), 1..120)) {

@@ -35,6 +35,8 @@ struct Entry {
     birth: Birth,
     /// The tracer printed a path through this entry: it is no symbolic link.
     canonical: bool,
+    /// It is in [`Names::touched`].
+    touched: bool,
     /// Where it was when the trace began, if a rename has moved it since.
     moved_from: Option<Box<[u8]>>,
 }
@@ -67,12 +69,17 @@ pub(super) struct FileState {
     pub mode: Option<u16>,
     /// A symbolic link's target.
     pub target: Option<Box<[u8]>>,
+    /// It is taken for a symbolic link because that would explain a path the tracer printed.
+    pub guessed: bool,
     /// How many names it has that are not in the tree; `None` if the trace does not tell.
     pub links_elsewhere: Option<u32>,
-    names: u32,
+    /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
+    pub lost_a_name: bool,
     opens: u32,
     /// One of its names; a directory has only one.
     node: Option<Node>,
+    /// The others.
+    more: Vec<Node>,
 }
 
 /// Where a walk ended.
@@ -105,7 +112,7 @@ const UNKNOWN_ID: FileId = FileId(u64::MAX);
 impl Entry {
     fn new(parent: Node, name: &[u8], file: File, birth: Birth) -> Entry {
         let children = FxHashMap::default();
-        Entry { parent, name: name.into(), file, children, birth, canonical: false, moved_from: None }
+        Entry { parent, name: name.into(), file, children, birth, canonical: false, touched: false, moved_from: None }
     }
 }
 
@@ -120,11 +127,21 @@ impl FileState {
             appended: Some(0),
             mode: None,
             target: None,
+            guessed: false,
             links_elsewhere: None,
-            names: 0,
+            lost_a_name: false,
             opens: 0,
             node: None,
+            more: Vec::new(),
         }
+    }
+}
+
+impl FileState {
+    /// How many names it has in the tree.
+    fn names(&self) -> u32 {
+        let more = u32::try_from(self.more.len()).expect("fewer than 2^32 names of a file");
+        more + u32::from(self.node.is_some())
     }
 }
 
@@ -142,6 +159,8 @@ pub(super) struct Names {
     moves: u64,
     /// Kept only when asked: it grows with the names removed.
     removed: Option<Vec<Removed>>,
+    /// The directories in which names were looked up, by the paths they had when the trace began. Kept with `removed`.
+    touched: Vec<Vec<u8>>,
 }
 
 impl Names {
@@ -156,13 +175,13 @@ impl Names {
             next_id: 0,
             moves: 0,
             removed: keep_removed.then(Vec::new),
+            touched: Vec::new(),
         };
         let file = names.new_file(Kind::Directory);
         let root = Entry { canonical: true, ..Entry::new(Node::null(), b"", file, Birth::Before) };
         names.root = names.entries.insert(root);
         let root = names.root;
-        let state = names.file_mut(file);
-        (state.names, state.node) = (1, Some(root));
+        names.file_mut(file).node = Some(root);
         names
     }
 
@@ -240,7 +259,7 @@ impl Names {
     /// How many names a file has.
     pub fn links(&self, file: File) -> Option<u32> {
         let state = self.file(file);
-        state.links_elsewhere.map(|elsewhere| elsewhere + state.names)
+        state.links_elsewhere.map(|elsewhere| elsewhere + state.names())
     }
 
     /// A file that the trace made; it has no name yet.
@@ -271,7 +290,7 @@ impl Names {
 
     fn free_if_dead(&mut self, file: File) {
         let state = self.file(file);
-        if state.names == 0 && state.opens == 0 {
+        if state.node.is_none() && state.opens == 0 {
             self.files.remove(file);
         }
     }
@@ -287,8 +306,10 @@ impl Names {
         let node = self.entries.insert(Entry::new(dir, name, file, birth));
         self.entry_mut(dir).children.insert(name.into(), node);
         let state = self.file_mut(file);
-        state.names += 1;
-        state.node = Some(node);
+        match state.node {
+            None => state.node = Some(node),
+            Some(_) => state.more.push(node),
+        }
         node
     }
 
@@ -322,9 +343,11 @@ impl Names {
             let Some(entry) = self.entries.remove(node) else { continue };
             doomed.extend(entry.children.into_values());
             let state = self.file_mut(entry.file);
-            state.names = state.names.saturating_sub(1);
+            state.lost_a_name = true;
             if state.node == Some(node) {
-                state.node = None;
+                state.node = state.more.pop();
+            } else {
+                state.more.retain(|&other| other != node);
             }
             self.free_if_dead(entry.file);
         }
@@ -457,6 +480,19 @@ impl Names {
         Some(path)
     }
 
+    /// The trace looked up a name in this directory, or read it.
+    pub fn touch(&mut self, dir: Node) {
+        if self.removed.is_some() && self.is_live(dir) && !self.entry(dir).touched {
+            self.entry_mut(dir).touched = true;
+            self.touched.extend(self.first_path(dir));
+        }
+    }
+
+    /// The directories touched so far, by the paths they had when the trace began, taken out.
+    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.touched)
+    }
+
     /// The names removed so far, taken out.
     pub fn take_removed(&mut self) -> Vec<Removed> {
         self.removed.as_mut().map(std::mem::take).unwrap_or_default()
@@ -502,7 +538,8 @@ impl Names {
             let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
             let (name, tail) = rest.split_at(end);
             let found = match self.child(at, name) {
-                Some(node) if self.file(self.file_of(node)).kind == Kind::Symlink => {
+                // A link at the end can be what was opened (`O_PATH | O_NOFOLLOW`).
+                Some(node) if self.is_link(node) && (!tail.is_empty() || self.file(self.file_of(node)).guessed) => {
                     self.forget(node);
                     None
                 }
@@ -521,6 +558,15 @@ impl Names {
         }
     }
 
+    /// Whether what the entry is needs no guess: the tracer printed a path through it, or the trace made it.
+    fn is_certain(&self, node: Node) -> bool {
+        self.entry(node).canonical || self.entry(node).birth == Birth::Made
+    }
+
+    fn is_link(&self, node: Node) -> bool {
+        self.file(self.file_of(node)).kind == Kind::Symlink
+    }
+
     /// The tracer printed `real` for what was given as `given` (both absolute): somewhere on the way is a symbolic link.
     /// The simplest explanation is taken: the link is where the two paths part, seen from their ends, unless the trace
     /// showed that name to be no link.
@@ -537,12 +583,13 @@ impl Names {
             if let Some((dir, name)) = split_name(short) {
                 let parent = self.walk(self.root, dir, true, true).node;
                 let old = parent.and_then(|parent| self.child(parent, name));
-                if let (Some(parent), false) = (parent, old.is_some_and(|old| self.entry(old).canonical)) {
+                if let (Some(parent), false) = (parent, old.is_some_and(|old| self.is_certain(old))) {
                     if let Some(old) = old {
                         self.forget(old);
                     }
                     let link = self.new_file(Kind::Symlink);
-                    self.file_mut(link).target = Some(target.into());
+                    let state = self.file_mut(link);
+                    (state.target, state.guessed) = (Some(target.into()), true);
                     self.add(parent, name, link, Birth::Before);
                     return;
                 }
@@ -561,6 +608,25 @@ impl Names {
     /// Walks a path from a directory. With `make`, missing entries are made, since the call showed that they exist.
     /// With `follow`, a link at the last component is followed.
     pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
+        self.walk_noting(start, path, follow, make, &mut |_| {})
+    }
+
+    /// Where an open that makes a file would put it: the directory and the name, at the end of all links.
+    pub fn walk_to_make(&mut self, start: Node, path: &[u8], follow: bool) -> Option<(Node, Vec<u8>)> {
+        let mut missing = None;
+        let walk = self.walk_noting(start, path, follow, false, &mut |name| missing = Some(name.to_vec()));
+        Some((walk.parent?, missing?))
+    }
+
+    /// `missing` is told the last component if it is not there.
+    fn walk_noting(
+        &mut self,
+        start: Node,
+        path: &[u8],
+        follow: bool,
+        make: bool,
+        missing: &mut dyn FnMut(&[u8]),
+    ) -> Walk {
         const LOST: Walk = Walk { parent: None, node: None };
         let mut at = if path.first() == Some(&b'/') { self.root } else { start };
         let mut links = 0;
@@ -584,10 +650,13 @@ impl Names {
                     let file = self.new_file(if last { Kind::Unknown } else { Kind::Directory });
                     self.add(at, name, file, Birth::Before)
                 }
-                None => break if last { Walk { parent: Some(at), node: None } } else { LOST },
+                None if last => {
+                    missing(name);
+                    break Walk { parent: Some(at), node: None };
+                }
+                None => break LOST,
             };
-            let is_link = self.file(self.file_of(node)).kind == Kind::Symlink;
-            if is_link && (!last || follow || !tail.is_empty()) {
+            if self.is_link(node) && (!last || follow || !tail.is_empty()) {
                 links += 1;
                 let Some(target) = self.file(self.file_of(node)).target.clone() else { break LOST };
                 if links > LINKS_MAX {
@@ -635,10 +704,14 @@ impl Names {
         }
         for (file, state) in &self.files {
             let count = |of: &FxHashMap<File, u32>| of.get(&file).copied().unwrap_or(0);
-            assert_eq!((state.names, state.opens), (count(&names), count(&opens)), "names and opens of {:?}", state.id);
-            assert!(state.names + state.opens > 0, "{:?} is kept by nobody", state.id);
-            assert_eq!(state.node.is_some(), state.names > 0, "{:?} knows a name if it has one", state.id);
-            if let Some(node) = state.node {
+            assert_eq!(
+                (state.names(), state.opens),
+                (count(&names), count(&opens)),
+                "names and opens of {:?}",
+                state.id
+            );
+            assert!(state.names() + state.opens > 0, "{:?} is kept by nobody", state.id);
+            for &node in state.node.iter().chain(&state.more) {
                 assert_eq!(self.entries.get(node).map(|entry| entry.file), Some(file), "a name of {:?}", state.id);
             }
         }

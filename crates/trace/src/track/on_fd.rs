@@ -47,7 +47,12 @@ impl Tracker {
         if let (Some(file), true) = (self.file_of(ofd), out.ok()) {
             let state = self.names.file_mut(file);
             match op {
-                Op::GetDents => state.kind = Kind::Directory,
+                Op::GetDents => {
+                    state.kind = Kind::Directory;
+                    if let Some(node) = self.names.node_of(file) {
+                        self.names.touch(node);
+                    }
+                }
                 Op::Fchmod => state.mode = mode.or(state.mode),
                 _ => {}
             }
@@ -261,7 +266,9 @@ impl Tracker {
             } else {
                 self.coverage.data_maps += 1;
                 self.coverage.data_mapped_bytes += bytes;
-                self.coverage.data_map_accesses += bytes.div_ceil(FAULT_AROUND_BYTES);
+                if !self.coverage.accesses_seen {
+                    self.coverage.data_map_accesses += bytes.div_ceil(FAULT_AROUND_BYTES);
+                }
             }
         }
         self.emit(ctx, event);

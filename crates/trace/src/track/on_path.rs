@@ -190,9 +190,10 @@ impl Tracker {
         }
         let node = match known.filter(|_| !exclusive) {
             Some(node) => node,
-            None => self.opened_unknown(event, located, at, path)?,
+            None => self.opened_unknown(event, located, at, (path, follow))?,
         };
         self.describe_node(event, node);
+        self.names.touch(self.names.parent_of(node));
         let file = self.names.file_of(node);
         let born_now = event.flags & flag::CREATE != 0 && known.is_none_or(|_| exclusive);
         if born_now {
@@ -208,7 +209,13 @@ impl Tracker {
     }
 
     /// Makes the entry of a file that open succeeded on and that we did not know.
-    fn opened_unknown(&mut self, event: &Event, located: &Located, at: &At<'_>, path: &[u8]) -> Option<Node> {
+    fn opened_unknown(
+        &mut self,
+        event: &Event,
+        located: &Located,
+        at: &At<'_>,
+        (path, follow): (&[u8], bool),
+    ) -> Option<Node> {
         if event.flags & flag::CREATE == 0 {
             return if path.is_empty() {
                 self.walk(located, at, true, true).node
@@ -216,39 +223,44 @@ impl Tracker {
                 self.names.canonical(path, true)
             };
         }
-        let (dir, name) =
-            if path.is_empty() { self.parent_and_name(located, at)? } else { self.parent_in(self.names.root(), path)? };
+        let (dir, name) = if path.is_empty() {
+            let start = located.start.filter(|&start| self.names.is_live(start))?;
+            let given = at.path.as_deref()?;
+            // The directory is there, as the open showed.
+            self.parent_in(start, given)?;
+            self.names.walk_to_make(start, given, follow)?
+        } else {
+            let (dir, name) = self.parent_in(self.names.root(), path)?;
+            (dir, name.to_vec())
+        };
         let file = self.names.new_file(Kind::Regular);
         self.names.file_mut(file).mode = event.mode;
-        if let Some(link) = self.names.child(dir, name) {
-            // A link to a file that did not exist, followed by O_CREAT: we only know the link's entry.
-            self.names.forget(link);
+        if let Some(stale) = self.names.child(dir, &name) {
+            self.names.forget(stale);
         }
         // A directory that the trace made holds only what the trace put there.
-        let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made;
+        let certain = event.flags & flag::EXCL != 0 || self.names.birth(dir) == Birth::Made || self.names_known;
         if certain {
             let state = self.names.file_mut(file);
             (state.size, state.links_elsewhere) = (Some(0), Some(0));
         }
-        Some(self.names.add(dir, name, file, if certain { Birth::Made } else { Birth::Opened }))
+        Some(self.names.add(dir, &name, file, if certain { Birth::Made } else { Birth::Opened }))
     }
 
     /// Whether our tree takes the given path to the same place as the path the tracer printed.
     fn leads_to(&mut self, located: &Located, at: &At<'_>, follow: bool, real: Option<Node>, path: &[u8]) -> bool {
         let given = self.walk(located, at, follow, false);
-        match (given.node, real) {
-            (Some(given), real) => Some(given) == real,
-            (None, Some(_)) => false,
-            // The file itself is new to us: its directory decides, if the name is the same.
-            (None, None) => {
-                if let Some(link) = self.walk(located, at, false, false).node {
-                    // A link to a name that was not there; what it says we know, if anything.
-                    return self.names.file(self.names.file_of(link)).target.is_some();
-                }
-                let Some((dir, name)) = split_last(path) else { return false };
-                let same_name = split_last(&self.path).is_some_and(|(_, given)| given == name);
-                same_name && given.parent.is_some() && given.parent == self.names.canonical(dir, false)
-            }
+        if given.node.is_some() || real.is_some() {
+            return given.node == real;
+        }
+        // The file itself is new to us: its directory and name decide.
+        let (Some(start), Some(given)) = (located.start.filter(|&s| self.names.is_live(s)), at.path.as_deref()) else {
+            return false;
+        };
+        let Some((dir, name)) = split_last(path) else { return false };
+        match self.names.walk_to_make(start, given, follow) {
+            Some((parent, last)) => last == name && Some(parent) == self.names.canonical(dir, false),
+            None => false,
         }
     }
 

@@ -185,8 +185,19 @@ impl Tracker {
     pub(super) fn fchdir(&mut self, ctx: Ctx, fd: &Fd<'_>, out: &Outcome<'_>) {
         self.on_fd(ctx, Op::Fchdir, fd, (None, None, None), out);
         if let (Some(ofd), true) = (self.ofd(ctx, fd, out.errno), out.ok()) {
-            let path = self.fds.ofd(ofd).path.bytes().to_vec();
-            self.enter(ctx, &path);
+            let state = self.fds.ofd(ofd);
+            let (path, file) = (state.path.bytes().to_vec(), state.file);
+            match file {
+                // The directory itself, whether or not it still has a name.
+                Some(file) => {
+                    let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+                    fs.raw.clear();
+                    fs.cwd.set(&path);
+                    fs.node = self.names.node_of(file);
+                    fs.moves = self.names.moves();
+                }
+                None => self.enter(ctx, &path),
+            }
         }
     }
 

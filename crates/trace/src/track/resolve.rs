@@ -2,7 +2,7 @@
 
 use super::call::{At, Fd, Seen, Start};
 use super::descriptors::{Ofd, Slot};
-use super::names::{Node, Walk};
+use super::names::{Birth, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
 use std::borrow::Cow;
@@ -86,8 +86,12 @@ impl Tracker {
             let same = state.path.bytes() == &path[..]
                 || (state.path.bytes().is_empty() && file.is_none() && !state.foreign)
                 || file.is_some_and(|file| {
-                    // A name that is gone is shown under its directory's present path.
-                    if deleted && last_name(&path) == last_name(self.fds.ofd(ofd).path.bytes()) {
+                    // A name that is gone is shown under its directory's present path, and as what it was last: we know that it
+                    // is gone, or that the file lost a name, or it was moved since.
+                    let state = self.fds.ofd(ofd);
+                    let moved = state.moves != self.names.moves() || self.names.node_of(file).is_none();
+                    let lost = self.names.file(file).lost_a_name;
+                    if deleted && (moved || lost || last_name(&path) == last_name(state.path.bytes())) {
                         return true;
                     }
                     let node = self.names.walk(self.names.root(), &path, false, false).node;
@@ -98,6 +102,7 @@ impl Tracker {
                 state.raw.clear();
                 state.raw.extend_from_slice(raw);
                 state.path.set(&path);
+                state.moves = self.names.moves();
             }
             self.unescaped = path;
             if !same {
@@ -105,14 +110,13 @@ impl Tracker {
             }
         }
         if let (true, Some(file)) = (deleted, file) {
-            // The name went without our seeing it go.
-            if let Some(node) = self.names.node_of(file) {
-                let mut path = std::mem::take(&mut self.path);
-                self.names.path(node, &mut path);
-                if path == self.fds.ofd(ofd).path.bytes() {
-                    self.names.forget(node);
-                }
-                self.path = path;
+            // The name went without our seeing it go; one that the trace made is still to go, in a call that runs now.
+            let path = self.fds.ofd(ofd).path.bytes();
+            if let Some(node) = self.names.walk(self.names.root(), path, false, false).node
+                && self.names.file_of(node) == file
+                && self.names.birth(node) != Birth::Made
+            {
+                self.names.forget(node);
             }
         }
         Some(ofd)
@@ -238,7 +242,13 @@ impl Tracker {
     /// Walks a located path. With `exists`, the call showed that it exists.
     pub(super) fn walk(&mut self, located: &Located, at: &At<'_>, follow: bool, exists: bool) -> Walk {
         match (located.start, at.path.as_deref()) {
-            (Some(start), Some(path)) if self.names.is_live(start) => self.names.walk(start, path, follow, exists),
+            (Some(start), Some(path)) if self.names.is_live(start) => {
+                let walk = self.names.walk(start, path, follow, exists);
+                if let Some(parent) = walk.parent {
+                    self.names.touch(parent);
+                }
+                walk
+            }
             _ => Walk { parent: None, node: None },
         }
     }
@@ -254,6 +264,7 @@ impl Tracker {
     pub(super) fn parent_in<'p>(&mut self, start: Node, path: &'p [u8]) -> Option<(Node, &'p [u8])> {
         let (dir, name) = split_last(path)?;
         let node = if dir.is_empty() { Some(start) } else { self.names.walk(start, dir, true, true).node };
+        self.names.touch(node?);
         Some((node?, name))
     }
 }

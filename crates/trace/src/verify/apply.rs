@@ -5,7 +5,7 @@
 
 use crate::profile::{ProfileError, Reader};
 use crate::track::{At, Call, Fd, Kind, Outcome, Seen, Start, TrackOptions, Tracker};
-use crate::{Batch, Event, FileId, OfdId, Op, PathId, Paths, flag};
+use crate::{Batch, Event, FileId, OfdId, Op, PathId, Paths, Provenance, flag};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
@@ -16,6 +16,8 @@ const TID: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Applied {
     pub tracker: Tracker,
+    /// The snapshot holds all names of every directory that the trace used.
+    pub whole: bool,
     /// The directories that the trace used: their names were read before the run, where any were.
     pub touched: FxHashSet<FileId>,
     pub unfinished: u64,
@@ -25,8 +27,12 @@ pub(super) struct Applied {
 /// Applies all rows.
 pub(super) fn apply(profile: &Reader) -> Result<Applied, ProfileError> {
     let mut tracker = Tracker::new(TrackOptions::default());
-    tracker.begin_with(&profile.snapshot()?);
-    let applied = Applied { tracker, touched: FxHashSet::default(), unfinished: 0, without_path: 0 };
+    // A snapshot that only the trace implies, or that was cut short, covers no directory whole.
+    let snapshot = profile.snapshot()?;
+    let was_read = snapshot.entries.iter().any(|entry| entry.provenance != Provenance::Trace);
+    let whole = was_read && !profile.meta().snapshot.truncated;
+    tracker.begin_with(&snapshot, whole);
+    let applied = Applied { tracker, whole, touched: FxHashSet::default(), unfinished: 0, without_path: 0 };
     let mut rows = Rows { applied, descriptors: FxHashMap::default(), free: Vec::new(), raw: Vec::new() };
     let mut batches = profile.batches()?;
     let mut batch = Batch::default();

@@ -5,7 +5,7 @@ use super::{Difference, Differs, Verification, VerifyError, VerifyOptions};
 use crate::profile::{Reader, escape};
 use crate::snapshot::{WalkLimits, is_below, parent_of, path_order};
 use crate::track::{Kind, Standing};
-use crate::{FileId, Provenance, Snapshot, SnapshotEntry};
+use crate::{FileId, Snapshot, SnapshotEntry};
 use posix::FileKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -29,7 +29,7 @@ pub(super) fn compare(
     let in_tree = |path: &[u8]| is_below(path, root) && !is_own(path);
 
     let mut expected: Vec<Standing> = applied.tracker.standing();
-    let whole = whole_directories(applied, profile, &expected)?;
+    let whole = whole_directories(applied, &expected);
     expected.retain(|standing| in_tree(&standing.path));
     expected.sort_by(|a, b| path_order(&a.path, &b.path));
     let mut comparison = Comparison {
@@ -62,21 +62,10 @@ pub(super) fn compare(
 }
 
 /// The directories whose names are all known: those the trace made, and those it touched whose names were read.
-fn whole_directories(
-    applied: &Applied,
-    profile: &Reader,
-    standing: &[Standing],
-) -> Result<FxHashSet<Vec<u8>>, VerifyError> {
-    // A snapshot that only the trace implies, or that was cut short, covers no directory whole.
-    let read = !profile.meta().snapshot.truncated
-        && profile.snapshot()?.entries.iter().any(|entry| entry.provenance != Provenance::Trace);
-    let known = |s: &&Standing| s.made || (read && s.file.is_some_and(|file| applied.touched.contains(&file)));
-    let mut whole: FxHashSet<Vec<u8>> = standing.iter().filter(known).map(|s| s.path.clone()).collect();
-    // The root is no entry of the tree of names.
-    if read {
-        whole.insert(b"/".to_vec());
-    }
-    Ok(whole)
+fn whole_directories(applied: &Applied, standing: &[Standing]) -> FxHashSet<Vec<u8>> {
+    let touched = |s: &Standing| s.file.is_some_and(|file| applied.touched.contains(&file));
+    let known = |s: &&Standing| s.made || (applied.whole && touched(s));
+    standing.iter().filter(known).map(|s| s.path.clone()).collect()
 }
 
 struct Comparison {

@@ -212,6 +212,7 @@ struct want {
     const char *path, *path2;
     int unlocked; /* may wait for others, so it does not hold the baton */
     int held;     /* the baton is held already */
+    int keep;     /* and is kept */
     enum { ASK_NOTHING, ASK_PATH, ASK_LINK, ASK_FD, ASK_MADE, ASK_OPENED } ask;
 };
 #define WANT(...) ((struct want){.fd = NONE, .fd2 = NONE, .offset = NONE, .offset2 = NONE, .bytes = NONE, .mode = NONE, __VA_ARGS__})
@@ -273,7 +274,7 @@ static long end(struct thread *t, const struct want *w, struct record *r, long r
         if (w->ask == ASK_MADE) ask(t, w->fd, w->path, 1), r->file = log_->file;
     }
     __atomic_store_n(&r->state, DONE, __ATOMIC_SEQ_CST);
-    if (log_->serial && !w->unlocked) give_baton();
+    if (log_->serial && !w->unlocked && !w->keep) give_baton();
     return result;
 }
 
@@ -846,32 +847,36 @@ static void do_chdir(struct thread *t) {
     }
 }
 
-/* Descriptors over a socket that all processes share. Neither call is one on files. */
+/* Descriptors over a socket that all processes share. Neither call is one on files.
+ *
+ * A tracer that shows descriptors by their paths sees what arrives, not that it is a description that others have too, nor whose file it
+ * is if the name has gone. So, but with everything, what is sent is opened for it and closed at once, and used where it arrives or closed. */
 static void do_pass(struct thread *t) {
-    int fd = some_fd(t);
+    int fd = some_fd(t), own = !log_->everything;
+    struct name n;
     char control[CMSG_SPACE(sizeof fd)], byte = 'x';
     struct iovec vector = {&byte, 1};
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    if (log_->serial) take_baton();
     if (one_in(t, 2)) {
+        if (own) {
+            u32 flags = O_RDWR | O_NONBLOCK;
+            some_path(t, &n, 0, 0);
+            fd = (int)CALL(t, WANT(.op = "open", .fd = n.at, .flags = flags, .path = path_of(&n), .ask = ASK_OPENED, .keep = 1), SYS_openat, n.at, pointer(&n), flags, 0, 0, 0);
+        } else if (log_->serial) {
+            take_baton();
+        }
         memset(control, 0, sizeof control);
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-        /* A tracer that shows descriptors by their paths cannot tell a file that comes over a socket and has lost its name. */
-        if (log_->serial && !log_->everything) {
-            ask(t, fd, NULL, 0);
-            if (log_->gone) {
-                give_baton();
-                return;
-            }
-        }
         head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof fd);
         memcpy(CMSG_DATA(head), &fd, sizeof fd);
-        SYS(SYS_sendmsg, SOCKET_OUT, &message, MSG_DONTWAIT, 0, 0, 0);
-        if (log_->serial) give_baton();
+        if (fd >= 0) SYS(SYS_sendmsg, SOCKET_OUT, &message, MSG_DONTWAIT, 0, 0, 0);
+        if (own && fd >= 0) CALL(t, WANT(.op = "close", .fd = fd, .held = 1, .ask = ASK_FD), SYS_close, fd, 0, 0, 0, 0, 0);
+        else if (log_->serial) give_baton();
         return;
     }
-    long n = SYS(SYS_recvmsg, SOCKET_IN, &message, MSG_DONTWAIT | (one_in(t, 2) ? MSG_CMSG_CLOEXEC : 0), 0, 0, 0);
-    struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (log_->serial) take_baton();
+    long got = SYS(SYS_recvmsg, SOCKET_IN, &message, MSG_DONTWAIT | (one_in(t, 2) ? MSG_CMSG_CLOEXEC : 0), 0, 0, 0);
+    struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (!head || head->cmsg_type != SCM_RIGHTS) {
         if (log_->serial) give_baton();
         return;

@@ -1,0 +1,124 @@
+//! What no system call shows: accesses through mappings and io_uring requests. The programs print what they did; that is the truth.
+
+mod common;
+
+use common::{Recorded, Row, compiled, record_to, skip};
+use std::ffi::OsString;
+use std::path::Path;
+use trace::{Op, flag};
+
+const PAGE: u64 = 4096;
+
+/// Runs a program on a file beside it, recorded; what it printed.
+fn run(source: &str, directory: &Path) -> Option<(Recorded, String, Vec<u8>)> {
+    let program = compiled(source, directory)?;
+    let (file, printed) = (directory.join("file"), directory.join("printed"));
+    let recorded = record_to(&[program, OsString::from(&file)], directory, &printed);
+    let file = std::fs::canonicalize(&file).expect("the file").into_os_string().into_encoded_bytes();
+    Some((recorded, std::fs::read_to_string(&printed).expect("its output"), file))
+}
+
+#[test]
+fn reads_and_writes_through_mappings() {
+    if skip() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let Some((recorded, printed, file)) = run(include_str!("programs/mapped.c"), directory.path()) else { return };
+    assert_eq!(recorded.status.code(), Some(0));
+    let coverage = &recorded.imported.summary.coverage;
+    if !coverage.accesses_seen {
+        eprintln!("skipped: this kernel has no tracepoints of faults");
+        return;
+    }
+    let of = |op: Op| -> Vec<&Row> { recorded.rows.iter().filter(|r| r.event.op == op && r.path() == file).collect() };
+    let pages = |rows: &[&Row]| -> Vec<u64> {
+        let mut pages: Vec<u64> = rows
+            .iter()
+            .flat_map(|r| {
+                let first = r.event.offset.expect("an offset") / PAGE;
+                first..first + u64::try_from(r.event.ret).expect("bytes") / PAGE
+            })
+            .collect();
+        pages.sort_unstable();
+        pages
+    };
+    let said = |kind: &str| -> Vec<u64> {
+        printed.lines().filter_map(|l| l.strip_prefix(kind)).map(|n| n.trim().parse().expect("a page")).collect()
+    };
+    assert_eq!(said("R").len() + said("W").len(), 6, "{printed}");
+    assert_eq!(recorded.imported.summary.problems, []);
+    // A page that was in the cache after all shows its neighbours in the cache too; one that was read, itself.
+    let (read, written) = (pages(&of(Op::MapRead)), pages(&of(Op::MapWrite)));
+    let is_exact = of(Op::MapRead).iter().all(|r| r.event.ret == i64::try_from(PAGE).expect("small"));
+    for page in said("R") {
+        assert!(read.contains(&page), "page {page} in {read:?}");
+    }
+    if is_exact {
+        assert_eq!(read, said("R"));
+    }
+    assert_eq!(written, said("W"));
+    // They are reads of the device, so the thread slept; and they are of the file that was opened by its name.
+    let opened = recorded.rows.iter().find(|r| r.event.op == Op::Open && r.path() == file).expect("the open");
+    for row in of(Op::MapRead).into_iter().chain(of(Op::MapWrite)) {
+        assert_eq!(row.event.file, opened.event.file);
+        assert_eq!(row.event.flags & flag::FOREIGN, 0);
+        assert_eq!(row.event.running_ns.zip(row.event.blocked_ns).map(|(a, b)| a + b), Some(row.event.dur_ns));
+    }
+    // The program's own image is read by faults too.
+    let program = directory.path().join("program");
+    let image = std::fs::canonicalize(program).expect("its path").into_os_string().into_encoded_bytes();
+    assert!(recorded.rows.iter().any(|r| r.event.op == Op::MapRead && r.path() == image), "the image");
+    assert_eq!(coverage.data_map_accesses, 0, "what is seen is not reckoned as unseen");
+    assert_eq!(coverage.share(), Some(1.0));
+    assert_eq!(recorded.imported.meta().unseen.maps, 0);
+}
+
+#[test]
+fn requests_of_an_io_uring() {
+    if skip() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let Some((recorded, printed, file)) = run(include_str!("programs/ring.c"), directory.path()) else { return };
+    if recorded.status.code() == Some(42) {
+        eprintln!("skipped: no io_uring can be made here");
+        return;
+    }
+    assert_eq!(recorded.status.code(), Some(0));
+    let coverage = &recorded.imported.summary.coverage;
+    if !coverage.requests_seen {
+        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        return;
+    }
+    // IORING_OP_FSYNC 3, READ 22, WRITE 23, as <linux/io_uring.h> has them.
+    let op = |opcode: &str| match opcode {
+        "3" => Op::Fdatasync,
+        "22" => Op::Read,
+        "23" => Op::Write,
+        other => panic!("opcode {other}"),
+    };
+    let said: Vec<(Op, u64, u64, i64)> = printed
+        .lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |i: usize| words[i].parse().expect("a number");
+            (op(words[0]), number(1), number(2), words[3].parse().expect("a result"))
+        })
+        .collect();
+    assert_eq!(said.len(), 5);
+    let from = recorded.rows.iter().position(|r| r.event.op == Op::IoUring).expect("the ring");
+    // What the program prints goes through write(2), on another file.
+    let seen: Vec<(Op, u64, u64, i64)> = recorded.rows[from..]
+        .iter()
+        .filter(|r| matches!(r.event.op, Op::Read | Op::Write | Op::Fdatasync))
+        .filter(|r| r.path() == file || r.event.errno == 9)
+        .map(|r| {
+            let e = &r.event;
+            let ret = if e.errno == 0 { e.ret } else { -i64::from(e.errno) };
+            (e.op, e.offset.unwrap_or(0), e.req_bytes.unwrap_or(0), ret)
+        })
+        .collect();
+    assert_eq!(seen, said);
+    assert_eq!(coverage.share(), Some(1.0), "{coverage:?}");
+}
