@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use trace::anonymise::anonymise_in_place;
 use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
 
 /// Trace a command, or processes that run already, into a workload profile.
@@ -70,6 +71,10 @@ pub struct Args {
     /// gap in the profile.
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     buffer: u64,
+    /// Hide every name in the profile, as `fsage export --anonymise` does. (A spool that is kept because no profile could be made
+    /// still holds them.)
+    #[arg(long)]
+    anonymise: bool,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
     #[arg(long)]
     json: bool,
@@ -146,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .ok_or_else(|| failure::usage(format!("--buffer {} bytes: a buffer has 4096 bytes to 2 GiB", args.buffer)))?;
     let begun = || recorded(&options, args.with, args.strace, buffer);
     let recording = if args.json { aside(begun)? } else { begun() }?;
-    finish(&path, recording, args.json)
+    finish(&path, recording, args.anonymise, args.json)
 }
 
 fn say_started() {
@@ -154,11 +159,14 @@ fn say_started() {
 }
 
 /// Says what came of it, waits for the command and passes on how it ended.
-fn finish(path: &Path, mut recording: Recording, json: bool) -> anyhow::Result<ExitCode> {
-    if let Ok(summary) = &recording.profile {
+fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let mut profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
+    if anonymise {
+        profile = profile.and_then(|summary| Ok(RecordSummary { meta: anonymise_in_place(path)?, ..summary }));
+    }
+    if let Ok(summary) = &profile {
         say_profile(path, summary);
     }
-    let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
     if let Err(error) = &profile
         && recording.is_command_running()
     {
