@@ -300,6 +300,8 @@ fn sigint_ends_the_recording_and_the_command_gets_it_too(with: &'static str) {
     a_signal_ends_the_recording(with, "INT", 2);
 }
 
+/// That the command hears it at all is no matter of course: strace, asked to let go while it holds a signal for a program, drops it. Once seen
+/// on a busy machine, when the command got the signal before strace had let go.
 fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
@@ -448,6 +450,39 @@ fn has(program: &str, args: &[&str]) -> bool {
             false
         }
     }
+}
+
+/// Whoever touches a file system, from the moment that fsage says it records.
+#[test]
+fn whoever_touches_a_mount_is_recorded_by_ebpf() {
+    let Some(place) = Place::new("ebpf") else { return };
+    let point = place.at("mounted");
+    fs::create_dir(&point).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "fsage-test"]).arg(&point).output().unwrap();
+    if !mounted.status.success() {
+        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+    }
+    let outcome = std::panic::catch_unwind(|| {
+        let mut command = place.fsage();
+        command.args(["record", "-o", "out.workload", "--mount", "mounted"]);
+        let stderr = fs::File::create(place.at("stderr")).unwrap();
+        let recorder = Running { child: command.stdin(Stdio::null()).stderr(stderr).spawn().unwrap() };
+        until("it records", || place.read("stderr").contains("recording; "));
+        for i in 0..10 {
+            assert!(Command::new("touch").arg(point.join(format!("f{i}"))).status().unwrap().success());
+            fs::write(place.at(&format!("elsewhere{i}")), "").unwrap();
+        }
+        recorder.signal("INT");
+        assert!(recorder.ends().success(), "{}", place.read("stderr"));
+        let csv = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+        let opened = |name: &str| csv.lines().filter(|l| l.contains(",open,") && l.contains(name)).count();
+        for i in 0..10 {
+            assert_eq!(opened(&format!("/mounted/f{i}\"")), 1, "{csv}");
+        }
+        assert_eq!(opened("elsewhere"), 0, "{csv}");
+    });
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 /// Batches were handed over while events still held ids of paths of an older one: 500 files do not show it.

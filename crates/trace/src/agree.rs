@@ -5,10 +5,12 @@
 //! same file of the other, both ways. What one side does not know is not compared, and the shares of what was known are counted, so
 //! that an agreement about nothing shows. Order between threads is not compared.
 
-use crate::{Event, FileId, Op, Paths, flag};
+use crate::profile::{ProfileError, Reader};
+use crate::{Batch, Event, FileId, Op, Paths, flag};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::path::Path;
 
 /// How far ahead a call that the other side lacks is looked for.
 const AHEAD: usize = 24;
@@ -475,6 +477,37 @@ impl Comparison {
             self.agreement.differences.push(difference);
         }
     }
+}
+
+/// Compares two recordings of one run.
+///
+/// # Errors
+/// A profile cannot be read; the error names file and place.
+pub fn profiles(left: &Path, right: &Path) -> Result<Agreement, ProfileError> {
+    let (left, right) = (Reader::open(left)?, Reader::open(right)?);
+    let (mut of_left, mut of_right) = (left.batches()?, right.batches()?);
+    let mut comparison = Comparison::default();
+    let (mut batch, mut more) = (Batch::default(), (true, true));
+    // By turns, so that what waits for its like on the other side stays little.
+    while more.0 || more.1 {
+        more.0 = more.0 && of_left.next_into(&mut batch)?;
+        if more.0 {
+            batch
+                .events
+                .iter()
+                .filter_map(|event| Fact::of_event(event, &batch.paths))
+                .for_each(|fact| comparison.left(fact));
+        }
+        more.1 = more.1 && of_right.next_into(&mut batch)?;
+        if more.1 {
+            batch
+                .events
+                .iter()
+                .filter_map(|event| Fact::of_event(event, &batch.paths))
+                .for_each(|fact| comparison.right(fact));
+        }
+    }
+    Ok(comparison.finish())
 }
 
 fn differ<T: PartialEq>(left: Option<T>, right: Option<T>) -> bool {

@@ -8,6 +8,8 @@ use crate::{fio, perf};
 /// A form of file that `fsage import` reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// A recording not made into a profile yet ([`crate::spool`]).
+    Spool,
     /// strace's text ([`crate::strace`]). Also what nothing else claims: its importer then says what it lacks.
     Strace,
     /// The text of `perf trace` ([`crate::perf`]).
@@ -25,6 +27,9 @@ pub const ENOUGH_BYTES: usize = 64 << 10;
 
 /// The form of a file that begins with `head`; `None` if nothing tells.
 pub fn recognise(head: &[u8]) -> Option<Form> {
+    if head.starts_with(b"fsage.spool/") {
+        return Some(Form::Spool);
+    }
     if fio::is_log(head) {
         return Some(Form::FioLog);
     }
@@ -76,6 +81,7 @@ mod tests {
         for (text, form) in [
             ("fio version 3 iolog\n1 x add\n", Some(Form::FioLog)),
             ("fio version 2 iolog\n", Some(Form::FioLog)),
+            ("fsage.spool/1\n", Some(Form::Spool)),
             ("12 1700000000.123456 close(3</tmp/x>) = 0 <0.000012>\n", Some(Form::Strace)),
             ("strace: Process 3 attached\n[pid 3] 1700000000.123456 close(3) = 0 <0.000012>\n", Some(Form::Strace)),
             ("     0.072 ( 0.016 ms): sh/958 close(fd: 3)      = 0\n", Some(Form::Perf)),

@@ -89,7 +89,7 @@ fn close(got: u64, want: u64) -> bool {
 #[test]
 fn duckdb_finds_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let reader = profile(dir.path(), "kernel");
+    let reader = profile(dir.path(), "ebpf");
     let found = latencies(&reader).unwrap();
     assert_eq!(found.durations, Durations::InKernel);
     let Some(rows) = duckdb(&reader) else { return };

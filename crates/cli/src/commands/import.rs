@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::analysis::Decode;
-use trace::anonymise::Anonymiser;
+use trace::anonymise::{Anonymiser, anonymise_in_place};
 use trace::profile::{Meta, Reader, Writer, WriterOptions};
 use trace::recognise::{self, Form};
 use trace::strace::{ImportError, ImportOptions, Summary};
@@ -80,6 +80,10 @@ impl Format {
             Some(Form::SystemVector) => Ok(Format::Thesis),
             Some(Form::SnapshotText) => Err(failure::usage(format!(
                 "{}: is a snapshot of names and no trace; give it with --snapshot beside the trace it belongs to",
+                output::shown(path)
+            ))),
+            Some(Form::Spool) => Err(failure::usage(format!(
+                "{}: is a spool, which is read from a file alone and without --format",
                 output::shown(path)
             ))),
             // strace's importer says best what a text lacks that nothing else claims.
@@ -217,7 +221,10 @@ fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
         return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
     }
     output::writable_parent(path)?;
-    let summary = trace::record::import_spool(&args.file, path, args.overwrite)?;
+    let mut summary = trace::record::import_spool(&args.file, path, args.overwrite)?;
+    if args.anonymise {
+        summary.meta = anonymise_in_place(path)?;
+    }
     record::say(path, &summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };

@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject, Tracer};
+use trace::anonymise::anonymise_in_place;
+use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
@@ -17,8 +18,8 @@ use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary,
 /// one killed it).
 ///
 /// Two tracers: programs in the kernel (ebpf) watch and never stop what they record, see accesses through mapped files and io_uring, and
-/// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What a user has to know before
-/// recording in production is in docs/recording.md.
+/// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What to know before recording
+/// in production is in docs/recording.md.
 ///
 /// What the tracer tells is stored in W.spool beside W.workload, and made into the profile apart from that: whatever happens to fsage, to
 /// the tracer or to the disk, what is recorded goes on. The spool is removed when the profile is there; where there is none (fsage was
@@ -31,8 +32,7 @@ use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary,
 Examples:
   fsage record make -j4
   fsage record -o web.workload --root /srv/www --pid 1234 --duration 10m
-  fsage record -o db.workload --mount /var/lib/postgresql --duration 10m
-  fsage record -o ci.workload --cgroup /sys/fs/cgroup/system.slice/ci.service --duration 1h")]
+  fsage record -o db.workload --cgroup /sys/fs/cgroup/system.slice/postgresql.service --duration 10m")]
 pub struct Args {
     /// The workload profile to write (default: the command's name, with .workload).
     #[arg(long, short, value_name = "W.workload")]
@@ -50,13 +50,13 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     max_names: usize,
     /// Trace processes that run already, with whatever they start, until they end or a signal comes.
-    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "cgroup", "mount"])]
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<u32>,
-    /// Record every process in a control group, by its directory, until a signal or the end of --duration (ebpf only).
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "mount"])]
+    /// Trace every process in a control group, until a signal comes (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "pid"])]
     cgroup: Option<PathBuf>,
-    /// Record whoever touches the file system that a directory is on, until a signal or the end of --duration (ebpf only).
-    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    /// Trace whoever touches the file system mounted there, until a signal comes (ebpf only).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "pid", "cgroup"])]
     mount: Option<PathBuf>,
     /// End the recording after so long (90s, 10m, 1h); what is recorded goes on.
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
@@ -67,10 +67,14 @@ pub struct Args {
     /// The strace to use (default: the one on the path); with this option, strace is the default.
     #[arg(long, value_name = "FILE")]
     strace: Option<PathBuf>,
-    /// Bytes of the buffer between the kernel and fsage, rounded up to a power of two (ebpf). What does not fit is lost, counted, and
-    /// marked as a gap in the profile.
+    /// The buffer between the kernel and fsage, rounded up to a power of two (ebpf). What does not fit is lost, counted, and marked as a
+    /// gap in the profile.
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     buffer: u64,
+    /// Hide every name in the profile, as `fsage export --anonymise` does. (A spool that is kept because no profile could be made
+    /// still holds them.)
+    #[arg(long)]
+    anonymise: bool,
     /// Print a summary as JSON on standard output; the command's own standard output goes to standard error.
     #[arg(long)]
     json: bool,
@@ -81,63 +85,47 @@ pub struct Args {
 
 /// Tracers.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum With {
+enum With {
     /// Programs in the kernel: costs little, true durations; needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root.
     Ebpf,
     /// strace: works for processes of one's own, and slows them down severalfold.
     Strace,
 }
 
-/// The tracer that was asked for, or the best that is permitted; and what else could be tried.
-pub struct Choice {
-    tracer: Box<dyn Tracer>,
-    /// Nothing was asked for: if the kernel refuses, strace can be tried.
-    is_free: bool,
-}
-
-impl Choice {
-    /// Chooses, and says what and why where the choice was free.
-    pub fn make(with: Option<With>, strace: Option<PathBuf>, buffer_bytes: u32) -> anyhow::Result<Choice> {
-        let kernel = || capture::Kernel::find(capture::Options { buffer_bytes });
-        let with = with.or(strace.is_some().then_some(With::Strace));
-        let tracer: Box<dyn Tracer> = match with {
-            Some(With::Ebpf) => Box::new(kernel().map_err(|e| RecordError::CannotTrace { said: e.to_string() })?),
-            Some(With::Strace) => Box::new(Strace::find(strace)?),
-            None => match kernel() {
-                Ok(kernel) => {
-                    progress::note("recording in the kernel (ebpf)");
-                    return Ok(Choice { tracer: Box::new(kernel), is_free: true });
-                }
-                Err(why) => {
-                    progress::note(&format!("recording with strace: {why}"));
-                    Box::new(Strace::find(None)?)
-                }
-            },
-        };
-        Ok(Choice { tracer, is_free: false })
-    }
-
-    /// Records.
-    pub fn record(&mut self, options: &RecordOptions) -> Result<Recording, RecordError> {
-        match record::record_with(options, &mut *self.tracer) {
-            // Nothing has run: the kernel turned out to refuse what it seemed to permit.
-            Err(RecordError::CannotTrace { said }) if self.is_free => {
-                let Ok(mut strace) = Strace::find(None) else { return Err(RecordError::CannotTrace { said }) };
-                progress::note(&format!("recording with strace: {said}"));
-                record::record_with(options, &mut strace)
+/// Records with the tracer that was asked for, or with the best that may trace, and says which and why.
+fn recorded(
+    options: &RecordOptions,
+    with: Option<With>,
+    strace: Option<PathBuf>,
+    buffer_bytes: u32,
+) -> anyhow::Result<Recording> {
+    // What strace cannot do, it need not be tried for.
+    let only_ebpf = matches!(options.subject, Subject::Cgroup(_) | Subject::Mount(_));
+    let with = with.or(only_ebpf.then_some(With::Ebpf)).or(strace.is_some().then_some(With::Strace));
+    let in_kernel = || -> Result<Recording, RecordError> {
+        let found = capture::Kernel::find(capture::Options { buffer_bytes });
+        let mut kernel = found.map_err(|missing| RecordError::CannotTrace { said: missing.to_string() })?;
+        record::record_with(options, &mut kernel)
+    };
+    if with != Some(With::Strace) {
+        match in_kernel() {
+            Ok(recording) => return Ok(recording),
+            Err(RecordError::CannotTrace { said }) if with.is_none() => {
+                progress::note(&format!("recording with strace, as recording in the kernel is not possible: {said}"));
             }
-            other => other,
+            Err(other) => return Err(other.into()),
         }
     }
+    Ok(record::record_with(options, &mut Strace::find(strace)?)?)
 }
 
 /// Records.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let subject = match (args.cgroup, args.mount) {
         (Some(directory), _) => Subject::Cgroup(directory),
-        (_, Some(directory)) => Subject::Mount(directory),
-        _ if args.pid.is_empty() => Subject::Command(args.command),
-        _ => Subject::Processes(args.pid),
+        (None, Some(directory)) => Subject::Mount(directory),
+        (None, None) if args.pid.is_empty() => Subject::Command(args.command),
+        (None, None) => Subject::Processes(args.pid),
     };
     let path = args.output.unwrap_or_else(|| default_output(&subject));
     output::writable_parent(&path)?;
@@ -152,6 +140,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         snapshot_entries_max: args.max_names,
         overwrite: args.overwrite,
         duration: args.duration.map(Duration::from_nanos),
+        // A command speaks for itself; of others the user has to know from when on they are seen.
+        on_start: (!matches!(subject, Subject::Command(_))).then_some(say_started),
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
@@ -159,18 +149,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let buffer = buffer
         .filter(|&bytes| bytes >= 4096)
         .ok_or_else(|| failure::usage(format!("--buffer {} bytes: a buffer has 4096 bytes to 2 GiB", args.buffer)))?;
-    let mut choice = Choice::make(args.with, args.strace, buffer)?;
-    let mut begun = || choice.record(&options);
-    let recording = if args.json { aside(&mut begun)? } else { begun() }?;
-    finish(&path, recording, args.json)
+    let begun = || recorded(&options, args.with, args.strace, buffer);
+    let recording = if args.json { aside(begun)? } else { begun() }?;
+    finish(&path, recording, args.anonymise, args.json)
+}
+
+fn say_started() {
+    progress::note("recording; Ctrl-C ends it, and what is recorded goes on");
 }
 
 /// Says what came of it, waits for the command and passes on how it ended.
-fn finish(path: &Path, mut recording: Recording, json: bool) -> anyhow::Result<ExitCode> {
-    if let Ok(summary) = &recording.profile {
+fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let mut profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
+    if anonymise {
+        profile = profile.and_then(|summary| Ok(RecordSummary { meta: anonymise_in_place(path)?, ..summary }));
+    }
+    if let Ok(summary) = &profile {
         say_profile(path, summary);
     }
-    let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
     if let Err(error) = &profile
         && recording.is_command_running()
     {
@@ -221,10 +217,11 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     let covered =
         summary.meta.coverage_share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
     progress::note(&format!(
-        "wrote {}: {} calls{covered}, {} names it started from",
+        "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
         output::shown(path),
         units::count(summary.meta.events),
-        units::count(summary.meta.snapshot.entries)
+        units::count(summary.meta.snapshot.entries),
+        summary.meta.tracer.name
     ));
     say_unparsed(&summary.import);
 }

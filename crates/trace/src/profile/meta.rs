@@ -77,7 +77,7 @@ impl Meta {
     /// How far the durations are the calls' own, by what traced.
     pub fn durations(&self) -> Durations {
         match self.tracer.name.as_str() {
-            "kernel" => Durations::InKernel,
+            "ebpf" => Durations::InKernel,
             "fio" => Durations::None,
             _ => Durations::Inflated,
         }
@@ -88,7 +88,7 @@ impl Meta {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracer {
-    /// `strace`, `kernel` (fsage's recorder), `perf trace`, `fio`.
+    /// `strace`, `ebpf` (fsage's recorder), `perf trace`, `fio`.
     pub name: String,
     /// As it states it; empty where unknown.
     pub version: String,

@@ -72,6 +72,8 @@ pub struct RecordOptions {
     pub overwrite: bool,
     /// End the recording after so long; what is recorded goes on. `None`: when it ends, or a signal comes.
     pub duration: Option<Duration>,
+    /// Called once every call of what is recorded is seen from then on.
+    pub on_start: Option<fn()>,
     /// How long the analysis may take over a single frame of the spool before it counts as stuck and is given up.
     pub patience: Duration,
 }
@@ -87,6 +89,7 @@ impl RecordOptions {
             output,
             overwrite: false,
             duration: None,
+            on_start: None,
             patience: Duration::from_secs(60),
         }
     }

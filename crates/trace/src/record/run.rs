@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(20);
 /// How long a command whose end the tracer has seen may take to be reported to us.
 const REAPING: Duration = Duration::from_secs(2);
+/// How long a signal that a terminal sent to the command as well may take through strace, which drops it if it is asked to let go first.
+const DELIVERY: Duration = Duration::from_millis(100);
 /// How many spools of one name are kept at most.
 const SPOOLS_MAX: u32 = 1000;
 
@@ -68,7 +70,9 @@ impl Recording {
         while self.is_command_running() {
             let Some(child) = &mut self.command else { break };
             self.status = child.try_wait()?;
-            if self.signals.take(Some(child.id())) == Some(Wish::Leave) {
+            let wish = self.signals.take();
+            self.signals.pass_on(Some(child.id()));
+            if wish == Some(Wish::Leave) {
                 left_running = self.signals.last();
                 break;
             }
@@ -151,7 +155,11 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let ended_in_spool = writer.end(&end);
     drop(writer);
     let pid = command.as_ref().filter(|_| status.is_none()).map(Child::id);
-    let analysed = analysis.wait(options.patience, &mut || signals.take(pid) == Some(Wish::Leave));
+    let analysed = analysis.wait(options.patience, &mut || {
+        let wish = signals.take();
+        signals.pass_on(pid);
+        wish == Some(Wish::Leave)
+    });
     let profile = match analysed {
         Ok(mut summary) => {
             summary.notes.splice(0..0, tracer.notes());
@@ -198,6 +206,9 @@ fn begin(
         Subject::Mount(path) => (Target::Mount(path.clone()), None),
     };
     let tracing = tracer.start(&target)?;
+    if let Some(started) = options.on_start {
+        started();
+    }
     let capture = Capture::start(tracing, writer, count).map_err(no_thread)?;
     let Some(held) = held else { return Ok((capture, None)) };
     match held.release() {
@@ -235,14 +246,20 @@ fn supervise(
         if let (Some(child), None) = (&mut command, &status) {
             *status = child.try_wait().map_err(cannot_wait)?;
         }
-        let pid = command.as_ref().filter(|_| status.is_none()).map(|child| child.id());
         let over = options.duration.is_some_and(|duration| begun.elapsed() >= duration);
-        if signals.take(pid).is_some() || over {
+        let asked = signals.take().is_some();
+        if asked && signals.was_from_kernel() {
+            std::thread::sleep(DELIVERY);
+        }
+        if asked || over {
             capture.stop();
         }
         std::thread::sleep(POLL);
     }
-    capture.finish().map_err(no_thread)
+    let captured = capture.finish().map_err(no_thread)?;
+    // Not before the tracer has let go: strace, asked to while it holds a signal for a program, drops it.
+    signals.pass_on(command.as_ref().filter(|_| status.is_none()).map(|child| child.id()));
+    Ok(captured)
 }
 
 fn no_thread(source: std::io::Error) -> RecordError {

@@ -13,6 +13,9 @@ pub(super) struct Signals {
     guard: PassOn,
     first: Option<Instant>,
     last: i32,
+    /// The command has not got the last one yet.
+    unsent: Option<Signal>,
+    from_kernel: bool,
 }
 
 /// What a signal asks for.
@@ -26,20 +29,16 @@ pub(super) enum Wish {
 
 impl Signals {
     pub fn listen() -> Signals {
-        Signals { guard: interrupt::pass_on(), first: None, last: 0 }
+        Signals { guard: interrupt::pass_on(), first: None, last: 0, unsent: None, from_kernel: false }
     }
 
-    /// The wish of the signal received since the last time, if any. A running command gets it too, unless the kernel sent it: a
-    /// terminal's Ctrl-C has reached the command by itself, as it is in our process group.
-    pub fn take(&mut self, command: Option<u32>) -> Option<Wish> {
+    /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on), unless the kernel
+    /// sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group.
+    pub fn take(&mut self) -> Option<Wish> {
         let received = self.guard.take()?;
         self.last = received.signal;
-        if !received.from_kernel
-            && let Some(signal) = Signal::from_named_raw(received.signal)
-            && let Some(pid) = command.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
-        {
-            let _ = kill_process(pid, signal);
-        }
+        self.from_kernel = received.from_kernel;
+        self.unsent = Signal::from_named_raw(received.signal).filter(|_| !received.from_kernel);
         match self.first {
             None => {
                 self.first = Some(Instant::now());
@@ -48,6 +47,20 @@ impl Signals {
             Some(first) if first.elapsed() < SAME => None,
             Some(_) => Some(Wish::Leave),
         }
+    }
+
+    /// Gives a running command the signal received last, if it has not got it.
+    pub fn pass_on(&mut self, command: Option<u32>) {
+        if let Some(pid) = command.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
+            && let Some(signal) = self.unsent.take()
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Whether the last one came from the kernel, as a terminal's do: the command has it, or is about to.
+    pub fn was_from_kernel(&self) -> bool {
+        self.from_kernel
     }
 
     /// The last signal received.

@@ -49,6 +49,10 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 /// What is kept of what strace says.
 const SAID_BYTES_MAX: u64 = 4096;
 
+/// What strace needs, for those whom it refuses.
+const ADVICE: &str = "strace needs ptrace: in a container add the capability SYS_PTRACE; for processes that run already be root, or \
+                      their owner with /proc/sys/kernel/yama/ptrace_scope at 0";
+
 /// The strace to use.
 #[derive(Clone, Debug)]
 pub struct Strace {
@@ -93,7 +97,7 @@ impl Tracer for Strace {
         match target {
             Target::Command(_) | Target::Processes(_) => Ok(()),
             Target::Cgroup(_) | Target::Mount(_) => Err(RecordError::CannotTrace {
-                said: "it follows processes only; a control group or a file system needs --with ebpf".into(),
+                said: "strace follows processes only; a control group or a file system needs --with ebpf".into(),
             }),
         }
     }
@@ -111,13 +115,8 @@ impl Tracer for Strace {
             Ok(true) => Ok(Box::new(running)),
             Ok(false) => {
                 let said = Box::new(running).end().said;
-                let said = if said.is_empty() { "it ended at once".to_owned() } else { said };
-                Err(RecordError::CannotTrace {
-                    said: format!(
-                        "strace says: {said}. It needs ptrace: in a container add the capability SYS_PTRACE; for --pid be root \
-                         or set /proc/sys/kernel/yama/ptrace_scope to 0"
-                    ),
-                })
+                let said = if said.is_empty() { "strace ended at once" } else { &said };
+                Err(RecordError::CannotTrace { said: format!("{said}. {ADVICE}") })
             }
             Err(source) => Err(RecordError::Io { what: "cannot wait for strace".into(), source }),
         }

@@ -68,7 +68,7 @@ static long sys(long nr, long a, long b, long c, long d, long e, long f) {
 
 enum { NONE = -1 };
 enum { STARTED = 1, DONE = 2 };
-enum { RESTARTS = 1, OPTIONAL = 2 }; /* `notes` of a record: the kernel may begin it again; it may be missing */
+
 
 struct record {
     u32 length; /* of the whole record with the paths, a multiple of 8 */
@@ -77,7 +77,7 @@ struct record {
     char op[16];
     u32 flags; /* as given to the system call */
     u16 error;
-    u16 notes;
+    u16 unused;
     i64 result;
     i64 fd, fd2;         /* the descriptors given; NONE */
     i64 offset, offset2; /* as given; NONE: none was */
@@ -208,7 +208,6 @@ struct want {
     const char *op;
     i64 fd, fd2, offset, offset2, bytes, mode;
     u32 flags;
-    u16 notes;
     const char *path, *path2;
     int unlocked; /* may wait for others, so it does not hold the baton */
     int held;     /* the baton is held already */
@@ -254,7 +253,7 @@ static struct record *begin(struct thread *t, const struct want *w) {
     __atomic_store_n(&r->length, (u32)length, __ATOMIC_SEQ_CST);
     r->pid = t->pid, r->tid = t->tid;
     strncpy(r->op, w->op, sizeof r->op - 1);
-    r->flags = w->flags, r->notes = w->notes;
+    r->flags = w->flags;
     r->result = 0, r->error = 0;
     r->fd = w->fd, r->fd2 = w->fd2, r->offset = w->offset, r->offset2 = w->offset2, r->bytes = w->bytes, r->mode = w->mode;
     r->file = file, r->position = position, r->size = size;
@@ -907,7 +906,7 @@ static void do_interrupted(struct thread *t) {
     SYS(SYS_timer_settime, restart, 0, &once, NULL, 0, 0);
     SYS(SYS_timer_settime, end, 0, &later, NULL, 0, 0);
     char byte;
-    CALL(t, WANT(.op = "read", .fd = PIPE_OUT, .bytes = 1, .notes = RESTARTS, .unlocked = 1), SYS_read, PIPE_OUT, &byte, 1, 0, 0, 0);
+    CALL(t, WANT(.op = "read", .fd = PIPE_OUT, .bytes = 1, .unlocked = 1), SYS_read, PIPE_OUT, &byte, 1, 0, 0, 0);
     SYS(SYS_timer_delete, restart, 0, 0, 0, 0, 0);
     SYS(SYS_timer_delete, end, 0, 0, 0, 0, 0);
 }
@@ -938,7 +937,7 @@ static int begin_thread(void *argument) {
     know_self(&s->thread);
     if (s->waits) {
         char byte;
-        CALL(&s->thread, WANT(.op = "read", .fd = PIPE_OUT, .bytes = 1, .notes = OPTIONAL, .unlocked = 1), SYS_read, PIPE_OUT, &byte, 1, 0, 0, 0);
+        CALL(&s->thread, WANT(.op = "read", .fd = PIPE_OUT, .bytes = 1, .unlocked = 1), SYS_read, PIPE_OUT, &byte, 1, 0, 0, 0);
     } else {
         live(&s->thread, s->operations);
     }
@@ -955,7 +954,7 @@ static struct start *new_thread(struct thread *t, i64 operations, u32 waits) {
     seed(&s->thread, next(t));
     s->operations = operations, s->waits = waits;
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    struct want w = WANT(.op = "clone", .notes = RESTARTS);
+    struct want w = WANT(.op = "clone");
     struct record *r = begin(t, &w);
     int tid = clone(begin_thread, (char *)(s + 1) + STACK - 64, flags, s);
     end(t, &w, r, tid < 0 ? -errno : tid);
@@ -994,7 +993,7 @@ static void do_child(struct thread *t) {
         s->thread.depth = 9; /* no children of its own */
         seed(&s->thread, next(t));
         s->operations = operations / 4;
-        struct want w = WANT(.op = "clone", .notes = RESTARTS, .unlocked = 1);
+        struct want w = WANT(.op = "clone", .unlocked = 1);
         struct record *r = begin(t, &w);
         int pid = clone(begin_vfork, (char *)(s + 1) + STACK - 64, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
         end(t, &w, r, pid < 0 ? -errno : pid);
@@ -1005,7 +1004,7 @@ static void do_child(struct thread *t) {
     long flags = SIGCHLD | ways[below(t, 6)];
     int threads = one_in(t, 3) ? 1 + (int)below(t, 2) : 0, killed = one_in(t, 5);
     u64 child_seed = next(t);
-    struct want w = WANT(.op = "clone", .notes = RESTARTS);
+    struct want w = WANT(.op = "clone");
     struct record *r = begin(t, &w);
     long pid = SYS(SYS_clone, flags, 0, 0, 0, 0, 0);
     if (pid != 0) {
@@ -1019,7 +1018,11 @@ static void do_child(struct thread *t) {
             if (log_->serial) take_baton();
             SYS(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
             if (SYS(SYS_wait4, pid, NULL, __WALL, NULL, 0, 0) > 0) t->children--;
-            if (log_->serial) give_baton();
+            if (log_->serial) {
+                give_baton();
+                /* One of the dead may have been woken in vain: all look again. */
+                futex_wake(&log_->baton, INT32_MAX);
+            }
         }
         return;
     }
@@ -1095,6 +1098,8 @@ static void map_log(const char *path) {
     log_ = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (log_ == MAP_FAILED) die("cannot map the log", errno);
     close(fd);
+    /* The referee may be here before who makes the log has finished its head. */
+    for (int i = 0; i < 1000 && __atomic_load_n(&log_->magic, __ATOMIC_SEQ_CST) == 0; i++) usleep(10000);
     if (log_->magic != 0x6572757472745f66) die("not a log", 0);
 }
 
@@ -1143,6 +1148,8 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "run") != 0 || argc < 9) die("usage: see the top of torture.c", 0);
 
+    /* Nothing that is not ours may be reached, least of all a device through an inherited descriptor. */
+    SYS(SYS_close_range, LOWEST, ~0u, 0, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     setenv("TORTURE_LOG", argv[2], 1);
     int pair[2];
@@ -1156,7 +1163,7 @@ int main(int argc, char **argv) {
     mark(1);
     for (int p = 0; p < processes; p++) {
         u64 child_seed = next(&t);
-        struct want w = WANT(.op = "clone", .notes = RESTARTS);
+        struct want w = WANT(.op = "clone");
         struct record *r = begin(&t, &w);
         long pid = SYS(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
         if (pid != 0) {
