@@ -32,7 +32,6 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
             ("on_filemap_fault", "mm_filemap_fault"),
             ("on_map_pages", "mm_filemap_map_pages"),
             ("on_dirty", "writeback_dirty_folio"),
-            ("on_fault", "page_fault_user"),
         ],
     ),
     (feature::REQUESTS, &[("on_complete", "io_uring_complete"), ("on_submit", "io_uring_submit_req")]),

@@ -71,7 +71,7 @@ fn processes_that_run_already_with_what_they_started_and_start() {
     let root = std::fs::canonicalize(directory.path()).expect("its path");
     let mut told = Told::shell(&root, |_| {});
     // A child that is there before the recording, and the descriptor it inherited.
-    told.tell("exec 7>inherited; mkfifo go; (read x < go; echo child >&7; echo child > by_child) & child=$!; cd /");
+    told.tell("exec 7>inherited; echo 12345678 >&7; mkfifo go; (read x < go; echo child >&7; echo child > by_child) & child=$!; cd /");
     let mut stranger = Told::shell(&root, |_| {});
     let recorded = record_while(&Target::Processes(vec![told.pid()]), || {
         told.tell(&format!(
@@ -81,7 +81,16 @@ fn processes_that_run_already_with_what_they_started_and_start() {
         stranger.tell("echo stranger > by_stranger");
     });
     let rows = below(&recorded.rows, &root);
-    assert_eq!(count(&rows, Op::Write, "/inherited"), 2, "by both, through a descriptor from before");
+    let inherited: Vec<(Option<u64>, i64)> = rows
+        .iter()
+        .filter(|r| r.event.op == Op::Write && r.path().ends_with(b"/inherited"))
+        .map(|r| (r.event.offset, r.event.ret))
+        .collect();
+    assert_eq!(
+        inherited,
+        [(Some(9), 7), (Some(16), 6)],
+        "by both, through a descriptor from before, behind what was there"
+    );
     assert_eq!(count(&rows, Op::Open, "/by_child"), 1);
     assert_eq!(count(&rows, Op::Open, "/by_parent"), 1);
     assert!(

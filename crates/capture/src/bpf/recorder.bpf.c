@@ -57,6 +57,7 @@ enum state_flag {
 	ELSEWHERE0 = 1 << 9, /* the first fact's file is on another one, and not told yet */
 	ELSEWHERE1 = 1 << 10,
 	TOUCHED = 1 << 11, /* the task made such a call before */
+	IN_CALL = 1 << 12, /* inside a call, recorded or not */
 	STAYS = WAITING | TOUCHED,
 };
 
@@ -79,9 +80,8 @@ struct state {
 	u64 root_dentry;
 	u64 root_mnt;
 	u32 cgroup_level;
-	u32 fault_write;
-	/* A fault of the user's that has begun, and an access through a mapping whose end has not shown itself. */
-	u64 fault_ns;
+	u32 reserved;
+	/* An access through a mapping whose end has not shown itself. */
 	struct access {
 		u64 inode;
 		u64 first;
@@ -828,8 +828,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	if (!state)
 		return 0;
 	flush_access(state, task);
-	state->fault_ns = 0;
-	state->flags &= STAYS;
+	state->flags = (state->flags & STAYS) | IN_CALL;
 	bool compat = task->thread_info.status & TS_COMPAT;
 	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
 	if (spec && !compat) {
@@ -842,7 +841,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	}
 	if (subject_mode == MODE_MOUNT && (compat || !spec))
 		return 0;
-	state->flags = ACTIVE | (state->flags & STAYS);
+	state->flags |= ACTIVE;
 	state->nr = nr;
 	state->parts = 0;
 	state->off_since_ns = 0;
@@ -939,8 +938,12 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	/* Whoever calls: rename, renameat, renameat2, pivot_root, mount, umount2, move_mount. */
 	if (number == 82 || number == 264 || number == 316 || number == 155 || number == 165 || number == 166 || number == 429)
 		__sync_fetch_and_add(&moves, 1);
-	if (!state || !(state->flags & ACTIVE))
+	if (!state)
 		return 0;
+	if (!(state->flags & ACTIVE)) {
+		state->flags &= STAYS;
+		return 0;
+	}
 	struct scratch *scratch = scratch_of(ON_EXIT);
 	if (!scratch)
 		return 0;
@@ -1173,26 +1176,15 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs, unsigned long error_code)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
-
-	if (!state || (state->flags & WAITING))
-		return 0;
-	flush_access(state, task);
-	state->fault_ns = bpf_ktime_get_ns();
-	state->fault_write = error_code & 2;
-	return 0;
-}
-
 /* Whether accesses of this task to this file are recorded. */
 static __always_inline struct state *accessor(struct task_struct *task, struct inode *inode)
 {
 	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 
 	if (!state || (state->flags & WAITING) || !inode)
+		return 0;
+	/* What a file system keeps of its own in the cache is no file. */
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	if (subject_mode == MODE_MOUNT && is_elsewhere(inode))
 		return 0;
@@ -1217,7 +1209,7 @@ int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long inde
 	access->inode = (u64)inode;
 	access->first = index;
 	access->last = index;
-	access->start_ns = state->fault_ns ? state->fault_ns : now;
+	access->start_ns = now;
 	access->seen_ns = now;
 	access->blocked_ns = 0;
 	state->off_since_ns = 0;
@@ -1244,8 +1236,7 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 		return 0;
 	}
 	flush_access(state, task);
-	u64 start = state->fault_ns ? state->fault_ns : now;
-	put_fault(state, task, 0, (u64)inode, first, last, start, now - start, 0);
+	put_fault(state, task, 0, (u64)inode, first, last, now, 0, 0);
 	return 0;
 }
 
@@ -1261,19 +1252,20 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 		return 0;
 	inode = BPF_CORE_READ(mapping, host);
 	state = accessor(task, inode);
-	if (!state || (state->flags & ACTIVE) || !state->fault_ns || !state->fault_write)
+	if (!state || state->flags & IN_CALL)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 index = BPF_CORE_READ(folio, index);
-	u64 blocked = 0;
+	u64 start = now, blocked = 0;
 	struct access *access = &state->access;
 	if (access->inode == (u64)inode) {
 		/* The same fault brought it in: one access, a write. */
 		index = access->first;
+		start = access->start_ns;
 		blocked = access->blocked_ns;
 		access->inode = 0;
 	}
-	put_fault(state, task, WIRE_FAULT_WRITE, (u64)inode, index, index, state->fault_ns, now - state->fault_ns, blocked);
+	put_fault(state, task, WIRE_FAULT_WRITE, (u64)inode, index, index, start, now - start, blocked);
 	return 0;
 }
 

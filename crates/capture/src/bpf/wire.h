@@ -146,7 +146,7 @@ struct wire_fault {
 	struct wire_head head;
 	u32 pid;
 	u32 tid;
-	u64 start_ns;
+	u64 start_ns; /* when the kernel began to look for the page */
 	u64 dur_ns;
 	u64 blocked_ns;
 	u64 id; /* of the file; 0: not known */

@@ -14,6 +14,7 @@ struct Told {
     raw: Box<[u8]>,
     deleted: bool,
     foreign: bool,
+    regular: bool,
 }
 
 /// All that was told.
@@ -27,6 +28,7 @@ impl Files {
         let cut = flags & file_flag::CUT != 0;
         let told = Told {
             raw: if cut { Box::default() } else { escape(path) },
+            regular: file.mode & 0o170_000 == 0o100_000,
             deleted: flags & file_flag::DELETED != 0,
             foreign: flags & file_flag::INTERNAL != 0 || is_device_or_socket(file.mode),
         };
@@ -44,6 +46,11 @@ impl Files {
         } else {
             Some(Seen::Path { raw: &told.raw, deleted: told.deleted })
         }
+    }
+
+    /// Whether it is an ordinary file, with an offset and a length in bytes.
+    pub fn is_regular(&self, id: u64) -> bool {
+        self.0.get(&id).is_some_and(|told| told.regular && !told.foreign)
     }
 
     /// The path of a directory as it is.

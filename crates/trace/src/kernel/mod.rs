@@ -20,7 +20,7 @@ pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, sp
 use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
 use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
-use crate::track::{Call, CloneFlags, Closing, Outcome, Place, Spent, TrackOptions, Tracker};
+use crate::track::{Call, CloneFlags, Closing, Fd, Outcome, Place, Spent, TrackOptions, Tracker};
 use calls::Table;
 use decode::{Look, Parts, decode};
 use files::Files;
@@ -494,10 +494,26 @@ impl Importer {
             }
             return;
         };
+        if let (Some(fd), Some(fact)) = (moved_on(&asked), parts.facts[0])
+            && self.files.is_regular(fact.id)
+        {
+            self.tracker.saw_description(call.tid, fd, fact.pos, fact.size);
+        }
         self.summary.calls += 1;
         let unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
         let name = if name.is_empty() { unnamed.as_bytes() } else { name.as_bytes() };
         self.tracker.timed_call(call.tid, at_ns, place, name, &asked, &out, spent);
+    }
+}
+
+/// The descriptor whose offset or length a call is about, if it is of the record's first fact.
+fn moved_on<'c, 'a>(call: &'c Call<'a>) -> Option<&'c Fd<'a>> {
+    match call {
+        Call::Transfer { fd, .. } | Call::Seek { fd, .. } | Call::Ftruncate { fd, .. } | Call::Fallocate { fd, .. } => {
+            Some(fd)
+        }
+        Call::Copy { from, reflink: false, .. } => Some(from),
+        _ => None,
     }
 }
 

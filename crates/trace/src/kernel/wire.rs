@@ -332,7 +332,7 @@ records! {
         pid: u32,
         #[allow(missing_docs)]
         tid: u32,
-        /// When the fault began.
+        /// When the kernel began to look for the page.
         start_ns: u64,
         /// Until it was seen to be done, or what it waited.
         dur_ns: u64,

@@ -223,6 +223,24 @@ impl Tracker {
         self.coverage.requests_seen = requests;
     }
 
+    /// What a tracer in the kernel saw of an ordinary file's description when a call on it began. Taken in where nothing was known:
+    /// a descriptor from before the trace. What the calls told since is in their order, which this is not.
+    pub(crate) fn saw_description(&mut self, tid: u32, fd: &Fd<'_>, offset: u64, size: u64) {
+        let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
+        let Some(ofd) = self.ofd(ctx, fd, EBADF) else { return };
+        let state = self.fds.ofd_mut(ofd);
+        if state.foreign {
+            return;
+        }
+        state.offset.get_or_insert(offset);
+        if let Some(file) = state.file
+            && self.names.file(file).size.is_none()
+        {
+            self.names.file_mut(file).kind = Kind::Regular;
+            self.saw_size(file, size);
+        }
+    }
+
     /// Takes a place in the order for a call that has started and not returned.
     pub(crate) fn start(&mut self) -> Place {
         self.out.start()
