@@ -120,7 +120,7 @@ fn missing_strace_is_named() {
     let output = fsage()
         .current_dir(d.path())
         .env("PATH", d.path())
-        .args(["record", "-o", "w.workload", "--", "/bin/true"])
+        .args(["record", "--with", "strace", "-o", "w.workload", "--", "/bin/true"])
         .output()
         .unwrap();
     fails(&output, 3, &["strace", "install"]);

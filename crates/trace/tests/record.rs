@@ -1,7 +1,8 @@
 //! Recording for real: a command under this machine's strace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use trace::profile::Reader;
 use trace::record::{RecordError, RecordOptions, RecordSummary, Strace, Subject, record};
@@ -169,6 +170,8 @@ fn a_recording_leads_to_the_tree_on_disk() {
         // npm: a directory in which the run did nothing but make directories.
         "mkdir a/new",
         "rmdir a/empty",
+        // npm: a directory far below those that were used.
+        "cat a/deep/er/down >/dev/null",
         "ln a/b/f a/h && rm a/b/f && echo more >> a/h",
         "cp -al a b && rm -r a && echo y >> b/b/f",
         "cd a/b && mv ../../a ../../z && echo here > here && cd -P .. && echo there > there",
@@ -179,10 +182,10 @@ fn a_recording_leads_to_the_tree_on_disk() {
     for script in scripts {
         let (_dir, root) = real_tempdir();
         let tree = root.join("tree");
-        for dir in ["a/b", "a/empty", "a/other"] {
+        for dir in ["a/b", "a/empty", "a/other", "a/deep/er"] {
             std::fs::create_dir_all(tree.join(dir)).expect("directories");
         }
-        for name in ["a/b/f", "a/b/g", "a/other/x", "a/y"] {
+        for name in ["a/b/f", "a/b/g", "a/other/x", "a/y", "a/deep/er/down"] {
             std::fs::write(tree.join(name), name).expect("a file");
         }
         let command: Vec<OsString> = ["sh", "-c", script].iter().map(OsString::from).collect();
@@ -203,6 +206,14 @@ fn a_recording_leads_to_the_tree_on_disk() {
             Err(e) => panic!("{script}: {e}"),
         }
         let reader = Reader::open(&output).expect("the profile");
+        // A replay makes each name in its directory, which must be there.
+        let names: BTreeSet<Vec<u8>> =
+            reader.snapshot().expect("the names").entries.into_iter().map(|entry| entry.path).collect();
+        for name in names.iter().filter(|name| name.starts_with(tree.as_os_str().as_bytes())) {
+            let parent = trace::snapshot::parent_of(name).expect("an absolute path");
+            let above_the_trees = !parent.starts_with(tree.as_os_str().as_bytes());
+            assert!(above_the_trees || names.contains(parent), "{script}: {} has no directory", name.escape_ascii());
+        }
         let verification = verify(&reader, &tree, &VerifyOptions::default()).expect("a comparison");
         assert_eq!(verification.listed, [], "{script}");
         assert_eq!((verification.sizes_unknown, verification.links_unknown), (0, 0), "{script}");

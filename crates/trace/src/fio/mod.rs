@@ -1,6 +1,6 @@
 //! fio's log of I/O, version 2 and 3 (`fio --write_iolog`, `--read_iolog`; fio(1), "Trace file format").
 //!
-//! What lives here: the [`Importer`], and the [export](write). What may not: what calls mean.
+//! What lives here: the [`Importer`], and the [export](write()). What may not: what calls mean.
 //!
 //! ```text
 //! fio version 3 iolog              version 2 has no time stamps; it has `FILE wait MICROSECONDS 0`

@@ -7,7 +7,7 @@ use crate::Op;
 
 /// An argument that is not there.
 pub const NO_ARG: u8 = 0xff;
-/// In [`Spec::fd`]: the working directory takes the place of a descriptor.
+/// In a call's specification, for a descriptor: the working directory takes the place of a descriptor.
 pub const CWD_ARG: u8 = 0xfe;
 /// Bytes of a [`Spec`].
 pub const SPEC_BYTES: usize = 20;

@@ -117,7 +117,7 @@ flags! {
 }
 
 flags! {
-    /// What a recorder sees beyond system calls ([`Start::features`](super::Start::features)).
+    /// What a recorder sees beyond system calls (`features` of its first record).
     feature {
         /// Accesses through mappings.
         FAULTS = 0 as "WIRE_FAULTS",

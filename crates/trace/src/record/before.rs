@@ -100,7 +100,8 @@ pub(super) fn complete(
             entries.push(removed.into_entry());
         }
     }
-    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, entry)));
+    let leading = leading(&wanted);
+    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, &leading, entry)));
     let mut unreadable = before.unreadable;
     unreadable.extend(after.unreadable);
     Completed { snapshot: Snapshot::from_entries(entries), unreadable, truncated: before.truncated || after.truncated }
@@ -118,11 +119,12 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
             entries.push(entry);
         }
     }
-    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, entry)));
+    let leading = leading(&wanted);
+    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, &leading, entry)));
     Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
 }
 
-/// The touched directories by their real paths, with all directories above them: the names in them are wanted.
+/// The touched directories by the paths they were used by and by their real ones: the names in them are wanted.
 fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
     for directory in directories {
@@ -134,10 +136,26 @@ fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     wanted
 }
 
+/// All directories above the touched ones: they are wanted themselves, not the other names in them.
+fn leading(wanted: &FxHashSet<Vec<u8>>) -> FxHashSet<&[u8]> {
+    let mut leading: FxHashSet<&[u8]> = FxHashSet::default();
+    for directory in wanted {
+        let mut path = &directory[..];
+        while let Some(parent) = parent_of(path) {
+            // Where a parent is known, so are those above it.
+            if !leading.insert(parent) {
+                break;
+            }
+            path = parent;
+        }
+    }
+    leading
+}
+
 /// Of the trees read before the run, the names in touched directories are kept, and the directories leading there.
-fn is_wanted(wanted: &FxHashSet<Vec<u8>>, entry: &SnapshotEntry) -> bool {
+fn is_wanted(wanted: &FxHashSet<Vec<u8>>, leading: &FxHashSet<&[u8]>, entry: &SnapshotEntry) -> bool {
     let in_touched = parent_of(&entry.path).is_some_and(|parent| wanted.contains(parent));
-    in_touched || entry.path == b"/" || wanted.contains(&entry.path)
+    in_touched || entry.path == b"/" || wanted.contains(&entry.path) || leading.contains(&entry.path[..])
 }
 
 /// An entry as it was before the run; `None` if the run made it.
