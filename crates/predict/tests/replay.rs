@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::borrow_deref_ref)]
 
 use posix::{FileKind, Mounted};
-use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Source, Threads, replay_on};
+use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Skip, Source, Threads, replay_on};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -144,6 +144,31 @@ fn program(dir: &Path, seed: u64, calls: u64) {
     }
 }
 
+/// What a program asks of descriptors opened with `O_PATH` (bsdtar and rsync, of directories): their flags, which the kernel
+/// answers, while it refuses locks on them.
+fn flags_of_locations(dir: &Path) {
+    use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, openat};
+    use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+    std::env::set_current_dir(dir).unwrap();
+    for path in [".", "p", "p/q"] {
+        let location = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        fcntl_setfd(&location, FdFlags::CLOEXEC).unwrap();
+        assert_eq!(fcntl_getfd(&location), Ok(FdFlags::CLOEXEC));
+        assert!(fcntl_getfl(&location).unwrap().contains(OFlags::PATH));
+    }
+}
+
+/// What cp asks of a link that leads nowhere: its own attributes.
+fn attributes_of_links(dir: &Path) {
+    use rustix::fs::{lgetxattr, listxattr, llistxattr};
+    use rustix::io::Errno;
+    let link = dir.join("leads-nowhere");
+    symlink("nowhere", &link).unwrap();
+    assert_eq!(llistxattr(&link, &mut [0; 64]), Ok(0));
+    assert_eq!(lgetxattr(&link, "trusted.none", &mut [0; 64]), Err(Errno::NODATA));
+    assert_eq!(listxattr(&link, &mut [0; 64]), Err(Errno::NOENT));
+}
+
 /// The traced process: several programs of processes that follow one another or run at once, and threads of one.
 #[test]
 fn child() {
@@ -152,6 +177,8 @@ fn child() {
     let (dir, seed, calls): (PathBuf, u64, u64) = (dir.into(), seed.parse().unwrap(), calls.parse().unwrap());
     match how {
         "one" => program(&dir, seed, calls),
+        "flags of locations" => flags_of_locations(&dir),
+        "attributes of links" => attributes_of_links(&dir),
         "several" => {
             // Each in a directory of its own: what they do must not depend on who is first.
             let mut children = Vec::new();
@@ -317,4 +344,26 @@ fn a_paced_replay_takes_its_time() {
     }
     let options = ReplayOptions { pace: Pace::Recorded, ..checking() };
     check(3, "one", 50, &options);
+}
+
+/// Found by recording bsdtar: the replay put locks in the place of 2,045 `fcntl(F_GETFL)`, and the kernel refused them.
+#[test]
+fn flags_of_a_descriptor_are_no_locks() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "flags of locations", 0, &checking());
+    assert!(result.per_op.iter().all(|op| op.op != "fcntl"), "{:?}", result.per_op);
+    assert!(result.skipped[&Skip::Bookkeeping] >= 9, "{:?}", result.skipped);
+}
+
+/// Found by recording `cp -a`: `llistxattr` of a link that leads nowhere became `listxattr`, which has no file to look at.
+#[test]
+fn attributes_of_a_link_are_its_own() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "attributes of links", 0, &checking());
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("listxattr"), calls("getxattr")), (Some((2, 1)), Some((1, 1))));
 }
