@@ -158,6 +158,14 @@ fn flags_of_locations(dir: &Path) {
     }
 }
 
+/// What bash asks of a program.
+fn may_execute(dir: &Path) {
+    use rustix::fs::{Access, access};
+    assert_eq!(access(dir.join("tool"), Access::EXEC_OK), Ok(()));
+    assert_eq!(access(dir.join("text"), Access::EXEC_OK), Err(rustix::io::Errno::ACCESS));
+    assert_eq!(access(dir.join("text"), Access::READ_OK), Ok(()));
+}
+
 /// What cp asks of a link that leads nowhere: its own attributes.
 fn attributes_of_links(dir: &Path) {
     use rustix::fs::{lgetxattr, listxattr, llistxattr};
@@ -178,6 +186,7 @@ fn child() {
     match how {
         "one" => program(&dir, seed, calls),
         "flags of locations" => flags_of_locations(&dir),
+        "may execute" => may_execute(&dir),
         "attributes of links" => attributes_of_links(&dir),
         "several" => {
             // Each in a directory of its own: what they do must not depend on who is first.
@@ -366,4 +375,48 @@ fn attributes_of_a_link_are_its_own() {
     let result = check(1, "attributes of links", 0, &checking());
     let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
     assert_eq!((calls("listxattr"), calls("getxattr")), (Some((2, 1)), Some((1, 1))));
+}
+
+/// Found by recording javac: the link `/usr/bin/javac` led to a program that no snapshot listed, so that the rebuilt one could not
+/// be executed.
+#[test]
+fn a_program_that_could_be_executed_can_be() {
+    if !strace_works() {
+        return;
+    }
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    let (dir, target) = (base.join("traced"), base.join("target"));
+    for made in [&dir, &target] {
+        fs::create_dir(made).unwrap();
+    }
+    for (name, mode) in [("tool", 0o755), ("text", 0o644)] {
+        fs::write(dir.join(name), "#!/bin/true").unwrap();
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut traced = trace(&dir, &format!("{}|0|0|may execute", dir.display()), &base);
+    traced.snapshot.entries.retain(|entry| entry.name() != b"tool");
+    let (_, result) = replay_in(&target, &traced, &checking());
+    let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+    assert!(inside.is_empty(), "{inside:#?}");
+}
+
+/// Found by recording npm: the snapshot listed names below a directory that it did not list itself, whose own directory it did
+/// list. The rebuild made it before there was anything to make it in.
+#[test]
+fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let (tree_before, target) = (scratch.path().join("before"), scratch.path().join("target"));
+    fs::create_dir_all(tree_before.join("a/b/c")).unwrap();
+    fs::create_dir(&target).unwrap();
+    fs::write(tree_before.join("a/first"), "of several names").unwrap();
+    for name in ["a/b/c/one", "a/b/c/two", "a/z"] {
+        fs::hard_link(tree_before.join("a/first"), tree_before.join(name)).unwrap();
+    }
+    let tree_before = tree_before.canonicalize().unwrap();
+    let mut snapshot = Snapshot::of_tree(&[&tree_before], &WalkLimits::default()).unwrap().snapshot;
+    snapshot.entries.retain(|entry| entry.name() != b"b");
+    let (mounted, result) = replay_in(&target, &Traced { batches: Vec::new(), snapshot }, &checking());
+    let rebuilt = mounted.path().join(&result.root).join(tree_before.strip_prefix("/").unwrap());
+    assert_eq!(tree(&rebuilt), tree(&tree_before));
 }
