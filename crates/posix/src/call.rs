@@ -258,14 +258,14 @@ pub enum Call<'a> {
     Utimens { at: At<'a>, follow: bool, atime: SetTime, mtime: SetTime },
     /// `futimens(3)`
     Futimens { fd: Fd, atime: SetTime, mtime: SetTime },
-    /// `setxattr(2)`
-    SetXattr { at: At<'a>, name: &'a OsStr, value: &'a [u8] },
+    /// `setxattr(2)`, or `lsetxattr(2)` where `follow` is false; the same for the others.
+    SetXattr { at: At<'a>, follow: bool, name: &'a OsStr, value: &'a [u8] },
     /// `getxattr(2)`; answers [`Reply::Count`].
-    GetXattr { at: At<'a>, name: &'a OsStr },
+    GetXattr { at: At<'a>, follow: bool, name: &'a OsStr },
     /// `listxattr(2)`; answers [`Reply::Count`].
-    ListXattr { at: At<'a> },
+    ListXattr { at: At<'a>, follow: bool },
     /// `removexattr(2)`
-    RemoveXattr { at: At<'a>, name: &'a OsStr },
+    RemoveXattr { at: At<'a>, follow: bool, name: &'a OsStr },
 }
 
 /// What kind of object a name stands for.

@@ -68,7 +68,7 @@ fn failures_have_the_error_numbers_of_posix() {
         (Call::Open { at: "f".into(), flags: OpenFlags::CREATE_NEW, mode }, Errno::EEXIST),
         (Call::Open { at: "d".into(), flags: OpenFlags::WRITE, mode }, Errno::EISDIR),
         (Call::Open { at: "loop".into(), flags: OpenFlags { nofollow: true, ..OpenFlags::READ }, mode }, Errno::ELOOP),
-        (Call::GetXattr { at: "f".into(), name: OsStr::new("user.none") }, Errno::ENODATA),
+        (Call::GetXattr { at: "f".into(), follow: true, name: OsStr::new("user.none") }, Errno::ENODATA),
     ];
     for (call, errno) in table {
         assert_eq!(result(fs, call), Err(errno), "{call:?}");
@@ -305,18 +305,29 @@ fn extended_attributes_are_set_and_gone() {
     let fs = &mut Mounted::open(dir.path()).unwrap();
     create(fs, "f").unwrap();
     let (at, name) = (At::from("f"), OsStr::new("user.colour"));
-    match result(fs, Call::SetXattr { at, name, value: b"green" }) {
+    match result(fs, Call::SetXattr { at, follow: true, name, value: b"green" }) {
         Err(Errno::EOPNOTSUPP) => return println!("skipped: no extended attributes in {}", dir.path().display()),
         other => assert_eq!(other, Ok(Reply::Done)),
     }
     let mut value = [0u8; 16];
     assert_eq!(rustix::fs::getxattr(dir.path().join("f"), "user.colour", &mut value), Ok(5));
     assert!(value.starts_with(b"green"));
-    assert_eq!(result(fs, Call::GetXattr { at, name }), Ok(Reply::Count(5)));
-    let Ok(Reply::Count(listed)) = result(fs, Call::ListXattr { at }) else { panic!("not listed") };
+    assert_eq!(result(fs, Call::GetXattr { at, follow: true, name }), Ok(Reply::Count(5)));
+    let Ok(Reply::Count(listed)) = result(fs, Call::ListXattr { at, follow: true }) else { panic!("not listed") };
     assert!(listed > "user.colour".len() as u64);
-    result(fs, Call::RemoveXattr { at, name }).unwrap();
-    assert_eq!(result(fs, Call::GetXattr { at, name }), Err(Errno::ENODATA));
+    result(fs, Call::RemoveXattr { at, follow: true, name }).unwrap();
+    assert_eq!(result(fs, Call::GetXattr { at, follow: true, name }), Err(Errno::ENODATA));
+
+    // Of a link that leads nowhere, or of what it would lead to.
+    result(fs, Call::Symlink { target: "nowhere".as_ref(), at: "link".into() }).unwrap();
+    for (follow, listed, got) in
+        [(true, Err(Errno::ENOENT), Err(Errno::ENOENT)), (false, Ok(Reply::Count(0)), Err(Errno::ENODATA))]
+    {
+        let at = At::from("link");
+        let name = OsStr::new("trusted.none");
+        assert_eq!(result(fs, Call::ListXattr { at, follow }), listed, "follow {follow}");
+        assert_eq!(result(fs, Call::GetXattr { at, follow, name }), got, "follow {follow}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::borrow_deref_ref)]
 
 use posix::{FileKind, Mounted};
-use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Source, Threads, replay_on};
+use predict::replay::{Initially, Pace, ReplayOptions, ReplayResult, Skip, Source, Threads, replay_on};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -144,6 +144,39 @@ fn program(dir: &Path, seed: u64, calls: u64) {
     }
 }
 
+/// What a program asks of descriptors opened with `O_PATH` (bsdtar and rsync, of directories): their flags, which the kernel
+/// answers, while it refuses locks on them.
+fn flags_of_locations(dir: &Path) {
+    use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, openat};
+    use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+    std::env::set_current_dir(dir).unwrap();
+    for path in [".", "p", "p/q"] {
+        let location = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        fcntl_setfd(&location, FdFlags::CLOEXEC).unwrap();
+        assert_eq!(fcntl_getfd(&location), Ok(FdFlags::CLOEXEC));
+        assert!(fcntl_getfl(&location).unwrap().contains(OFlags::PATH));
+    }
+}
+
+/// What bash asks of a program.
+fn may_execute(dir: &Path) {
+    use rustix::fs::{Access, access};
+    assert_eq!(access(dir.join("tool"), Access::EXEC_OK), Ok(()));
+    assert_eq!(access(dir.join("text"), Access::EXEC_OK), Err(rustix::io::Errno::ACCESS));
+    assert_eq!(access(dir.join("text"), Access::READ_OK), Ok(()));
+}
+
+/// What cp asks of a link that leads nowhere: its own attributes.
+fn attributes_of_links(dir: &Path) {
+    use rustix::fs::{lgetxattr, listxattr, llistxattr};
+    use rustix::io::Errno;
+    let link = dir.join("leads-nowhere");
+    symlink("nowhere", &link).unwrap();
+    assert_eq!(llistxattr(&link, &mut [0; 64]), Ok(0));
+    assert_eq!(lgetxattr(&link, "trusted.none", &mut [0; 64]), Err(Errno::NODATA));
+    assert_eq!(listxattr(&link, &mut [0; 64]), Err(Errno::NOENT));
+}
+
 /// The traced process: several programs of processes that follow one another or run at once, and threads of one.
 #[test]
 fn child() {
@@ -152,6 +185,9 @@ fn child() {
     let (dir, seed, calls): (PathBuf, u64, u64) = (dir.into(), seed.parse().unwrap(), calls.parse().unwrap());
     match how {
         "one" => program(&dir, seed, calls),
+        "flags of locations" => flags_of_locations(&dir),
+        "may execute" => may_execute(&dir),
+        "attributes of links" => attributes_of_links(&dir),
         "several" => {
             // Each in a directory of its own: what they do must not depend on who is first.
             let mut children = Vec::new();
@@ -317,4 +353,70 @@ fn a_paced_replay_takes_its_time() {
     }
     let options = ReplayOptions { pace: Pace::Recorded, ..checking() };
     check(3, "one", 50, &options);
+}
+
+/// Found by recording bsdtar: the replay put locks in the place of 2,045 `fcntl(F_GETFL)`, and the kernel refused them.
+#[test]
+fn flags_of_a_descriptor_are_no_locks() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "flags of locations", 0, &checking());
+    assert!(result.per_op.iter().all(|op| op.op != "fcntl"), "{:?}", result.per_op);
+    assert!(result.skipped[&Skip::Bookkeeping] >= 9, "{:?}", result.skipped);
+}
+
+/// Found by recording `cp -a`: `llistxattr` of a link that leads nowhere became `listxattr`, which has no file to look at.
+#[test]
+fn attributes_of_a_link_are_its_own() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "attributes of links", 0, &checking());
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("listxattr"), calls("getxattr")), (Some((2, 1)), Some((1, 1))));
+}
+
+/// Found by recording javac: the link `/usr/bin/javac` led to a program that no snapshot listed, so that the rebuilt one could not
+/// be executed.
+#[test]
+fn a_program_that_could_be_executed_can_be() {
+    if !strace_works() {
+        return;
+    }
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    let (dir, target) = (base.join("traced"), base.join("target"));
+    for made in [&dir, &target] {
+        fs::create_dir(made).unwrap();
+    }
+    for (name, mode) in [("tool", 0o755), ("text", 0o644)] {
+        fs::write(dir.join(name), "#!/bin/true").unwrap();
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut traced = trace(&dir, &format!("{}|0|0|may execute", dir.display()), &base);
+    traced.snapshot.entries.retain(|entry| entry.name() != b"tool");
+    let (_, result) = replay_in(&target, &traced, &checking());
+    let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+    assert!(inside.is_empty(), "{inside:#?}");
+}
+
+/// Found by recording npm: the snapshot listed names below a directory that it did not list itself, whose own directory it did
+/// list. The rebuild made it before there was anything to make it in.
+#[test]
+fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let (tree_before, target) = (scratch.path().join("before"), scratch.path().join("target"));
+    fs::create_dir_all(tree_before.join("a/b/c")).unwrap();
+    fs::create_dir(&target).unwrap();
+    fs::write(tree_before.join("a/first"), "of several names").unwrap();
+    for name in ["a/b/c/one", "a/b/c/two", "a/z"] {
+        fs::hard_link(tree_before.join("a/first"), tree_before.join(name)).unwrap();
+    }
+    let tree_before = tree_before.canonicalize().unwrap();
+    let mut snapshot = Snapshot::of_tree(&[&tree_before], &WalkLimits::default()).unwrap().snapshot;
+    snapshot.entries.retain(|entry| entry.name() != b"b");
+    let (mounted, result) = replay_in(&target, &Traced { batches: Vec::new(), snapshot }, &checking());
+    let rebuilt = mounted.path().join(&result.root).join(tree_before.strip_prefix("/").unwrap());
+    assert_eq!(tree(&rebuilt), tree(&tree_before));
 }

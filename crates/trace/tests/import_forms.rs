@@ -79,6 +79,22 @@ fn descriptor_calls() {
     }
 }
 
+/// Found by replaying bsdtar: a fcntl on flags was not told from a lock.
+#[test]
+fn fcntl_on_flags_is_no_lock() {
+    for (call, on_flags) in [
+        ("fcntl(3</w/f>, F_GETFD) = 0", true),
+        ("fcntl(3</w/f>, F_SETFD, FD_CLOEXEC) = 0", true),
+        ("fcntl(3</w/f>, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE)", true),
+        ("fcntl(3</w/f>, F_SETFL, O_RDWR|O_APPEND) = 0", true),
+        ("fcntl(3</w/f>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0", false),
+        ("flock(3</w/f>, LOCK_SH) = 0", false),
+    ] {
+        let event = on_file(call).event;
+        assert_eq!((event.op, event.flags & flag::DESCRIPTOR_FLAGS != 0), (Op::Fcntl, on_flags), "{call}");
+    }
+}
+
 #[test]
 fn path_calls() {
     #[rustfmt::skip]

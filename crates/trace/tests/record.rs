@@ -86,7 +86,10 @@ fn a_tree_read_before_the_run_is_exact() {
     std::fs::create_dir_all(root.join("w/untouched")).expect("directories");
     std::fs::write(root.join("w/a"), "12345678").expect("a file");
     std::fs::write(root.join("w/untouched/deep"), "1").expect("a file");
-    let script = format!("cd {}/w; echo longer than before > a; rm -f b; echo b > b", root.display());
+    std::fs::create_dir_all(root.join("w/far/away/from")).expect("directories");
+    std::fs::write(root.join("w/far/away/from/all"), "1").expect("a file");
+    let script =
+        format!("cd {}/w; cat far/away/from/all; echo longer than before > a; rm -f b; echo b > b", root.display());
     let mut options =
         RecordOptions::command(["sh", "-c", &script].iter().map(OsString::from).collect(), root.join("out.workload"));
     options.snapshot_working_directory = false;
@@ -104,7 +107,41 @@ fn a_tree_read_before_the_run_is_exact() {
     assert_eq!((a.size_bytes, a.provenance), (8, Provenance::Before));
     assert_eq!(get("b"), None);
     assert!(get("untouched").is_some(), "a name in a touched directory");
+    assert!(get("far/away").is_some(), "a directory on the way to one the command touched");
+    assert!(
+        get("far/away/from").is_some() && get("far/away/from/all").is_some(),
+        "a touched directory and a name in it"
+    );
     assert_eq!(get("untouched/deep"), None, "a name in a directory the command did not touch");
+}
+
+/// Found by recording javac, which is `/usr/bin/javac`, a link to a link to a program elsewhere: the snapshot had the first link
+/// only, so that a replay knew nothing of the program.
+#[test]
+fn what_a_used_link_leads_to_is_in_the_snapshot() {
+    let (_dir, root) = real_tempdir();
+    let at = |name: &str| root.join(name);
+    for dir in ["bin", "alternatives", "lib/tool/bin"] {
+        std::fs::create_dir_all(at(dir)).expect("directories");
+    }
+    std::fs::write(at("lib/tool/bin/program"), "#!/bin/true").expect("a file");
+    std::fs::write(at("lib/tool/bin/other"), "").expect("a file");
+    std::os::unix::fs::symlink(at("alternatives/tool"), at("bin/tool")).expect("a link");
+    std::os::unix::fs::symlink("../lib/tool/bin/program", at("alternatives/tool")).expect("a link");
+    std::os::unix::fs::symlink("../lib/tool/bin/other", at("bin/unused")).expect("a link");
+    std::os::unix::fs::symlink("/proc/self/mounts", at("bin/mounts")).expect("a link");
+    let script = format!("test -x {0}/bin/tool; test -f {0}/bin/tool; test -f {0}/bin/mounts", root.display());
+    let Some(_) = record_script(&script, &at("out.workload")) else { return };
+    let snapshot = Reader::open(&at("out.workload")).and_then(|r| r.snapshot()).expect("the snapshot");
+    let get = |name: &str| snapshot.get(at(name).to_str().expect("UTF-8").as_bytes());
+    let links = ["bin/tool", "alternatives/tool"].map(|name| get(name).and_then(|link| link.target.clone()));
+    assert_eq!(links[0].as_deref(), Some(at("alternatives/tool").to_str().expect("UTF-8").as_bytes()));
+    assert_eq!(links[1].as_deref(), Some(&b"../lib/tool/bin/program"[..]));
+    assert_eq!(get("lib/tool/bin/program").map(|program| program.size_bytes), Some(11));
+    assert!(get("bin/unused").is_some(), "a name in a touched directory");
+    let foreign: Vec<_> = snapshot.entries.iter().filter(|entry| entry.path.starts_with(b"/proc")).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    assert_eq!(get("lib/tool/bin/other"), None, "where a link leads that nobody used");
 }
 
 #[test]

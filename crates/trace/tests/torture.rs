@@ -318,7 +318,7 @@ fn flags(op: Op, raw: u32, positional: bool) -> (u32, u32) {
             (flags, flag::NOREPLACE | flag::EXCHANGE)
         }
         Op::Stat | Op::Access | Op::Chown => (if raw & 0x100 != 0 { flag::NOFOLLOW } else { 0 }, flag::NOFOLLOW),
-        Op::Seek | Op::Fallocate => (raw << flag::SUB_SHIFT, 0xff << flag::SUB_SHIFT),
+        Op::Seek | Op::Fallocate | Op::Fcntl => (raw << flag::SUB_SHIFT, 0xff << flag::SUB_SHIFT),
         _ => (0, 0),
     }
 }

@@ -147,10 +147,10 @@ impl<V: Volume> Lab<V> {
                 self.set_times(ino, atime, mtime)
             }
             // No file system here has extended attributes.
-            Call::SetXattr { at, .. } | Call::GetXattr { at, .. } | Call::RemoveXattr { at, .. } => {
-                self.resolve(at, true).and(Err(Errno::EOPNOTSUPP))
-            }
-            Call::ListXattr { at } => self.resolve(at, true).map(|_| Reply::Count(0)),
+            Call::SetXattr { at, follow, .. }
+            | Call::GetXattr { at, follow, .. }
+            | Call::RemoveXattr { at, follow, .. } => self.resolve(at, follow).and(Err(Errno::EOPNOTSUPP)),
+            Call::ListXattr { at, follow } => self.resolve(at, follow).map(|_| Reply::Count(0)),
         }
     }
 

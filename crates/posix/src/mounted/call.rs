@@ -241,49 +241,52 @@ impl Mounted {
                 let times = timestamps(atime, mtime);
                 timed(|| fs::futimens(file, &times)).done()
             }
-            Call::SetXattr { at, name, value } => {
+            Call::SetXattr { at, follow, name, value } => {
                 tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
                 let name = tools.three.as_c_str();
                 if raw::has_xattrat() {
                     let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::setxattrat(dir, path, name, value)).done()
+                    timed(|| raw::setxattrat(dir, path, follow_flag(follow), name, value)).done()
                 } else {
                     let path = detour(shared, at, &mut tools.one)?;
-                    let set = || fs::setxattr(path, name, value, fs::XattrFlags::empty());
-                    timed(set).less(shared.detour_ns()).done()
+                    let set = if follow { fs::setxattr } else { fs::lsetxattr };
+                    timed(|| set(path, name, value, fs::XattrFlags::empty())).less(shared.detour_ns()).done()
                 }
             }
-            Call::GetXattr { at, name } => {
+            Call::GetXattr { at, follow, name } => {
                 tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
                 let name = tools.three.as_c_str();
                 let buffer = tools.pad.at_least(64 << 10)?;
                 if raw::has_xattrat() {
                     let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::getxattrat(dir, path, name, buffer)).count()
+                    timed(|| raw::getxattrat(dir, path, follow_flag(follow), name, buffer)).count()
                 } else {
                     let path = detour(shared, at, &mut tools.one)?;
-                    timed(|| fs::getxattr(path, name, buffer)).less(shared.detour_ns()).count()
+                    let get = if follow { fs::getxattr } else { fs::lgetxattr };
+                    timed(|| get(path, name, buffer)).less(shared.detour_ns()).count()
                 }
             }
-            Call::ListXattr { at } => {
+            Call::ListXattr { at, follow } => {
                 let buffer = tools.pad.at_least(64 << 10)?;
                 if raw::has_xattrat() {
                     let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::listxattrat(dir, path, buffer)).count()
+                    timed(|| raw::listxattrat(dir, path, follow_flag(follow), buffer)).count()
                 } else {
                     let path = detour(shared, at, &mut tools.one)?;
-                    timed(|| fs::listxattr(path, buffer)).less(shared.detour_ns()).count()
+                    let list = if follow { fs::listxattr } else { fs::llistxattr };
+                    timed(|| list(path, buffer)).less(shared.detour_ns()).count()
                 }
             }
-            Call::RemoveXattr { at, name } => {
+            Call::RemoveXattr { at, follow, name } => {
                 tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
                 let name = tools.three.as_c_str();
                 if raw::has_xattrat() {
                     let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::removexattrat(dir, path, name)).done()
+                    timed(|| raw::removexattrat(dir, path, follow_flag(follow), name)).done()
                 } else {
                     let path = detour(shared, at, &mut tools.one)?;
-                    timed(|| fs::removexattr(path, name)).less(shared.detour_ns()).done()
+                    let remove = if follow { fs::removexattr } else { fs::lremovexattr };
+                    timed(|| remove(path, name)).less(shared.detour_ns()).done()
                 }
             }
         })

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::{Errno, Lock, Whence};
+use rustix::fs::AtFlags;
 use rustix::io::Result;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -134,7 +135,7 @@ pub(crate) fn has_xattrat() -> bool {
 }
 
 /// `setxattrat(2)`
-pub(crate) fn setxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, value: &[u8]) -> Result<()> {
+pub(crate) fn setxattrat(dir: BorrowedFd<'_>, path: &CStr, how: AtFlags, name: &CStr, value: &[u8]) -> Result<()> {
     let size = u32::try_from(value.len()).map_err(|_| rustix::io::Errno::TOOBIG)?;
     let args = XattrArgs { value: value.as_ptr() as u64, size, flags: 0 };
     // SAFETY: strings are NUL-terminated, `args` names `size` readable bytes; all outlive the call.
@@ -143,7 +144,7 @@ pub(crate) fn setxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, value: &
             SYS_SETXATTRAT,
             dir.as_raw_fd(),
             path.as_ptr(),
-            0u32,
+            how.bits(),
             name.as_ptr(),
             &raw const args,
             size_of::<XattrArgs>(),
@@ -153,7 +154,13 @@ pub(crate) fn setxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, value: &
 }
 
 /// `getxattrat(2)`
-pub(crate) fn getxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, buffer: &mut [u8]) -> Result<u64> {
+pub(crate) fn getxattrat(
+    dir: BorrowedFd<'_>,
+    path: &CStr,
+    how: AtFlags,
+    name: &CStr,
+    buffer: &mut [u8],
+) -> Result<u64> {
     let size = u32::try_from(buffer.len()).map_err(|_| rustix::io::Errno::TOOBIG)?;
     let mut args = XattrArgs { value: buffer.as_mut_ptr() as u64, size, flags: 0 };
     // SAFETY: strings are NUL-terminated, `args` names `size` writable bytes; all outlive the call.
@@ -162,7 +169,7 @@ pub(crate) fn getxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, buffer: 
             SYS_GETXATTRAT,
             dir.as_raw_fd(),
             path.as_ptr(),
-            0u32,
+            how.bits(),
             name.as_ptr(),
             &raw mut args,
             size_of::<XattrArgs>(),
@@ -171,17 +178,18 @@ pub(crate) fn getxattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr, buffer: 
 }
 
 /// `listxattrat(2)`
-pub(crate) fn listxattrat(dir: BorrowedFd<'_>, path: &CStr, buffer: &mut [u8]) -> Result<u64> {
+pub(crate) fn listxattrat(dir: BorrowedFd<'_>, path: &CStr, how: AtFlags, buffer: &mut [u8]) -> Result<u64> {
     // SAFETY: the path is NUL-terminated, the kernel writes at most `buffer.len()` bytes.
     answer(unsafe {
-        libc::syscall(SYS_LISTXATTRAT, dir.as_raw_fd(), path.as_ptr(), 0u32, buffer.as_mut_ptr(), buffer.len())
+        libc::syscall(SYS_LISTXATTRAT, dir.as_raw_fd(), path.as_ptr(), how.bits(), buffer.as_mut_ptr(), buffer.len())
     })
 }
 
 /// `removexattrat(2)`
-pub(crate) fn removexattrat(dir: BorrowedFd<'_>, path: &CStr, name: &CStr) -> Result<()> {
+pub(crate) fn removexattrat(dir: BorrowedFd<'_>, path: &CStr, how: AtFlags, name: &CStr) -> Result<()> {
     // SAFETY: both strings are NUL-terminated and outlive the call.
-    answer(unsafe { libc::syscall(SYS_REMOVEXATTRAT, dir.as_raw_fd(), path.as_ptr(), 0u32, name.as_ptr()) }).map(drop)
+    answer(unsafe { libc::syscall(SYS_REMOVEXATTRAT, dir.as_raw_fd(), path.as_ptr(), how.bits(), name.as_ptr()) })
+        .map(drop)
 }
 
 /// Pages of a file, or of a range of it, that are in memory.

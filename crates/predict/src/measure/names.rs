@@ -401,18 +401,18 @@ fn open_attributes(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 
 fn xattr(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
     let name = OsStr::new(XATTR);
-    if b.try_timed(Class::SetXattr, 0, &Call::SetXattr { at, name, value: &[b'x'; 32] })?.is_none() {
+    if b.try_timed(Class::SetXattr, 0, &Call::SetXattr { at, follow: true, name, value: &[b'x'; 32] })?.is_none() {
         for class in [Class::GetXattr, Class::GetXattrMissing, Class::RemoveXattr] {
             b.sheet.give_up(class.name().to_owned(), "user attributes cannot be set here".to_owned());
         }
-        b.try_timed(Class::ListXattr, 0, &Call::ListXattr { at })?;
+        b.try_timed(Class::ListXattr, 0, &Call::ListXattr { at, follow: true })?;
         return Ok(());
     }
-    b.try_timed(Class::GetXattr, 0, &Call::GetXattr { at, name })?;
-    let absent = Call::GetXattr { at, name: OsStr::new("user.absent") };
+    b.try_timed(Class::GetXattr, 0, &Call::GetXattr { at, follow: true, name })?;
+    let absent = Call::GetXattr { at, follow: true, name: OsStr::new("user.absent") };
     b.timed_failure(Class::GetXattrMissing, &absent, Errno::ENODATA)?;
-    b.try_timed(Class::ListXattr, 0, &Call::ListXattr { at })?;
-    b.try_timed(Class::RemoveXattr, 0, &Call::RemoveXattr { at, name })?;
+    b.try_timed(Class::ListXattr, 0, &Call::ListXattr { at, follow: true })?;
+    b.try_timed(Class::RemoveXattr, 0, &Call::RemoveXattr { at, follow: true, name })?;
     Ok(())
 }
 

@@ -45,7 +45,7 @@ pub enum Status {
     Modelled,
     /// Not on a file system fsage models (pipe, socket, /proc, /sys, /dev): left out on both sides.
     Foreign,
-    /// State of the process rather than work of a file system (dup, chdir, fork, exit): free.
+    /// State of the process rather than work of a file system (dup, chdir, flags of descriptors, fork, exit): free.
     Process,
     /// Programs started: their pages are mapped, so what the file system does for them is unseen.
     Exec,

@@ -270,6 +270,7 @@ pub fn status_of(event: &Event) -> Status {
     }
     match event.op {
         Op::Close if event.flags & flag::IMPLIED != 0 => Status::Process,
+        Op::Fcntl if event.flags & flag::DESCRIPTOR_FLAGS != 0 => Status::Process,
         Op::Dup | Op::Chdir | Op::Fchdir | Op::Clone | Op::Exit => Status::Process,
         Op::Exec => Status::Exec,
         Op::Msync => Status::Mapped,

@@ -11,7 +11,7 @@ pub enum Skip {
     Foreign,
     /// exec, fork and exit: the program itself is not run.
     ProcessControl,
-    /// dup, chdir, fchdir, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
+    /// dup, chdir, fchdir, a fcntl on the flags of a descriptor or description, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
     /// timed): the replay's own bookkeeping stands in.
     Bookkeeping,
     /// msync, io_uring and accesses through mappings: they are no calls that a replay could make one by one.
@@ -32,7 +32,7 @@ impl Skip {
         match self {
             Skip::Foreign => "on pipes, sockets, /proc, /sys or /dev",
             Skip::ProcessControl => "exec, fork and exit",
-            Skip::Bookkeeping => "dup, chdir and closes of shared descriptions",
+            Skip::Bookkeeping => "dup, chdir, descriptors' flags and closes of shared descriptions",
             Skip::Unseen => "msync, io_uring and accesses through mappings",
             Skip::NotModelled => "ioctls, reflinks and others not modelled",
             Skip::Unfinished => "interrupted or never returned in the trace",
@@ -50,6 +50,7 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     match e.op {
         Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
         Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
+        Op::Fcntl if e.flags & flag::DESCRIPTOR_FLAGS != 0 => return Err(Skip::Bookkeeping),
         Op::Msync | Op::IoUring | Op::MapRead | Op::MapWrite => return Err(Skip::Unseen),
         Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
         _ => {}

@@ -28,6 +28,8 @@ pub(super) struct Object {
     pub size_bytes: u64,
     /// Length when the trace began (a lower bound where reconstructed).
     pub initial_bytes: u64,
+    /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
+    pub executable: Option<bool>,
     /// Whether the trace has changed its data.
     pub changed: bool,
     /// Whether its initial data must really be there: it is read, overwritten or freed.
@@ -97,6 +99,7 @@ impl Names {
             size_bytes: 0,
             initial_bytes: 0,
             changed: false,
+            executable: None,
             needs_data: false,
             names: 0,
             parent: Node(0),

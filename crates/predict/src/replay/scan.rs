@@ -6,6 +6,7 @@ use super::names::{Names, Node, Object, Walk, components};
 use super::order::Order;
 use posix::{Errno, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
+use trace::snapshot::path_order;
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
 /// What the first pass found.
@@ -204,6 +205,7 @@ impl Scanner {
             | Op::Futimens => {
                 if let Some(node) = self.described(e.ofd, e.path, batch, None) {
                     self.size_seen(node, e);
+                    self.mode_seen(node, e);
                 }
             }
             Op::GetDents => {
@@ -212,6 +214,7 @@ impl Scanner {
             Op::Stat | Op::Access | Op::Chmod | Op::Chown | Op::Utimens => {
                 if let Some(node) = self.existing(e.path, batch, follow, None) {
                     self.size_seen(node, e);
+                    self.mode_seen(node, e);
                 }
             }
             Op::StatFs | Op::GetXattr | Op::ListXattr | Op::SetXattr | Op::RemoveXattr => {
@@ -254,6 +257,17 @@ impl Scanner {
         }
     }
 
+    /// What a call says of the right to execute, as it was before.
+    fn mode_seen(&mut self, node: Node, e: &Event) {
+        let executable = match e.op {
+            Op::Access if e.mode.is_some_and(|asked| asked & 1 != 0) => e.errno == 0,
+            // Nothing from here on speaks of the time before.
+            Op::Chmod | Op::Fchmod => false,
+            _ => return,
+        };
+        self.names.get_mut(node).executable.get_or_insert(executable);
+    }
+
     /// What a failure proves to be there, or not to be.
     fn failed(&mut self, e: &Event, batch: &Batch) {
         let follow = e.flags & flag::NOFOLLOW == 0;
@@ -266,6 +280,15 @@ impl Scanner {
             (Errno::EISDIR, Op::Open) => (e.path, Some(FileKind::Directory)),
             (Errno::ENOTDIR, Op::Rmdir) => (e.path, Some(FileKind::File)),
             (Errno::EINVAL, Op::ReadLink) => (e.path, None),
+            (Errno::EACCES, Op::Access) => {
+                // A directory on the way may have refused: that the name is there is not said.
+                let Some(path) = e.path else { return };
+                let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow);
+                if let Walk::Found { node, .. } = walk {
+                    self.mode_seen(node, e);
+                }
+                return;
+            }
             (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path, None),
             // Which of two paths was meant is not known.
             (Errno::ENOENT, Op::Link | Op::Rename) => return,
@@ -569,8 +592,8 @@ impl Scanner {
     }
 }
 
-/// Directories above the snapshot's own first (they are not listed in it), then its entries in their order, then what
-/// the trace implied. Objects become known parents first, so that each comes after its directory.
+/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied; by path, so
+/// that each comes after its directory.
 fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapshot: &Snapshot) -> Vec<Initial> {
     let mut out: Vec<Initial> = Vec::with_capacity(entries.len());
     let mut made: FxHashMap<Node, usize> = FxHashMap::default();
@@ -593,7 +616,7 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
                 path,
                 kind,
                 size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
-                mode: if kind == FileKind::Directory { 0o755 } else { 0o644 },
+                mode: if kind == FileKind::Directory || object.executable == Some(true) { 0o755 } else { 0o644 },
                 // A link of known length and unknown target points nowhere.
                 target: (kind == FileKind::Symlink)
                     .then(|| vec![b'x'; usize::try_from(object.size_bytes.clamp(1, 255)).unwrap_or(1)]),
@@ -612,19 +635,35 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
             continue;
         }
         made.entry(node).or_insert(out.len());
+        let implied = entry.provenance == Provenance::Trace;
+        let executable = if implied && object.executable == Some(true) { 0o111 } else { 0 };
         out.push(Initial {
             path: entry.path.clone(),
             kind: entry.kind,
             size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
-            mode: entry.mode,
+            mode: entry.mode | executable,
             target: entry.target.clone(),
             link_to,
             needs_data: object.needs_data,
-            reconstructed: entry.provenance == Provenance::Trace,
+            reconstructed: implied,
         });
     }
     inferred(implied, &mut out, &mut made);
-    out
+    in_order_of_paths(out)
+}
+
+/// Of a file with several names, the first stays before those that link to it: these are all of the snapshot, in its order.
+fn in_order_of_paths(initial: Vec<Initial>) -> Vec<Initial> {
+    let mut order: Vec<usize> = (0..initial.len()).collect();
+    order.sort_by(|&a, &b| path_order(&initial[a].path, &initial[b].path));
+    let mut place = vec![0; initial.len()];
+    for (now, &was) in order.iter().enumerate() {
+        place[was] = now;
+    }
+    let mut sorted: Vec<(usize, Initial)> = place.iter().copied().zip(initial).collect();
+    sorted.sort_unstable_by_key(|(now, _)| *now);
+    let moved = |(_, entry): (usize, Initial)| Initial { link_to: entry.link_to.map(|i| place[i]), ..entry };
+    sorted.into_iter().map(moved).collect()
 }
 
 /// Makes sure that a directory and those above it are known; used for the snapshot, whose paths are physical.

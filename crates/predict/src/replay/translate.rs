@@ -190,11 +190,11 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::SetXattr => {
             let len = usize::try_from(e.req_bytes.unwrap_or(XATTR_BYTES)).unwrap_or(usize::MAX);
             let value = XATTR_VALUE.get(..len).unwrap_or(&XATTR_VALUE);
-            Call::SetXattr { at: path(), name: OsStr::new(XATTR), value }
+            Call::SetXattr { at: path(), follow, name: OsStr::new(XATTR), value }
         }
-        Op::GetXattr => Call::GetXattr { at: path(), name: OsStr::new(XATTR) },
-        Op::ListXattr => Call::ListXattr { at: path() },
-        Op::RemoveXattr => Call::RemoveXattr { at: path(), name: OsStr::new(XATTR) },
+        Op::GetXattr => Call::GetXattr { at: path(), follow, name: OsStr::new(XATTR) },
+        Op::ListXattr => Call::ListXattr { at: path(), follow },
+        Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: OsStr::new(XATTR) },
         Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
         // Traces do not keep which advice; tools give this one.
         Op::Fadvise => {
@@ -205,7 +205,7 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
             let offset = e.offset.unwrap_or(0);
             Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::WillNeed }
         }
-        // Nor what fcntl did: locks and unlocks in turn stand for all.
+        // Nor which lock a fcntl took or gave back: locks and unlocks in turn stand for all.
         Op::Fcntl => Call::Lock { fd: parts.fd?, offset: LOCK_BYTE, len_bytes: 1, lock: parts.lock },
         Op::Msync
         | Op::MapRead

@@ -573,7 +573,7 @@ impl Fake {
                 assert!(self.nodes[node].xattrs.insert(name.to_owned()), "an attribute that is new");
                 Ok((Reply::Done, ns + cost(Class::SetXattr, 0)))
             }
-            Call::GetXattr { at, name } => {
+            Call::GetXattr { at, name, .. } => {
                 let (node, ns) = self.find(at)?;
                 if self.nodes[node].xattrs.contains(name) {
                     Ok((Reply::Count(32), ns + cost(Class::GetXattr, 0)))
@@ -581,12 +581,12 @@ impl Fake {
                     Err((Errno::ENODATA, ns + cost(Class::GetXattrMissing, 0)))
                 }
             }
-            Call::RemoveXattr { at, name } => {
+            Call::RemoveXattr { at, name, .. } => {
                 let (node, ns) = self.find(at)?;
                 assert!(self.nodes[node].xattrs.remove(name));
                 Ok((Reply::Done, ns + cost(Class::RemoveXattr, 0)))
             }
-            Call::ListXattr { at } => self.on_path(at, Class::ListXattr),
+            Call::ListXattr { at, .. } => self.on_path(at, Class::ListXattr),
             _ => Err((Errno::ENOSYS, 0)),
         }
     }

@@ -5,6 +5,7 @@ use crate::snapshot::{WalkLimits, Walked, parent_of};
 use crate::strace::Imported;
 use crate::track::{Change, History, is_foreign};
 use crate::{Batch, Op, Provenance, Snapshot, SnapshotEntry};
+use posix::FileKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use std::ffi::OsStr;
@@ -85,46 +86,51 @@ pub(super) fn complete(
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
     // An interrupt cannot reach the walk: signals are the command's until the recording ends.
     let after = Snapshot::of_directories(&directories, &WalkLimits::default()).unwrap_or_default();
-    let mut wanted = real_directories(&directories);
+    let mut wanted = Wanted::default();
+    wanted.directories.extend(real_directories(&directories));
     // A directory that was moved before it was used had its names elsewhere.
-    wanted.extend(imported.take_touched());
+    wanted.directories.extend(imported.take_touched());
+    let links = used_links(imported, &[&after.snapshot, &before.snapshot]);
+    let mut led_to = Snapshot::of_names(&links).unwrap_or_default();
+    led_to.snapshot.entries.retain(|entry| !is_foreign(&entry.path));
+    wanted.names.extend(led_to.snapshot.entries.iter().map(|entry| entry.path.clone()));
     let mut entries = Vec::new();
-    for entry in after.snapshot.entries {
+    for entry in after.snapshot.merged(led_to.snapshot).entries {
         if !is_exact(&entry.path) {
             entries.extend(undo(imported, entry, started_ns));
         }
     }
     for removed in imported.take_removed() {
-        wanted.extend(parent_of(&removed.path).map(<[u8]>::to_vec));
+        wanted.directories.extend(parent_of(&removed.path).map(<[u8]>::to_vec));
         if !is_exact(&removed.path) {
             entries.push(removed.into_entry());
         }
     }
-    let leading = leading(&wanted);
-    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, &leading, entry)));
+    entries.extend(wanted.of(before.snapshot));
     let mut unreadable = before.unreadable;
     unreadable.extend(after.unreadable);
+    unreadable.extend(led_to.unreadable);
     Completed { snapshot: Snapshot::from_entries(entries), unreadable, truncated: before.truncated || after.truncated }
 }
 
 /// Puts together what was read before the run and what the trace alone tells, for a disk on which anything may have happened since.
 pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf], touched: Touched) -> Completed {
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
-    let mut wanted: FxHashSet<Vec<u8>> = touched.directories.iter().map(|d| d.to_vec()).collect();
-    wanted.extend(imported.take_touched());
+    let mut wanted = Wanted::default();
+    wanted.directories.extend(touched.directories.iter().map(|d| d.to_vec()));
+    wanted.directories.extend(imported.take_touched());
     let mut entries = Vec::new();
     for entry in imported.implied_snapshot() {
-        wanted.extend(parent_of(&entry.path).map(<[u8]>::to_vec));
+        wanted.directories.extend(parent_of(&entry.path).map(<[u8]>::to_vec));
         if !is_exact(&entry.path) {
             entries.push(entry);
         }
     }
-    let leading = leading(&wanted);
-    entries.extend(before.snapshot.entries.into_iter().filter(|entry| is_wanted(&wanted, &leading, entry)));
+    entries.extend(wanted.of(before.snapshot));
     Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
 }
 
-/// The touched directories by the paths they were used by and by their real ones: the names in them are wanted.
+/// The touched directories by the paths they were used by and by their real paths.
 fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
     for directory in directories {
@@ -136,26 +142,41 @@ fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     wanted
 }
 
-/// All directories above the touched ones: they are wanted themselves, not the other names in them.
-fn leading(wanted: &FxHashSet<Vec<u8>>) -> FxHashSet<&[u8]> {
-    let mut leading: FxHashSet<&[u8]> = FxHashSet::default();
-    for directory in wanted {
-        let mut path = &directory[..];
-        while let Some(parent) = parent_of(path) {
-            // Where a parent is known, so are those above it.
-            if !leading.insert(parent) {
-                break;
-            }
-            path = parent;
-        }
-    }
-    leading
+/// The symbolic links that the run met: what they lead to may lie in directories that nothing else touched.
+fn used_links(imported: &Imported, snapshots: &[&Snapshot]) -> Vec<PathBuf> {
+    let entries = snapshots.iter().flat_map(|snapshot| &snapshot.entries);
+    let used = entries.filter(|entry| entry.kind == FileKind::Symlink && imported.has_met(&entry.path));
+    let mut links: Vec<PathBuf> = used.map(|entry| PathBuf::from(OsStr::from_bytes(&entry.path))).collect();
+    links.sort_unstable();
+    links.dedup();
+    links
 }
 
-/// Of the trees read before the run, the names in touched directories are kept, and the directories leading there.
-fn is_wanted(wanted: &FxHashSet<Vec<u8>>, leading: &FxHashSet<&[u8]>, entry: &SnapshotEntry) -> bool {
-    let in_touched = parent_of(&entry.path).is_some_and(|parent| wanted.contains(parent));
-    in_touched || entry.path == b"/" || wanted.contains(&entry.path) || leading.contains(&entry.path[..])
+/// What is kept of the trees read before the run.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// The names in these directories.
+    directories: FxHashSet<Vec<u8>>,
+    /// These names.
+    names: FxHashSet<Vec<u8>>,
+}
+
+impl Wanted {
+    /// The entries wanted, and the directories that lead to them.
+    fn of(&self, before: Snapshot) -> impl Iterator<Item = SnapshotEntry> {
+        let mut leading: FxHashSet<&[u8]> = FxHashSet::default();
+        for path in self.directories.iter().chain(&self.names) {
+            let mut at = Some(path.as_slice());
+            while let Some(path) = at.filter(|path| leading.insert(path)) {
+                at = parent_of(path);
+            }
+        }
+        let in_touched = |path: &[u8]| parent_of(path).is_some_and(|parent| self.directories.contains(parent));
+        before
+            .entries
+            .into_iter()
+            .filter(move |entry| in_touched(&entry.path) || leading.contains(entry.path.as_slice()))
+    }
 }
 
 /// An entry as it was before the run; `None` if the run made it.

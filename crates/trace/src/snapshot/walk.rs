@@ -73,6 +73,27 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// Looks up names, and where they lead: each directory and symbolic link passed, and what is found in the end. No directory is
+    /// listed. A name that leads nowhere, or does not exist, is no error.
+    ///
+    /// # Errors
+    /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
+    pub fn of_names<P: AsRef<Path>>(names: &[P]) -> io::Result<Walked> {
+        let mut walker = Walker::new(WalkLimits::default());
+        for name in names {
+            if posix::interrupt::requested() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match walker.way_to(name.as_ref().as_os_str().as_bytes()) {
+                Ok(_) | Err((_, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {}
+                Err((path, e)) => walker.note(&path, e),
+            }
+        }
+        Ok(walker.finish())
+    }
+}
+
 struct Walker {
     limits: WalkLimits,
     entries: Vec<SnapshotEntry>,

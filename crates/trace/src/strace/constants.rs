@@ -206,14 +206,18 @@ pub(crate) fn fcntl_command(name: &[u8]) -> u64 {
     match name {
         b"F_DUPFD" => F_DUPFD,
         b"F_DUPFD_CLOEXEC" => F_DUPFD_CLOEXEC,
+        b"F_GETFD" => F_GETFD,
         b"F_SETFD" => F_SETFD,
+        b"F_GETFL" => F_GETFL,
         b"F_SETFL" => F_SETFL,
         _ => F_OTHER,
     }
 }
 
 pub(crate) const F_DUPFD: u64 = 0;
+pub(crate) const F_GETFD: u64 = 1;
 pub(crate) const F_SETFD: u64 = 2;
+pub(crate) const F_GETFL: u64 = 3;
 pub(crate) const F_SETFL: u64 = 4;
 pub(crate) const F_DUPFD_CLOEXEC: u64 = 0x406;
 const F_OTHER: u64 = 1 << 32;

@@ -768,6 +768,11 @@ impl Imported {
     pub fn history(&self, path: &[u8]) -> crate::track::History {
         self.tracker.history(path)
     }
+
+    /// Whether the trace met an absolute path: used it, or one below it.
+    pub fn has_met(&self, path: &[u8]) -> bool {
+        self.tracker.has_met(path)
+    }
 }
 
 const NO_CALL: Reason = "neither a call nor anything else strace prints";

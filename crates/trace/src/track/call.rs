@@ -244,6 +244,10 @@ pub enum Call<'a> {
         to: Option<i32>,
         cloexec: bool,
     },
+    /// `F_GETFD` and `F_GETFL`.
+    GetFlags {
+        fd: Fd<'a>,
+    },
     SetFd {
         fd: Fd<'a>,
         cloexec: bool,

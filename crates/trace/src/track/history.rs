@@ -72,6 +72,11 @@ impl Tracker {
         }
     }
 
+    /// Whether the trace met an absolute path: used it, or one below it.
+    pub fn has_met(&self, path: &[u8]) -> bool {
+        self.names.deepest(path).1.iter().all(|&b| b == b'/')
+    }
+
     /// The names the trace implies were there when it began: those it met and did not make, and those it removed. A link
     /// appears where the trace showed that one must be.
     pub fn implied_snapshot(&mut self) -> Vec<SnapshotEntry> {

@@ -299,8 +299,20 @@ impl Tracker {
         self.fds.release(ofd, &mut self.names);
     }
 
+    /// The event of a fcntl that reads or sets flags of the descriptor or its description.
+    fn flags_event(&mut self, ctx: Ctx, fd: &Fd<'_>, out: &Outcome<'_>) -> (Draft, Option<Ofd>) {
+        let (mut event, ofd) = self.fd_event(ctx, Op::Fcntl, fd, out);
+        event.flags |= flag::DESCRIPTOR_FLAGS;
+        (event, ofd)
+    }
+
+    pub(super) fn get_flags(&mut self, ctx: Ctx, fd: &Fd<'_>, out: &Outcome<'_>) {
+        let (event, _) = self.flags_event(ctx, fd, out);
+        self.emit(ctx, event);
+    }
+
     pub(super) fn set_fd(&mut self, ctx: Ctx, fd: &Fd<'_>, cloexec: bool, out: &Outcome<'_>) {
-        let (event, _) = self.fd_event(ctx, Op::Fcntl, fd, out);
+        let (event, _) = self.flags_event(ctx, fd, out);
         if out.ok() {
             self.fds.set_cloexec(ctx.thread.table, fd.number, cloexec);
         }
@@ -308,7 +320,7 @@ impl Tracker {
     }
 
     pub(super) fn set_fl(&mut self, ctx: Ctx, fd: &Fd<'_>, append: bool, out: &Outcome<'_>) {
-        let (event, ofd) = self.fd_event(ctx, Op::Fcntl, fd, out);
+        let (event, ofd) = self.flags_event(ctx, fd, out);
         if let (Some(ofd), true) = (ofd, out.ok()) {
             self.fds.ofd_mut(ofd).append = append;
         }

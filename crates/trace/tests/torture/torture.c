@@ -825,11 +825,14 @@ static void do_dup(struct thread *t) {
 static void do_fcntl(struct thread *t) {
     int fd = some_fd(t), value = 0;
     struct want w = WANT(.op = "fcntl", .fd = fd, .ask = ASK_FD);
-    switch (below(t, 5)) {
+    unsigned which = (unsigned)below(t, 6);
+    w.flags = which < 4; /* On the flags of a descriptor or description. */
+    switch (which) {
     case 0: CALL(t, w, SYS_fcntl, fd, F_SETFD, one_in(t, 2) ? FD_CLOEXEC : 0, 0, 0, 0); break;
     case 1: CALL(t, w, SYS_fcntl, fd, F_GETFD, 0, 0, 0, 0); break;
     case 2: CALL(t, w, SYS_fcntl, fd, F_SETFL, O_NONBLOCK | (one_in(t, 2) ? O_APPEND : 0), 0, 0, 0); break;
-    case 3: CALL(t, w, SYS_flock, fd, LOCK_NB | (one_in(t, 2) ? LOCK_SH : LOCK_UN), 0, 0, 0, 0); break;
+    case 3: CALL(t, w, SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0); break;
+    case 4: CALL(t, w, SYS_flock, fd, LOCK_NB | (one_in(t, 2) ? LOCK_SH : LOCK_UN), 0, 0, 0, 0); break;
     default: w.op = "ioctl"; CALL(t, w, SYS_ioctl, fd, 0x541b /* FIONREAD */, &value, 0, 0, 0);
     }
 }
