@@ -8,7 +8,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use trace::analysis::Decode;
-use trace::profile::{Writer, WriterOptions};
+use trace::profile::{Writer, WriterBeside, WriterOptions};
 use trace::spool::{Frame, Notation, Reader};
 use trace::strace::{ImportOptions, Imported, Sink};
 use trace::{Snapshot, kernel, strace};
@@ -93,9 +93,11 @@ fn import(input: &Input, sink: &mut Sink<'_>) -> Imported {
 }
 
 fn profile(input: &Input, output: &Path) {
-    let mut writer = Writer::create(output, WriterOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let writer = Writer::create(output, WriterOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut writer = WriterBeside::start(writer).unwrap_or_else(|e| panic!("{e}"));
     let mut imported = import(input, &mut |batch| writer.push(batch));
     let snapshot = Snapshot::from_entries(imported.implied_snapshot());
+    let writer = writer.finish().unwrap_or_else(|e| panic!("{e}"));
     writer.finish(imported.meta(), &snapshot).unwrap_or_else(|e| panic!("{e}"));
 }
 
