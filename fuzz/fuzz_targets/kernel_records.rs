@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (records, count) = if first & 1 == 0 { (rest.to_vec(), None) } else { let (r, n) = framed(rest); (r, Some(n)) };
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
     let mut events = 0u64;
-    let mut sink = |batch: &trace::Batch| {
+    let mut sink = |batch: trace::Batch| {
         for event in &batch.events {
             assert_eq!(event.seq, events);
             events += 1;

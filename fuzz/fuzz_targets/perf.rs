@@ -12,7 +12,7 @@ fuzz_target!(|text: &[u8]| {
     let import = |piece: usize| {
         let mut importer = Box::new(Importer::new(options()));
         let mut events = 0u64;
-        let mut sink = |batch: &trace::Batch| {
+        let mut sink = |batch: trace::Batch| {
             for event in &batch.events {
                 assert_eq!(event.seq, events);
                 events += 1;

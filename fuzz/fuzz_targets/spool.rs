@@ -48,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
     let length = bytes.len() as u64;
     let Ok(mut reader) = Reader::new(Cursor::new(bytes.clone()), Path::new("x.spool")) else { return };
     let mut importer = Importer::new(ImportOptions::default());
-    let mut sink = |_: &trace::Batch| Ok(());
+    let mut sink = |_: trace::Batch| Ok(());
     let (mut usable, mut frames) = (true, 0u64);
     let ended = loop {
         match reader.next_frame() {

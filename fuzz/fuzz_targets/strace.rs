@@ -8,7 +8,7 @@ use trace::strace::{ImportOptions, Importer};
 fuzz_target!(|text: &[u8]| {
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
     let mut events = 0u64;
-    let mut sink = |batch: &trace::Batch| {
+    let mut sink = |batch: trace::Batch| {
         for event in &batch.events {
             assert_eq!(event.seq, events);
             events += 1;

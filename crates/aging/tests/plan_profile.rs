@@ -74,7 +74,7 @@ fn profile(directory: &Path) -> PathBuf {
     let path = directory.join("w.workload");
     let mut writer = Writer::create(&path, WriterOptions::default()).expect("a new profile");
     let mut importer = Importer::new(ImportOptions::default());
-    let mut push = |batch: &trace::Batch| writer.push(batch);
+    let mut push = |batch: trace::Batch| writer.push(&batch);
     importer.read(TRACE.as_bytes(), &mut push).expect("a sound trace");
     let mut imported = importer.finish(&mut push).expect("a sound trace");
     let entries = BEFORE.iter().zip(1..).map(|((path, size), ino)| {

@@ -33,8 +33,8 @@ fn both(command: &[&str], directory: &Path) -> Option<(Threads, Threads)> {
     let mut rows = Vec::new();
     let mut importer = Importer::new(ImportOptions::default());
     let file = std::io::BufReader::new(std::fs::File::open(&text).expect("strace's output"));
-    importer.read(file, &mut |batch| common::collect(&mut rows, batch)).expect("strace's text");
-    let imported = importer.finish(&mut |batch| common::collect(&mut rows, batch)).expect("strace's text");
+    importer.read(file, &mut |batch| common::collect(&mut rows, &batch)).expect("strace's text");
+    let imported = importer.finish(&mut |batch| common::collect(&mut rows, &batch)).expect("strace's text");
     assert_eq!(imported.summary.problems, []);
     let judge = in_thread(rows);
     // What no call shows, strace does not see.

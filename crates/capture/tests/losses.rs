@@ -55,9 +55,9 @@ fn records_in_any_chunks_are_the_same() {
         let before = rest;
         trace::kernel::wire::next(&mut rest).expect("a record");
         let one = &before[..before.len() - rest.len()];
-        importer.bytes(one, &mut |batch| common::collect(&mut rows, batch)).expect("a record");
+        importer.bytes(one, &mut |batch| common::collect(&mut rows, &batch)).expect("a record");
     }
-    importer.finish(&mut |batch| common::collect(&mut rows, batch)).expect("the end");
+    importer.finish(&mut |batch| common::collect(&mut rows, &batch)).expect("the end");
     assert_eq!(rows, recorded.rows);
     // Without its first half a recording is still of use.
     let mut half = &recorded.records[..];

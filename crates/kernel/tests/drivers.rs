@@ -77,8 +77,8 @@ const STRACE: &str = r#"100 1700000000.000000 mkdir("/w/d", 0755) = 0 <0.000010>
 fn a_trace_is_replayed_with_the_traced_answers() {
     let mut batches = Vec::new();
     let mut importer = Importer::new(ImportOptions::default());
-    let mut keep = |batch: &trace::Batch| {
-        batches.push(batch.clone());
+    let mut keep = |batch: trace::Batch| {
+        batches.push(batch);
         Ok(())
     };
     importer.read(STRACE.as_bytes(), &mut keep).unwrap();

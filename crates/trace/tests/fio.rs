@@ -159,8 +159,8 @@ fn profile(dir: &Path) -> Reader {
     let path = dir.join("w.workload");
     let mut writer = Writer::create(&path, WriterOptions::default()).expect("a profile");
     let mut importer = strace::Importer::new(ImportOptions::default());
-    importer.read(CALLS.as_bytes(), &mut |batch| writer.push(batch)).expect("a trace");
-    let mut imported = importer.finish(&mut |batch| writer.push(batch)).expect("a trace");
+    importer.read(CALLS.as_bytes(), &mut |batch| writer.push(&batch)).expect("a trace");
+    let mut imported = importer.finish(&mut |batch| writer.push(&batch)).expect("a trace");
     assert_eq!(imported.summary.problems, []);
     let snapshot = Snapshot::from_entries(imported.implied_snapshot());
     writer.finish(imported.meta(), &snapshot).expect("a whole profile");

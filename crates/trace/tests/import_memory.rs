@@ -6,7 +6,7 @@ fn memory_does_not_grow_with_the_trace() {
     // A million short-lived files, each under a name of its own: the tree must forget them.
     let mut importer = trace::strace::Importer::new(trace::strace::ImportOptions::default());
     let mut events = 0;
-    let mut sink = |batch: &trace::Batch| {
+    let mut sink = |batch: trace::Batch| {
         events += batch.events.len();
         Ok(())
     };

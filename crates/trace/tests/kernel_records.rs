@@ -10,7 +10,7 @@ use trace::{Event, Op};
 fn import(records: &[u8]) -> (Vec<Event>, Option<Imported>) {
     let mut events = Vec::new();
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
-    let mut sink = |batch: &trace::Batch| {
+    let mut sink = |batch: trace::Batch| {
         for event in &batch.events {
             for id in [event.path, event.path2, event.caller_dir, event.caller_dir2].into_iter().flatten() {
                 let _ = batch.paths.get(id);

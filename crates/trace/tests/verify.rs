@@ -58,8 +58,8 @@ impl Recorded {
         let options = WriterOptions::default();
         let mut writer = Writer::create(&home.path().join("w.workload"), options).expect("a new profile");
         let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
-        importer.read(text.as_bytes(), &mut |batch| writer.push(batch)).expect("a trace");
-        let mut imported = importer.finish(&mut |batch| writer.push(batch)).expect("a trace");
+        importer.read(text.as_bytes(), &mut |batch| writer.push(&batch)).expect("a trace");
+        let mut imported = importer.finish(&mut |batch| writer.push(&batch)).expect("a trace");
         let snapshot = if read_before { before } else { Snapshot::from_entries(imported.implied_snapshot()) };
         writer.finish(imported.meta(), &snapshot).expect("a profile");
         Recorded { home }

@@ -126,8 +126,8 @@ pub fn record_while(target: &Target, run: impl FnOnce()) -> Recorded {
 pub fn import(records: &[u8]) -> (Vec<Row>, Imported) {
     let mut rows = Vec::new();
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
-    importer.bytes(records, &mut |batch| collect(&mut rows, batch)).unwrap_or_else(|e| panic!("{e}"));
-    let imported = importer.finish(&mut |batch| collect(&mut rows, batch)).unwrap_or_else(|e| panic!("{e}"));
+    importer.bytes(records, &mut |batch| collect(&mut rows, &batch)).unwrap_or_else(|e| panic!("{e}"));
+    let imported = importer.finish(&mut |batch| collect(&mut rows, &batch)).unwrap_or_else(|e| panic!("{e}"));
     (rows, imported)
 }
 

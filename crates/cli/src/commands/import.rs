@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::analysis::Decode;
 use trace::anonymise::{Anonymiser, anonymise_in_place};
-use trace::profile::{Meta, Reader, Writer, WriterOptions};
+use trace::profile::{Meta, Reader, Writer, WriterBeside, WriterOptions};
 use trace::recognise::{self, Form};
 use trace::strace::{ImportError, ImportOptions, Summary};
 use trace::{Snapshot, fio, perf, spool, strace, text};
@@ -154,10 +154,11 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     };
     let bar = progress::bar(length, "importing");
     let mut input = bar.wrap_read(input);
-    let mut writer = Writer::create(path, WriterOptions { overwrite: args.overwrite, ..WriterOptions::default() })?;
+    let options = WriterOptions { overwrite: args.overwrite, ..WriterOptions::default() };
+    let mut writer = WriterBeside::start(Writer::create(path, options)?)?;
     let mut hiding = args.anonymise.then(Anonymiser::new).transpose().context("no random key for hiding names")?;
-    let mut push = |batch: &trace::Batch| match &mut hiding {
-        Some(hiding) => writer.push(&hiding.batch(batch)),
+    let mut push = |batch: trace::Batch| match &mut hiding {
+        Some(hiding) => writer.push(hiding.batch(&batch)),
         None => writer.push(batch),
     };
     let mut chunk = vec![0; 1 << 20];
@@ -172,6 +173,7 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     let mut imported = decoder.finish(&mut push)?;
     bar.finish_and_clear();
     let found = known.merged(Snapshot::from_entries(imported.implied_snapshot()));
+    let writer = writer.finish()?;
     let meta = match &mut hiding {
         Some(hiding) => writer.finish(hiding.meta(imported.meta()), &hiding.snapshot(found))?,
         None => writer.finish(imported.meta(), &found)?,

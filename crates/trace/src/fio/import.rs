@@ -71,7 +71,7 @@ impl Importer {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), ImportError> {
         self.log.line(line, &self.options)?;
         if self.log.tracker.is_full() {
-            sink(&self.log.tracker.take())?;
+            sink(self.log.tracker.take())?;
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Decode for Importer {
             if batch.events.is_empty() {
                 break;
             }
-            sink(&batch)?;
+            sink(batch)?;
         }
         let (events, late) = log.tracker.counts();
         let mut summary = log.summary;

@@ -134,8 +134,8 @@ impl Importer {
         let body = &mut &record.body[..];
         match record.kind {
             Some(kind @ (Kind::Call | Kind::Enter)) => {
-                if let Some(call) = wire::Call::read(body) {
-                    self.order.saw(call.tid, call.start_ns, kind == Kind::Enter);
+                if let Some((tid, start_ns)) = wire::Call::peek(body) {
+                    self.order.saw(tid, start_ns, kind == Kind::Enter);
                 }
             }
             Some(Kind::Fault) => {
@@ -172,7 +172,7 @@ impl Importer {
         }
         self.ahead = ahead;
         if self.tracker.is_full() {
-            sink(&self.tracker.take())?;
+            sink(self.tracker.take())?;
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Importer {
             if batch.events.is_empty() {
                 break;
             }
-            sink(&batch)?;
+            sink(batch)?;
         }
         let (events, late) = self.tracker.counts();
         self.summary.events = events;
@@ -452,9 +452,14 @@ impl Importer {
 
     fn call(&mut self, parts: &Parts<'_>, place: Option<Place>, closing: Option<Closing>) {
         let call = &parts.call;
-        let image = if parts.strings[0].is_none() { self.images.remove(&call.tid) } else { None };
+        let compat = parts.flags & call_flag::COMPAT != 0;
+        let known = self.table.get(call.nr).filter(|_| !compat);
+        let image = match known {
+            Some((_, How::Exec | How::ExecAt)) => self.images.remove(&call.tid),
+            _ => None,
+        };
         let mut parts = *parts;
-        if let (Some(path), Some((_, How::Exec))) = (&image, self.table.get(call.nr)) {
+        if let (Some(path), None, Some((_, How::Exec))) = (&image, parts.strings[0], known) {
             // The path could not be read from the memory of the program that is gone.
             parts.strings[0] = Some(path);
         }
@@ -482,10 +487,13 @@ impl Importer {
             self.tracker.end_timed_close(closing, place, &out, spent);
             return;
         }
-        let compat = parts.flags & call_flag::COMPAT != 0;
-        let (name, asked) = match self.table.get(call.nr).filter(|_| !compat) {
+        let unnamed: String;
+        let (name, asked) = match known {
             Some((name, how)) => (name, decode(how, &parts, &look)),
-            None => ("", Some(Call::Other { fd: None, at: None })),
+            None => {
+                unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
+                (&*unnamed, Some(Call::Other { fd: None, at: None }))
+            }
         };
         let Some(asked) = asked else {
             self.summary.other_lines += 1;
@@ -500,9 +508,7 @@ impl Importer {
             self.tracker.saw_description(call.tid, fd, fact.pos, fact.size);
         }
         self.summary.calls += 1;
-        let unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
-        let name = if name.is_empty() { unnamed.as_bytes() } else { name.as_bytes() };
-        self.tracker.timed_call(call.tid, at_ns, place, name, &asked, &out, spent);
+        self.tracker.timed_call(call.tid, at_ns, place, name.as_bytes(), &asked, &out, spent);
     }
 }
 

@@ -2,14 +2,13 @@
 
 use crate::track::Place;
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 /// Starts that wait for their turn, and places given to calls that have not returned.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Start and thread.
-    waiting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Start and thread, sorted. Returns come nearly in the order of starts, so nearly all go to the end.
+    waiting: VecDeque<(u64, u32)>,
     /// By thread: a call whose start was told by a record of its own.
     entered: FxHashMap<u32, u64>,
     places: FxHashMap<(u32, u64), Place>,
@@ -26,21 +25,31 @@ impl Order {
         } else if self.entered.remove(&tid) == Some(start_ns) {
             return;
         }
-        self.waiting.push(Reverse((start_ns, tid)));
+        self.wait(tid, start_ns);
     }
 
     /// A record was read of what is no call: a thread makes them beside its calls.
     pub fn saw_beside(&mut self, tid: u32, start_ns: u64) {
-        self.waiting.push(Reverse((start_ns, tid)));
+        self.wait(tid, start_ns);
+    }
+
+    fn wait(&mut self, tid: u32, start_ns: u64) {
+        let start = (start_ns, tid);
+        if self.waiting.back().is_none_or(|&last| last <= start) {
+            self.waiting.push_back(start);
+        } else {
+            let at = self.waiting.partition_point(|&other| other <= start);
+            self.waiting.insert(at, start);
+        }
     }
 
     /// Takes out the next call that started before a moment.
     pub fn next_start(&mut self, before_ns: u64) -> Option<(u32, u64)> {
-        let &Reverse((start_ns, tid)) = self.waiting.peek()?;
+        let &(start_ns, tid) = self.waiting.front()?;
         if start_ns >= before_ns {
             return None;
         }
-        self.waiting.pop();
+        self.waiting.pop_front();
         if start_ns < self.latest_ns {
             self.late += 1;
         }

@@ -164,6 +164,7 @@ trait Field: Sized {
 macro_rules! number {
     ($($ty:ident),*) => { $(impl Field for $ty {
         const BYTES: usize = size_of::<$ty>();
+        #[inline]
         fn read(bytes: &mut &[u8]) -> Option<Self> {
             let (first, rest) = bytes.split_first_chunk()?;
             *bytes = rest;
@@ -178,6 +179,7 @@ number!(u32, i32, u64, i64);
 
 impl Field for [u64; 6] {
     const BYTES: usize = 48;
+    #[inline]
     fn read(bytes: &mut &[u8]) -> Option<Self> {
         let mut all = [0; 6];
         for one in &mut all {
@@ -201,6 +203,7 @@ macro_rules! records {
             pub const BYTES: usize = 0 $(+ <$ty as Field>::BYTES)*;
 
             /// Takes it off the front; `None` if the bytes end first.
+            #[inline]
             pub fn read(bytes: &mut &[u8]) -> Option<$name> {
                 Some($name { $($field: <$ty as Field>::read(bytes)?),* })
             }
@@ -378,6 +381,15 @@ records! {
         pid: u32,
         #[allow(missing_docs)]
         id: u64,
+    }
+}
+
+impl Call {
+    /// The thread of a call's record and when the call began; `None` if the record is too short to be read whole.
+    pub fn peek(body: &[u8]) -> Option<(u32, u64)> {
+        let mut rest = body.get(..Self::BYTES)?;
+        let _pid = u32::read(&mut rest)?;
+        Some((u32::read(&mut rest)?, u64::read(&mut rest)?))
     }
 }
 

@@ -129,7 +129,7 @@ impl Importer {
             return Err(self.useless());
         }
         if trace.tracker.is_full() {
-            sink(&trace.tracker.take())?;
+            sink(trace.tracker.take())?;
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Decode for Importer {
             if batch.events.is_empty() {
                 break;
             }
-            sink(&batch)?;
+            sink(batch)?;
         }
         let (events, late) = trace.tracker.counts();
         let mut summary = trace.summary;

@@ -5,6 +5,7 @@
 //! directory beside the final one and renamed into place, so that an interrupted import leaves nothing under the
 //! final name; read as a stream, one row group at a time, each verified against its checksum before it is decoded.
 
+mod beside;
 mod columns;
 mod decode;
 mod encode;
@@ -16,6 +17,7 @@ mod rows;
 mod snapshot_file;
 mod writer;
 
+pub use beside::WriterBeside;
 pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{

@@ -6,7 +6,7 @@
 use super::before::{Touched, complete, implied};
 use super::{RecordSummary, host};
 use crate::analysis::Decode;
-use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, escape, unescape};
+use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBeside, escape, unescape};
 use crate::snapshot::Walked;
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
@@ -136,14 +136,15 @@ struct Around {
 pub(super) fn analyse<R: Read>(
     mut reader: Reader<R>,
     mut decoder: Box<dyn Decode>,
-    mut writer: Writer,
+    writer: Writer,
     completion: Completion,
     progress: &AtomicU64,
 ) -> Result<RecordSummary, AnalysisError> {
     let mut around = Around::default();
     let mut touched = Touched::default();
-    let mut sink = |batch: &crate::Batch| {
-        touched.note(batch);
+    let mut writer = WriterBeside::start(writer)?;
+    let mut sink = |batch: crate::Batch| {
+        touched.note(&batch);
         writer.push(batch)
     };
     while let Some(frame) = reader.next_frame()? {
@@ -184,7 +185,7 @@ pub(super) fn analyse<R: Read>(
     meta.file_systems = host::file_systems(&completed.snapshot);
     meta.snapshot.unreadable = completed.unreadable;
     meta.snapshot.truncated = completed.truncated;
-    let meta = writer.finish(meta, &completed.snapshot)?;
+    let meta = writer.finish()?.finish(meta, &completed.snapshot)?;
     let end = around.end.unwrap_or_default();
     Ok(RecordSummary {
         meta,

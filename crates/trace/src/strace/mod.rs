@@ -50,8 +50,8 @@ const PATIENCE: u64 = 50;
 /// Lines of threads of unknown parent kept back at most, in bytes.
 const HELD_BYTES_MAX: usize = 32 << 20;
 
-/// Where batches go.
-pub type Sink<'s> = dyn FnMut(&Batch) -> Result<(), ProfileError> + 's;
+/// Where batches go, for good: the events a sink is given are its own.
+pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), ProfileError> + 's;
 
 /// How to import.
 #[derive(Clone, Debug)]
@@ -230,7 +230,7 @@ impl Importer {
         }
         self.check_usable(false)?;
         if self.tracker.is_full() {
-            sink(&self.tracker.take())?;
+            sink(self.tracker.take())?;
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Importer {
             if batch.events.is_empty() {
                 break;
             }
-            sink(&batch)?;
+            sink(batch)?;
         }
         let (events, late) = self.tracker.counts();
         self.summary.events = events;

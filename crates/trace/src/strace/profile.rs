@@ -2,7 +2,7 @@
 
 use super::{ImportError, ImportOptions, Imported, Importer, Summary};
 use crate::Snapshot;
-use crate::profile::{Meta, Tracer, Unparsed, Unseen, Writer, WriterOptions};
+use crate::profile::{Meta, Tracer, Unparsed, Unseen, Writer, WriterBeside, WriterOptions};
 use crate::track::Coverage;
 use serde::Serialize;
 use std::fs::File;
@@ -55,12 +55,12 @@ pub fn import(
     options: ImportOptions,
     writing: WriterOptions,
 ) -> Result<ImportedProfile, ImportError> {
-    let mut writer = Writer::create(output, writing)?;
+    let mut writer = WriterBeside::start(Writer::create(output, writing)?)?;
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..options });
     importer.read(input, &mut |batch| writer.push(batch))?;
     let mut imported = importer.finish(&mut |batch| writer.push(batch))?;
     let snapshot = Snapshot::from_entries(imported.implied_snapshot());
-    let meta = writer.finish(imported.meta(), &snapshot)?;
+    let meta = writer.finish()?.finish(imported.meta(), &snapshot)?;
     Ok(ImportedProfile { meta, summary: imported.summary })
 }
 

@@ -285,7 +285,9 @@ fn last_name(path: &[u8]) -> &[u8] {
 /// Whether an absolute path lies on no file system we model: /proc, /sys, /dev (but not /dev/shm, where files live),
 /// and the names the kernel gives to objects that are none (`/memfd:x`, `/SYSV...`).
 pub(crate) fn is_foreign(path: &[u8]) -> bool {
-    let normal = if memchr::memmem::find(path, b"/.").is_some() { normalise(path) } else { Cow::Borrowed(path) };
+    // A component that begins with a dot can be `.` or `..`.
+    let dotted = memchr::memchr_iter(b'.', path).any(|dot| dot > 0 && path[dot - 1] == b'/');
+    let normal = if dotted { normalise(path) } else { Cow::Borrowed(path) };
     let mut components = normal.split(|&b| b == b'/').filter(|c| !c.is_empty());
     match components.next() {
         Some(b"proc" | b"sys") => true,

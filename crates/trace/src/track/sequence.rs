@@ -196,14 +196,9 @@ impl Sequence {
     }
 
     fn advance(&mut self) {
-        while let Some(held) = self.held.pop_front() {
-            match held {
-                Held::Running => {
-                    self.held.push_front(Held::Running);
-                    return;
-                }
-                Held::Ready(event) => self.emit(event),
-                Held::Skipped => {}
+        while self.held.front().is_some_and(|held| !matches!(held, Held::Running)) {
+            if let Some(Held::Ready(event)) = self.held.pop_front() {
+                self.emit(event);
             }
             self.front += 1;
         }

@@ -83,11 +83,11 @@ pub fn import_with(text: &[u8], options: ImportOptions) -> Result<Import, Import
     let mut rows = Vec::new();
     let mut importer = Importer::new(options);
     importer.read(text, &mut |batch| {
-        collect(&mut rows, batch);
+        collect(&mut rows, &batch);
         Ok(())
     })?;
     let mut imported = importer.finish(&mut |batch| {
-        collect(&mut rows, batch);
+        collect(&mut rows, &batch);
         Ok(())
     })?;
     let implied = imported.implied_snapshot();
@@ -99,12 +99,12 @@ pub fn decode(mut importer: Box<dyn Decode>, text: &[u8], piece: usize) -> Resul
     let mut rows = Vec::new();
     for piece in text.chunks(piece) {
         importer.bytes(piece, &mut |batch| {
-            collect(&mut rows, batch);
+            collect(&mut rows, &batch);
             Ok(())
         })?;
     }
     let mut imported = importer.finish(&mut |batch| {
-        collect(&mut rows, batch);
+        collect(&mut rows, &batch);
         Ok(())
     })?;
     let implied = imported.implied_snapshot();

@@ -1,0 +1,80 @@
+//! Writing a profile's trace beside the work that makes its events.
+//!
+//! Turning events into Parquet takes as long as making them does, so it has a thread of its own. What may not live here: how a
+//! profile is written ([`Writer`]).
+
+use super::{ProfileError, Writer};
+use crate::Batch;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Batches that wait to be written: with the one being made and the one being written, all that is in memory.
+const WAITING: usize = 2;
+
+/// A [`Writer`] in a thread of its own. Dropped before [`finish`](WriterBeside::finish), it ends the thread and removes what
+/// was written, as the writer itself does.
+#[derive(Debug)]
+pub struct WriterBeside {
+    batches: Option<SyncSender<Batch>>,
+    thread: Option<JoinHandle<Result<Writer, ProfileError>>>,
+}
+
+impl WriterBeside {
+    /// Moves a writer into a thread.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    pub fn start(writer: Writer) -> Result<WriterBeside, ProfileError> {
+        let directory = writer.partial().to_owned();
+        let (batches, waiting) = sync_channel(WAITING);
+        let thread = std::thread::Builder::new()
+            .name("profile".into())
+            .spawn(move || write(writer, &waiting))
+            .map_err(ProfileError::io(&directory, "start a thread to write"))?;
+        Ok(WriterBeside { batches: Some(batches), thread: Some(thread) })
+    }
+
+    /// Hands over events, in `seq` order; waits while [`WAITING`] batches are not written.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`], of this batch or of one before.
+    pub fn push(&mut self, batch: Batch) -> Result<(), ProfileError> {
+        let taken = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
+        if taken {
+            return Ok(());
+        }
+        // Only a writer that failed stops taking batches.
+        self.join().map(|_| ())
+    }
+
+    /// Waits until all is written and gives the writer back.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`].
+    pub fn finish(mut self) -> Result<Writer, ProfileError> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<Writer, ProfileError> {
+        self.batches = None;
+        let thread = self.thread.take().expect("nobody goes on with a writer that failed");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for WriterBeside {
+    fn drop(&mut self) {
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            // Whoever drops this has an error or a panic of their own to tell; the writer removes its files when it goes.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(mut writer: Writer, batches: &Receiver<Batch>) -> Result<Writer, ProfileError> {
+    for batch in batches {
+        writer.push(&batch)?;
+    }
+    Ok(writer)
+}
