@@ -238,8 +238,8 @@ fn trace(dir: &Path, what: &str, scratch: &Path) -> Traced {
 
     let mut batches = Vec::new();
     let mut importer = Importer::new(ImportOptions { name: text.clone(), ..ImportOptions::default() });
-    let mut keep = |batch: &Batch| {
-        batches.push(batch.clone());
+    let mut keep = |batch: Batch| {
+        batches.push(batch);
         Ok(())
     };
     importer.read(BufReader::new(fs::File::open(&text).unwrap()), &mut keep).unwrap();
