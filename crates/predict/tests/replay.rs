@@ -158,6 +158,32 @@ fn flags_of_locations(dir: &Path) {
     }
 }
 
+/// What vim does to keep the rights of a file: it sets a list of rights that says no more than the file's mode, which leaves no
+/// attribute to be found the next time.
+fn rights_that_leave_no_attribute(dir: &Path) {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let (file, name) = (dir.join("rights"), "system.posix_acl_access");
+    fs::write(&file, "").unwrap();
+    let id = [0xff; 4];
+    let entries = [(1_u8, 6_u8), (4, 4), (0x20, 4)].map(|(who, what)| [&[who, 0, what, 0], &id[..]].concat());
+    let rights = [&[2, 0, 0, 0], &entries.concat()[..]].concat();
+    for _ in 0..2 {
+        assert_eq!(getxattr(&file, name, &mut [0; 132]), Err(rustix::io::Errno::NODATA));
+        setxattr(&file, name, &rights, XattrFlags::empty()).unwrap();
+    }
+}
+
+/// What cp does where the source turns out to be a pipe, and RocksDB to a file it opens.
+fn pipes_and_hints(dir: &Path) {
+    use rustix::fs::copy_file_range;
+    let (read, write) = rustix::pipe::pipe().unwrap();
+    rustix::io::write(&write, b"text").unwrap();
+    let file = fs::File::create(dir.join("copy")).unwrap();
+    assert_eq!(copy_file_range(&read, None, &file, None, 4), Err(rustix::io::Errno::INVAL));
+    rustix::fs::fcntl_add_seals(&file, rustix::fs::SealFlags::GROW).unwrap_err();
+    rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+}
+
 /// What bash asks of a program.
 fn may_execute(dir: &Path) {
     use rustix::fs::{Access, access};
@@ -186,6 +212,8 @@ fn child() {
     match how {
         "one" => program(&dir, seed, calls),
         "flags of locations" => flags_of_locations(&dir),
+        "rights" => rights_that_leave_no_attribute(&dir),
+        "pipes and hints" => pipes_and_hints(&dir),
         "may execute" => may_execute(&dir),
         "attributes of links" => attributes_of_links(&dir),
         "several" => {
@@ -375,6 +403,29 @@ fn attributes_of_a_link_are_its_own() {
     let result = check(1, "attributes of links", 0, &checking());
     let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
     assert_eq!((calls("listxattr"), calls("getxattr")), (Some((2, 1)), Some((1, 1))));
+}
+
+/// Found by recording vim: the stand-in for the attribute it set was found where the trace had found none.
+#[test]
+fn an_attribute_the_trace_did_not_find_is_not_found() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "rights", 0, &checking());
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("setxattr"), calls("getxattr")), (Some((2, 0)), Some((2, 2))));
+}
+
+/// Found by recording a shell, whose `cp /dev/stdin here` tried `copy_file_range` on a pipe, and RocksDB, whose `F_SET_RW_HINT`
+/// became a lock.
+#[test]
+fn what_failed_at_a_pipe_or_is_no_lock_is_left_out() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "pipes and hints", 0, &checking());
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("copy"), calls("fcntl")), (None, Some((1, 0))), "{:?}", result.per_op);
 }
 
 /// Found by recording javac: the link `/usr/bin/javac` led to a program that no snapshot listed, so that the rebuilt one could not

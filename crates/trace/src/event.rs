@@ -159,6 +159,8 @@ pub mod flag {
     /// fcntl: the flags of a descriptor or description were read or set (`F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`), which
     /// asks nothing of the file and works on `O_PATH` descriptors too. Profiles of before this bit do not tell.
     pub const DESCRIPTOR_FLAGS: u32 = 1 << 24;
+    /// fcntl: neither flags nor locks, but leases, notices, hints, owners, seals, sizes of pipes.
+    pub const NO_LOCK: u32 = 1 << 25;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.
     pub const SUB_SHIFT: u32 = 24;

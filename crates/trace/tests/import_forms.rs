@@ -91,7 +91,13 @@ fn fcntl_on_flags_is_no_lock() {
         ("flock(3</w/f>, LOCK_SH) = 0", false),
     ] {
         let event = on_file(call).event;
-        assert_eq!((event.op, event.flags & flag::DESCRIPTOR_FLAGS != 0), (Op::Fcntl, on_flags), "{call}");
+        let want = if on_flags { flag::DESCRIPTOR_FLAGS } else { 0 };
+        assert_eq!((event.op, event.flags), (Op::Fcntl, want), "{call}");
+    }
+    for call in ["fcntl(3</w/f>, F_SET_RW_HINT, [RWH_WRITE_LIFE_SHORT]) = 0", "fcntl(3</w/f>, F_SETLEASE, F_RDLCK) = 0"]
+    {
+        let event = on_file(call).event;
+        assert_eq!((event.op, event.flags), (Op::Fcntl, flag::NO_LOCK), "{call}");
     }
 }
 

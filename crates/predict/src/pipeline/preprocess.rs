@@ -276,6 +276,7 @@ pub fn status_of(event: &Event) -> Status {
         Op::Msync => Status::Mapped,
         Op::IoUring => Status::IoUring,
         Op::Ioctl | Op::Other => Status::Other,
+        Op::Fcntl if event.flags & flag::NO_LOCK != 0 => Status::Other,
         _ if event.flags & flag::UNFINISHED != 0 => Status::Unfinished,
         _ => Status::Modelled,
     }

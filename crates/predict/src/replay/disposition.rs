@@ -16,7 +16,7 @@ pub enum Skip {
     Bookkeeping,
     /// msync, io_uring and accesses through mappings: they are no calls that a replay could make one by one.
     Unseen,
-    /// ioctls and calls no operation stands for; reflinks, which only some file systems have.
+    /// ioctls, fcntl on leases and hints, and calls no operation stands for; reflinks, which only some file systems have.
     NotModelled,
     /// The call never returned in the trace, or a signal interrupted it.
     Unfinished,
@@ -51,6 +51,7 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
         Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
         Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
         Op::Fcntl if e.flags & flag::DESCRIPTOR_FLAGS != 0 => return Err(Skip::Bookkeeping),
+        Op::Fcntl if e.flags & flag::NO_LOCK != 0 => return Err(Skip::NotModelled),
         Op::Msync | Op::IoUring | Op::MapRead | Op::MapWrite => return Err(Skip::Unseen),
         Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
         _ => {}
@@ -64,10 +65,15 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
     match e.op {
         Op::Close if e.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
         Op::Copy if e.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
-        Op::Copy if copy_ends(e) == (None, None) => Err(Skip::Incomplete),
+        Op::Copy => match copy_ends(e) {
+            (None, None) => Err(Skip::Incomplete),
+            // It failed at the end that is no file.
+            (None, Some(_)) | (Some(_), None) if e.errno != 0 => Err(Skip::Foreign),
+            _ => Ok(()),
+        },
         Op::Sync => Ok(()),
         Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
-        op if takes_descriptor(op) && e.ofd.is_none() && op != Op::Copy => Err(Skip::Incomplete),
+        op if takes_descriptor(op) && e.ofd.is_none() => Err(Skip::Incomplete),
         op if !takes_descriptor(op) && e.path.is_none() => Err(Skip::Incomplete),
         _ => Ok(()),
     }

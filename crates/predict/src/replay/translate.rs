@@ -11,6 +11,8 @@ use trace::{Event, Op, flag};
 
 /// The name of the attribute that stands for every traced one: traces do not keep names.
 const XATTR: &str = "user.fsage";
+/// The name asked for where the trace found no such attribute: nobody sets it.
+const XATTR_NONE: &str = "user.fsage.none";
 /// What is set where the trace does not give a length.
 const XATTR_BYTES: u64 = 32;
 /// Bytes of the values given to setxattr; longer traced values are cut.
@@ -118,6 +120,7 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
     let offset = e.offset.filter(|_| positional);
     let follow = !has(flag::NOFOLLOW);
     let mode = Mode(e.mode.unwrap_or(0o644) & 0o7777 | 0o600);
+    let attribute = OsStr::new(if Errno(e.errno) == Errno::ENODATA { XATTR_NONE } else { XATTR });
     let mode_x = Mode(e.mode.unwrap_or(0o755) & 0o7777 | 0o700);
     Some(match e.op {
         Op::Open => {
@@ -192,9 +195,9 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
             let value = XATTR_VALUE.get(..len).unwrap_or(&XATTR_VALUE);
             Call::SetXattr { at: path(), follow, name: OsStr::new(XATTR), value }
         }
-        Op::GetXattr => Call::GetXattr { at: path(), follow, name: OsStr::new(XATTR) },
+        Op::GetXattr => Call::GetXattr { at: path(), follow, name: attribute },
         Op::ListXattr => Call::ListXattr { at: path(), follow },
-        Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: OsStr::new(XATTR) },
+        Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: attribute },
         Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
         // Traces do not keep which advice; tools give this one.
         Op::Fadvise => {

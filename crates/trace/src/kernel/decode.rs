@@ -238,10 +238,9 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::Fcntl => match p.bits(1) {
             F_DUPFD => Call::Dup { fd: fd0(), to: None, cloexec: false },
             F_DUPFD_CLOEXEC => Call::Dup { fd: fd0(), to: None, cloexec: true },
-            F_GETFD | F_GETFL => Call::GetFlags { fd: fd0() },
             F_SETFD => Call::SetFd { fd: fd0(), cloexec: p.bits(2) & 1 != 0 },
             F_SETFL => Call::SetFl { fd: fd0(), append: p.bits(2) & O_APPEND != 0 },
-            _ => on_fd(Op::Fcntl, fd0(), None, None, None),
+            command => Call::Control { fd: fd0(), about: c::fcntl_about(command) },
         },
         How::Ioctl => ioctl(p, fd0()),
         How::Chdir => Call::Chdir { at: path() },

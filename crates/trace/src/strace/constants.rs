@@ -210,7 +210,23 @@ pub(crate) fn fcntl_command(name: &[u8]) -> u64 {
         b"F_SETFD" => F_SETFD,
         b"F_GETFL" => F_GETFL,
         b"F_SETFL" => F_SETFL,
+        b"F_GETLK" | b"F_GETLK64" => 5,
+        b"F_SETLK" | b"F_SETLK64" => 6,
+        b"F_SETLKW" | b"F_SETLKW64" => 7,
+        b"F_OFD_GETLK" => 36,
+        b"F_OFD_SETLK" => 37,
+        b"F_OFD_SETLKW" => 38,
         _ => F_OTHER,
+    }
+}
+
+/// What a command of `fcntl` is about, as bits of an event's flags (`<asm-generic/fcntl.h>`, `<linux/fcntl.h>`).
+pub(crate) fn fcntl_about(command: u64) -> u32 {
+    match command {
+        F_GETFD | F_SETFD | F_GETFL | F_SETFL => flag::DESCRIPTOR_FLAGS,
+        // F_GETLK, F_SETLK, F_SETLKW and their variants for descriptions.
+        5..=7 | 36..=38 => 0,
+        _ => flag::NO_LOCK,
     }
 }
 

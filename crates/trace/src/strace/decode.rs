@@ -414,10 +414,9 @@ fn fcntl<'a>(args: &Args<'a>) -> Option<Call<'a>> {
     Some(match flags(args.get(1), fcntl_command) {
         F_DUPFD => Call::Dup { fd: on, to: None, cloexec: false },
         F_DUPFD_CLOEXEC => Call::Dup { fd: on, to: None, cloexec: true },
-        F_GETFD | F_GETFL => Call::GetFlags { fd: on },
         F_SETFD => Call::SetFd { fd: on, cloexec: flags(value, |name| u64::from(name == b"FD_CLOEXEC")) & 1 != 0 },
         F_SETFL => Call::SetFl { fd: on, append: flags(value, open_flag) & O_APPEND != 0 },
-        _ => Call::OnFd { op: Op::Fcntl, fd: on, offset: None, len: None, mode: None },
+        command => Call::Control { fd: on, about: c::fcntl_about(command) },
     })
 }
 

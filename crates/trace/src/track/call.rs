@@ -244,9 +244,11 @@ pub enum Call<'a> {
         to: Option<i32>,
         cloexec: bool,
     },
-    /// `F_GETFD` and `F_GETFL`.
-    GetFlags {
+    /// A fcntl that changes nothing the tracker follows. `about`: [`crate::flag::DESCRIPTOR_FLAGS`], [`crate::flag::NO_LOCK`], or 0
+    /// for locks.
+    Control {
         fd: Fd<'a>,
+        about: u32,
     },
     SetFd {
         fd: Fd<'a>,

@@ -177,7 +177,7 @@ impl Tracker {
             Call::Msync { len } => self.plain(ctx, Op::Msync, Some(*len), out),
             Call::Sync => self.plain(ctx, Op::Sync, None, out),
             Call::Dup { fd, to, cloexec } => self.dup(ctx, fd, *to, *cloexec, out),
-            Call::GetFlags { fd } => self.get_flags(ctx, fd, out),
+            Call::Control { fd, about } => self.control(ctx, fd, *about, out),
             Call::SetFd { fd, cloexec } => self.set_fd(ctx, fd, *cloexec, out),
             Call::SetFl { fd, append } => self.set_fl(ctx, fd, *append, out),
             Call::Chdir { at } => self.chdir(ctx, at, out),

@@ -306,8 +306,9 @@ impl Tracker {
         (event, ofd)
     }
 
-    pub(super) fn get_flags(&mut self, ctx: Ctx, fd: &Fd<'_>, out: &Outcome<'_>) {
-        let (event, _) = self.flags_event(ctx, fd, out);
+    pub(super) fn control(&mut self, ctx: Ctx, fd: &Fd<'_>, about: u32, out: &Outcome<'_>) {
+        let (mut event, _) = self.fd_event(ctx, Op::Fcntl, fd, out);
+        event.flags |= about;
         self.emit(ctx, event);
     }
 
