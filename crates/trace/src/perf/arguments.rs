@@ -162,6 +162,9 @@ pub(super) fn translate(name: &[u8], args: &[u8], shows: &dyn Fn(i32) -> bool, o
             (Kind::Path, Some(_)) if is_empty_path && on_fd => out.extend_from_slice(b"\"\""),
             (Kind::Path, Some(value)) => unread.names += u64::from(!path(value, out)),
             (Kind::Flags(_), Some(b"CLOEXEC")) if name == b"fcntl" => out.extend_from_slice(b"FD_CLOEXEC"),
+            (Kind::Flags(_), Some(value)) if name == b"ioctl" && request(value).is_some() => {
+                drop(write!(out, "{:#x}", request(value).unwrap_or_default()));
+            }
             (Kind::Flags(prefix), Some(value)) => flags(value, prefix, out),
             (Kind::Mode, Some(value)) => drop(write!(out, "0{:o}", mode(value))),
             (Kind::Access, Some(value)) => access(value, out),
@@ -301,6 +304,23 @@ fn flags(value: &[u8], prefix: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// A request of ioctl as perf takes it apart, `(WRITE, 0x94, 0x9, 0x4)`: direction, type, number and size, put together as `_IOC` of
+/// `<asm-generic/ioctl.h>` does.
+fn request(value: &[u8]) -> Option<u32> {
+    let inner = std::str::from_utf8(value).ok()?.strip_prefix('(')?.strip_suffix(')')?;
+    let (direction, rest) = inner.split_once(", ")?;
+    let direction = direction.split('|').try_fold(0u32, |bits, word| match word {
+        "NONE" | "0" => Some(bits),
+        "WRITE" => Some(bits | 1),
+        "READ" => Some(bits | 2),
+        _ => None,
+    })?;
+    let mut parts = rest.split(", ").map(|part| u32::from_str_radix(part.strip_prefix("0x").unwrap_or(part), 16).ok());
+    let (kind, number, size) = (parts.next()??, parts.next()??, parts.next()??);
+    let fits = kind < 1 << 8 && number < 1 << 8 && size < 1 << 14 && parts.next().is_none();
+    fits.then_some(direction << 30 | size << 16 | kind << 8 | number)
+}
+
 fn has_empty_path(value: &[u8]) -> bool {
     value.split(|&b| b == b'|').any(|word| {
         let number = std::str::from_utf8(word).ok().and_then(|text| match text.strip_prefix("0x") {
@@ -390,6 +410,7 @@ mod tests {
             ("lseek", "whence: CUR", "0, 0, SEEK_CUR)", 0),
             ("read", "fd: 4</a b<>, buf: 0x1, count: 832", "4</a b\\074>, 0x0, 832)", 0),
             ("fcntl", "fd: 1</x>, cmd: DUPFD, arg: 10</dev/null>", "1, F_DUPFD, 0)", 0),
+            ("ioctl", "fd: 4</x>, cmd: (WRITE, 0x94, 0x9, 0x4), arg: 0x3", "4</x>, 0x40049409, 0x3)", 0),
             ("access", "filename: \"a\"\", mode: RW", "\"a\\042\", 6)", 0),
             ("clone", "clone_flags: VM|FILES|0x11", "flags=CLONE_VM|CLONE_FILES|0x11)", 0),
             ("utimensat", "dfd: 5", "5, NULL, 0x0, 0)", 0),
