@@ -36,7 +36,7 @@ fn main() {
     let input = read(Path::new(&file));
     let scratch = tempfile::tempdir().expect("a directory for the profile");
     let bytes: usize = input.stretches.iter().map(Vec::len).sum();
-    let (mut lines, mut events) = (0, 0);
+    let (mut lines, mut events, mut trace_bytes) = (0, 0, 0);
     let (mut counts, mut imports, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds.max(1) {
         let count = || input.stretches.iter().map(|part| memchr::memchr_iter(b'\n', part).count()).sum::<usize>();
@@ -48,6 +48,8 @@ fn main() {
 
         let output = scratch.path().join(format!("round-{round}.workload"));
         profiles.push(timed(|| profile(&input, &output)).1);
+        let trace = std::fs::metadata(output.join(trace::profile::TRACE_FILE)).expect("the profile's trace");
+        trace_bytes = trace.len();
         std::fs::remove_dir_all(&output).expect("the profile can be removed");
     }
     let what = match input.notation {
@@ -62,6 +64,7 @@ fn main() {
     print("import alone", fastest(&imports, |spent| spent.here_s));
     print("import into a profile, the importing thread", fastest(&profiles, |spent| spent.here_s));
     print("import into a profile, all threads", fastest(&profiles, |spent| spent.process_s));
+    println!("the profile's trace: {:.1} bytes an event", trace_bytes as f64 / events.max(1) as f64);
     println!("plain count: {:.0} MB/s", bytes as f64 / count_s / 1e6);
 }
 

@@ -175,6 +175,15 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// None yet, with room for as many as there are in another batch.
+    pub fn with_room_of(other: &Paths) -> Paths {
+        Paths {
+            bytes: Vec::with_capacity(other.bytes.len()),
+            ends: Vec::with_capacity(other.ends.len()),
+            index: FxHashMap::with_capacity_and_hasher(other.index.len(), Default::default()),
+        }
+    }
+
     /// The id of a path, made if new.
     pub fn intern(&mut self, path: &[u8]) -> PathId {
         if let Some(&id) = self.index.get(path) {

@@ -78,3 +78,47 @@ fn write(mut writer: Writer, batches: &Receiver<Batch>) -> Result<Writer, Profil
     }
     Ok(writer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::WriterOptions;
+    use crate::{Event, Op, Paths};
+
+    fn batch(seq: u64) -> Batch {
+        Batch { events: vec![Event::new(seq, 0, Op::Sync)], paths: Paths::default() }
+    }
+
+    fn start(directory: &std::path::Path) -> WriterBeside {
+        let writer = Writer::create(&directory.join("a.workload"), WriterOptions::default()).unwrap();
+        WriterBeside::start(writer).unwrap()
+    }
+
+    #[test]
+    fn an_error_of_the_thread_is_told_and_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = start(directory.path());
+        // The second event 5 is refused, and so many batches do not fit into the queue behind it.
+        let told = (0..10).try_for_each(|_| writer.push(batch(5)));
+        assert!(matches!(told, Err(ProfileError::Invalid { .. })), "{told:?}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_error_in_the_last_batch_is_told_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = start(directory.path());
+        writer.push(batch(5)).unwrap();
+        let told = writer.push(batch(4)).and_then(|()| writer.finish().map(|_| ()));
+        assert!(matches!(told, Err(ProfileError::Invalid { .. })), "{told:?}");
+    }
+
+    #[test]
+    fn a_writer_given_up_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = start(directory.path());
+        writer.push(batch(0)).unwrap();
+        drop(writer);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

@@ -17,7 +17,7 @@ use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 
 /// Writer settings for the trace: path columns keep their dictionary whatever its size, so that reading never
-/// hashes a row; times and sequence numbers grow, so they are stored as differences. Durations hardly repeat: a dictionary
+/// hashes a row; times and numbers given in order grow, so they are stored as differences. Durations hardly repeat: a dictionary
 /// of them costs time and, with its indices, more bytes than the differences.
 pub(super) fn trace_properties() -> WriterProperties {
     const DICTIONARY_BYTES_MAX: usize = 1 << 29;
@@ -28,7 +28,7 @@ pub(super) fn trace_properties() -> WriterProperties {
             .set_column_dictionary_page_size_limit(column.clone(), DICTIONARY_BYTES_MAX)
             .set_column_statistics_enabled(column, parquet::file::properties::EnabledStatistics::None);
     }
-    for name in ["seq", "t_ns", "dur_ns", "running_ns", "blocked_ns"] {
+    for name in ["seq", "t_ns", "dur_ns", "ofd_id", "running_ns", "blocked_ns"] {
         let column = ColumnPath::from(name);
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)

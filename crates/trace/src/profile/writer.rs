@@ -39,8 +39,8 @@ pub const ROW_GROUP_ROWS: usize = 1 << 16;
 /// A row group ends early when this many encoded bytes have gathered (long paths), so that memory stays bounded.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// Events converted to Arrow at a time.
-const CHUNK_ROWS: usize = 8192;
+/// Events converted to Arrow at a time. Each column is a pass over them, so they should stay in the processor's cache.
+const CHUNK_ROWS: usize = 1024;
 
 /// The values of one annotation column for one batch; `None` is a null.
 #[derive(Clone, Debug, PartialEq)]

@@ -143,6 +143,7 @@ impl Sequence {
     }
 
     /// The event, with the ids of this batch.
+    #[inline]
     fn check(&self, draft: Draft) -> Event {
         assert_eq!(draft.epoch, self.epoch, "an event of an older batch: its paths are gone");
         draft.event
@@ -161,6 +162,7 @@ impl Sequence {
         self.put_event(place, event);
     }
 
+    #[inline]
     fn put_event(&mut self, place: Option<Place>, event: Event) {
         match place {
             None if self.held.is_empty() => {
@@ -204,6 +206,7 @@ impl Sequence {
         }
     }
 
+    #[inline]
     fn emit(&mut self, mut event: Event) {
         event.seq = self.next_seq;
         self.next_seq += 1;
@@ -235,7 +238,7 @@ impl Sequence {
             }
         }
         // What stays behind moves into the next batch with its paths.
-        let mut paths = Paths::default();
+        let mut paths = Paths::with_room_of(&self.batch.paths);
         let ready = self.held.iter_mut().filter_map(|held| match held {
             Held::Ready(event) => Some(event),
             Held::Running | Held::Skipped => None,
