@@ -34,7 +34,7 @@ impl WriterBeside {
         Ok(WriterBeside { batches: Some(batches), thread: Some(thread) })
     }
 
-    /// Hands over events, in `seq` order; waits while [`WAITING`] batches are not written.
+    /// Hands over events, in `seq` order; waits while two batches wait to be written.
     ///
     /// # Errors
     /// Those of [`Writer::push`], of this batch or of one before.
