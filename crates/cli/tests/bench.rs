@@ -195,7 +195,10 @@ fn wrong_use_has_its_exit_code() {
 #[test]
 fn an_interrupt_leaves_nothing_and_is_told() {
     let directory = tempfile::tempdir().unwrap();
-    let mut run = std::process::Command::new(assert_cmd::cargo::cargo_bin("fsage"))
+    // A shell starts its background jobs with interrupts ignored, and what is ignored stays so.
+    let mut run = std::process::Command::new("env")
+        .arg("--default-signal=INT,TERM")
+        .arg(assert_cmd::cargo::cargo_bin("fsage"))
         .args(["bench", "seqfile", "--rounds", "100000", "--data", "1M", "--sizes", "1K"])
         .arg(directory.path())
         .stdout(std::process::Stdio::null())
