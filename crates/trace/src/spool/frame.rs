@@ -9,7 +9,7 @@ pub(super) const MAGIC: &[u8] = b"fsage.spool/1\n";
 pub(super) const FAMILY: &[u8; 12] = b"fsage.spool/";
 /// Kind, length unpacked, length packed, checksum of the payload, checksum of these four.
 pub(super) const HEAD_BYTES: usize = 20;
-/// Capture must keep up with the tracer on a busy machine: level 1 packs strace's text sevenfold at hundreds of megabytes a second.
+/// Capture must keep up with the tracer on a busy machine: level 1 is the fastest that packs well.
 const LEVEL: i32 = 1;
 /// What zstd may make of bytes that do not shrink (`ZSTD_COMPRESSBOUND`), generously.
 const PACKED_BYTES_MAX: usize = FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128 + 1024;
