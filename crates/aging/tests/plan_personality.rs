@@ -147,6 +147,27 @@ fn bad_personalities_are_refused_with_their_place() {
     }
 }
 
+/// Use is never more than half a point above the curve of a plan with these points. A falling curve is followed step by step.
+fn assert_below_the_curve(path: &Path, name: &str, points: Vec<[f64; 2]>) {
+    let curve = personality::time::Curve::new(points);
+    for (day, used) in uses(path) {
+        let limit = curve.at(day).max(curve.at((day - 0.01).max(0.0))) + 0.005;
+        assert!(used <= limit, "{name} day {day}: {used} instead of at most {limit}");
+    }
+}
+
+/// The steps in which a falling curve is followed were spread over the whole day. Of a day on which the fall ends at noon, half of
+/// them came too late: here at day 14.09.
+#[test]
+fn a_fall_that_ends_within_a_day_is_followed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("a.aging");
+    let points = vec![[0.0, 0.5646596513942623], [14.5, 0.33871672148548726]];
+    let options = Options { utilisation: Some(points.clone()), ..options(1 << 28, 29, 16_375_137_917_826_102_316) };
+    write(&path, "phone", &options).expect("a plan");
+    assert_below_the_curve(&path, "phone", points);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
@@ -163,11 +184,7 @@ proptest! {
         let options = Options { utilisation: Some(points.clone()), ..options(1 << shift, days, seed) };
         let meta = write(&path, name, &options).expect("a plan");
         prop_assert_eq!(meta.utilisation.len(), days as usize);
-        let curve = personality::time::Curve::new(points);
-        for (day, used) in uses(&path) {
-            // A falling curve is followed step by step.
-            prop_assert!(used <= curve.at(day).max(curve.at((day - 0.01).max(0.0))) + 0.005, "{} day {}: {}", name, day, used);
-        }
+        assert_below_the_curve(&path, name, points);
     }
 
     /// Whatever is done to a file of ours: an error, or a personality, and no panic.

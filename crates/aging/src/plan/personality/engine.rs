@@ -26,9 +26,6 @@ const BURST_ROOM: f64 = 0.004;
 /// The most that is left free for short-lived files, as a share of the capacity.
 const PASSING_MAX: f64 = 0.05;
 
-/// How often a day a falling curve is followed, at most.
-const TRIMS_MAX: f64 = 3000.0;
-
 /// How often a short-lived file that finds no room is drawn again.
 const REDRAWS: u32 = 4;
 
@@ -299,11 +296,10 @@ impl<'a> Engine<'a> {
             }
         }
         // Where the curve falls, it is followed in steps of a fraction of the slack.
-        let fall = self.curve.fall(f64::from(day), f64::from(day) + 1.0);
-        let steps = (fall / (0.2 * SLACK)).ceil().min(TRIMS_MAX) as u64;
-        for step in 1..=steps {
+        for moment in self.curve.falls(f64::from(day), f64::from(day) + 1.0, 0.2 * SLACK) {
             let order = self.next_order();
-            events.push(Event { t_ns: start_ns + DAY_NS / (steps + 1) * step, order, what: What::Trim });
+            let t_ns = ((moment * DAY_NS as f64) as u64).min(start_ns + DAY_NS - 1);
+            events.push(Event { t_ns, order, what: What::Trim });
         }
         self.today.extend(events.into_iter().map(Reverse));
         Ok(())

@@ -26,15 +26,19 @@ impl Curve {
         }
     }
 
-    /// How far it falls from its highest to a later share between two days, at least at their ends and at its points.
-    pub fn fall(&self, from: f64, to: f64) -> f64 {
+    /// Moments between two days at which it is to be followed where it falls: from one to the next it falls by `step` at most, on
+    /// each of its lines by equal parts, however steep that line and however short.
+    pub fn falls(&self, from: f64, to: f64, step: f64) -> Vec<f64> {
         let inside = self.points.iter().map(|p| p[0]).filter(|day| *day > from && *day < to);
-        let (mut highest, mut fall) = (self.at(from), 0.0f64);
-        for share in inside.chain([to]).map(|day| self.at(day)) {
-            fall = fall.max(highest - share);
-            highest = highest.max(share);
+        let (mut moments, mut begin) = (Vec::new(), from);
+        for end in inside.chain([to]) {
+            // A rise gives a negative number, which a cast makes 0.
+            let parts = ((self.at(begin) - self.at(end)) / step).ceil() as u32;
+            let part = (end - begin) / f64::from(parts.max(1));
+            moments.extend((1..=parts).map(|n| begin + part * f64::from(n)));
+            begin = end;
         }
-        fall
+        moments
     }
 
     /// The points.
@@ -93,8 +97,23 @@ mod tests {
         for (day, share) in [(0.0, 0.2), (10.0, 0.2), (15.0, 0.5), (20.0, 0.8), (30.0, 0.7), (99.0, 0.6)] {
             assert!((curve.at(day) - share).abs() < 1e-12, "{day}: {}", curve.at(day));
         }
-        for (from, to, fall) in [(0.0, 20.0, 0.0), (15.0, 25.0, 0.05), (30.0, 31.0, 0.01), (40.0, 50.0, 0.0)] {
-            assert!((curve.fall(from, to) - fall).abs() < 1e-12, "{from} to {to}: {}", curve.fall(from, to));
+    }
+
+    #[test]
+    fn a_fall_is_followed_step_by_step() {
+        let curve = Curve::new(vec![[10.0, 0.2], [20.0, 0.8], [40.0, 0.6], [40.5, 0.5], [41.0, 0.7]]);
+        for (from, to, step, moments) in [
+            (0.0, 20.0, 0.01, vec![]),
+            (15.0, 25.0, 0.03, vec![22.5, 25.0]),
+            (30.0, 31.0, 0.1, vec![31.0]),
+            // The whole fall of a day within half of it.
+            (40.0, 41.0, 0.025, vec![40.125, 40.25, 40.375, 40.5]),
+            (40.25, 42.0, 0.025, vec![40.375, 40.5]),
+            (41.0, 50.0, 0.01, vec![]),
+        ] {
+            let found = curve.falls(from, to, step);
+            assert_eq!(found.len(), moments.len(), "{from} to {to}: {found:?}");
+            assert!(found.iter().zip(&moments).all(|(a, b)| (a - b).abs() < 1e-9), "{from} to {to}: {found:?}");
         }
     }
 
