@@ -122,6 +122,25 @@ fn a_directory_renamed_while_it_is_used() {
 }
 
 #[test]
+fn sockets_bound_to_paths() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = "import os, socket\n\
+        def bound(path, of=socket.AF_UNIX):\n\
+        \x20s = socket.socket(of)\n\
+        \x20try: s.bind(path)\n\
+        \x20except OSError: pass\n\
+        \x20return s\n\
+        open('file', 'w').close(); os.mkdir('d')\n\
+        s = bound('d/s'); bound('d/s'); bound('none/s'); bound('file/s'); bound(os.path.abspath('t'))\n\
+        bound('\\0abstract'); bound(''); bound(('127.0.0.1', 0), socket.AF_INET); bound('x' * 107)\n\
+        try: s.bind('again')\n\
+        except OSError: pass\n\
+        os.chmod('d/s', 0o600); os.stat('d/s'); os.rename('d/s', 'u'); os.unlink('u'); os.unlink('t')\n";
+    let script = format!("cd {} && python3 -c \"$1\"", directory.path().display());
+    agree(&["sh", "-c", &script, "sh", program], directory.path());
+}
+
+#[test]
 fn a_program_with_threads() {
     let directory = tempfile::tempdir().expect("a directory");
     let program = "import os, threading\n\

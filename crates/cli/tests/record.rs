@@ -488,6 +488,44 @@ fn whoever_touches_a_mount_is_recorded_by_ebpf() {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
+/// Binds sockets to paths: well, where there is a name already, where there is no directory, twice, and to addresses that are no paths.
+const BINDS: &str = "\
+import errno, os, socket
+def bound(path, s=None):
+    s = s or socket.socket(socket.AF_UNIX)
+    try: s.bind(path)
+    except OSError as e: return e.errno
+    return 0
+s = socket.socket(socket.AF_UNIX)
+said = [bound('box/s', s), bound('box/s'), bound('none/s'), bound('box/file/s'), bound('box/again', s), bound('\\0abstract'),
+    bound(''), bound(os.path.abspath('box/kept'))]
+assert said == [0, errno.EADDRINUSE, errno.ENOENT, errno.ENOTDIR, errno.EINVAL, 0, 0, 0], said
+assert socket.socket(socket.AF_INET).bind(('127.0.0.1', 0)) is None
+os.chmod('box/s', 0o600)
+os.stat('box/s')
+os.rename('box/s', 'box/t')
+os.unlink('box/t')
+os.chmod('box/kept', 0o400)
+";
+
+/// Found by recording redis and PostgreSQL: a socket bound to a path is a name on disk, which no trace told of.
+fn a_socket_bound_to_a_path_is_a_name(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    fs::create_dir_all(place.at("box")).unwrap();
+    fs::create_dir(place.at("target")).unwrap();
+    fs::write(place.at("box/file"), "").unwrap();
+    fs::write(place.at("binds.py"), BINDS).unwrap();
+    let args = ["record", "--with", with, "-o", "out.workload", "python3", "binds.py"];
+    succeeds(&run(place.dir.path(), &args));
+    leads_to(&place, "out.workload", "box");
+    let csv = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+    let made = csv.lines().filter(|line| line.contains(",mknod,")).count();
+    assert_eq!(made, 6, "each bind to a path, and no other: {csv}");
+    let out = run(place.dir.path(), &["replay", "out.workload", "target", "--initial", "warm", "--json"]);
+    let replayed: serde_json::Value = serde_json::from_str(&succeeds(&out)).unwrap();
+    assert_eq!(replayed["differences"]["total"], 0, "{}", replayed["differences"]);
+}
+
 /// Batches were handed over while events still held ids of paths of an older one: 500 files do not show it.
 fn rsync_of_eleven_thousand_files(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -542,6 +580,7 @@ with_each_tracer!(
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
+    a_socket_bound_to_a_path_is_a_name,
     rsync_of_eleven_thousand_files,
     a_virtual_environment_of_python,
 );

@@ -161,6 +161,9 @@ pub mod flag {
     pub const DESCRIPTOR_FLAGS: u32 = 1 << 24;
     /// fcntl: neither flags nor locks, but leases, notices, hints, owners, seals, sizes of pipes.
     pub const NO_LOCK: u32 = 1 << 25;
+    /// mknod: made by bind: a socket, and `EADDRINUSE` says what mknod's `EEXIST` says. Profiles of before this bit do not
+    /// tell of bind.
+    pub const BOUND: u32 = 1 << 24;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.
     pub const SUB_SHIFT: u32 = 24;

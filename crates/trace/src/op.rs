@@ -85,7 +85,7 @@ ops! {
     Link = "link",
     /// symlink, symlinkat: `path` is the link, `path2` its target as given
     Symlink = "symlink",
-    /// mknod, mknodat
+    /// mknod, mknodat, bind of a socket to a path
     Mknod = "mknod",
     /// chmod, fchmodat
     Chmod = "chmod",

@@ -604,6 +604,8 @@ static __always_inline void read_strings(struct state *state, struct spec *spec,
 			strings->bytes[i] = 0;
 			continue;
 		}
+		if (i == 0)
+			from += spec->str_skip;
 		long read = bpf_probe_read_user_str(strings->text[i], PATH_BYTES, (void *)from);
 		strings->bytes[i] = read > 0 ? read : FAULTED;
 	}

@@ -25,7 +25,8 @@ struct spec {
 	u8 in_bytes[2];
 	u8 out; /* that point to memory read at the return */
 	u8 out_bytes;
-	u8 reserved[5];
+	u8 str_skip; /* bytes of the first string's argument before the string */
+	u8 reserved[4];
 	u32 in_if;
 };
 

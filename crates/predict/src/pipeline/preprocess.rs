@@ -452,7 +452,7 @@ fn must_of(event: &Event) -> Must {
         (Errno(0), Op::ReadLink) => exists(FileKind::Symlink),
         (Errno(0), _) => exists(FileKind::File),
         (Errno::EEXIST, Op::Mkdir) | (Errno::ENOTEMPTY, Op::Rmdir) => exists(FileKind::Directory),
-        (Errno::EEXIST, Op::Open | Op::Symlink | Op::Mknod) => exists(FileKind::File),
+        (Errno::EEXIST, Op::Open | Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => exists(FileKind::File),
         (Errno::EISDIR, Op::Open | Op::Unlink) => exists(FileKind::Directory),
         (Errno::EINVAL, Op::ReadLink) => exists(FileKind::File),
         (Errno::ENODATA | Errno::ERANGE | Errno::EOPNOTSUPP, _) => exists(FileKind::File),

@@ -39,6 +39,8 @@ pub struct Spec {
     pub fd: [u8; 2],
     /// Arguments that are strings.
     pub str: [u8; 2],
+    /// Bytes of the first one's memory before the string.
+    pub str_skip: u8,
     /// Arguments that point to memory read when the call begins, and how many bytes.
     pub input: [(u8, u8); 2],
     /// The same when it returns.
@@ -53,6 +55,7 @@ impl Spec {
             flags: flags | spec_flag::RECORDED,
             fd: [NO_ARG; 2],
             str: [NO_ARG; 2],
+            str_skip: 0,
             input: [(NO_ARG, 0); 2],
             out: (NO_ARG, 0),
             in_if: 0,
@@ -97,7 +100,7 @@ impl Spec {
             bytes1,
             self.out.0,
             self.out.1,
-            0,
+            self.str_skip,
             0,
             0,
             0,
@@ -181,6 +184,7 @@ pub enum How {
     SymlinkAt,
     Mknod,
     MknodAt,
+    Bind,
     Mmap,
     Msync,
     Sync,
@@ -209,6 +213,8 @@ pub enum How {
     OtherFd,
 }
 
+/// Bytes of the address family that begins every `struct sockaddr`.
+pub(super) const FAMILY_BYTES: u8 = 2;
 /// Bytes of `struct stat` that are looked at: up to `st_size`.
 const STAT_BYTES: u8 = 56;
 /// Bytes of `struct statx` that are looked at: up to `stx_size`.
@@ -248,6 +254,8 @@ impl How {
             | UnlinkAt | MknodAt | OtherAt => at(0),
             Rename | Link => Spec::new(0).fd(CWD_ARG).strings(0, 1),
             RenameAt | RenameAt2 | LinkAt => Spec::new(0).fds(0, 2).strings(1, 3),
+            // The path follows the address family.
+            Bind => Spec { str_skip: FAMILY_BYTES, ..Spec::new(0).fd(CWD_ARG).string(1).input(1, FAMILY_BYTES) },
             Symlink => Spec::new(0).fd(CWD_ARG).strings(0, 1),
             SymlinkAt => Spec::new(0).fd(1).strings(0, 2),
             Mmap => Spec::new(NEEDS_FD).fd(4),
@@ -271,7 +279,7 @@ pub const CALLS: &[(u32, &str, How)] = {
         (0, "read", Read), (1, "write", Write), (2, "open", Open), (3, "close", Close), (4, "stat", Stat), (5, "fstat", Fstat),
         (6, "lstat", Lstat), (8, "lseek", Seek), (9, "mmap", Mmap), (16, "ioctl", Ioctl), (17, "pread64", Pread),
         (18, "pwrite64", Pwrite), (19, "readv", Readv), (20, "writev", Writev), (21, "access", Access), (26, "msync", Msync),
-        (32, "dup", Dup), (33, "dup2", Dup2), (40, "sendfile", Sendfile), (56, "clone", Clone), (57, "fork", Fork),
+        (32, "dup", Dup), (33, "dup2", Dup2), (40, "sendfile", Sendfile), (49, "bind", Bind), (56, "clone", Clone), (57, "fork", Fork),
         (58, "vfork", Fork), (59, "execve", Exec), (72, "fcntl", Fcntl), (73, "flock", Fd(Op::Fcntl)),
         (74, "fsync", Fd(Op::Fsync)), (75, "fdatasync", Fd(Op::Fdatasync)), (76, "truncate", Truncate),
         (77, "ftruncate", Ftruncate), (78, "getdents", FdLen(Op::GetDents)), (80, "chdir", Chdir), (81, "fchdir", Fchdir),

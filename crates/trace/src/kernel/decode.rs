@@ -1,6 +1,6 @@
 //! From a call's record to what it asks of the tracker.
 
-use super::calls::{FICLONE, FICLONERANGE, How};
+use super::calls::{FAMILY_BYTES, FICLONE, FICLONERANGE, How};
 use super::files::Files;
 use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag};
 use crate::Op;
@@ -229,6 +229,7 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::SymlinkAt => Call::Symlink { target: p.strings[0].map(Cow::Borrowed), at: look.at(p, 1, 0, 1) },
         How::Mknod => Call::Mknod { at: path(), kind: node_kind(p.bits(1)), mode: p.mode(1) },
         How::MknodAt => Call::Mknod { at: at(), kind: node_kind(p.bits(2)), mode: p.mode(2) },
+        How::Bind => bind(p, look)?,
         How::Mmap => mmap(p, look)?,
         How::Msync => Call::Msync { len: p.unsigned(1) },
         How::Sync => Call::Sync,
@@ -351,6 +352,17 @@ fn node_kind(mode: u64) -> Kind {
         0 | 0o100_000 => Kind::Regular,
         _ => Kind::Special,
     }
+}
+
+/// `struct sockaddr_un`: only a path makes a name on disk. The kernel takes no more of it than the length given says.
+fn bind<'a>(p: &Parts<'a>, look: &Look<'a>) -> Option<Call<'a>> {
+    const AF_UNIX: u16 = 1;
+    let family = u16::from_le_bytes(*p.input[0]?.first_chunk()?);
+    let room = usize::try_from(p.bits(2)).ok()?.saturating_sub(FAMILY_BYTES.into());
+    let given = p.strings[0]?;
+    let path = given.get(..room).unwrap_or(given);
+    let at = At { start: look.cwd(p.facts[0]), path: look.path(Some(path)) };
+    (family == AF_UNIX && !path.is_empty()).then_some(Call::Bind { at })
 }
 
 fn mmap<'a>(p: &Parts<'a>, look: &Look<'a>) -> Option<Call<'a>> {

@@ -79,6 +79,7 @@ pub(super) enum Form {
     SymlinkAt,
     Mknod,
     MknodAt,
+    Bind,
     Mmap,
     Msync,
     Sync,
@@ -129,7 +130,7 @@ const NAMES: &[(&str, Form)] = {
         ("getdents64", FdLen(Op::GetDents)), ("mkdir", Mkdir), ("mkdirat", MkdirAt), ("rmdir", Rmdir),
         ("unlink", Unlink), ("unlinkat", UnlinkAt), ("rename", Rename), ("renameat", RenameAt),
         ("renameat2", RenameAt2), ("link", Link), ("linkat", LinkAt), ("symlink", Symlink), ("symlinkat", SymlinkAt),
-        ("mknod", Mknod), ("mknodat", MknodAt), ("chmod", PathMode(Op::Chmod)), ("fchmodat", ChmodAt),
+        ("mknod", Mknod), ("mknodat", MknodAt), ("bind", Bind), ("chmod", PathMode(Op::Chmod)), ("fchmodat", ChmodAt),
         ("fchmodat2", ChmodAt), ("fchmod", FdMode(Op::Fchmod)), ("chown", Path(Op::Chown)),
         ("lchown", PathNoFollow(Op::Chown)), ("fchownat", ChownAt), ("fchown", Fd(Op::Fchown)),
         ("utime", Path(Op::Utimens)), ("utimes", Path(Op::Utimens)), ("utimensat", UtimensAt),
@@ -231,6 +232,7 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
         Form::SymlinkAt => Call::Symlink { target: string(a(0)), at: at(a(1), a(2)) },
         Form::Mknod => Call::Mknod { at: path(a(0)), kind: node_kind(a(1)), mode: mode(a(1)) },
         Form::MknodAt => Call::Mknod { at: at(a(0), a(1)), kind: node_kind(a(2)), mode: mode(a(2)) },
+        Form::Bind => Call::Bind { at: path(bound_path(a(1))?) },
         Form::Chdir => Call::Chdir { at: path(a(0)) },
         Form::Fchdir => Call::Fchdir { fd: fd(a(0))? },
         Form::Exec => Call::Exec { at: path(a(0)) },
@@ -390,6 +392,11 @@ fn node_kind(text: &[u8]) -> Kind {
         0 | 0o100_000 => Kind::Regular,
         _ => Kind::Special,
     }
+}
+
+/// The path in `{sa_family=AF_UNIX, sun_path="/run/x"}`. An abstract address (`sun_path=@"x"`) is no name on disk.
+fn bound_path(address: &[u8]) -> Option<&[u8]> {
+    field(address, b"sun_path").filter(|path| path.first() == Some(&b'"'))
 }
 
 fn mmap<'a>(args: &Args<'a>) -> Option<Call<'a>> {

@@ -220,6 +220,10 @@ pub enum Call<'a> {
         kind: Kind,
         mode: Option<u16>,
     },
+    /// A socket bound to a path, which makes that name.
+    Bind {
+        at: At<'a>,
+    },
     /// `image`: a program or library, mapped by a loader.
     Mmap {
         fd: Fd<'a>,

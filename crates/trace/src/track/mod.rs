@@ -162,10 +162,11 @@ impl Tracker {
             Call::Copy { .. } => self.copy(ctx, call, out),
             Call::Stat { at, nofollow, attrs } => self.stat(ctx, at, *nofollow, *attrs, out),
             Call::Fstat { fd, attrs } => self.fstat(ctx, fd, *attrs, out),
-            Call::Mkdir { at, mode } => self.make(ctx, Op::Mkdir, at, (Kind::Directory, *mode), None, out),
-            Call::Mknod { at, kind, mode } => self.make(ctx, Op::Mknod, at, (*kind, *mode), None, out),
+            Call::Mkdir { at, mode } => self.make(ctx, (Op::Mkdir, 0), at, (Kind::Directory, *mode), None, out),
+            Call::Mknod { at, kind, mode } => self.make(ctx, (Op::Mknod, 0), at, (*kind, *mode), None, out),
+            Call::Bind { at } => self.bind(ctx, at, out),
             Call::Symlink { target, at } => {
-                self.make(ctx, Op::Symlink, at, (Kind::Symlink, None), target.as_deref(), out);
+                self.make(ctx, (Op::Symlink, 0), at, (Kind::Symlink, None), target.as_deref(), out);
             }
             Call::Rmdir { at } => self.remove(ctx, Op::Rmdir, at, out),
             Call::Unlink { at } => self.remove(ctx, Op::Unlink, at, out),

@@ -7,6 +7,10 @@ use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
 use super::sequence::Draft;
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
+use posix::Errno;
+
+/// A socket's permission bits, of which the process's mask is taken.
+const SOCKET_MODE: u16 = 0o777;
 
 impl Tracker {
     /// The event of a call on a path.
@@ -280,13 +284,14 @@ impl Tracker {
     pub(super) fn make(
         &mut self,
         ctx: Ctx,
-        op: Op,
+        (op, flags): (Op, u32),
         at: &At<'_>,
         (kind, mode): (Kind, Option<u16>),
         target: Option<&[u8]>,
         out: &Outcome<'_>,
     ) {
         let (mut event, located) = self.path_event(ctx, op, at, out);
+        event.flags |= flags;
         event.mode = mode;
         event.path2 = target.map(|target| self.out.intern(target));
         if out.ok() {
@@ -309,6 +314,14 @@ impl Tracker {
             event.file = walk.node.and_then(|node| self.names.id_of(node));
         }
         self.emit(ctx, event);
+    }
+
+    /// bind makes its name as mknod does. Where the socket could not be bound, no file system was at fault.
+    pub(super) fn bind(&mut self, ctx: Ctx, at: &At<'_>, out: &Outcome<'_>) {
+        let by_socket =
+            matches!(Errno(out.errno), Errno::EBADF | Errno::EINVAL | Errno::ENOTSOCK | Errno::EAFNOSUPPORT);
+        let flags = flag::BOUND | if by_socket { flag::FOREIGN } else { 0 };
+        self.make(ctx, (Op::Mknod, flags), at, (Kind::Special, Some(SOCKET_MODE)), None, out);
     }
 
     /// unlink, rmdir.

@@ -118,6 +118,7 @@ impl Rows {
             }
             (Op::Copy, ..) => self.copy(event, paths),
             (Op::Mkdir, Some(at), _) => self.call(event, &Call::Mkdir { at, mode: event.mode }),
+            (Op::Mknod, Some(at), _) if event.flags & flag::BOUND != 0 => self.call(event, &Call::Bind { at }),
             // A row does not tell what mknod made.
             (Op::Mknod, Some(at), _) => self.call(event, &Call::Mknod { at, kind: Kind::Unknown, mode: event.mode }),
             (Op::Symlink, Some(at), _) => {
