@@ -25,6 +25,9 @@ use trace::{Batch, Snapshot};
 /// Runs this test binary's [`program`] instead of tests: the traced process.
 const CHILD: &str = "FSAGE_TEST_PROGRAM";
 
+/// An attribute that any user may set.
+const ATTRIBUTE: &str = "user.fsage-test";
+
 fn strace_works() -> bool {
     let runs = Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|o| o.status.success());
     if !runs {
@@ -192,6 +195,48 @@ fn may_execute(dir: &Path) {
     assert_eq!(access(dir.join("text"), Access::READ_OK), Ok(()));
 }
 
+/// What finds attributes that nobody set before its eyes, takes one away, and sets another.
+fn attributes_from_before(dir: &Path) {
+    use rustix::fs::{XattrFlags, fgetxattr, getxattr, removexattr, setxattr};
+    use rustix::io::Errno;
+    let (marked, opened, made) = (dir.join("marked"), fs::File::open(dir.join("opened")).unwrap(), dir.join("made"));
+    assert_eq!(getxattr(&marked, "user.other", &mut [0; 64]), Err(Errno::NODATA));
+    assert_eq!(getxattr(&marked, ATTRIBUTE, &mut [0; 64]), Ok(5));
+    removexattr(&marked, ATTRIBUTE).unwrap();
+    assert_eq!(getxattr(&marked, ATTRIBUTE, &mut [0; 64]), Err(Errno::NODATA));
+    assert_eq!(fgetxattr(&opened, ATTRIBUTE, &mut [0; 64]), Ok(5));
+    assert_eq!(getxattr(dir.join("directory"), ATTRIBUTE, &mut [0; 64]), Ok(5));
+    removexattr(dir.join("taken"), ATTRIBUTE).unwrap();
+    fs::write(&made, "").unwrap();
+    setxattr(&made, ATTRIBUTE, b"value", XattrFlags::empty()).unwrap();
+    fs::rename(&made, &marked).unwrap();
+    assert_eq!(getxattr(&marked, ATTRIBUTE, &mut [0; 64]), Ok(5));
+}
+
+/// What takes the right to execute away and gives it back, and asks each time.
+fn may_execute_no_more(dir: &Path) {
+    use rustix::fs::{Access, access};
+    let (script, closed) = (dir.join("script"), dir.join("closed"));
+    let execute = || access(&script, Access::EXEC_OK).is_ok();
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    fs::write(&script, "").unwrap();
+    assert!(!execute());
+    for (mode, may) in [(0o755, true), (0o644, false), (0o700, true), (0o400, false)] {
+        set(&script, mode);
+        assert_eq!(execute(), may, "{mode:o}");
+    }
+    let file = fs::File::open(&script).unwrap();
+    file.set_permissions(fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(execute());
+    file.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(!execute());
+    // A directory stays open to its owner in the replay, whoever that is.
+    fs::create_dir(&closed).unwrap();
+    set(&closed, 0o600);
+    set(&closed, 0o755);
+    fs::write(closed.join("inside"), "").unwrap();
+}
+
 /// What cp asks of a link that leads nowhere: its own attributes.
 fn attributes_of_links(dir: &Path) {
     use rustix::fs::{lgetxattr, listxattr, llistxattr};
@@ -215,6 +260,8 @@ fn child() {
         "rights" => rights_that_leave_no_attribute(&dir),
         "pipes and hints" => pipes_and_hints(&dir),
         "may execute" => may_execute(&dir),
+        "attributes from before" => attributes_from_before(&dir),
+        "may execute no more" => may_execute_no_more(&dir),
         "attributes of links" => attributes_of_links(&dir),
         "several" => {
             // Each in a directory of its own: what they do must not depend on who is first.
@@ -450,6 +497,47 @@ fn a_program_that_could_be_executed_can_be() {
     let (_, result) = replay_in(&target, &traced, &checking());
     let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
     assert!(inside.is_empty(), "{inside:#?}");
+}
+
+/// Whoever finds an attribute that the trace did not set found one that was there before.
+#[test]
+fn attributes_from_before_the_trace_are_there() {
+    if !strace_works() {
+        return;
+    }
+    let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    let (dir, target) = (base.join("traced"), base.join("target"));
+    for made in [&dir, &target, &dir.join("directory")] {
+        fs::create_dir(made).unwrap();
+    }
+    for name in ["marked", "opened", "taken"] {
+        fs::write(dir.join(name), "").unwrap();
+    }
+    for name in ["marked", "opened", "taken", "directory"] {
+        let set = rustix::fs::setxattr(dir.join(name), ATTRIBUTE, b"value", rustix::fs::XattrFlags::empty());
+        if set == Err(rustix::io::Errno::OPNOTSUPP) {
+            return eprintln!("skipped: {} has no attributes of users", dir.display());
+        }
+        set.unwrap();
+    }
+    let traced = trace(&dir, &format!("{}|0|0|attributes from before", dir.display()), &base);
+    let (_, result) = replay_in(&target, &traced, &checking());
+    let inside: Vec<_> = result.differences.first.iter().filter(|d| d.path.contains("fsage-replay-test")).collect();
+    assert!(inside.is_empty(), "{inside:#?}");
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("getxattr"), calls("removexattr")), (Some((6, 2)), Some((2, 0))));
+}
+
+/// Every chmod gave its file the right to execute, so that `access` found it where the trace had not.
+#[test]
+fn the_right_to_execute_is_taken_away_as_in_the_trace() {
+    if !strace_works() {
+        return;
+    }
+    let result = check(1, "may execute no more", 0, &checking());
+    let calls = |name: &str| result.per_op.iter().find(|op| op.op == name).map(|op| (op.count, op.failed));
+    assert_eq!((calls("chmod"), calls("fchmod")), (Some((6, 0)), Some((2, 0))));
 }
 
 /// Found by recording npm: the snapshot listed names below a directory that it did not list itself, whose own directory it did

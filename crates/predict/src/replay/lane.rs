@@ -183,6 +183,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         self.parts.fd2 = None;
         self.parts.dir = None;
         self.parts.dir2 = None;
+        self.parts.sets_directory = self.shared.fixed.modes_of_directories.contains(&e.seq);
         let text = |id: Option<trace::PathId>| id.map_or(&b""[..], |id| paths.get(id));
         if !takes_descriptor(e.op) {
             split(text(e.path), e.caller_dir.map(|d| paths.get(d)), &mut self.parts.path);

@@ -30,6 +30,11 @@ pub(super) struct Object {
     pub initial_bytes: u64,
     /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
     pub executable: Option<bool>,
+    /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes shows; `None` where
+    /// it says nothing.
+    pub attribute_bytes: Option<u64>,
+    /// Whether the trace has set or removed an attribute, so that what it says from then on is not of the beginning.
+    pub attribute_changed: bool,
     /// Whether the trace has changed its data.
     pub changed: bool,
     /// Whether its initial data must really be there: it is read, overwritten or freed.
@@ -100,6 +105,8 @@ impl Names {
             initial_bytes: 0,
             changed: false,
             executable: None,
+            attribute_bytes: None,
+            attribute_changed: false,
             needs_data: false,
             names: 0,
             parent: Node(0),

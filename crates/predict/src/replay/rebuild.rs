@@ -5,6 +5,7 @@
 //! can replay. FIFOs, sockets and devices become empty files: opening them could block for ever.
 
 use super::scan::Initial;
+use super::translate::set_xattr;
 use super::{Data, ReplayError};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Outcome, Reply};
 use serde::Serialize;
@@ -172,6 +173,7 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
             FileKind::Directory => {
                 self.done.directories += 1;
                 self.call(&Call::Mkdir { at, mode: Mode(e.mode & 0o1777 | 0o700) })?;
+                self.attribute(at, e)?;
             }
             FileKind::Symlink => {
                 let original = e.target.as_deref().unwrap_or(b"unknown");
@@ -179,13 +181,26 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
                 self.done.rewritten_links += u64::from(target != original);
                 self.call(&Call::Symlink { target: Path::new(OsStr::from_bytes(&target)), at })?;
             }
-            FileKind::File => self.file(at, e, data)?,
+            FileKind::File => {
+                self.file(at, e, data)?;
+                self.attribute(at, e)?;
+            }
             FileKind::Special => {
                 self.done.stand_ins += 1;
                 self.file(at, &Initial { size_bytes: 0, ..e.clone() }, data)?;
             }
         }
         Ok(())
+    }
+
+    /// The attribute that the trace found. A file system without attributes, or without room for this one, does without: the traced
+    /// calls on it then go as they go there.
+    fn attribute(&mut self, at: At<'_>, e: &Initial) -> Result<(), Errno> {
+        let Some(bytes) = e.attribute_bytes else { return Ok(()) };
+        match self.call(&set_xattr(at, true, bytes)) {
+            Err(Errno::EOPNOTSUPP | Errno::EPERM | Errno::ENOSPC | Errno::E2BIG | Errno::ERANGE) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     fn file(&mut self, at: At<'_>, e: &Initial, data: Data) -> Result<(), Errno> {

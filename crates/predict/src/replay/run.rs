@@ -174,6 +174,7 @@ impl Prepared<'_> {
             has_rewritten_links: self.rebuilt.rewritten_links > 0 || self.link_root.is_some(),
             last_use: &self.scan.last_use,
             last_of_thread: &self.scan.last_of_thread,
+            modes_of_directories: &self.scan.modes_of_directories,
         };
         let shared = Shared::new(fixed, source, progress);
         let began_ns = fs.now_ns();

@@ -9,6 +9,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use trace::snapshot::path_order;
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
+/// What an attribute of unknown length is taken to hold.
+const ATTRIBUTE_BYTES: u64 = 32;
+
 /// What the first pass found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
@@ -32,6 +35,8 @@ pub(super) struct Scan {
     pub dot_dots: usize,
     #[allow(missing_docs)]
     pub link_dot_dots: usize,
+    /// Calls of chmod and fchmod on directories.
+    pub modes_of_directories: FxHashSet<u64>,
     /// Objects by their state when the trace began.
     pub initial: Vec<Initial>,
     /// The most by which the trace's files outgrow the initial state, bytes.
@@ -51,6 +56,8 @@ pub(super) struct Initial {
     pub size_bytes: u64,
     /// Permission bits.
     pub mode: u16,
+    /// Bytes of an attribute that it has.
+    pub attribute_bytes: Option<u64>,
     /// Target (symbolic links).
     pub target: Option<Vec<u8>>,
     /// Index of an earlier entry that this is another name of.
@@ -86,6 +93,8 @@ struct Scanner {
     /// How many objects were known before the trace was read.
     listed: usize,
     open: FxHashMap<OfdId, (Option<Node>, u64)>,
+    /// Calls that set the mode of what may turn out to be a directory.
+    modes_set: Vec<(u64, Node)>,
     order: Order,
     first_of_thread: FxHashMap<u32, u64>,
     growth: i64,
@@ -136,6 +145,7 @@ impl Scanner {
             names,
             entries,
             open: FxHashMap::default(),
+            modes_set: Vec::new(),
             order: Order::default(),
             first_of_thread: FxHashMap::default(),
             growth: 0,
@@ -217,8 +227,13 @@ impl Scanner {
                     self.mode_seen(node, e);
                 }
             }
-            Op::StatFs | Op::GetXattr | Op::ListXattr | Op::SetXattr | Op::RemoveXattr => {
+            Op::StatFs | Op::ListXattr => {
                 self.existing(e.path, batch, follow, None);
+            }
+            Op::GetXattr | Op::SetXattr | Op::RemoveXattr => {
+                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                    self.attribute_seen(node, e);
+                }
             }
             Op::Truncate => {
                 if let Some(node) = self.existing(e.path, batch, true, Some(FileKind::File)) {
@@ -257,8 +272,25 @@ impl Scanner {
         }
     }
 
+    /// What a successful call on an attribute says of the beginning: that there was one.
+    fn attribute_seen(&mut self, node: Node, e: &Event) {
+        let object = self.names.get_mut(node);
+        if !object.attribute_changed && object.attribute_bytes.is_none() {
+            object.attribute_bytes = match e.op {
+                Op::GetXattr => u64::try_from(e.ret).ok(),
+                Op::RemoveXattr => Some(ATTRIBUTE_BYTES),
+                _ => None,
+            };
+        }
+        object.attribute_changed |= e.op != Op::GetXattr;
+    }
+
     /// What a call says of the right to execute, as it was before.
     fn mode_seen(&mut self, node: Node, e: &Event) {
+        if matches!(e.op, Op::Chmod | Op::Fchmod) && self.names.get(node).kind.is_none_or(|k| k == FileKind::Directory)
+        {
+            self.modes_set.push((e.seq, node));
+        }
         let executable = match e.op {
             Op::Access if e.mode.is_some_and(|asked| asked & 1 != 0) => e.errno == 0,
             // Nothing from here on speaks of the time before.
@@ -274,7 +306,7 @@ impl Scanner {
         let (path, kind) = match (Errno(e.errno), e.op) {
             (Errno::EEXIST, Op::Open) => (e.path, Some(FileKind::File)),
             (Errno::EEXIST, Op::Mkdir) => (e.path, Some(FileKind::Directory)),
-            (Errno::EEXIST, Op::Symlink | Op::Mknod) => (e.path, None),
+            (Errno::EEXIST, Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => (e.path, None),
             (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2, None),
             (Errno::ENOTEMPTY, Op::Rmdir) => (e.path, Some(FileKind::Directory)),
             (Errno::EISDIR, Op::Open) => (e.path, Some(FileKind::Directory)),
@@ -587,6 +619,9 @@ impl Scanner {
         self.scan.threads = self.first_of_thread.len();
         self.scan.threads_max = most_alive(&self.first_of_thread, &self.scan.last_of_thread);
         self.scan.last_use = self.open.iter().map(|(ofd, (_, seq))| (*ofd, *seq)).collect();
+        let is_directory = |(_, node): &(u64, Node)| self.names.is_dir(*node);
+        self.scan.modes_of_directories =
+            self.modes_set.iter().filter(|set| is_directory(set)).map(|set| set.0).collect();
         self.scan.initial = initial_state(&self.names, &self.entries, self.listed, snapshot);
         self.scan
     }
@@ -616,6 +651,7 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
                 path,
                 kind,
                 size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
+                attribute_bytes: object.attribute_bytes,
                 mode: if kind == FileKind::Directory || object.executable == Some(true) { 0o755 } else { 0o644 },
                 // A link of known length and unknown target points nowhere.
                 target: (kind == FileKind::Symlink)
@@ -641,6 +677,7 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
             path: entry.path.clone(),
             kind: entry.kind,
             size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
+            attribute_bytes: object.attribute_bytes,
             mode: entry.mode | executable,
             target: entry.target.clone(),
             link_to,

@@ -9,7 +9,7 @@ use super::order::Order;
 use super::tally::Tally;
 use super::{Pace, Progress, ReplayError, Stage, Threads};
 use posix::Fd;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,6 +68,7 @@ pub(super) struct Fixed<'a> {
     pub has_rewritten_links: bool,
     pub last_use: &'a FxHashMap<OfdId, u64>,
     pub last_of_thread: &'a FxHashMap<u32, u64>,
+    pub modes_of_directories: &'a FxHashSet<u64>,
 }
 
 /// The room the lanes share.

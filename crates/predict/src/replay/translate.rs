@@ -97,12 +97,14 @@ pub(super) struct Parts {
     pub dir2: Option<Fd>,
     /// What a fcntl does.
     pub lock: Lock,
+    /// A chmod is on a directory.
+    pub sets_directory: bool,
 }
 
 impl Default for Parts {
     fn default() -> Self {
         let (path, path2) = (Split::default(), Split::default());
-        Parts { fd: None, fd2: None, path, path2, dir: None, dir2: None, lock: Lock::Unlock }
+        Parts { fd: None, fd2: None, path, path2, dir: None, dir2: None, lock: Lock::Unlock, sets_directory: false }
     }
 }
 
@@ -184,17 +186,14 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::Symlink => Call::Symlink { target: Path::new(OsStr::from_bytes(&parts.path2.path)), at: path() },
         // Never a FIFO: an open of it in the replay could wait for ever.
         Op::Mknod => Call::Mknod { at: path(), kind: FileKind::File, mode },
-        Op::Chmod => Call::Chmod { at: path(), mode: mode_x },
-        Op::Fchmod => Call::Fchmod { fd: parts.fd?, mode: mode_x },
+        // The owner can go on reading and writing, and searching directories; who may execute a file is as traced.
+        Op::Chmod | Op::Fchmod if parts.sets_directory => chmod(e.op, parts, mode_x)?,
+        Op::Chmod | Op::Fchmod => chmod(e.op, parts, mode)?,
         Op::Chown => Call::Chown { at: path(), follow, uid: None, gid: None },
         Op::Fchown => Call::Fchown { fd: parts.fd?, uid: None, gid: None },
         Op::Utimens => Call::Utimens { at: path(), follow, atime: TIME, mtime: TIME },
         Op::Futimens => Call::Futimens { fd: parts.fd?, atime: TIME, mtime: TIME },
-        Op::SetXattr => {
-            let len = usize::try_from(e.req_bytes.unwrap_or(XATTR_BYTES)).unwrap_or(usize::MAX);
-            let value = XATTR_VALUE.get(..len).unwrap_or(&XATTR_VALUE);
-            Call::SetXattr { at: path(), follow, name: OsStr::new(XATTR), value }
-        }
+        Op::SetXattr => set_xattr(path(), follow, e.req_bytes.unwrap_or(XATTR_BYTES)),
         Op::GetXattr => Call::GetXattr { at: path(), follow, name: attribute },
         Op::ListXattr => Call::ListXattr { at: path(), follow },
         Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: attribute },
@@ -223,6 +222,20 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         | Op::IoUring
         | Op::Other => return None,
     })
+}
+
+fn chmod<'a>(op: Op, parts: &'a Parts, mode: Mode) -> Option<Call<'a>> {
+    Some(match op {
+        Op::Fchmod => Call::Fchmod { fd: parts.fd?, mode },
+        _ => Call::Chmod { at: at(parts.dir, &parts.path), mode },
+    })
+}
+
+/// Sets the attribute that stands for every traced one.
+pub(super) fn set_xattr(at: At<'_>, follow: bool, bytes: u64) -> Call<'_> {
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let value = XATTR_VALUE.get(..len).unwrap_or(&XATTR_VALUE);
+    Call::SetXattr { at, follow, name: OsStr::new(XATTR), value }
 }
 
 /// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write.
@@ -267,14 +280,21 @@ pub(super) enum Mismatch {
     Count { expected: u64, got: u64 },
 }
 
+/// The error that the call made in the place of the traced one must give.
+fn expected_errno(e: &Event) -> u16 {
+    let bound = e.op == Op::Mknod && e.flags & flag::BOUND != 0;
+    if bound && Errno(e.errno) == Errno::EADDRINUSE { Errno::EEXIST.0 } else { e.errno }
+}
+
 /// Compares an outcome with what the trace says came back.
 pub(super) fn compare(e: &Event, outcome: &Outcome) -> Option<Mismatch> {
     let got = match outcome.result {
         Ok(_) => 0,
         Err(Errno(errno)) => errno,
     };
-    if got != e.errno {
-        return Some(Mismatch::Errno { expected: e.errno, got });
+    let expected = expected_errno(e);
+    if got != expected {
+        return Some(Mismatch::Errno { expected, got });
     }
     let (Ok(Reply::Count(got)), Ok(expected)) = (outcome.result, u64::try_from(e.ret)) else { return None };
     let same = match e.op {
