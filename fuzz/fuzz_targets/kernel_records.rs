@@ -3,6 +3,8 @@
 
 #![no_main]
 
+mod common;
+
 use libfuzzer_sys::fuzz_target;
 use trace::kernel::{Importer, wire};
 use trace::strace::ImportOptions;
@@ -25,18 +27,11 @@ fuzz_target!(|bytes: &[u8]| {
     let (records, count) = if first & 1 == 0 { (rest.to_vec(), None) } else { let (r, n) = framed(rest); (r, Some(n)) };
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
     let mut events = 0u64;
-    let mut sink = |batch: trace::Batch| {
-        for event in &batch.events {
-            assert_eq!(event.seq, events);
-            events += 1;
-            for id in [event.path, event.path2, event.caller_dir, event.caller_dir2].into_iter().flatten() {
-                let _ = batch.paths.get(id);
-            }
-        }
-        Ok(())
-    };
+    let mut sink = common::counted(&mut events);
     importer.bytes(&records, &mut sink).expect("the sink takes everything");
-    let Ok(mut imported) = importer.finish(&mut sink) else { return };
+    let finished = importer.finish(&mut sink);
+    drop(sink);
+    let Ok(mut imported) = finished else { return };
     if let Some(count) = count {
         assert_eq!(imported.summary.lines, count);
     }
