@@ -1,14 +1,17 @@
 //! The names a workload found: every file and directory that was there when the trace began.
 //!
-//! What lives here: the types, look-ups, and the walker that reads a tree ([`Snapshot::of_tree`]). The Parquet form is
+//! What lives here: the types, look-ups, and the walker that reads a tree ([`Snapshot::of_tree`]), ours or another mount namespace's
+//! ([`View`]). The Parquet form is
 //! written by [`crate::profile`]. A snapshot is sorted so that a directory comes before what is in it; hard links share
 //! `(dev, ino)`.
 
+mod view;
 mod walk;
 
 use posix::FileKind;
 use serde::{Deserialize, Serialize};
 
+pub use view::View;
 pub use walk::{WalkLimits, Walked};
 
 /// One name.

@@ -12,6 +12,7 @@ use trace::{Provenance, Snapshot, SnapshotEntry};
 
 fn header() -> Header {
     Header {
+        mount_namespace: None,
         fsage_version: "0.1.0".into(),
         notation: Notation::Strace,
         tracer: Tracer { name: "strace".into(), version: "6.1".into(), options: vec!["-f".into()] },

@@ -7,7 +7,7 @@ use super::before::{Touched, complete, implied};
 use super::{RecordSummary, host};
 use crate::analysis::Decode;
 use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBeside, escape, unescape};
-use crate::snapshot::Walked;
+use crate::snapshot::{View, Walked};
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
 use std::ffi::OsString;
@@ -52,10 +52,10 @@ impl AnalysisError {
 }
 
 /// Where the names come from that neither were read before the run nor are told by the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Completion {
-    /// What is on disk now, the run's changes undone: the run has just ended.
-    Disk,
+    /// What is on disk now, as what was recorded sees it, the run's changes undone: the run has just ended.
+    Disk(View),
     /// The trace alone: since then, anything may have happened to the disk.
     Trace,
 }
@@ -76,13 +76,14 @@ impl Analysis {
         reader: Reader<R>,
         decoder: Box<dyn Decode>,
         writer: Writer,
+        view: View,
     ) -> std::io::Result<Analysis> {
         let (sender, result) = sync_channel(1);
         let progress = Arc::new(AtomicU64::new(0));
         let partial = writer.partial().to_owned();
         let seen = Arc::clone(&progress);
         std::thread::Builder::new().name("analysis".into()).spawn(move || {
-            let work = AssertUnwindSafe(|| analyse(reader, decoder, writer, Completion::Disk, &seen));
+            let work = AssertUnwindSafe(|| analyse(reader, decoder, writer, Completion::Disk(view), &seen));
             // Nobody listens to an analysis that was given up.
             let _ = sender.send(catch_unwind(work).unwrap_or_else(|panic| Err(panicked(&*panic))));
         })?;
@@ -174,15 +175,19 @@ pub(super) fn analyse<R: Read>(
     }
     let exact = if names_end.truncated { Vec::new() } else { roots };
     let before = std::mem::take(&mut around.before);
+    let view = match &completion {
+        Completion::Disk(view) => view,
+        Completion::Trace => &View::own(),
+    };
     let completed = match completion {
-        Completion::Disk => complete(&mut imported, before, &exact, touched, header.started_unix_ns),
+        Completion::Disk(_) => complete(&mut imported, before, &exact, touched, (view, header.started_unix_ns)),
         Completion::Trace => {
             notes.push("names that were not read before the run are only those that the trace tells of".into());
             implied(&mut imported, before, &exact, touched)
         }
     };
     let mut meta = meta(header, &imported, &around, &mut notes);
-    meta.file_systems = host::file_systems(&completed.snapshot);
+    meta.file_systems = host::file_systems(view, &completed.snapshot);
     meta.snapshot.unreadable = completed.unreadable;
     meta.snapshot.truncated = completed.truncated;
     let meta = writer.finish()?.finish(meta, &completed.snapshot)?;

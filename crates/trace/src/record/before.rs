@@ -1,13 +1,13 @@
 //! The names as they were before the run: what was read then, and what is there now with the run's changes undone.
 
 use crate::profile::Unreadable;
-use crate::snapshot::{WalkLimits, Walked, parent_of};
+use crate::snapshot::{View, WalkLimits, Walked, parent_of};
 use crate::strace::Imported;
 use crate::track::{Change, History, is_foreign};
 use crate::{Batch, Op, Provenance, Snapshot, SnapshotEntry};
 use posix::FileKind;
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::fs::StatxFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -74,30 +74,30 @@ pub(super) struct Completed {
 }
 
 /// Puts together what was read before the run (`before`, exact below the trees `exact`), what is in the touched
-/// directories now with the run's changes undone, and what the run removed.
+/// directories of its view now with the run's changes undone, and what the run removed.
 pub(super) fn complete(
     imported: &mut Imported,
     before: Walked,
     exact: &[PathBuf],
     touched: Touched,
-    started_ns: i64,
+    (view, started_ns): (&View, i64),
 ) -> Completed {
     let directories = touched.sorted();
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
     // An interrupt cannot reach the walk: signals are the command's until the recording ends.
-    let after = Snapshot::of_directories(&directories, &WalkLimits::default()).unwrap_or_default();
+    let after = view.directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = Wanted::default();
-    wanted.directories.extend(real_directories(&directories));
+    wanted.directories.extend(real_directories(view, &directories));
     // A directory that was moved before it was used had its names elsewhere.
     wanted.directories.extend(imported.take_touched());
     let links = used_links(imported, &[&after.snapshot, &before.snapshot]);
-    let mut led_to = Snapshot::of_names(&links).unwrap_or_default();
+    let mut led_to = view.names(&links).unwrap_or_default();
     led_to.snapshot.entries.retain(|entry| !is_foreign(&entry.path));
     wanted.names.extend(led_to.snapshot.entries.iter().map(|entry| entry.path.clone()));
     let mut entries = Vec::new();
     for entry in after.snapshot.merged(led_to.snapshot).entries {
         if !is_exact(&entry.path) {
-            entries.extend(undo(imported, entry, started_ns));
+            entries.extend(undo(imported, entry, view, started_ns));
         }
     }
     for removed in imported.take_removed() {
@@ -131,11 +131,11 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
 }
 
 /// The touched directories by the paths they were used by and by their real paths.
-fn real_directories(directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
+fn real_directories(view: &View, directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
     for directory in directories {
         // A directory that is gone keeps the path it was used by.
-        let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
+        let real = view.real(directory).unwrap_or_else(|| directory.clone());
         wanted.insert(real.into_os_string().into_encoded_bytes());
         wanted.insert(directory.as_os_str().as_bytes().to_vec());
     }
@@ -180,13 +180,13 @@ impl Wanted {
 }
 
 /// An entry as it was before the run; `None` if the run made it.
-fn undo(imported: &Imported, mut entry: SnapshotEntry, started_ns: i64) -> Option<SnapshotEntry> {
+fn undo(imported: &Imported, mut entry: SnapshotEntry, view: &View, started_ns: i64) -> Option<SnapshotEntry> {
     entry.provenance = Provenance::After;
     let changed = match imported.history(&entry.path) {
         History::Untouched => None,
         History::Made => return None,
         History::Opened { changed } => {
-            if born_ns(&entry.path).is_none_or(|born| born >= started_ns - TICK_NS) {
+            if born_ns(view, &entry.path).is_none_or(|born| born >= started_ns - TICK_NS) {
                 return None;
             }
             changed
@@ -205,8 +205,8 @@ fn undo(imported: &Imported, mut entry: SnapshotEntry, started_ns: i64) -> Optio
 }
 
 /// When a file was made, where the file system keeps it.
-fn born_ns(path: &[u8]) -> Option<i64> {
-    let stat = rustix::fs::statx(CWD, OsStr::from_bytes(path), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+fn born_ns(view: &View, path: &[u8]) -> Option<i64> {
+    let stat = view.statx(Path::new(OsStr::from_bytes(path)), StatxFlags::BTIME).ok()?;
     if stat.stx_mask & StatxFlags::BTIME.bits() == 0 {
         return None;
     }

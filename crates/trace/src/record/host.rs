@@ -2,6 +2,7 @@
 
 use crate::Snapshot;
 use crate::profile::{Host, TracedFileSystem, escape};
+use crate::snapshot::View;
 use crate::track::{is_foreign, unescape_into};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -32,8 +33,8 @@ pub(super) fn boot_id() -> String {
 }
 
 /// The file systems that the names of a snapshot are on, in the order of their devices.
-pub(super) fn file_systems(snapshot: &Snapshot) -> Vec<TracedFileSystem> {
-    let mounts = mounts(&read_to_string("/proc/self/mountinfo").unwrap_or_default());
+pub(super) fn file_systems(view: &View, snapshot: &Snapshot) -> Vec<TracedFileSystem> {
+    let mounts = mounts(&view.mounts());
     let mut by_device: BTreeMap<u64, &[u8]> = BTreeMap::new();
     for entry in &snapshot.entries {
         if entry.dev != 0 && !is_foreign(&entry.path) {

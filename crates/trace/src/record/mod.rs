@@ -32,7 +32,8 @@ pub use strace::Strace;
 
 use crate::analysis::Decode;
 use crate::profile::{self, Meta, ProfileError, WriterOptions};
-use crate::spool::{Notation, Reader, SpoolError};
+use crate::snapshot::View;
+use crate::spool::{self, Header, Notation, Reader, SpoolError};
 use crate::strace::{ImportOptions, Importer, Summary};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -204,7 +205,8 @@ pub fn import_spool(spool: &Path, output: &Path, overwrite: bool) -> Result<Reco
     };
     // The disk can say how it was before the run only if it is that disk, and nothing else can be known of it.
     let same_boot = !header.boot_id.is_empty() && header.boot_id == host::boot_id();
-    let completion = if same_boot { analyse::Completion::Disk } else { analyse::Completion::Trace };
+    let view = view_again(header).filter(|_| same_boot);
+    let completion = view.map_or(analyse::Completion::Trace, analyse::Completion::Disk);
     let writer = profile::Writer::create(output, WriterOptions { overwrite, ..WriterOptions::default() })?;
     analyse::analyse(reader, decoder, writer, completion, &AtomicU64::new(0))
 }
@@ -241,13 +243,42 @@ fn working_directory(subject: &Subject) -> Option<PathBuf> {
     }
 }
 
+/// The tree of names that what is recorded sees. Where we may not look, the tracer may not trace, and says so.
+fn view(subject: &Subject) -> View {
+    let process = match subject {
+        Subject::Processes(pids) => pids.first().copied(),
+        Subject::Cgroup(directory) => first_process(directory),
+        Subject::Command(_) | Subject::Mount(_) => None,
+    };
+    process.and_then(|pid| View::of_process(pid).ok()).unwrap_or_default()
+}
+
+/// The same for a spool; `None` if its mount namespace is not to be found any more.
+fn view_again(header: &Header) -> Option<View> {
+    let Some(namespace) = header.mount_namespace else { return Some(View::own()) };
+    let spool::Subject::Processes { pids } = &header.subject else { return None };
+    let mut views = pids.iter().filter_map(|&pid| View::of_process(pid).ok());
+    views.find(|view| view.namespace() == Some(namespace))
+}
+
+/// Any process in a control group or a group below it.
+fn first_process(group: &Path) -> Option<u32> {
+    let processes = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let first = processes.lines().find_map(|line| line.parse().ok().filter(|&pid| pid != 0));
+    first.or_else(|| {
+        let below = std::fs::read_dir(group).ok()?.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+        below.map(|entry| entry.path()).find_map(|group| first_process(&group))
+    })
+}
+
 /// The trees to read before the run, as real paths.
-fn roots(options: &RecordOptions, working_directory: Option<&Path>) -> Vec<PathBuf> {
+fn roots(options: &RecordOptions, working_directory: Option<&Path>, view: &View) -> Vec<PathBuf> {
     let mut roots = options.roots.clone();
     if options.snapshot_working_directory {
         roots.extend(working_directory.map(Path::to_owned));
     }
-    let mut real: Vec<PathBuf> = roots.iter().map(|r| std::fs::canonicalize(r).unwrap_or_else(|_| r.clone())).collect();
+    let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
+    let mut real: Vec<PathBuf> = roots.iter().map(absolute).map(|r| view.real(&r).unwrap_or(r)).collect();
     real.sort();
     real.dedup();
     real

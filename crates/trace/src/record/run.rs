@@ -4,8 +4,9 @@ use super::analyse::{Analysis, AnalysisError};
 use super::capture::{Capture, Captured};
 use super::signals::{Signals, Wish};
 use super::source::{Ending, Target, Tracer};
-use super::{RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, working_directory};
-use crate::Snapshot;
+use super::{
+    RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, view, working_directory,
+};
 use crate::profile::{self, WriterOptions, escape};
 use crate::snapshot::{WalkLimits, Walked};
 use crate::spool::{self, End, Header, Reader, Writer};
@@ -111,17 +112,19 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
         WriterOptions { overwrite: options.overwrite, ..WriterOptions::default() },
     )?;
     let directory = working_directory(&options.subject);
-    let roots = roots(options, directory.as_deref());
+    let view = view(&options.subject);
+    let roots = roots(options, directory.as_deref(), &view);
     let limits = WalkLimits { entries_max: options.snapshot_entries_max, ..WalkLimits::default() };
-    let before = Snapshot::of_tree(&roots, &limits)
+    let before = view
+        .tree(&roots, &limits)
         .map_err(|source| RecordError::Io { what: "cannot read the names before the run".into(), source })?;
-    let header = header(options, tracer, directory.as_deref());
+    let header = Header { mount_namespace: view.namespace(), ..header(options, tracer, directory.as_deref()) };
     let (mut spool, writer) = spool(options, &header, &before, &roots)?;
     drop(before);
     let decoding =
         ImportOptions { name: "the tracer's records".into(), keep_removed: true, ..ImportOptions::default() };
     let reader = Reader::follow(&spool.path, writer.growth())?;
-    let analysis = Analysis::start(reader, tracer.decoder(decoding), profile).map_err(no_thread)?;
+    let analysis = Analysis::start(reader, tracer.decoder(decoding), profile, view).map_err(no_thread)?;
     let mut signals = Signals::listen();
     let (capture, mut command) = match begin(options, tracer, writer) {
         Ok(begun) => begun,
@@ -296,6 +299,7 @@ fn header(options: &RecordOptions, tracer: &dyn Tracer, directory: Option<&Path>
         clock: tracer.clock(),
         subject,
         working_directory: directory.map(of_path).unwrap_or_default(),
+        mount_namespace: None,
         host: host::host(),
         boot_id: host::boot_id(),
         started_unix_ns: now_ns(),

@@ -4,7 +4,7 @@
 //! swapped for a symbolic link in mid-walk is not followed. Only one directory is open at a time: the way back up is `..`,
 //! verified by inode. What cannot be read is noted, not fatal.
 
-use super::{Provenance, Snapshot, SnapshotEntry};
+use super::{Provenance, Snapshot, SnapshotEntry, View};
 use crate::profile::{Unreadable, escape};
 use posix::FileKind;
 use rustc_hash::FxHashSet;
@@ -12,10 +12,10 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +46,31 @@ pub struct Walked {
 }
 
 impl Snapshot {
+    /// Walks whole trees of ours: see [`View::tree`].
+    ///
+    /// # Errors
+    /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
+    pub fn of_tree<P: AsRef<Path>>(roots: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        View::own().tree(roots, limits)
+    }
+
+    /// Lists directories of ours: see [`View::directories`].
+    ///
+    /// # Errors
+    /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
+    pub fn of_directories<P: AsRef<Path>>(directories: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        View::own().directories(directories, limits)
+    }
+}
+
+impl View {
     /// Walks whole trees. A root that is a symbolic link (or lies behind one) is recorded as such and walked where it leads;
     /// links found inside are not followed.
     ///
     /// # Errors
     /// Only an interrupt ([`io::ErrorKind::Interrupted`]); names that cannot be read are in [`Walked::unreadable`].
-    pub fn of_tree<P: AsRef<Path>>(roots: &[P], limits: &WalkLimits) -> io::Result<Walked> {
-        let mut walker = Walker::new(*limits);
+    pub fn tree<P: AsRef<Path>>(&self, roots: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        let mut walker = Walker::new(self, *limits);
         for root in roots {
             walker.root(root.as_ref(), true)?;
         }
@@ -64,23 +82,21 @@ impl Snapshot {
     ///
     /// # Errors
     /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
-    pub fn of_directories<P: AsRef<Path>>(directories: &[P], limits: &WalkLimits) -> io::Result<Walked> {
-        let mut walker = Walker::new(*limits);
+    pub fn directories<P: AsRef<Path>>(&self, directories: &[P], limits: &WalkLimits) -> io::Result<Walked> {
+        let mut walker = Walker::new(self, *limits);
         for directory in directories {
             walker.root(directory.as_ref(), false)?;
         }
         Ok(walker.finish())
     }
-}
 
-impl Snapshot {
     /// Looks up names, and where they lead: each directory and symbolic link passed, and what is found in the end. No directory is
     /// listed. A name that leads nowhere, or does not exist, is no error.
     ///
     /// # Errors
     /// Only an interrupt ([`io::ErrorKind::Interrupted`]).
-    pub fn of_names<P: AsRef<Path>>(names: &[P]) -> io::Result<Walked> {
-        let mut walker = Walker::new(WalkLimits::default());
+    pub fn names<P: AsRef<Path>>(&self, names: &[P]) -> io::Result<Walked> {
+        let mut walker = Walker::new(self, WalkLimits::default());
         for name in names {
             if posix::interrupt::requested() {
                 return Err(io::ErrorKind::Interrupted.into());
@@ -92,9 +108,20 @@ impl Snapshot {
         }
         Ok(walker.finish())
     }
+
+    /// The real path of a directory, without links; `None` if it leads to no directory.
+    pub fn real(&self, directory: &Path) -> Option<PathBuf> {
+        if self.namespace().is_none() {
+            return std::fs::canonicalize(directory).ok();
+        }
+        let found = Walker::new(self, WalkLimits::default()).way_to(directory.as_os_str().as_bytes());
+        let (path, _) = found.ok()??;
+        Some(if path.is_empty() { PathBuf::from("/") } else { PathBuf::from(OsString::from_vec(path)) })
+    }
 }
 
-struct Walker {
+struct Walker<'v> {
+    view: &'v View,
     limits: WalkLimits,
     entries: Vec<SnapshotEntry>,
     /// Paths recorded on the way to roots, which roots share.
@@ -115,9 +142,10 @@ struct Level {
 /// As many links as the kernel follows (`MAXSYMLINKS`).
 const LINKS_MAX: usize = 40;
 
-impl Walker {
-    fn new(limits: WalkLimits) -> Walker {
+impl<'v> Walker<'v> {
+    fn new(view: &'v View, limits: WalkLimits) -> Walker<'v> {
         Walker {
+            view,
             limits,
             entries: Vec::new(),
             on_the_way: FxHashSet::default(),
@@ -170,6 +198,9 @@ impl Walker {
         let mut links = 0;
         while let Some(name) = todo.pop_front() {
             if name == b".." {
+                if path.is_empty() {
+                    continue;
+                }
                 // The path so far holds no links, so its textual parent is its parent.
                 path.truncate(memchr::memrchr(b'/', &path).unwrap_or(0));
                 fd = open_directory(&fd, OsStr::from_bytes(b"..")).map_err(|e| (path.clone(), e))?;
@@ -211,7 +242,7 @@ impl Walker {
     }
 
     fn enter_root_directory(&mut self) -> Result<OwnedFd, Errno> {
-        let fd = open_directory(rustix::fs::CWD, OsStr::from_bytes(b"/"))?;
+        let fd = self.view.root()?;
         if self.on_the_way.insert(b"/".to_vec()) {
             let stat = rustix::fs::fstat(&fd)?;
             self.entries.push(entry_from(b"/".to_vec(), &stat, None));
@@ -336,7 +367,7 @@ fn components(path: &[u8]) -> VecDeque<Vec<u8>> {
     path.split(|&b| b == b'/').filter(|c| !c.is_empty() && *c != b".").map(<[u8]>::to_vec).collect()
 }
 
-fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub(super) fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&at, name, flags, Mode::empty()) {
         // Search permission without read permission still lets us pass through.

@@ -44,6 +44,9 @@ pub struct Header {
     pub subject: Subject,
     /// Working directory of the first process, escaped; empty where unknown.
     pub working_directory: String,
+    /// The mount namespace in which paths are to be read, if it was not fsage's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_namespace: Option<u64>,
     /// The machine.
     pub host: Host,
     /// Which time the machine was up (`/proc/sys/kernel/random/boot_id`); empty where unknown.
