@@ -4,6 +4,7 @@ use super::constants::{self as c, *};
 use super::lex::{Args, Return};
 use super::value::{
     at, attrs, fd, field, flags, int, iov_bytes, mode, offset, path, pointed_offset, start, string, unsigned,
+    until_comma,
 };
 use crate::Op;
 use crate::track::{At, Call, CloneFlags, Kind, Start};
@@ -322,10 +323,6 @@ fn decode_data<'a>(form: Form, args: &Args<'a>, ret: &Return<'a>) -> Option<Call
 
 fn on_path(op: Op, at: At<'_>, nofollow: bool, mode: Option<u16>) -> Call<'_> {
     Call::OnPath { op, at, nofollow, mode, len: None }
-}
-
-fn until_comma(text: &[u8]) -> &[u8] {
-    &text[..text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(text.len())]
 }
 
 fn access(text: &[u8]) -> Option<u16> {

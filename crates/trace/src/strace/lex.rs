@@ -76,21 +76,34 @@ const SPECIAL: [bool; 256] = {
 };
 
 /// Splits what follows a call's `(` into arguments, up to the closing `)`; also gives what follows that.
-pub(super) fn split_args(text: &[u8]) -> Result<(Args<'_>, &[u8]), Reason> {
-    let (args, end) = scan_args(text)?;
-    match end {
-        Some(end) => Ok((args, &text[end..])),
+pub(super) fn split_args<'a>(text: &'a [u8], args: &mut Args<'a>) -> Result<&'a [u8], Reason> {
+    match scan_args(text, args, false)? {
+        Some(end) => Ok(&text[end..]),
         None => Err("the line ends inside the arguments"),
     }
 }
 
 /// The arguments of a call whose line ends before its `)`.
 pub(super) fn partial_args(text: &[u8]) -> Args<'_> {
-    scan_args(text).map(|(args, _)| args).unwrap_or_default()
+    let mut args = Args::default();
+    match scan_args(text, &mut args, false) {
+        Ok(_) => args,
+        Err(_) => Args::default(),
+    }
 }
 
-fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
+/// The first argument of a call whose line may end before its `)`; empty if there is none.
+pub(super) fn first_arg(text: &[u8]) -> &[u8] {
     let mut args = Args::default();
+    match scan_args(text, &mut args, true) {
+        Ok(_) => args.get(0),
+        Err(_) => b"",
+    }
+}
+
+/// Adds the arguments to an empty list, or only the first; gives the place after the closing `)`.
+#[inline]
+fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Result<Option<usize>, Reason> {
     let mut depth = 0u32;
     let mut from = 0;
     let mut i = 0;
@@ -124,7 +137,7 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
                 if i > from || args.len() > 0 {
                     args.push(trim(&text[from..i]));
                 }
-                return Ok((args, Some(i + 1)));
+                return Ok(Some(i + 1));
             }
             b')' | b']' | b'}' => {
                 depth = depth.checked_sub(1).ok_or("a closing bracket without its opening one")?;
@@ -133,6 +146,9 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
             _ => {
                 if depth == 0 {
                     args.push(trim(&text[from..i]));
+                    if only_first {
+                        return Ok(None);
+                    }
                     from = i + 1;
                 }
                 i += 1;
@@ -142,7 +158,7 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
     if from < text.len() {
         args.push(trim(&text[from..]));
     }
-    Ok((args, None))
+    Ok(None)
 }
 
 /// The place after the string that begins at `from`.
@@ -235,20 +251,29 @@ pub(super) fn returned(text: &[u8]) -> Result<Return<'_>, Reason> {
 }
 
 /// Splits the duration off the end: `<0.000123>`.
+#[inline]
 fn duration(text: &[u8]) -> (&[u8], Option<u64>) {
     let Some(inner) = text.strip_suffix(b">") else { return (text, None) };
-    let tail = inner.len().saturating_sub(24);
-    let Some(open) = memchr::memrchr(b'<', &inner[tail..]) else { return (text, None) };
-    let open = tail + open;
-    let parsed = digits(&inner[open + 1..]).and_then(|(seconds, rest)| {
-        let (ns, rest) = fraction_ns(rest.strip_prefix(b".")?)?;
-        rest.is_empty().then_some(())?;
-        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    // Less than ten seconds in nanoseconds is by far the most frequent.
+    const SHORT: usize = "<0.000000000".len();
+    let short = inner.len().checked_sub(SHORT).filter(|&open| inner[open] == b'<');
+    let found = short.or_else(|| {
+        let tail = inner.len().saturating_sub(24);
+        Some(tail + memchr::memrchr(b'<', &inner[tail..])?)
     });
-    match parsed {
+    let Some(open) = found else { return (text, None) };
+    match seconds(&inner[open + 1..]) {
         Some(ns) => (inner[..open].trim_ascii_end(), Some(ns)),
         None => (text, None),
     }
+}
+
+/// `0.000123` in nanoseconds, and nothing behind it.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let (seconds, rest) = digits(text)?;
+    let (ns, rest) = fraction_ns(rest.strip_prefix(b".")?)?;
+    rest.is_empty().then_some(())?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
 /// Whether a line ends as a returned call does, with its duration.
@@ -264,7 +289,21 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// A number as C prints it: decimal, `0x` hexadecimal or `0` octal, perhaps negative; and what follows.
+#[inline]
 pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
+    match text {
+        // Most numbers are plain ones.
+        [b'1'..=b'9', ..] => {
+            let (n, rest) = digits(text)?;
+            Some((n.cast_signed(), rest))
+        }
+        [b'0'] | [b'0', b',' | b' ' | b'<' | b']' | b'}', ..] => Some((0, &text[1..])),
+        [b'0' | b'-', ..] => any_number(text),
+        _ => None,
+    }
+}
+
+fn any_number(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, unsigned) = match text {
         [b'-', tail @ ..] => (true, tail),
         _ => (false, text),
@@ -292,8 +331,7 @@ pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
         return None;
     }
     // Addresses and unsigned lengths use all 64 bits; as the kernel, we read them as two's complement.
-    #[allow(clippy::cast_possible_wrap)]
-    let n = n as i64;
+    let n = n.cast_signed();
     Some((if negative { n.wrapping_neg() } else { n }, &body[used..]))
 }
 
@@ -302,7 +340,8 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<String> {
-        let (args, _) = split_args(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let mut args = Args::default();
+        split_args(text.as_bytes(), &mut args).unwrap_or_else(|e| panic!("{text}: {e}"));
         (0..args.len()).map(|i| String::from_utf8_lossy(args.get(i)).into_owned()).collect()
     }
 
@@ -316,9 +355,14 @@ mod tests {
             split("{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}, 0x1 /* A,B) */) = 0"),
             ["{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}", "0x1 /* A,B) */"]
         );
-        assert!(split_args(b"3</a, 5").is_err());
-        assert!(split_args(b"\"abc").is_err());
-        assert!(split_args(b"]) = 0").is_err());
+        for text in [&b"3</a, 5"[..], b"\"abc", b"]) = 0"] {
+            assert!(split_args(text, &mut Args::default()).is_err(), "{}", text.escape_ascii());
+        }
+        for (text, first) in
+            [(&b"3</a,b>, \"x"[..], &b"3</a,b>"[..]), (b"3", b"3"), (b"", b""), (b") = 0", b""), (b"\"x", b"")]
+        {
+            assert_eq!(first_arg(text), first, "{}", text.escape_ascii());
+        }
     }
 
     fn result(text: &str) -> Return<'_> {

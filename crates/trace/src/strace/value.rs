@@ -38,16 +38,29 @@ pub(super) fn mode(text: &[u8]) -> Option<u16> {
 
 /// An OR of symbolic names and numbers, each name translated by `of`.
 pub(super) fn flags(text: &[u8], of: impl Fn(&[u8]) -> u64) -> u64 {
-    let text = match memchr::memmem::find(text, b" /*") {
-        // `0x241 /* O_WRONLY|O_CREAT|O_TRUNC */`, or `0x8000 /* O_??? */` after names.
-        Some(comment) => &text[..comment],
-        None => text,
-    };
     let one = |name: &[u8]| match number(name) {
         Some((n, _)) => u64::from_ne_bytes(n.to_ne_bytes()),
         None => of(name),
     };
-    text.split(|&b| b == b'|').map(one).fold(0, |all, bits| all | bits)
+    let mut all = 0;
+    let mut from = 0;
+    for (i, &b) in text.iter().enumerate() {
+        match b {
+            b'|' => {
+                all |= one(&text[from..i]);
+                from = i + 1;
+            }
+            // `0x241 /* O_WRONLY|O_CREAT|O_TRUNC */`, or `0x8000 /* O_??? */` after names.
+            b' ' if text[i..].starts_with(b" /*") => return all | one(&text[from..i]),
+            _ => {}
+        }
+    }
+    all | one(&text[from..])
+}
+
+/// The text before the next field of a structure.
+pub(super) fn until_comma(text: &[u8]) -> &[u8] {
+    &text[..text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(text.len())]
 }
 
 fn seen<'a>(found: Option<(lex::Decoration<'a>, &'a [u8])>) -> Option<Seen<'a>> {
@@ -147,10 +160,17 @@ pub(super) fn attrs(text: &[u8]) -> Option<Attrs> {
     if text.first() != Some(&b'{') {
         return None;
     }
-    let (mode_name, size_name): (&[u8], &[u8]) =
-        if field(text, b"stx_mode").is_some() { (b"stx_mode", b"stx_size") } else { (b"st_mode", b"st_size") };
-    let mode_text = field(text, mode_name)?;
-    let mode_text = &mode_text[..mode_text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(mode_text.len())];
+    let (mode_text, size) = match text.strip_prefix(b"{st_mode=") {
+        // Without `-v`, a stat begins so.
+        Some(rest) => {
+            let mode = until_comma(rest);
+            let behind = &rest[mode.len()..];
+            (mode, behind.strip_prefix(b", st_size=").or_else(|| field(behind, b"st_size")))
+        }
+        None if field(text, b"stx_mode").is_some() => (field(text, b"stx_mode")?, field(text, b"stx_size")),
+        None => (field(text, b"st_mode")?, field(text, b"st_size")),
+    };
+    let mode_text = until_comma(mode_text);
     let bits = flags(mode_text, file_type);
     let kind = match bits & 0o170_000 {
         0o100_000 => Kind::Regular,
@@ -160,7 +180,7 @@ pub(super) fn attrs(text: &[u8]) -> Option<Attrs> {
         _ => Kind::Special,
     };
     #[allow(clippy::cast_possible_truncation)]
-    Some(Attrs { kind, mode: (bits & 0o7777) as u16, size: field(text, size_name).and_then(offset) })
+    Some(Attrs { kind, mode: (bits & 0o7777) as u16, size: size.and_then(offset) })
 }
 
 /// `S_IF...` and the set-id bits of `<sys/stat.h>`.
