@@ -10,17 +10,38 @@ use memchr::memchr2;
 /// More than any system call has; clone's labelled fields are the longest list.
 pub(super) const ARGS_MAX: usize = 10;
 
-/// The arguments of a call as text.
+/// An argument.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arg<'a> {
+    pub text: &'a [u8],
+    /// The place after the first decoration in it, so that nobody has to look for it again; 0 where that is not known.
+    pub decorated_to: usize,
+}
+
+impl<'a> From<&'a [u8]> for Arg<'a> {
+    fn from(text: &'a [u8]) -> Self {
+        Arg { text, decorated_to: 0 }
+    }
+}
+
+/// The arguments of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Args<'a> {
-    items: [&'a [u8]; ARGS_MAX],
+    items: [Arg<'a>; ARGS_MAX],
     len: usize,
 }
 
 impl<'a> Args<'a> {
     /// The argument at a place; empty if the call has fewer.
+    #[inline]
+    pub fn arg(&self, i: usize) -> Arg<'a> {
+        if i < self.len { self.items.get(i).copied().unwrap_or_default() } else { Arg::default() }
+    }
+
+    /// Its text.
+    #[inline]
     pub fn get(&self, i: usize) -> &'a [u8] {
-        if i < self.len { self.items.get(i).copied().unwrap_or_default() } else { b"" }
+        self.arg(i).text
     }
 
     /// How many.
@@ -28,9 +49,12 @@ impl<'a> Args<'a> {
         self.len
     }
 
-    fn push(&mut self, text: &'a [u8]) {
+    /// `untrimmed` may begin with spaces; its first decoration ends at `decorated_to` of it (0: it has none).
+    #[inline]
+    fn push(&mut self, untrimmed: &'a [u8], decorated_to: usize) {
         if let Some(item) = self.items.get_mut(self.len) {
-            *item = text;
+            let text = trim(untrimmed);
+            *item = Arg { text, decorated_to: decorated_to.saturating_sub(untrimmed.len() - text.len()) };
             self.len += 1;
         }
     }
@@ -58,22 +82,26 @@ pub(super) struct Decoration<'a> {
 }
 
 /// A system call's name and what follows.
+#[inline]
 pub(super) fn name(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = text.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'?' | b'#')))?;
+    let end = text.iter().position(|&b| !IN_NAME[b as usize])?;
     (end > 0).then(|| text.split_at(end))
 }
 
+const IN_NAME: [bool; 256] = table(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_?#");
+
 /// Bytes that the splitter must look at; all others it passes over.
-const SPECIAL: [bool; 256] = {
+const SPECIAL: [bool; 256] = table(b"\"<(){}[],/");
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
-    let bytes = b"\"<(){}[],/";
     let mut i = 0;
     while i < bytes.len() {
         table[bytes[i] as usize] = true;
         i += 1;
     }
     table
-};
+}
 
 /// Splits what follows a call's `(` into arguments, up to the closing `)`; also gives what follows that.
 pub(super) fn split_args<'a>(text: &'a [u8], args: &mut Args<'a>) -> Result<&'a [u8], Reason> {
@@ -93,11 +121,11 @@ pub(super) fn partial_args(text: &[u8]) -> Args<'_> {
 }
 
 /// The first argument of a call whose line may end before its `)`; empty if there is none.
-pub(super) fn first_arg(text: &[u8]) -> &[u8] {
+pub(super) fn first_arg(text: &[u8]) -> Arg<'_> {
     let mut args = Args::default();
     match scan_args(text, &mut args, true) {
-        Ok(_) => args.get(0),
-        Err(_) => b"",
+        Ok(_) => args.arg(0),
+        Err(_) => Arg::default(),
     }
 }
 
@@ -106,13 +134,11 @@ pub(super) fn first_arg(text: &[u8]) -> &[u8] {
 fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Result<Option<usize>, Reason> {
     let mut depth = 0u32;
     let mut from = 0;
+    let mut decorated_to = 0;
     let mut i = 0;
-    while let Some(&b) = text.get(i) {
-        if !SPECIAL[b as usize] {
-            i += 1;
-            continue;
-        }
-        match b {
+    while let Some(plain) = text[i..].iter().position(|&b| SPECIAL[b as usize]) {
+        i += plain;
+        match text[i] {
             b'"' => i = string_end(text, i).ok_or("a string without an end")?,
             b'<' => {
                 // `1<<CAP_X` is a shift.
@@ -120,6 +146,9 @@ fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Resul
                     i += 2;
                 } else {
                     i = decoration_end(text, i).ok_or("a '<' without its '>'")?;
+                    if decorated_to == 0 {
+                        decorated_to = i - from;
+                    }
                 }
             }
             b'/' => {
@@ -135,7 +164,7 @@ fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Resul
             }
             b')' if depth == 0 => {
                 if i > from || args.len() > 0 {
-                    args.push(trim(&text[from..i]));
+                    args.push(&text[from..i], decorated_to);
                 }
                 return Ok(Some(i + 1));
             }
@@ -145,18 +174,18 @@ fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Resul
             }
             _ => {
                 if depth == 0 {
-                    args.push(trim(&text[from..i]));
+                    args.push(&text[from..i], decorated_to);
                     if only_first {
                         return Ok(None);
                     }
-                    from = i + 1;
+                    (from, decorated_to) = (i + 1, 0);
                 }
                 i += 1;
             }
         }
     }
     if from < text.len() {
-        args.push(trim(&text[from..]));
+        args.push(&text[from..], decorated_to);
     }
     Ok(None)
 }
@@ -211,14 +240,18 @@ pub(super) fn decoration(text: &[u8]) -> Option<(Decoration<'_>, &[u8])> {
     if text.first() != Some(&b'<') {
         return None;
     }
-    let end = decoration_end(text, 0)?;
+    Some(decoration_to(text, decoration_end(text, 0)?))
+}
+
+/// The same where its end is known.
+pub(super) fn decoration_to(text: &[u8], end: usize) -> (Decoration<'_>, &[u8]) {
     let rest = &text[end..];
     let inner = &text[1..end - 1];
     // Older versions print `</path (deleted)>`.
     match (rest.strip_prefix(b"(deleted)"), inner.strip_suffix(b" (deleted)")) {
-        (Some(rest), _) => Some((Decoration { text: inner, deleted: true }, rest)),
-        (None, Some(inner)) => Some((Decoration { text: inner, deleted: true }, rest)),
-        (None, None) => Some((Decoration { text: inner, deleted: false }, rest)),
+        (Some(rest), _) => (Decoration { text: inner, deleted: true }, rest),
+        (None, Some(inner)) => (Decoration { text: inner, deleted: true }, rest),
+        (None, None) => (Decoration { text: inner, deleted: false }, rest),
     }
 }
 
@@ -361,8 +394,18 @@ mod tests {
         for (text, first) in
             [(&b"3</a,b>, \"x"[..], &b"3</a,b>"[..]), (b"3", b"3"), (b"", b""), (b") = 0", b""), (b"\"x", b"")]
         {
-            assert_eq!(first_arg(text), first, "{}", text.escape_ascii());
+            assert_eq!(first_arg(text).text, first, "{}", text.escape_ascii());
         }
+    }
+
+    #[test]
+    fn ends_of_decorations() {
+        let text = b" 3</a,b>, AT_FDCWD</x>(deleted), [4</y>], 5, {a=1<<2, b=6</z>}) = 0";
+        let mut args = Args::default();
+        split_args(text, &mut args).unwrap();
+        let decorated: Vec<_> =
+            (0..args.len()).map(|i| args.arg(i).text[..args.arg(i).decorated_to].escape_ascii().to_string()).collect();
+        assert_eq!(decorated, ["3</a,b>", "AT_FDCWD</x>", "[4</y>", "", "{a=1<<2, b=6</z>"]);
     }
 
     fn result(text: &str) -> Return<'_> {

@@ -35,7 +35,37 @@ pub(super) enum Leader<'a> {
 }
 
 /// Reads a line's beginning: `PID TIME rest`, `[pid PID] TIME rest` or `TIME rest`.
+#[inline]
 pub(super) fn leader(line: &[u8]) -> Leader<'_> {
+    match usual_leader(line) {
+        Some(head) => Leader::Stamped(head),
+        None => any_leader(line),
+    }
+}
+
+/// The beginning of nearly every line, `PID SECONDS.NANOSECONDS `, of which only the number's length varies.
+#[inline]
+fn usual_leader(line: &[u8]) -> Option<Head<'_>> {
+    let (mut tid, mut i) = (0, 0);
+    while let Some(b @ b'0'..=b'9') = line.get(i).filter(|_| i < 9) {
+        tid = tid * 10 + u32::from(b - b'0');
+        i += 1;
+    }
+    if i == 0 || line.get(i) != Some(&b' ') {
+        return None;
+    }
+    let (stamp, rest) = trim(&line[i..]).split_first_chunk::<21>()?;
+    let (&[tens, ones], &billionths) = (stamp[8..].first_chunk()?, stamp.get(19)?);
+    if stamp[10] != b'.' || stamp[20] != b' ' || ![tens, ones, billionths].iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = eight_digits(stamp)? * 100 + u64::from(tens - b'0') * 10 + u64::from(ones - b'0');
+    let ns = eight_digits(&stamp[11..])? * 10 + u64::from(billionths - b'0');
+    let at_ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
+    (seconds >= EPOCH_S_MIN).then(|| Head { tid: Some(tid), at_ns, rest: trim(rest) })
+}
+
+fn any_leader(line: &[u8]) -> Leader<'_> {
     let mut rest = line;
     let mut tid = None;
     if let Some(tail) = rest.strip_prefix(b"[pid ") {
@@ -277,6 +307,35 @@ mod tests {
             assert_eq!(fraction_ns(format!("{text}>").as_bytes()), Some((ns, &b">"[..])), "{text}");
         }
         assert_eq!(fraction_ns(b">"), None);
+    }
+
+    #[test]
+    fn the_usual_leader_is_read_as_any_other() {
+        let lines = [
+            "1 1795232076.823032123 close(3) = 0",
+            "7     1795232076.000000000 x",
+            "999999999 1795232076.999999999  x",
+            "4294967295 1795232076.999999999 x",
+            "9999999999 1795232076.999999999 x",
+            "5 0095232076.823032123 x",
+            "5 0195232076.823032123 x",
+            "5 9999999999.999999999 x",
+            "5 1795232076.823032 x",
+            "5 1795232076.8230321234 x",
+            "5 179523207x.823032123 x",
+            "5 1795232076.82303x123 x",
+            "5 1795232076:823032123 x",
+            "5 1795232076.823032123",
+            "[pid 5] 1795232076.823032123 x",
+            "1795232076.823032123 x",
+        ];
+        for line in lines {
+            assert_eq!(leader(line.as_bytes()), any_leader(line.as_bytes()), "{line}");
+            if let Some(head) = usual_leader(line.as_bytes()) {
+                assert_eq!(any_leader(line.as_bytes()), Leader::Stamped(head), "{line}");
+            }
+        }
+        assert!(usual_leader(lines[0].as_bytes()).is_some());
     }
 
     #[test]

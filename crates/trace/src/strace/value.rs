@@ -1,6 +1,6 @@
 //! Arguments as values: numbers, flags, descriptors, paths, structures.
 
-use super::lex::{self, decoration, number, string_end};
+use super::lex::{self, Arg, decoration, decoration_to, number, string_end};
 use crate::track::{At, Attrs, Fd, Kind, Seen, Start, unescape_into};
 use std::borrow::Cow;
 
@@ -63,8 +63,19 @@ pub(super) fn until_comma(text: &[u8]) -> &[u8] {
     &text[..text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(text.len())]
 }
 
-fn seen<'a>(found: Option<(lex::Decoration<'a>, &'a [u8])>) -> Option<Seen<'a>> {
-    found.map(|(decoration, _)| seen_behind(decoration))
+/// What is shown behind a descriptor; `rest` is what of the argument follows its number.
+#[inline]
+fn seen<'a>(arg: Arg<'a>, rest: &'a [u8]) -> Option<Seen<'a>> {
+    let rest = skip_comment(rest);
+    if rest.first() != Some(&b'<') {
+        return None;
+    }
+    let begin = arg.text.len() - rest.len();
+    let (decoration, _) = match arg.decorated_to.checked_sub(begin) {
+        Some(end) => decoration_to(rest, end),
+        None => decoration(rest)?,
+    };
+    Some(seen_behind(decoration))
 }
 
 /// What a decoration says is behind a descriptor.
@@ -86,27 +97,31 @@ fn skip_comment(text: &[u8]) -> &[u8] {
 }
 
 /// A descriptor.
-pub(super) fn fd(text: &[u8]) -> Option<Fd<'_>> {
-    let (n, rest) = number(text)?;
+#[inline]
+pub(super) fn fd<'a>(arg: impl Into<Arg<'a>>) -> Option<Fd<'a>> {
+    let arg = arg.into();
+    let (n, rest) = number(arg.text)?;
     // Descriptors are ints: 0xffffff9c and 4294967196 are -100.
     #[allow(clippy::cast_possible_truncation)]
     let number = n as i32;
-    Some(Fd { number, seen: seen(decoration(skip_comment(rest))) })
+    Some(Fd { number, seen: seen(arg, rest) })
 }
 
 /// The directory argument of an `*at` call.
-pub(super) fn start(text: &[u8]) -> Option<Start<'_>> {
-    let cwd = |rest| match seen(decoration(skip_comment(rest))) {
+#[inline]
+pub(super) fn start<'a>(arg: impl Into<Arg<'a>>) -> Option<Start<'a>> {
+    let arg = arg.into();
+    let cwd = |rest| match seen(arg, rest) {
         // The path of a directory that is gone is no path any more.
         Some(Seen::Path { raw, deleted: false }) => Start::Cwd(Some(raw)),
         _ => Start::Cwd(None),
     };
-    if let Some(rest) = text.strip_prefix(b"AT_FDCWD") {
+    if let Some(rest) = arg.text.strip_prefix(b"AT_FDCWD") {
         return Some(cwd(rest));
     }
-    let fd = fd(text)?;
+    let fd = fd(arg)?;
     if i64::from(fd.number) == AT_FDCWD {
-        let (_, rest) = number(text)?;
+        let (_, rest) = number(arg.text)?;
         return Some(cwd(rest));
     }
     Some(Start::Fd(fd))
@@ -116,6 +131,12 @@ pub(super) fn start(text: &[u8]) -> Option<Start<'_>> {
 pub(super) fn string(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if text.first() != Some(&b'"') {
         return None;
+    }
+    // Nearly always the argument is the string and nothing in it is escaped.
+    if let [b'"', inner @ .., b'"'] = text
+        && memchr::memchr2(b'"', b'\\', inner).is_none()
+    {
+        return Some(Cow::Borrowed(inner));
     }
     let end = string_end(text, 0)?;
     if text[end..].starts_with(b"...") {
@@ -136,7 +157,7 @@ pub(super) fn path(text: &[u8]) -> At<'_> {
 }
 
 /// A path in a given directory.
-pub(super) fn at<'a>(dir: &'a [u8], text: &'a [u8]) -> At<'a> {
+pub(super) fn at<'a>(dir: impl Into<Arg<'a>>, text: &'a [u8]) -> At<'a> {
     At { start: start(dir).unwrap_or(Start::Cwd(None)), path: string(text) }
 }
 
@@ -227,6 +248,7 @@ mod tests {
     #[test]
     fn descriptors() {
         let path = |raw: &'static [u8]| Some(Seen::Path { raw, deleted: false });
+        let fd = |text: &'static [u8]| fd(text);
         assert_eq!(fd(b"3</a/b->"), Some(Fd { number: 3, seen: path(b"/a/b-") }));
         assert_eq!(fd(b"3"), Some(Fd { number: 3, seen: None }));
         assert_eq!(fd(b"-1"), Some(Fd { number: -1, seen: None }));
