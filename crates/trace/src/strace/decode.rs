@@ -1,9 +1,10 @@
 //! From a system call's name and arguments to what it asks of the tracker.
 
 use super::constants::{self as c, *};
-use super::lex::{Args, Return};
+use super::lex::{Arg, Args, Return};
 use super::value::{
     at, attrs, fd, field, flags, int, iov_bytes, mode, offset, path, pointed_offset, start, string, unsigned,
+    until_comma,
 };
 use crate::Op;
 use crate::track::{At, Call, CloneFlags, Kind, Start};
@@ -178,41 +179,42 @@ impl Forms {
 /// What a call asks. `None`: nothing that concerns files, or its arguments are not there (a call cut short).
 pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
     let a = |i| args.get(i);
+    let d = |i| args.arg(i);
     let Some(form) = form else { return unknown(args) };
     if let Some(call) = decode_data(form, args, ret) {
         return Some(call);
     }
-    let two = |i: usize, j: usize| (at(a(i), a(i + 1)), at(a(j), a(j + 1)));
+    let two = |i: usize, j: usize| (at(d(i), a(i + 1)), at(d(j), a(j + 1)));
     Some(match form {
         Form::Stat => Call::Stat { at: path(a(0)), nofollow: false, attrs: attrs(a(1)) },
         Form::Lstat => Call::Stat { at: path(a(0)), nofollow: true, attrs: attrs(a(1)) },
-        Form::Fstat => Call::Fstat { fd: fd(a(0))?, attrs: attrs(a(1)) },
-        Form::FstatAt => stat_at(a(0), a(1), a(3), attrs(a(2)))?,
-        Form::Statx => stat_at(a(0), a(1), a(2), attrs(a(4)))?,
+        Form::Fstat => Call::Fstat { fd: fd(d(0))?, attrs: attrs(a(1)) },
+        Form::FstatAt => stat_at(d(0), a(1), a(3), attrs(a(2)))?,
+        Form::Statx => stat_at(d(0), a(1), a(2), attrs(a(4)))?,
         Form::Path(op) => on_path(op, path(a(0)), false, None),
         Form::PathNoFollow(op) => on_path(op, path(a(0)), true, None),
         Form::PathMode(op) => on_path(op, path(a(0)), false, mode(a(1))),
         Form::Access => on_path(Op::Access, path(a(0)), false, access(a(1))),
         Form::AccessAt => {
             let nofollow = flags(a(3), at_flag) & AT_SYMLINK_NOFOLLOW != 0;
-            on_path(Op::Access, at(a(0), a(1)), nofollow, access(a(2)))
+            on_path(Op::Access, at(d(0), a(1)), nofollow, access(a(2)))
         }
         Form::ReadLink => {
             Call::OnPath { op: Op::ReadLink, at: path(a(0)), nofollow: true, mode: None, len: unsigned(a(2)) }
         }
         Form::ReadLinkAt => {
-            Call::OnPath { op: Op::ReadLink, at: at(a(0), a(1)), nofollow: true, mode: None, len: unsigned(a(3)) }
+            Call::OnPath { op: Op::ReadLink, at: at(d(0), a(1)), nofollow: true, mode: None, len: unsigned(a(3)) }
         }
-        Form::ChmodAt => at_or_fd(a(0), a(1), a(3), Op::Chmod, Op::Fchmod, mode(a(2)))?,
-        Form::ChownAt => at_or_fd(a(0), a(1), a(4), Op::Chown, Op::Fchown, None)?,
-        Form::UtimensAt => at_or_fd(a(0), a(1), a(3), Op::Utimens, Op::Futimens, None)?,
-        Form::FutimesAt => at_or_fd(a(0), a(1), b"0", Op::Utimens, Op::Futimens, None)?,
+        Form::ChmodAt => at_or_fd(d(0), a(1), a(3), Op::Chmod, Op::Fchmod, mode(a(2)))?,
+        Form::ChownAt => at_or_fd(d(0), a(1), a(4), Op::Chown, Op::Fchown, None)?,
+        Form::UtimensAt => at_or_fd(d(0), a(1), a(3), Op::Utimens, Op::Futimens, None)?,
+        Form::FutimesAt => at_or_fd(d(0), a(1), b"0", Op::Utimens, Op::Futimens, None)?,
         Form::Mkdir => Call::Mkdir { at: path(a(0)), mode: mode(a(1)) },
-        Form::MkdirAt => Call::Mkdir { at: at(a(0), a(1)), mode: mode(a(2)) },
+        Form::MkdirAt => Call::Mkdir { at: at(d(0), a(1)), mode: mode(a(2)) },
         Form::Rmdir => Call::Rmdir { at: path(a(0)) },
         Form::Unlink => Call::Unlink { at: path(a(0)) },
-        Form::UnlinkAt if flags(a(2), at_flag) & AT_REMOVEDIR != 0 => Call::Rmdir { at: at(a(0), a(1)) },
-        Form::UnlinkAt => Call::Unlink { at: at(a(0), a(1)) },
+        Form::UnlinkAt if flags(a(2), at_flag) & AT_REMOVEDIR != 0 => Call::Rmdir { at: at(d(0), a(1)) },
+        Form::UnlinkAt => Call::Unlink { at: at(d(0), a(1)) },
         Form::Rename => Call::Rename { from: path(a(0)), to: path(a(1)), noreplace: false, exchange: false },
         Form::RenameAt | Form::RenameAt2 => {
             let (from, to) = two(0, 2);
@@ -229,14 +231,14 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
             }
         }
         Form::Symlink => Call::Symlink { target: string(a(0)), at: path(a(1)) },
-        Form::SymlinkAt => Call::Symlink { target: string(a(0)), at: at(a(1), a(2)) },
+        Form::SymlinkAt => Call::Symlink { target: string(a(0)), at: at(d(1), a(2)) },
         Form::Mknod => Call::Mknod { at: path(a(0)), kind: node_kind(a(1)), mode: mode(a(1)) },
-        Form::MknodAt => Call::Mknod { at: at(a(0), a(1)), kind: node_kind(a(2)), mode: mode(a(2)) },
+        Form::MknodAt => Call::Mknod { at: at(d(0), a(1)), kind: node_kind(a(2)), mode: mode(a(2)) },
         Form::Bind => Call::Bind { at: path(bound_path(a(1))?) },
         Form::Chdir => Call::Chdir { at: path(a(0)) },
-        Form::Fchdir => Call::Fchdir { fd: fd(a(0))? },
+        Form::Fchdir => Call::Fchdir { fd: fd(d(0))? },
         Form::Exec => Call::Exec { at: path(a(0)) },
-        Form::ExecAt => Call::Exec { at: at(a(0), a(1)) },
+        Form::ExecAt => Call::Exec { at: at(d(0), a(1)) },
         Form::Fork => Call::Clone(CloneFlags::default()),
         Form::Clone | Form::Clone3 => Call::Clone(clone_flags(args)),
         Form::Unshare => {
@@ -247,11 +249,11 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
         Form::IoUringSetup => Call::IoUringSetup,
         Form::IoUringEnter => Call::IoUringEnter,
         Form::OtherPath => Call::Other { fd: None, at: Some(path(a(0))) },
-        Form::OtherAt => match empty_path_fd(&at(a(0), a(1)), AT_EMPTY_PATH) {
+        Form::OtherAt => match empty_path_fd(&at(d(0), a(1)), AT_EMPTY_PATH) {
             Some(fd) => Call::Other { fd: Some(fd), at: None },
-            None => Call::Other { fd: None, at: Some(at(a(0), a(1))) },
+            None => Call::Other { fd: None, at: Some(at(d(0), a(1))) },
         },
-        Form::OtherFd => Call::Other { fd: fd(a(0)), at: None },
+        Form::OtherFd => Call::Other { fd: fd(d(0)), at: None },
         _ => return None,
     })
 }
@@ -259,16 +261,17 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
 /// Calls on descriptors, which are most of a trace.
 fn decode_data<'a>(form: Form, args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
     let a = |i| args.get(i);
+    let d = |i| args.arg(i);
     let opened = |at, bits: u64, mode| Some(Call::Open { at, flags: trace_open_flags(bits), mode });
     match form {
         Form::Open => opened(path(a(0)), flags(a(1), open_flag), mode(a(2))),
-        Form::OpenAt => opened(at(a(0), a(1)), flags(a(2), open_flag), mode(a(3))),
+        Form::OpenAt => opened(at(d(0), a(1)), flags(a(2), open_flag), mode(a(3))),
         Form::OpenAt2 => {
             let how = until_comma(field(a(2), b"flags").unwrap_or_default());
-            opened(at(a(0), a(1)), flags(how, open_flag), field(a(2), b"mode").map(until_comma).and_then(mode))
+            opened(at(d(0), a(1)), flags(how, open_flag), field(a(2), b"mode").map(until_comma).and_then(mode))
         }
         Form::Creat => opened(path(a(0)), c::CREAT, mode(a(1))),
-        Form::Close => Some(Call::Close { fd: fd(a(0))? }),
+        Form::Close => Some(Call::Close { fd: fd(d(0))? }),
         Form::CloseRange => {
             let how = flags(a(2), close_range_flag);
             let number = |text| u32::try_from(unsigned(text)?).ok();
@@ -279,42 +282,42 @@ fn decode_data<'a>(form: Form, args: &Args<'a>, ret: &Return<'a>) -> Option<Call
                 unshare: how & 2 != 0,
             })
         }
-        Form::Read | Form::Write => transfer(form == Form::Write, a(0), unsigned(a(2)), None, 0),
-        Form::Pread | Form::Pwrite => transfer(form == Form::Pwrite, a(0), unsigned(a(2)), Some(a(3)), 0),
-        Form::Readv | Form::Writev => transfer(form == Form::Writev, a(0), iov_bytes(a(1)), None, 0),
-        Form::Preadv | Form::Pwritev => transfer(form == Form::Pwritev, a(0), iov_bytes(a(1)), Some(a(3)), 0),
+        Form::Read | Form::Write => transfer(form == Form::Write, d(0), unsigned(a(2)), None, 0),
+        Form::Pread | Form::Pwrite => transfer(form == Form::Pwrite, d(0), unsigned(a(2)), Some(a(3)), 0),
+        Form::Readv | Form::Writev => transfer(form == Form::Writev, d(0), iov_bytes(a(1)), None, 0),
+        Form::Preadv | Form::Pwritev => transfer(form == Form::Pwritev, d(0), iov_bytes(a(1)), Some(a(3)), 0),
         Form::Preadv2 | Form::Pwritev2 => {
-            transfer(form == Form::Pwritev2, a(0), iov_bytes(a(1)), Some(a(3)), flags(a(4), rwf))
+            transfer(form == Form::Pwritev2, d(0), iov_bytes(a(1)), Some(a(3)), flags(a(4), rwf))
         }
         Form::Seek => Some(Call::Seek {
-            fd: fd(a(0))?,
+            fd: fd(d(0))?,
             by: int(a(1)).unwrap_or(0),
             whence: u32::try_from(flags(a(2), whence)).unwrap_or(0),
         }),
-        Form::Fd(op) => Some(Call::OnFd { op, fd: fd(a(0))?, offset: None, len: None, mode: None }),
+        Form::Fd(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: None, mode: None }),
         Form::FdRange(op) => {
-            Some(Call::OnFd { op, fd: fd(a(0))?, offset: offset(a(1)), len: unsigned(a(2)), mode: None })
+            Some(Call::OnFd { op, fd: fd(d(0))?, offset: offset(a(1)), len: unsigned(a(2)), mode: None })
         }
-        Form::FdLen(op) => Some(Call::OnFd { op, fd: fd(a(0))?, offset: None, len: unsigned(a(2)), mode: None }),
-        Form::FdMode(op) => Some(Call::OnFd { op, fd: fd(a(0))?, offset: None, len: None, mode: mode(a(1)) }),
+        Form::FdLen(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: unsigned(a(2)), mode: None }),
+        Form::FdMode(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: None, mode: mode(a(1)) }),
         Form::Truncate => Some(Call::Truncate { at: path(a(0)), len: unsigned(a(1))? }),
-        Form::Ftruncate => Some(Call::Ftruncate { fd: fd(a(0))?, len: unsigned(a(1))? }),
+        Form::Ftruncate => Some(Call::Ftruncate { fd: fd(d(0))?, len: unsigned(a(1))? }),
         Form::Fallocate => Some(Call::Fallocate {
-            fd: fd(a(0))?,
+            fd: fd(d(0))?,
             mode: u32::try_from(flags(a(1), fallocate_flag)).unwrap_or(0),
             offset: offset(a(2))?,
             len: unsigned(a(3))?,
         }),
-        Form::CopyFileRange | Form::Splice => copy(a(0), a(1), a(2), a(3), unsigned(a(4))),
-        Form::Sendfile => copy(a(1), a(2), a(0), b"NULL", unsigned(a(3))),
+        Form::CopyFileRange | Form::Splice => copy(d(0), a(1), d(2), a(3), unsigned(a(4))),
+        Form::Sendfile => copy(d(1), a(2), d(0), b"NULL", unsigned(a(3))),
         Form::Mmap => mmap(args),
         Form::Msync => Some(Call::Msync { len: unsigned(a(1))? }),
         Form::Sync => Some(Call::Sync),
-        Form::Dup => Some(Call::Dup { fd: fd(a(0))?, to: None, cloexec: false }),
-        Form::Dup2 => Some(Call::Dup { fd: fd(a(0))?, to: fd(a(1)).map(|fd| fd.number), cloexec: false }),
+        Form::Dup => Some(Call::Dup { fd: fd(d(0))?, to: None, cloexec: false }),
+        Form::Dup2 => Some(Call::Dup { fd: fd(d(0))?, to: fd(d(1)).map(|fd| fd.number), cloexec: false }),
         Form::Dup3 => {
             let cloexec = flags(a(2), open_flag) & O_CLOEXEC != 0;
-            Some(Call::Dup { fd: fd(a(0))?, to: fd(a(1)).map(|fd| fd.number), cloexec })
+            Some(Call::Dup { fd: fd(d(0))?, to: fd(d(1)).map(|fd| fd.number), cloexec })
         }
         Form::Fcntl => fcntl(args),
         Form::Ioctl => ioctl(args, ret),
@@ -326,15 +329,11 @@ fn on_path(op: Op, at: At<'_>, nofollow: bool, mode: Option<u16>) -> Call<'_> {
     Call::OnPath { op, at, nofollow, mode, len: None }
 }
 
-fn until_comma(text: &[u8]) -> &[u8] {
-    &text[..text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(text.len())]
-}
-
 fn access(text: &[u8]) -> Option<u16> {
     u16::try_from(flags(text, access_mode) & 7).ok()
 }
 
-fn transfer<'a>(write: bool, on: &'a [u8], len: Option<u64>, at: Option<&[u8]>, rwf: u64) -> Option<Call<'a>> {
+fn transfer<'a>(write: bool, on: Arg<'a>, len: Option<u64>, at: Option<&[u8]>, rwf: u64) -> Option<Call<'a>> {
     // preadv2 and pwritev2 use the description's own offset if given -1, which `offset` makes `None`.
     Some(Call::Transfer {
         write,
@@ -346,7 +345,7 @@ fn transfer<'a>(write: bool, on: &'a [u8], len: Option<u64>, at: Option<&[u8]>, 
     })
 }
 
-fn copy<'a>(from: &'a [u8], from_at: &[u8], to: &'a [u8], to_at: &[u8], len: Option<u64>) -> Option<Call<'a>> {
+fn copy<'a>(from: Arg<'a>, from_at: &[u8], to: Arg<'a>, to_at: &[u8], len: Option<u64>) -> Option<Call<'a>> {
     Some(Call::Copy {
         from: fd(from)?,
         from_offset: pointed_offset(from_at),
@@ -357,7 +356,7 @@ fn copy<'a>(from: &'a [u8], from_at: &[u8], to: &'a [u8], to_at: &[u8], len: Opt
     })
 }
 
-fn stat_at<'a>(dir: &'a [u8], name: &'a [u8], how: &[u8], attrs: Option<crate::track::Attrs>) -> Option<Call<'a>> {
+fn stat_at<'a>(dir: Arg<'a>, name: &'a [u8], how: &[u8], attrs: Option<crate::track::Attrs>) -> Option<Call<'a>> {
     let how = flags(how, at_flag);
     let at = at(dir, name);
     match empty_path_fd(&at, how) {
@@ -375,7 +374,7 @@ fn empty_path_fd<'a>(at: &At<'a>, how: u64) -> Option<crate::track::Fd<'a>> {
 }
 
 /// A call that takes a path, or a descriptor alone (an empty or NULL path).
-fn at_or_fd<'a>(dir: &'a [u8], name: &'a [u8], how: &[u8], op: Op, fd_op: Op, mode: Option<u16>) -> Option<Call<'a>> {
+fn at_or_fd<'a>(dir: Arg<'a>, name: &'a [u8], how: &[u8], op: Op, fd_op: Op, mode: Option<u16>) -> Option<Call<'a>> {
     let how = flags(how, at_flag);
     let at = at(dir, name);
     if let Some(fd) = empty_path_fd(&at, how) {
@@ -401,7 +400,7 @@ fn bound_path(address: &[u8]) -> Option<&[u8]> {
 
 fn mmap<'a>(args: &Args<'a>) -> Option<Call<'a>> {
     let how = flags(args.get(3), map_flag);
-    let on = fd(args.get(4))?;
+    let on = fd(args.arg(4))?;
     if on.number < 0 || how & MAP_ANONYMOUS != 0 {
         return None;
     }
@@ -416,7 +415,7 @@ fn mmap<'a>(args: &Args<'a>) -> Option<Call<'a>> {
 }
 
 fn fcntl<'a>(args: &Args<'a>) -> Option<Call<'a>> {
-    let on = fd(args.get(0))?;
+    let on = fd(args.arg(0))?;
     let value = args.get(2);
     Some(match flags(args.get(1), fcntl_command) {
         F_DUPFD => Call::Dup { fd: on, to: None, cloexec: false },
@@ -437,7 +436,7 @@ fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
         b"FICLONERANGE" | b"BTRFS_IOC_CLONE_RANGE" | b"BTRFS_IOC_CLONE_RANGE or FICLONERANGE" => FICLONERANGE,
         _ => 0,
     };
-    let on = fd(args.get(0))?;
+    let on = fd(args.arg(0))?;
     let last = args.get(2);
     match flags(args.get(1), command) {
         FICLONE => Some(Call::Copy {
@@ -468,12 +467,12 @@ fn clone_flags(args: &Args<'_>) -> CloneFlags {
 
 /// A system call not in the table counts if its first argument is a file.
 fn unknown<'a>(args: &Args<'a>) -> Option<Call<'a>> {
-    let on = fd(args.get(0)).filter(|fd| matches!(fd.seen, Some(crate::track::Seen::Path { .. })));
+    let on = fd(args.arg(0)).filter(|fd| matches!(fd.seen, Some(crate::track::Seen::Path { .. })));
     if on.is_some() {
         return Some(Call::Other { fd: on, at: None });
     }
-    match start(args.get(0)) {
-        Some(Start::Cwd(Some(_))) => Some(Call::Other { fd: None, at: Some(at(args.get(0), args.get(1))) }),
+    match start(args.arg(0)) {
+        Some(Start::Cwd(Some(_))) => Some(Call::Other { fd: None, at: Some(at(args.arg(0), args.get(1))) }),
         _ => None,
     }
 }

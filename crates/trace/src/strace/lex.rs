@@ -10,17 +10,38 @@ use memchr::memchr2;
 /// More than any system call has; clone's labelled fields are the longest list.
 pub(super) const ARGS_MAX: usize = 10;
 
-/// The arguments of a call as text.
+/// An argument.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arg<'a> {
+    pub text: &'a [u8],
+    /// The place after the first decoration in it, so that nobody has to look for it again; 0 where that is not known.
+    pub decorated_to: usize,
+}
+
+impl<'a> From<&'a [u8]> for Arg<'a> {
+    fn from(text: &'a [u8]) -> Self {
+        Arg { text, decorated_to: 0 }
+    }
+}
+
+/// The arguments of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Args<'a> {
-    items: [&'a [u8]; ARGS_MAX],
+    items: [Arg<'a>; ARGS_MAX],
     len: usize,
 }
 
 impl<'a> Args<'a> {
     /// The argument at a place; empty if the call has fewer.
+    #[inline]
+    pub fn arg(&self, i: usize) -> Arg<'a> {
+        if i < self.len { self.items.get(i).copied().unwrap_or_default() } else { Arg::default() }
+    }
+
+    /// Its text.
+    #[inline]
     pub fn get(&self, i: usize) -> &'a [u8] {
-        if i < self.len { self.items.get(i).copied().unwrap_or_default() } else { b"" }
+        self.arg(i).text
     }
 
     /// How many.
@@ -28,9 +49,12 @@ impl<'a> Args<'a> {
         self.len
     }
 
-    fn push(&mut self, text: &'a [u8]) {
+    /// `untrimmed` may begin with spaces; its first decoration ends at `decorated_to` of it (0: it has none).
+    #[inline]
+    fn push(&mut self, untrimmed: &'a [u8], decorated_to: usize) {
         if let Some(item) = self.items.get_mut(self.len) {
-            *item = text;
+            let text = trim(untrimmed);
+            *item = Arg { text, decorated_to: decorated_to.saturating_sub(untrimmed.len() - text.len()) };
             self.len += 1;
         }
     }
@@ -58,48 +82,63 @@ pub(super) struct Decoration<'a> {
 }
 
 /// A system call's name and what follows.
+#[inline]
 pub(super) fn name(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = text.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'?' | b'#')))?;
+    let end = text.iter().position(|&b| !IN_NAME[b as usize])?;
     (end > 0).then(|| text.split_at(end))
 }
 
+const IN_NAME: [bool; 256] = table(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_?#");
+
 /// Bytes that the splitter must look at; all others it passes over.
-const SPECIAL: [bool; 256] = {
+const SPECIAL: [bool; 256] = table(b"\"<(){}[],/");
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
-    let bytes = b"\"<(){}[],/";
     let mut i = 0;
     while i < bytes.len() {
         table[bytes[i] as usize] = true;
         i += 1;
     }
     table
-};
+}
 
 /// Splits what follows a call's `(` into arguments, up to the closing `)`; also gives what follows that.
-pub(super) fn split_args(text: &[u8]) -> Result<(Args<'_>, &[u8]), Reason> {
-    let (args, end) = scan_args(text)?;
-    match end {
-        Some(end) => Ok((args, &text[end..])),
+pub(super) fn split_args<'a>(text: &'a [u8], args: &mut Args<'a>) -> Result<&'a [u8], Reason> {
+    match scan_args(text, args, false)? {
+        Some(end) => Ok(&text[end..]),
         None => Err("the line ends inside the arguments"),
     }
 }
 
 /// The arguments of a call whose line ends before its `)`.
 pub(super) fn partial_args(text: &[u8]) -> Args<'_> {
-    scan_args(text).map(|(args, _)| args).unwrap_or_default()
+    let mut args = Args::default();
+    match scan_args(text, &mut args, false) {
+        Ok(_) => args,
+        Err(_) => Args::default(),
+    }
 }
 
-fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
+/// The first argument of a call whose line may end before its `)`; empty if there is none.
+pub(super) fn first_arg(text: &[u8]) -> Arg<'_> {
     let mut args = Args::default();
+    match scan_args(text, &mut args, true) {
+        Ok(_) => args.arg(0),
+        Err(_) => Arg::default(),
+    }
+}
+
+/// Adds the arguments to an empty list, or only the first; gives the place after the closing `)`.
+#[inline]
+fn scan_args<'a>(text: &'a [u8], args: &mut Args<'a>, only_first: bool) -> Result<Option<usize>, Reason> {
     let mut depth = 0u32;
     let mut from = 0;
+    let mut decorated_to = 0;
     let mut i = 0;
-    while let Some(&b) = text.get(i) {
-        if !SPECIAL[b as usize] {
-            i += 1;
-            continue;
-        }
-        match b {
+    while let Some(plain) = text[i..].iter().position(|&b| SPECIAL[b as usize]) {
+        i += plain;
+        match text[i] {
             b'"' => i = string_end(text, i).ok_or("a string without an end")?,
             b'<' => {
                 // `1<<CAP_X` is a shift.
@@ -107,6 +146,9 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
                     i += 2;
                 } else {
                     i = decoration_end(text, i).ok_or("a '<' without its '>'")?;
+                    if decorated_to == 0 {
+                        decorated_to = i - from;
+                    }
                 }
             }
             b'/' => {
@@ -122,9 +164,9 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
             }
             b')' if depth == 0 => {
                 if i > from || args.len() > 0 {
-                    args.push(trim(&text[from..i]));
+                    args.push(&text[from..i], decorated_to);
                 }
-                return Ok((args, Some(i + 1)));
+                return Ok(Some(i + 1));
             }
             b')' | b']' | b'}' => {
                 depth = depth.checked_sub(1).ok_or("a closing bracket without its opening one")?;
@@ -132,17 +174,20 @@ fn scan_args(text: &[u8]) -> Result<(Args<'_>, Option<usize>), Reason> {
             }
             _ => {
                 if depth == 0 {
-                    args.push(trim(&text[from..i]));
-                    from = i + 1;
+                    args.push(&text[from..i], decorated_to);
+                    if only_first {
+                        return Ok(None);
+                    }
+                    (from, decorated_to) = (i + 1, 0);
                 }
                 i += 1;
             }
         }
     }
     if from < text.len() {
-        args.push(trim(&text[from..]));
+        args.push(&text[from..], decorated_to);
     }
-    Ok((args, None))
+    Ok(None)
 }
 
 /// The place after the string that begins at `from`.
@@ -195,14 +240,18 @@ pub(super) fn decoration(text: &[u8]) -> Option<(Decoration<'_>, &[u8])> {
     if text.first() != Some(&b'<') {
         return None;
     }
-    let end = decoration_end(text, 0)?;
+    Some(decoration_to(text, decoration_end(text, 0)?))
+}
+
+/// The same where its end is known.
+pub(super) fn decoration_to(text: &[u8], end: usize) -> (Decoration<'_>, &[u8]) {
     let rest = &text[end..];
     let inner = &text[1..end - 1];
     // Older versions print `</path (deleted)>`.
     match (rest.strip_prefix(b"(deleted)"), inner.strip_suffix(b" (deleted)")) {
-        (Some(rest), _) => Some((Decoration { text: inner, deleted: true }, rest)),
-        (None, Some(inner)) => Some((Decoration { text: inner, deleted: true }, rest)),
-        (None, None) => Some((Decoration { text: inner, deleted: false }, rest)),
+        (Some(rest), _) => (Decoration { text: inner, deleted: true }, rest),
+        (None, Some(inner)) => (Decoration { text: inner, deleted: true }, rest),
+        (None, None) => (Decoration { text: inner, deleted: false }, rest),
     }
 }
 
@@ -235,20 +284,29 @@ pub(super) fn returned(text: &[u8]) -> Result<Return<'_>, Reason> {
 }
 
 /// Splits the duration off the end: `<0.000123>`.
+#[inline]
 fn duration(text: &[u8]) -> (&[u8], Option<u64>) {
     let Some(inner) = text.strip_suffix(b">") else { return (text, None) };
-    let tail = inner.len().saturating_sub(24);
-    let Some(open) = memchr::memrchr(b'<', &inner[tail..]) else { return (text, None) };
-    let open = tail + open;
-    let parsed = digits(&inner[open + 1..]).and_then(|(seconds, rest)| {
-        let (ns, rest) = fraction_ns(rest.strip_prefix(b".")?)?;
-        rest.is_empty().then_some(())?;
-        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    // Less than ten seconds in nanoseconds is by far the most frequent.
+    const SHORT: usize = "<0.000000000".len();
+    let short = inner.len().checked_sub(SHORT).filter(|&open| inner[open] == b'<');
+    let found = short.or_else(|| {
+        let tail = inner.len().saturating_sub(24);
+        Some(tail + memchr::memrchr(b'<', &inner[tail..])?)
     });
-    match parsed {
+    let Some(open) = found else { return (text, None) };
+    match seconds(&inner[open + 1..]) {
         Some(ns) => (inner[..open].trim_ascii_end(), Some(ns)),
         None => (text, None),
     }
+}
+
+/// `0.000123` in nanoseconds, and nothing behind it.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let (seconds, rest) = digits(text)?;
+    let (ns, rest) = fraction_ns(rest.strip_prefix(b".")?)?;
+    rest.is_empty().then_some(())?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
 /// Whether a line ends as a returned call does, with its duration.
@@ -264,7 +322,21 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// A number as C prints it: decimal, `0x` hexadecimal or `0` octal, perhaps negative; and what follows.
+#[inline]
 pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
+    match text {
+        // Most numbers are plain ones.
+        [b'1'..=b'9', ..] => {
+            let (n, rest) = digits(text)?;
+            Some((n.cast_signed(), rest))
+        }
+        [b'0'] | [b'0', b',' | b' ' | b'<' | b']' | b'}', ..] => Some((0, &text[1..])),
+        [b'0' | b'-', ..] => any_number(text),
+        _ => None,
+    }
+}
+
+fn any_number(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, unsigned) = match text {
         [b'-', tail @ ..] => (true, tail),
         _ => (false, text),
@@ -292,8 +364,7 @@ pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
         return None;
     }
     // Addresses and unsigned lengths use all 64 bits; as the kernel, we read them as two's complement.
-    #[allow(clippy::cast_possible_wrap)]
-    let n = n as i64;
+    let n = n.cast_signed();
     Some((if negative { n.wrapping_neg() } else { n }, &body[used..]))
 }
 
@@ -302,7 +373,8 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<String> {
-        let (args, _) = split_args(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let mut args = Args::default();
+        split_args(text.as_bytes(), &mut args).unwrap_or_else(|e| panic!("{text}: {e}"));
         (0..args.len()).map(|i| String::from_utf8_lossy(args.get(i)).into_owned()).collect()
     }
 
@@ -316,9 +388,24 @@ mod tests {
             split("{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}, 0x1 /* A,B) */) = 0"),
             ["{a=1<<CAP_X|1<<CAP_Y, b=[1, 2]}", "0x1 /* A,B) */"]
         );
-        assert!(split_args(b"3</a, 5").is_err());
-        assert!(split_args(b"\"abc").is_err());
-        assert!(split_args(b"]) = 0").is_err());
+        for text in [&b"3</a, 5"[..], b"\"abc", b"]) = 0"] {
+            assert!(split_args(text, &mut Args::default()).is_err(), "{}", text.escape_ascii());
+        }
+        for (text, first) in
+            [(&b"3</a,b>, \"x"[..], &b"3</a,b>"[..]), (b"3", b"3"), (b"", b""), (b") = 0", b""), (b"\"x", b"")]
+        {
+            assert_eq!(first_arg(text).text, first, "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn ends_of_decorations() {
+        let text = b" 3</a,b>, AT_FDCWD</x>(deleted), [4</y>], 5, {a=1<<2, b=6</z>}) = 0";
+        let mut args = Args::default();
+        split_args(text, &mut args).unwrap();
+        let decorated: Vec<_> =
+            (0..args.len()).map(|i| args.arg(i).text[..args.arg(i).decorated_to].escape_ascii().to_string()).collect();
+        assert_eq!(decorated, ["3</a,b>", "AT_FDCWD</x>", "[4</y>", "", "{a=1<<2, b=6</z>"]);
     }
 
     fn result(text: &str) -> Return<'_> {

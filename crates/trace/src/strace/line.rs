@@ -35,7 +35,37 @@ pub(super) enum Leader<'a> {
 }
 
 /// Reads a line's beginning: `PID TIME rest`, `[pid PID] TIME rest` or `TIME rest`.
+#[inline]
 pub(super) fn leader(line: &[u8]) -> Leader<'_> {
+    match usual_leader(line) {
+        Some(head) => Leader::Stamped(head),
+        None => any_leader(line),
+    }
+}
+
+/// The beginning of nearly every line, `PID SECONDS.NANOSECONDS `, of which only the number's length varies.
+#[inline]
+fn usual_leader(line: &[u8]) -> Option<Head<'_>> {
+    let (mut tid, mut i) = (0, 0);
+    while let Some(b @ b'0'..=b'9') = line.get(i).filter(|_| i < 9) {
+        tid = tid * 10 + u32::from(b - b'0');
+        i += 1;
+    }
+    if i == 0 || line.get(i) != Some(&b' ') {
+        return None;
+    }
+    let (stamp, rest) = trim(&line[i..]).split_first_chunk::<21>()?;
+    let (&[tens, ones], &billionths) = (stamp[8..].first_chunk()?, stamp.get(19)?);
+    if stamp[10] != b'.' || stamp[20] != b' ' || ![tens, ones, billionths].iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = eight_digits(stamp)? * 100 + u64::from(tens - b'0') * 10 + u64::from(ones - b'0');
+    let ns = eight_digits(&stamp[11..])? * 10 + u64::from(billionths - b'0');
+    let at_ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
+    (seconds >= EPOCH_S_MIN).then(|| Head { tid: Some(tid), at_ns, rest: trim(rest) })
+}
+
+fn any_leader(line: &[u8]) -> Leader<'_> {
     let mut rest = line;
     let mut tid = None;
     if let Some(tail) = rest.strip_prefix(b"[pid ") {
@@ -157,28 +187,51 @@ fn ending(text: &[u8]) -> Result<Body<'_>, Reason> {
 
 fn resumed(text: &[u8]) -> Result<Body<'_>, Reason> {
     const NO_END: Reason = "\"<... \" without \" resumed>\"";
-    let close = memchr::memmem::find(text, b" resumed>").ok_or(NO_END)?;
-    let (name, tail) = (&text[..close], &text[close + b" resumed>".len()..]);
+    let close = text.iter().position(|&b| b == b' ').ok_or(NO_END)?;
+    let (name, tail) = text.split_at(close);
+    let tail = tail.strip_prefix(b" resumed>").ok_or(NO_END)?;
     let unfinished = started(tail);
     Ok(Body::Resumed { name, rest: unfinished.unwrap_or(tail), unfinished: unfinished.is_some() })
 }
 
+/// Eight digits at the start of a text as a number, all of them at once.
+#[inline]
+fn eight_digits(text: &[u8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
+    // What takes '9' + 1 to 0x80, and so marks every byte above '9' in its top bit.
+    const ABOVE_NINE: u64 = u64::from_ne_bytes([0x7f - b'9'; 8]);
+    const TOP_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let bytes = u64::from_le_bytes(*text.first_chunk()?);
+    let digits = bytes.wrapping_sub(ZEROS);
+    if (bytes.wrapping_add(ABOVE_NINE) | digits) & TOP_BITS != 0 {
+        return None;
+    }
+    // Neighbours make pairs (the first of two is the lower byte), pairs make fours, fours make eight.
+    const PAIRS: u64 = 0x0000_00ff_0000_00ff;
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let first = (pairs & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
+    let second = ((pairs >> 16) & PAIRS).wrapping_mul(1 + (10_000 << 32));
+    Some(first.wrapping_add(second) >> 32)
+}
+
 /// A decimal number and what follows; `None` if there is none or it is too large.
+#[inline]
 pub(super) fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut n: u64 = 0;
-    let mut i = 0;
+    /// So many digits always fit.
+    const SAFE: usize = 19;
+    let (mut n, mut i) = eight_digits(text).map_or((0, 0), |n| (n, 8));
     while let Some(b @ b'0'..=b'9') = text.get(i) {
-        n = n.checked_mul(10)?.checked_add(u64::from(b - b'0'))?;
+        let digit = u64::from(b - b'0');
+        n = if i < SAFE { n * 10 + digit } else { n.checked_mul(10)?.checked_add(digit)? };
         i += 1;
     }
     (i > 0).then(|| (n, &text[i..]))
 }
 
 /// The digits after a decimal point as nanoseconds (further digits are dropped), and what follows.
+#[inline]
 pub(super) fn fraction_ns(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut ns = 0;
-    let mut unit = 100_000_000;
-    let mut i = 0;
+    let (mut ns, mut unit, mut i) = eight_digits(text).map_or((0, 100_000_000, 0), |n| (n * 10, 1, 8));
     while let Some(b @ b'0'..=b'9') = text.get(i) {
         ns += u64::from(b - b'0') * unit;
         unit /= 10;
@@ -188,9 +241,12 @@ pub(super) fn fraction_ns(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Without leading spaces.
-pub(super) fn trim(text: &[u8]) -> &[u8] {
-    let spaces = text.iter().take_while(|&&b| b == b' ').count();
-    &text[spaces..]
+#[inline]
+pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ', tail @ ..] = text {
+        text = tail;
+    }
+    text
 }
 
 #[cfg(test)]
@@ -212,6 +268,74 @@ mod tests {
         assert_eq!(head("[pid    42] 1795232076.823032 x"), (Some(42), ns, "x".into()));
         assert_eq!(head("1795232076.823032 x"), (None, ns, "x".into()));
         assert_eq!(head("5 1795232076.823032123 x"), (Some(5), ns + 123, "x".into()));
+    }
+
+    #[test]
+    fn numbers_of_any_length() {
+        for n in [0, 7, 10, 1_234_567, 12_345_678, 123_456_789, 1_795_232_076, u64::MAX / 10, u64::MAX] {
+            for (before, behind) in [("", ""), ("", " "), ("0", ":"), ("00000000000000000000", "/")] {
+                let text = format!("{before}{n}{behind}");
+                assert_eq!(digits(text.as_bytes()), Some((n, behind.as_bytes())), "{text}");
+            }
+        }
+        for text in ["", "x", "18446744073709551616", "99999999999999999999"] {
+            assert_eq!(digits(text.as_bytes()), None, "{text}");
+        }
+        // Every byte in every place of eight.
+        for place in 0..8 {
+            for byte in 0..=u8::MAX {
+                let mut text = *b"12345678";
+                text[place] = byte;
+                let want = std::str::from_utf8(&text)
+                    .ok()
+                    .and_then(|t| if t.starts_with('+') { None } else { t.parse().ok() });
+                assert_eq!(eight_digits(&text), want, "{}", text.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn fractions_of_any_length() {
+        for (text, ns) in [
+            ("1", 100_000_000),
+            ("000001", 1000),
+            ("1234567", 123_456_700),
+            ("12345678", 123_456_780),
+            ("123456789", 123_456_789),
+            ("1234567899", 123_456_789),
+        ] {
+            assert_eq!(fraction_ns(format!("{text}>").as_bytes()), Some((ns, &b">"[..])), "{text}");
+        }
+        assert_eq!(fraction_ns(b">"), None);
+    }
+
+    #[test]
+    fn the_usual_leader_is_read_as_any_other() {
+        let lines = [
+            "1 1795232076.823032123 close(3) = 0",
+            "7     1795232076.000000000 x",
+            "999999999 1795232076.999999999  x",
+            "4294967295 1795232076.999999999 x",
+            "9999999999 1795232076.999999999 x",
+            "5 0095232076.823032123 x",
+            "5 0195232076.823032123 x",
+            "5 9999999999.999999999 x",
+            "5 1795232076.823032 x",
+            "5 1795232076.8230321234 x",
+            "5 179523207x.823032123 x",
+            "5 1795232076.82303x123 x",
+            "5 1795232076:823032123 x",
+            "5 1795232076.823032123",
+            "[pid 5] 1795232076.823032123 x",
+            "1795232076.823032123 x",
+        ];
+        for line in lines {
+            assert_eq!(leader(line.as_bytes()), any_leader(line.as_bytes()), "{line}");
+            if let Some(head) = usual_leader(line.as_bytes()) {
+                assert_eq!(any_leader(line.as_bytes()), Leader::Stamped(head), "{line}");
+            }
+        }
+        assert!(usual_leader(lines[0].as_bytes()).is_some());
     }
 
     #[test]

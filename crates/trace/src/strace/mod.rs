@@ -50,6 +50,10 @@ const PATIENCE: u64 = 50;
 /// Lines of threads of unknown parent kept back at most, in bytes.
 const HELD_BYTES_MAX: usize = 32 << 20;
 
+/// Room kept for the texts of calls that start, so that each need not ask for its own.
+const SPARE_TEXTS_MAX: usize = 64;
+const SPARE_TEXT_BYTES_MAX: usize = 4096;
+
 /// Where batches go, for good: the events a sink is given are its own.
 pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), ProfileError> + 's;
 
@@ -95,6 +99,8 @@ pub struct Importer {
     cut: Vec<u8>,
     /// The beginning of a line whose end has not been read yet.
     carry: Vec<u8>,
+    /// Room for the texts of calls that start.
+    spare_texts: Vec<Vec<u8>>,
     line_number: u64,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -150,6 +156,7 @@ impl Importer {
             held_bytes: 0,
             cut: Vec::new(),
             carry: Vec::new(),
+            spare_texts: Vec::new(),
             line_number: 0,
             first_tid: None,
             first_ns: None,
@@ -240,7 +247,7 @@ impl Importer {
         let whole = match line::leader(line) {
             Leader::Stamped(head) => match line::body(head.rest) {
                 Ok(Body::Call(text)) => {
-                    let whole = parse_call(text).is_ok_and(|(_, _, ret)| ret.dur_ns.is_some());
+                    let whole = parse_call(text, &mut Args::default()).is_ok_and(|(_, ret)| ret.dur_ns.is_some());
                     if !whole && lex::name(text).is_some_and(|(_, rest)| rest.first() == Some(&b'(')) {
                         self.stamped(head);
                         if let Some(tid) = head.tid.or(self.tracker.sole_thread()) {
@@ -542,7 +549,8 @@ impl Importer {
 
     /// A call that started and returned on one line.
     fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) -> Result<(), Reason> {
-        let (name, args, ret) = parse_call(text)?;
+        let mut args = Args::default();
+        let (name, ret) = parse_call(text, &mut args)?;
         let form = self.forms.get(name);
         self.returned(&ret);
         let call = if form == Some(Form::Ignored) { None } else { decode(form, &args, &ret) };
@@ -586,12 +594,13 @@ impl Importer {
     fn start(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) {
         let (name, rest) = lex::name(text).unwrap_or((b"", b""));
         let form = self.forms.get(name);
-        let args = lex::partial_args(rest.get(1..).unwrap_or_default());
-        let none = Return::default();
-        let mut running =
-            Running { start_ns: at_ns, place: None, form, text: text.to_vec(), closing: None, clone: None };
+        let rest = rest.get(1..).unwrap_or_default();
+        let mut own = self.spare_texts.pop().unwrap_or_default();
+        own.extend_from_slice(text);
+        let mut running = Running { start_ns: at_ns, place: None, form, text: own, closing: None, clone: None };
         // A read of a pipe can take for ever; it need not keep its place.
-        let foreign = value::fd(args.get(0)).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
+        let first = lex::first_arg(rest);
+        let foreign = value::fd(first).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
         let keeps_place = match form {
             None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => false,
             Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => true,
@@ -605,7 +614,8 @@ impl Importer {
             }
             (false, None) => None,
         };
-        match decode(form, &args, &none) {
+        let at_once = matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3));
+        match at_once.then(|| decode(form, &lex::partial_args(rest), &Return::default())).flatten() {
             Some(Call::Clone(flags)) => {
                 running.clone = Some(flags);
                 self.tracker.know(tid);
@@ -631,6 +641,7 @@ impl Importer {
         let text = std::mem::take(&mut running.text);
         let (place, cloned) = (running.place, running.clone.is_some());
         let result = self.finish_call(tid, running, &text, name);
+        self.give_back(text);
         if cloned {
             self.cloning.retain(|&parent| parent != tid);
             self.release_held(false);
@@ -643,15 +654,24 @@ impl Importer {
         result
     }
 
+    /// Keeps the room of a text for another's.
+    fn give_back(&mut self, mut text: Vec<u8>) {
+        if self.spare_texts.len() < SPARE_TEXTS_MAX && text.capacity() <= SPARE_TEXT_BYTES_MAX {
+            text.clear();
+            self.spare_texts.push(text);
+        }
+    }
+
     fn finish_call(&mut self, tid: u32, running: Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
-        let parsed = parse_call(text).and_then(|(name, args, ret)| {
+        let mut args = Args::default();
+        let parsed = parse_call(text, &mut args).and_then(|(name, ret)| {
             if name != resumed && resumed != b"???" {
                 return Err("a call resumed under another name");
             }
             let closed = if running.closing.is_some() { Some(outcome(&ret)?) } else { None };
-            Ok((name, args, ret, closed))
+            Ok((name, ret, closed))
         });
-        let (name, args, ret, closed) = match parsed {
+        let (name, ret, closed) = match parsed {
             Ok(parsed) => parsed,
             Err(reason) => {
                 if let Some(closing) = running.closing {
@@ -777,11 +797,13 @@ impl Imported {
 
 const NO_CALL: Reason = "neither a call nor anything else strace prints";
 
-fn parse_call(text: &[u8]) -> Result<(&[u8], Args<'_>, Return<'_>), Reason> {
+/// The name and the result; the arguments go into an empty list.
+#[inline]
+fn parse_call<'a>(text: &'a [u8], args: &mut Args<'a>) -> Result<(&'a [u8], Return<'a>), Reason> {
     let (name, rest) = lex::name(text).ok_or(NO_CALL)?;
     let Some(rest) = rest.strip_prefix(b"(") else { return Err(NO_CALL) };
-    let (args, rest) = lex::split_args(rest)?;
-    Ok((name, args, lex::returned(rest)?))
+    let rest = lex::split_args(rest, args)?;
+    Ok((name, lex::returned(rest)?))
 }
 
 fn outcome<'a>(ret: &Return<'a>) -> Result<Outcome<'a>, Reason> {

@@ -3,7 +3,7 @@
 //! What lives here: the door to this module's decoder. What may not: lines, time stamps, results; those differ.
 
 use super::decode::{Form, Forms, decode};
-use super::lex::{Return, split_args};
+use super::lex::{Args, Return, split_args};
 use super::{Reason, constants};
 use crate::track::Call;
 
@@ -33,8 +33,9 @@ impl Notation {
         if form == Some(Form::Ignored) {
             return Ok(None);
         }
-        let (args, _) = split_args(args)?;
-        Ok(decode(form, &args, &Return { value: returned, ..Return::default() }))
+        let mut split = Args::default();
+        split_args(args, &mut split)?;
+        Ok(decode(form, &split, &Return { value: returned, ..Return::default() }))
     }
 
     /// Whether such a call keeps its place while it runs.

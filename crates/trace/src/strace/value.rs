@@ -1,6 +1,6 @@
 //! Arguments as values: numbers, flags, descriptors, paths, structures.
 
-use super::lex::{self, decoration, number, string_end};
+use super::lex::{self, Arg, decoration, decoration_to, number, string_end};
 use crate::track::{At, Attrs, Fd, Kind, Seen, Start, unescape_into};
 use std::borrow::Cow;
 
@@ -38,20 +38,44 @@ pub(super) fn mode(text: &[u8]) -> Option<u16> {
 
 /// An OR of symbolic names and numbers, each name translated by `of`.
 pub(super) fn flags(text: &[u8], of: impl Fn(&[u8]) -> u64) -> u64 {
-    let text = match memchr::memmem::find(text, b" /*") {
-        // `0x241 /* O_WRONLY|O_CREAT|O_TRUNC */`, or `0x8000 /* O_??? */` after names.
-        Some(comment) => &text[..comment],
-        None => text,
-    };
     let one = |name: &[u8]| match number(name) {
         Some((n, _)) => u64::from_ne_bytes(n.to_ne_bytes()),
         None => of(name),
     };
-    text.split(|&b| b == b'|').map(one).fold(0, |all, bits| all | bits)
+    let mut all = 0;
+    let mut from = 0;
+    for (i, &b) in text.iter().enumerate() {
+        match b {
+            b'|' => {
+                all |= one(&text[from..i]);
+                from = i + 1;
+            }
+            // `0x241 /* O_WRONLY|O_CREAT|O_TRUNC */`, or `0x8000 /* O_??? */` after names.
+            b' ' if text[i..].starts_with(b" /*") => return all | one(&text[from..i]),
+            _ => {}
+        }
+    }
+    all | one(&text[from..])
 }
 
-fn seen<'a>(found: Option<(lex::Decoration<'a>, &'a [u8])>) -> Option<Seen<'a>> {
-    found.map(|(decoration, _)| seen_behind(decoration))
+/// The text before the next field of a structure.
+pub(super) fn until_comma(text: &[u8]) -> &[u8] {
+    &text[..text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(text.len())]
+}
+
+/// What is shown behind a descriptor; `rest` is what of the argument follows its number.
+#[inline]
+fn seen<'a>(arg: Arg<'a>, rest: &'a [u8]) -> Option<Seen<'a>> {
+    let rest = skip_comment(rest);
+    if rest.first() != Some(&b'<') {
+        return None;
+    }
+    let begin = arg.text.len() - rest.len();
+    let (decoration, _) = match arg.decorated_to.checked_sub(begin) {
+        Some(end) => decoration_to(rest, end),
+        None => decoration(rest)?,
+    };
+    Some(seen_behind(decoration))
 }
 
 /// What a decoration says is behind a descriptor.
@@ -73,27 +97,31 @@ fn skip_comment(text: &[u8]) -> &[u8] {
 }
 
 /// A descriptor.
-pub(super) fn fd(text: &[u8]) -> Option<Fd<'_>> {
-    let (n, rest) = number(text)?;
+#[inline]
+pub(super) fn fd<'a>(arg: impl Into<Arg<'a>>) -> Option<Fd<'a>> {
+    let arg = arg.into();
+    let (n, rest) = number(arg.text)?;
     // Descriptors are ints: 0xffffff9c and 4294967196 are -100.
     #[allow(clippy::cast_possible_truncation)]
     let number = n as i32;
-    Some(Fd { number, seen: seen(decoration(skip_comment(rest))) })
+    Some(Fd { number, seen: seen(arg, rest) })
 }
 
 /// The directory argument of an `*at` call.
-pub(super) fn start(text: &[u8]) -> Option<Start<'_>> {
-    let cwd = |rest| match seen(decoration(skip_comment(rest))) {
+#[inline]
+pub(super) fn start<'a>(arg: impl Into<Arg<'a>>) -> Option<Start<'a>> {
+    let arg = arg.into();
+    let cwd = |rest| match seen(arg, rest) {
         // The path of a directory that is gone is no path any more.
         Some(Seen::Path { raw, deleted: false }) => Start::Cwd(Some(raw)),
         _ => Start::Cwd(None),
     };
-    if let Some(rest) = text.strip_prefix(b"AT_FDCWD") {
+    if let Some(rest) = arg.text.strip_prefix(b"AT_FDCWD") {
         return Some(cwd(rest));
     }
-    let fd = fd(text)?;
+    let fd = fd(arg)?;
     if i64::from(fd.number) == AT_FDCWD {
-        let (_, rest) = number(text)?;
+        let (_, rest) = number(arg.text)?;
         return Some(cwd(rest));
     }
     Some(Start::Fd(fd))
@@ -103,6 +131,12 @@ pub(super) fn start(text: &[u8]) -> Option<Start<'_>> {
 pub(super) fn string(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if text.first() != Some(&b'"') {
         return None;
+    }
+    // Nearly always the argument is the string and nothing in it is escaped.
+    if let [b'"', inner @ .., b'"'] = text
+        && memchr::memchr2(b'"', b'\\', inner).is_none()
+    {
+        return Some(Cow::Borrowed(inner));
     }
     let end = string_end(text, 0)?;
     if text[end..].starts_with(b"...") {
@@ -123,7 +157,7 @@ pub(super) fn path(text: &[u8]) -> At<'_> {
 }
 
 /// A path in a given directory.
-pub(super) fn at<'a>(dir: &'a [u8], text: &'a [u8]) -> At<'a> {
+pub(super) fn at<'a>(dir: impl Into<Arg<'a>>, text: &'a [u8]) -> At<'a> {
     At { start: start(dir).unwrap_or(Start::Cwd(None)), path: string(text) }
 }
 
@@ -147,10 +181,17 @@ pub(super) fn attrs(text: &[u8]) -> Option<Attrs> {
     if text.first() != Some(&b'{') {
         return None;
     }
-    let (mode_name, size_name): (&[u8], &[u8]) =
-        if field(text, b"stx_mode").is_some() { (b"stx_mode", b"stx_size") } else { (b"st_mode", b"st_size") };
-    let mode_text = field(text, mode_name)?;
-    let mode_text = &mode_text[..mode_text.iter().position(|&b| matches!(b, b',' | b'}')).unwrap_or(mode_text.len())];
+    let (mode_text, size) = match text.strip_prefix(b"{st_mode=") {
+        // Without `-v`, a stat begins so.
+        Some(rest) => {
+            let mode = until_comma(rest);
+            let behind = &rest[mode.len()..];
+            (mode, behind.strip_prefix(b", st_size=").or_else(|| field(behind, b"st_size")))
+        }
+        None if field(text, b"stx_mode").is_some() => (field(text, b"stx_mode")?, field(text, b"stx_size")),
+        None => (field(text, b"st_mode")?, field(text, b"st_size")),
+    };
+    let mode_text = until_comma(mode_text);
     let bits = flags(mode_text, file_type);
     let kind = match bits & 0o170_000 {
         0o100_000 => Kind::Regular,
@@ -160,7 +201,7 @@ pub(super) fn attrs(text: &[u8]) -> Option<Attrs> {
         _ => Kind::Special,
     };
     #[allow(clippy::cast_possible_truncation)]
-    Some(Attrs { kind, mode: (bits & 0o7777) as u16, size: field(text, size_name).and_then(offset) })
+    Some(Attrs { kind, mode: (bits & 0o7777) as u16, size: size.and_then(offset) })
 }
 
 /// `S_IF...` and the set-id bits of `<sys/stat.h>`.
@@ -207,6 +248,7 @@ mod tests {
     #[test]
     fn descriptors() {
         let path = |raw: &'static [u8]| Some(Seen::Path { raw, deleted: false });
+        let fd = |text: &'static [u8]| fd(text);
         assert_eq!(fd(b"3</a/b->"), Some(Fd { number: 3, seen: path(b"/a/b-") }));
         assert_eq!(fd(b"3"), Some(Fd { number: 3, seen: None }));
         assert_eq!(fd(b"-1"), Some(Fd { number: -1, seen: None }));

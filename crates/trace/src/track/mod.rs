@@ -295,6 +295,7 @@ impl Tracker {
         self.names.take_removed()
     }
 
+    #[inline]
     fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Draft {
         self.out.draft(Event {
             dur_ns: out.dur_ns,
@@ -312,7 +313,7 @@ impl Tracker {
 
     fn emit(&mut self, ctx: Ctx, event: Draft) {
         self.coverage.count(&event);
-        self.out.put(ctx.place, event);
+        self.out.put(ctx.place, &event);
     }
 
     /// A call about no particular file.

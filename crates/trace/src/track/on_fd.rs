@@ -21,6 +21,7 @@ const INSERT_RANGE: u32 = 32;
 
 impl Tracker {
     /// The event of a call on a descriptor, with what is known of the description.
+    #[inline]
     fn fd_event(&mut self, ctx: Ctx, op: Op, fd: &Fd<'_>, out: &Outcome<'_>) -> (Draft, Option<Ofd>) {
         let mut event = self.event(ctx, op, out);
         let ofd = self.ofd(ctx, fd, out.errno);
@@ -380,7 +381,7 @@ impl Tracker {
             event.ofd = None;
         }
         self.coverage.count(&event);
-        self.out.put(place, event);
+        self.out.put(place, &event);
     }
 
     pub(super) fn close_range(

@@ -127,7 +127,7 @@ impl Tracker {
             None => {}
         }
         // The path behind the new descriptor decides: /proc/self/fd/3 can be a file, and /tmp/null a device.
-        if path.first() == Some(&b'/') {
+        if path.first() == Some(&b'/') && path != self.path {
             located.foreign = is_foreign(&path);
         }
         let file = if located.foreign {

@@ -285,22 +285,36 @@ fn last_name(path: &[u8]) -> &[u8] {
 /// Whether an absolute path lies on no file system we model: /proc, /sys, /dev (but not /dev/shm, where files live),
 /// and the names the kernel gives to objects that are none (`/memfd:x`, `/SYSV...`).
 pub(crate) fn is_foreign(path: &[u8]) -> bool {
-    // A component that begins with a dot can be `.` or `..`.
-    let dotted = memchr::memchr_iter(b'.', path).any(|dot| dot > 0 && path[dot - 1] == b'/');
-    let normal = if dotted { normalise(path) } else { Cow::Borrowed(path) };
-    let mut components = normal.split(|&b| b == b'/').filter(|c| !c.is_empty());
-    match components.next() {
-        Some(b"proc" | b"sys") => true,
-        Some(b"dev") => components.next() != Some(b"shm"),
-        Some(first) => {
+    let normal = if has_dots(path) { normalise(path) } else { Cow::Borrowed(path) };
+    let (first, rest) = first_name(&normal);
+    match first {
+        b"proc" | b"sys" => true,
+        b"dev" => first_name(rest).0 != b"shm",
+        b"" => path.is_empty(),
+        _ => {
             first.starts_with(b"memfd:")
                 || first.starts_with(b"SYSV")
                 || first == b"[aio]"
                 || first == b"anon_hugepage"
                 || first.starts_with(b"dmabuf:")
         }
-        None => path.is_empty(),
     }
+}
+
+/// Whether a component of the path is `.` or `..`.
+fn has_dots(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'.', path).any(|dot| {
+        let begins = dot == 0 || path[dot - 1] == b'/';
+        begins && matches!(&path[dot + 1..], [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
+    })
+}
+
+/// The first component of a path, empty if there is none, and what follows it.
+fn first_name(mut path: &[u8]) -> (&[u8], &[u8]) {
+    while let [b'/', tail @ ..] = path {
+        path = tail;
+    }
+    path.split_at(path.iter().position(|&b| b == b'/').unwrap_or(path.len()))
 }
 
 /// A path without `.`, `..` and repeated slashes, as if there were no symbolic links.
@@ -391,10 +405,22 @@ mod tests {
 
     #[test]
     fn foreign_paths() {
-        for path in ["/proc/self/maps", "//proc", "/sys", "/dev/null", "/memfd:x", "/a/../proc/1", "/dev/./pts/0"] {
+        for path in [
+            "/proc/self/maps",
+            "//proc",
+            "/sys",
+            "/dev/null",
+            "/memfd:x",
+            "/a/../proc/1",
+            "/dev/./pts/0",
+            "/.//proc",
+            "/.a/../sys",
+        ] {
             assert!(is_foreign(path.as_bytes()), "{path}");
         }
-        for path in ["/", "/procx", "/dev/shm/a", "/home/dev/x", "/proc/../home", "/a/proc"] {
+        for path in
+            ["/", "/procx", "/dev/shm/a", "/home/dev/x", "/proc/../home", "/a/proc", "/.proc", "/..a/proc", "/proc/.."]
+        {
             assert!(!is_foreign(path.as_bytes()), "{path}");
         }
     }

@@ -122,13 +122,14 @@ impl Sequence {
     }
 
     /// Begins an event in the batch being made.
+    #[inline]
     pub fn draft(&self, event: Event) -> Draft {
         Draft { event, epoch: self.epoch }
     }
 
     /// Keeps an event until its call returns, over batches.
     pub fn park(&mut self, draft: Draft) -> Parked {
-        let event = self.check(draft);
+        let event = *self.check(&draft);
         let number = self.next_parked;
         self.next_parked += 1;
         self.parked.insert(number, event);
@@ -144,9 +145,9 @@ impl Sequence {
 
     /// The event, with the ids of this batch.
     #[inline]
-    fn check(&self, draft: Draft) -> Event {
+    fn check<'d>(&self, draft: &'d Draft) -> &'d Event {
         assert_eq!(draft.epoch, self.epoch, "an event of an older batch: its paths are gone");
-        draft.event
+        &draft.event
     }
 
     /// Takes the next place for a call that has started.
@@ -157,22 +158,22 @@ impl Sequence {
     }
 
     /// An event in its place; without one, it starts now.
-    pub fn put(&mut self, place: Option<Place>, draft: Draft) {
+    #[inline]
+    pub fn put(&mut self, place: Option<Place>, draft: &Draft) {
         let event = self.check(draft);
         self.put_event(place, event);
     }
 
-    #[inline]
-    fn put_event(&mut self, place: Option<Place>, event: Event) {
+    fn put_event(&mut self, place: Option<Place>, event: &Event) {
         match place {
             None if self.held.is_empty() => {
                 self.front += 1;
                 self.emit(event);
             }
-            None => self.held.push_back(Held::Ready(event)),
+            None => self.held.push_back(Held::Ready(*event)),
             Some(place) => match self.held_at(place) {
                 Some(held) => {
-                    *held = Held::Ready(event);
+                    *held = Held::Ready(*event);
                     self.advance();
                 }
                 None => {
@@ -200,22 +201,21 @@ impl Sequence {
     fn advance(&mut self) {
         while self.held.front().is_some_and(|held| !matches!(held, Held::Running)) {
             if let Some(Held::Ready(event)) = self.held.pop_front() {
-                self.emit(event);
+                self.emit(&event);
             }
             self.front += 1;
         }
     }
 
     #[inline]
-    fn emit(&mut self, mut event: Event) {
-        event.seq = self.next_seq;
-        self.next_seq += 1;
+    fn emit(&mut self, event: &Event) {
         if event.flags & flag::FOREIGN == 0 && event.op != Op::Clone {
             let end = event.t_ns.saturating_add(event.dur_ns);
             self.busy_ns += end.saturating_sub(self.busy_until_ns.max(event.t_ns));
             self.busy_until_ns = self.busy_until_ns.max(end);
         }
-        self.batch.events.push(event);
+        self.batch.events.push(Event { seq: self.next_seq, ..*event });
+        self.next_seq += 1;
     }
 
     /// Whether a batch is worth taking.
