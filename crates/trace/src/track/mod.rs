@@ -29,6 +29,7 @@ pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Star
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
+pub(crate) use process::Cloning;
 pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 pub use tree::Standing;

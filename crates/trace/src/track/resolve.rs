@@ -32,13 +32,25 @@ impl Tracker {
         if known.is_some() {
             return known;
         }
-        let ofd = self.adopt(fd.seen);
-        let cloexec = slot.is_some_and(|slot| slot.cloexec);
+        let rival = self.fds.rival(ctx.thread.table, fd.number).filter(|rival| self.is_seen(rival.ofd, fd.seen));
+        let (ofd, cloexec) = match rival {
+            Some(rival) => (rival.ofd, rival.cloexec),
+            None => (self.adopt(fd.seen), slot.is_some_and(|slot| slot.cloexec)),
+        };
         if let Some(old) = self.fds.put(ctx.thread.table, fd.number, Slot { ofd, cloexec }) {
             self.coverage.resynchronised_descriptors += 1;
             self.fds.release(old, &mut self.names);
         }
         Some(ofd)
+    }
+
+    /// Whether a description of ours can be what the tracer saw.
+    fn is_seen(&mut self, ofd: Ofd, seen: Option<Seen<'_>>) -> bool {
+        match seen {
+            None => true,
+            Some(Seen::Foreign) => self.still_foreign(ofd).is_some(),
+            Some(Seen::Path { raw, deleted }) => self.still_path(ofd, raw, deleted).is_some(),
+        }
     }
 
     /// Brings the path of a description up to date where the tracer does not print it: its file may have been renamed.
