@@ -3,6 +3,7 @@
 //! A table is shared by threads and by `CLONE_FILES`, copied by fork; a description is what open makes and dup and fork
 //! share: the offset lives there.
 
+use super::call::Who;
 use super::names::{File, Names};
 use super::sequence::Interned;
 use crate::OfdId;
@@ -29,6 +30,8 @@ pub(super) struct Description {
     pub id: OfdId,
     /// The file; `None` for foreign objects and those never identified.
     pub file: Option<File>,
+    /// Who it is, from a tracer that knows; set by [`Descriptors::identify`].
+    pub who: Option<Who>,
     /// Not a file of a file system we model.
     pub foreign: bool,
     /// The file offset, if known.
@@ -67,6 +70,8 @@ pub(super) struct Descriptors {
     free_tables: Vec<Table>,
     ofds: Vec<Description>,
     free_ofds: Vec<Ofd>,
+    /// The descriptions of which it is known who they are, by [`Who::description`].
+    known: FxHashMap<u64, Ofd>,
     next_id: u64,
 }
 
@@ -201,6 +206,7 @@ impl Descriptors {
         let state = Description {
             id,
             file,
+            who: None,
             foreign,
             offset: None,
             append: false,
@@ -229,6 +235,18 @@ impl Descriptors {
     /// The same, to change.
     pub fn ofd_mut(&mut self, ofd: Ofd) -> &mut Description {
         &mut self.ofds[ofd.0 as usize]
+    }
+
+    /// The description that the kernel knows as this.
+    pub fn with(&self, who: Who) -> Option<Ofd> {
+        let ofd = self.known.get(&who.description).copied()?;
+        (self.ofd(ofd).who == Some(who)).then_some(ofd)
+    }
+
+    /// Takes note of who a description is. The kernel's numbers are used again: the latest holds.
+    pub fn identify(&mut self, ofd: Ofd, who: Who) {
+        self.ofd_mut(ofd).who = Some(who);
+        self.known.insert(who.description, ofd);
     }
 
     /// Whether this is the only descriptor of the description.
@@ -260,10 +278,13 @@ impl Descriptors {
         if state.refs > 0 {
             return;
         }
-        let file = state.file.take();
+        let (file, who) = (state.file.take(), state.who.take());
         state.raw = Vec::new();
         state.path = Interned::default();
         self.free_ofds.push(ofd);
+        if let Some(who) = who.filter(|who| self.known.get(&who.description) == Some(&ofd)) {
+            self.known.remove(&who.description);
+        }
         if let Some(file) = file {
             names.closed(file);
         }

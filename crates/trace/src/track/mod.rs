@@ -25,7 +25,7 @@ mod resolve;
 mod sequence;
 mod tree;
 
-pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Start};
+pub use call::{At, Attrs, Call, CloneFlags, Fd, Inode, Kind, Outcome, Seen, Spent, Start, Who};
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
