@@ -377,13 +377,9 @@ impl Comparison {
         };
         if matches!(found, None | Some((None, None))) && left.op == right.op {
             let mut pairs = [pending.left.pop_front(), pending.right.pop_front()];
-            let restarted = pairs.iter().flatten().any(|fact| fact.end == End::Restarted);
-            if let (true, [Some(left), Some(right)]) = (restarted, &mut pairs) {
-                // The side that was begun again has the end of it; the other has all its beginnings.
-                let whole = if left.end == End::Restarted { left.errno } else { right.errno };
-                let interrupted = whole == EINTR;
-                skip_restarts(left, &mut pending.left, interrupted);
-                skip_restarts(right, &mut pending.right, interrupted);
+            if let [Some(left), Some(right)] = &mut pairs {
+                skip_restarts(left, &mut pending.left, right);
+                skip_restarts(right, &mut pending.right, left);
             }
             if let [Some(left), Some(right)] = pairs {
                 pending.done += 1;
@@ -522,13 +518,18 @@ fn alike(left: &Fact, right: &Fact) -> bool {
         && !differ(left.bytes, right.bytes)
 }
 
-/// Where the kernel began a call again, its tellings but the last were interrupted: leaves the last in `fact`. With `to_the_end`, the
-/// last was interrupted too.
-fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, to_the_end: bool) {
-    let again = |fact: &Fact, next: &Fact| {
-        next.op == fact.op && next.bytes == fact.bytes && (next.errno == EINTR || !to_the_end)
+/// Where the kernel began a call again, one side has all its beginnings, and the other (`whole`) its end, or that it was cut off. All
+/// beginnings but the last were interrupted: leaves the last in `fact`.
+fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, whole: &Fact) {
+    let is_next = |fact: &Fact, next: &Fact| {
+        let last = match whole.end {
+            End::Returned => return false,
+            End::Restarted => whole.errno != EINTR,
+            End::Unknown => next.end == End::Unknown,
+        };
+        next.op == fact.op && next.bytes == fact.bytes && (next.errno == EINTR || last)
     };
-    while fact.end != End::Restarted && fact.errno == EINTR && behind.front().is_some_and(|next| again(fact, next)) {
+    while fact.end != End::Restarted && fact.errno == EINTR && behind.front().is_some_and(|next| is_next(fact, next)) {
         if let Some(next) = behind.pop_front() {
             *fact = next;
         }
@@ -649,6 +650,19 @@ mod tests {
         let done = Fact { ret: 5, errno: 0, ..truth };
         let shown = [interrupted.clone(), Fact { end: End::Returned, ..done.clone() }, interrupted, after.clone()];
         assert_eq!(counts(&[done, after], &shown), [(Aspect::OnlyRight, Op::Read, 1)]);
+    }
+
+    // Torture, seed 2: a thread was killed in a read that the kernel had begun again.
+    #[test]
+    fn a_call_cut_off_may_have_been_begun_again_before() {
+        let read = |errno, end| Fact { errno, end, ..call(Op::Read, "", -1) };
+        let truth = [read(0, End::Unknown)];
+        let interrupted = read(4, End::Returned);
+        assert_eq!(counts(&truth, &[interrupted.clone(), interrupted.clone(), read(0, End::Unknown)]), []);
+        assert_eq!(counts(&truth, &[interrupted.clone(), interrupted.clone()]), []);
+        // What was killed does not go on.
+        let shown = [interrupted, read(0, End::Returned)];
+        assert_eq!(counts(&truth, &shown), [(Aspect::OnlyRight, Op::Read, 1)]);
     }
 
     #[test]

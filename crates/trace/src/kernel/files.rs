@@ -4,7 +4,7 @@
 //! another path. So there are no more ids than the kernel ever had open files at once.
 
 use super::wire::{File, file_flag, path_of};
-use crate::track::Seen;
+use crate::track::{Inode, Seen, Who};
 use rustc_hash::FxHashMap;
 
 /// What an id stands for.
@@ -15,6 +15,7 @@ struct Told {
     deleted: bool,
     foreign: bool,
     regular: bool,
+    who: Who,
 }
 
 /// All that was told.
@@ -27,6 +28,10 @@ impl Files {
         let path = path_of(names.get(..usize::try_from(file.names_bytes).ok()?)?)?;
         let cut = flags & file_flag::CUT != 0;
         let told = Told {
+            who: Who {
+                description: file.id,
+                inode: Inode { dev: file.dev, generation: file.generation, ino: file.ino },
+            },
             raw: if cut { Box::default() } else { escape(path) },
             regular: file.mode & 0o170_000 == 0o100_000,
             deleted: flags & file_flag::DELETED != 0,
@@ -44,7 +49,7 @@ impl Files {
         } else if told.raw.is_empty() {
             None
         } else {
-            Some(Seen::Path { raw: &told.raw, deleted: told.deleted })
+            Some(Seen::Path { raw: &told.raw, deleted: told.deleted, who: Some(told.who) })
         }
     }
 

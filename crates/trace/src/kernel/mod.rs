@@ -467,7 +467,7 @@ impl Importer {
         let look = Look { files: &self.files, root };
         let unfinished = parts.flags & call_flag::UNFINISHED != 0;
         let errno = match call.ret {
-            -4095..=-1 if !unfinished => u16::try_from(-call.ret).unwrap_or(0),
+            -4095..=-1 if !unfinished => decode::errno(call.ret),
             _ => 0,
         };
         let out = Outcome {

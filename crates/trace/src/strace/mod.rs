@@ -32,13 +32,13 @@ pub use summary::{ImportError, Problem, Summary};
 use crate::Batch;
 use crate::analysis::Decode;
 use crate::profile::{Meta, ProfileError};
-use crate::track::{Call, CloneFlags, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
+use crate::track::{Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
 pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
 pub(crate) use notation::{Keeps, Notation};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -95,6 +95,10 @@ pub struct Importer {
     /// Lines of threads that could be any of several running clones' child.
     held: VecDeque<Held>,
     held_bytes: usize,
+    /// The threads that they are of: what else these do waits behind.
+    held_threads: FxHashSet<u32>,
+    /// A clone began to have a child, or ended: lines kept back may be free.
+    parents_changed: bool,
     /// A line that strace's own message cut in two.
     cut: Vec<u8>,
     /// The beginning of a line whose end has not been read yet.
@@ -128,7 +132,14 @@ struct Running {
     /// From the name on.
     text: Vec<u8>,
     closing: Option<Closing>,
-    clone: Option<CloneFlags>,
+    clone: Option<RunningClone>,
+}
+
+/// A clone that is running.
+#[derive(Debug)]
+struct RunningClone {
+    flags: CloneFlags,
+    begun: Option<Cloning>,
 }
 
 /// A line kept back.
@@ -154,6 +165,8 @@ impl Importer {
             cloning: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
+            held_threads: FxHashSet::default(),
+            parents_changed: false,
             cut: Vec::new(),
             carry: Vec::new(),
             spare_texts: Vec::new(),
@@ -376,7 +389,9 @@ impl Importer {
         let body = line::body(head.rest)?;
         let Some(tid) = self.admit(head, &body, line) else { return Ok(()) };
         self.first_tid.get_or_insert(tid);
-        self.take_body(tid, head.at_ns, body, None)
+        let taken = self.take_body(tid, head.at_ns, body, None);
+        self.release_held(false);
+        taken
     }
 
     fn stamped(&mut self, head: Head<'_>) {
@@ -415,6 +430,10 @@ impl Importer {
     /// The thread a line belongs to, made known to the tracker; `None` if the line has to wait.
     fn admit(&mut self, head: Head<'_>, body: &Body<'_>, line: &[u8]) -> Option<u32> {
         let Some(tid) = head.tid else { return Some(self.tracker.sole_thread().unwrap_or(0)) };
+        if self.held_threads.contains(&tid) {
+            self.hold(tid, body, line);
+            return None;
+        }
         if self.tracker.knows(tid) {
             return Some(tid);
         }
@@ -431,15 +450,21 @@ impl Importer {
                 Some(tid)
             }
             _ => {
-                self.held_bytes += line.len();
-                let begins = matches!(body, Body::Call(_) | Body::Unfinished(_));
-                let place = begins.then(|| self.tracker.start());
-                self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
-                if self.held_bytes > HELD_BYTES_MAX {
-                    self.release_held(true);
-                }
+                self.hold(tid, body, line);
                 None
             }
+        }
+    }
+
+    /// Keeps a line back until its thread's parent is known.
+    fn hold(&mut self, tid: u32, body: &Body<'_>, line: &[u8]) {
+        self.held_bytes += line.len();
+        let begins = matches!(body, Body::Call(_) | Body::Unfinished(_));
+        let place = begins.then(|| self.tracker.start());
+        self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
+        self.held_threads.insert(tid);
+        if self.held_bytes > HELD_BYTES_MAX {
+            self.release_held(true);
         }
     }
 
@@ -464,32 +489,56 @@ impl Importer {
             return;
         }
         let parent = self.cloning.remove(0);
-        let flags = self.running.get(&parent).and_then(|r| r.clone).unwrap_or_default();
-        self.tracker.spawn(parent, child, flags);
+        self.parents_changed = true;
+        if let Some(clone) = self.running.get_mut(&parent).and_then(|running| running.clone.as_mut()) {
+            let (flags, begun) = (clone.flags, clone.begun.take());
+            self.spawn(parent, child, flags, begun);
+        }
+    }
+
+    fn spawn(&mut self, parent: u32, child: u32, flags: CloneFlags, begun: Option<Cloning>) {
+        match begun {
+            Some(begun) => self.tracker.spawn_begun(parent, child, flags, begun),
+            None => self.tracker.spawn(parent, child, flags),
+        }
     }
 
     /// Takes in the lines kept back, as far as their threads' parents are known now. With `all`, guesses.
     fn release_held(&mut self, all: bool) {
-        let mut waiting = std::mem::take(&mut self.held);
-        self.held_bytes = 0;
-        while let Some(held) = waiting.pop_front() {
+        if self.held.is_empty() || !(all || self.parents_changed) {
+            return;
+        }
+        self.parents_changed = false;
+        let mut at = 0;
+        while let Some(held) = self.held.get(at) {
             let tid = held.tid;
             if !self.tracker.knows(tid) {
                 if !all && self.cloning.len() > 1 {
-                    self.held_bytes += held.line.len();
-                    self.held.push_back(held);
+                    at += 1;
                     continue;
                 }
                 self.adopt(tid);
             }
-            let Leader::Stamped(head) = line::leader(&held.line) else { continue };
-            let taken = line::body(head.rest).and_then(|body| self.take_body(tid, head.at_ns, body, held.place));
-            if let Err(reason) = taken {
-                if let Some(place) = held.place {
-                    self.tracker.skip_place(place);
-                }
-                self.problem(held.number, &held.line, reason);
+            if let Some(held) = self.held.remove(at) {
+                self.held_bytes -= held.line.len();
+                self.take_held(held);
             }
+            // What a line tells may free lines before it, of threads that were unknown then.
+            if std::mem::take(&mut self.parents_changed) {
+                at = 0;
+            }
+        }
+        self.held_threads = self.held.iter().map(|held| held.tid).collect();
+    }
+
+    fn take_held(&mut self, held: Held) {
+        let Leader::Stamped(head) = line::leader(&held.line) else { return };
+        let taken = line::body(head.rest).and_then(|body| self.take_body(held.tid, head.at_ns, body, held.place));
+        if let Err(reason) = taken {
+            if let Some(place) = held.place {
+                self.tracker.skip_place(place);
+            }
+            self.problem(held.number, &held.line, reason);
         }
     }
 
@@ -576,6 +625,7 @@ impl Importer {
     ) -> Result<(), Reason> {
         let out = outcome(ret)?;
         self.summary.calls += 1;
+        self.parents_changed |= matches!(call, Call::Clone(_));
         self.last_ns = self.last_ns.max(start_ns.saturating_add(out.dur_ns));
         self.tracker.call(tid, self.since_start(start_ns), place, name, call, &out);
         Ok(())
@@ -617,8 +667,8 @@ impl Importer {
         let at_once = matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3));
         match at_once.then(|| decode(form, &lex::partial_args(rest), &Return::default())).flatten() {
             Some(Call::Clone(flags)) => {
-                running.clone = Some(flags);
-                self.tracker.know(tid);
+                let begun = self.tracker.begin_clone(tid, flags);
+                running.clone = Some(RunningClone { flags, begun });
                 self.cloning.push(tid);
             }
             Some(Call::Close { fd }) => {
@@ -639,13 +689,12 @@ impl Importer {
             return Ok(());
         }
         let text = std::mem::take(&mut running.text);
-        let (place, cloned) = (running.place, running.clone.is_some());
+        let place = running.place;
+        if let Some(clone) = running.clone.take() {
+            self.cloned(tid, clone, &text);
+        }
         let result = self.finish_call(tid, running, &text, name);
         self.give_back(text);
-        if cloned {
-            self.cloning.retain(|&parent| parent != tid);
-            self.release_held(false);
-        }
         if result.is_err()
             && let Some(place) = place
         {
@@ -659,6 +708,21 @@ impl Importer {
         if self.spare_texts.len() < SPARE_TEXTS_MAX && text.capacity() <= SPARE_TEXT_BYTES_MAX {
             text.clear();
             self.spare_texts.push(text);
+        }
+    }
+
+    /// A clone has returned, or will not.
+    fn cloned(&mut self, tid: u32, clone: RunningClone, text: &[u8]) {
+        self.cloning.retain(|&parent| parent != tid);
+        self.parents_changed = true;
+        let Some(begun) = clone.begun else { return };
+        let child = parse_call(text, &mut Args::default())
+            .ok()
+            .and_then(|(_, ret)| u32::try_from(ret.value?).ok())
+            .filter(|&tid| tid > 0);
+        match child {
+            Some(child) => self.tracker.spawn_begun(tid, child, clone.flags, begun),
+            None => self.tracker.drop_clone(begun),
         }
     }
 
@@ -702,9 +766,9 @@ impl Importer {
 
     /// A started call that will not return: its thread ended, or went on without our seeing the return.
     fn abandon(&mut self, tid: u32) {
-        let Some(running) = self.running.remove(&tid) else { return };
-        if running.clone.is_some() {
-            self.cloning.retain(|&parent| parent != tid);
+        let Some(mut running) = self.running.remove(&tid) else { return };
+        if let Some(clone) = running.clone.take() {
+            self.cloned(tid, clone, b"");
         }
         let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
         if let Some(closing) = running.closing {

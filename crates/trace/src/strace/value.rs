@@ -83,7 +83,7 @@ pub(super) fn seen_behind(decoration: lex::Decoration<'_>) -> Seen<'_> {
     let text = decoration.text;
     // `</dev/null<char 1:3>>`: a device's path and numbers.
     if text.first() == Some(&b'/') && text.last() != Some(&b'>') {
-        Seen::Path { raw: text, deleted: decoration.deleted }
+        Seen::Path { raw: text, deleted: decoration.deleted, who: None }
     } else {
         Seen::Foreign
     }
@@ -113,7 +113,7 @@ pub(super) fn start<'a>(arg: impl Into<Arg<'a>>) -> Option<Start<'a>> {
     let arg = arg.into();
     let cwd = |rest| match seen(arg, rest) {
         // The path of a directory that is gone is no path any more.
-        Some(Seen::Path { raw, deleted: false }) => Start::Cwd(Some(raw)),
+        Some(Seen::Path { raw, deleted: false, .. }) => Start::Cwd(Some(raw)),
         _ => Start::Cwd(None),
     };
     if let Some(rest) = arg.text.strip_prefix(b"AT_FDCWD") {
@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn descriptors() {
-        let path = |raw: &'static [u8]| Some(Seen::Path { raw, deleted: false });
+        let path = |raw: &'static [u8]| Some(Seen::Path { raw, deleted: false, who: None });
         let fd = |text: &'static [u8]| fd(text);
         assert_eq!(fd(b"3</a/b->"), Some(Fd { number: 3, seen: path(b"/a/b-") }));
         assert_eq!(fd(b"3"), Some(Fd { number: 3, seen: None }));
         assert_eq!(fd(b"-1"), Some(Fd { number: -1, seen: None }));
         assert_eq!(fd(b"1<pipe:[3]>"), Some(Fd { number: 1, seen: Some(Seen::Foreign) }));
         assert_eq!(fd(b"1</dev/null<char 1:3>>"), Some(Fd { number: 1, seen: Some(Seen::Foreign) }));
-        let deleted = Some(Seen::Path { raw: b"/x", deleted: true });
+        let deleted = Some(Seen::Path { raw: b"/x", deleted: true, who: None });
         assert_eq!(fd(b"3</x>(deleted)"), Some(Fd { number: 3, seen: deleted }));
         assert_eq!(fd(b"3</x (deleted)>"), Some(Fd { number: 3, seen: deleted }));
         for text in [&b"AT_FDCWD</x>"[..], b"-100</x>", b"0xffffff9c</x>", b"-100 /* AT_FDCWD */</x>"] {

@@ -23,9 +23,31 @@ pub enum Seen<'a> {
         raw: &'a [u8],
         /// The name was removed.
         deleted: bool,
+        /// Who it is, from a tracer that knows.
+        who: Option<Who>,
     },
     /// A pipe, socket, device or other object that is not a file of a file system.
     Foreign,
+}
+
+/// An open file as the kernel itself knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// The description, while it is open.
+    pub description: u64,
+    /// The file, while it is there.
+    pub inode: Inode,
+}
+
+/// A file as its file system knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Inode {
+    /// Device.
+    pub dev: u32,
+    /// Which of those that had the number, where the file system tells.
+    pub generation: u32,
+    /// Number.
+    pub ino: u64,
 }
 
 /// Where a path argument starts.

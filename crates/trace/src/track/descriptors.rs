@@ -3,6 +3,7 @@
 //! A table is shared by threads and by `CLONE_FILES`, copied by fork; a description is what open makes and dup and fork
 //! share: the offset lives there.
 
+use super::call::Who;
 use super::names::{File, Names};
 use super::sequence::Interned;
 use crate::OfdId;
@@ -29,6 +30,8 @@ pub(super) struct Description {
     pub id: OfdId,
     /// The file; `None` for foreign objects and those never identified.
     pub file: Option<File>,
+    /// Who it is, from a tracer that knows; set by [`Descriptors::identify`].
+    pub who: Option<Who>,
     /// Not a file of a file system we model.
     pub foreign: bool,
     /// The file offset, if known.
@@ -48,6 +51,16 @@ pub(super) struct Description {
 struct TableState {
     slots: FxHashMap<i32, Slot>,
     users: u32,
+    /// Of a copy whose moment is not known exactly: what the original came to have while it was made. Nothing here keeps a description open.
+    rivals: Vec<Rival>,
+}
+
+/// A descriptor that a copied table may have instead of the one that it was given.
+#[derive(Clone, Copy, Debug)]
+struct Rival {
+    fd: i32,
+    slot: Slot,
+    id: OfdId,
 }
 
 /// All tables and descriptions.
@@ -57,13 +70,15 @@ pub(super) struct Descriptors {
     free_tables: Vec<Table>,
     ofds: Vec<Description>,
     free_ofds: Vec<Ofd>,
+    /// The descriptions of which it is known who they are, by [`Who::description`].
+    known: FxHashMap<u64, Ofd>,
     next_id: u64,
 }
 
 impl Descriptors {
     /// A new, empty table with one user.
     pub fn new_table(&mut self) -> Table {
-        let state = TableState { slots: FxHashMap::default(), users: 1 };
+        let state = TableState { users: 1, ..TableState::default() };
         match self.free_tables.pop() {
             Some(table) => {
                 self.tables[table.0 as usize] = state;
@@ -88,9 +103,31 @@ impl Descriptors {
         for slot in slots.values() {
             self.ofds[slot.ofd.0 as usize].refs += 1;
         }
+        let rivals = self.tables[table.0 as usize].rivals.clone();
         let copy = self.new_table();
-        self.tables[copy.0 as usize].slots = slots;
+        self.tables[copy.0 as usize] = TableState { slots, rivals, users: 1 };
         copy
+    }
+
+    /// `copy` was made of `original` at some moment between then and now: what changed in between may be in it too.
+    pub fn copied_until_now(&mut self, copy: Table, original: Table) {
+        let (then, now) = (&self.tables[copy.0 as usize].slots, &self.tables[original.0 as usize].slots);
+        let changed = |&(fd, slot): &(&i32, &Slot)| then.get(fd).is_none_or(|before| before.ofd != slot.ofd);
+        let rivals = now.iter().filter(changed).map(|(&fd, &slot)| Rival { fd, slot, id: self.ofd(slot.ofd).id });
+        self.tables[copy.0 as usize].rivals = rivals.collect();
+    }
+
+    /// The slot that a descriptor of a copied table may have instead of its own, if that description is still open.
+    pub fn rival(&self, table: Table, fd: i32) -> Option<Slot> {
+        let rivals = &self.tables[table.0 as usize].rivals;
+        let rival = rivals.iter().find(|rival| rival.fd == fd)?;
+        let state = self.ofd(rival.slot.ofd);
+        (state.refs > 0 && state.id == rival.id).then_some(rival.slot)
+    }
+
+    /// The descriptor's slot is known from here on.
+    fn settle(&mut self, table: Table, fd: i32) {
+        self.tables[table.0 as usize].rivals.retain(|rival| rival.fd != fd);
     }
 
     /// Whether more than one process uses the table.
@@ -106,6 +143,7 @@ impl Descriptors {
             return Vec::new();
         }
         let slots = std::mem::take(&mut state.slots);
+        state.rivals = Vec::new();
         self.free_tables.push(table);
         let mut slots: Vec<_> = slots.into_iter().collect();
         slots.sort_unstable_by_key(|&(fd, _)| fd);
@@ -114,7 +152,8 @@ impl Descriptors {
 
     /// Takes the close-on-exec descriptors out of a table, in descriptor order.
     pub fn take_cloexec(&mut self, table: Table) -> Vec<Ofd> {
-        let slots = &mut self.tables[table.0 as usize].slots;
+        let TableState { slots, rivals, .. } = &mut self.tables[table.0 as usize];
+        rivals.retain(|rival| !rival.slot.cloexec);
         let mut taken: Vec<_> = slots.extract_if(|_, slot| slot.cloexec).collect();
         taken.sort_unstable_by_key(|&(fd, _)| fd);
         taken.into_iter().map(|(_, slot)| slot.ofd).collect()
@@ -147,11 +186,13 @@ impl Descriptors {
     /// Puts a description behind a descriptor and counts the reference. Returns what was there.
     pub fn put(&mut self, table: Table, fd: i32, slot: Slot) -> Option<Ofd> {
         self.ofds[slot.ofd.0 as usize].refs += 1;
+        self.settle(table, fd);
         self.tables[table.0 as usize].slots.insert(fd, slot).map(|old| old.ofd)
     }
 
     /// Takes a descriptor away. The caller [releases](Self::release) the description.
     pub fn take(&mut self, table: Table, fd: i32) -> Option<Ofd> {
+        self.settle(table, fd);
         self.tables[table.0 as usize].slots.remove(&fd).map(|slot| slot.ofd)
     }
 
@@ -165,6 +206,7 @@ impl Descriptors {
         let state = Description {
             id,
             file,
+            who: None,
             foreign,
             offset: None,
             append: false,
@@ -193,6 +235,18 @@ impl Descriptors {
     /// The same, to change.
     pub fn ofd_mut(&mut self, ofd: Ofd) -> &mut Description {
         &mut self.ofds[ofd.0 as usize]
+    }
+
+    /// The description that the kernel knows as this.
+    pub fn with(&self, who: Who) -> Option<Ofd> {
+        let ofd = self.known.get(&who.description).copied()?;
+        (self.ofd(ofd).who == Some(who)).then_some(ofd)
+    }
+
+    /// Takes note of who a description is. The kernel's numbers are used again: the latest holds.
+    pub fn identify(&mut self, ofd: Ofd, who: Who) {
+        self.ofd_mut(ofd).who = Some(who);
+        self.known.insert(who.description, ofd);
     }
 
     /// Whether this is the only descriptor of the description.
@@ -224,10 +278,13 @@ impl Descriptors {
         if state.refs > 0 {
             return;
         }
-        let file = state.file.take();
+        let (file, who) = (state.file.take(), state.who.take());
         state.raw = Vec::new();
         state.path = Interned::default();
         self.free_ofds.push(ofd);
+        if let Some(who) = who.filter(|who| self.known.get(&who.description) == Some(&ofd)) {
+            self.known.remove(&who.description);
+        }
         if let Some(file) = file {
             names.closed(file);
         }

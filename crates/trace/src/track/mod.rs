@@ -25,10 +25,11 @@ mod resolve;
 mod sequence;
 mod tree;
 
-pub use call::{At, Attrs, Call, CloneFlags, Fd, Kind, Outcome, Seen, Spent, Start};
+pub use call::{At, Attrs, Call, CloneFlags, Fd, Inode, Kind, Outcome, Seen, Spent, Start, Who};
 pub use coverage::Coverage;
 pub use history::{Change, History};
 pub use names::Removed;
+pub(crate) use process::Cloning;
 pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 pub use tree::Standing;

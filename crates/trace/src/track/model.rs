@@ -670,7 +670,7 @@ struct Shown {
 
 impl Shown {
     fn fd(&self) -> Fd<'_> {
-        let seen = self.behind.as_ref().map(|(raw, deleted)| Seen::Path { raw, deleted: *deleted });
+        let seen = self.behind.as_ref().map(|(raw, deleted)| Seen::Path { raw, deleted: *deleted, who: None });
         Fd { number: self.number, seen }
     }
 }

@@ -10,7 +10,7 @@
 //! same is a bug of ours: it panics in debug builds and stands for an unknown file otherwise. [`Names::check`] says
 //! what holds after every call.
 
-use super::call::Kind;
+use super::call::{Inode, Kind};
 use crate::FileId;
 use rustc_hash::FxHashMap;
 use slotmap::{Key as _, SlotMap, new_key_type};
@@ -75,6 +75,8 @@ pub(super) struct FileState {
     pub links_elsewhere: Option<u32>,
     /// Whether a name of it was removed: a descriptor opened by that name is shown as deleted, under the last name it had.
     pub lost_a_name: bool,
+    /// Who it is, from a tracer that knows.
+    inode: Option<Inode>,
     opens: u32,
     /// One of its names; a directory has only one.
     node: Option<Node>,
@@ -130,6 +132,7 @@ impl FileState {
             guessed: false,
             links_elsewhere: None,
             lost_a_name: false,
+            inode: None,
             opens: 0,
             node: None,
             more: Vec::new(),
@@ -150,6 +153,8 @@ impl FileState {
 pub(super) struct Names {
     entries: SlotMap<Node, Entry>,
     files: SlotMap<File, FileState>,
+    /// The files of which it is known who they are.
+    inodes: FxHashMap<Inode, File>,
     root: Node,
     /// What an old id stands for in a release build.
     nowhere: Entry,
@@ -169,6 +174,7 @@ impl Names {
         let mut names = Names {
             entries: SlotMap::with_key(),
             files: SlotMap::with_key(),
+            inodes: FxHashMap::default(),
             root: Node::null(),
             nowhere: Entry::new(Node::null(), b"", File::null(), Birth::Opened),
             unknown: FileState::new(UNKNOWN_ID, Kind::Unknown),
@@ -291,8 +297,45 @@ impl Names {
     fn free_if_dead(&mut self, file: File) {
         let state = self.file(file);
         if state.node.is_none() && state.opens == 0 {
+            if let Some(inode) = state.inode.filter(|inode| self.inodes.get(inode) == Some(&file)) {
+                self.inodes.remove(&inode);
+            }
             self.files.remove(file);
         }
+    }
+
+    /// The file that the kernel knows as `inode`.
+    pub fn with_inode(&self, inode: Inode) -> Option<File> {
+        self.inodes.get(&inode).copied()
+    }
+
+    /// Takes note of who a file is. `false`: it is another, so far as is known.
+    pub fn identify(&mut self, file: File, inode: Inode) -> bool {
+        match (self.file(file).inode, self.with_inode(inode)) {
+            (Some(known), _) => known == inode,
+            (None, Some(other)) => other == file,
+            (None, None) => {
+                self.file_mut(file).inode = Some(inode);
+                self.inodes.insert(inode, file);
+                true
+            }
+        }
+    }
+
+    /// The file at a path that the tracer printed, of which it said who it is. A name of another file is one that went without our seeing
+    /// it go.
+    pub fn canonical_inode(&mut self, path: &[u8], inode: Inode) -> Option<File> {
+        if let Some(file) = self.with_inode(inode) {
+            return Some(file);
+        }
+        let stale = self.canonical(path, false).filter(|&node| self.file(self.file_of(node)).inode.is_some());
+        if let Some(stale) = stale {
+            self.forget(stale);
+        }
+        let node = self.canonical(path, true)?;
+        let file = self.file_of(node);
+        self.identify(file, inode);
+        Some(file)
     }
 
     /// The entry of this name in a directory.

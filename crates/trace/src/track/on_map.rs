@@ -14,11 +14,13 @@ impl Tracker {
         match file {
             None => {}
             Some(Seen::Foreign) => event.flags |= flag::FOREIGN,
-            Some(Seen::Path { raw, deleted }) => {
+            Some(Seen::Path { raw, deleted, who }) => {
                 let mut path = std::mem::take(&mut self.unescaped);
                 unescape_into(raw, &mut path);
                 if is_foreign(&path) {
                     event.flags |= flag::FOREIGN;
+                } else if let Some(file) = who.and_then(|who| self.names.with_inode(who.inode)) {
+                    self.describe_file(&mut event, file);
                 } else if !deleted && let Some(node) = self.names.canonical(&path, true) {
                     self.describe_file(&mut event, self.names.file_of(node));
                 }

@@ -1,6 +1,6 @@
 //! Calls on paths: what they do to names and lengths.
 
-use super::call::{At, Attrs, Fd, Kind, Outcome, Seen};
+use super::call::{At, Attrs, Fd, Inode, Kind, Outcome, Seen};
 use super::descriptors::Slot;
 use super::names::{Birth, File, Node};
 use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
@@ -135,16 +135,23 @@ impl Tracker {
             None
         } else {
             event.flags &= !flag::FOREIGN;
-            self.open_file(&mut event, &located, at, &path, follow)
+            let file = self.open_file(&mut event, &located, at, &path, follow);
+            match out.seen {
+                Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, &path, who.inode),
+                _ => file,
+            }
         };
         let ofd = self.fds.new_ofd(file, located.foreign, &mut self.names);
         let state = self.fds.ofd_mut(ofd);
         event.ofd = Some(state.id);
         state.offset = Some(0);
         state.append = flags & flag::APPEND != 0;
-        if let Some(Seen::Path { raw, .. }) = out.seen {
+        if let Some(Seen::Path { raw, who, .. }) = out.seen {
             state.raw.extend_from_slice(raw);
             state.path.set(&path);
+            if let Some(who) = who {
+                self.fds.identify(ofd, who);
+            }
         } else if flags & flag::TMPFILE == 0 {
             state.path.set(&self.path);
         }
@@ -155,6 +162,16 @@ impl Tracker {
             // Its close was not traced.
             self.fds.release(old, &mut self.names);
         }
+    }
+
+    /// The file that was opened, by who the tracer says it is rather than by name.
+    fn identified(&mut self, event: &mut Event, file: Option<File>, path: &[u8], inode: Inode) -> Option<File> {
+        if file.is_some_and(|file| self.names.identify(file, inode)) {
+            return file;
+        }
+        let file = self.names.canonical_inode(path, inode)?;
+        self.describe_file(event, file);
+        Some(file)
     }
 
     /// Which file an open opened or made. `path` is the one behind the new descriptor, empty if not shown.

@@ -1,9 +1,16 @@
 //! Threads and processes: what fork, exec, chdir and exit do to tables and working directories.
 
 use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
-use super::descriptors::Slot;
+use super::descriptors::{Slot, Table};
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
 use crate::Op;
+
+/// What a clone that is running took of its parent's when it began, where another thread can change that meanwhile.
+#[derive(Debug)]
+pub(crate) struct Cloning {
+    table: Option<Table>,
+    fs: Option<FsId>,
+}
 
 impl Tracker {
     /// Whether this thread has been seen.
@@ -79,6 +86,51 @@ impl Tracker {
         self.threads.insert(child, Thread { pid, table, fs });
     }
 
+    /// A clone has begun, in a process of which other threads may change what the new one gets before its return or its child shows
+    /// itself. `None`: nobody can.
+    pub(crate) fn begin_clone(&mut self, parent: u32, flags: CloneFlags) -> Option<Cloning> {
+        let Thread { table, fs, .. } = self.thread(parent);
+        let table = (!flags.files && self.fds.is_shared(table)).then(|| self.fds.copy(table));
+        let fs = (!flags.fs && self.fs[fs.0 as usize].users > 1).then(|| self.new_fs(self.fs[fs.0 as usize].clone()));
+        (table.is_some() || fs.is_some()).then_some(Cloning { table, fs })
+    }
+
+    /// The child of a clone that had begun, with what its parent had between then and now.
+    pub(crate) fn spawn_begun(&mut self, parent: u32, child: u32, flags: CloneFlags, begun: Cloning) {
+        if self.knows(child) {
+            return self.drop_clone(begun);
+        }
+        let from = self.thread(parent);
+        self.spawn(parent, child, flags);
+        let mut thread = self.thread(child);
+        if let Some(table) = begun.table {
+            self.fds.copied_until_now(table, from.table);
+            let late = std::mem::replace(&mut thread.table, table);
+            self.release_table(late);
+        }
+        if let Some(fs) = begun.fs {
+            self.leave_fs(std::mem::replace(&mut thread.fs, fs));
+        }
+        self.threads.insert(child, thread);
+    }
+
+    /// A clone that had begun has no child.
+    pub(crate) fn drop_clone(&mut self, begun: Cloning) {
+        if let Some(table) = begun.table {
+            self.release_table(table);
+        }
+        if let Some(fs) = begun.fs {
+            self.leave_fs(fs);
+        }
+    }
+
+    /// A table that no thread ever used goes.
+    fn release_table(&mut self, table: Table) {
+        for ofd in self.fds.leave(table) {
+            self.fds.release(ofd, &mut self.names);
+        }
+    }
+
     pub(super) fn clone_call(&mut self, ctx: Ctx, flags: CloneFlags, out: &Outcome<'_>) {
         if let (true, Ok(child)) = (out.ok(), u32::try_from(out.ret)) {
             self.spawn(ctx.tid, child, flags);
@@ -105,9 +157,7 @@ impl Tracker {
         }
         if let Some(old) = self.threads.remove(&tid) {
             // The table is the other thread's too, or nobody's.
-            for ofd in self.fds.leave(old.table) {
-                self.fds.release(ofd, &mut self.names);
-            }
+            self.release_table(old.table);
             self.leave_fs(old.fs);
         }
         if let Some(thread) = self.threads.remove(&by) {

@@ -1,8 +1,8 @@
 //! From arguments to files: descriptors against our tables, paths against working directories and the tree.
 
-use super::call::{At, Fd, Seen, Start};
+use super::call::{At, Fd, Seen, Start, Who};
 use super::descriptors::{Ofd, Slot};
-use super::names::{Birth, Node, Walk};
+use super::names::{Birth, File, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
 use std::borrow::Cow;
@@ -25,20 +25,71 @@ impl Tracker {
         let known = match (slot, fd.seen) {
             (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
             (Some(slot), Some(Seen::Foreign)) => self.still_foreign(slot.ofd),
-            (Some(slot), Some(Seen::Path { raw, deleted })) => self.still_path(slot.ofd, raw, deleted),
+            (Some(slot), Some(seen @ Seen::Path { .. })) => self.is_seen(slot.ofd, Some(seen)).then_some(slot.ofd),
             (None, None) if errno == super::EBADF || fd.number < 0 => return None,
             (None, _) => None,
         };
         if known.is_some() {
             return known;
         }
-        let ofd = self.adopt(fd.seen);
-        let cloexec = slot.is_some_and(|slot| slot.cloexec);
+        let rival = self.fds.rival(ctx.thread.table, fd.number).filter(|rival| self.is_seen(rival.ofd, fd.seen));
+        let (ofd, cloexec) = match (rival, self.passed(fd.seen)) {
+            (Some(rival), _) => (rival.ofd, rival.cloexec),
+            (None, Some(ofd)) => (ofd, false),
+            (None, None) => (self.adopt(fd.seen), slot.is_some_and(|slot| slot.cloexec)),
+        };
         if let Some(old) = self.fds.put(ctx.thread.table, fd.number, Slot { ofd, cloexec }) {
             self.coverage.resynchronised_descriptors += 1;
             self.fds.release(old, &mut self.names);
         }
         Some(ofd)
+    }
+
+    /// Whether a description of ours can be what the tracer saw.
+    fn is_seen(&mut self, ofd: Ofd, seen: Option<Seen<'_>>) -> bool {
+        match seen {
+            None => true,
+            Some(Seen::Foreign) => self.still_foreign(ofd).is_some(),
+            Some(Seen::Path { raw, deleted, who: Some(who) }) => match self.fds.ofd(ofd).who {
+                Some(known) if known == who => {
+                    self.see_path(ofd, raw);
+                    true
+                }
+                Some(_) => false,
+                None => {
+                    let same = self.still_path(ofd, raw, deleted).is_some()
+                        && self.fds.ofd(ofd).file.is_none_or(|file| self.names.identify(file, who.inode));
+                    if same {
+                        self.fds.identify(ofd, who);
+                    }
+                    same
+                }
+            },
+            Some(Seen::Path { raw, deleted, who: None }) => self.still_path(ofd, raw, deleted).is_some(),
+        }
+    }
+
+    /// The description that came into a process over a socket, from one that has it too, if the tracer knows which it is.
+    fn passed(&self, seen: Option<Seen<'_>>) -> Option<Ofd> {
+        match seen {
+            Some(Seen::Path { who: Some(who), .. }) => self.fds.with(who),
+            _ => None,
+        }
+    }
+
+    /// Takes the path that the tracer saw behind a description.
+    fn see_path(&mut self, ofd: Ofd, raw: &[u8]) {
+        if self.fds.ofd(ofd).raw == raw {
+            return;
+        }
+        let mut path = std::mem::take(&mut self.unescaped);
+        unescape_into(raw, &mut path);
+        let state = self.fds.ofd_mut(ofd);
+        state.raw.clear();
+        state.raw.extend_from_slice(raw);
+        state.path.set(&path);
+        state.moves = self.names.moves();
+        self.unescaped = path;
     }
 
     /// Brings the path of a description up to date where the tracer does not print it: its file may have been renamed.
@@ -124,27 +175,37 @@ impl Tracker {
 
     /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
     fn adopt(&mut self, seen: Option<Seen<'_>>) -> Ofd {
-        let (raw, deleted) = match seen {
+        let (raw, deleted, who) = match seen {
             None => return self.fds.new_ofd(None, false, &mut self.names),
             Some(Seen::Foreign) => return self.fds.new_ofd(None, true, &mut self.names),
-            Some(Seen::Path { raw, deleted }) => (raw, deleted),
+            Some(Seen::Path { raw, deleted, who }) => (raw, deleted, who),
         };
         let mut path = std::mem::take(&mut self.unescaped);
         unescape_into(raw, &mut path);
         let foreign = is_foreign(&path);
-        let file = if foreign {
-            None
-        } else if deleted {
-            Some(self.names.new_file(Kind::Unknown))
-        } else {
-            self.names.canonical(&path, true).map(|node| self.names.file_of(node))
-        };
+        let file = if foreign { None } else { self.adopted_file(&path, deleted, who) };
         let ofd = self.fds.new_ofd(file, foreign, &mut self.names);
+        if let Some(who) = who {
+            self.fds.identify(ofd, who);
+        }
         let state = self.fds.ofd_mut(ofd);
         state.raw.extend_from_slice(raw);
         state.path.set(&path);
         self.unescaped = path;
         ofd
+    }
+
+    fn adopted_file(&mut self, path: &[u8], deleted: bool, who: Option<Who>) -> Option<File> {
+        match who {
+            Some(who) if deleted => Some(self.names.with_inode(who.inode).unwrap_or_else(|| {
+                let file = self.names.new_file(Kind::Unknown);
+                self.names.identify(file, who.inode);
+                file
+            })),
+            Some(who) => self.names.canonical_inode(path, who.inode),
+            None if deleted => Some(self.names.new_file(Kind::Unknown)),
+            None => self.names.canonical(path, true).map(|node| self.names.file_of(node)),
+        }
     }
 
     /// Takes the working directory's printed path as the truth.

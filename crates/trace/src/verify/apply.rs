@@ -196,7 +196,7 @@ impl Rows {
                 }
                 raw.push(byte);
             }
-            let fd = Fd { number, seen: Some(Seen::Path { raw: &raw, deleted: false }) };
+            let fd = Fd { number, seen: Some(Seen::Path { raw: &raw, deleted: false, who: None }) };
             self.call(event, &Call::OnFd { op: Op::Fcntl, fd, offset: None, len: None, mode: None });
             self.raw = raw;
         }

@@ -972,6 +972,10 @@ static void join_thread(struct start *s) {
 static int begin_vfork(void *argument) {
     struct start *s = argument;
     know_self(&s->thread);
+    /* Our parent took the baton for the clone, and stands still: it is ours to give. The mark is a call by which a tracer that shows
+     * no more than calls learns that we are there, while no other clone runs. */
+    mark(1);
+    if (log_->serial) give_baton();
     live(&s->thread, s->operations);
     if (one_in(&s->thread, 2)) leave(&s->thread);
     SYS(SYS_exit_group, 0, 0, 0, 0, 0, 0);
@@ -989,17 +993,18 @@ static void do_child(struct thread *t) {
     if (t->children >= 2) reap(t, 0);
     i64 operations = (i64)below(t, 30);
     if (one_in(t, 4)) {
-        /* vfork: it shares our memory, and we stand still until it ends. So the call cannot hold the baton. */
+        /* vfork: it shares our memory, and we stand still until it ends. So it gives the baton in our place. */
         if (!t->stack) t->stack = new_memory(sizeof(struct start) + STACK);
         struct start *s = (struct start *)t->stack;
         s->thread = *t, s->table = *t->table, s->thread.table = &s->table, s->thread.stack = NULL, s->thread.children = 0;
         s->thread.depth = 9; /* no children of its own */
         seed(&s->thread, next(t));
         s->operations = operations / 4;
-        struct want w = WANT(.op = "clone", .unlocked = 1);
+        struct want w = WANT(.op = "clone", .keep = 1);
         struct record *r = begin(t, &w);
         int pid = clone(begin_vfork, (char *)(s + 1) + STACK - 64, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
         end(t, &w, r, pid < 0 ? -errno : pid);
+        if (pid < 0 && log_->serial) give_baton();
         if (pid > 0) t->children++;
         return;
     }

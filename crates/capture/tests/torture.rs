@@ -1,0 +1,41 @@
+//! The torture program under the recorder in the kernel. What is compared, and with what: `crates/trace/tests/torture/harness.rs`.
+//!
+//! The quick settings run here. The long ones, by hand, as root:
+//!
+//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-capture --test torture -- --nocapture
+
+#[path = "../../trace/tests/torture/harness.rs"]
+mod harness;
+
+use capture::{Kernel, Options};
+use harness::{Run, hold};
+use trace::agree::Agreement;
+
+/// Records in the kernel and holds it against the truth; `None`, said aloud, where that cannot be done.
+fn in_the_kernel(run: Run) -> Option<Agreement> {
+    match Kernel::find(Options::default()) {
+        Ok(mut kernel) => hold(run, &mut kernel),
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            None
+        }
+    }
+}
+
+#[test]
+fn serial_calls_are_recorded_as_they_were() {
+    let run = Run { seed: 1, operations: 40_000, processes: 3, threads: 2, serial: true, everything: true };
+    let Some(agreement) = in_the_kernel(run) else { return };
+    // Files known to neither, or to one side alone, are no agreement.
+    assert!(agreement.files_compared * 3 > agreement.calls, "{} of {}", agreement.files_compared, agreement.calls);
+}
+
+#[test]
+fn one_thread_alone_is_recorded_as_it_was() {
+    in_the_kernel(Run { seed: 2, operations: 10_000, processes: 1, threads: 1, serial: true, everything: true });
+}
+
+#[test]
+fn racing_calls_are_recorded_as_they_were() {
+    in_the_kernel(Run { seed: 3, operations: 100_000, processes: 3, threads: 3, serial: false, everything: true });
+}
