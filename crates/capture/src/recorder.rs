@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trace::kernel::wire::{self, feature};
-use trace::kernel::{CALLS, FIRST_UNKNOWN, SPEC_BYTES, Spec};
+use trace::kernel::specs;
 use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
@@ -37,13 +37,15 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
     (feature::REQUESTS, &[("on_complete", "io_uring_complete"), ("on_submit", "io_uring_submit_req")]),
 ];
 
-/// Slots of the map `counters` (`spec.h`).
-const COUNTER_LOST: u32 = 0;
-const COUNTER_TOLD: u32 = 1;
-const COUNTER_RECORDS: u32 = 2;
-const COUNTER_NO_MEMORY: u32 = 3;
-const COUNTER_BEGAN: u32 = 4;
-const COUNTER_ENDED: u32 = 5;
+/// `struct counters` of `spec.h`, its fields in turn.
+type Counters = [u64; 7];
+const COUNTER_LOST: usize = 0;
+const COUNTER_TOLD: usize = 1;
+const COUNTER_RECORDS: usize = 2;
+const COUNTER_NO_MEMORY: usize = 3;
+const COUNTER_BEGAN: usize = 4;
+const COUNTER_ENDED: usize = 5;
+const COUNTER_FAULTS_UNKNOWN: usize = 6;
 /// Values of `subject_mode`.
 const MODE_PROCESSES: u32 = 1;
 const MODE_CGROUP: u32 = 2;
@@ -111,8 +113,10 @@ pub struct Recorder {
     /// What keeps the programs attached.
     links: Vec<BtfTracePointLink>,
     ring: RingBuf<MapData>,
-    counters: PerCpuArray<MapData, u64>,
+    counters: PerCpuArray<MapData, Counters>,
     wanted: HashMap<MapData, u32, u32>,
+    /// Which process numbers are worth a look in `wanted`.
+    candidates: Array<MapData, u8>,
     chunk: Vec<u8>,
     mode: u32,
     /// Losses told of by a record of ours.
@@ -137,6 +141,7 @@ impl Recorder {
         let whom = Whom::of(target)?;
         let own = std::process::id();
         let secret = random()?;
+        let specs = specs();
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .allow_unsupported_maps()
@@ -148,16 +153,18 @@ impl Recorder {
             .override_global("mount_dev", &whom.mount_dev, true)
             .override_global("mount_path_bytes", &whom.mount_path_bytes, true)
             .override_global("mount_path", &whom.mount_path, true)
+            .override_global("specs", &specs[..], true)
             .load(OBJECT)
             .map_err(|e: EbpfError| refused("object")(e.into()))?;
-        tell_specs(&mut ebpf)?;
         let ring = RingBuf::try_from(take(&mut ebpf, "ring")?).map_err(|e| refused("ring")(e.into()))?;
         let counters =
             PerCpuArray::try_from(take(&mut ebpf, "counters")?).map_err(|e| refused("counters")(e.into()))?;
         let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
+        let candidates =
+            Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
         let chunk = Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX);
         let mut recorder =
-            Recorder { _ebpf: None, links: Vec::new(), ring, counters, wanted, chunk, mode: whom.mode, told_here: 0 };
+            Recorder { _ebpf: None, links: Vec::new(), ring, counters, wanted, candidates, chunk, mode: whom.mode, told_here: 0 };
         if let Target::Command(pid) = target {
             recorder.want(*pid, WANTED_FROM_EXEC)?;
         }
@@ -194,7 +201,9 @@ impl Recorder {
     }
 
     fn want(&mut self, pid: u32, how: u32) -> Result<(), CaptureError> {
-        self.wanted.insert(pid, how, 0).map_err(|e: MapError| refused("processes")(e.into()))
+        self.wanted.insert(pid, how, 0).map_err(|e: MapError| refused("processes")(e.into()))?;
+        let slot = pid % self.candidates.len();
+        self.candidates.set(slot, 1, 0).map_err(|e: MapError| refused("candidates")(e.into()))
     }
 
     /// Takes in processes and their descendants. The programs run already: what they fork meanwhile is taken in by the
@@ -279,8 +288,8 @@ impl Recorder {
         }
     }
 
-    fn count(&self, slot: u32) -> u64 {
-        self.counters.get(&slot, 0).map_or(0, |each| each.iter().sum())
+    fn count(&self, counter: usize) -> u64 {
+        self.counters.get(&0, 0).map_or(0, |each| each.iter().map(|counters| counters[counter]).sum())
     }
 }
 
@@ -307,17 +316,6 @@ fn no_map(name: &str) -> CaptureError {
 
 fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, CaptureError> {
     ebpf.take_map(name).ok_or_else(|| no_map(name))
-}
-
-fn tell_specs(ebpf: &mut Ebpf) -> Result<(), CaptureError> {
-    let map = ebpf.map_mut("specs").ok_or_else(|| no_map("specs"))?;
-    let mut specs: Array<_, [u8; SPEC_BYTES]> = Array::try_from(map).map_err(|e| refused("specs")(e.into()))?;
-    // Numbers that no kernel known to us gives a meaning are recorded without a look at their arguments, and counted.
-    let unknown = (FIRST_UNKNOWN..specs.len()).map(|number| (number, Spec::plain()));
-    for (number, spec) in CALLS.iter().map(|&(number, _, how)| (number, how.spec())).chain(unknown) {
-        specs.set(number, spec.to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
-    }
-    Ok(())
 }
 
 fn program<'e>(ebpf: &'e mut Ebpf, name: &str, tracepoint: &str) -> Result<&'e mut BtfTracePoint, CaptureError> {

@@ -11,6 +11,8 @@ pub const NO_ARG: u8 = 0xff;
 pub const CWD_ARG: u8 = 0xfe;
 /// Bytes of a [`Spec`].
 pub const SPEC_BYTES: usize = 20;
+/// How many calls have a [`Spec`]: those with numbers above are recorded without a look at their arguments.
+pub const SPECS: usize = 512;
 
 /// Flags of a [`Spec`], as in `spec.h`.
 pub mod spec_flag {
@@ -28,6 +30,8 @@ pub mod spec_flag {
     pub const NEEDS_FD: u8 = 1 << 5;
     /// Memory is read only if argument 1 is [`in_if`](super::Spec::in_if).
     pub const IN_IF: u8 = 1 << 6;
+    /// It may move directories, whoever makes it.
+    pub const MOVES: u8 = 1 << 7;
 }
 
 /// What the recorder copies of one system call.
@@ -309,6 +313,24 @@ pub const CALLS: &[(u32, &str, How)] = {
 
 /// The first number that no kernel known to us gives a meaning: calls from here on are counted as not modelled.
 pub const FIRST_UNKNOWN: u32 = 470;
+
+/// Calls after which directories may have other paths than before.
+const MOVES: &[&str] = &["rename", "renameat", "renameat2", "pivot_root", "mount", "umount2", "move_mount"];
+
+/// What the recorder is told, by the numbers of calls. Those that no kernel known to us gives a meaning are recorded without a
+/// look at their arguments, and counted.
+pub fn specs() -> Vec<[u8; SPEC_BYTES]> {
+    let mut specs = vec![[0; SPEC_BYTES]; SPECS];
+    for &(number, name, how) in CALLS {
+        let mut spec = how.spec();
+        if MOVES.contains(&name) {
+            spec.flags |= spec_flag::MOVES;
+        }
+        specs[usize::try_from(number).expect("small numbers")] = spec.to_bytes();
+    }
+    specs[usize::try_from(FIRST_UNKNOWN).expect("small numbers")..].fill(Spec::plain().to_bytes());
+    specs
+}
 
 /// The layout of calls by number.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ mod files;
 mod order;
 pub mod wire;
 
-pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
+pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, SPECS, Spec, spec_flag, specs};
 
 use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
