@@ -3,13 +3,14 @@
 use crate::{Missing, OBJECT, permitted};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLink;
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::programs::{BtfTracePoint, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use trace::kernel::wire::{self, feature};
 use trace::kernel::specs;
+use trace::kernel::wire::{self, feature};
 use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
@@ -36,6 +37,9 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
     ),
     (feature::REQUESTS, &[("on_complete", "io_uring_complete"), ("on_submit", "io_uring_submit_req")]),
 ];
+
+/// Programs that make no records: left out once, they leave a time imprecise.
+const WITHOUT_RECORDS: &[&str] = &["on_wakeup"];
 
 /// `struct counters` of `spec.h`, its fields in turn.
 type Counters = [u64; 7];
@@ -109,7 +113,7 @@ fn refused(what: impl Into<String>) -> impl FnOnce(Box<dyn std::error::Error>) -
 /// A recording. Dropping it detaches everything.
 pub struct Recorder {
     /// Owns the programs and maps.
-    _ebpf: Option<Ebpf>,
+    ebpf: Option<Ebpf>,
     /// What keeps the programs attached.
     links: Vec<BtfTracePointLink>,
     ring: RingBuf<MapData>,
@@ -163,8 +167,17 @@ impl Recorder {
         let candidates =
             Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
         let chunk = Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX);
-        let mut recorder =
-            Recorder { _ebpf: None, links: Vec::new(), ring, counters, wanted, candidates, chunk, mode: whom.mode, told_here: 0 };
+        let mut recorder = Recorder {
+            ebpf: None,
+            links: Vec::new(),
+            ring,
+            counters,
+            wanted,
+            candidates,
+            chunk,
+            mode: whom.mode,
+            told_here: 0,
+        };
         if let Target::Command(pid) = target {
             recorder.want(*pid, WANTED_FROM_EXEC)?;
         }
@@ -182,7 +195,7 @@ impl Recorder {
         recorder.begin(features);
         links.extend(attach(&mut ebpf, PROGRAMS)?);
         recorder.links = links;
-        recorder._ebpf = Some(ebpf);
+        recorder.ebpf = Some(ebpf);
         if let Target::Processes(pids) = target {
             recorder.want_all(pids)?;
         }
@@ -264,7 +277,8 @@ impl Recorder {
 
     /// Tells of losses that no record has told of yet, as a record.
     pub fn tell_losses(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        let records = self.count(COUNTER_LOST).saturating_sub(self.count(COUNTER_TOLD)).saturating_sub(self.told_here);
+        let lost = self.count(COUNTER_LOST).saturating_sub(self.count(COUNTER_TOLD)) + self.missed();
+        let records = lost.saturating_sub(self.told_here);
         if records > 0 {
             self.told_here += records;
             let lost = wire::Lost { at_ns: now_ns(rustix::time::ClockId::Monotonic), records };
@@ -279,12 +293,19 @@ impl Recorder {
         self.links.clear();
     }
 
+    /// How often the kernel left a program out as it ran on that processor already: what it would have told is lost.
+    fn missed(&self) -> u64 {
+        let programs = self.ebpf.iter().flat_map(Ebpf::programs);
+        programs.filter(|&(name, _)| !WITHOUT_RECORDS.contains(&name)).map(|(_, program)| missed_by(program)).sum()
+    }
+
     /// What the recorder has counted so far.
     pub fn totals(&self) -> Totals {
         Totals {
             records: self.count(COUNTER_RECORDS),
-            lost: self.count(COUNTER_LOST),
+            lost: self.count(COUNTER_LOST) + self.missed(),
             without_memory: self.count(COUNTER_NO_MEMORY),
+            unknown_accesses: self.count(COUNTER_FAULTS_UNKNOWN),
         }
     }
 
@@ -298,10 +319,43 @@ impl Recorder {
 pub struct Totals {
     /// Records made, those lost included.
     pub records: u64,
-    /// Records for which there was no room.
+    /// Records for which there was no room, and times that a program was left out.
     pub lost: u64,
     /// Threads that could not be recorded for want of memory in the kernel.
     pub without_memory: u64,
+    /// Accesses through mappings of which the file could not be named.
+    pub unknown_accesses: u64,
+}
+
+impl Totals {
+    /// What the user has to know of them, beside what is lost.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.without_memory > 0 {
+            notes.push(format!(
+                "the kernel had no memory to record {} threads: their calls are missing",
+                self.without_memory
+            ));
+        }
+        if self.unknown_accesses > 0 {
+            notes.push(format!(
+                "{} accesses through mappings are to files that could not be named",
+                self.unknown_accesses
+            ));
+        }
+        notes
+    }
+}
+
+/// `recursion_misses` of the kernel's description of a program (Linux 5.12 and later).
+fn missed_by(program: &Program) -> u64 {
+    let Ok(fd) = program.fd() else { return 0 };
+    let path = format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd());
+    misses(&std::fs::read_to_string(path).unwrap_or_default()).unwrap_or(0)
+}
+
+fn misses(fdinfo: &str) -> Option<u64> {
+    fdinfo.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?.trim().parse().ok()
 }
 
 fn now_ns(clock: rustix::time::ClockId) -> u64 {
@@ -435,4 +489,26 @@ fn descendants(pids: &[u32]) -> Vec<u32> {
         from += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_are_read_from_the_kernels_text() {
+        let text = "pos:\t0\nprog_type:\t26\nrun_cnt:\t0\nrecursion_misses:\t17\nverified_insns:\t9\n";
+        assert_eq!(misses(text), Some(17));
+        assert_eq!(misses("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn the_user_is_told_of_what_is_not_there() {
+        assert_eq!(Totals { records: 5, lost: 1, ..Totals::default() }.notes(), Vec::<String>::new());
+        let notes = Totals { without_memory: 3, unknown_accesses: 4, ..Totals::default() }.notes();
+        assert!(
+            matches!(&notes[..], [one, two] if one.contains("3 threads") && two.contains("4 accesses")),
+            "{notes:?}"
+        );
+    }
 }

@@ -332,6 +332,18 @@ pub fn specs() -> Vec<[u8; SPEC_BYTES]> {
     specs
 }
 
+/// Requests of io_uring by opcode (`IORING_OP_*` of `<linux/io_uring.h>`), up to Linux 6.18.
+#[rustfmt::skip]
+pub(super) const REQUESTS: &[&str] = &[
+    "nop", "readv", "writev", "fsync", "read_fixed", "write_fixed", "poll_add", "poll_remove", "sync_file_range",
+    "sendmsg", "recvmsg", "timeout", "timeout_remove", "accept", "async_cancel", "link_timeout", "connect",
+    "fallocate", "openat", "close", "files_update", "statx", "read", "write", "fadvise", "madvise", "send", "recv",
+    "openat2", "epoll_ctl", "splice", "provide_buffers", "remove_buffers", "tee", "shutdown", "renameat", "unlinkat",
+    "mkdirat", "symlinkat", "linkat", "msg_ring", "fsetxattr", "setxattr", "fgetxattr", "getxattr", "socket",
+    "uring_cmd", "send_zc", "sendmsg_zc", "read_multishot", "waitid", "futex_wait", "futex_wake", "futex_waitv",
+    "fixed_fd_install", "ftruncate", "bind", "listen", "recv_zc", "epoll_wait", "readv_fixed", "writev_fixed", "pipe",
+];
+
 /// The layout of calls by number.
 #[derive(Debug)]
 pub(super) struct Table(Vec<Option<(&'static str, How)>>);
@@ -387,6 +399,29 @@ mod tests {
         }
         for name in ours {
             assert!(traced_calls().any(|traced| traced == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn requests_are_the_kernel_headers() {
+        let path = "/usr/include/linux/io_uring.h";
+        let Ok(header) = std::fs::read_to_string(path) else {
+            eprintln!("skipped: {path} is not installed (linux-libc-dev)");
+            return;
+        };
+        let opcode = |line: &str| {
+            let name = line
+                .trim()
+                .strip_prefix("IORING_OP_")?
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next()?;
+            Some(name.to_ascii_lowercase()).filter(|name| name != "last")
+        };
+        let theirs: Vec<String> = header.lines().filter_map(opcode).collect();
+        assert!(theirs.len() > 40, "only {} opcodes found in {path}", theirs.len());
+        // A later header has more.
+        for (ours, theirs) in REQUESTS.iter().zip(&theirs) {
+            assert_eq!(ours, theirs);
         }
     }
 
