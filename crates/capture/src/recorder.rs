@@ -3,13 +3,14 @@
 use crate::{Missing, OBJECT, permitted};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLink;
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::programs::{BtfTracePoint, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
 use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use trace::kernel::specs;
 use trace::kernel::wire::{self, feature};
-use trace::kernel::{CALLS, FIRST_UNKNOWN, SPEC_BYTES, Spec};
 use trace::record::Target;
 
 /// The programs, by name, and their tracepoints.
@@ -37,13 +38,18 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
     (feature::REQUESTS, &[("on_complete", "io_uring_complete"), ("on_submit", "io_uring_submit_req")]),
 ];
 
-/// Slots of the map `counters` (`spec.h`).
-const COUNTER_LOST: u32 = 0;
-const COUNTER_TOLD: u32 = 1;
-const COUNTER_RECORDS: u32 = 2;
-const COUNTER_NO_MEMORY: u32 = 3;
-const COUNTER_BEGAN: u32 = 4;
-const COUNTER_ENDED: u32 = 5;
+/// Programs that make no records: left out once, they leave a time imprecise.
+const WITHOUT_RECORDS: &[&str] = &["on_wakeup"];
+
+/// `struct counters` of `spec.h`, its fields in turn.
+type Counters = [u64; 7];
+const COUNTER_LOST: usize = 0;
+const COUNTER_TOLD: usize = 1;
+const COUNTER_RECORDS: usize = 2;
+const COUNTER_NO_MEMORY: usize = 3;
+const COUNTER_BEGAN: usize = 4;
+const COUNTER_ENDED: usize = 5;
+const COUNTER_FAULTS_UNKNOWN: usize = 6;
 /// Values of `subject_mode`.
 const MODE_PROCESSES: u32 = 1;
 const MODE_CGROUP: u32 = 2;
@@ -107,12 +113,14 @@ fn refused(what: impl Into<String>) -> impl FnOnce(Box<dyn std::error::Error>) -
 /// A recording. Dropping it detaches everything.
 pub struct Recorder {
     /// Owns the programs and maps.
-    _ebpf: Option<Ebpf>,
+    ebpf: Option<Ebpf>,
     /// What keeps the programs attached.
     links: Vec<BtfTracePointLink>,
     ring: RingBuf<MapData>,
-    counters: PerCpuArray<MapData, u64>,
+    counters: PerCpuArray<MapData, Counters>,
     wanted: HashMap<MapData, u32, u32>,
+    /// Which process numbers are worth a look in `wanted`.
+    candidates: Array<MapData, u8>,
     chunk: Vec<u8>,
     mode: u32,
     /// Losses told of by a record of ours.
@@ -137,6 +145,7 @@ impl Recorder {
         let whom = Whom::of(target)?;
         let own = std::process::id();
         let secret = random()?;
+        let specs = specs();
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .allow_unsupported_maps()
@@ -148,16 +157,27 @@ impl Recorder {
             .override_global("mount_dev", &whom.mount_dev, true)
             .override_global("mount_path_bytes", &whom.mount_path_bytes, true)
             .override_global("mount_path", &whom.mount_path, true)
+            .override_global("specs", &specs[..], true)
             .load(OBJECT)
             .map_err(|e: EbpfError| refused("object")(e.into()))?;
-        tell_specs(&mut ebpf)?;
         let ring = RingBuf::try_from(take(&mut ebpf, "ring")?).map_err(|e| refused("ring")(e.into()))?;
         let counters =
             PerCpuArray::try_from(take(&mut ebpf, "counters")?).map_err(|e| refused("counters")(e.into()))?;
         let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
+        let candidates =
+            Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
         let chunk = Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX);
-        let mut recorder =
-            Recorder { _ebpf: None, links: Vec::new(), ring, counters, wanted, chunk, mode: whom.mode, told_here: 0 };
+        let mut recorder = Recorder {
+            ebpf: None,
+            links: Vec::new(),
+            ring,
+            counters,
+            wanted,
+            candidates,
+            chunk,
+            mode: whom.mode,
+            told_here: 0,
+        };
         if let Target::Command(pid) = target {
             recorder.want(*pid, WANTED_FROM_EXEC)?;
         }
@@ -175,7 +195,7 @@ impl Recorder {
         recorder.begin(features);
         links.extend(attach(&mut ebpf, PROGRAMS)?);
         recorder.links = links;
-        recorder._ebpf = Some(ebpf);
+        recorder.ebpf = Some(ebpf);
         if let Target::Processes(pids) = target {
             recorder.want_all(pids)?;
         }
@@ -194,7 +214,9 @@ impl Recorder {
     }
 
     fn want(&mut self, pid: u32, how: u32) -> Result<(), CaptureError> {
-        self.wanted.insert(pid, how, 0).map_err(|e: MapError| refused("processes")(e.into()))
+        self.wanted.insert(pid, how, 0).map_err(|e: MapError| refused("processes")(e.into()))?;
+        let slot = pid % self.candidates.len();
+        self.candidates.set(slot, 1, 0).map_err(|e: MapError| refused("candidates")(e.into()))
     }
 
     /// Takes in processes and their descendants. The programs run already: what they fork meanwhile is taken in by the
@@ -255,7 +277,8 @@ impl Recorder {
 
     /// Tells of losses that no record has told of yet, as a record.
     pub fn tell_losses(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        let records = self.count(COUNTER_LOST).saturating_sub(self.count(COUNTER_TOLD)).saturating_sub(self.told_here);
+        let lost = self.count(COUNTER_LOST).saturating_sub(self.count(COUNTER_TOLD)) + self.missed();
+        let records = lost.saturating_sub(self.told_here);
         if records > 0 {
             self.told_here += records;
             let lost = wire::Lost { at_ns: now_ns(rustix::time::ClockId::Monotonic), records };
@@ -270,17 +293,24 @@ impl Recorder {
         self.links.clear();
     }
 
+    /// How often the kernel left a program out as it ran on that processor already: what it would have told is lost.
+    fn missed(&self) -> u64 {
+        let programs = self.ebpf.iter().flat_map(Ebpf::programs);
+        programs.filter(|&(name, _)| !WITHOUT_RECORDS.contains(&name)).map(|(_, program)| missed_by(program)).sum()
+    }
+
     /// What the recorder has counted so far.
     pub fn totals(&self) -> Totals {
         Totals {
             records: self.count(COUNTER_RECORDS),
-            lost: self.count(COUNTER_LOST),
+            lost: self.count(COUNTER_LOST) + self.missed(),
             without_memory: self.count(COUNTER_NO_MEMORY),
+            unknown_accesses: self.count(COUNTER_FAULTS_UNKNOWN),
         }
     }
 
-    fn count(&self, slot: u32) -> u64 {
-        self.counters.get(&slot, 0).map_or(0, |each| each.iter().sum())
+    fn count(&self, counter: usize) -> u64 {
+        self.counters.get(&0, 0).map_or(0, |each| each.iter().map(|counters| counters[counter]).sum())
     }
 }
 
@@ -289,10 +319,43 @@ impl Recorder {
 pub struct Totals {
     /// Records made, those lost included.
     pub records: u64,
-    /// Records for which there was no room.
+    /// Records for which there was no room, and times that a program was left out.
     pub lost: u64,
     /// Threads that could not be recorded for want of memory in the kernel.
     pub without_memory: u64,
+    /// Accesses through mappings of which the file could not be named.
+    pub unknown_accesses: u64,
+}
+
+impl Totals {
+    /// What the user has to know of them, beside what is lost.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.without_memory > 0 {
+            notes.push(format!(
+                "the kernel had no memory to record {} threads: their calls are missing",
+                self.without_memory
+            ));
+        }
+        if self.unknown_accesses > 0 {
+            notes.push(format!(
+                "{} accesses through mappings are to files that could not be named",
+                self.unknown_accesses
+            ));
+        }
+        notes
+    }
+}
+
+/// `recursion_misses` of the kernel's description of a program (Linux 5.12 and later).
+fn missed_by(program: &Program) -> u64 {
+    let Ok(fd) = program.fd() else { return 0 };
+    let path = format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd());
+    misses(&std::fs::read_to_string(path).unwrap_or_default()).unwrap_or(0)
+}
+
+fn misses(fdinfo: &str) -> Option<u64> {
+    fdinfo.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?.trim().parse().ok()
 }
 
 fn now_ns(clock: rustix::time::ClockId) -> u64 {
@@ -307,17 +370,6 @@ fn no_map(name: &str) -> CaptureError {
 
 fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, CaptureError> {
     ebpf.take_map(name).ok_or_else(|| no_map(name))
-}
-
-fn tell_specs(ebpf: &mut Ebpf) -> Result<(), CaptureError> {
-    let map = ebpf.map_mut("specs").ok_or_else(|| no_map("specs"))?;
-    let mut specs: Array<_, [u8; SPEC_BYTES]> = Array::try_from(map).map_err(|e| refused("specs")(e.into()))?;
-    // Numbers that no kernel known to us gives a meaning are recorded without a look at their arguments, and counted.
-    let unknown = (FIRST_UNKNOWN..specs.len()).map(|number| (number, Spec::plain()));
-    for (number, spec) in CALLS.iter().map(|&(number, _, how)| (number, how.spec())).chain(unknown) {
-        specs.set(number, spec.to_bytes(), 0).map_err(|e: MapError| refused("specs")(e.into()))?;
-    }
-    Ok(())
 }
 
 fn program<'e>(ebpf: &'e mut Ebpf, name: &str, tracepoint: &str) -> Result<&'e mut BtfTracePoint, CaptureError> {
@@ -437,4 +489,26 @@ fn descendants(pids: &[u32]) -> Vec<u32> {
         from += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_are_read_from_the_kernels_text() {
+        let text = "pos:\t0\nprog_type:\t26\nrun_cnt:\t0\nrecursion_misses:\t17\nverified_insns:\t9\n";
+        assert_eq!(misses(text), Some(17));
+        assert_eq!(misses("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn the_user_is_told_of_what_is_not_there() {
+        assert_eq!(Totals { records: 5, lost: 1, ..Totals::default() }.notes(), Vec::<String>::new());
+        let notes = Totals { without_memory: 3, unknown_accesses: 4, ..Totals::default() }.notes();
+        assert!(
+            matches!(&notes[..], [one, two] if one.contains("3 threads") && two.contains("4 accesses")),
+            "{notes:?}"
+        );
+    }
 }

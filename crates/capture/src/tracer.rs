@@ -110,6 +110,6 @@ impl Tracing for Running {
     }
 
     fn end(self: Box<Self>) -> Ending {
-        Ending::default()
+        Ending { notes: self.recorder.totals().notes(), ..Ending::default() }
     }
 }

@@ -11,9 +11,15 @@ const PAGE: u64 = 4096;
 
 /// Runs a program on a file beside it, recorded; what it printed.
 fn run(source: &str, directory: &Path) -> Option<(Recorded, String, Vec<u8>)> {
+    run_with(source, directory, &[])
+}
+
+fn run_with(source: &str, directory: &Path, more: &[&str]) -> Option<(Recorded, String, Vec<u8>)> {
     let program = compiled(source, directory)?;
     let (file, printed) = (directory.join("file"), directory.join("printed"));
-    let recorded = record_to(&[program, OsString::from(&file)], directory, &printed);
+    let mut command = vec![program, OsString::from(&file)];
+    command.extend(more.iter().map(OsString::from));
+    let recorded = record_to(&command, directory, &printed);
     let file = std::fs::canonicalize(&file).expect("the file").into_os_string().into_encoded_bytes();
     Some((recorded, std::fs::read_to_string(&printed).expect("its output"), file))
 }
@@ -123,4 +129,30 @@ fn requests_of_an_io_uring() {
         .collect();
     assert_eq!(seen, said);
     assert_eq!(coverage.share(), Some(1.0), "{coverage:?}");
+}
+
+#[test]
+fn requests_that_are_not_modelled_are_counted_by_their_names() {
+    if skip() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let Some((recorded, printed, _)) = run_with(include_str!("programs/ring.c"), directory.path(), &["others"]) else {
+        return;
+    };
+    if recorded.status.code() == Some(42) {
+        eprintln!("skipped: no io_uring can be made here");
+        return;
+    }
+    assert_eq!(recorded.status.code(), Some(0));
+    let coverage = &recorded.imported.summary.coverage;
+    if !coverage.requests_seen {
+        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        return;
+    }
+    let results: Vec<i64> = printed.lines().filter_map(|line| line.split(' ').nth(3)?.parse().ok()).collect();
+    assert_eq!(results.len(), 7, "{printed}");
+    for name in ["fallocate", "mkdirat", "openat", "statx", "close", "renameat", "unlinkat"] {
+        assert_eq!(coverage.other_by_name.get(&format!("io_uring {name}")), Some(&1), "{name}: {coverage:?}");
+    }
 }

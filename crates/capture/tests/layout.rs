@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use trace::kernel::wire::{self, Kind, STRUCTS, call_flag, fault_flag, feature, file_flag, fork_flag, request_flag};
-use trace::kernel::{CWD_ARG, NO_ARG, SPEC_BYTES, spec_flag};
+use trace::kernel::{CWD_ARG, NO_ARG, SPEC_BYTES, SPECS, spec_flag};
 
 const WIRE: &str = include_str!("../src/bpf/wire.h");
 const SPEC: &str = include_str!("../src/bpf/spec.h");
@@ -118,13 +118,15 @@ fn specifications_are_the_same() {
         ("SPEC_EXEC", spec_flag::EXEC),
         ("SPEC_NEEDS_FD", spec_flag::NEEDS_FD),
         ("SPEC_IN_IF", spec_flag::IN_IF),
+        ("SPEC_MOVES", spec_flag::MOVES),
         ("NO_ARG", NO_ARG),
         ("CWD_ARG", CWD_ARG),
     ];
     for (name, number) in flags {
         assert_eq!(c.get(name), Some(&u64::from(number)), "{name}");
     }
-    assert_eq!(c.keys().filter(|name| name.starts_with("SPEC_")).count(), 7);
+    assert_eq!(c.keys().filter(|name| name.starts_with("SPEC_")).count(), 8);
+    assert_eq!(c.get("SPECS"), Some(&(SPECS as u64)));
     let fields = &structs(SPEC)["spec"];
     assert_eq!(fields.iter().map(|&(_, bytes)| bytes).sum::<usize>(), SPEC_BYTES);
 }

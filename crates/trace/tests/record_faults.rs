@@ -296,7 +296,7 @@ impl Tracing for Scripted {
         std::mem::take(&mut self.1)
     }
     fn end(self: Box<Self>) -> Ending {
-        Ending { lost: true, said: "out of breath".into() }
+        Ending { lost: true, said: "out of breath".into(), notes: vec!["2 threads are missing".into()] }
     }
 }
 
@@ -314,7 +314,7 @@ fn what_a_tracer_lost_is_in_the_profile() {
     assert_eq!(summary.meta.gaps.iter().map(|gap| gap.events).sum::<u64>(), 5);
     assert_eq!(summary.meta.events, 2);
     assert!(summary.tracer_lost);
-    for text in ["5 records", "out of breath"] {
+    for text in ["5 records", "out of breath", "2 threads are missing"] {
         assert!(summary.notes.iter().any(|note| note.contains(text)), "{text}: {:?}", summary.notes);
     }
     assert!(Reader::open(&options.output).is_ok());

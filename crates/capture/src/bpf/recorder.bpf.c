@@ -25,6 +25,7 @@ const volatile u64 cgroup_id = 0;
 const volatile u32 mount_dev = 0; /* of the file system recorded, as the kernel writes it */
 const volatile u32 mount_path_bytes = 0; /* 0: mounted at the root */
 const volatile char mount_path[256] = {};
+const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 256
@@ -37,6 +38,8 @@ const volatile char mount_path[256] = {};
 #define AT_FDCWD (-100)
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
+#define TOLD_SETS 32768
+#define TOLD_WAYS 2
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
 
 struct strings {
@@ -64,23 +67,18 @@ enum state_flag {
 /* What is known of a task that is recorded. */
 struct state {
 	u32 flags;
-	u32 parts; /* wire_call_flag */
-	u32 nr;
 	u32 off_blocked; /* it went to sleep when it left the processor */
-	u64 start_ns;
 	u64 off_since_ns; /* 0: on a processor */
 	u64 woke_ns;
-	u64 off_cpu_ns;
-	u64 blocked_ns;
-	u64 iov_bytes;
-	u64 args[6];
+	/* The call's record, as it is written. The facts that there are follow `call` in turn. */
+	struct wire_call call;
 	struct wire_fact facts[3];
 	u8 in[2][WIRE_IN_BYTES];
 	u8 out[WIRE_OUT_BYTES];
 	u64 root_dentry;
 	u64 root_mnt;
 	u32 cgroup_level;
-	u32 reserved;
+	u32 parts; /* wire_call_flag */
 	/* An access through a mapping whose end has not shown itself. */
 	struct access {
 		u64 inode;
@@ -92,13 +90,28 @@ struct state {
 	} access;
 };
 
-struct key {
-	u64 a;
-	u64 b;
+/* What a file was told as. */
+struct telling {
+	u64 key; /* the file, or the directory's name; 0: nothing */
+	u64 key_mnt; /* the directory's; 0: a file */
+	u64 epoch; /* when the sum was last found right */
+	u64 sum; /* over the path and the inode */
+	u64 dentry;
+	u64 mnt;
+	u64 inode;
+	u64 parent;
+	u64 hash_len;
+	u64 ino;
+	u64 deleted;
 };
 
+/* Room to put a record together and to look at objects. */
 struct scratch {
-	u8 bytes[32 * 1024 - 64];
+	u8 record[24 * 1024];
+	struct telling now;
+	u8 file[192];
+	u8 dentry[64];
+	u8 inode[128];
 };
 
 struct {
@@ -107,17 +120,10 @@ struct {
 } ring SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SPECS);
-	__type(key, u32);
-	__type(value, struct spec);
-} specs SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTERS);
+	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, struct counters);
 } counters SEC(".maps");
 
 /* Processes to record, by number (enum wanted); a thread is taken in at its first call. A process that ends is taken out, as its
@@ -128,6 +134,14 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } wanted SEC(".maps");
+
+/* Which numbers may be those of processes that are recorded: nobody else is looked up. A bit once set stays, as others may share it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CANDIDATES);
+	__type(key, u32);
+	__type(value, u8);
+} candidates SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -143,25 +157,19 @@ struct {
 	__type(value, struct strings);
 } texts SEC(".maps");
 
-/* What a file was told as. */
-struct telling {
-	u64 sum; /* over the path and the inode */
-	u64 epoch; /* when the sum was last found right */
-	u64 dentry;
-	u64 inode;
-	u64 parent;
-	u64 hash_len;
-	u64 ino;
-	u32 deleted;
-	u32 reserved;
+/* Files told of: a set for each hash, of which the one told longest ago makes room; it is told again then. `turn` is odd while a set is
+ * written. Nobody waits: who finds it so tells the file again, and if he cannot write down that he did, the set is spoiled. */
+struct told_set {
+	u64 turn;
+	u64 spoiled; /* it may hold what is no longer the last that was told */
+	struct telling ways[TOLD_WAYS];
 };
 
-/* Files told of. A full map forgets the oldest, which are told again. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct key);
-	__type(value, struct telling);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TOLD_SETS);
+	__type(key, u32);
+	__type(value, struct told_set);
 } told SEC(".maps");
 
 /* Counts what may move directories. A path is walked again only when this has changed, and every few seconds, as not every such call
@@ -174,7 +182,7 @@ static __always_inline u64 epoch_now(void)
 	return moves + (bpf_jiffies64() >> EPOCH_SHIFT << 32);
 }
 
-/* Room to put a record together; one for each program that another can interrupt or follow on a processor. */
+/* One for each program that another can interrupt or follow on a processor. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 5);
@@ -212,52 +220,162 @@ struct {
 	__type(value, struct request);
 } requests SEC(".maps");
 
+static __always_inline const volatile struct spec *spec_of(u64 nr)
+{
+	if (nr >= SPECS)
+		return 0;
+	/* The bound is there in sight of the verifier, whatever the compiler makes of it. */
+	asm volatile("" : "+r"(nr));
+	return &specs[nr & (SPECS - 1)];
+}
+
 static __always_inline struct scratch *scratch_of(u32 which)
 {
 	return bpf_map_lookup_elem(&scratches, &which);
 }
 
-static __always_inline u64 *counter_of(u32 which)
+static __always_inline struct counters *counted(void)
 {
-	return bpf_map_lookup_elem(&counters, &which);
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-/* Writes a record, or counts it as lost. Tells of losses first, as soon as there is room. */
-static __noinline long put(void *record, u32 bytes, u64 now)
+/* Tells of losses, as soon as there is room. */
+static __noinline long tell_losses(struct counters *counters, u64 now)
 {
-	u64 *lost = counter_of(COUNTER_LOST);
-	u64 *counted = counter_of(COUNTER_TOLD);
-	u64 *records = counter_of(COUNTER_RECORDS);
-
-	if (!record || !lost || !counted || !records)
-		return -1;
-	if (bytes > sizeof(struct scratch))
-		return -1;
-	if (*lost != *counted) {
-		struct wire_lost loss = {
-			.head = { sizeof(loss), WIRE_LOST, 0 },
-			.at_ns = now,
-			.records = *lost - *counted,
-		};
-		if (bpf_ringbuf_output(&ring, &loss, sizeof(loss), BPF_RB_NO_WAKEUP) == 0)
-			*counted += loss.records;
-	}
-	*records += 1;
+	if (!counters)
+		return 0;
+	struct wire_lost loss = {
+		.head = { sizeof(loss), WIRE_LOST, 0 },
+		.at_ns = now,
+		.records = counters->lost - counters->told,
+	};
+	if (bpf_ringbuf_output(&ring, &loss, sizeof(loss), BPF_RB_NO_WAKEUP) == 0)
+		counters->told += loss.records;
 	return 0;
 }
 
-#define PUT(record, bytes, now)                                                              \
-	({                                                                                   \
-		long put_failed = put(record, bytes, now);                                   \
-		if (put_failed == 0)                                                         \
-			put_failed = bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP); \
-		if (put_failed) {                                                            \
-			u64 *put_lost = counter_of(COUNTER_LOST);                            \
-			if (put_lost)                                                        \
-				*put_lost += 1;                                              \
-		}                                                                            \
-		put_failed;                                                                  \
-	})
+/* Writes a record, or counts it as lost. */
+static __always_inline long put(void *record, u64 bytes, u64 now)
+{
+	struct counters *counters = counted();
+
+	if (!counters)
+		return -1;
+	if (counters->lost != counters->told)
+		tell_losses(counters, now);
+	counters->records += 1;
+	long failed = bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP);
+	if (failed)
+		counters->lost += 1;
+	return failed;
+}
+
+/* Fields of a kernel's object are read together where they lie together, as each reading is a call. LOW and HIGH are the first byte
+ * and the one behind the last, by the running kernel's layout: constants when the programs are loaded. */
+#define BEGIN_OF(type, field) bpf_core_field_offset(type, field)
+#define END_OF(type, field) (bpf_core_field_offset(type, field) + bpf_core_field_size(type, field))
+#define PART(bytes, low, type, field, as) (*(as *)((bytes) + (BEGIN_OF(type, field) - (low))))
+
+static __always_inline u32 lower(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline u32 higher(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+struct seen_file {
+	u64 inode;
+	u64 dentry;
+	u64 mnt;
+	u64 pos;
+};
+
+static __always_inline void look_at_file(struct seen_file *seen, struct file *file, struct scratch *scratch)
+{
+	u32 low = lower(lower(BEGIN_OF(struct file, f_inode), BEGIN_OF(struct file, f_path)), BEGIN_OF(struct file, f_pos));
+	u32 high = higher(higher(END_OF(struct file, f_inode), END_OF(struct file, f_path)), END_OF(struct file, f_pos));
+
+	if (high - low <= sizeof(scratch->file)) {
+		bpf_probe_read_kernel(scratch->file, high - low, (char *)file + low);
+		seen->inode = PART(scratch->file, low, struct file, f_inode, u64);
+		seen->dentry = PART(scratch->file, low, struct file, f_path.dentry, u64);
+		seen->mnt = PART(scratch->file, low, struct file, f_path.mnt, u64);
+		seen->pos = PART(scratch->file, low, struct file, f_pos, u64);
+	} else {
+		seen->inode = (u64)BPF_CORE_READ(file, f_inode);
+		seen->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
+		seen->mnt = (u64)BPF_CORE_READ(file, f_path.mnt);
+		seen->pos = BPF_CORE_READ(file, f_pos);
+	}
+}
+
+struct seen_inode {
+	u64 sb;
+	u64 ino;
+	u64 size;
+	u32 nlink;
+	u32 mode;
+};
+
+static __always_inline void look_at_inode(struct seen_inode *seen, struct inode *inode, struct scratch *scratch)
+{
+	u32 low = lower(lower(BEGIN_OF(struct inode, i_mode), BEGIN_OF(struct inode, i_sb)),
+			lower(BEGIN_OF(struct inode, i_ino), lower(BEGIN_OF(struct inode, i_nlink), BEGIN_OF(struct inode, i_size))));
+	u32 high = higher(higher(END_OF(struct inode, i_mode), END_OF(struct inode, i_sb)),
+			  higher(END_OF(struct inode, i_ino), higher(END_OF(struct inode, i_nlink), END_OF(struct inode, i_size))));
+
+	low &= ~7u;
+	if (high - low <= sizeof(scratch->inode)) {
+		bpf_probe_read_kernel(scratch->inode, high - low, (char *)inode + low);
+		seen->sb = PART(scratch->inode, low, struct inode, i_sb, u64);
+		seen->ino = PART(scratch->inode, low, struct inode, i_ino, u64);
+		seen->size = PART(scratch->inode, low, struct inode, i_size, u64);
+		seen->nlink = PART(scratch->inode, low, struct inode, i_nlink, u32);
+		seen->mode = PART(scratch->inode, low, struct inode, i_mode, u16);
+	} else {
+		seen->sb = (u64)BPF_CORE_READ(inode, i_sb);
+		seen->ino = BPF_CORE_READ(inode, i_ino);
+		seen->size = BPF_CORE_READ(inode, i_size);
+		seen->nlink = BPF_CORE_READ(inode, i_nlink);
+		seen->mode = BPF_CORE_READ(inode, i_mode);
+	}
+}
+
+struct seen_dentry {
+	u64 parent;
+	u64 hash_len;
+	u64 name;
+	u64 inode;
+	u64 hashed; /* not 0: it is to be found by its name */
+};
+
+static __always_inline void look_at_dentry(struct seen_dentry *seen, struct dentry *dentry, u8 *bytes, u32 room)
+{
+	u32 low = lower(lower(BEGIN_OF(struct dentry, d_hash), BEGIN_OF(struct dentry, d_parent)),
+			lower(BEGIN_OF(struct dentry, d_name), BEGIN_OF(struct dentry, d_inode)));
+	u32 high = higher(higher(END_OF(struct dentry, d_hash), END_OF(struct dentry, d_parent)),
+			  higher(END_OF(struct dentry, d_name), END_OF(struct dentry, d_inode)));
+
+	if (high - low <= room) {
+		bpf_probe_read_kernel(bytes, high - low, (char *)dentry + low);
+		seen->parent = PART(bytes, low, struct dentry, d_parent, u64);
+		seen->hash_len = PART(bytes, low, struct dentry, d_name.hash_len, u64);
+		seen->name = PART(bytes, low, struct dentry, d_name.name, u64);
+		seen->inode = PART(bytes, low, struct dentry, d_inode, u64);
+		seen->hashed = PART(bytes, low, struct dentry, d_hash.pprev, u64);
+	} else {
+		seen->parent = (u64)BPF_CORE_READ(dentry, d_parent);
+		seen->hash_len = BPF_CORE_READ(dentry, d_name.hash_len);
+		seen->name = (u64)BPF_CORE_READ(dentry, d_name.name);
+		seen->inode = (u64)BPF_CORE_READ(dentry, d_inode);
+		seen->hashed = (u64)BPF_CORE_READ(dentry, d_hash.pprev);
+	}
+}
 
 /* A sum over a path from a name to the top of the mount tree: equal sums, equal paths. */
 static __always_inline u64 mix(u64 sum, u64 with)
@@ -302,25 +420,26 @@ static __always_inline long go_up(struct walk *walk, u32 *len, const unsigned ch
 		walk->top = BPF_CORE_READ(above, mnt_root);
 		return 0;
 	}
-	struct dentry *parent = BPF_CORE_READ(d, d_parent);
-	if (parent == d) {
+	struct seen_dentry seen;
+	u8 bytes[64] __attribute__((aligned(8)));
+	look_at_dentry(&seen, d, bytes, sizeof(bytes));
+	if (seen.parent == (u64)d) {
 		walk->whole = 1;
 		return 1;
 	}
-	u64 hash_len = BPF_CORE_READ(d, d_name.hash_len);
-	walk->sum = mix(mix(walk->sum, (u64)d), hash_len);
-	walk->dentry = parent;
-	*len = hash_len >> 32;
-	if (name)
-		*name = BPF_CORE_READ(d, d_name.name);
+	walk->sum = mix(mix(walk->sum, (u64)d), seen.hash_len);
+	walk->dentry = (struct dentry *)seen.parent;
+	*len = seen.hash_len >> 32;
+	*name = (const unsigned char *)seen.name;
 	return 0;
 }
 
 static long step_sum(u32 i, struct walk *walk)
 {
+	const unsigned char *name;
 	u32 len;
 
-	return go_up(walk, &len, 0);
+	return go_up(walk, &len, &name);
 }
 
 static long step_names(u32 i, struct walk *walk)
@@ -336,8 +455,8 @@ static long step_names(u32 i, struct walk *walk)
 	if (!scratch || len >= NAME_BYTES || walk->at > PATH_BYTES)
 		return 1;
 	u32 at = sizeof(struct wire_file) + walk->at;
-	scratch->bytes[at & 8191] = len;
-	if (bpf_probe_read_kernel(&scratch->bytes[(at + 1) & 8191], len & 255, name))
+	scratch->record[at & 8191] = len;
+	if (bpf_probe_read_kernel(&scratch->record[(at + 1) & 8191], len & 255, name))
 		return 1;
 	walk->at += 1 + len;
 	return 0;
@@ -364,22 +483,22 @@ static __noinline u64 path_sum(u64 dentry, u64 mnt)
 	return walk.sum;
 }
 
-/* Writes the components of a path into a file record, the last first. */
-static __noinline long put_names(u32 which, u64 dentry, u64 mnt)
+/* Writes the components of a path into a file record, the last first. Returns their sum. */
+static __noinline u64 put_names(u32 which, u64 dentry, u64 mnt)
 {
 	struct scratch *scratch = scratch_of(which);
 	struct walk walk;
 
 	if (!scratch)
 		return 0;
-	struct wire_file *record = (struct wire_file *)scratch->bytes;
+	struct wire_file *record = (struct wire_file *)scratch->record;
 	begin_walk(&walk, dentry, mnt);
 	walk.scratch = which;
 	bpf_loop(DEPTH, step_names, &walk, 0);
 	record->names_bytes = walk.at;
 	if (!walk.whole)
 		record->head.flags |= WIRE_FILE_CUT;
-	return 0;
+	return walk.sum;
 }
 
 static __always_inline u32 padded(u32 bytes)
@@ -387,80 +506,182 @@ static __always_inline u32 padded(u32 bytes)
 	return (bytes + 7) & ~7u;
 }
 
-/* Tells of a file, or of a directory by its path (file NULL), unless it was told as it is; then says its id. 0: there is none. */
-static __noinline u64 tell(u64 file, u64 dentry, u64 mnt, u32 which)
+static __always_inline struct told_set *set_of(struct telling *now)
 {
-	struct scratch *scratch = scratch_of(which);
-	struct dentry *d = (struct dentry *)dentry;
-	struct telling now = {};
-	struct inode *inode;
-	struct key key;
+	u32 at = mix(mix(1, now->key), now->key_mnt) >> 32 & (TOLD_SETS - 1);
 
-	if (!scratch || !d || !mnt)
-		return 0;
-	if (file) {
-		inode = BPF_CORE_READ((struct file *)file, f_inode);
-		key.a = file;
-		key.b = 0;
-	} else {
-		inode = BPF_CORE_READ(d, d_inode);
-		key.a = dentry;
-		key.b = mnt;
+	return bpf_map_lookup_elem(&told, &at);
+}
+
+static __always_inline bool has_key(struct telling *a, struct telling *b)
+{
+	return a->key == b->key && a->key_mnt == b->key_mnt;
+}
+
+static __always_inline bool is_same(struct telling *a, struct telling *b)
+{
+	return a->dentry == b->dentry && a->mnt == b->mnt && a->inode == b->inode && a->ino == b->ino && a->parent == b->parent &&
+	       a->hash_len == b->hash_len && a->deleted == b->deleted;
+}
+
+#define barrier() asm volatile("" ::: "memory")
+#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
+
+enum recalled { NEW, OLD, CURRENT };
+
+/* Whether a file was told as it is: of its path CURRENT is sure, and OLD not, as something may have moved since. */
+static __always_inline enum recalled recall(struct telling *now, u64 *sum)
+{
+	struct told_set *set = set_of(now);
+	enum recalled recalled = NEW;
+
+	if (!set)
+		return NEW;
+	u64 turn = READ_ONCE(set->turn);
+	barrier();
+#pragma unroll
+	for (int i = 0; i < TOLD_WAYS; i++) {
+		struct telling *way = &set->ways[i];
+		if (has_key(way, now) && is_same(way, now)) {
+			recalled = way->epoch == now->epoch ? CURRENT : OLD;
+			*sum = way->sum;
+		}
 	}
-	if (!inode)
+	barrier();
+	return turn & 1 || READ_ONCE(set->turn) != turn || READ_ONCE(set->spoiled) ? NEW : recalled;
+}
+
+/* Keeps what a file was told as, or forgets it (`as` NULL). */
+static __noinline long remember(struct telling *key, struct telling *as)
+{
+	struct told_set *set;
+	u32 at;
+
+	if (!key)
 		return 0;
-	u64 id = (key.a ^ (key.b << 1)) ^ secret;
-	now.epoch = epoch_now();
-	now.dentry = dentry;
-	now.inode = (u64)inode;
-	now.ino = BPF_CORE_READ(inode, i_ino);
-	now.parent = (u64)BPF_CORE_READ(d, d_parent);
-	now.hash_len = BPF_CORE_READ(d, d_name.hash_len);
-	now.deleted = !BPF_CORE_READ(d, d_hash.pprev) && now.parent != dentry;
-	struct telling *before = bpf_map_lookup_elem(&told, &key);
-	bool same = before && before->dentry == dentry && before->inode == now.inode && before->ino == now.ino &&
-		    before->parent == now.parent && before->hash_len == now.hash_len && before->deleted == now.deleted;
-	if (same && before->epoch == now.epoch)
-		return id;
-	now.sum = path_sum(dentry, mnt);
-	if (same && before->sum == now.sum) {
-		before->epoch = now.epoch;
-		return id;
+	set = set_of(key);
+	if (!set)
+		return 0;
+	u64 turn = READ_ONCE(set->turn);
+	if (turn & 1 || __sync_val_compare_and_swap(&set->turn, turn, turn + 1) != turn) {
+		set->spoiled = 1;
+		return 0;
+	}
+	if (READ_ONCE(set->spoiled)) {
+		set->spoiled = 0;
+		barrier();
+#pragma unroll
+		for (int i = 0; i < TOLD_WAYS; i++)
+			set->ways[i].key = 0;
+	}
+	at = turn >> 1;
+#pragma unroll
+	for (int i = 0; i < TOLD_WAYS; i++) {
+		if (has_key(&set->ways[i], key)) {
+			at = i;
+			set->ways[i].key = 0;
+		}
+	}
+	if (as)
+		set->ways[at & (TOLD_WAYS - 1)] = *as;
+	barrier();
+	__sync_fetch_and_add(&set->turn, 1);
+	return 0;
+}
+
+/* Keeps a mount of a file system. */
+static __always_inline void note_mount(u64 sb, u64 mnt)
+{
+	u64 *known = bpf_map_lookup_elem(&mounts, &sb);
+
+	if (!known || *known != mnt)
+		bpf_map_update_elem(&mounts, &sb, &mnt, BPF_ANY);
+}
+
+/* Tells of the file in `now` unless its path is found to be the one told. */
+static __noinline long tell_new(struct scratch *scratch, u32 which, u64 id, struct seen_inode *seen)
+{
+	if (!scratch || !seen)
+		return 0;
+	struct telling *now = &scratch->now;
+	u64 dentry = now->dentry, mnt = now->mnt, sum = 0;
+	if (recall(now, &sum) == OLD) {
+		now->sum = path_sum(dentry, mnt);
+		if (now->sum == sum)
+			return remember(now, now);
 	}
 
-	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
-	struct wire_file *record = (struct wire_file *)scratch->bytes;
-	u32 mode = BPF_CORE_READ(inode, i_mode);
+	struct inode *inode = (struct inode *)now->inode;
+	struct super_block *sb = (struct super_block *)seen->sb;
+	struct wire_file *record = (struct wire_file *)scratch->record;
 	record->head.kind = WIRE_FILE;
-	record->head.flags = now.deleted ? WIRE_FILE_DELETED : 0;
+	record->head.flags = now->deleted ? WIRE_FILE_DELETED : 0;
 	if (BPF_CORE_READ(sb, s_flags) & SB_KERNMOUNT)
 		record->head.flags |= WIRE_FILE_INTERNAL;
 	record->id = id;
-	record->ino = now.ino;
+	record->ino = now->ino;
 	record->dev = BPF_CORE_READ(sb, s_dev);
 	record->generation = BPF_CORE_READ(inode, i_generation);
-	record->nlink = BPF_CORE_READ(inode, i_nlink);
-	record->mode = mode;
-	record->open_flags = file ? BPF_CORE_READ((struct file *)file, f_flags) : 0;
-	record->size = BPF_CORE_READ(inode, i_size);
+	record->nlink = seen->nlink;
+	record->mode = seen->mode;
+	struct file *file = (struct file *)now->key;
+	record->open_flags = now->key_mnt ? 0 : BPF_CORE_READ(file, f_flags);
+	record->size = seen->size;
 	record->names_bytes = 0;
-	put_names(which, dentry, mnt);
+	now->sum = put_names(which, dentry, mnt);
 	u32 names = record->names_bytes;
 	if (names > PATH_BYTES + NAME_BYTES)
 		names = 0;
 	u32 bytes = sizeof(*record) + padded(names);
 	record->head.bytes = bytes;
 	/* A path that changed while we told it is told again next time. */
-	if (path_sum(dentry, mnt) != now.sum)
-		now.epoch = 0;
-	if (PUT(scratch->bytes, bytes, bpf_ktime_get_ns()) == 0) {
-		bpf_map_update_elem(&told, &key, &now, BPF_ANY);
-		u64 key_sb = (u64)sb;
-		bpf_map_update_elem(&mounts, &key_sb, &mnt, BPF_ANY);
-	} else if (before) {
-		bpf_map_delete_elem(&told, &key);
+	if (path_sum(dentry, mnt) != now->sum)
+		now->epoch = 0;
+	if (put(scratch->record, bytes, bpf_ktime_get_ns()) == 0) {
+		note_mount((u64)sb, mnt);
+		return remember(now, now);
 	}
+	return remember(now, 0);
+}
+
+/* The id of a file, or of a directory by its path (file 0). It is told of first, unless it was told as it is. 0: there is none. */
+static __always_inline u64 tell(u64 file, u64 dentry, u64 mnt, u64 inode, struct seen_inode *seen, struct scratch *scratch,
+				u32 which)
+{
+	struct telling *now = &scratch->now;
+	struct seen_dentry name;
+	u64 sum;
+
+	if (!dentry || !mnt)
+		return 0;
+	look_at_dentry(&name, (struct dentry *)dentry, scratch->dentry, sizeof(scratch->dentry));
+	if (!file)
+		inode = name.inode;
+	if (!inode)
+		return 0;
+	look_at_inode(seen, (struct inode *)inode, scratch);
+	now->key = file ? file : dentry;
+	now->key_mnt = file ? 0 : mnt;
+	now->mnt = mnt;
+	now->epoch = epoch_now();
+	now->dentry = dentry;
+	now->inode = inode;
+	now->ino = seen->ino;
+	now->parent = name.parent;
+	now->hash_len = name.hash_len;
+	now->deleted = !name.hashed && name.parent != dentry;
+	u64 id = now->key ^ (now->key_mnt << 1) ^ secret;
+	if (recall(now, &sum) != CURRENT)
+		tell_new(scratch, which, id, seen);
 	return id;
+}
+
+/* The id of a directory by its path. */
+static __noinline u64 tell_directory(struct scratch *scratch, u64 dentry, u64 mnt, u32 which)
+{
+	struct seen_inode seen = {};
+
+	return scratch ? tell(0, dentry, mnt, 0, &seen, scratch, which) : 0;
 }
 
 static __always_inline struct file *file_of(struct task_struct *task, int fd)
@@ -491,42 +712,47 @@ static __always_inline bool is_elsewhere(struct inode *inode)
 enum { NO_FILE = 0, ON_FILE = 1, ON_ELSEWHERE = 2 };
 
 /* The fact of a file, and whether it is one of a file system. A file elsewhere is not told of unless `all`. */
-static __always_inline u32 fact_of(struct wire_fact *fact, struct file *file, u32 which, bool all)
+static __always_inline u32 fact_of(struct wire_fact *fact, struct file *file, struct scratch *scratch, u32 which, bool all)
 {
-	struct inode *inode;
+	struct seen_inode inode = {};
+	struct seen_file seen;
 
 	if (!file)
 		return NO_FILE;
-	if (!all && is_elsewhere(BPF_CORE_READ(file, f_inode)))
+	look_at_file(&seen, file, scratch);
+	if (!all && is_elsewhere((struct inode *)seen.inode))
 		return ON_ELSEWHERE;
-	fact->id = tell((u64)file, (u64)BPF_CORE_READ(file, f_path.dentry), (u64)BPF_CORE_READ(file, f_path.mnt), which);
-	fact->pos = BPF_CORE_READ(file, f_pos);
-	inode = BPF_CORE_READ(file, f_inode);
-	fact->size = BPF_CORE_READ(inode, i_size);
-	return is_file(BPF_CORE_READ(inode, i_mode)) ? ON_FILE : NO_FILE;
+	fact->id = tell((u64)file, seen.dentry, seen.mnt, seen.inode, &inode, scratch, which);
+	fact->pos = seen.pos;
+	fact->size = inode.size;
+	return is_file(inode.mode) ? ON_FILE : NO_FILE;
 }
 
-static __always_inline u32 fact_of_cwd(struct wire_fact *fact, struct task_struct *task, u32 which, bool all)
+static __always_inline u32 fact_of_cwd(struct wire_fact *fact, struct task_struct *task, struct scratch *scratch, u32 which,
+				       bool all)
 {
 	struct fs_struct *fs = task->fs;
 
 	if (!fs)
 		return NO_FILE;
-	if (!all && subject_mode == MODE_MOUNT && is_elsewhere(BPF_CORE_READ(fs, pwd.dentry, d_inode)))
+	struct dentry *dentry = fs->pwd.dentry;
+	struct vfsmount *mnt = fs->pwd.mnt;
+	if (!all && subject_mode == MODE_MOUNT && is_elsewhere(BPF_CORE_READ(dentry, d_inode)))
 		return ON_ELSEWHERE;
-	fact->id = tell(0, (u64)BPF_CORE_READ(fs, pwd.dentry), (u64)BPF_CORE_READ(fs, pwd.mnt), which);
+	fact->id = tell_directory(scratch, (u64)dentry, (u64)mnt, which);
 	return ON_FILE;
 }
 
 /* The fact of an argument. */
-static __always_inline u32 fact_of_arg(struct state *state, u8 arg, u32 i, struct task_struct *task, u32 which, bool all)
+static __always_inline u32 fact_of_arg(struct state *state, u8 arg, u32 i, struct task_struct *task, struct scratch *scratch,
+				       u32 which, bool all)
 {
 	if (i > 1)
 		return NO_FILE;
-	if (arg == CWD_ARG || (arg < 6 && (s32)state->args[arg] == AT_FDCWD))
-		return fact_of_cwd(&state->facts[i], task, which, all);
+	if (arg == CWD_ARG || (arg < 6 && (s32)state->call.args[arg] == AT_FDCWD))
+		return fact_of_cwd(&state->facts[i], task, scratch, which, all);
 	if (arg < 6)
-		return fact_of(&state->facts[i], file_of(task, state->args[arg]), which, all);
+		return fact_of(&state->facts[i], file_of(task, state->call.args[arg]), scratch, which, all);
 	return NO_FILE;
 }
 
@@ -590,7 +816,7 @@ static __noinline u64 iov_total(u64 at, u64 count)
 	return vector.sum;
 }
 
-static __always_inline void read_strings(struct state *state, struct spec *spec, struct strings *strings, bool again)
+static __always_inline void read_strings(struct state *state, const volatile struct spec *spec, struct strings *strings, bool again)
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
@@ -599,7 +825,7 @@ static __always_inline void read_strings(struct state *state, struct spec *spec,
 			continue;
 		if (again && strings->bytes[i] != FAULTED)
 			continue;
-		u64 from = state->args[arg];
+		u64 from = state->call.args[arg];
 		if (!from) {
 			strings->bytes[i] = 0;
 			continue;
@@ -611,39 +837,31 @@ static __always_inline void read_strings(struct state *state, struct spec *spec,
 	}
 }
 
-static __always_inline void read_in(struct state *state, struct spec *spec)
+static __always_inline void read_in(struct state *state, const volatile struct spec *spec)
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		u8 arg = spec->in[i];
 		u32 bytes = spec->in_bytes[i];
-		if (arg > 5 || !state->args[arg] || bytes > WIRE_IN_BYTES)
+		if (arg > 5 || !state->call.args[arg] || bytes > WIRE_IN_BYTES)
 			continue;
-		if (bpf_probe_read_user(state->in[i], bytes, (void *)state->args[arg]) == 0)
+		if (bpf_probe_read_user(state->in[i], bytes, (void *)state->call.args[arg]) == 0)
 			state->parts |= WIRE_IN0 << i;
 		else
 			state->flags |= IN0_MISSING << i;
 	}
 }
 
-/* Puts a call's record together and writes it. */
-static __noinline long put_call(struct state *state, struct strings *strings, struct scratch *scratch, u32 kind)
+/* Puts a record together of a call with more than the facts that it began with. */
+static __noinline long put_parts(struct state *state, struct strings *strings, struct scratch *scratch, u64 now)
 {
 	if (!state || !scratch)
 		return 0;
-	struct wire_call *record = (struct wire_call *)scratch->bytes;
-	u8 *bytes = scratch->bytes;
+	u8 *bytes = scratch->record;
 	u32 parts = state->parts;
-	u32 at = sizeof(*record);
+	u32 at = sizeof(struct wire_call);
 
-	record->head.kind = kind;
-	record->start_ns = state->start_ns;
-	record->off_cpu_ns = state->off_cpu_ns;
-	record->blocked_ns = state->blocked_ns;
-	record->nr = state->nr;
-	record->reserved = 0;
-	record->iov_bytes = state->iov_bytes;
-	__builtin_memcpy(record->args, state->args, sizeof(record->args));
+	*(struct wire_call *)bytes = state->call;
 #pragma unroll
 	for (int i = 0; i < 3; i++) {
 		if (parts & (WIRE_FACT0 << i)) {
@@ -675,11 +893,35 @@ static __noinline long put_call(struct state *state, struct strings *strings, st
 			parts |= WIRE_STR0 << i;
 		}
 	}
-	record->head.bytes = at;
-	record->head.flags = parts;
+	struct wire_head *head = (struct wire_head *)bytes;
+	head->bytes = at;
+	head->flags = parts;
 	if (at > 16384)
 		return 0;
-	return PUT(bytes, at, record->start_ns + record->dur_ns);
+	return put(bytes, at, now);
+}
+
+/* Writes a call's record. */
+static __always_inline void put_call(struct state *state, struct task_struct *task, struct strings *strings,
+				     struct scratch *scratch, u32 kind, u64 dur_ns, s64 ret)
+{
+	u64 now = state->call.start_ns + dur_ns;
+	u32 parts = state->parts;
+
+	state->call.head.kind = kind;
+	state->call.pid = task->tgid;
+	state->call.tid = task->pid;
+	state->call.dur_ns = dur_ns;
+	state->call.ret = ret;
+	if (state->flags & HAS_STRINGS || (parts & ~(WIRE_UNFINISHED | WIRE_COMPAT | WIRE_FACT0))) {
+		put_parts(state, strings, scratch, now);
+		return;
+	}
+	/* Most calls: the record lies there as it is. */
+	u64 bytes = sizeof(state->call) + (parts & WIRE_FACT0 ? sizeof(state->facts[0]) : 0);
+	state->call.head.bytes = bytes;
+	state->call.head.flags = parts;
+	put(&state->call, bytes, now);
 }
 
 /* The id of a file of which only the inode is known: one of its names, below a mount of its file system. */
@@ -689,17 +931,16 @@ static __noinline u64 tell_inode(u64 address, u32 which)
 	u64 sb = (u64)BPF_CORE_READ(inode, i_sb);
 	u64 *mnt = bpf_map_lookup_elem(&mounts, &sb);
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
-	u64 *unknown;
 
 	if (mnt && alias) {
 		struct vfsmount *m = (struct vfsmount *)*mnt;
 		u64 dentry = (u64)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
 		if ((u64)BPF_CORE_READ(m, mnt_sb) == sb)
-			return tell(0, dentry, (u64)m, which);
+			return tell_directory(scratch_of(which), dentry, (u64)m, which);
 	}
-	unknown = counter_of(COUNTER_FAULTS_UNKNOWN);
-	if (unknown)
-		*unknown += 1;
+	struct counters *counters = counted();
+	if (counters)
+		counters->faults_unknown += 1;
 	return 0;
 }
 
@@ -719,7 +960,7 @@ static __always_inline void put_fault(struct state *state, struct task_struct *t
 		.offset = first << PAGE_SHIFT,
 		.bytes = (last - first + 1) << PAGE_SHIFT,
 	};
-	PUT(&record, sizeof(record), start_ns + dur_ns);
+	put(&record, sizeof(record), start_ns + dur_ns);
 }
 
 /* Writes the access whose end had not shown itself: the thread has gone on since. */
@@ -738,21 +979,40 @@ static __always_inline void flush_access(struct state *state, struct task_struct
 static __always_inline struct state *admit(struct task_struct *task)
 {
 	struct state *state = bpf_task_storage_get(&states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct counters *counters = counted();
 
-	u64 *count = counter_of(state ? COUNTER_BEGAN : COUNTER_NO_MEMORY);
-
-	if (count)
-		*count += 1;
+	if (counters && state)
+		counters->began += 1;
+	else if (counters)
+		counters->no_memory += 1;
 	return state;
+}
+
+/* Whether a task may be recorded: only then is it worth a closer look. */
+static __always_inline bool is_candidate(struct task_struct *task)
+{
+	if (subject_mode != MODE_PROCESSES)
+		return 1;
+	u32 at = (u32)task->tgid & (CANDIDATES - 1);
+	u8 *candidate = bpf_map_lookup_elem(&candidates, &at);
+	return candidate && *candidate;
+}
+
+/* The state of a task that is recorded already. */
+static __always_inline struct state *state_of(struct task_struct *task)
+{
+	return is_candidate(task) ? bpf_task_storage_get(&states, task, 0, 0) : 0;
 }
 
 /* The state of the task that makes a call, if it is to be recorded. */
 static __always_inline struct state *subject(struct task_struct *task, u32 nr)
 {
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 	u32 tgid = task->tgid;
 
 	if (subject_mode == MODE_PROCESSES) {
+		if (!is_candidate(task))
+			return 0;
+		struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 		if (state)
 			return state;
 		u32 *as = bpf_map_lookup_elem(&wanted, &tgid);
@@ -764,6 +1024,7 @@ static __always_inline struct state *subject(struct task_struct *task, u32 nr)
 			state->flags = flags;
 		return state;
 	}
+	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
 	if (tgid == own_tgid)
 		return 0;
 	if (subject_mode == MODE_CGROUP) {
@@ -784,40 +1045,30 @@ static __always_inline struct state *subject(struct task_struct *task, u32 nr)
 	}
 	if (state)
 		return state;
-	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
-	if (!spec || !(spec->flags & SPEC_RECORDED))
-		return 0;
-	return admit(task);
+	const volatile struct spec *spec = spec_of(nr);
+	return spec && spec->flags & SPEC_RECORDED ? admit(task) : 0;
 }
 
 /* A task's root directory is told when it is another than before. */
-static __always_inline void tell_root(struct state *state, struct task_struct *task, u32 which)
+static __always_inline void tell_root(struct state *state, struct task_struct *task, struct scratch *scratch, u32 which)
 {
 	struct fs_struct *fs = task->fs;
 
 	if (!fs)
 		return;
-	u64 dentry = (u64)BPF_CORE_READ(fs, root.dentry), mnt = (u64)BPF_CORE_READ(fs, root.mnt);
+	u64 dentry = (u64)fs->root.dentry, mnt = (u64)fs->root.mnt;
 	if (dentry == state->root_dentry && mnt == state->root_mnt)
 		return;
 	struct wire_root record = {
 		.head = { sizeof(record), WIRE_ROOT, 0 },
 		.tid = task->pid,
 		.pid = task->tgid,
-		.id = tell(0, dentry, mnt, which),
+		.id = tell_directory(scratch, dentry, mnt, which),
 	};
-	if (PUT(&record, sizeof(record), bpf_ktime_get_ns()) == 0) {
+	if (put(&record, sizeof(record), bpf_ktime_get_ns()) == 0) {
 		state->root_dentry = dentry;
 		state->root_mnt = mnt;
 	}
-}
-
-static __always_inline void who(struct scratch *scratch, struct task_struct *task)
-{
-	struct wire_call *record = (struct wire_call *)scratch->bytes;
-
-	record->pid = task->tgid;
-	record->tid = task->pid;
 }
 
 SEC("tp_btf/sys_enter")
@@ -832,7 +1083,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	flush_access(state, task);
 	state->flags = (state->flags & STAYS) | IN_CALL;
 	bool compat = task->thread_info.status & TS_COMPAT;
-	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
+	const volatile struct spec *spec = spec_of(nr);
 	if (spec && !compat) {
 		if (!(spec->flags & SPEC_RECORDED))
 			return 0;
@@ -844,22 +1095,22 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	if (subject_mode == MODE_MOUNT && (compat || !spec))
 		return 0;
 	state->flags |= ACTIVE;
-	state->nr = nr;
 	state->parts = 0;
 	state->off_since_ns = 0;
-	state->off_cpu_ns = 0;
-	state->blocked_ns = 0;
-	state->iov_bytes = WIRE_UNKNOWN;
-	state->args[0] = regs->di;
-	state->args[1] = regs->si;
-	state->args[2] = regs->dx;
-	state->args[3] = regs->r10;
-	state->args[4] = regs->r8;
-	state->args[5] = regs->r9;
+	state->call.nr = nr;
+	state->call.off_cpu_ns = 0;
+	state->call.blocked_ns = 0;
+	state->call.iov_bytes = WIRE_UNKNOWN;
+	state->call.args[0] = regs->di;
+	state->call.args[1] = regs->si;
+	state->call.args[2] = regs->dx;
+	state->call.args[3] = regs->r10;
+	state->call.args[4] = regs->r8;
+	state->call.args[5] = regs->r9;
 	if (compat || !spec) {
 		state->parts = compat ? WIRE_COMPAT : 0;
 		state->flags |= QUIET;
-		state->start_ns = bpf_ktime_get_ns();
+		state->call.start_ns = bpf_ktime_get_ns();
 		return 0;
 	}
 	struct scratch *scratch = scratch_of(ON_ENTER);
@@ -876,7 +1127,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		fact->pos = 0;
 		fact->size = 0;
 		state->parts |= WIRE_FACT0 << i;
-		u32 found = fact_of_arg(state, arg, i, task, ON_ENTER, 0);
+		u32 found = fact_of_arg(state, arg, i, task, scratch, ON_ENTER, 0);
 		if (found == ON_ELSEWHERE)
 			state->flags |= ELSEWHERE0 << i;
 		else if (found == ON_FILE)
@@ -899,7 +1150,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 			concerned = paths_concern(strings, concerned);
 		}
 		if (subject_mode != MODE_MOUNT)
-			tell_root(state, task, ON_ENTER);
+			tell_root(state, task, scratch, ON_ENTER);
 	}
 	if (subject_mode == MODE_MOUNT) {
 		if (concerned || (spec->flags & SPEC_EXEC && state->flags & TOUCHED))
@@ -907,22 +1158,18 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		else
 			state->flags |= QUIET;
 	}
-	if (spec->in[0] != NO_ARG && (!(spec->flags & SPEC_IN_IF) || (u32)state->args[1] == spec->in_if))
+	if (spec->in[0] != NO_ARG && (!(spec->flags & SPEC_IN_IF) || (u32)state->call.args[1] == spec->in_if))
 		read_in(state, spec);
 	if (spec->flags & SPEC_IOV) {
-		state->iov_bytes = iov_total(state->args[1], state->args[2]);
-		if (state->iov_bytes == WIRE_UNKNOWN)
+		state->call.iov_bytes = iov_total(state->call.args[1], state->call.args[2]);
+		if (state->call.iov_bytes == WIRE_UNKNOWN)
 			state->flags |= IOV_MISSING;
 	}
-	state->start_ns = bpf_ktime_get_ns();
+	state->call.start_ns = bpf_ktime_get_ns();
 	if ((spec->flags & SPEC_CLOSES) && on_file) {
 		struct files_struct *files = task->files;
 		if (files && files->count.counter > 1) {
-			struct wire_call *record = (struct wire_call *)scratch->bytes;
-			record->dur_ns = 0;
-			record->ret = 0;
-			who(scratch, task);
-			put_call(state, strings, scratch, WIRE_ENTER);
+			put_call(state, task, strings, scratch, WIRE_ENTER, 0, 0);
 			state->flags |= ENTERED;
 		}
 	}
@@ -932,14 +1179,17 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
-	u64 now = bpf_ktime_get_ns();
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
-	u64 number = regs->orig_ax;
+	u64 number = regs->orig_ax, now = 0;
 
-	/* Whoever calls: rename, renameat, renameat2, pivot_root, mount, umount2, move_mount. */
-	if (number == 82 || number == 264 || number == 316 || number == 155 || number == 165 || number == 166 || number == 429)
-		__sync_fetch_and_add(&moves, 1);
+	const volatile struct spec *made = spec_of(number);
+	if (made && made->flags & (SPEC_RECORDED | SPEC_MOVES)) {
+		if (made->flags & SPEC_MOVES)
+			__sync_fetch_and_add(&moves, 1); /* whoever calls */
+		if (is_candidate(task))
+			now = bpf_ktime_get_ns();
+	}
+	struct state *state = state_of(task);
 	if (!state)
 		return 0;
 	if (!(state->flags & ACTIVE)) {
@@ -949,7 +1199,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct scratch *scratch = scratch_of(ON_EXIT);
 	if (!scratch)
 		return 0;
-	u32 nr = state->nr;
+	u32 nr = state->call.nr;
+	if (!now)
+		now = bpf_ktime_get_ns();
 	if (state->flags & WAITING) {
 		/* The command is looked for along PATH; only the execve that finds it is its own. */
 		if (ret < 0) {
@@ -958,7 +1210,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		}
 		state->flags &= ~WAITING;
 	}
-	struct spec *spec = bpf_map_lookup_elem(&specs, &nr);
+	const volatile struct spec *spec = spec_of(nr);
 	struct strings *strings = 0;
 	if (spec && !(state->parts & WIRE_COMPAT)) {
 		if (state->flags & HAS_STRINGS) {
@@ -982,33 +1234,31 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 #pragma unroll
 			for (int i = 0; i < 2; i++) {
 				if (state->flags & (ELSEWHERE0 << i))
-					fact_of_arg(state, spec->fd[i], i, task, ON_EXIT, 1);
+					fact_of_arg(state, spec->fd[i], i, task, scratch, ON_EXIT, 1);
 			}
 			if (strings)
-				tell_root(state, task, ON_EXIT);
+				tell_root(state, task, scratch, ON_EXIT);
 		}
 		if (state->flags & (IN0_MISSING | IN1_MISSING))
 			read_in(state, spec);
 		if (state->flags & IOV_MISSING)
-			state->iov_bytes = iov_total(state->args[1], state->args[2]);
+			state->call.iov_bytes = iov_total(state->call.args[1], state->call.args[2]);
 		if ((spec->flags & SPEC_RETURNS_FD) && ret >= 0) {
 			state->facts[2].id = 0;
 			state->facts[2].pos = 0;
 			state->facts[2].size = 0;
-			fact_of(&state->facts[2], file_of(task, ret), ON_EXIT, 1);
+			fact_of(&state->facts[2], file_of(task, ret), scratch, ON_EXIT, 1);
 			state->parts |= WIRE_FACT_RET;
 		}
-		if (spec->out < 6 && ret >= 0 && spec->out_bytes <= WIRE_OUT_BYTES) {
-			u64 from = state->args[spec->out];
-			if (from && bpf_probe_read_user(state->out, spec->out_bytes, (void *)from) == 0)
+		u8 out = spec->out;
+		u32 out_bytes = spec->out_bytes;
+		if (out < 6 && ret >= 0 && out_bytes <= WIRE_OUT_BYTES) {
+			u64 from = state->call.args[out];
+			if (from && bpf_probe_read_user(state->out, out_bytes, (void *)from) == 0)
 				state->parts |= WIRE_OUT;
 		}
 	}
-	struct wire_call *record = (struct wire_call *)scratch->bytes;
-	record->dur_ns = now - state->start_ns;
-	record->ret = ret;
-	who(scratch, task);
-	put_call(state, strings, scratch, WIRE_CALL);
+	put_call(state, task, strings, scratch, WIRE_CALL, now - state->call.start_ns, ret);
 	state->flags &= STAYS;
 	return 0;
 }
@@ -1016,7 +1266,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	struct state *state = bpf_task_storage_get(&states, prev, 0, 0);
+	struct state *state = state_of(prev);
 
 	if (state && (state->flags & ACTIVE || state->access.inode)) {
 		bool blocks = !preempt && prev_state;
@@ -1027,24 +1277,20 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			struct scratch *scratch = scratch_of(ON_SCHED);
 			struct strings *strings = 0;
 			if (scratch) {
-				struct wire_call *record = (struct wire_call *)scratch->bytes;
 				if (state->flags & HAS_STRINGS)
 					strings = bpf_task_storage_get(&texts, prev, 0, 0);
-				record->dur_ns = 0;
-				record->ret = 0;
-				who(scratch, prev);
-				put_call(state, strings, scratch, WIRE_ENTER);
+				put_call(state, prev, strings, scratch, WIRE_ENTER, 0, 0);
 				state->flags |= ENTERED;
 			}
 		}
 	}
-	state = bpf_task_storage_get(&states, next, 0, 0);
+	state = state_of(next);
 	if (state && (state->flags & ACTIVE || state->access.inode) && state->off_since_ns) {
 		u64 now = bpf_ktime_get_ns();
-		state->off_cpu_ns += now - state->off_since_ns;
+		state->call.off_cpu_ns += now - state->off_since_ns;
 		if (state->off_blocked) {
 			u64 until = state->woke_ns > state->off_since_ns ? state->woke_ns : now;
-			state->blocked_ns += until - state->off_since_ns;
+			state->call.blocked_ns += until - state->off_since_ns;
 			state->access.blocked_ns += until - state->off_since_ns;
 		}
 		state->off_since_ns = 0;
@@ -1055,7 +1301,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	struct state *state = state_of(task);
 
 	if (state && state->off_since_ns)
 		state->woke_ns = bpf_ktime_get_ns();
@@ -1065,7 +1311,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct state *from = bpf_task_storage_get(&states, parent, 0, 0);
+	struct state *from = state_of(parent);
 
 	if (from && from->flags & WAITING)
 		return 0;
@@ -1080,6 +1326,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	if (subject_mode == MODE_MOUNT && !(from && from->flags & TOUCHED))
 		return 0;
+	u32 at = (u32)child->tgid & (CANDIDATES - 1);
+	u8 yes = 1;
+	bpf_map_update_elem(&candidates, &at, &yes, BPF_ANY);
 	struct state *state = admit(child);
 	if (!state)
 		return 0;
@@ -1102,40 +1351,40 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		record.head.flags |= WIRE_SHARES_FS;
 	if (child->tgid == parent->tgid)
 		record.head.flags |= WIRE_SAME_PROCESS;
-	PUT(&record, sizeof(record), record.at_ns);
+	put(&record, sizeof(record), record.at_ns);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	struct state *state = state_of(task);
 	struct scratch *scratch = scratch_of(ON_ENTER);
 
 	if (!state || !scratch)
 		return 0;
 	if (subject_mode == MODE_MOUNT && !(state->flags & TOUCHED))
 		return 0;
-	struct wire_exec *record = (struct wire_exec *)scratch->bytes;
+	struct wire_exec *record = (struct wire_exec *)scratch->record;
 	record->head.kind = WIRE_EXEC;
 	record->head.flags = 0;
 	record->at_ns = bpf_ktime_get_ns();
 	record->tid = task->pid;
 	record->old_tid = old_pid;
-	long read = bpf_probe_read_kernel_str(scratch->bytes + sizeof(*record) + 4, PATH_BYTES, bprm->filename);
+	long read = bpf_probe_read_kernel_str(scratch->record + sizeof(*record) + 4, PATH_BYTES, bprm->filename);
 	u32 len = read > 0 ? read - 1 : 0;
 	if (len > PATH_BYTES)
 		len = 0;
-	*(u32 *)(scratch->bytes + sizeof(*record)) = len;
+	*(u32 *)(scratch->record + sizeof(*record)) = len;
 	record->head.bytes = sizeof(*record) + padded(4 + len);
-	PUT(scratch->bytes, sizeof(*record) + padded(4 + len), record->at_ns);
+	put(scratch->record, sizeof(*record) + padded(4 + len), record->at_ns);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	struct state *state = state_of(task);
 	u64 now = bpf_ktime_get_ns();
 
 	if (subject_mode == MODE_PROCESSES && BPF_CORE_READ(task, signal, live.counter) == 0) {
@@ -1145,9 +1394,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!state)
 		return 0;
 	flush_access(state, task);
-	u64 *ended = counter_of(COUNTER_ENDED);
-	if (ended)
-		*ended += 1;
+	struct counters *counters = counted();
+	if (counters)
+		counters->ended += 1;
 	if (state->flags & WAITING)
 		return 0;
 	if (subject_mode == MODE_MOUNT && !(state->flags & TOUCHED))
@@ -1156,14 +1405,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		struct scratch *scratch = scratch_of(ON_ENTER);
 		struct strings *strings = 0;
 		if (scratch && (subject_mode != MODE_MOUNT || state->flags & CONCERNED)) {
-			struct wire_call *record = (struct wire_call *)scratch->bytes;
 			if (state->flags & HAS_STRINGS)
 				strings = bpf_task_storage_get(&texts, task, 0, 0);
-			record->dur_ns = now - state->start_ns;
-			record->ret = -1;
-			who(scratch, task);
 			state->parts |= WIRE_UNFINISHED;
-			put_call(state, strings, scratch, WIRE_CALL);
+			put_call(state, task, strings, scratch, WIRE_CALL, now - state->call.start_ns, -1);
 		}
 		state->flags &= ~ACTIVE;
 	}
@@ -1174,19 +1419,19 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		.pid = task->tgid,
 		.code = task->exit_code,
 	};
-	PUT(&record, sizeof(record), now);
+	put(&record, sizeof(record), now);
 	return 0;
 }
 
-/* Whether accesses of this task to this file are recorded. */
+/* The state of this task if its accesses to this file are recorded. */
 static __always_inline struct state *accessor(struct task_struct *task, struct inode *inode)
 {
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	struct state *state = state_of(task);
 
 	if (!state || (state->flags & WAITING) || !inode)
 		return 0;
 	/* What a file system keeps of its own in the cache is no file. */
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	if ((inode->i_mode & S_IFMT) != S_IFREG)
 		return 0;
 	if (subject_mode == MODE_MOUNT && is_elsewhere(inode))
 		return 0;
@@ -1198,12 +1443,12 @@ SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_filemap_fault, struct address_space *mapping, unsigned long index)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct inode *inode = mapping->host;
 	struct state *state = accessor(task, inode);
-	u64 now = bpf_ktime_get_ns();
 
 	if (!state)
 		return 0;
+	u64 now = bpf_ktime_get_ns();
 	struct access *access = &state->access;
 	if (access->inode == (u64)inode && access->first == index && access->last == index)
 		return 0; /* Tried again after a wait. */
@@ -1223,12 +1468,12 @@ SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct inode *inode = mapping->host;
 	struct state *state = accessor(task, inode);
-	u64 now = bpf_ktime_get_ns();
 
 	if (!state || last < first)
 		return 0;
+	u64 now = bpf_ktime_get_ns();
 	struct access *access = &state->access;
 	if (access->inode == (u64)inode && access->first >= first && access->last <= last) {
 		/* The fault that had to wait is done. What is told is a window, of which the pages are mapped that are in the cache: those
@@ -1252,7 +1497,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 
 	if (!mapping)
 		return 0;
-	inode = BPF_CORE_READ(mapping, host);
+	inode = mapping->host;
 	state = accessor(task, inode);
 	if (!state || state->flags & IN_CALL)
 		return 0;
@@ -1292,14 +1537,14 @@ SEC("tp_btf/io_uring_submit_req")
 int BPF_PROG(on_submit, struct io_kiocb *req)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct state *state = bpf_task_storage_get(&states, task, 0, 0);
+	struct state *state = state_of(task);
 	u64 key = (u64)req;
 
 	if (!state) {
 		/* The kernel's own thread of a ring belongs to the process. */
 		struct task_struct *leader = task->group_leader;
 		if (leader)
-			state = bpf_task_storage_get(&states, leader, 0, 0);
+			state = state_of(leader);
 	}
 	if (!state || (state->flags & WAITING))
 		return 0;
@@ -1332,13 +1577,14 @@ int BPF_PROG(on_complete, void *ring_of, void *req, struct io_uring_cqe *cqe)
 {
 	u64 key = (u64)req;
 	struct request *request = key ? bpf_map_lookup_elem(&requests, &key) : 0;
+	struct scratch *scratch = scratch_of(ON_RING);
 	struct wire_fact fact = {};
 	struct file *file;
 
-	if (!request)
+	if (!request || !scratch)
 		return 0;
 	file = BPF_CORE_READ((struct io_kiocb *)req, file);
-	u32 found = fact_of(&fact, file, ON_RING, 0);
+	u32 found = fact_of(&fact, file, scratch, ON_RING, 0);
 	if (found != ON_ELSEWHERE && (subject_mode != MODE_MOUNT || found == ON_FILE)) {
 		struct wire_request record = {
 			.head = { sizeof(record), WIRE_REQUEST, request->flags },
@@ -1354,7 +1600,7 @@ int BPF_PROG(on_complete, void *ring_of, void *req, struct io_uring_cqe *cqe)
 			.op_flags = request->op_flags,
 			.res = BPF_CORE_READ(cqe, res),
 		};
-		PUT(&record, sizeof(record), record.start_ns + record.dur_ns);
+		put(&record, sizeof(record), record.start_ns + record.dur_ns);
 	}
 	bpf_map_delete_elem(&requests, &key);
 	return 0;

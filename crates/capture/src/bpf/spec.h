@@ -14,6 +14,7 @@ enum spec_flag {
 	SPEC_EXEC = 1 << 4,
 	SPEC_NEEDS_FD = 1 << 5, /* of no interest without a descriptor */
 	SPEC_IN_IF = 1 << 6, /* memory is read only if argument 1 is in_if */
+	SPEC_MOVES = 1 << 7, /* may move directories */
 };
 
 /* Of one system call. The Rust side: trace::kernel::Spec. */
@@ -42,16 +43,18 @@ enum wanted {
 	WANTED_FROM_EXEC = 2, /* a process that waits to become the command */
 };
 
-/* Slots of the array `counters`, one for each processor. */
-enum counter {
-	COUNTER_LOST = 0, /* records for which the ring had no room */
-	COUNTER_TOLD = 1, /* of these, the ones that a WIRE_LOST has told of */
-	COUNTER_RECORDS = 2,
-	COUNTER_NO_MEMORY = 3, /* tasks for which there was no memory */
-	COUNTER_BEGAN = 4, /* tasks taken in */
-	COUNTER_ENDED = 5, /* tasks of these that ended */
-	COUNTER_FAULTS_UNKNOWN = 6, /* accesses through mappings of files that could not be named */
-	COUNTERS = 7,
+/* Processes whose numbers agree in the low bits share a slot of the map `candidates`. */
+#define CANDIDATES 65536
+
+/* What each processor counts. */
+struct counters {
+	u64 lost; /* records for which the ring had no room */
+	u64 told; /* of these, the ones that a WIRE_LOST has told of */
+	u64 records;
+	u64 no_memory; /* tasks for which there was no memory */
+	u64 began; /* tasks taken in */
+	u64 ended; /* tasks of these that ended */
+	u64 faults_unknown; /* accesses through mappings of files that could not be named */
 };
 
 #endif

@@ -1,10 +1,12 @@
 /* Works on a file through io_uring, by system calls alone; prints each request and its result: opcode, offset, length, result. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +39,20 @@ static int request(int opcode, int fd, int flags, void *at, unsigned length, uin
 	return result;
 }
 
+/* What is neither read nor written, in the working directory. */
+static int others(int fd)
+{
+	char status[256];
+	request(IORING_OP_FALLOCATE, fd, 0, (void *)4096, 0, 0, 0);
+	request(IORING_OP_MKDIRAT, AT_FDCWD, 0, "directory", 0700, 0, 0);
+	int made = request(IORING_OP_OPENAT, AT_FDCWD, 0, "directory/made", 0600, 0, O_RDWR | O_CREAT);
+	request(IORING_OP_STATX, AT_FDCWD, 0, "directory/made", STATX_BASIC_STATS, (uint64_t)status, 0);
+	request(IORING_OP_CLOSE, made, 0, NULL, 0, 0, 0);
+	request(IORING_OP_RENAMEAT, AT_FDCWD, 0, "directory/made", AT_FDCWD, (uint64_t) "renamed", 0);
+	request(IORING_OP_UNLINKAT, AT_FDCWD, 0, "renamed", 0, 0, 0);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	char buffer[10000] = "text";
@@ -51,6 +67,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &fd, 1))
 		return 2;
+	if (argc > 2)
+		return others(fd);
 	request(IORING_OP_WRITE, fd, 0, buffer, 10000, 0, 0);
 	request(IORING_OP_WRITE, 0, IOSQE_FIXED_FILE, buffer, 5000, 10000, 0);
 	request(IORING_OP_READ, fd, 0, buffer, 4096, 12000, 0);

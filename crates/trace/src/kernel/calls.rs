@@ -11,6 +11,8 @@ pub const NO_ARG: u8 = 0xff;
 pub const CWD_ARG: u8 = 0xfe;
 /// Bytes of a [`Spec`].
 pub const SPEC_BYTES: usize = 20;
+/// How many calls have a [`Spec`]: those with numbers above are recorded without a look at their arguments.
+pub const SPECS: usize = 512;
 
 /// Flags of a [`Spec`], as in `spec.h`.
 pub mod spec_flag {
@@ -28,6 +30,8 @@ pub mod spec_flag {
     pub const NEEDS_FD: u8 = 1 << 5;
     /// Memory is read only if argument 1 is [`in_if`](super::Spec::in_if).
     pub const IN_IF: u8 = 1 << 6;
+    /// It may move directories, whoever makes it.
+    pub const MOVES: u8 = 1 << 7;
 }
 
 /// What the recorder copies of one system call.
@@ -318,6 +322,36 @@ pub const CALLS: &[(u32, &str, How)] = {
 /// The first number that no kernel known to us gives a meaning: calls from here on are counted as not modelled.
 pub const FIRST_UNKNOWN: u32 = 470;
 
+/// Calls after which directories may have other paths than before.
+const MOVES: &[&str] = &["rename", "renameat", "renameat2", "pivot_root", "mount", "umount2", "move_mount"];
+
+/// What the recorder is told, by the numbers of calls. Those that no kernel known to us gives a meaning are recorded without a
+/// look at their arguments, and counted.
+pub fn specs() -> Vec<[u8; SPEC_BYTES]> {
+    let mut specs = vec![[0; SPEC_BYTES]; SPECS];
+    for &(number, name, how) in CALLS {
+        let mut spec = how.spec();
+        if MOVES.contains(&name) {
+            spec.flags |= spec_flag::MOVES;
+        }
+        specs[usize::try_from(number).expect("small numbers")] = spec.to_bytes();
+    }
+    specs[usize::try_from(FIRST_UNKNOWN).expect("small numbers")..].fill(Spec::plain().to_bytes());
+    specs
+}
+
+/// Requests of io_uring by opcode (`IORING_OP_*` of `<linux/io_uring.h>`), up to Linux 6.18.
+#[rustfmt::skip]
+pub(super) const REQUESTS: &[&str] = &[
+    "nop", "readv", "writev", "fsync", "read_fixed", "write_fixed", "poll_add", "poll_remove", "sync_file_range",
+    "sendmsg", "recvmsg", "timeout", "timeout_remove", "accept", "async_cancel", "link_timeout", "connect",
+    "fallocate", "openat", "close", "files_update", "statx", "read", "write", "fadvise", "madvise", "send", "recv",
+    "openat2", "epoll_ctl", "splice", "provide_buffers", "remove_buffers", "tee", "shutdown", "renameat", "unlinkat",
+    "mkdirat", "symlinkat", "linkat", "msg_ring", "fsetxattr", "setxattr", "fgetxattr", "getxattr", "socket",
+    "uring_cmd", "send_zc", "sendmsg_zc", "read_multishot", "waitid", "futex_wait", "futex_wake", "futex_waitv",
+    "fixed_fd_install", "ftruncate", "bind", "listen", "recv_zc", "epoll_wait", "readv_fixed", "writev_fixed", "pipe",
+];
+
 /// The layout of calls by number.
 #[derive(Debug)]
 pub(super) struct Table(Vec<Option<(&'static str, How)>>);
@@ -373,6 +407,29 @@ mod tests {
         }
         for name in ours {
             assert!(traced_calls().any(|traced| traced == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn requests_are_the_kernel_headers() {
+        let path = "/usr/include/linux/io_uring.h";
+        let Ok(header) = std::fs::read_to_string(path) else {
+            eprintln!("skipped: {path} is not installed (linux-libc-dev)");
+            return;
+        };
+        let opcode = |line: &str| {
+            let name = line
+                .trim()
+                .strip_prefix("IORING_OP_")?
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next()?;
+            Some(name.to_ascii_lowercase()).filter(|name| name != "last")
+        };
+        let theirs: Vec<String> = header.lines().filter_map(opcode).collect();
+        assert!(theirs.len() > 40, "only {} opcodes found in {path}", theirs.len());
+        // A later header has more.
+        for (ours, theirs) in REQUESTS.iter().zip(&theirs) {
+            assert_eq!(ours, theirs);
         }
     }
 

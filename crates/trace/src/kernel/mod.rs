@@ -15,7 +15,7 @@ mod files;
 mod order;
 pub mod wire;
 
-pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, Spec, spec_flag};
+pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, SPECS, Spec, spec_flag, specs};
 
 use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
@@ -435,7 +435,11 @@ impl Importer {
         let out = Outcome { ret, errno, dur_ns: request.dur_ns, seen: None, unfinished: false };
         let fixed = flags & request_flag::FIXED_FILE != 0;
         let call = decode::request(request, fixed, self.files.seen(request.id));
-        let name = format!("io_uring request {}", request.opcode);
+        let opcode = usize::try_from(request.opcode).unwrap_or(usize::MAX);
+        let name = match calls::REQUESTS.get(opcode) {
+            Some(name) => format!("io_uring {name}"),
+            None => format!("io_uring request {opcode}"),
+        };
         let at_ns = self.since_start(request.start_ns);
         self.summary.calls += 1;
         self.tracker.call(tid, at_ns, place, name.as_bytes(), &call, &out);

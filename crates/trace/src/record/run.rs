@@ -140,9 +140,11 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let mut ending = Some(ending);
     let mut end = End { at_unix_ns: now_ns(), ..End::default() };
     let mut said = String::new();
+    let mut notes = Vec::new();
     if ended && let Some(ended) = ending.take().and_then(|thread| thread.join().ok()) {
         end.tracer_lost = ended.lost;
         said = ended.said;
+        notes = ended.notes;
     }
     if let Some(child) = &mut command {
         let begun = Instant::now();
@@ -163,9 +165,16 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
         signals.pass_on(pid);
         wish == Some(Wish::Leave)
     });
+    // A tracer that was asked to end may take its time, and nobody waits for it here.
+    if ending.as_ref().is_some_and(JoinHandle::is_finished)
+        && let Some(ended) = ending.take().and_then(|thread| thread.join().ok())
+    {
+        notes = ended.notes;
+    }
     let profile = match analysed {
         Ok(mut summary) => {
             summary.notes.splice(0..0, tracer.notes());
+            summary.notes.extend(notes);
             summary.notes.extend(error.map(|e| format!("the tracer could not be heard any more: {e}")));
             summary.notes.extend(Some(said).filter(|said| end.tracer_lost && !said.is_empty()));
             if ended_in_spool.is_err() && lost_records > 0 {

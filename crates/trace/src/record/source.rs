@@ -76,6 +76,8 @@ pub struct Ending {
     pub lost: bool,
     /// What it said on the way, for the user; empty if nothing.
     pub said: String,
+    /// What the user has to know of the recording.
+    pub notes: Vec<String>,
 }
 
 /// A tracer at work. It is owned by the capturing thread. Dropped, it lets go of everything and leaves nothing behind.

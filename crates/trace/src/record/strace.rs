@@ -268,7 +268,7 @@ impl Tracing for Running {
         let status = self.wait();
         let said = self.said.take().map(|thread| thread.join().unwrap_or_default()).unwrap_or_default();
         let lost = self.asked.is_none() && !status.is_ok_and(|status| status.success());
-        Ending { lost, said: said.trim().to_owned() }
+        Ending { lost, said: said.trim().to_owned(), notes: Vec::new() }
     }
 }
 
