@@ -300,7 +300,11 @@ fn a_signal_is_followed_by_the_profile_within_a_second(with: &'static str) {
     for _ in 0..10 {
         let Some(place) = Place::new(with) else { return };
         fs::write(place.at("subject.py"), MANY).unwrap();
-        let recorder = place.record(&[]);
+        // Before others where we may: not their load is to be judged.
+        let mut command = Command::new("nice");
+        command.args(["-n", "-20", env!("CARGO_BIN_EXE_fsage"), "record", "--with", with, "-o", "out.workload"]);
+        command.args(["--no-working-directory", "python3", "subject.py"]).current_dir(place.dir.path());
+        let recorder = place.started(command);
         let (_, before) = state_and_time(recorder.child.id());
         let signalled = Instant::now();
         recorder.signal("TERM");
@@ -369,6 +373,20 @@ fn processes_live_on_after_sigint_sigterm_and_the_time_is_over(with: &'static st
         assert!(place.recorded("out.workload", true) < place.all_rounds());
         assert!(!place.at("out.spool").exists());
     }
+}
+
+/// Ctrl-Z in front of a recording stopped fsage, its pipe filled, and strace held the process that was recorded.
+fn the_stop_key_does_not_stop_the_recording_of_processes(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let (subject, recorder) = place.attach(&[]);
+    recorder.signal("TSTP");
+    recorder.signal("TTOU");
+    place.goes_on(20);
+    assert_ne!(state_and_time(recorder.child.id()).0, "T");
+    recorder.signal("TERM");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    place.ends_well();
+    assert!(subject.ends().success());
 }
 
 fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool(with: &'static str) {
@@ -572,6 +590,7 @@ with_each_tracer!(
     a_command_that_dies_of_the_signal_is_told_by_its_status,
     a_second_signal_leaves_the_command_running,
     processes_live_on_after_sigint_sigterm_and_the_time_is_over,
+    the_stop_key_does_not_stop_the_recording_of_processes,
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
