@@ -285,7 +285,7 @@ fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
 const MANY: &str = "\
 mkdir many; i=0
 while [ $i -lt 4000 ]; do echo x >> many/f$((i % 500)); i=$((i + 1)); done
-echo 1 > rounds; exec sleep 3600";
+printf 1 > rounds; exec sleep 3600";
 
 /// However much was recorded, the profile is there within a second of the signal. It takes less than a second of the processor's, always;
 /// that it takes no longer by the clock either, one try of ten must show, as a busy machine may keep us from it.
