@@ -9,12 +9,13 @@
 
 mod common;
 
+use common::process::{Running, has, status_field, until};
 use common::{run, succeeds};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
@@ -197,47 +198,6 @@ impl Place {
     }
 }
 
-/// A process of ours, killed at the end of a test that fails.
-struct Running {
-    child: Child,
-}
-
-impl Running {
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
-    }
-
-    fn ends(mut self) -> ExitStatus {
-        let mut status = None;
-        until("the process ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn status_field(pid: u32, name: &str) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
-}
-
 /// Processes of strace's that were started in a directory.
 fn strace_of(directory: &Path) -> Vec<u32> {
     let mut found = Vec::new();
@@ -321,6 +281,48 @@ fn a_signal_ends_the_recording(with: &'static str, signal: &str, number: i32) {
     assert!(!place.at("out.spool").exists());
 }
 
+/// Makes some thirty thousand calls, and waits to be killed.
+const MANY: &str = "\
+mkdir many; i=0
+while [ $i -lt 4000 ]; do echo x >> many/f$((i % 500)); i=$((i + 1)); done
+printf 1 > rounds; exec sleep 3600";
+
+/// However much was recorded, the profile is there within a second of the signal. It takes less than a second of the processor's, always;
+/// that it takes no longer by the clock either, one try of ten must show, as a busy machine may keep us from it.
+fn a_signal_is_followed_by_the_profile_within_a_second(with: &'static str) {
+    let second = Duration::from_secs(1);
+    for _ in 0..10 {
+        let Some(place) = Place::new(with) else { return };
+        // Before others where we may: not their load is to be judged.
+        let mut command = Command::new("nice");
+        command.args(["-n", "-20", env!("CARGO_BIN_EXE_fsage"), "record", "--with", with, "-o", "out.workload"]);
+        command.args(["--no-working-directory", "sh", "-c", MANY]).current_dir(place.dir.path());
+        let recorder = place.started(command);
+        let (_, before) = state_and_time(recorder.child.id());
+        let signalled = Instant::now();
+        recorder.signal("TERM");
+        until("fsage ends", || state_and_time(recorder.child.id()).0 == "Z");
+        let took = signalled.elapsed();
+        let (_, after) = state_and_time(recorder.child.id());
+        assert!(after - before < second, "{:?} of the processor's time", after - before);
+        assert_eq!(recorder.ends().code(), Some(128 + 15));
+        let csv = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+        assert_eq!(csv.lines().filter(|line| line.contains(",write,") && line.contains("/many/f")).count(), 4000);
+        if took < second {
+            return;
+        }
+    }
+    panic!("in no try of ten the profile was there within a second");
+}
+
+/// A process's state, and the processor's time that it has used; also of one that has ended and nobody has waited for.
+fn state_and_time(pid: u32) -> (String, Duration) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    (fields[0].to_owned(), Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap())
+}
+
 fn a_command_that_dies_of_the_signal_is_told_by_its_status(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     fs::write(place.at("die"), "").unwrap();
@@ -364,6 +366,20 @@ fn processes_live_on_after_sigint_sigterm_and_the_time_is_over(with: &'static st
         assert!(place.recorded("out.workload", true) < place.all_rounds());
         assert!(!place.at("out.spool").exists());
     }
+}
+
+/// Ctrl-Z in front of a recording stopped fsage, its pipe filled, and strace held the process that was recorded.
+fn the_stop_key_does_not_stop_the_recording_of_processes(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let (subject, recorder) = place.attach(&[]);
+    recorder.signal("TSTP");
+    recorder.signal("TTOU");
+    place.goes_on(20);
+    assert_ne!(state_and_time(recorder.child.id()).0, "T");
+    recorder.signal("TERM");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    place.ends_well();
+    assert!(subject.ends().success());
 }
 
 fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool(with: &'static str) {
@@ -442,17 +458,6 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
 /// Whether the names before the run, with the trace applied, are the tree on disk.
 fn leads_to(place: &Place, profile: &str, tree: &str) {
     succeeds(&run(place.dir.path(), &["inspect", profile, "--against", tree]));
-}
-
-/// Whether a program can be run here; says why not.
-fn has(program: &str, args: &[&str]) -> bool {
-    match Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status() {
-        Ok(status) if status.success() => true,
-        other => {
-            eprintln!("skipped: {program} {}: {other:?}", args.join(" "));
-            false
-        }
-    }
 }
 
 /// Whoever touches a file system, from the moment that fsage says it records.
@@ -574,9 +579,11 @@ with_each_tracer!(
     a_whole_recording_holds_every_round,
     sigterm_ends_the_recording_and_the_command_gets_it_too,
     sigint_ends_the_recording_and_the_command_gets_it_too,
+    a_signal_is_followed_by_the_profile_within_a_second,
     a_command_that_dies_of_the_signal_is_told_by_its_status,
     a_second_signal_leaves_the_command_running,
     processes_live_on_after_sigint_sigterm_and_the_time_is_over,
+    the_stop_key_does_not_stop_the_recording_of_processes,
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,

@@ -69,6 +69,33 @@ impl Drop for PassOn {
     }
 }
 
+/// While it lives, the key that stops what is in front of a terminal (Ctrl-Z), and a terminal that lets nobody write from behind, do not
+/// stop us: SIGSTOP does.
+#[derive(Debug)]
+pub struct NotStopped {
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+/// Ignores SIGTSTP and SIGTTOU until the returned guard is dropped. Processes started meanwhile ignore them too.
+pub fn not_stopped() -> NotStopped {
+    // SAFETY: both structs are plain data; ignoring a signal runs no code of ours.
+    let ignore = |signal| unsafe {
+        let (mut action, mut old): (libc::sigaction, libc::sigaction) = (std::mem::zeroed(), std::mem::zeroed());
+        action.sa_sigaction = libc::SIG_IGN;
+        (libc::sigaction(signal, &raw const action, &raw mut old) == 0).then_some((signal, old))
+    };
+    NotStopped { before: [libc::SIGTSTP, libc::SIGTTOU].into_iter().filter_map(ignore).collect() }
+}
+
+impl Drop for NotStopped {
+    fn drop(&mut self) {
+        for (signal, old) in &self.before {
+            // SAFETY: it is what the kernel said was there before.
+            unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
+        }
+    }
+}
+
 /// The exit code that tells the shell which signal ended us (130 for SIGINT), if one did.
 pub fn exit_code() -> Option<u8> {
     let signal = SIGNAL.load(Ordering::Relaxed);

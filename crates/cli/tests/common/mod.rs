@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod process;
+
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -31,6 +31,9 @@ use wire::{Kind, Record, call_flag, fault_flag, feature, fork_flag, request_flag
 /// Records read ahead of the one that is taken in.
 pub const AHEAD: usize = 4096;
 
+/// What calls by the 32-bit entry are called, with their number: their arguments are not looked at.
+pub(crate) const COMPAT_CALL: &str = "32-bit call";
+
 /// Why a record was not understood.
 type Reason = &'static str;
 
@@ -495,7 +498,7 @@ impl Importer {
         let (name, asked) = match known {
             Some((name, how)) => (name, decode(how, &parts, &look)),
             None => {
-                unnamed = if compat { format!("32-bit call {}", call.nr) } else { format!("call {}", call.nr) };
+                unnamed = if compat { format!("{COMPAT_CALL} {}", call.nr) } else { format!("call {}", call.nr) };
                 (&*unnamed, Some(Call::Other { fd: None, at: None }))
             }
         };

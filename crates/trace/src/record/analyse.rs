@@ -173,6 +173,9 @@ pub(super) fn analyse<R: Read>(
             around.before.snapshot.entries.len()
         ));
     }
+    if header.mount_namespace.is_some() && matches!(completion, Completion::Disk(_)) {
+        notes.push("what was recorded has a mount namespace of its own: paths are as it sees them".into());
+    }
     let exact = if names_end.truncated { Vec::new() } else { roots };
     let before = std::mem::take(&mut around.before);
     let view = match &completion {
@@ -224,6 +227,16 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
         exit_status: end.exit_status,
         signal: end.signal,
     });
+    let others = &imported.summary.coverage.other_by_name;
+    let compat = others.iter().filter(|(name, _)| name.starts_with(crate::kernel::COMPAT_CALL)).map(|(_, count)| count);
+    match compat.sum::<u64>() {
+        0 => {}
+        count => notes.push(format!(
+            "{} calls were made by a 32-bit program, which the recorder in the kernel counts and does not understand; strace does (--with \
+             strace)",
+            count
+        )),
+    }
     let began = meta.started_unix_ns.unwrap_or(0);
     for lost in &around.lost {
         meta.lost_events = meta.lost_events.saturating_add(lost.records);

@@ -126,6 +126,9 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let reader = Reader::follow(&spool.path, writer.growth())?;
     let analysis = Analysis::start(reader, tracer.decoder(decoding), profile, view).map_err(no_thread)?;
     let mut signals = Signals::listen();
+    // Of a command, Ctrl-Z stops the program too, as it should. What runs elsewhere must not wait for us: strace waits for its reader.
+    let is_command = matches!(options.subject, Subject::Command(_));
+    let _not_stopped = (!is_command).then(posix::interrupt::not_stopped);
     let (capture, mut command) = match begin(options, tracer, writer) {
         Ok(begun) => begun,
         Err(error) => {

@@ -174,11 +174,15 @@ impl Running {
         loop {
             // The first line begins when the wait of a held command is entered again, which is when strace has stopped it and let
             // it go on from call to call.
-            let seen = readable(&self.lines, Duration::from_millis(5))?;
-            if self.strace.try_wait()?.is_some() {
+            let seen = ready(&self.lines, Duration::from_millis(5))?;
+            // Nobody holds the other end any more: strace has ended, or is about to.
+            let gone = seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN);
+            if gone || self.strace.try_wait()?.is_some() {
                 return Ok(false);
             }
-            if seen || !self.held && pids.iter().all(|&pid| tracer_of(pid).is_none_or(|by| by == tracer)) {
+            if seen.contains(PollFlags::IN)
+                || !self.held && pids.iter().all(|&pid| tracer_of(pid).is_none_or(|by| by == tracer))
+            {
                 return Ok(true);
             }
             if begun.elapsed() > ATTACH_MAX {
@@ -291,11 +295,17 @@ fn status_field(pid: u32, name: &str) -> Option<u32> {
 
 /// Whether there is something to read, or the end, within a time.
 fn readable(pipe: &io::PipeReader, wait: Duration) -> io::Result<bool> {
+    ready(pipe, wait).map(|ready| !ready.is_empty())
+}
+
+/// What there is within a time: something to read (`IN`), nobody to write it (`HUP`).
+fn ready(pipe: &io::PipeReader, wait: Duration) -> io::Result<PollFlags> {
     let wait =
         Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
-    match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&wait)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+    let mut of = [PollFd::new(pipe, PollFlags::IN)];
+    match poll(&mut of, Some(&wait)) {
+        Ok(_) => Ok(of[0].revents()),
+        Err(rustix::io::Errno::INTR) => Ok(PollFlags::empty()),
         Err(e) => Err(e.into()),
     }
 }
