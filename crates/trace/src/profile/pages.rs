@@ -435,3 +435,116 @@ fn put_varint(mut n: u64, out: &mut Vec<u8>) {
 fn put_zigzag(n: i64, out: &mut Vec<u8>) {
     put_varint(((n << 1) ^ (n >> 63)).cast_unsigned(), out);
 }
+
+#[cfg(test)]
+mod tests {
+    //! The Parquet library's own reader says what is in the pages.
+
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// A file with one column; each of the row groups is what `fill` puts into the column, which is used again.
+    fn file(kind: &str, column: &mut Column, groups: usize, mut fill: impl FnMut(&mut Column, usize)) -> Bytes {
+        let schema = Arc::new(parse_message_type(&format!("message m {{ {kind}; }}")).unwrap());
+        let properties = WriterProperties::builder().set_offset_index_disabled(true).build();
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+        let descr = writer.schema_descr().column(0);
+        let mut encoder = Encoder::new().unwrap();
+        for i in 0..groups {
+            fill(column, i);
+            let mut group = writer.next_row_group().unwrap();
+            encoder.write(column, &descr, &mut group).unwrap();
+            group.close().unwrap();
+        }
+        writer.into_inner().unwrap().into()
+    }
+
+    fn read<T>(file: Bytes, rows_of: impl Fn(&dyn arrow_array::Array) -> Vec<T>) -> Vec<T> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1000).build().unwrap();
+        reader.flat_map(|batch| rows_of(batch.unwrap().column(0).as_ref())).collect()
+    }
+
+    fn optional(numbers: &[Option<u64>], store: Store) {
+        let mut column = Column::optional(store);
+        // In stretches, as events come; twice, as row groups come.
+        let file = file("optional int64 x (INTEGER(64,false))", &mut column, 2, |column, _| {
+            numbers.chunks(13).for_each(|part| column.add_optional(part.iter().copied()));
+        });
+        let read = read(file, |array| array.as_primitive::<UInt64Type>().iter().collect());
+        assert_eq!(read, [numbers, numbers].concat());
+    }
+
+    fn required(numbers: &[u64], store: Store) {
+        let mut column = Column::required(store);
+        let file = file("required int64 x", &mut column, 1, |column, _| column.add(numbers.iter().copied()));
+        let read = read(file, |array| array.as_primitive::<Int64Type>().values().to_vec());
+        assert_eq!(read, numbers.iter().map(|n| n.cast_signed()).collect::<Vec<_>>());
+    }
+
+    fn narrow(numbers: &[u32]) {
+        let mut column = Column::required(Store::Numbers);
+        let file = file("required int32 x (INTEGER(32,false))", &mut column, 1, |column, _| {
+            column.add(numbers.iter().map(|&n| n.into()));
+        });
+        assert_eq!(read(file, |array| array.as_primitive::<UInt32Type>().values().to_vec()), numbers);
+    }
+
+    /// Numbers as columns have them: few or many different ones, in runs, of any size.
+    fn numbers() -> impl Strategy<Value = Vec<u64>> {
+        let number = prop_oneof![0..4u64, 0..1000u64, any::<u64>(), Just(u64::MAX), Just(1 << 63), Just((1 << 63) - 1)];
+        let run = prop_oneof![1..3usize, 7..10usize, 1..300usize];
+        prop::collection::vec((number, run), 0..60)
+            .prop_map(|runs| runs.into_iter().flat_map(|(n, run)| std::iter::repeat_n(n, run)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(numbers in numbers(), nulls in prop::collection::vec((any::<bool>(), 1..200usize), 1..20)) {
+            required(&numbers, Store::Differences);
+            required(&numbers, Store::Numbers);
+            narrow(&numbers.iter().map(|&n| u32::try_from(n % (1 << 32)).unwrap()).collect::<Vec<_>>());
+            let is_null = nulls.iter().flat_map(|&(null, run)| std::iter::repeat_n(null, run)).cycle();
+            let numbers: Vec<_> = numbers.into_iter().zip(is_null).map(|(n, null)| (!null).then_some(n)).collect();
+            optional(&numbers, Store::Differences);
+            optional(&numbers, Store::Numbers);
+        }
+
+        #[test]
+        fn texts_come_back(batches in prop::collection::vec(prop::collection::vec(prop::option::of("[a-c\\\\é]{0,3}"), 0..80), 1..6)) {
+            let mut column = Column::optional(Store::Texts(Texts::default()));
+            let file = file("optional binary x (STRING)", &mut column, 2, |column, group| {
+                for batch in &batches[group.min(batches.len() - 1)..] {
+                    let mut paths = Paths::default();
+                    let ids: Vec<_> = batch.iter().map(|text| text.as_ref().map(|t| paths.intern(t.as_bytes()))).collect();
+                    column.begin_batch();
+                    ids.chunks(7).for_each(|part| column.add_texts(part.iter().copied(), &paths));
+                }
+            });
+            let read = read(file, |array| array.as_string::<i32>().iter().map(|t| t.map(str::to_owned)).collect());
+            let want = |text: &Option<String>| text.as_ref().map(|t| escape(t.as_bytes()).into_owned());
+            let from = 1.min(batches.len() - 1);
+            prop_assert_eq!(read, batches.iter().chain(&batches[from..]).flatten().map(want).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn lengths_around_blocks_and_eights() {
+        for len in [0, 1, 2, 7, 8, 9, 31, 32, 33, 127, 128, 129, 130, 257, 70_000] {
+            let growing: Vec<u64> = (0..len).map(|i| i * i).collect();
+            required(&growing, Store::Differences);
+            required(&growing, Store::Numbers);
+            required(&vec![7; growing.len()], Store::Numbers);
+            optional(&growing.iter().map(|&n| Some(n).filter(|n| n % 3 != 0)).collect::<Vec<_>>(), Store::Numbers);
+            optional(&vec![None; growing.len()], Store::Numbers);
+            optional(&vec![None; growing.len()], Store::Differences);
+        }
+        required(&[0, u64::MAX, 0, 1 << 63, (1 << 63) - 1, u64::MAX], Store::Differences);
+    }
+}
