@@ -342,7 +342,7 @@ fn put_indices(indices: &[u64], entries: usize, out: &mut Vec<u8>) {
 fn put_literals(values: &[u64], width: u32, out: &mut Vec<u8>) {
     let eights = values.len().div_ceil(8);
     if eights > 0 {
-        put_varint((eights as u64) << 1 | 1, out);
+        put_varint(((eights as u64) << 1) | 1, out);
         pack(values.iter().copied(), eights * 8, width, out);
     }
 }
@@ -353,7 +353,7 @@ fn put_bits(bits: &[u8], count: usize, out: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0);
     let literals = |from: usize, to: usize, out: &mut Vec<u8>| {
         if from < to {
-            put_varint(((to - from) as u64) << 1 | 1, out);
+            put_varint((((to - from) as u64) << 1) | 1, out);
             out.extend_from_slice(&bits[from..to]);
         }
     };
