@@ -9,12 +9,15 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::ColumnDescPtr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -59,7 +62,7 @@ pub fn properties() -> WriterPropertiesBuilder {
 }
 
 /// The file under the Parquet writer: counts and sums what goes through.
-struct Sink {
+pub(crate) struct Sink {
     file: File,
     at: u64,
     crc: u32,
@@ -81,7 +84,12 @@ impl Write for Sink {
 /// Writes one checked Parquet file, a row group at a time.
 pub struct ParquetOut {
     path: PathBuf,
-    writer: ArrowWriter<Sink>,
+    writer: SerializedFileWriter<Sink>,
+    schema: SchemaRef,
+    column_writers: ArrowRowGroupWriterFactory,
+    /// The columns of the row group in progress, and how many rows they have.
+    in_progress: Vec<ArrowColumnWriter>,
+    rows: usize,
     row_groups: String,
     footer_at: u64,
 }
@@ -91,13 +99,30 @@ impl ParquetOut {
     pub fn create(path: PathBuf, schema: SchemaRef, properties: WriterProperties) -> Result<Self, ProfileError> {
         let file = File::create_new(&path).map_err(ProfileError::io(&path, "create the file"))?;
         let sink = Sink { file, at: 0, crc: 0 };
-        let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(write_error(&path))?;
-        Ok(ParquetOut { path, writer, row_groups: String::new(), footer_at: 0 })
+        let writer = ArrowWriter::try_new(sink, Arc::clone(&schema), Some(properties));
+        let (writer, column_writers) =
+            writer.and_then(ArrowWriter::into_serialized_writer).map_err(write_error(&path))?;
+        let (in_progress, row_groups) = (Vec::new(), String::new());
+        Ok(ParquetOut { path, writer, schema, column_writers, in_progress, rows: 0, row_groups, footer_at: 0 })
     }
 
     /// Adds rows to the row group in progress.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ProfileError> {
-        self.writer.write(batch).map_err(write_error(&self.path))
+        self.write_columns(batch).map_err(write_error(&self.path))
+    }
+
+    fn write_columns(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        if self.in_progress.is_empty() {
+            self.in_progress = self.column_writers.create_column_writers(self.writer.flushed_row_groups().len())?;
+        }
+        self.rows += batch.num_rows();
+        let mut writers = self.in_progress.iter_mut();
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            for (leaf, writer) in compute_leaves(field, column)?.iter().zip(&mut writers) {
+                writer.write(leaf)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a pair into the footer.
@@ -107,21 +132,43 @@ impl ParquetOut {
 
     /// Rows not yet in a finished row group.
     pub fn rows_in_progress(&self) -> usize {
-        self.writer.in_progress_rows()
+        self.rows
     }
 
     /// Encoded size of those rows, about.
     pub fn bytes_in_progress(&self) -> usize {
-        self.writer.in_progress_size()
+        self.in_progress.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
 
     /// Ends the row group and notes its checksum.
     pub fn end_row_group(&mut self) -> Result<(), ProfileError> {
-        if self.writer.in_progress_rows() == 0 {
+        if self.rows == 0 {
             return Ok(());
         }
-        self.writer.flush().map_err(write_error(&self.path))?;
-        self.writer.sync().map_err(ProfileError::io(&self.path, "write"))?;
+        self.rows = 0;
+        let columns = std::mem::take(&mut self.in_progress);
+        self.row_group(|group| columns.into_iter().try_for_each(|column| column.close()?.append_to_row_group(group)))
+    }
+
+    /// The file's columns.
+    pub(crate) fn columns(&self) -> Vec<ColumnDescPtr> {
+        self.writer.schema_descr().columns().to_vec()
+    }
+
+    /// A writer of Arrow arrays for each column, for some of the columns of a [`row_group`](Self::row_group).
+    pub(crate) fn arrow_columns(&self) -> Result<Vec<ArrowColumnWriter>, ParquetError> {
+        self.column_writers.create_column_writers(self.writer.flushed_row_groups().len())
+    }
+
+    /// Writes a whole row group, column by column, and notes its checksum.
+    pub(crate) fn row_group(
+        &mut self,
+        fill: impl FnOnce(&mut SerializedRowGroupWriter<'_, Sink>) -> Result<(), ParquetError>,
+    ) -> Result<(), ProfileError> {
+        let mut group = self.writer.next_row_group().map_err(write_error(&self.path))?;
+        fill(&mut group).map_err(write_error(&self.path))?;
+        group.close().map_err(write_error(&self.path))?;
+        self.writer.flush().map_err(ProfileError::io(&self.path, "write"))?;
         let sink = self.writer.inner_mut();
         let comma = if self.row_groups.is_empty() { "" } else { "," };
         self.row_groups.push_str(&format!("{comma}{:x}:{:08x}", sink.at, sink.crc));

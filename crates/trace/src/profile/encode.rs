@@ -1,101 +1,120 @@
-//! Events to Arrow arrays.
+//! Events to the columns of a row group.
 
 use super::columns::op_names;
-use super::escape;
+use super::pages::{Column, Encoder, Store, Texts};
 use super::writer::Values;
-use crate::parquet_file;
-use crate::{Event, Op, PathId, Paths};
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray, UInt16Array,
-    UInt32Array, UInt64Array,
-};
-use arrow_schema::ArrowError;
-use parquet::basic::Encoding;
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
+use crate::{Event, PathId, Paths};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt64Array};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::ColumnDescPtr;
+use std::io::Write;
 use std::sync::Arc;
 
-/// Writer settings for the trace: path columns keep their dictionary whatever its size, so that reading never
-/// hashes a row; times and numbers given in order grow, so they are stored as differences. Durations hardly repeat: a dictionary
-/// of them costs time and, with its indices, more bytes than the differences.
-pub(super) fn trace_properties() -> WriterProperties {
-    const DICTIONARY_BYTES_MAX: usize = 1 << 29;
-    let mut properties = parquet_file::properties();
-    for name in super::columns::PATH_COLUMNS.iter().copied().chain(["op"]) {
-        let column = ColumnPath::from(name);
-        properties = properties
-            .set_column_dictionary_page_size_limit(column.clone(), DICTIONARY_BYTES_MAX)
-            .set_column_statistics_enabled(column, parquet::file::properties::EnabledStatistics::None);
+/// The format's own columns of the row group in progress, in the order of [`super::columns::trace_fields`].
+pub(super) struct Columns {
+    columns: Vec<Column>,
+    /// The names of all operations; an operation's number is its place.
+    ops: Paths,
+    rows: usize,
+}
+
+impl Columns {
+    pub fn new() -> Columns {
+        let texts = || Store::Texts(Texts::default());
+        let columns = vec![
+            Column::required(Store::Differences), // seq
+            Column::required(Store::Differences), // t_ns
+            // Durations hardly repeat.
+            Column::required(Store::Differences), // dur_ns
+            Column::required(Store::Numbers),     // pid
+            Column::required(Store::Numbers),     // tid
+            Column::required(texts()),            // op
+            Column::optional(Store::Differences), // ofd_id
+            Column::optional(Store::Numbers),     // ofd_id2
+            Column::optional(Store::Numbers),     // file_id
+            Column::optional(Store::Numbers),     // parent_id
+            Column::optional(texts()),            // path
+            Column::optional(texts()),            // path2
+            Column::optional(Store::Numbers),     // offset
+            Column::optional(Store::Numbers),     // offset2
+            Column::optional(Store::Numbers),     // req_bytes
+            Column::required(Store::Numbers),     // ret
+            Column::required(Store::Numbers),     // errno
+            Column::required(Store::Numbers),     // flags
+            Column::optional(Store::Numbers),     // mode
+            Column::optional(Store::Numbers),     // size_before
+            Column::optional(texts()),            // caller_dir
+            Column::optional(texts()),            // caller_dir2
+            Column::optional(Store::Differences), // running_ns
+            Column::optional(Store::Differences), // blocked_ns
+        ];
+        let mut ops = Paths::default();
+        op_names().for_each(|name| {
+            ops.intern(name.as_bytes());
+        });
+        Columns { columns, ops, rows: 0 }
     }
-    for name in ["seq", "t_ns", "dur_ns", "ofd_id", "running_ns", "blocked_ns"] {
-        let column = ColumnPath::from(name);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+
+    /// Rows in progress.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
-    properties.build()
-}
 
-/// A batch's paths as the dictionary that its path columns share.
-pub(super) fn path_dictionary(paths: &Paths) -> Arc<StringArray> {
-    let count = u32::try_from(paths.len()).unwrap_or(u32::MAX);
-    Arc::new(StringArray::from_iter_values((0..count).map(|i| escape(paths.get(PathId(i))))))
-}
+    /// What they take in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum()
+    }
 
-/// The dictionary of the `op` column.
-pub(super) fn op_dictionary() -> Arc<StringArray> {
-    Arc::new(StringArray::from_iter_values(op_names()))
-}
+    /// The ids of paths are those of another batch from here on.
+    pub fn begin_batch(&mut self) {
+        self.columns.iter_mut().for_each(Column::begin_batch);
+    }
 
-/// The format's own columns, in the order of [`super::columns::trace_fields`].
-pub(super) fn columns(
-    events: &[Event],
-    paths: &Arc<StringArray>,
-    ops: &Arc<StringArray>,
-) -> Result<Vec<ArrayRef>, ArrowError> {
-    let u64s = |f: fn(&Event) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(events.iter().map(f))) };
-    let u32s = |f: fn(&Event) -> u32| -> ArrayRef { Arc::new(UInt32Array::from_iter_values(events.iter().map(f))) };
-    let optional =
-        |f: fn(&Event) -> Option<u64>| -> ArrayRef { Arc::new(events.iter().map(f).collect::<UInt64Array>()) };
-    let path = |f: fn(&Event) -> Option<PathId>| -> Result<ArrayRef, ArrowError> {
-        // An id beyond i32 cannot be: StringArray offsets are i32, so a dictionary that large was refused before.
-        let key = |e: &Event| f(e).map(|id| i32::try_from(id.0).unwrap_or(i32::MAX));
-        let keys: Int32Array = events.iter().map(key).collect();
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::clone(paths) as ArrayRef)?))
-    };
-    let op_keys = Int32Array::from_iter_values(events.iter().map(|e| i32::from(op_number(e.op))));
-    Ok(vec![
-        u64s(|e| e.seq),
-        u64s(|e| e.t_ns),
-        u64s(|e| e.dur_ns),
-        u32s(|e| e.pid),
-        u32s(|e| e.tid),
-        Arc::new(DictionaryArray::<Int32Type>::try_new(op_keys, Arc::clone(ops) as ArrayRef)?),
-        optional(|e| e.ofd.map(|id| id.0)),
-        optional(|e| e.ofd2.map(|id| id.0)),
-        optional(|e| e.file.map(|id| id.0)),
-        optional(|e| e.parent.map(|id| id.0)),
-        path(|e| e.path)?,
-        path(|e| e.path2)?,
-        optional(|e| e.offset),
-        optional(|e| e.offset2),
-        optional(|e| e.req_bytes),
-        Arc::new(Int64Array::from_iter_values(events.iter().map(|e| e.ret))),
-        Arc::new(UInt16Array::from_iter_values(events.iter().map(|e| e.errno))),
-        u32s(|e| e.flags),
-        Arc::new(events.iter().map(|e| e.mode).collect::<UInt16Array>()),
-        optional(|e| e.size_before),
-        path(|e| e.caller_dir)?,
-        path(|e| e.caller_dir2)?,
-        optional(|e| e.running_ns),
-        optional(|e| e.blocked_ns),
-    ])
-}
+    /// Adds events of the batch at hand, whose paths are given.
+    pub fn add(&mut self, events: &[Event], paths: &Paths) {
+        self.rows += events.len();
+        let ops = &self.ops;
+        let mut columns = self.columns.iter_mut();
+        let mut next = || columns.next().expect("a column for each field of the format");
+        next().add(events.iter().map(|e| e.seq));
+        next().add(events.iter().map(|e| e.t_ns));
+        next().add(events.iter().map(|e| e.dur_ns));
+        next().add(events.iter().map(|e| e.pid.into()));
+        next().add(events.iter().map(|e| e.tid.into()));
+        // `Op` is `repr(u8)`: its number is its position in `Op::ALL`.
+        next().add_texts(events.iter().map(|e| Some(PathId(u32::from(e.op as u8)))), ops);
+        next().add_optional(events.iter().map(|e| e.ofd.map(|id| id.0)));
+        next().add_optional(events.iter().map(|e| e.ofd2.map(|id| id.0)));
+        next().add_optional(events.iter().map(|e| e.file.map(|id| id.0)));
+        next().add_optional(events.iter().map(|e| e.parent.map(|id| id.0)));
+        next().add_texts(events.iter().map(|e| e.path), paths);
+        next().add_texts(events.iter().map(|e| e.path2), paths);
+        next().add_optional(events.iter().map(|e| e.offset));
+        next().add_optional(events.iter().map(|e| e.offset2));
+        next().add_optional(events.iter().map(|e| e.req_bytes));
+        next().add(events.iter().map(|e| e.ret.cast_unsigned()));
+        next().add(events.iter().map(|e| e.errno.into()));
+        next().add(events.iter().map(|e| e.flags.into()));
+        next().add_optional(events.iter().map(|e| e.mode.map(u64::from)));
+        next().add_optional(events.iter().map(|e| e.size_before));
+        next().add_texts(events.iter().map(|e| e.caller_dir), paths);
+        next().add_texts(events.iter().map(|e| e.caller_dir2), paths);
+        next().add_optional(events.iter().map(|e| e.running_ns));
+        next().add_optional(events.iter().map(|e| e.blocked_ns));
+        assert!(columns.next().is_none(), "a field of the format for each column");
+    }
 
-/// `Op` is `repr(u8)`: its number is its position in `Op::ALL`, which is the dictionary.
-fn op_number(op: Op) -> u8 {
-    op as u8
+    /// Writes all as the first columns of a row group, and empties them. `descr`: the file's columns.
+    pub fn write<W: Write + Send>(
+        &mut self,
+        encoder: &mut Encoder,
+        descr: &[ColumnDescPtr],
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        self.rows = 0;
+        self.columns.iter_mut().zip(descr).try_for_each(|(column, descr)| encoder.write(column, descr, group))
+    }
 }
 
 /// An annotation column's values from `from`, `len` of them.

@@ -12,6 +12,7 @@ mod encode;
 mod error;
 mod escape;
 mod meta;
+mod pages;
 mod reader;
 mod rows;
 mod snapshot_file;

@@ -1,14 +1,17 @@
 //! Writing a workload profile as a stream.
 
 use super::columns::trace_fields;
+use super::encode::Columns;
+use super::pages::Encoder;
 use super::{
     Annotation, AnnotationKind, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, encode, meta,
     snapshot_file,
 };
-use crate::parquet_file::ParquetOut;
+use crate::parquet_file::{self, ParquetOut};
 use crate::{Batch, Provenance, Snapshot};
-use arrow_array::{RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, compute_leaves};
+use parquet::errors::ParquetError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +42,7 @@ pub const ROW_GROUP_ROWS: usize = 1 << 16;
 /// A row group ends early when this many encoded bytes have gathered (long paths), so that memory stays bounded.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// Events converted to Arrow at a time. Each column is a pass over them, so they should stay in the processor's cache.
+/// Events taken apart at a time. Each column is a pass over them, so they should stay in the processor's cache.
 const CHUNK_ROWS: usize = 1024;
 
 /// The values of one annotation column for one batch; `None` is a null.
@@ -88,10 +91,12 @@ impl Values {
 /// dropped before that removes what it wrote.
 pub struct Writer {
     trace: Option<ParquetOut>,
-    schema: SchemaRef,
+    columns: Columns,
+    encoder: Encoder,
+    /// The annotation columns of the row group in progress.
+    annotations: Vec<ArrowColumnWriter>,
     directories: Directories,
     options: WriterOptions,
-    ops: Arc<StringArray>,
     events: u64,
     next_seq: u64,
 }
@@ -108,9 +113,18 @@ impl Writer {
         fields.extend(options.annotations.iter().map(|a| Field::new(&a.name, annotation_type(a.kind), true)));
         let schema = Arc::new(Schema::new(fields));
         let path = directories.partial.join(TRACE_FILE);
-        let trace = ParquetOut::create(path, Arc::clone(&schema), encode::trace_properties())?;
-        let ops = encode::op_dictionary();
-        Ok(Writer { trace: Some(trace), schema, directories, options, ops, events: 0, next_seq: 0 })
+        let encoder = Encoder::new().map_err(ProfileError::io(&path, "make a compressor"))?;
+        let trace = ParquetOut::create(path, schema, parquet_file::properties().build())?;
+        Ok(Writer {
+            trace: Some(trace),
+            columns: Columns::new(),
+            encoder,
+            annotations: Vec::new(),
+            directories,
+            options,
+            events: 0,
+            next_seq: 0,
+        })
     }
 
     /// Appends events, in `seq` order.
@@ -128,28 +142,51 @@ impl Writer {
     pub fn push_annotated(&mut self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
         self.check_order(batch)?;
         self.check_values(batch, values)?;
-        let paths = encode::path_dictionary(&batch.paths);
+        self.columns.begin_batch();
         let mut from = 0;
         while from < batch.events.len() {
-            let Some(trace) = &mut self.trace else { return Ok(()) };
-            let room = self.options.row_group_rows.saturating_sub(trace.rows_in_progress()).max(1);
+            let room = self.options.row_group_rows.saturating_sub(self.columns.rows()).max(1);
             let len = (batch.events.len() - from).min(room).min(CHUNK_ROWS);
-            let invalid = |e: arrow_schema::ArrowError| ProfileError::Invalid {
-                path: self.directories.last.clone(),
-                message: e.to_string(),
-            };
-            let mut columns = encode::columns(&batch.events[from..from + len], &paths, &self.ops).map_err(invalid)?;
-            columns.extend(values.iter().map(|v| encode::annotation(v, from, len)));
-            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(invalid)?;
-            trace.write(&rows)?;
-            let full = trace.rows_in_progress() >= self.options.row_group_rows;
-            if full || trace.bytes_in_progress() >= ROW_GROUP_BYTES {
-                trace.end_row_group()?;
+            self.columns.add(&batch.events[from..from + len], &batch.paths);
+            self.annotate(values, from, len)?;
+            if self.columns.rows() >= self.options.row_group_rows || self.columns.bytes() >= ROW_GROUP_BYTES {
+                self.end_row_group()?;
             }
             self.events += len as u64;
             from += len;
         }
         Ok(())
+    }
+
+    /// Adds the annotations' values from `from`, `len` of them, to the row group in progress.
+    fn annotate(&mut self, values: &[Values], from: usize, len: usize) -> Result<(), ProfileError> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        let invalid =
+            |e: ParquetError| ProfileError::Invalid { path: self.directories.last.clone(), message: e.to_string() };
+        if self.annotations.is_empty() && !values.is_empty() {
+            self.annotations = trace.arrow_columns().map_err(invalid)?.split_off(trace_fields().len());
+        }
+        for (column, values) in self.annotations.iter_mut().zip(values) {
+            let field = Field::new("annotation", annotation_type(values.kind()), true);
+            for leaf in compute_leaves(&field, &encode::annotation(values, from, len)).map_err(invalid)? {
+                column.write(&leaf).map_err(invalid)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_row_group(&mut self) -> Result<(), ProfileError> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        if self.columns.rows() == 0 {
+            return Ok(());
+        }
+        let descr = trace.columns();
+        let (columns, encoder) = (&mut self.columns, &mut self.encoder);
+        let annotations = std::mem::take(&mut self.annotations);
+        trace.row_group(|group| {
+            columns.write(encoder, &descr, group)?;
+            annotations.into_iter().try_for_each(|column| column.close()?.append_to_row_group(group))
+        })
     }
 
     /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread holds removes it.
@@ -167,6 +204,7 @@ impl Writer {
     /// # Errors
     /// The disk; the profile's name was taken meanwhile.
     pub fn finish(mut self, mut meta: Meta, snapshot: &Snapshot) -> Result<Meta, ProfileError> {
+        self.end_row_group()?;
         let Some(trace) = self.trace.take() else { return Ok(meta) };
         let check = trace.finish()?;
         meta.files.clear();

@@ -8,7 +8,6 @@ use super::value::{
 };
 use crate::Op;
 use crate::track::{At, Call, CloneFlags, Kind, Start};
-use rustc_hash::FxHashMap;
 
 /// What a system call's arguments look like, and so how to decode it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,18 +160,31 @@ const NAMES: &[(&str, Form)] = {
     ]
 };
 
-/// The table of forms.
+/// The table of forms: names that share their length, first and last letters stand in one row.
 #[derive(Debug)]
-pub(super) struct Forms(FxHashMap<&'static [u8], Form>);
+pub(super) struct Forms(Vec<Vec<(&'static [u8], Form)>>);
 
 impl Forms {
+    const ROWS: usize = 256;
+
     pub fn new() -> Self {
-        Forms(NAMES.iter().map(|&(name, form)| (name.as_bytes(), form)).collect())
+        let mut rows = vec![Vec::new(); Self::ROWS];
+        for &(name, form) in NAMES {
+            rows[Self::row(name.as_bytes())].push((name.as_bytes(), form));
+        }
+        Forms(rows)
+    }
+
+    #[inline]
+    fn row(name: &[u8]) -> usize {
+        let (first, last) = (name.first().copied().unwrap_or(0), name.last().copied().unwrap_or(0));
+        (usize::from(first) + 32 * usize::from(last) + 5 * name.len()) % Self::ROWS
     }
 
     /// The form of a system call; `None` if it is not in the table.
+    #[inline]
     pub fn get(&self, name: &[u8]) -> Option<Form> {
-        self.0.get(name).copied()
+        self.0.get(Self::row(name))?.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
     }
 }
 

@@ -4,7 +4,7 @@
 //! descriptors nest; a path in such a decoration may hold any byte but `<`, `>` and control characters, which
 //! strace writes as octal escapes.
 
-use super::line::{Reason, digits, fraction_ns, trim};
+use super::line::{Reason, digits, eight_digits, fraction_ns, trim};
 use memchr::memchr2;
 
 /// More than any system call has; clone's labelled fields are the longest list.
@@ -288,13 +288,16 @@ pub(super) fn returned(text: &[u8]) -> Result<Return<'_>, Reason> {
 fn duration(text: &[u8]) -> (&[u8], Option<u64>) {
     let Some(inner) = text.strip_suffix(b">") else { return (text, None) };
     // Less than ten seconds in nanoseconds is by far the most frequent.
-    const SHORT: usize = "<0.000000000".len();
-    let short = inner.len().checked_sub(SHORT).filter(|&open| inner[open] == b'<');
-    let found = short.or_else(|| {
-        let tail = inner.len().saturating_sub(24);
-        Some(tail + memchr::memrchr(b'<', &inner[tail..])?)
-    });
-    let Some(open) = found else { return (text, None) };
+    if let Some((before, &[b'<', ones @ b'0'..=b'9', b'.', ref first @ .., last @ b'0'..=b'9'])) =
+        inner.split_last_chunk::<12>()
+        && let Some(tens_of_ns) = eight_digits(first)
+    {
+        let ns = u64::from(ones - b'0') * 1_000_000_000 + tens_of_ns * 10 + u64::from(last - b'0');
+        return (before.trim_ascii_end(), Some(ns));
+    }
+    let tail = inner.len().saturating_sub(24);
+    let Some(open) = memchr::memrchr(b'<', &inner[tail..]) else { return (text, None) };
+    let open = tail + open;
     match seconds(&inner[open + 1..]) {
         Some(ns) => (inner[..open].trim_ascii_end(), Some(ns)),
         None => (text, None),
@@ -423,6 +426,18 @@ mod tests {
         assert_eq!((r.value, r.dur_ns), (Some(3), Some(123)));
         let r = result(" = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <1.5>");
         assert_eq!((r.value, r.error, r.dur_ns), (None, Some(&b"ERESTARTSYS"[..]), Some(1_500_000_000)));
+        for (text, ns) in [
+            ("0.000032123", Some(32_123)),
+            ("9.999999999", Some(9_999_999_999)),
+            ("12.000000001", Some(12_000_000_001)),
+            ("0.000032", Some(32_000)),
+            ("0.0000321234", Some(32_123)),
+            ("x.000032123", None),
+            ("0.00003212x", None),
+            ("0,000032123", None),
+        ] {
+            assert_eq!(result(&format!(" = 3 <{text}>")).dur_ns, ns, "{text}");
+        }
         assert_eq!(result(" = 0x8402 (flags O_RDWR|O_APPEND) <0.000032>").value, Some(0x8402));
         assert_eq!(result(" = ?").value, None);
         assert!(returned(b"").is_err());

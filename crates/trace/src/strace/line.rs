@@ -46,15 +46,18 @@ pub(super) fn leader(line: &[u8]) -> Leader<'_> {
 /// The beginning of nearly every line, `PID SECONDS.NANOSECONDS `, of which only the number's length varies.
 #[inline]
 fn usual_leader(line: &[u8]) -> Option<Head<'_>> {
-    let (mut tid, mut i) = (0, 0);
-    while let Some(b @ b'0'..=b'9') = line.get(i).filter(|_| i < 9) {
-        tid = tid * 10 + u32::from(b - b'0');
-        i += 1;
+    let (mut tid, mut digits) = (0u32, 0);
+    let mut rest = line;
+    while let [b @ b'0'..=b'9', tail @ ..] = rest {
+        tid = tid.wrapping_mul(10).wrapping_add(u32::from(b - b'0'));
+        digits += 1;
+        rest = tail;
     }
-    if i == 0 || line.get(i) != Some(&b' ') {
+    // So few always fit.
+    if !(1..=9).contains(&digits) || rest.first() != Some(&b' ') {
         return None;
     }
-    let (stamp, rest) = trim(&line[i..]).split_first_chunk::<21>()?;
+    let (stamp, rest) = trim(rest).split_first_chunk::<21>()?;
     let (&[tens, ones], &billionths) = (stamp[8..].first_chunk()?, stamp.get(19)?);
     if stamp[10] != b'.' || stamp[20] != b' ' || ![tens, ones, billionths].iter().all(u8::is_ascii_digit) {
         return None;
@@ -196,7 +199,7 @@ fn resumed(text: &[u8]) -> Result<Body<'_>, Reason> {
 
 /// Eight digits at the start of a text as a number, all of them at once.
 #[inline]
-fn eight_digits(text: &[u8]) -> Option<u64> {
+pub(super) fn eight_digits(text: &[u8]) -> Option<u64> {
     const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
     // What takes '9' + 1 to 0x80, and so marks every byte above '9' in its top bit.
     const ABOVE_NINE: u64 = u64::from_ne_bytes([0x7f - b'9'; 8]);
@@ -219,7 +222,9 @@ fn eight_digits(text: &[u8]) -> Option<u64> {
 pub(super) fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     /// So many digits always fit.
     const SAFE: usize = 19;
-    let (mut n, mut i) = eight_digits(text).map_or((0, 0), |n| (n, 8));
+    // Most numbers are short.
+    let long = text.get(7).filter(|b| b.is_ascii_digit()).and_then(|_| eight_digits(text));
+    let (mut n, mut i) = long.map_or((0, 0), |n| (n, 8));
     while let Some(b @ b'0'..=b'9') = text.get(i) {
         let digit = u64::from(b - b'0');
         n = if i < SAFE { n * 10 + digit } else { n.checked_mul(10)?.checked_add(digit)? };

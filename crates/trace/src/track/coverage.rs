@@ -47,12 +47,35 @@ pub struct Coverage {
     /// Operations submitted to them, unseen.
     pub io_uring_submitted: u64,
     /// Calls by operation, foreign ones and implied closes left out.
-    #[serde(serialize_with = "by_name")]
-    pub by_op: BTreeMap<Op, u64>,
+    pub by_op: ByOp,
 }
 
-fn by_name<S: serde::Serializer>(map: &BTreeMap<Op, u64>, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_map(map.iter().map(|(op, n)| (op.name(), n)))
+/// How many calls there were of each operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ByOp([u64; Op::ALL.len()]);
+
+impl Default for ByOp {
+    fn default() -> Self {
+        ByOp([0; Op::ALL.len()])
+    }
+}
+
+impl ByOp {
+    /// The operations that there were, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Op, u64)> {
+        Op::ALL.iter().copied().zip(self.0).filter(|&(_, n)| n > 0)
+    }
+
+    #[inline]
+    fn count(&mut self, op: Op) {
+        self.0[op as usize] += 1;
+    }
+}
+
+impl Serialize for ByOp {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.iter().map(|(op, n)| (op.name(), n)))
+    }
 }
 
 impl Coverage {
@@ -84,7 +107,7 @@ impl Coverage {
             self.foreign_calls += 1;
             return;
         }
-        *self.by_op.entry(event.op).or_insert(0) += 1;
+        self.by_op.count(event.op);
         match event.op {
             Op::Other => self.other_calls += 1,
             Op::Exec => self.execs += u64::from(event.errno == 0),

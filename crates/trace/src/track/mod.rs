@@ -26,7 +26,7 @@ mod sequence;
 mod tree;
 
 pub use call::{At, Attrs, Call, CloneFlags, Fd, Inode, Kind, Outcome, Seen, Spent, Start, Who};
-pub use coverage::Coverage;
+pub use coverage::{ByOp, Coverage};
 pub use history::{Change, History};
 pub use names::Removed;
 pub(crate) use process::Cloning;
