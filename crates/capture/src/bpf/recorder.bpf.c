@@ -35,6 +35,7 @@ const volatile char mount_path[256] = {};
 #define SB_KERNMOUNT (1ul << 22)
 #define TS_COMPAT 2
 #define AT_FDCWD (-100)
+#define MAP_ANONYMOUS 0x20
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
@@ -882,7 +883,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	}
 	if (!on_file)
 		state->flags |= QUIET;
-	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id) {
+	/* mmap: memory that is no file's asks for none by flag or number; one asked for that is not there is a call that failed. */
+	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id && (state->args[3] & MAP_ANONYMOUS || (s32)state->args[4] < 0)) {
 		state->flags &= STAYS;
 		return 0;
 	}

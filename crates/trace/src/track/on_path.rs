@@ -141,7 +141,7 @@ impl Tracker {
         let state = self.fds.ofd_mut(ofd);
         event.ofd = Some(state.id);
         state.offset = Some(0);
-        state.append = flags & flag::APPEND != 0;
+        state.append = Some(flags & flag::APPEND != 0);
         if let Some(Seen::Path { raw, who, .. }) = out.seen {
             state.raw.extend_from_slice(raw);
             state.path.set(&path);

@@ -208,7 +208,7 @@ impl Tracker {
             return;
         }
         self.unshare_table(ctx.tid);
-        let ctx = Ctx { thread: self.thread(ctx.tid), place: None, ..ctx };
+        let ctx = Ctx { thread: self.thread(ctx.tid), ..ctx };
         for ofd in self.fds.take_cloexec(ctx.thread.table) {
             self.implied_close(ctx, ofd);
         }

@@ -718,6 +718,17 @@ static void do_make(struct thread *t) {
     if (error == 0) candidate(n.below);
 }
 
+/* The root goes too: moved below itself by another path, or exchanged. Without one, every path would fail from then on. */
+static void do_root(struct thread *t) {
+    char path[sizeof log_->root];
+    strcpy(path, log_->root);
+    for (char *slash = path + strlen(path); slash > path; slash = strrchr(path, '/')) {
+        *slash = 0;
+        struct want w = WANT(.op = "mkdir", .fd = AT_FDCWD, .mode = 0700, .path = path, .ask = ASK_MADE);
+        if (CALL(t, w, SYS_mkdir, path, 0700, 0, 0, 0, 0) != -ENOENT) return;
+    }
+}
+
 static void do_remove(struct thread *t) {
     struct name n;
     u64 kind = below(t, 6);
@@ -1073,7 +1084,7 @@ static void live(struct thread *t, i64 operations) {
     } all[] = {
         {do_open, 24}, {do_close, 9}, {do_transfer, 22}, {do_seek, 4}, {do_length, 5}, {do_copy, 4}, {do_sync, 3}, {do_stat, 16},
         {do_getdents, 3}, {do_make, 14}, {do_remove, 9}, {do_rename, 12}, {do_link, 6}, {do_attributes, 8}, {do_map, 3}, {do_dup, 5},
-        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2},
+        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2},
     };
     int total = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) total += all[i].weight;
