@@ -895,6 +895,9 @@ static void do_pass(struct thread *t) {
         return;
     }
     memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    /* No call on files, but the reason why some tracers know less of what follows. */
+    struct want arrived = WANT(.op = "received", .fd = fd, .held = 1, .keep = 1);
+    end(t, &arrived, begin(t, &arrived), 0);
     /* It is used at once, or never if its name has gone on the way. */
     int gone = 0;
     if (log_->serial && !log_->everything) ask(t, fd, NULL, 0), gone = log_->gone;
