@@ -126,6 +126,27 @@ fn a_child_has_the_descriptors_of_when_its_clone_began() {
     assert_eq!(reads, want);
 }
 
+// Torture under strace, seed 1: execve gave the process a table of its own while another process still changed the one they had shared.
+#[test]
+fn a_program_has_the_descriptors_of_when_its_execve_began() {
+    let import = import(
+        "\
+1 1700000000.000001 openat(AT_FDCWD</w>, \"old\", O_RDONLY) = 3</w/old> <0.000001>
+1 1700000000.000002 clone(child_stack=NULL, flags=CLONE_FILES|SIGCHLD) = 2 <0.000001>
+1 1700000000.000003 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+2 1700000000.000004 execve(\"/bin/true\", [...], 0x7f /* 1 var */ <unfinished ...>
+1 1700000000.000005 close(3</w/old>) = 0 <0.000001>
+1 1700000000.000006 openat(AT_FDCWD</w>, \"new\", O_RDONLY) = 3</w/new> <0.000001>
+2 1700000000.000007 <... execve resumed>) = 0 <0.000003>
+2 1700000000.000008 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+1 1700000000.000009 read(3</w/new>, \"\"..., 10) = 10 <0.000001>
+",
+    );
+    let reads: Vec<_> =
+        import.rows.iter().filter(|r| r.event.op == Op::Read).map(|r| (r.path(), r.event.offset)).collect();
+    assert_eq!(reads, [("/w/old", Some(0)), ("/w/old", Some(10)), ("/w/new", Some(0))]);
+}
+
 // Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its first.
 #[test]
 fn lines_kept_back_stay_in_the_order_of_their_thread() {

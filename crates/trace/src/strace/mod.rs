@@ -127,6 +127,8 @@ struct Running {
     text: Vec<u8>,
     closing: Option<Closing>,
     clone: Option<RunningClone>,
+    /// Of an execve: what it had of others when it began.
+    unsharing: Option<Cloning>,
 }
 
 /// A clone that is running.
@@ -638,8 +640,15 @@ impl Importer {
         let form = self.forms.get(name);
         let args = lex::partial_args(rest.get(1..).unwrap_or_default());
         let none = Return::default();
-        let mut running =
-            Running { start_ns: at_ns, place: None, form, text: text.to_vec(), closing: None, clone: None };
+        let mut running = Running {
+            start_ns: at_ns,
+            place: None,
+            form,
+            text: text.to_vec(),
+            closing: None,
+            clone: None,
+            unsharing: None,
+        };
         // A read of a pipe can take for ever; it need not keep its place.
         let foreign = value::fd(args.get(0)).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
         let keeps_place = match form {
@@ -661,6 +670,7 @@ impl Importer {
                 running.clone = Some(RunningClone { flags, begun });
                 self.cloning.push(tid);
             }
+            Some(Call::Exec { .. }) => running.unsharing = self.tracker.begin_exec(tid),
             Some(Call::Close { fd }) => {
                 running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
             }
@@ -682,6 +692,10 @@ impl Importer {
         let place = running.place;
         if let Some(clone) = running.clone.take() {
             self.cloned(tid, clone, &text);
+        }
+        if let Some(begun) = running.unsharing.take() {
+            let ok = parse_call(&text).is_ok_and(|(_, _, ret)| ret.value == Some(0));
+            self.tracker.end_exec(tid, begun, ok);
         }
         let result = self.finish_call(tid, running, &text, name);
         if result.is_err()
@@ -746,6 +760,9 @@ impl Importer {
         let Some(mut running) = self.running.remove(&tid) else { return };
         if let Some(clone) = running.clone.take() {
             self.cloned(tid, clone, b"");
+        }
+        if let Some(begun) = running.unsharing.take() {
+            self.tracker.drop_clone(begun);
         }
         let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
         if let Some(closing) = running.closing {

@@ -114,6 +114,24 @@ impl Tracker {
         self.threads.insert(child, thread);
     }
 
+    /// An exec has begun, which gives the thread a table of its own at some moment.
+    pub(crate) fn begin_exec(&mut self, tid: u32) -> Option<Cloning> {
+        self.begin_clone(tid, CloneFlags { fs: true, ..CloneFlags::default() })
+    }
+
+    /// The exec has returned: where it took effect, with what the table held between then and now.
+    pub(crate) fn end_exec(&mut self, tid: u32, begun: Cloning, ok: bool) {
+        match begun.table {
+            Some(table) if ok => {
+                let thread = self.thread(tid);
+                self.fds.copied_until_now(table, thread.table);
+                self.release_table(thread.table);
+                self.threads.insert(tid, Thread { table, ..thread });
+            }
+            _ => self.drop_clone(begun),
+        }
+    }
+
     /// A clone that had begun has no child.
     pub(crate) fn drop_clone(&mut self, begun: Cloning) {
         if let Some(table) = begun.table {

@@ -1071,11 +1071,11 @@ static void leave(struct thread *t) {
         snprintf(depth, sizeof depth, "%d", t->depth + 1);
         snprintf(path, sizeof path, "%s", getenv("TORTURE_LOG"));
         char *argv[] = {"torture", "child", path, number, depth, NULL};
-        struct want w = WANT(.op = "exec", .path = t->self, .unlocked = 1);
+        struct want w = WANT(.op = "exec", .path = t->self);
         struct record *r = begin(t, &w);
-        r->state = DONE; /* it does not return; nothing is held */
+        r->state = DONE; /* it does not return; what runs then gives the baton */
         long error = SYS(SYS_execve, t->self, argv, environ, 0, 0, 0);
-        r->error = (u16)-error, r->result = -1;
+        end(t, &w, r, error);
     }
     SYS(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
@@ -1164,6 +1164,11 @@ int main(int argc, char **argv) {
         t.depth = atoi(argv[4]);
         for (int fd = LOWEST; fd < LOWEST + FILES_MAX; fd++) t.table->slots[fd].open = 1; /* some may be */
         mark(1);
+        if (log_->serial) {
+            give_baton();
+            /* One of the threads that the exec ended may have been woken in vain: all look again. */
+            futex_wake(&log_->baton, INT32_MAX);
+        }
         live(&t, (i64)below(&t, 20));
         mark(0);
         return 0;
