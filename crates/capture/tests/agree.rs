@@ -10,7 +10,8 @@ use harness::Run;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use trace::agree::{Comparison, Fact};
+use std::process::Command;
+use trace::agree::{Agreement, Comparison, Fact};
 use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
 use trace::{Event, Op, Paths};
@@ -120,6 +121,66 @@ fn fact(row: &Row) -> Option<Fact> {
     Fact::of_event(&event, &paths)
 }
 
+fn compared(judge: &Threads, ours: &Threads) -> Agreement {
+    let mut comparison = Comparison::default();
+    judge.values().flatten().filter_map(fact).for_each(|fact| comparison.left(fact));
+    ours.values().flatten().filter_map(fact).for_each(|fact| comparison.right(fact));
+    comparison.finish()
+}
+
+/// Programs of several processes, with the files that each call was about.
+fn agree_on_files(tool: &str, script: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    if !Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: {tool} is not installed");
+        return;
+    }
+    let made = "mkdir -p src/sub && for i in $(seq 60); do echo \"int f$i(void) { return $i; }\" > src/f$i.c; cp src/f$i.c src/sub/; done";
+    let prepared = Command::new("sh").arg("-ec").arg(made).current_dir(directory.path()).status().expect("sh");
+    assert!(prepared.success());
+    let command = ["sh", "-ec", &format!("cd {} && {script}", directory.path().display())].map(OsString::from);
+    let Some((judge, ours)) = own_calls_by_both(&command, directory.path()) else { return };
+    let agreement = compared(&judge, &ours);
+    eprintln!(
+        "{tool}: {} calls, {} files compared, {} differences",
+        agreement.calls,
+        agreement.files_compared,
+        agreement.total()
+    );
+    agreement.differences.iter().take(12).for_each(|difference| eprintln!("{difference}"));
+    assert!(agreement.calls > 500, "{} calls", agreement.calls);
+    assert_eq!(
+        (agreement.total(), agreement.received),
+        (0, 0),
+        "{tool}: left is strace, right the recorder in the kernel"
+    );
+}
+
+#[test]
+fn rsync() {
+    agree_on_files(
+        "rsync",
+        "rsync -a src/ copy/ && echo more >> src/f1.c && rm src/f2.c && rsync -a --delete src/ copy/",
+    );
+}
+
+#[test]
+fn git() {
+    let author = "-c user.name=n -c user.email=e@example.org";
+    agree_on_files(
+        "git",
+        &format!(
+            "cd src && git init -q . && git add . && git {author} commit -qm one && cd .. && git clone -q src clone"
+        ),
+    );
+}
+
+#[test]
+fn make() {
+    let makefile = "all: $(patsubst %.c,%.o,$(wildcard *.c))";
+    agree_on_files("make", &format!("cd src && echo '{makefile}' > Makefile && make -s -j3"));
+}
+
 /// What is hard to record, one call at a time: the files must be the same too. (Two calls that overlap are told by strace in the order in
 /// which it came to see them, so there it may take a descriptor for what the number stood for before.)
 #[test]
@@ -128,10 +189,7 @@ fn the_torture_program() {
     let Some(stage) = harness::stage(&run) else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some((judge, ours)) = own_calls_by_both(&stage.command, directory.path()) else { return };
-    let mut comparison = Comparison::default();
-    judge.values().flatten().filter_map(fact).for_each(|fact| comparison.left(fact));
-    ours.values().flatten().filter_map(fact).for_each(|fact| comparison.right(fact));
-    let agreement = comparison.finish();
+    let agreement = compared(&judge, &ours);
     assert!(agreement.calls > run.operations / 2, "{} calls", agreement.calls);
     // A path does not tell which description came over a socket.
     let received = stage.received();

@@ -170,6 +170,27 @@ fn lines_kept_back_stay_in_the_order_of_their_thread() {
     assert_eq!(import.summary.problems, []);
 }
 
+// make -j3 by both tracers at once: dup2 of a pipe, which keeps no place while it runs, stood behind the execve that followed it.
+#[test]
+fn a_call_that_was_kept_back_and_kept_no_place_stands_where_it_returned() {
+    let import = import(
+        "\
+1 1700000000.000001 vfork( <unfinished ...>
+2 1700000000.000002 vfork( <unfinished ...>
+33 1700000000.000003 dup2(5<pipe:[7]>, 1 <unfinished ...>
+44 1700000000.000004 unlink(\"/w/a\") = 0 <0.000001>
+33 1700000000.000005 <... dup2 resumed>) = 1<pipe:[7]> <0.000002>
+33 1700000000.000006 execve(\"/usr/bin/cc\", [\"cc\"], 0x7f /* 1 var */ <unfinished ...>
+1 1700000000.000007 <... vfork resumed>) = 33 <0.000006>
+33 1700000000.000008 <... execve resumed>) = 0 <0.000002>
+2 1700000000.000009 <... vfork resumed>) = 44 <0.000007>
+",
+    );
+    let ops: Vec<_> = import.rows.iter().filter(|r| r.event.tid == 33).map(|r| r.event.op).collect();
+    assert_eq!(ops, [Op::Dup, Op::Exec]);
+    assert_eq!(import.summary.problems, []);
+}
+
 // Torture under strace, seed 3: of three closes that close_range did, two stood behind later calls of a thread whose lines were kept back.
 #[test]
 fn the_closes_of_one_call_stand_together() {

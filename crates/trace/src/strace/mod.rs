@@ -143,7 +143,7 @@ struct RunningClone {
 struct Held {
     tid: u32,
     number: u64,
-    /// The place in the order that its call takes, if it begins one.
+    /// The place in the order that its call takes, if it begins one, or if that kept none when it began.
     place: Option<Place>,
     line: Vec<u8>,
 }
@@ -454,8 +454,8 @@ impl Importer {
     /// Keeps a line back until its thread's parent is known.
     fn hold(&mut self, tid: u32, body: &Body<'_>, line: &[u8]) {
         self.held_bytes += line.len();
-        let begins = matches!(body, Body::Call(_) | Body::Unfinished(_));
-        let place = begins.then(|| self.tracker.start());
+        let has_event = matches!(body, Body::Call(_) | Body::Unfinished(_) | Body::Resumed { .. });
+        let place = has_event.then(|| self.tracker.start());
         self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
         self.held_threads.insert(tid);
         if self.held_bytes > HELD_BYTES_MAX {
@@ -554,7 +554,7 @@ impl Importer {
                 self.start(tid, at_ns, text, place);
                 Ok(())
             }
-            Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, name, rest, unfinished),
+            Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, (name, rest), unfinished, place),
             Body::Signal => {
                 self.summary.signals += 1;
                 Ok(())
@@ -680,8 +680,20 @@ impl Importer {
     }
 
     /// A call goes on, and usually returns.
-    fn resume(&mut self, tid: u32, at_ns: u64, name: &[u8], rest: &[u8], unfinished: bool) -> Result<(), Reason> {
+    fn resume(
+        &mut self,
+        tid: u32,
+        at_ns: u64,
+        (name, rest): (&[u8], &[u8]),
+        unfinished: bool,
+        place: Option<Place>,
+    ) -> Result<(), Reason> {
         let Some(mut running) = self.running.remove(&tid) else { return Err("a call resumed that had not started") };
+        match place {
+            Some(place) if running.place.is_some() || unfinished => self.tracker.skip_place(place),
+            Some(_) => running.place = place,
+            None => {}
+        }
         self.last_ns = self.last_ns.max(at_ns);
         running.text.extend_from_slice(rest);
         if unfinished {
