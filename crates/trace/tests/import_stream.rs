@@ -170,6 +170,24 @@ fn lines_kept_back_stay_in_the_order_of_their_thread() {
     assert_eq!(import.summary.problems, []);
 }
 
+// Torture under strace, seed 1: a directory that was removed while it was the working one was taken for another when it was opened.
+#[test]
+fn a_removed_directory_that_is_opened_again_is_the_same() {
+    let import = import(
+        "\
+1 1700000000.000001 mkdir(\"/w/d\", 0700) = 0 <0.000001>
+1 1700000000.000002 chdir(\"/w/d\") = 0 <0.000001>
+1 1700000000.000003 rmdir(\"/w/d\") = 0 <0.000001>
+1 1700000000.000004 openat(AT_FDCWD</w/d (deleted)>, \".\", O_RDONLY) = 3</w/d (deleted)> <0.000001>
+1 1700000000.000005 openat(3</w/d (deleted)>, \"./\", O_RDONLY) = 4</w/d (deleted)> <0.000001>
+1 1700000000.000006 mkdir(\"/w/d\", 0700) = 0 <0.000001>
+",
+    );
+    let files: Vec<_> = import.rows.iter().map(|r| r.event.file).collect();
+    assert!(files[0].is_some() && files[..5].iter().all(|&file| file == files[0]), "{files:?}");
+    assert_ne!(files[5], files[0]);
+}
+
 // make -j3 by both tracers at once: dup2 of a pipe, which keeps no place while it runs, stood behind the execve that followed it.
 #[test]
 fn a_call_that_was_kept_back_and_kept_no_place_stands_where_it_returned() {

@@ -95,6 +95,8 @@ struct FsContext {
     cwd: Interned,
     /// Its entry in the tree.
     node: Option<names::Node>,
+    /// The directory itself, which stays one as long as somebody works in it.
+    directory: Option<File>,
     /// [`Names::moves`] when the path was last known to be right.
     moves: u64,
     users: u32,

@@ -131,7 +131,13 @@ impl Tracker {
             None
         } else {
             event.flags &= !flag::FOREIGN;
-            let file = self.open_file(&mut event, &located, at, &path, follow);
+            let file = match self.nameless_start(ctx, at, out.seen) {
+                Some(directory) => {
+                    self.describe_file(&mut event, directory);
+                    Some(directory)
+                }
+                None => self.open_file(&mut event, &located, at, &path, follow),
+            };
             match out.seen {
                 Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, &path, who.inode),
                 _ => file,
