@@ -23,11 +23,12 @@ fn main() -> ExitCode {
         println!("{difference}");
     }
     println!(
-        "{} calls, {} files on both sides, {} on one only, {} calls cut off, {} differences",
+        "{} calls, {} files on both sides, {} on one only, {} calls cut off, {} descriptions received, {} differences",
         agreement.calls,
         agreement.files_compared,
         agreement.files_unknown,
         agreement.cut_off,
+        agreement.received,
         agreement.total()
     );
     ExitCode::from(u8::from(agreement.total() > 0))

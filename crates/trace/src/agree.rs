@@ -295,6 +295,10 @@ pub struct Agreement {
     pub files_unknown: u64,
     /// Calls cut off that only one side has.
     pub cut_off: u64,
+    /// Descriptions that one side told as new in a call that makes none, and the other knew: they came over a socket. A side that shows
+    /// descriptors by their paths, as strace does, cannot tell whose they are: the call that brings them is none on files, and
+    /// a path is the same for every description of a file. How many there can be, who compares has to know.
+    pub received: u64,
     /// Differences by aspect and operation.
     pub counts: BTreeMap<(Aspect, Op), u64>,
     /// The first of them.
@@ -378,8 +382,8 @@ impl Comparison {
         if matches!(found, None | Some((None, None))) && left.op == right.op {
             let mut pairs = [pending.left.pop_front(), pending.right.pop_front()];
             if let [Some(left), Some(right)] = &mut pairs {
-                skip_restarts(left, &mut pending.left, right);
-                skip_restarts(right, &mut pending.right, left);
+                skip_restarts(left, &mut pending.left, right, &pending.right);
+                skip_restarts(right, &mut pending.right, left, &pending.left);
             }
             if let [Some(left), Some(right)] = pairs {
                 pending.done += 1;
@@ -444,6 +448,7 @@ impl Comparison {
             check(Aspect::Offset, differ(left.offset2, right.offset2));
             check(Aspect::SizeBefore, differ(left.size_before, right.size_before));
         }
+        self.note_received(&left, &right);
         match (left.file, right.file) {
             (Some(l), Some(r)) => {
                 self.agreement.files_compared += 1;
@@ -464,6 +469,20 @@ impl Comparison {
             let against = against.clone();
             let (left, right) = (Some(left.clone()), Some(right.clone()));
             self.differ(op, Difference { aspect, tid, nth, left, right, against });
+        }
+    }
+
+    /// [`Agreement::received`]: the description that one side takes for a new one, and its file if the name had gone on the way.
+    fn note_received(&mut self, left: &Fact, right: &Fact) {
+        let (Some(l), Some(r)) = (left.ofd, right.ofd) else { return };
+        if !self.descriptions.is_new_on_one_side(l, r, right.op) || !self.descriptions.received.insert((l, r)) {
+            return;
+        }
+        self.agreement.received += 1;
+        if let (Some(l), Some(r)) = (left.file, right.file)
+            && self.files.is_new_on_one_side(l, r, right.op)
+        {
+            self.files.received.insert((l, r));
         }
     }
 
@@ -519,17 +538,20 @@ fn alike(left: &Fact, right: &Fact) -> bool {
 }
 
 /// Where the kernel began a call again, one side has all its beginnings, and the other (`whole`) its end, or that it was cut off. All
-/// beginnings but the last were interrupted: leaves the last in `fact`.
-fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, whole: &Fact) {
-    let is_next = |fact: &Fact, next: &Fact| {
-        let last = match whole.end {
-            End::Returned => return false,
-            End::Restarted => whole.errno != EINTR,
-            End::Unknown => next.end == End::Unknown,
-        };
-        next.op == fact.op && next.bytes == fact.bytes && (next.errno == EINTR || last)
-    };
-    while fact.end != End::Restarted && fact.errno == EINTR && behind.front().is_some_and(|next| is_next(fact, next)) {
+/// beginnings but the last were interrupted: leaves the last in `fact`. The same calls that follow on the other side have theirs too.
+fn skip_restarts(fact: &mut Fact, behind: &mut VecDeque<Fact>, whole: &Fact, behind_whole: &VecDeque<Fact>) {
+    if whole.end == End::Returned || fact.end == End::Restarted || fact.errno != EINTR {
+        return;
+    }
+    let same = |next: &&Fact| next.op == whole.op && next.bytes == whole.bytes;
+    let others = behind_whole.iter().take_while(same).count();
+    let interrupted = behind.iter().take_while(same).take_while(|next| next.errno == EINTR).count();
+    let last = behind.get(interrupted).filter(same).is_some_and(|next| match whole.end {
+        End::Restarted => whole.errno != EINTR || others > 0,
+        End::Unknown => next.end == End::Unknown,
+        End::Returned => false,
+    });
+    for _ in 0..(interrupted + usize::from(last)).saturating_sub(others) {
         if let Some(next) = behind.pop_front() {
             *fact = next;
         }
@@ -542,11 +564,24 @@ struct Pairs {
     of_left: FxHashMap<u64, Pair>,
     of_right: FxHashMap<u64, Pair>,
     wrong: FxHashSet<(u64, u64)>,
+    /// Pairs beside those: [`Agreement::received`].
+    received: FxHashSet<(u64, u64)>,
 }
 
 impl Pairs {
+    /// Whether one side tells a number for the first time, and the other knows its own from before. Two opens make two descriptions.
+    fn is_new_on_one_side(&self, left: u64, right: u64, op: Op) -> bool {
+        match (self.of_left.get(&left), self.of_right.get(&right)) {
+            (None, Some(known)) | (Some(known), None) => op != Op::Open || known.op != Op::Open,
+            _ => false,
+        }
+    }
+
     /// Takes a pair, and returns what speaks against it. A pair that cannot be is taken over, so that it is told once and not for ever.
     fn pair(&mut self, pair: Pair) -> Vec<Pair> {
+        if self.received.contains(&(pair.left, pair.right)) {
+            return Vec::new();
+        }
         let before = [self.of_left.insert(pair.left, pair), self.of_right.insert(pair.right, pair)];
         let is_other = |other: &Pair| (other.left, other.right) != (pair.left, pair.right);
         let against: Vec<Pair> = before.into_iter().flatten().filter(is_other).collect();
@@ -650,6 +685,34 @@ mod tests {
         let done = Fact { ret: 5, errno: 0, ..truth };
         let shown = [interrupted.clone(), Fact { end: End::Returned, ..done.clone() }, interrupted, after.clone()];
         assert_eq!(counts(&[done, after], &shown), [(Aspect::OnlyRight, Op::Read, 1)]);
+    }
+
+    #[test]
+    fn a_description_received_is_new_to_who_sees_paths() {
+        let fact = |op, ofd, file| Fact { ofd: Some(ofd), file: Some(file), ..Fact::new(7, op) };
+        let left = [fact(Op::Open, 1, 1), fact(Op::Close, 1, 1), fact(Op::Fstat, 2, 1), fact(Op::Close, 2, 1)];
+        let right = [fact(Op::Open, 1, 1), fact(Op::Close, 1, 1), fact(Op::Fstat, 1, 1), fact(Op::Close, 1, 1)];
+        let agreed = agreement(&left, &right);
+        assert_eq!((agreed.total(), agreed.received), (0, 1));
+        // Of another file, which both know, it is not.
+        let other = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 2, 5)];
+        let right = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 1, 1)];
+        assert_eq!(counts(&other, &right), [(Aspect::File, Op::Fstat, 1)]);
+        // Two opens are two descriptions.
+        let opens = [fact(Op::Open, 1, 1), fact(Op::Open, 2, 1)];
+        let one = [fact(Op::Open, 1, 1), fact(Op::Open, 1, 1)];
+        assert_eq!(counts(&opens, &one), [(Aspect::Description, Op::Open, 1)]);
+    }
+
+    // Torture in the kernel, seed 7, a million operations racing: two interrupted reads in a row.
+    #[test]
+    fn two_calls_begun_again_are_two() {
+        let interrupted = Fact { errno: 4, ..call(Op::Read, "", -1) };
+        let truth = Fact { end: End::Restarted, ..interrupted.clone() };
+        let shown = vec![interrupted.clone(); 5];
+        assert_eq!(counts(&[truth.clone(), truth.clone()], &shown), []);
+        assert_eq!(counts(&[truth.clone(), truth.clone()], &shown[..2]), []);
+        assert_eq!(counts(&[truth.clone(), truth], &shown[..1]), [(Aspect::OnlyLeft, Op::Read, 1)]);
     }
 
     // Torture, seed 2: a thread was killed in a read that the kernel had begun again.

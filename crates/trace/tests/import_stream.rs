@@ -88,6 +88,147 @@ fn children_wait_until_their_parent_is_known() {
     assert!(import.rows.is_sorted_by_key(|r| r.event.t_ns), "what was kept back keeps its place");
 }
 
+// Torture under strace, seeds 1 and 77: another thread gave the number 3 to another file while vfork ran, and the child's first use
+// of 3 was taken for a file that nobody had opened.
+#[test]
+fn a_child_has_the_descriptors_of_when_its_clone_began() {
+    let import = import(
+        "\
+1 1700000000.000001 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2 <0.000001>
+1 1700000000.000002 openat(AT_FDCWD</w>, \"old\", O_RDONLY) = 3</w/old> <0.000001>
+1 1700000000.000003 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+1 1700000000.000004 vfork( <unfinished ...>
+2 1700000000.000005 close(3</w/old>) = 0 <0.000001>
+2 1700000000.000006 openat(AT_FDCWD</w>, \"new\", O_RDONLY) = 3</w/new> <0.000001>
+2 1700000000.000007 openat(AT_FDCWD</w>, \"more\", O_RDONLY) = 4</w/more> <0.000001>
+2 1700000000.000008 read(4</w/more>, \"\"..., 7) = 7 <0.000001>
+11 1700000000.000009 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+11 1700000000.000010 read(4</w/more>, \"\"..., 7) = 7 <0.000001>
+11 1700000000.000011 +++ exited with 0 +++
+1 1700000000.000012 <... vfork resumed>) = 11 <0.000008>
+2 1700000000.000013 read(3</w/new>, \"\"..., 10) = 10 <0.000001>
+",
+    );
+    let reads: Vec<_> = import
+        .rows
+        .iter()
+        .filter(|r| r.event.op == Op::Read)
+        .map(|r| (r.event.tid, r.path(), r.event.offset))
+        .collect();
+    let want = [
+        (1, "/w/old", Some(0)),
+        (2, "/w/more", Some(0)),
+        (11, "/w/old", Some(10)),
+        // Opened while vfork ran, and the child has it: the copy was made behind it.
+        (11, "/w/more", Some(7)),
+        (2, "/w/new", Some(0)),
+    ];
+    assert_eq!(reads, want);
+}
+
+// Torture under strace, seed 1: execve gave the process a table of its own while another process still changed the one they had shared.
+#[test]
+fn a_program_has_the_descriptors_of_when_its_execve_began() {
+    let import = import(
+        "\
+1 1700000000.000001 openat(AT_FDCWD</w>, \"old\", O_RDONLY) = 3</w/old> <0.000001>
+1 1700000000.000002 clone(child_stack=NULL, flags=CLONE_FILES|SIGCHLD) = 2 <0.000001>
+1 1700000000.000003 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+2 1700000000.000004 execve(\"/bin/true\", [...], 0x7f /* 1 var */ <unfinished ...>
+1 1700000000.000005 close(3</w/old>) = 0 <0.000001>
+1 1700000000.000006 openat(AT_FDCWD</w>, \"new\", O_RDONLY) = 3</w/new> <0.000001>
+2 1700000000.000007 <... execve resumed>) = 0 <0.000003>
+2 1700000000.000008 read(3</w/old>, \"\"..., 10) = 10 <0.000001>
+1 1700000000.000009 read(3</w/new>, \"\"..., 10) = 10 <0.000001>
+",
+    );
+    let reads: Vec<_> =
+        import.rows.iter().filter(|r| r.event.op == Op::Read).map(|r| (r.path(), r.event.offset)).collect();
+    assert_eq!(reads, [("/w/old", Some(0)), ("/w/old", Some(10)), ("/w/new", Some(0))]);
+}
+
+// Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its first.
+#[test]
+fn lines_kept_back_stay_in_the_order_of_their_thread() {
+    let import = import(
+        "\
+1 1700000000.000001 clone(child_stack=0x7f, flags=CLONE_FS <unfinished ...>
+2 1700000000.000002 vfork( <unfinished ...>
+33 1700000000.000003 unlink(\"/w/a\") = 0 <0.000001>
+22 1700000000.000004 clone(child_stack=0x7f, flags=CLONE_FS <unfinished ...>
+33 1700000000.000005 unlink(\"/w/b\") = 0 <0.000001>
+22 1700000000.000006 <... clone resumed>) = 33 <0.000002>
+33 1700000000.000007 unlink(\"/w/c\") = 0 <0.000001>
+1 1700000000.000008 <... clone resumed>) = 44 <0.000007>
+33 1700000000.000009 unlink(\"/w/d\") = 0 <0.000001>
+2 1700000000.000010 <... vfork resumed>) = 22 <0.000008>
+33 1700000000.000011 unlink(\"/w/e\") = 0 <0.000001>
+",
+    );
+    let unlinks: Vec<_> = import.rows.iter().filter(|r| r.event.op == Op::Unlink).map(|r| r.path()).collect();
+    assert_eq!(unlinks, ["/w/a", "/w/b", "/w/c", "/w/d", "/w/e"]);
+    assert_eq!(import.summary.problems, []);
+}
+
+// Torture under strace, seed 1: a directory that was removed while it was the working one was taken for another when it was opened.
+#[test]
+fn a_removed_directory_that_is_opened_again_is_the_same() {
+    let import = import(
+        "\
+1 1700000000.000001 mkdir(\"/w/d\", 0700) = 0 <0.000001>
+1 1700000000.000002 chdir(\"/w/d\") = 0 <0.000001>
+1 1700000000.000003 rmdir(\"/w/d\") = 0 <0.000001>
+1 1700000000.000004 openat(AT_FDCWD</w/d (deleted)>, \".\", O_RDONLY) = 3</w/d (deleted)> <0.000001>
+1 1700000000.000005 openat(3</w/d (deleted)>, \"./\", O_RDONLY) = 4</w/d (deleted)> <0.000001>
+1 1700000000.000006 mkdir(\"/w/d\", 0700) = 0 <0.000001>
+",
+    );
+    let files: Vec<_> = import.rows.iter().map(|r| r.event.file).collect();
+    assert!(files[0].is_some() && files[..5].iter().all(|&file| file == files[0]), "{files:?}");
+    assert_ne!(files[5], files[0]);
+}
+
+// make -j3 by both tracers at once: dup2 of a pipe, which keeps no place while it runs, stood behind the execve that followed it.
+#[test]
+fn a_call_that_was_kept_back_and_kept_no_place_stands_where_it_returned() {
+    let import = import(
+        "\
+1 1700000000.000001 vfork( <unfinished ...>
+2 1700000000.000002 vfork( <unfinished ...>
+33 1700000000.000003 dup2(5<pipe:[7]>, 1 <unfinished ...>
+44 1700000000.000004 unlink(\"/w/a\") = 0 <0.000001>
+33 1700000000.000005 <... dup2 resumed>) = 1<pipe:[7]> <0.000002>
+33 1700000000.000006 execve(\"/usr/bin/cc\", [\"cc\"], 0x7f /* 1 var */ <unfinished ...>
+1 1700000000.000007 <... vfork resumed>) = 33 <0.000006>
+33 1700000000.000008 <... execve resumed>) = 0 <0.000002>
+2 1700000000.000009 <... vfork resumed>) = 44 <0.000007>
+",
+    );
+    let ops: Vec<_> = import.rows.iter().filter(|r| r.event.tid == 33).map(|r| r.event.op).collect();
+    assert_eq!(ops, [Op::Dup, Op::Exec]);
+    assert_eq!(import.summary.problems, []);
+}
+
+// Torture under strace, seed 3: of three closes that close_range did, two stood behind later calls of a thread whose lines were kept back.
+#[test]
+fn the_closes_of_one_call_stand_together() {
+    let import = import(
+        "\
+1 1700000000.000001 clone(child_stack=0x7f, flags=CLONE_FS <unfinished ...>
+2 1700000000.000002 vfork( <unfinished ...>
+33 1700000000.000003 openat(AT_FDCWD</w>, \"f\", O_RDONLY) = 3</w/f> <0.000001>
+33 1700000000.000004 dup2(3</w/f>, 4) = 4</w/f> <0.000001>
+33 1700000000.000005 dup2(3</w/f>, 5) = 5</w/f> <0.000001>
+33 1700000000.000006 close_range(3, 5, 0) = 0 <0.000001>
+33 1700000000.000007 unlink(\"/w/f\") = 0 <0.000001>
+1 1700000000.000008 <... clone resumed>) = 33 <0.000007>
+2 1700000000.000009 <... vfork resumed>) = 22 <0.000008>
+",
+    );
+    let ops: Vec<_> = import.rows.iter().filter(|r| r.event.tid == 33).map(|r| r.event.op).collect();
+    assert_eq!(ops, [Op::Open, Op::Dup, Op::Dup, Op::Close, Op::Close, Op::Close, Op::Unlink]);
+}
+
 #[test]
 fn the_form_without_an_output_file() {
     let import = import(

@@ -113,6 +113,87 @@ fn a_call_that_never_returned_is_unfinished() {
     );
 }
 
+/// What the recorder tells of an open file.
+fn told(records: &mut Vec<u8>, id: u64, ino: u64, name: &str, open_flags: u32) {
+    let names_bytes = u32::try_from(name.len()).expect("a short name") + 1;
+    let mode = 0o100_644;
+    let file = wire::File { id, ino, dev: 8, generation: 3, nlink: 1, mode, open_flags, names_bytes, size: 500 };
+    wire::append(records, Kind::File, 0, |out| {
+        file.write(out);
+        out.push(u8::try_from(name.len()).expect("a short name"));
+        out.extend_from_slice(name.as_bytes());
+    });
+}
+
+/// A call on a descriptor, of a process of one thread.
+fn on_fd(records: &mut Vec<u8>, pid: u32, (nr, fd, bytes, ret): (u32, u64, u64, i64), at: u64, id: u64) {
+    let args = [fd, 0, bytes, 0, 0, 0];
+    let iov_bytes = wire::UNKNOWN;
+    let call = wire::Call { pid, tid: pid, start_ns: at, dur_ns: 1, ret, nr, iov_bytes, args, ..Default::default() };
+    wire::append(records, Kind::Call, call_flag::FACT0, |out| {
+        call.write(out);
+        wire::Fact { id, pos: 0, size: 500 }.write(out);
+    });
+}
+
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+const CLOSE: u32 = 3;
+
+/// Torture in the kernel, seeds 1 and 2: a description that its sender closed before it arrived over a socket was taken for another, with
+/// another offset, and its file for another once that had no name.
+#[test]
+fn a_description_on_its_way_is_remembered() {
+    let mut records = Vec::new();
+    start(&mut records);
+    told(&mut records, 50, 1000, "f", 0);
+    on_fd(&mut records, 7, (READ, 3, 100, 100), 10, 50);
+    on_fd(&mut records, 7, (CLOSE, 3, 0, 0), 20, 50);
+    on_fd(&mut records, 8, (READ, 9, 100, 100), 30, 50);
+    let (events, _) = import(&records);
+    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(0), None, Some(100)]);
+    assert_eq!(events[2].ofd, events[0].ofd);
+    assert_eq!(events[2].file, events[0].file);
+}
+
+/// Torture in the kernel, seed 2: a description from elsewhere that appends was told to write at its offset.
+#[test]
+fn a_description_from_elsewhere_that_appends_writes_at_the_end() {
+    let mut records = Vec::new();
+    start(&mut records);
+    told(&mut records, 50, 1000, "f", 0o2001);
+    on_fd(&mut records, 7, (WRITE, 3, 10, 10), 10, 50);
+    on_fd(&mut records, 7, (WRITE, 3, 10, 10), 20, 50);
+    let (events, _) = import(&records);
+    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(500), Some(510)]);
+}
+
+/// Two names, one inode: one file.
+#[test]
+fn a_file_is_known_by_its_inode() {
+    let mut records = Vec::new();
+    start(&mut records);
+    told(&mut records, 50, 1000, "f", 0);
+    told(&mut records, 60, 1000, "g", 0);
+    told(&mut records, 70, 2000, "h", 0);
+    for (i, id) in [50, 60, 70].into_iter().enumerate() {
+        on_fd(&mut records, 7, (READ, 3 + i as u64, 1, 1), 10 * (i as u64 + 1), id);
+    }
+    let (events, _) = import(&records);
+    assert_eq!(events[0].file, events[1].file);
+    assert_ne!(events[0].file, events[2].file);
+}
+
+/// A call that the kernel will begin again was told to have failed with an error of which no program ever hears.
+#[test]
+fn restart_codes_are_interruptions() {
+    let mut records = Vec::new();
+    start(&mut records);
+    on_fd(&mut records, 7, (READ, 3, 1, -512), 10, 50);
+    let (events, _) = import(&records);
+    assert_eq!((events[0].ret, events[0].errno), (-1, 4));
+}
+
 /// Frames of any content.
 fn any_records() -> impl Strategy<Value = (Vec<u8>, u64)> {
     let record = (

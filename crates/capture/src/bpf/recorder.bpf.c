@@ -36,6 +36,7 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 #define SB_KERNMOUNT (1ul << 22)
 #define TS_COMPAT 2
 #define AT_FDCWD (-100)
+#define MAP_ANONYMOUS 0x20
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
 #define TOLD_SETS 32768
@@ -1135,7 +1136,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	}
 	if (!on_file)
 		state->flags |= QUIET;
-	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id) {
+	/* mmap: memory that is no file's asks for none by flag or number; one asked for that is not there is a call that failed. */
+	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id && (state->call.args[3] & MAP_ANONYMOUS || (s32)state->call.args[4] < 0)) {
 		state->flags &= STAYS;
 		return 0;
 	}

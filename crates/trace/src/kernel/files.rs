@@ -4,6 +4,7 @@
 //! another path. So there are no more ids than the kernel ever had open files at once.
 
 use super::wire::{File, file_flag, path_of};
+use crate::strace::constants::O_APPEND;
 use crate::track::{Inode, Seen, Who};
 use rustc_hash::FxHashMap;
 
@@ -15,6 +16,7 @@ struct Told {
     deleted: bool,
     foreign: bool,
     regular: bool,
+    appends: bool,
     who: Who,
 }
 
@@ -34,6 +36,7 @@ impl Files {
             },
             raw: if cut { Box::default() } else { escape(path) },
             regular: file.mode & 0o170_000 == 0o100_000,
+            appends: u64::from(file.open_flags) & O_APPEND != 0,
             deleted: flags & file_flag::DELETED != 0,
             foreign: flags & file_flag::INTERNAL != 0 || is_device_or_socket(file.mode),
         };
@@ -53,9 +56,9 @@ impl Files {
         }
     }
 
-    /// Whether it is an ordinary file, with an offset and a length in bytes.
-    pub fn is_regular(&self, id: u64) -> bool {
-        self.0.get(&id).is_some_and(|told| told.regular && !told.foreign)
+    /// Of an ordinary file, with an offset and a length in bytes: whether it was opened to append.
+    pub fn regular_appends(&self, id: u64) -> Option<bool> {
+        self.0.get(&id).filter(|told| told.regular && !told.foreign).map(|told| told.appends)
     }
 
     /// The path of a directory as it is.

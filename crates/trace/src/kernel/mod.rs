@@ -510,9 +510,9 @@ impl Importer {
             return;
         };
         if let (Some(fd), Some(fact)) = (moved_on(&asked), parts.facts[0])
-            && self.files.is_regular(fact.id)
+            && let Some(append) = self.files.regular_appends(fact.id)
         {
-            self.tracker.saw_description(call.tid, fd, fact.pos, fact.size);
+            self.tracker.saw_description(call.tid, fd, fact.pos, fact.size, append);
         }
         self.summary.calls += 1;
         self.tracker.timed_call(call.tid, at_ns, place, name.as_bytes(), &asked, &out, spent);

@@ -133,6 +133,8 @@ struct Running {
     text: Vec<u8>,
     closing: Option<Closing>,
     clone: Option<RunningClone>,
+    /// Of an execve: what it had of others when it began.
+    unsharing: Option<Cloning>,
 }
 
 /// A clone that is running.
@@ -147,7 +149,7 @@ struct RunningClone {
 struct Held {
     tid: u32,
     number: u64,
-    /// The place in the order that its call takes, if it begins one.
+    /// The place in the order that its call takes, if it begins one, or if that kept none when it began.
     place: Option<Place>,
     line: Vec<u8>,
 }
@@ -459,8 +461,8 @@ impl Importer {
     /// Keeps a line back until its thread's parent is known.
     fn hold(&mut self, tid: u32, body: &Body<'_>, line: &[u8]) {
         self.held_bytes += line.len();
-        let begins = matches!(body, Body::Call(_) | Body::Unfinished(_));
-        let place = begins.then(|| self.tracker.start());
+        let has_event = matches!(body, Body::Call(_) | Body::Unfinished(_) | Body::Resumed { .. });
+        let place = has_event.then(|| self.tracker.start());
         self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
         self.held_threads.insert(tid);
         if self.held_bytes > HELD_BYTES_MAX {
@@ -559,7 +561,7 @@ impl Importer {
                 self.start(tid, at_ns, text, place);
                 Ok(())
             }
-            Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, name, rest, unfinished),
+            Body::Resumed { name, rest, unfinished } => self.resume(tid, at_ns, (name, rest), unfinished, place),
             Body::Signal => {
                 self.summary.signals += 1;
                 Ok(())
@@ -647,7 +649,8 @@ impl Importer {
         let rest = rest.get(1..).unwrap_or_default();
         let mut own = self.spare_texts.pop().unwrap_or_default();
         own.extend_from_slice(text);
-        let mut running = Running { start_ns: at_ns, place: None, form, text: own, closing: None, clone: None };
+        let mut running =
+            Running { start_ns: at_ns, place: None, form, text: own, closing: None, clone: None, unsharing: None };
         // A read of a pipe can take for ever; it need not keep its place.
         let first = lex::first_arg(rest);
         let foreign = value::fd(first).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
@@ -664,13 +667,15 @@ impl Importer {
             }
             (false, None) => None,
         };
-        let at_once = matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3));
+        let at_once =
+            matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3 | Form::Exec | Form::ExecAt));
         match at_once.then(|| decode(form, &lex::partial_args(rest), &Return::default())).flatten() {
             Some(Call::Clone(flags)) => {
                 let begun = self.tracker.begin_clone(tid, flags);
                 running.clone = Some(RunningClone { flags, begun });
                 self.cloning.push(tid);
             }
+            Some(Call::Exec { .. }) => running.unsharing = self.tracker.begin_exec(tid),
             Some(Call::Close { fd }) => {
                 running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
             }
@@ -680,8 +685,20 @@ impl Importer {
     }
 
     /// A call goes on, and usually returns.
-    fn resume(&mut self, tid: u32, at_ns: u64, name: &[u8], rest: &[u8], unfinished: bool) -> Result<(), Reason> {
+    fn resume(
+        &mut self,
+        tid: u32,
+        at_ns: u64,
+        (name, rest): (&[u8], &[u8]),
+        unfinished: bool,
+        place: Option<Place>,
+    ) -> Result<(), Reason> {
         let Some(mut running) = self.running.remove(&tid) else { return Err("a call resumed that had not started") };
+        match place {
+            Some(place) if running.place.is_some() || unfinished => self.tracker.skip_place(place),
+            Some(_) => running.place = place,
+            None => {}
+        }
         self.last_ns = self.last_ns.max(at_ns);
         running.text.extend_from_slice(rest);
         if unfinished {
@@ -692,6 +709,10 @@ impl Importer {
         let place = running.place;
         if let Some(clone) = running.clone.take() {
             self.cloned(tid, clone, &text);
+        }
+        if let Some(begun) = running.unsharing.take() {
+            let ok = parse_call(&text, &mut Args::default()).is_ok_and(|(_, ret)| ret.value == Some(0));
+            self.tracker.end_exec(tid, begun, ok);
         }
         let result = self.finish_call(tid, running, &text, name);
         self.give_back(text);
@@ -769,6 +790,9 @@ impl Importer {
         let Some(mut running) = self.running.remove(&tid) else { return };
         if let Some(clone) = running.clone.take() {
             self.cloned(tid, clone, b"");
+        }
+        if let Some(begun) = running.unsharing.take() {
+            self.tracker.drop_clone(begun);
         }
         let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
         if let Some(closing) = running.closing {

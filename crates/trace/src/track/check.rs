@@ -8,7 +8,8 @@ impl Tracker {
     /// # Panics
     /// Where they disagree.
     pub(crate) fn check(&self) {
-        let open = self.fds.check();
+        let mut open = self.fds.check();
+        open.extend(self.fs.iter().filter(|fs| fs.users > 0).map(|fs| fs.directory));
         self.names.check(&open);
         for fs in self.fs.iter().filter(|fs| fs.users > 0) {
             if let Some(node) = fs.node.filter(|&node| self.names.is_live(node)) {

@@ -8,6 +8,10 @@ use super::names::{File, Names};
 use super::sequence::Interned;
 use crate::OfdId;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// How many descriptions that no table holds any more are remembered: one that was sent over a socket and closed arrives later.
+const UNHELD_MAX: usize = 4096;
 
 /// A live descriptor table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +40,8 @@ pub(super) struct Description {
     pub foreign: bool,
     /// The file offset, if known.
     pub offset: Option<u64>,
-    /// `O_APPEND`
-    pub append: bool,
+    /// `O_APPEND`, if known.
+    pub append: Option<bool>,
     /// The path as the tracer last printed it, in its escapes; empty if it never did.
     pub raw: Vec<u8>,
     /// The path, unescaped.
@@ -72,6 +76,8 @@ pub(super) struct Descriptors {
     free_ofds: Vec<Ofd>,
     /// The descriptions of which it is known who they are, by [`Who::description`].
     known: FxHashMap<u64, Ofd>,
+    /// Of these, the ones that no table held at some time, the earliest first.
+    unheld: VecDeque<(Ofd, OfdId)>,
     next_id: u64,
 }
 
@@ -209,7 +215,7 @@ impl Descriptors {
             who: None,
             foreign,
             offset: None,
-            append: false,
+            append: None,
             raw: Vec::new(),
             path: Interned::default(),
             moves: names.moves(),
@@ -278,6 +284,23 @@ impl Descriptors {
         if state.refs > 0 {
             return;
         }
+        let id = state.id;
+        if state.who.is_none() {
+            return self.free(ofd, names);
+        }
+        self.unheld.push_back((ofd, id));
+        if self.unheld.len() > UNHELD_MAX
+            && let Some((ofd, id)) = self.unheld.pop_front()
+            && self.ofd(ofd).id == id
+            && self.ofd(ofd).refs == 0
+        {
+            self.free(ofd, names);
+        }
+    }
+
+    fn free(&mut self, ofd: Ofd, names: &mut Names) {
+        let state = self.ofd_mut(ofd);
+        state.id = GONE;
         let (file, who) = (state.file.take(), state.who.take());
         state.raw = Vec::new();
         state.path = Interned::default();
@@ -290,6 +313,9 @@ impl Descriptors {
         }
     }
 }
+
+/// The identity of a description that is gone; never told.
+const GONE: OfdId = OfdId(u64::MAX);
 
 fn index(n: usize) -> u32 {
     u32::try_from(n).expect("fewer than 2^32 live descriptions")

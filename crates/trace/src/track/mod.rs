@@ -95,6 +95,8 @@ struct FsContext {
     cwd: Interned,
     /// Its entry in the tree.
     node: Option<names::Node>,
+    /// The directory itself, which stays one as long as somebody works in it.
+    directory: Option<File>,
     /// [`Names::moves`] when the path was last known to be right.
     moves: u64,
     users: u32,
@@ -228,7 +230,7 @@ impl Tracker {
 
     /// What a tracer in the kernel saw of an ordinary file's description when a call on it began. Taken in where nothing was known:
     /// a descriptor from before the trace. What the calls told since is in their order, which this is not.
-    pub(crate) fn saw_description(&mut self, tid: u32, fd: &Fd<'_>, offset: u64, size: u64) {
+    pub(crate) fn saw_description(&mut self, tid: u32, fd: &Fd<'_>, offset: u64, size: u64, append: bool) {
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
         let Some(ofd) = self.ofd(ctx, fd, EBADF) else { return };
         let state = self.fds.ofd_mut(ofd);
@@ -236,6 +238,7 @@ impl Tracker {
             return;
         }
         state.offset.get_or_insert(offset);
+        state.append.get_or_insert(append);
         if let Some(file) = state.file
             && self.names.file(file).size.is_none()
         {

@@ -74,7 +74,7 @@ impl Tracker {
         }
         if let (Some(ofd), 0) = (ofd, event.flags & flag::FOREIGN) {
             let state = self.fds.ofd(ofd);
-            let at_end = write && (append || state.append);
+            let at_end = write && (append || state.append == Some(true));
             // pwrite on an O_APPEND description appends too, whatever offset it is given (write(2), BUGS).
             event.offset = if at_end { event.size_before } else { offset.or(state.offset) };
             self.transferred(ofd, &event, at_end, out);
@@ -283,7 +283,7 @@ impl Tracker {
             return; // dup2 onto itself does nothing.
         }
         if let Some(old) = self.fds.put(ctx.thread.table, new, Slot { ofd, cloexec }) {
-            self.implied_close(Ctx { place: None, ..ctx }, old);
+            self.implied_close(ctx, old);
         }
     }
 
@@ -295,7 +295,8 @@ impl Tracker {
             let mut event = self.event(ctx, Op::Close, &out);
             event.flags |= flag::LAST | flag::IMPLIED;
             self.describe_ofd(&mut event, ofd);
-            self.emit(ctx, event);
+            self.coverage.count(&event);
+            self.out.put_behind(ctx.place, &event);
         }
         self.fds.release(ofd, &mut self.names);
     }
@@ -324,7 +325,7 @@ impl Tracker {
     pub(super) fn set_fl(&mut self, ctx: Ctx, fd: &Fd<'_>, append: bool, out: &Outcome<'_>) {
         let (event, ofd) = self.flags_event(ctx, fd, out);
         if let (Some(ofd), true) = (ofd, out.ok()) {
-            self.fds.ofd_mut(ofd).append = append;
+            self.fds.ofd_mut(ofd).append = Some(append);
         }
         self.emit(ctx, event);
     }
@@ -384,6 +385,14 @@ impl Tracker {
         self.out.put(place, &event);
     }
 
+    /// One more close of a call that closes several.
+    fn closed_too(&mut self, mut event: Draft, place: Option<Place>) {
+        (event.ret, event.errno, event.dur_ns) = (0, 0, 0);
+        event.flags &= !flag::UNFINISHED;
+        self.coverage.count(&event);
+        self.out.put_behind(place, &event);
+    }
+
     pub(super) fn close_range(
         &mut self,
         ctx: Ctx,
@@ -408,11 +417,12 @@ impl Tracker {
             return self.skip(ctx);
         }
         // The call's time belongs to the whole range: it goes to the first close.
-        let mut out = *out;
-        for number in fds {
+        for (i, number) in fds.into_iter().enumerate() {
             let event = self.close(ctx, &Fd { number, seen: None });
-            self.closed(event, ctx.place.take(), &out);
-            out.dur_ns = 0;
+            match i {
+                0 => self.closed(event, ctx.place, out),
+                _ => self.closed_too(event, ctx.place),
+            }
         }
     }
 }

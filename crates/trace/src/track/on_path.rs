@@ -135,7 +135,13 @@ impl Tracker {
             None
         } else {
             event.flags &= !flag::FOREIGN;
-            let file = self.open_file(&mut event, &located, at, &path, follow);
+            let file = match self.nameless_start(ctx, at, out.seen) {
+                Some(directory) => {
+                    self.describe_file(&mut event, directory);
+                    Some(directory)
+                }
+                None => self.open_file(&mut event, &located, at, &path, follow),
+            };
             match out.seen {
                 Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, &path, who.inode),
                 _ => file,
@@ -145,7 +151,7 @@ impl Tracker {
         let state = self.fds.ofd_mut(ofd);
         event.ofd = Some(state.id);
         state.offset = Some(0);
-        state.append = flags & flag::APPEND != 0;
+        state.append = Some(flags & flag::APPEND != 0);
         if let Some(Seen::Path { raw, who, .. }) = out.seen {
             state.raw.extend_from_slice(raw);
             state.path.set(&path);

@@ -2,6 +2,7 @@
 
 use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
 use super::descriptors::{Slot, Table};
+use super::names::File;
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
 use crate::Op;
 
@@ -48,6 +49,9 @@ impl Tracker {
 
     fn new_fs(&mut self, fs: FsContext) -> FsId {
         let fs = FsContext { users: 1, ..fs };
+        if let Some(directory) = fs.directory {
+            self.names.opened(directory);
+        }
         match self.free_fs.pop() {
             Some(id) => {
                 self.fs[id.0 as usize] = fs;
@@ -64,8 +68,21 @@ impl Tracker {
         let fs = &mut self.fs[id.0 as usize];
         fs.users = fs.users.saturating_sub(1);
         if fs.users == 0 {
-            *fs = FsContext::default();
+            let left = std::mem::take(fs);
             self.free_fs.push(id);
+            if let Some(directory) = left.directory {
+                self.names.closed(directory);
+            }
+        }
+    }
+
+    /// Makes a directory the working one.
+    pub(super) fn work_in(&mut self, id: FsId, directory: Option<File>) {
+        if let Some(directory) = directory {
+            self.names.opened(directory);
+        }
+        if let Some(left) = std::mem::replace(&mut self.fs[id.0 as usize].directory, directory) {
+            self.names.closed(left);
         }
     }
 
@@ -112,6 +129,24 @@ impl Tracker {
             self.leave_fs(std::mem::replace(&mut thread.fs, fs));
         }
         self.threads.insert(child, thread);
+    }
+
+    /// An exec has begun, which gives the thread a table of its own at some moment.
+    pub(crate) fn begin_exec(&mut self, tid: u32) -> Option<Cloning> {
+        self.begin_clone(tid, CloneFlags { fs: true, ..CloneFlags::default() })
+    }
+
+    /// The exec has returned: where it took effect, with what the table held between then and now.
+    pub(crate) fn end_exec(&mut self, tid: u32, begun: Cloning, ok: bool) {
+        match begun.table {
+            Some(table) if ok => {
+                let thread = self.thread(tid);
+                self.fds.copied_until_now(table, thread.table);
+                self.release_table(thread.table);
+                self.threads.insert(tid, Thread { table, ..thread });
+            }
+            _ => self.drop_clone(begun),
+        }
     }
 
     /// A clone that had begun has no child.
@@ -208,7 +243,7 @@ impl Tracker {
             return;
         }
         self.unshare_table(ctx.tid);
-        let ctx = Ctx { thread: self.thread(ctx.tid), place: None, ..ctx };
+        let ctx = Ctx { thread: self.thread(ctx.tid), ..ctx };
         for ofd in self.fds.take_cloexec(ctx.thread.table) {
             self.implied_close(ctx, ofd);
         }
@@ -245,6 +280,7 @@ impl Tracker {
                     fs.cwd.set(&path);
                     fs.node = self.names.node_of(file);
                     fs.moves = self.names.moves();
+                    self.work_in(ctx.thread.fs, Some(file));
                 }
                 None => self.enter(ctx, &path),
             }

@@ -252,6 +252,24 @@ impl Tracker {
         fs.cwd.set(if absolute { path } else { b"" });
         fs.node = node;
         fs.moves = self.names.moves();
+        let directory = node.map(|node| self.names.file_of(node));
+        self.work_in(ctx.thread.fs, directory);
+    }
+
+    /// The directory that an open of `.` opened again, where the tracer says that its name is gone: no path leads to it.
+    pub(super) fn nameless_start(&mut self, ctx: Ctx, at: &At<'_>, seen: Option<Seen<'_>>) -> Option<File> {
+        let path = at.path.as_deref()?;
+        let is_itself =
+            path.first() == Some(&b'.') && path.split(|&b| b == b'/').all(|name| matches!(name, b"" | b"."));
+        match (seen, &at.start) {
+            (Some(Seen::Path { deleted: true, .. }), Start::Cwd(_)) if is_itself => {
+                self.fs[ctx.thread.fs.0 as usize].directory
+            }
+            (Some(Seen::Path { deleted: true, .. }), Start::Fd(fd)) if is_itself => {
+                self.ofd(ctx, fd, super::EBADF).and_then(|ofd| self.fds.ofd(ofd).file)
+            }
+            _ => None,
+        }
     }
 
     /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown.

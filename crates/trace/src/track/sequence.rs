@@ -53,6 +53,8 @@ pub(super) struct Parked(u64);
 enum Held {
     Running,
     Ready(Event),
+    /// A call and what the kernel did on its way.
+    Several(Vec<Event>),
     Skipped,
 }
 
@@ -184,6 +186,26 @@ impl Sequence {
         }
     }
 
+    /// An event that belongs to the call that was put last: it stands right behind it, before later calls of its thread that have their
+    /// places already.
+    pub fn put_behind(&mut self, place: Option<Place>, draft: &Draft) {
+        let event = *self.check(draft);
+        match place.and_then(|place| self.held_at(place)) {
+            Some(Held::Several(events)) => events.push(event),
+            Some(held) => {
+                let before = std::mem::replace(held, Held::Skipped);
+                let first = if let Held::Ready(first) = before { Some(first) } else { None };
+                *held = Held::Several(first.into_iter().chain([event]).collect());
+                self.advance();
+            }
+            // The call has gone out, and nothing of its thread's behind it.
+            None if place.is_some() => {
+                self.emit(&event);
+            }
+            None => self.put_event(None, &event),
+        }
+    }
+
     /// The call was none of ours after all.
     pub fn skip(&mut self, place: Place) {
         if let Some(held) = self.held_at(place) {
@@ -200,10 +222,12 @@ impl Sequence {
 
     fn advance(&mut self) {
         while self.held.front().is_some_and(|held| !matches!(held, Held::Running)) {
-            if let Some(Held::Ready(event)) = self.held.pop_front() {
-                self.emit(&event);
-            }
             self.front += 1;
+            match self.held.pop_front() {
+                Some(Held::Ready(event)) => self.emit(&event),
+                Some(Held::Several(events)) => events.iter().for_each(|event| self.emit(event)),
+                Some(Held::Running | Held::Skipped) | None => {}
+            }
         }
     }
 
@@ -239,9 +263,10 @@ impl Sequence {
         }
         // What stays behind moves into the next batch with its paths.
         let mut paths = Paths::with_room_of(&self.batch.paths);
-        let ready = self.held.iter_mut().filter_map(|held| match held {
-            Held::Ready(event) => Some(event),
-            Held::Running | Held::Skipped => None,
+        let ready = self.held.iter_mut().flat_map(|held| match held {
+            Held::Ready(event) => std::slice::from_mut(event),
+            Held::Several(events) => events,
+            Held::Running | Held::Skipped => &mut [],
         });
         for event in ready.chain(self.parked.values_mut()) {
             for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {

@@ -718,6 +718,17 @@ static void do_make(struct thread *t) {
     if (error == 0) candidate(n.below);
 }
 
+/* The root goes too: moved below itself by another path, or exchanged. Without one, every path would fail from then on. */
+static void do_root(struct thread *t) {
+    char path[sizeof log_->root];
+    strcpy(path, log_->root);
+    for (char *slash = path + strlen(path); slash > path; slash = strrchr(path, '/')) {
+        *slash = 0;
+        struct want w = WANT(.op = "mkdir", .fd = AT_FDCWD, .mode = 0700, .path = path, .ask = ASK_MADE);
+        if (CALL(t, w, SYS_mkdir, path, 0700, 0, 0, 0, 0) != -ENOENT) return;
+    }
+}
+
 static void do_remove(struct thread *t) {
     struct name n;
     u64 kind = below(t, 6);
@@ -884,6 +895,9 @@ static void do_pass(struct thread *t) {
         return;
     }
     memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    /* No call on files, but the reason why some tracers know less of what follows. */
+    struct want arrived = WANT(.op = "received", .fd = fd, .held = 1, .keep = 1);
+    end(t, &arrived, begin(t, &arrived), 0);
     /* It is used at once, or never if its name has gone on the way. */
     int gone = 0;
     if (log_->serial && !log_->everything) ask(t, fd, NULL, 0), gone = log_->gone;
@@ -1057,11 +1071,11 @@ static void leave(struct thread *t) {
         snprintf(depth, sizeof depth, "%d", t->depth + 1);
         snprintf(path, sizeof path, "%s", getenv("TORTURE_LOG"));
         char *argv[] = {"torture", "child", path, number, depth, NULL};
-        struct want w = WANT(.op = "exec", .path = t->self, .unlocked = 1);
+        struct want w = WANT(.op = "exec", .path = t->self);
         struct record *r = begin(t, &w);
-        r->state = DONE; /* it does not return; nothing is held */
+        r->state = DONE; /* it does not return; what runs then gives the baton */
         long error = SYS(SYS_execve, t->self, argv, environ, 0, 0, 0);
-        r->error = (u16)-error, r->result = -1;
+        end(t, &w, r, error);
     }
     SYS(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
@@ -1073,7 +1087,7 @@ static void live(struct thread *t, i64 operations) {
     } all[] = {
         {do_open, 24}, {do_close, 9}, {do_transfer, 22}, {do_seek, 4}, {do_length, 5}, {do_copy, 4}, {do_sync, 3}, {do_stat, 16},
         {do_getdents, 3}, {do_make, 14}, {do_remove, 9}, {do_rename, 12}, {do_link, 6}, {do_attributes, 8}, {do_map, 3}, {do_dup, 5},
-        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2},
+        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2},
     };
     int total = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) total += all[i].weight;
@@ -1150,6 +1164,11 @@ int main(int argc, char **argv) {
         t.depth = atoi(argv[4]);
         for (int fd = LOWEST; fd < LOWEST + FILES_MAX; fd++) t.table->slots[fd].open = 1; /* some may be */
         mark(1);
+        if (log_->serial) {
+            give_baton();
+            /* One of the threads that the exec ended may have been woken in vain: all look again. */
+            futex_wake(&log_->baton, INT32_MAX);
+        }
         live(&t, (i64)below(&t, 20));
         mark(0);
         return 0;
