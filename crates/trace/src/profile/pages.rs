@@ -1,7 +1,7 @@
 //! The trace's columns as Parquet's pages.
 //!
 //! A column is gathered as plain numbers while its row group grows and is encoded in one go at the end. The Parquet library's own
-//! column writers take any type and stream, at several passes and one look into a hash table for each value: three quarters of
+//! column writers take any type and stream, at several passes and one look into a hash table for each value: four tenths of
 //! the time of an import went there. What lives here: the encodings (parquet-format, `Encodings.md`) and the pages of one column. What
 //! may not: which columns there are ([`super::encode`]).
 
