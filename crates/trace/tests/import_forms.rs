@@ -139,6 +139,9 @@ fn path_calls() {
         ("symlinkat(\"/t\", 5</w/d>, \"a\") = 0", Op::Symlink, "/w/d/a", Some("/t"), 0, None),
         ("mknod(\"a\", S_IFREG|0644) = 0", Op::Mknod, "/w/a", None, 0, Some(0o644)),
         ("mknodat(AT_FDCWD</w>, \"a\", S_IFIFO|0600) = 0", Op::Mknod, "/w/a", None, 0, Some(0o600)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = 0", Op::Mknod, "/w/a", None, flag::BOUND, Some(0o777)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"/r/a\"}, 110) = -1 EADDRINUSE (Address already in use)", Op::Mknod, "/r/a", None, flag::BOUND, Some(0o777)),
+        ("bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path=\"a\"}, 110) = -1 EINVAL (Invalid argument)", Op::Mknod, "/w/a", None, flag::BOUND | flag::FOREIGN, Some(0o777)),
         ("chmod(\"a\", 04755) = 0", Op::Chmod, "/w/a", None, 0, Some(0o4755)),
         ("fchmodat(AT_FDCWD</w>, \"a\", 0600) = 0", Op::Chmod, "/w/a", None, 0, Some(0o600)),
         ("fchmodat2(AT_FDCWD</w>, \"a\", 0600, AT_SYMLINK_NOFOLLOW) = 0", Op::Chmod, "/w/a", None, flag::NOFOLLOW, Some(0o600)),
@@ -164,6 +167,21 @@ fn path_calls() {
         assert_eq!(row.path2.as_deref(), path2.map(str::as_bytes), "{call}");
         assert_eq!(row.event.flags, *flags, "{call}: flags {:#x}", row.event.flags);
         assert_eq!(row.event.mode, *mode, "{call}");
+    }
+}
+
+/// An abstract address, one that the kernel chooses, and those of other families are no names on disk.
+#[test]
+fn addresses_that_are_no_paths() {
+    let first = "newfstatat(AT_FDCWD</w>, \"\", 0x7f, AT_EMPTY_PATH) = -1 EFAULT (Bad address)";
+    for address in [
+        "{sa_family=AF_UNIX, sun_path=@\"a\"}, 4",
+        "{sa_family=AF_UNIX}, 2",
+        "{sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr(\"127.0.0.1\")}, 16",
+        "0x7ffe, 110",
+    ] {
+        let bind = format!("bind(3<UNIX-STREAM:[7]>, {address}) = 0");
+        assert_eq!(rows(&[first, &bind]).len(), 1, "{bind}");
     }
 }
 
