@@ -181,9 +181,12 @@ fn a_removed_directory_that_is_opened_again_is_the_same() {
 1 1700000000.000004 openat(AT_FDCWD</w/d (deleted)>, \".\", O_RDONLY) = 3</w/d (deleted)> <0.000001>
 1 1700000000.000005 openat(3</w/d (deleted)>, \"./\", O_RDONLY) = 4</w/d (deleted)> <0.000001>
 1 1700000000.000006 mkdir(\"/w/d\", 0700) = 0 <0.000001>
+1 1700000000.000007 chdir(\"/w/d\") = 0 <0.000001>
+1 1700000000.000008 openat(AT_FDCWD</w/d>, \".\", O_RDWR|O_TMPFILE, 0600) = 5</w/d/#7 (deleted)> <0.000001>
 ",
     );
     let files: Vec<_> = import.rows.iter().map(|r| r.event.file).collect();
+    assert!(files[7] != files[5], "a new file in it: {files:?}");
     assert!(files[0].is_some() && files[..5].iter().all(|&file| file == files[0]), "{files:?}");
     assert_ne!(files[5], files[0]);
 }

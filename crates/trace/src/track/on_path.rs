@@ -135,7 +135,9 @@ impl Tracker {
             None
         } else {
             event.flags &= !flag::FOREIGN;
-            let file = match self.nameless_start(ctx, at, out.seen) {
+            // A file that never had a name is shown as one whose name is gone.
+            let again = if flags & flag::TMPFILE == 0 { self.nameless_start(ctx, at, out.seen) } else { None };
+            let file = match again {
                 Some(directory) => {
                     self.describe_file(&mut event, directory);
                     Some(directory)
