@@ -159,11 +159,6 @@ impl Machine {
     /// Whether a path stays in our directory wherever the kernel leads it, so that the call may be made.
     fn is_confined(&self, process: Process, arg: &Arg) -> bool {
         let start = self.start(process, arg);
-        // The kernel still knows what was above a directory that is gone; the tracker does not, and calls it unknown.
-        let leaves = arg.path.split(|&b| b == b'/').any(|name| name == b"..");
-        if leaves && arg.path.first() != Some(&b'/') && behind(start).1 {
-            return false;
-        }
         let inside =
             |path: &[u8], flags: OFlags| match rustix::fs::openat(start, path, flags | OFlags::PATH, Mode::empty()) {
                 Ok(fd) => self.is_inside(&behind(fd.as_fd()).0),

@@ -77,6 +77,8 @@ pub(super) struct FileState {
     pub lost_a_name: bool,
     /// Who it is, from a tracer that knows.
     inode: Option<Inode>,
+    /// The directory that a removed one was in: `..` of those who still have it open leads there. Counts as an open description of that.
+    was_in: Option<File>,
     opens: u32,
     /// One of its names; a directory has only one.
     node: Option<Node>,
@@ -133,6 +135,7 @@ impl FileState {
             links_elsewhere: None,
             lost_a_name: false,
             inode: None,
+            was_in: None,
             opens: 0,
             node: None,
             more: Vec::new(),
@@ -295,12 +298,40 @@ impl Names {
     }
 
     fn free_if_dead(&mut self, file: File) {
-        let state = self.file(file);
-        if state.node.is_none() && state.opens == 0 {
+        let mut next = Some(file);
+        while let Some(file) = next.take() {
+            let state = self.file(file);
+            if state.node.is_some() || state.opens > 0 {
+                return;
+            }
             if let Some(inode) = state.inode.filter(|inode| self.inodes.get(inode) == Some(&file)) {
                 self.inodes.remove(&inode);
             }
-            self.files.remove(file);
+            next = self.files.remove(file).and_then(|state| state.was_in);
+            if let Some(above) = next {
+                self.file_mut(above).opens -= 1;
+            }
+        }
+    }
+
+    /// Where a path leads from a directory whose name is gone, which the kernel still finds the way up from: the directory that still has
+    /// a name, and the rest of the path.
+    pub fn up_from_removed<'p>(&self, directory: File, path: &'p [u8]) -> Option<(Node, &'p [u8])> {
+        let (mut at, mut rest) = (directory, path);
+        loop {
+            let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+            let (name, tail) = rest.split_at(end);
+            rest = &tail[tail.iter().take_while(|&&b| b == b'/').count()..];
+            match name {
+                b"." => {}
+                b".." => {
+                    at = self.file(at).was_in?;
+                    if let Some(node) = self.node_of(at) {
+                        return Some((node, rest));
+                    }
+                }
+                _ => return None,
+            }
         }
     }
 
@@ -371,7 +402,12 @@ impl Names {
             };
             self.removed.get_or_insert_default().push(removed);
         }
+        let (file, above) = (self.file_of(node), self.file_of(self.parent_of(node)));
         self.forget(node);
+        if self.files.get(file).is_some_and(|state| state.kind == Kind::Directory && state.node.is_none()) {
+            self.opened(above);
+            self.file_mut(file).was_in = Some(above);
+        }
     }
 
     /// The name and all below it are unknown from here on (it is gone, or was never what we took it for).
@@ -742,7 +778,8 @@ impl Names {
         }
         assert_eq!(seen, self.entries.len(), "entries that no directory holds");
         let mut opens: FxHashMap<File, u32> = FxHashMap::default();
-        for &file in open.iter().flatten() {
+        let above = self.files.values().map(|state| state.was_in);
+        for file in open.iter().copied().chain(above).flatten() {
             *opens.entry(file).or_insert(0) += 1;
         }
         for (file, state) in &self.files {

@@ -254,7 +254,7 @@ impl Tracker {
         }
         let (dir, name) = if path.is_empty() {
             let start = located.start.filter(|&start| self.names.is_live(start))?;
-            let given = at.path.as_deref()?;
+            let given = located.rest(at)?;
             // The directory is there, as the open showed.
             self.parent_in(start, given)?;
             self.names.walk_to_make(start, given, follow)?
@@ -283,7 +283,7 @@ impl Tracker {
             return given.node == real;
         }
         // The file itself is new to us: its directory and name decide.
-        let (Some(start), Some(given)) = (located.start.filter(|&s| self.names.is_live(s)), at.path.as_deref()) else {
+        let (Some(start), Some(given)) = (located.start.filter(|&s| self.names.is_live(s)), located.rest(at)) else {
             return false;
         };
         let Some((dir, name)) = split_last(path) else { return false };

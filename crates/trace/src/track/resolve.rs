@@ -15,7 +15,16 @@ pub(super) struct Located {
     pub caller_dir: Option<PathId>,
     /// Where the walk starts; `None`: unknown, or foreign.
     pub start: Option<Node>,
+    /// Bytes at the beginning of the given path that have been walked to get there.
+    pub walked: usize,
     pub foreign: bool,
+}
+
+impl Located {
+    /// What is left to be walked of the given path.
+    pub fn rest<'p>(&self, at: &'p At<'_>) -> Option<&'p [u8]> {
+        at.path.as_deref()?.get(self.walked..)
+    }
 }
 
 impl Tracker {
@@ -281,6 +290,8 @@ impl Tracker {
             self.path.extend_from_slice(given);
             located.start = Some(self.names.root());
         } else {
+            // The directory that the path starts in, named or not.
+            let mut removed = None;
             match at.start {
                 Start::Cwd(raw) => {
                     match raw {
@@ -289,6 +300,7 @@ impl Tracker {
                     }
                     let fs = &mut self.fs[ctx.thread.fs.0 as usize];
                     located.start = fs.node.filter(|&node| self.names.is_live(node));
+                    removed = fs.directory.filter(|_| fs.node.is_some());
                     located.caller_dir = self.out.intern_cached(&mut fs.cwd);
                     self.path.extend_from_slice(fs.cwd.bytes());
                 }
@@ -298,8 +310,14 @@ impl Tracker {
                         located.caller_dir = self.out.intern_cached(&mut state.path);
                         self.path.extend_from_slice(state.path.bytes());
                         located.start = state.file.and_then(|file| self.names.node_of(file));
+                        removed = state.file;
                     }
                 }
+            }
+            if let (None, Some(directory)) = (located.start, removed)
+                && let Some((start, rest)) = self.names.up_from_removed(directory, given)
+            {
+                (located.start, located.walked) = (Some(start), given.len() - rest.len());
             }
             if self.path.is_empty() {
                 self.coverage.unknown_directory_calls += 1;
@@ -320,7 +338,7 @@ impl Tracker {
 
     /// Walks a located path. With `exists`, the call showed that it exists.
     pub(super) fn walk(&mut self, located: &Located, at: &At<'_>, follow: bool, exists: bool) -> Walk {
-        match (located.start, at.path.as_deref()) {
+        match (located.start, located.rest(at)) {
             (Some(start), Some(path)) if self.names.is_live(start) => {
                 let walk = self.names.walk(start, path, follow, exists);
                 if let Some(parent) = walk.parent {
@@ -335,7 +353,7 @@ impl Tracker {
     /// The directory and last component of a located path, the directory made known to exist. `None` if unknown or
     /// if there is no such component (`.`, `..`).
     pub(super) fn parent_and_name<'p>(&mut self, located: &Located, at: &'p At<'_>) -> Option<(Node, &'p [u8])> {
-        let (start, path) = (located.start.filter(|&start| self.names.is_live(start))?, at.path.as_deref()?);
+        let (start, path) = (located.start.filter(|&start| self.names.is_live(start))?, located.rest(at)?);
         self.parent_in(start, path)
     }
 
