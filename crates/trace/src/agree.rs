@@ -472,18 +472,18 @@ impl Comparison {
         }
     }
 
-    /// [`Agreement::received`]: the description that one side takes for a new one, and its file if the name had gone on the way.
+    /// [`Agreement::received`]: the description that one side takes for a new one, and its file if the name had gone on the way. Where
+    /// both first tell of it in a call that makes none, it came too, and the file alone shows that one side did not know it.
     fn note_received(&mut self, left: &Fact, right: &Fact) {
         let (Some(l), Some(r)) = (left.ofd, right.ofd) else { return };
-        if !self.descriptions.is_new_on_one_side(l, r, right.op) || !self.descriptions.received.insert((l, r)) {
+        let files = left.file.zip(right.file).filter(|&(l, r)| self.files.is_new_on_one_side(l, r, right.op));
+        let arrived = right.op != Op::Open && self.descriptions.is_new(l, r) && files.is_some();
+        let received = arrived || self.descriptions.is_new_on_one_side(l, r, right.op);
+        if !received || !self.descriptions.received.insert((l, r)) {
             return;
         }
         self.agreement.received += 1;
-        if let (Some(l), Some(r)) = (left.file, right.file)
-            && self.files.is_new_on_one_side(l, r, right.op)
-        {
-            self.files.received.insert((l, r));
-        }
+        self.files.received.extend(files);
     }
 
     fn differ(&mut self, op: Op, difference: Difference) {
@@ -575,6 +575,11 @@ impl Pairs {
             (None, Some(known)) | (Some(known), None) => op != Op::Open || known.op != Op::Open,
             _ => false,
         }
+    }
+
+    /// Whether both sides tell their numbers for the first time.
+    fn is_new(&self, left: u64, right: u64) -> bool {
+        !self.of_left.contains_key(&left) && !self.of_right.contains_key(&right)
     }
 
     /// Takes a pair, and returns what speaks against it. A pair that cannot be is taken over, so that it is told once and not for ever.
@@ -698,6 +703,11 @@ mod tests {
         let other = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 2, 5)];
         let right = [fact(Op::Open, 5, 5), fact(Op::Open, 1, 1), fact(Op::Fstat, 1, 1)];
         assert_eq!(counts(&other, &right), [(Aspect::File, Op::Fstat, 1)]);
+        // Torture by both tracers, seed 5: neither had told of it before, and its name was gone while the file had another.
+        let unlink = |file| Fact { file: Some(file), ..Fact::new(7, Op::Unlink) };
+        let arrived =
+            agreement(&[unlink(1), fact(Op::Close, 9, 2), unlink(1)], &[unlink(1), fact(Op::Close, 8, 1), unlink(1)]);
+        assert_eq!((arrived.total(), arrived.received), (0, 1));
         // Two opens are two descriptions.
         let opens = [fact(Op::Open, 1, 1), fact(Op::Open, 2, 1)];
         let one = [fact(Op::Open, 1, 1), fact(Op::Open, 1, 1)];
