@@ -4,13 +4,12 @@ use super::buffers::{Filler, PIECE_BYTES, REQUEST_BYTES_MAX, Scratchpad};
 use super::path::{CPath, depth_after};
 use super::table::{Entry, Table};
 use super::{Mounted, Shared, clock, raw};
-use crate::{AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat};
+use crate::{AccessMode, At, Call, Errno, Fallocate, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat};
 use rustix::fs::{self, Access, Advice, AtFlags, FallocateFlags, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Result as SysResult;
 use std::ffi::CStr;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
 
 /// What a handle keeps between calls, apart from what it shares with its clones.
 #[derive(Debug)]
@@ -82,8 +81,9 @@ impl Timed<usize> {
 impl Mounted {
     /// Makes a call; `Err` is what was wrong with its arguments before any system call was made.
     pub(super) fn dispatch(&mut self, call: &Call<'_>) -> Result<Outcome, Errno> {
-        let Mounted { shared, tools, .. } = self;
-        let table: &Table = &shared.table;
+        let Mounted { shared, tools, inside } = self;
+        let shared = Place { shared, inside: *inside };
+        let table: &Table = &shared.shared.table;
         Ok(match *call {
             Call::Open { at, flags, mode } => open(shared, tools, at, flags, mode)?,
             Call::Close { fd } => {
@@ -111,7 +111,7 @@ impl Mounted {
                 let file = table.get(fd)?.0;
                 timed(|| raw::sync_range(file, offset, len_bytes)).done()
             }
-            Call::SyncFs => timed(|| fs::syncfs(&shared.root)).done(),
+            Call::SyncFs => timed(|| fs::syncfs(&shared.shared.root)).done(),
             Call::Ftruncate { fd, len_bytes } => {
                 let file = table.get(fd)?.0;
                 timed(|| fs::ftruncate(file, len_bytes)).done()
@@ -293,44 +293,60 @@ impl Mounted {
     }
 }
 
-/// The directory a path starts in and the path as the kernel takes it; `EXDEV` where `..` would leave the target,
-/// as `openat2(RESOLVE_BENEATH)` answers.
-fn walk<'s, 'p>(shared: &'s Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<(BorrowedFd<'s>, &'p CStr), Errno> {
-    let dir = start(shared, at)?;
+/// Where calls are made: below a root, perhaps by a thread that cannot leave it.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    shared: &'s Shared,
+    inside: bool,
+}
+
+impl<'s> Place<'s> {
+    fn detour_ns(self) -> u64 {
+        if self.inside { 0 } else { self.shared.detour_ns() }
+    }
+
+    /// The directory a path starts in and how deep below the root the path ends; `EXDEV` where by its text it would leave the
+    /// target, as `openat2(RESOLVE_BENEATH)` answers. Inside it does not leave: the kernel sees to that, for links too.
+    fn start(self, at: At<'_>) -> Result<(BorrowedFd<'s>, u32), Errno> {
+        let (dir, depth) = match at.dir {
+            None => (self.shared.root.as_fd(), 0),
+            Some(fd) => {
+                let (dir, entry) = self.shared.table.get(fd)?;
+                (dir, entry.depth)
+            }
+        };
+        let depth = if self.inside { 0 } else { depth_after(at.path, depth).ok_or(Errno::EXDEV)? };
+        Ok((dir, depth))
+    }
+}
+
+/// The directory a path starts in and the path as the kernel takes it.
+fn walk<'s, 'p>(place: Place<'s>, at: At<'_>, buffer: &'p mut CPath) -> Result<(BorrowedFd<'s>, &'p CStr), Errno> {
+    let (dir, _) = place.start(at)?;
     buffer.set(at.path)?;
     Ok((dir, buffer.as_c_str()))
 }
 
-/// As [`walk`], for the calls that take no directory.
-fn detour<'p>(shared: &Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<&'p CStr, Errno> {
-    let dir = start(shared, at)?;
-    buffer.set_below(dir.as_raw_fd(), at.path)?;
+/// As [`walk`], for the calls that take no directory: through `/proc`, or from the thread's own working directory.
+fn detour<'p>(place: Place<'_>, at: At<'_>, buffer: &'p mut CPath) -> Result<&'p CStr, Errno> {
+    let (dir, _) = place.start(at)?;
+    if place.inside {
+        buffer.set(at.path)?;
+        rustix::process::fchdir(dir)?;
+    } else {
+        buffer.set_below(dir.as_raw_fd(), at.path)?;
+    }
     Ok(buffer.as_c_str())
 }
 
-fn start<'s>(shared: &'s Shared, at: At<'_>) -> Result<BorrowedFd<'s>, Errno> {
-    let (dir, depth) = match at.dir {
-        None => (shared.root.as_fd(), 0),
-        Some(fd) => {
-            let (dir, entry) = shared.table.get(fd)?;
-            (dir, entry.depth)
-        }
-    };
-    depth_after(at.path, depth).ok_or(Errno::EXDEV)?;
-    Ok(dir)
-}
-
-fn open(shared: &Shared, tools: &mut Tools, at: At<'_>, flags: OpenFlags, mode: Mode) -> Result<Outcome, Errno> {
-    let depth = match at.dir {
-        None => 0,
-        Some(fd) => shared.table.get(fd)?.1.depth,
-    };
-    let entry = Entry { direct: flags.direct, depth: depth_after(at.path, depth).ok_or(Errno::EXDEV)? };
-    let (dir, path) = walk(shared, at, &mut tools.one)?;
+fn open(place: Place<'_>, tools: &mut Tools, at: At<'_>, flags: OpenFlags, mode: Mode) -> Result<Outcome, Errno> {
+    let (_, depth) = place.start(at)?;
+    let entry = Entry { direct: flags.direct, depth };
+    let (dir, path) = walk(place, at, &mut tools.one)?;
     let (flags, mode) = (open_flags(flags), mode_bits(mode));
     let opened = timed(|| fs::openat(dir, path, flags, mode));
     let result = match opened.result {
-        Ok(fd) => shared.table.insert(fd, entry).map(Reply::Fd),
+        Ok(fd) => place.shared.table.insert(fd, entry).map(Reply::Fd),
         Err(errno) => Err(errno.into()),
     };
     Ok(Outcome { start_ns: opened.start_ns, dur_ns: opened.dur_ns, result })
@@ -501,20 +517,7 @@ pub(crate) fn kind(file_type: fs::FileType) -> FileKind {
     }
 }
 
-/// Untimed opening of a directory or file below the root, for the calls that POSIX hides.
-pub(super) fn open_untimed(
-    shared: &Shared,
-    at: Option<Fd>,
-    path: &Path,
-    flags: OFlags,
-) -> Result<std::os::fd::OwnedFd, Errno> {
-    let dir = start(shared, At { dir: at, path })?;
-    let mut buffer = CPath::default();
-    buffer.set(path)?;
-    Ok(fs::openat(
-        dir,
-        buffer.as_c_str(),
-        flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
-        fs::Mode::empty(),
-    )?)
+/// Untimed opening of an open directory once more, for the calls that POSIX hides.
+pub(super) fn open_again(directory: BorrowedFd<'_>, flags: OFlags) -> Result<std::os::fd::OwnedFd, Errno> {
+    Ok(fs::openat(directory, c".", flags | OFlags::CLOEXEC, fs::Mode::empty())?)
 }

@@ -2,13 +2,13 @@
 //!
 //! Every path is taken relative to the root (or to a directory opened below it): a leading `/` is stripped, and
 //! a `..` that would climb above the root is answered with `EXDEV`, as `openat2(RESOLVE_BENEATH)` would. This is
-//! decided from the path's text alone. **Symbolic links are followed by the kernel as they are**: a driver that
-//! makes absolute links, or links that climb out, must rewrite their targets first.
+//! decided from the path's text alone, and **symbolic links are followed by the kernel as they are**. Paths and links that come
+//! from somebody else belong into [`contained`](FileSystem::contained), where the kernel itself stops them at the root.
 //!
 //! What is timed is the system call alone: arguments are converted, buffers faulted in and descriptors looked up
 //! before the clock starts, and the cost of reading the clock is subtracted. `truncate`, `statfs`, and the
 //! extended-attribute calls on kernels before 6.13 take no directory; they go through `/proc/self/fd/N/`, and
-//! what that detour costs is measured once and subtracted as well.
+//! what that detour costs is measured once and subtracted as well. (A contained thread goes into the directory first.)
 
 mod buffers;
 mod caches;
@@ -29,8 +29,8 @@ pub(crate) use environment::{meminfo_bytes, mount_of, mounts};
 pub use table::raise_descriptor_limit;
 
 use crate::{
-    CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome, Process,
-    Unavailable, interrupt,
+    CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome,
+    Process, Unavailable, interrupt,
 };
 use call::Tools;
 use rustix::fs::{self, OFlags};
@@ -93,11 +93,13 @@ impl Shared {
 pub struct Mounted {
     shared: Arc<Shared>,
     tools: Tools,
+    /// Whether the thread that uses this has the root for its root directory, and a working directory of its own.
+    inside: bool,
 }
 
 impl Clone for Mounted {
     fn clone(&self) -> Mounted {
-        Mounted::on(Arc::clone(&self.shared))
+        Mounted { inside: self.inside, ..Mounted::on(Arc::clone(&self.shared)) }
     }
 }
 
@@ -125,7 +127,7 @@ impl Mounted {
 
     fn on(shared: Arc<Shared>) -> Mounted {
         static HANDLES: AtomicUsize = AtomicUsize::new(0);
-        Mounted { shared, tools: Tools::new(HANDLES.fetch_add(1, Ordering::Relaxed)) }
+        Mounted { shared, tools: Tools::new(HANDLES.fetch_add(1, Ordering::Relaxed)), inside: false }
     }
 
     /// A handle rooted deeper: in the directory `path` below this root, made (with its parents) if it is missing.
@@ -233,6 +235,10 @@ impl FileSystem for Mounted {
         run::run(self, processes)
     }
 
+    fn contained(&mut self, work: &mut Contained<'_>) -> io::Result<()> {
+        run::contained(self, work)
+    }
+
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let (file, _) = self.shared.table.get(fd)?;
         let mut done = 0;
@@ -250,8 +256,9 @@ impl FileSystem for Mounted {
     fn entries(&mut self, fd: Fd) -> Result<Vec<(OsString, FileKind)>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         // Looking should leave no trace; only a directory's owner may ask for that.
-        let fresh = match call::open_untimed(&self.shared, Some(fd), Path::new("."), flags | OFlags::NOATIME) {
-            Err(Errno::EPERM) => call::open_untimed(&self.shared, Some(fd), Path::new("."), flags)?,
+        let (directory, _) = self.shared.table.get(fd)?;
+        let fresh = match call::open_again(directory, flags | OFlags::NOATIME) {
+            Err(Errno::EPERM) => call::open_again(directory, flags)?,
             other => other?,
         };
         let mut entries = Vec::new();
