@@ -480,7 +480,7 @@ fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
     let tree_before = tree_before.canonicalize().unwrap();
     let mut snapshot = Snapshot::of_tree(&[&tree_before], &WalkLimits::default()).unwrap().snapshot;
     snapshot.entries.retain(|entry| entry.name() != b"b");
-    let (mounted, result) = replay_in(&target, &Traced { batches: Vec::new(), snapshot }, &checking());
+    let (mounted, _) = replay_in(&target, &Traced { batches: Vec::new(), snapshot }, &checking());
     let rebuilt = mounted.path().join(tree_before.strip_prefix("/").unwrap());
     assert_eq!(tree(&rebuilt), tree(&tree_before));
 }
