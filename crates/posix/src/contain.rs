@@ -5,7 +5,8 @@
 //! Only what another process moves out of the directory could be followed there.
 //!
 //! chroot(2) needs a capability. Root has it; an ordinary user gets it in a user namespace, where it says nothing of any
-//! other right, and which only a process of one thread can enter: [`prepare`] comes first in `main`.
+//! other right, and which only a process of one thread can enter: [`prepare`] comes first in `main`. Who has it neither way has
+//! every path resolved by `openat2(RESOLVE_IN_ROOT)` instead.
 #![allow(unsafe_code)]
 
 use rustix::process::{chroot, fchdir, getegid, geteuid};
@@ -18,7 +19,7 @@ use std::sync::OnceLock;
 static REFUSED: OnceLock<io::Error> = OnceLock::new();
 
 /// Gets an ordinary user the right to give threads a root directory, before any other thread is started. Where the system
-/// refuses, nothing changes, and the calls that need the right say why they are not made.
+/// refuses, nothing changes.
 pub fn prepare() {
     if geteuid().is_root() {
         return;
@@ -67,7 +68,7 @@ fn enter_namespace() -> io::Result<()> {
 pub(crate) fn enter(root: &OwnedFd) -> io::Result<()> {
     own_directories()?;
     fchdir(root)?;
-    chroot(c".").map_err(|errno| refusal(errno.into()))
+    Ok(chroot(c".")?)
 }
 
 /// The calling thread's working directory is no longer that of the thread that started it; its root stays the same.
@@ -76,16 +77,7 @@ pub(crate) fn own_directories() -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(UnshareFlags::FS) }?)
 }
 
-fn refusal(error: io::Error) -> io::Error {
-    if geteuid().is_root() {
-        let message = format!("chroot(2): {error}; this root lacks CAP_SYS_CHROOT, which a container must be given");
-        return io::Error::new(error.kind(), message);
-    }
-    let why = REFUSED.get().map_or_else(|| error.to_string(), io::Error::to_string);
-    let message = format!(
-        "an ordinary user can be kept inside a directory only in a user namespace, which this system refuses ({why}); run \
-         as root, or allow user namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; elsewhere see \
-         user.max_user_namespaces), or choose a target of the laboratory, such as ffs:"
-    );
-    io::Error::new(error.kind(), message)
+/// Why this ordinary user's threads have no root directories of their own, if [`prepare`] was called and they have not.
+pub fn refused() -> Option<&'static io::Error> {
+    REFUSED.get()
 }

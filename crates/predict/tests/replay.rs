@@ -26,23 +26,11 @@ use trace::{Batch, Snapshot};
 const CHILD: &str = "FSAGE_TEST_PROGRAM";
 
 fn strace_works() -> bool {
-    if !can_be_contained() {
-        return false;
-    }
     let runs = Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|o| o.status.success());
     if !runs {
         eprintln!("skipped: strace is not installed or may not trace here");
     }
     runs
-}
-
-/// A test runs in one of several threads: there an ordinary user cannot get the right any more that the binary gets at first.
-fn can_be_contained() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: it needs root to replay from a thread; the tests of the binary replay as an ordinary user");
-    }
-    root
 }
 
 struct Dice(Xoshiro256PlusPlus);
@@ -466,9 +454,6 @@ fn a_program_that_could_be_executed_can_be() {
 /// list. The rebuild made it before there was anything to make it in.
 #[test]
 fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
-    if !can_be_contained() {
-        return;
-    }
     let scratch = tempfile::Builder::new().prefix("fsage-replay-test").tempdir().unwrap();
     let (tree_before, target) = (scratch.path().join("before"), scratch.path().join("target"));
     fs::create_dir_all(tree_before.join("a/b/c")).unwrap();

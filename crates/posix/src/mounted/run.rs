@@ -7,7 +7,9 @@
 //! can ever move it: that is a deadlock, and reported.
 
 use super::Mounted;
+use super::resolve::{Reach, open_in_root};
 use crate::{Contained, FileSystem, Outcome, Process, Step, contain, interrupt};
+use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -51,19 +53,35 @@ const SPINS: u32 = 2000;
 /// How often a sleeper looks whether it has been interrupted.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Has work done by a thread whose root directory is the handle's root; see [`FileSystem::contained`].
+/// Has work done by a thread whose root directory is the handle's root, or else by one that has every path resolved below it; see
+/// [`FileSystem::contained`].
 pub(super) fn contained(handle: &Mounted, work: &mut Contained<'_>) -> io::Result<()> {
     // What is read below /proc for it is not there inside.
     processors();
-    let mut inside = Mounted { inside: true, ..handle.clone() };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("contained".into()).spawn_scoped(scope, move || {
-            contain::enter(&inside.shared.root)?;
-            work(&mut inside);
+            let reach = match contain::enter(&handle.shared.root) {
+                Ok(()) => Reach::Rooted,
+                Err(refused) => {
+                    let flags = OFlags::PATH | OFlags::CLOEXEC;
+                    let opened = open_in_root(&handle.shared.root, c".", flags, Mode::empty());
+                    opened.map_err(|errno| no_means(&refused, errno))?;
+                    Reach::Resolved
+                }
+            };
+            work(&mut Mounted { reach, ..handle.clone() });
             Ok(())
         })?;
         thread.join().unwrap_or_else(|payload| resume_unwind(payload))
     })
+}
+
+fn no_means(chroot: &io::Error, openat2: rustix::io::Errno) -> io::Error {
+    let message = format!(
+        "calls cannot be kept inside a directory here: chroot(2): {chroot}; openat2(2): {openat2}; run as root, or on Linux 5.6 \
+         or later, or choose a target of the laboratory, such as ffs:"
+    );
+    io::Error::new(chroot.kind(), message)
 }
 
 fn processors() -> usize {
@@ -93,7 +111,7 @@ pub(super) fn run(handle: &Mounted, mut processes: Vec<Box<dyn Process + '_>>) -
             let mut own = handle.clone();
             let room = &room;
             let spawned = std::thread::Builder::new().name("process".into()).spawn_scoped(scope, move || {
-                if own.inside
+                if own.reach == Reach::Rooted
                     && let Err(error) = contain::own_directories()
                 {
                     room.stop(Stop::NoDirectories(error.raw_os_error().unwrap_or(0)));
