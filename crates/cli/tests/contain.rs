@@ -2,7 +2,8 @@
 //!
 //! The judges are the kernel's: inotify(7) says whether anything outside was opened, read, changed or made, `lstat` whether
 //! names, modes, owners, sizes or times differ, and the bytes are compared. `FSAGE_CONTAIN_CALLS` sets how many hostile calls the
-//! property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED` makes one seed again.
+//! property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED` makes one seed again. A `find /` of somebody else's is seen
+//! too: in the long setting, point TMPDIR at a directory that nobody else looks into.
 
 mod common;
 
@@ -554,11 +555,11 @@ impl Hostile {
                 event.req_bytes = Some(17);
             }
         }
-        self.from_a_directory(r);
+        self.begin_in_a_directory(r);
     }
 
     /// Now and then a call begins its walk in a directory that is kept open while it is moved about.
-    fn from_a_directory(&mut self, r: &mut Recording) {
+    fn begin_in_a_directory(&mut self, r: &mut Recording) {
         let Some(path) = r.batch.events.last().and_then(|event| event.path) else { return };
         let path = r.batch.paths.get(path).to_vec();
         let slashes: Vec<usize> = (1..path.len()).filter(|&i| path[i] == b'/').collect();
@@ -573,7 +574,7 @@ impl Hostile {
 
 fn hostile(seed: u64, calls: u64, threads: u64, outside: &Path) -> Recording {
     let dice = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (outside, dot_dots) = (outside.display().to_string(), if seed % 2 == 0 { 0 } else { 12 });
+    let (outside, dot_dots) = (outside.display().to_string(), if seed.is_multiple_of(2) { 0 } else { 12 });
     let mut hostile = Hostile { dice, outside, open: Vec::new(), links: Vec::new(), dot_dots };
     let mut r = Recording { threads, dur_ns: if threads > 1 { 1500 } else { 10 }, ..Recording::default() };
     for end in (2..=DEEP.len()).step_by(2) {
