@@ -42,6 +42,13 @@ macro_rules! commands {
     };
 }
 
+impl Command {
+    /// Whether it makes calls that a recording says, which are to stay inside the target.
+    pub fn replays(&self) -> bool {
+        matches!(self, Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_))
+    }
+}
+
 commands! {
     Record(record),
     Import(import),

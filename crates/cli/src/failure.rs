@@ -201,7 +201,6 @@ fn predict_code(error: &PredictError) -> u8 {
 fn replay_code(error: &ReplayError) -> u8 {
     match error {
         ReplayError::Profile(profile) => profile.exit_code(),
-        ReplayError::Climbs { .. } => BAD_INPUT,
         ReplayError::Interrupted { .. } => INTERRUPTED,
         _ => ENVIRONMENT,
     }

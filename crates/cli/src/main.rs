@@ -17,6 +17,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse(); // Exits with 2 on a usage error, 0 after --help and --version.
+    if cli.command.replays() {
+        posix::contain::prepare();
+    }
     let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| cli.command.run());
     match done {
         Ok(code) => code,

@@ -45,7 +45,15 @@ impl TargetArgs {
 
 /// Makes any target ready: the one place where its kind matters.
 pub fn open(target: &Target, options: &WorkspaceOptions) -> Result<Box<dyn Site>, SetupError> {
-    let Target::Lab(text) = target else { return Ok(Box::new(Workspace::open(target, options)?)) };
+    let Target::Lab(text) = target else {
+        if let Some(why) = posix::contain::refused() {
+            progress::note(&format!(
+                "no user namespace for an ordinary user here ({why}): each path is walked by openat2(2) first, which the times of \
+                 calls on paths count; run as root for times without that"
+            ));
+        }
+        return Ok(Box::new(Workspace::open(target, options)?));
+    };
     let keep = match &options.image {
         Some(Image::New(path) | Image::Old(path)) => Some(path.clone()),
         None => options.keep.then(|| unused_image(Path::new("."), text)),

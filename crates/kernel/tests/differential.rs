@@ -324,3 +324,69 @@ fn an_empty_append_does_not_move_the_offset() {
     };
     assert_eq!((offset(&mut lab), offset(&mut real)), (0, 0));
 }
+
+/// Where walks lead that would leave the root if they could, by the names of the directories of a small tree.
+fn walks_that_would_leave(fs: &mut dyn FileSystem) -> Vec<String> {
+    let mode = Mode(0o755);
+    for path in ["/a", "/a/b", "/a/b/c"] {
+        fs.call(&Call::Mkdir { at: path.into(), mode }).result.unwrap();
+    }
+    for (link, target) in [("/a/b/c/up", "../../.."), ("/abs", "/a"), ("/above", "/../../a/b"), ("/top", "/..")] {
+        fs.call(&Call::Symlink { target: Path::new(target), at: link.into() }).result.unwrap();
+    }
+    let b = fs.call(&Call::Open { at: "/a/b".into(), flags: OpenFlags::DIRECTORY, mode }).fd().unwrap();
+    let stat = |fs: &mut dyn FileSystem, at: At<'_>| fs.call(&Call::Stat { at, follow: true }).stat().map(|s| s.ino);
+    let named = [("root", "/"), ("a", "/a"), ("b", "/a/b"), ("c", "/a/b/c")];
+    let inodes = named.map(|(name, path)| (stat(fs, path.into()).unwrap(), name));
+    let name_of = |ino| inodes.iter().find(|known| known.0 == ino).map_or("outside", |known| known.1);
+    let paths =
+        ["/..", "..", "/../../a", "a/../../..", "abs/b", "above/c", "top/a", "a/b/c/up/..", "up", "up/a", "d/.."];
+    let look = |fs: &mut dyn FileSystem, found: &mut Vec<String>| {
+        for (path, dir) in paths.into_iter().flat_map(|path| [(path, None), (path, Some(b))]) {
+            let at = At { dir, path: Path::new(path) };
+            let there = stat(fs, at).map(name_of);
+            let opened = fs.call(&Call::Open { at, flags: OpenFlags::DIRECTORY, mode }).fd();
+            if let Ok(fd) = opened {
+                fs.call(&Call::Close { fd });
+            }
+            let from = if dir.is_some() { "b" } else { "root" };
+            found.push(format!("{path} from {from}: {there:?}, {:?}", opened.err()));
+        }
+    };
+    let mut found = Vec::new();
+    look(fs, &mut found);
+    let rename = |from: &'static str, to: &'static str| Call::Rename {
+        from: from.into(),
+        to: to.into(),
+        noreplace: false,
+        exchange: false,
+    };
+    // What a link's text cannot tell: it is moved, and what walks start in is.
+    for call in [rename("/a/b/c/up", "/up"), rename("/a/b", "/d")] {
+        fs.call(&call).result.unwrap();
+    }
+    look(fs, &mut found);
+    let root = fs.call(&Call::Rmdir { at: "up/..".into() }).result;
+    found.push(format!("{root:?}"));
+    fs.call(&Call::Close { fd: b });
+    found
+}
+
+/// The laboratory's own walk against the kernel's: as root in a thread with a root directory of its own, else by openat2.
+#[test]
+fn contained_walks_end_where_the_kernels_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut mounted = Mounted::open(dir.path()).unwrap();
+    let (mut ours, mut kernels) = (Vec::new(), Vec::new());
+    mounted.contained(&mut |fs| kernels = walks_that_would_leave(fs)).unwrap();
+    let mut lab = common::lab();
+    // The run's own directory in an image: there is something above it.
+    let mode = Mode(0o755);
+    lab.call(&Call::Mkdir { at: "/own".into(), mode }).result.unwrap();
+    let own = lab.call(&Call::Stat { at: "/own".into(), follow: true }).stat().unwrap().ino;
+    lab.set_root(kernel::Ino(u32::try_from(own).unwrap()));
+    lab.contained(&mut |fs| ours = walks_that_would_leave(fs)).unwrap();
+    assert_eq!(ours, kernels);
+    assert!(kernels.iter().all(|line| !line.contains("outside")), "a walk has left: {kernels:#?}");
+    assert_eq!(mounted.open_descriptors(), 0);
+}

@@ -89,7 +89,7 @@ fn a_trace_is_replayed_with_the_traced_answers() {
         let mut lab = lab("pentium-120", 100 * MB, Metadata::Synchronous);
         let open = || -> Result<Source<'_>, _> { Ok(Box::new(batches.iter().cloned().map(Ok))) };
         let options = ReplayOptions { differences_max: 100, ..ReplayOptions::default() };
-        replay_on(&mut lab, None, &snapshot, &open, &options, &mut |_| {}).unwrap()
+        replay_on(&mut lab, &snapshot, &open, &options, &mut |_| {}).unwrap()
     };
     let result = replay();
     assert_eq!(result.calls, 13, "{result:?}");

@@ -24,6 +24,9 @@ pub trait Laboratory: FileSystem {
     /// Has paths start in another.
     fn set_root(&mut self, root: Ino);
 
+    /// Has calls be made that cannot leave that directory, or has no longer.
+    fn set_contained(&mut self, contained: bool);
+
     /// Writes everything back and, if an image is asked for, the file system into that new file. Data that nobody gave are
     /// zeros in it, unless every byte was kept.
     ///
@@ -135,6 +138,10 @@ where
 
     fn set_root(&mut self, root: Ino) {
         Lab::set_root(self, root);
+    }
+
+    fn set_contained(&mut self, contained: bool) {
+        Lab::set_contained(self, contained);
     }
 
     fn unmount(self: Box<Self>, image: Option<&Path>) -> Result<(), OpenError> {

@@ -4,8 +4,8 @@ use crate::spec::{Data, System};
 use crate::{Laboratory, OpenError, Spec};
 use kernel::Ino;
 use posix::{
-    At, CacheDrop, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
-    MemoryLimits, Mode, Outcome, Process, SetupError, Shape, Site, Target, Unavailable,
+    At, CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent,
+    FsUsage, MemoryLimits, Mode, Outcome, Process, SetupError, Shape, Site, Target, Unavailable,
 };
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -202,6 +202,12 @@ impl FileSystem for Handle {
     }
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
         self.with(|lab| lab.run(processes))
+    }
+    fn contained(&mut self, work: &mut Contained<'_>) -> io::Result<()> {
+        self.with(|lab| lab.set_contained(true));
+        work(self);
+        self.with(|lab| lab.set_contained(false));
+        Ok(())
     }
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.with(|lab| lab.read_into(fd, offset, buffer))

@@ -3,6 +3,9 @@
 use crate::{CacheDrop, Call, Errno, Fd, Outcome, Process};
 use serde::{Deserialize, Serialize};
 
+/// What makes calls that cannot leave the root: see [`FileSystem::contained`].
+pub type Contained<'a> = dyn FnMut(&mut dyn FileSystem) + Send + 'a;
+
 /// A file system as the processes using it see it.
 ///
 /// Implementations are handles: cloning the handle for a second thread of control is what
@@ -30,6 +33,14 @@ pub trait FileSystem {
     /// Runs concurrent processes to their end: OS threads on a mounted system, interleaved in virtual time in the
     /// laboratory. Fails only where the *running* fails (a process that blocks for ever, an interrupt).
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()>;
+
+    /// Has calls made that cannot leave the root, wherever their paths and links lead: for paths that come from somebody else.
+    /// `..` stays at the root and absolute links begin there, as for a process whose root directory it is. `work` makes
+    /// calls, runs processes and asks for the time; what else there is to do is done outside.
+    ///
+    /// # Errors
+    /// The system does not give us the means; `work` was not called.
+    fn contained(&mut self, work: &mut Contained<'_>) -> std::io::Result<()>;
 
     /// Reads file contents without timing (verification, not measurement). Returns the bytes read.
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
@@ -111,6 +122,9 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
     }
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> std::io::Result<()> {
         (**self).run(processes)
+    }
+    fn contained(&mut self, work: &mut Contained<'_>) -> std::io::Result<()> {
+        (**self).contained(work)
     }
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         (**self).read_into(fd, offset, buffer)

@@ -42,6 +42,7 @@
 
 mod call;
 pub mod cleanup;
+pub mod contain;
 mod errno;
 mod fs;
 mod geometry;
@@ -62,8 +63,8 @@ pub use call::{
 };
 pub use errno::Errno;
 pub use fs::{
-    CacheState, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits, Shape,
-    Unavailable,
+    CacheState, Contained, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits,
+    Shape, Unavailable,
 };
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
 pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, raise_descriptor_limit};

@@ -75,6 +75,61 @@ fn failures_have_the_error_numbers_of_posix() {
     }
 }
 
+/// What text cannot tell is up to the kernel: links, and calls that take no directory.
+#[test]
+fn no_contained_call_leaves_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["root", "root/a", "root/a/b"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    for name in ["outside", "root/inside", "root/a/inside"] {
+        std::fs::write(dir.path().join(name), "content").unwrap();
+    }
+    std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("root/absolute")).unwrap();
+    std::os::unix::fs::symlink("../../../outside", dir.path().join("root/a/climbs")).unwrap();
+    let (here, threads) = (std::env::current_dir().unwrap(), std::thread::available_parallelism().unwrap());
+    let mut fs = Mounted::open(&dir.path().join("root")).unwrap();
+    fs.contained(&mut |fs| {
+        let a = fs.call(&Call::Open { at: "a".into(), flags: OpenFlags::DIRECTORY, mode: Mode(0) }).fd().unwrap();
+        let from = |path| At { dir: Some(a), path: Path::new(path) };
+        for path in ["../outside", "/../outside", "absolute", "a/climbs", "a/../../outside"] {
+            assert_eq!(fs.call(&Call::Truncate { at: path.into(), len_bytes: 0 }).result, Err(Errno::ENOENT), "{path}");
+            assert_eq!(fs.call(&Call::StatFs { at: path.into() }).result, Err(Errno::ENOENT), "{path}");
+            assert_eq!(fs.call(&Call::Chmod { at: path.into(), mode: Mode(0) }).result, Err(Errno::ENOENT), "{path}");
+        }
+        // Calls without a directory find their way from one, in each of several threads.
+        let truncate = Call::Truncate { at: from("inside"), len_bytes: 3 };
+        assert_eq!(fs.call(&truncate).result, Ok(Reply::Done));
+        let of_root = Call::Truncate { at: from("../../inside"), len_bytes: 4 };
+        fs.run(vec![Box::new(Repeat(truncate, 1000)), Box::new(Repeat(of_root, 1000))]).unwrap();
+        fs.call(&Call::Close { fd: a });
+    })
+    .unwrap();
+    let len = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().len();
+    assert_eq!((len("outside"), len("root/inside"), len("root/a/inside")), (7, 4, 3));
+    // The rest of the process is where it was.
+    assert_eq!((std::env::current_dir().unwrap(), std::thread::available_parallelism().unwrap()), (here, threads));
+    assert!(Path::new("/proc/self").exists());
+    let panic = std::panic::catch_unwind(move || fs.contained(&mut |_| panic!("inside")));
+    assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"inside"), "a panic inside is a panic outside");
+}
+
+/// Makes one call so often, and insists on success.
+struct Repeat<'a>(Call<'a>, u32);
+
+impl posix::Process for Repeat<'_> {
+    fn next(&mut self, last: Option<&posix::Outcome>) -> posix::Step<'_> {
+        assert!(last.is_none_or(|outcome| outcome.result.is_ok()), "{last:?}");
+        match self.1.checked_sub(1) {
+            Some(left) => {
+                self.1 = left;
+                posix::Step::Call(self.0)
+            }
+            None => posix::Step::Done,
+        }
+    }
+}
+
 #[test]
 fn no_call_leaves_the_root_by_its_text() {
     let dir = tempfile::tempdir().unwrap();

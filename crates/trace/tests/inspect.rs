@@ -107,3 +107,26 @@ fn an_empty_trace_is_no_trouble() {
     let json = serde_json::to_string(&i).unwrap();
     assert!(json.contains("\"calls\":0") && !json.contains("NaN"));
 }
+
+/// Issue 12: `inspect --latency --json` panicked on two calls of 2^63 ns, whose sum JSON did not take; a run of reads that
+/// reaches past 2^64 bytes overflowed.
+#[test]
+fn sums_beyond_64_bits_end_at_the_largest() {
+    let mut s = Script { batch: Batch::default() };
+    let half = 1 << 63;
+    for (n, offset) in [(0, 0), (1, half - 1), (2, u64::MAX - 1)] {
+        s.data(Op::Read, 2, 1, offset, half - 1);
+        let event = &mut s.batch.events[n];
+        (event.dur_ns, event.running_ns, event.blocked_ns) = (half, Some(half), Some(half));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.workload");
+    let mut writer = Writer::create(&path, WriterOptions::default()).unwrap();
+    writer.push(&s.batch).unwrap();
+    writer.finish(meta(), &Snapshot::default()).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let found = serde_json::to_value(trace::inspect::latencies(&reader).unwrap()).unwrap();
+    assert_eq!(found["all"]["total_ns"], u64::MAX);
+    assert_eq!(found["all"]["spent"]["running_ns"], u64::MAX);
+    assert_eq!(inspect(&reader, &InspectOptions::default()).unwrap().traced_ns, u64::MAX);
+}

@@ -53,6 +53,11 @@ impl FileSystem for Faulty {
         Ok(())
     }
 
+    fn contained(&mut self, work: &mut posix::Contained<'_>) -> io::Result<()> {
+        work(self);
+        Ok(())
+    }
+
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.fs.read_into(fd, offset, buffer)
     }

@@ -34,6 +34,9 @@ pub struct Args {
     /// Which files of the initial state get real data: those that are read or overwritten, all, or none.
     #[arg(long, value_enum, default_value_t = DataArg::Needed)]
     data: DataArg,
+    /// Let files become setuid and setgid where the recording says so, which a recording from somebody else should not.
+    #[arg(long)]
+    allow_setuid: bool,
     /// Exit with 1 where more than this share of the outcomes is unlike the recorded ones.
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     max_differences: Option<f64>,
@@ -115,6 +118,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             DataArg::All => Data::All,
             DataArg::Sparse => Data::Sparse,
         },
+        allow_setuid: args.allow_setuid,
         ..ReplayOptions::default()
     };
     let site = args.target_args.open(&args.target, needs.bytes, needs.inodes)?;

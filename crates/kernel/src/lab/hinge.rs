@@ -4,7 +4,7 @@ use super::{EXPIRE_NS, Lab, percent_of};
 use crate::engine::ActorId;
 use crate::{BlockId, Durability, Lbn, Volume};
 use posix::{
-    CacheDrop, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
+    CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
     MemoryLimits, Outcome, Process, Shape, Unavailable,
 };
 use std::ffi::OsString;
@@ -34,6 +34,13 @@ impl<V: Volume> FileSystem for Lab<V> {
 
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
         self.run_processes(processes)
+    }
+
+    fn contained(&mut self, work: &mut Contained<'_>) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.contained, true);
+        work(self);
+        self.contained = before;
+        Ok(())
     }
 
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {

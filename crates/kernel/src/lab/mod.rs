@@ -35,6 +35,8 @@ pub struct Lab<V: Volume> {
     setup: Setup,
     /// The directory that paths without another start in.
     root: Ino,
+    /// Whether walks stop at that directory.
+    contained: bool,
 }
 
 /// What a laboratory is made of, apart from file system and device.
@@ -105,6 +107,7 @@ impl<V: Volume> Lab<V> {
         cx.discards.supported = device.supports_trim();
         let mut lab = Lab {
             root: volume.root(),
+            contained: false,
             volume,
             cx,
             engine: Engine::new(device, machine.cpu.count),
@@ -139,9 +142,14 @@ impl<V: Volume> Lab<V> {
     }
 
     /// Has paths start in this directory from now on, as the calls of a handle rooted in it do; absolute symbolic links
-    /// still lead to the root of the file system.
+    /// still lead to the root of the file system, but for [contained](posix::FileSystem::contained) calls.
     pub fn set_root(&mut self, root: Ino) {
         self.root = root;
+    }
+
+    /// Has calls be made from now on that cannot leave the directory that paths start in, or has no longer.
+    pub fn set_contained(&mut self, contained: bool) {
+        self.contained = contained;
     }
 
     /// The directory that paths start in.

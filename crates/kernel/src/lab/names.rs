@@ -58,11 +58,7 @@ impl<V: Volume> Lab<V> {
                 return Err(if flags.exclusive { Errno::EEXIST } else { Errno::EISDIR });
             }
             Last::Dot => return Ok((parent.dir, false)),
-            Last::DotDot => {
-                let dir = self.volume.parent(&mut self.cx, parent.dir)?;
-                self.node(dir)?;
-                return Ok((dir, false));
-            }
+            Last::DotDot => return Ok((self.dot_dot(parent.dir)?, false)),
             Last::Name(name) => name,
         };
         match self.lookup(parent.dir, name)? {

@@ -40,7 +40,8 @@ pub(super) struct Start<'p> {
 }
 
 impl<V: Volume> Lab<V> {
-    /// Checks a path as a mounted system's handle does, before any system call: it stays below the root by its text.
+    /// Checks a path as a mounted system's handle does, before any system call: it stays below the root by its text. A contained
+    /// one need not: its walk stays there.
     pub(super) fn start<'p>(&self, at: At<'p>) -> Result<Start<'p>, Errno> {
         let (dir, depth) = match at.dir {
             None => (None, 0),
@@ -50,7 +51,7 @@ impl<V: Volume> Lab<V> {
             }
         };
         let path = at.path.as_os_str().as_bytes();
-        let depth = depth_after(path, depth).ok_or(Errno::EXDEV)?;
+        let depth = if self.contained { 0 } else { depth_after(path, depth).ok_or(Errno::EXDEV)? };
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -109,7 +110,7 @@ impl<V: Volume> Lab<V> {
         let parent = self.walk_to_parent(start, path, links)?;
         let ino = match &parent.last {
             Last::Dot => parent.dir,
-            Last::DotDot => self.parent_of(parent.dir)?,
+            Last::DotDot => self.dot_dot(parent.dir)?,
             Last::Name(name) => {
                 let ino = self.lookup(parent.dir, name)?.ok_or(Errno::ENOENT)?;
                 if (follow || parent.slash) && self.kind(ino)? == FileKind::Symlink {
@@ -146,7 +147,7 @@ impl<V: Volume> Lab<V> {
             self.cx.cpu(self.cx.costs.component_ns);
             dir = match last {
                 Last::Dot => dir,
-                Last::DotDot => self.parent_of(dir)?,
+                Last::DotDot => self.dot_dot(dir)?,
                 Last::Name(name) => {
                     let ino = self.lookup(dir, &name)?.ok_or(Errno::ENOENT)?;
                     match self.kind(ino)? {
@@ -184,7 +185,7 @@ impl<V: Volume> Lab<V> {
         if target.is_empty() {
             target.push(b'.');
         }
-        Ok((self.volume.root(), target))
+        Ok((if self.contained { self.root } else { self.volume.root() }, target))
     }
 
     /// What a name in a directory stands for; its inode is in memory then.
@@ -205,6 +206,11 @@ impl<V: Volume> Lab<V> {
             self.node(ino)?;
         }
         Ok(found)
+    }
+
+    /// Where `..` leads.
+    pub(super) fn dot_dot(&mut self, dir: Ino) -> Result<Ino, Errno> {
+        if self.contained && dir == self.root { Ok(dir) } else { self.parent_of(dir) }
     }
 
     fn parent_of(&mut self, dir: Ino) -> Result<Ino, Errno> {

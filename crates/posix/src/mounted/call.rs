@@ -1,16 +1,15 @@
 //! One arm per call: arguments are prepared, then the system call alone is timed.
 
 use super::buffers::{Filler, PIECE_BYTES, REQUEST_BYTES_MAX, Scratchpad};
-use super::path::{CPath, depth_after};
+use super::path::CPath;
+use super::resolve::{Last, Place, Reach, open_in_root};
 use super::table::{Entry, Table};
-use super::{Mounted, Shared, clock, raw};
-use crate::{AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat};
+use super::{Mounted, clock, raw};
+use crate::{AccessMode, At, Call, Errno, Fallocate, FileKind, Mode, OpenFlags, Outcome, Reply, SetTime, Stat};
 use rustix::fs::{self, Access, Advice, AtFlags, FallocateFlags, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Result as SysResult;
-use std::ffi::CStr;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// What a handle keeps between calls, apart from what it shares with its clones.
 #[derive(Debug)]
@@ -82,10 +81,11 @@ impl Timed<usize> {
 impl Mounted {
     /// Makes a call; `Err` is what was wrong with its arguments before any system call was made.
     pub(super) fn dispatch(&mut self, call: &Call<'_>) -> Result<Outcome, Errno> {
-        let Mounted { shared, tools, .. } = self;
+        let Mounted { shared, tools, reach } = self;
+        let place = Place::new(shared, *reach);
         let table: &Table = &shared.table;
-        Ok(match *call {
-            Call::Open { at, flags, mode } => open(shared, tools, at, flags, mode)?,
+        let mut outcome = match *call {
+            Call::Open { at, flags, mode } => open(&place, tools, at, flags, mode)?,
             Call::Close { fd } => {
                 let owned = table.take(fd)?;
                 timed(|| raw::close(owned)).done()
@@ -117,8 +117,8 @@ impl Mounted {
                 timed(|| fs::ftruncate(file, len_bytes)).done()
             }
             Call::Truncate { at, len_bytes } => {
-                let path = detour(shared, at, &mut tools.one)?;
-                timed(|| raw::truncate(path, len_bytes)).less(shared.detour_ns()).done()
+                let (_dir, path) = place.detour(at, Last::Follow, &mut tools.one)?;
+                timed(|| raw::truncate(path, len_bytes)).less(place.detour_ns()).done()
             }
             Call::Fallocate { fd, how, offset, len_bytes } => {
                 let file = table.get(fd)?.0;
@@ -148,25 +148,25 @@ impl Mounted {
                 timed(|| raw::map_unmap(file, len)).done()
             }
             Call::Stat { at, follow } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::statat(dir, path, follow_flag(follow))).reply(|s| Reply::Stat(stat(&s)))
+                let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
+                timed(|| fs::statat(&dir, path, follow_flag(follow))).reply(|s| Reply::Stat(stat(&s)))
             }
             Call::Fstat { fd } => {
                 let file = table.get(fd)?.0;
                 timed(|| fs::fstat(file)).reply(|s| Reply::Stat(stat(&s)))
             }
             Call::StatFs { at } => {
-                let path = detour(shared, at, &mut tools.one)?;
-                timed(|| fs::statfs(path)).less(shared.detour_ns()).done()
+                let (_dir, path) = place.detour(at, Last::Follow, &mut tools.one)?;
+                timed(|| fs::statfs(path)).less(place.detour_ns()).done()
             }
             Call::Access { at, mode } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::accessat(dir, path, access(mode), AtFlags::empty())).done()
+                let (dir, path) = place.walk(at, Last::Follow, &mut tools.one)?;
+                timed(|| fs::accessat(&dir, path, access(mode), AtFlags::empty())).done()
             }
             Call::ReadLink { at } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
                 let buffer = tools.pad.at_least(4096)?;
-                timed(|| fs::readlinkat_raw(dir, path, buffer)).count()
+                timed(|| fs::readlinkat_raw(&dir, path, buffer)).count()
             }
             Call::GetDents { fd, len_bytes } => {
                 let file = table.get(fd)?.0;
@@ -174,35 +174,35 @@ impl Mounted {
                 timed(|| raw::getdents(file, buffer)).count()
             }
             Call::Mkdir { at, mode } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::mkdirat(dir, path, mode_bits(mode))).done()
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
+                timed(|| fs::mkdirat(&dir, path, mode_bits(mode))).done()
             }
             Call::Rmdir { at } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::unlinkat(dir, path, AtFlags::REMOVEDIR)).done()
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
+                timed(|| fs::unlinkat(&dir, path, AtFlags::REMOVEDIR)).done()
             }
             Call::Unlink { at } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::unlinkat(dir, path, AtFlags::empty())).done()
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
+                timed(|| fs::unlinkat(&dir, path, AtFlags::empty())).done()
             }
             Call::Rename { from, to, noreplace, exchange } => {
-                let (old_dir, old) = walk(shared, from, &mut tools.one)?;
-                let (new_dir, new) = walk(shared, to, &mut tools.two)?;
+                let (old_dir, old) = place.walk(from, Last::Name, &mut tools.one)?;
+                let (new_dir, new) = place.walk(to, Last::Name, &mut tools.two)?;
                 let mut flags = RenameFlags::empty();
                 flags.set(RenameFlags::NOREPLACE, noreplace);
                 flags.set(RenameFlags::EXCHANGE, exchange);
-                timed(|| fs::renameat_with(old_dir, old, new_dir, new, flags)).done()
+                timed(|| fs::renameat_with(&old_dir, old, &new_dir, new, flags)).done()
             }
             Call::Link { from, to } => {
-                let (old_dir, old) = walk(shared, from, &mut tools.one)?;
-                let (new_dir, new) = walk(shared, to, &mut tools.two)?;
-                timed(|| fs::linkat(old_dir, old, new_dir, new, AtFlags::empty())).done()
+                let (old_dir, old) = place.walk(from, Last::Name, &mut tools.one)?;
+                let (new_dir, new) = place.walk(to, Last::Name, &mut tools.two)?;
+                timed(|| fs::linkat(&old_dir, old, &new_dir, new, AtFlags::empty())).done()
             }
             Call::Symlink { target, at } => {
                 tools.two.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()))?;
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
                 let target = tools.two.as_c_str();
-                timed(|| fs::symlinkat(target, dir, path)).done()
+                timed(|| fs::symlinkat(target, &dir, path)).done()
             }
             Call::Mknod { at, kind, mode } => {
                 let kind = match kind {
@@ -210,21 +210,21 @@ impl Mounted {
                     FileKind::Special => fs::FileType::Fifo,
                     FileKind::Directory | FileKind::Symlink => return Err(Errno::EPERM),
                 };
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::mknodat(dir, path, kind, mode_bits(mode), 0)).done()
+                let (dir, path) = place.walk(at, Last::Name, &mut tools.one)?;
+                timed(|| fs::mknodat(&dir, path, kind, mode_bits(mode), 0)).done()
             }
             Call::Chmod { at, mode } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
-                timed(|| fs::chmodat(dir, path, mode_bits(mode), AtFlags::empty())).done()
+                let (dir, path) = place.walk(at, Last::Follow, &mut tools.one)?;
+                timed(|| fs::chmodat(&dir, path, mode_bits(mode), AtFlags::empty())).done()
             }
             Call::Fchmod { fd, mode } => {
                 let file = table.get(fd)?.0;
                 timed(|| fs::fchmod(file, mode_bits(mode))).done()
             }
             Call::Chown { at, follow, uid, gid } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
                 let (uid, gid) = owner(uid, gid);
-                timed(|| fs::chownat(dir, path, uid, gid, follow_flag(follow))).done()
+                timed(|| fs::chownat(&dir, path, uid, gid, follow_flag(follow))).done()
             }
             Call::Fchown { fd, uid, gid } => {
                 let file = table.get(fd)?.0;
@@ -232,9 +232,9 @@ impl Mounted {
                 timed(|| fs::fchown(file, uid, gid)).done()
             }
             Call::Utimens { at, follow, atime, mtime } => {
-                let (dir, path) = walk(shared, at, &mut tools.one)?;
+                let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
                 let times = timestamps(atime, mtime);
-                timed(|| fs::utimensat(dir, path, &times, follow_flag(follow))).done()
+                timed(|| fs::utimensat(&dir, path, &times, follow_flag(follow))).done()
             }
             Call::Futimens { fd, atime, mtime } => {
                 let file = table.get(fd)?.0;
@@ -245,12 +245,12 @@ impl Mounted {
                 tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
                 let name = tools.three.as_c_str();
                 if raw::has_xattrat() {
-                    let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::setxattrat(dir, path, follow_flag(follow), name, value)).done()
+                    let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
+                    timed(|| raw::setxattrat(dir.as_fd(), path, follow_flag(follow), name, value)).done()
                 } else {
-                    let path = detour(shared, at, &mut tools.one)?;
+                    let (_dir, path) = place.detour(at, Last::follow(follow), &mut tools.one)?;
                     let set = if follow { fs::setxattr } else { fs::lsetxattr };
-                    timed(|| set(path, name, value, fs::XattrFlags::empty())).less(shared.detour_ns()).done()
+                    timed(|| set(path, name, value, fs::XattrFlags::empty())).less(place.detour_ns()).done()
                 }
             }
             Call::GetXattr { at, follow, name } => {
@@ -258,79 +258,59 @@ impl Mounted {
                 let name = tools.three.as_c_str();
                 let buffer = tools.pad.at_least(64 << 10)?;
                 if raw::has_xattrat() {
-                    let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::getxattrat(dir, path, follow_flag(follow), name, buffer)).count()
+                    let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
+                    timed(|| raw::getxattrat(dir.as_fd(), path, follow_flag(follow), name, buffer)).count()
                 } else {
-                    let path = detour(shared, at, &mut tools.one)?;
+                    let (_dir, path) = place.detour(at, Last::follow(follow), &mut tools.one)?;
                     let get = if follow { fs::getxattr } else { fs::lgetxattr };
-                    timed(|| get(path, name, buffer)).less(shared.detour_ns()).count()
+                    timed(|| get(path, name, buffer)).less(place.detour_ns()).count()
                 }
             }
             Call::ListXattr { at, follow } => {
                 let buffer = tools.pad.at_least(64 << 10)?;
                 if raw::has_xattrat() {
-                    let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::listxattrat(dir, path, follow_flag(follow), buffer)).count()
+                    let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
+                    timed(|| raw::listxattrat(dir.as_fd(), path, follow_flag(follow), buffer)).count()
                 } else {
-                    let path = detour(shared, at, &mut tools.one)?;
+                    let (_dir, path) = place.detour(at, Last::follow(follow), &mut tools.one)?;
                     let list = if follow { fs::listxattr } else { fs::llistxattr };
-                    timed(|| list(path, buffer)).less(shared.detour_ns()).count()
+                    timed(|| list(path, buffer)).less(place.detour_ns()).count()
                 }
             }
             Call::RemoveXattr { at, follow, name } => {
                 tools.three.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
                 let name = tools.three.as_c_str();
                 if raw::has_xattrat() {
-                    let (dir, path) = walk(shared, at, &mut tools.one)?;
-                    timed(|| raw::removexattrat(dir, path, follow_flag(follow), name)).done()
+                    let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;
+                    timed(|| raw::removexattrat(dir.as_fd(), path, follow_flag(follow), name)).done()
                 } else {
-                    let path = detour(shared, at, &mut tools.one)?;
+                    let (_dir, path) = place.detour(at, Last::follow(follow), &mut tools.one)?;
                     let remove = if follow { fs::removexattr } else { fs::lremovexattr };
-                    timed(|| remove(path, name)).less(shared.detour_ns()).done()
+                    timed(|| remove(path, name)).less(place.detour_ns()).done()
                 }
             }
-        })
+        };
+        outcome.dur_ns += place.walked_ns();
+        Ok(outcome)
     }
 }
 
-/// The directory a path starts in and the path as the kernel takes it; `EXDEV` where `..` would leave the target,
-/// as `openat2(RESOLVE_BENEATH)` answers.
-fn walk<'s, 'p>(shared: &'s Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<(BorrowedFd<'s>, &'p CStr), Errno> {
-    let dir = start(shared, at)?;
-    buffer.set(at.path)?;
-    Ok((dir, buffer.as_c_str()))
-}
-
-/// As [`walk`], for the calls that take no directory.
-fn detour<'p>(shared: &Shared, at: At<'_>, buffer: &'p mut CPath) -> Result<&'p CStr, Errno> {
-    let dir = start(shared, at)?;
-    buffer.set_below(dir.as_raw_fd(), at.path)?;
-    Ok(buffer.as_c_str())
-}
-
-fn start<'s>(shared: &'s Shared, at: At<'_>) -> Result<BorrowedFd<'s>, Errno> {
-    let (dir, depth) = match at.dir {
-        None => (shared.root.as_fd(), 0),
-        Some(fd) => {
-            let (dir, entry) = shared.table.get(fd)?;
-            (dir, entry.depth)
-        }
-    };
-    depth_after(at.path, depth).ok_or(Errno::EXDEV)?;
-    Ok(dir)
-}
-
-fn open(shared: &Shared, tools: &mut Tools, at: At<'_>, flags: OpenFlags, mode: Mode) -> Result<Outcome, Errno> {
-    let depth = match at.dir {
-        None => 0,
-        Some(fd) => shared.table.get(fd)?.1.depth,
-    };
-    let entry = Entry { direct: flags.direct, depth: depth_after(at.path, depth).ok_or(Errno::EXDEV)? };
-    let (dir, path) = walk(shared, at, &mut tools.one)?;
+fn open(place: &Place<'_>, tools: &mut Tools, at: At<'_>, flags: OpenFlags, mode: Mode) -> Result<Outcome, Errno> {
+    let (dir, depth) = place.start(at)?;
+    let entry = Entry { direct: flags.direct, depth };
+    let creates = flags.create || flags.tmpfile;
     let (flags, mode) = (open_flags(flags), mode_bits(mode));
-    let opened = timed(|| fs::openat(dir, path, flags, mode));
+    let opened = if place.reach == Reach::Resolved {
+        let path = place.text(at, &mut tools.one)?;
+        let (flags, mode) = strictly(flags, if creates { mode } else { fs::Mode::empty() });
+        timed(|| open_in_root(&place.shared.root, path, flags, mode))
+    } else {
+        tools.one.set(at.path)?;
+        let path = tools.one.as_c_str();
+        timed(|| fs::openat(dir, path, flags, mode))
+    };
     let result = match opened.result {
-        Ok(fd) => shared.table.insert(fd, entry).map(Reply::Fd),
+        Ok(fd) => place.shared.table.insert(fd, entry).map(Reply::Fd),
         Err(errno) => Err(errno.into()),
     };
     Ok(Outcome { start_ns: opened.start_ns, dur_ns: opened.dur_ns, result })
@@ -418,6 +398,14 @@ fn open_flags(flags: OpenFlags) -> OFlags {
     o | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK
 }
 
+/// `openat2` refuses what `openat` ignores: with `O_PATH` all flags but three.
+fn strictly(flags: OFlags, mode: fs::Mode) -> (OFlags, fs::Mode) {
+    if !flags.contains(OFlags::PATH) {
+        return (flags, mode);
+    }
+    (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC), fs::Mode::empty())
+}
+
 fn mode_bits(mode: Mode) -> fs::Mode {
     fs::Mode::from_raw_mode(u32::from(mode.0 & 0o7777))
 }
@@ -501,20 +489,7 @@ pub(crate) fn kind(file_type: fs::FileType) -> FileKind {
     }
 }
 
-/// Untimed opening of a directory or file below the root, for the calls that POSIX hides.
-pub(super) fn open_untimed(
-    shared: &Shared,
-    at: Option<Fd>,
-    path: &Path,
-    flags: OFlags,
-) -> Result<std::os::fd::OwnedFd, Errno> {
-    let dir = start(shared, At { dir: at, path })?;
-    let mut buffer = CPath::default();
-    buffer.set(path)?;
-    Ok(fs::openat(
-        dir,
-        buffer.as_c_str(),
-        flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
-        fs::Mode::empty(),
-    )?)
+/// Untimed opening of an open directory once more, for the calls that POSIX hides.
+pub(super) fn open_again(directory: BorrowedFd<'_>, flags: OFlags) -> Result<std::os::fd::OwnedFd, Errno> {
+    Ok(fs::openat(directory, c".", flags | OFlags::CLOEXEC, fs::Mode::empty())?)
 }

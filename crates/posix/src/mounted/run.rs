@@ -7,11 +7,13 @@
 //! can ever move it: that is a deadlock, and reported.
 
 use super::Mounted;
-use crate::{FileSystem, Outcome, Process, Step, interrupt};
+use super::resolve::{Reach, open_in_root};
+use crate::{Contained, FileSystem, Outcome, Process, Step, contain, interrupt};
+use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Why a run ends before its processes do.
@@ -20,6 +22,8 @@ enum Stop {
     Deadlock,
     Interrupted,
     Panicked,
+    /// A thread could not get a working directory of its own, and why.
+    NoDirectories(i32),
 }
 
 /// What the threads of one run share.
@@ -49,16 +53,51 @@ const SPINS: u32 = 2000;
 /// How often a sleeper looks whether it has been interrupted.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Has work done by a thread whose root directory is the handle's root, or else by one that has every path resolved below it; see
+/// [`FileSystem::contained`].
+pub(super) fn contained(handle: &Mounted, work: &mut Contained<'_>) -> io::Result<()> {
+    // What is read below /proc for it is not there inside.
+    processors();
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("contained".into()).spawn_scoped(scope, move || {
+            let reach = match contain::enter(&handle.shared.root) {
+                Ok(()) => Reach::Rooted,
+                Err(refused) => {
+                    let flags = OFlags::PATH | OFlags::CLOEXEC;
+                    let opened = open_in_root(&handle.shared.root, c".", flags, Mode::empty());
+                    opened.map_err(|errno| no_means(&refused, errno))?;
+                    Reach::Resolved
+                }
+            };
+            work(&mut Mounted { reach, ..handle.clone() });
+            Ok(())
+        })?;
+        thread.join().unwrap_or_else(|payload| resume_unwind(payload))
+    })
+}
+
+fn no_means(chroot: &io::Error, openat2: rustix::io::Errno) -> io::Error {
+    let message = format!(
+        "calls cannot be kept inside a directory here: chroot(2): {chroot}; openat2(2): {openat2}; run as root, or on Linux 5.6 \
+         or later, or choose a target of the laboratory, such as ffs:"
+    );
+    io::Error::new(chroot.kind(), message)
+}
+
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// Runs every process to its end; see [`FileSystem::run`].
 pub(super) fn run(handle: &Mounted, mut processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let room = Room {
         progress: AtomicU64::new(0),
         sleepers: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
         gate: Mutex::new(Gate { live: processes.len(), asleep_on: 0, asleep: 0, stop: None }),
         woken: Condvar::new(),
-        spin: processes.len() <= cpus,
+        spin: processes.len() <= processors(),
     };
     if let [only] = processes.as_mut_slice() {
         let mut own = handle.clone();
@@ -72,6 +111,12 @@ pub(super) fn run(handle: &Mounted, mut processes: Vec<Box<dyn Process + '_>>) -
             let mut own = handle.clone();
             let room = &room;
             let spawned = std::thread::Builder::new().name("process".into()).spawn_scoped(scope, move || {
+                if own.reach == Reach::Rooted
+                    && let Err(error) = contain::own_directories()
+                {
+                    room.stop(Stop::NoDirectories(error.raw_os_error().unwrap_or(0)));
+                    return Ok(());
+                }
                 let driven = catch_unwind(AssertUnwindSafe(|| room.drive(&mut own, process.as_mut())));
                 if driven.is_err() {
                     room.stop(Stop::Panicked);
@@ -196,6 +241,7 @@ impl Room {
         match gate.stop {
             None => Ok(()),
             Some(Stop::Interrupted) => Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted")),
+            Some(Stop::NoDirectories(errno)) => Err(io::Error::from_raw_os_error(errno)),
             Some(Stop::Deadlock | Stop::Panicked) => Err(io::Error::new(
                 io::ErrorKind::Deadlock,
                 format!("{} processes wait for one another and none can go on", gate.live),

@@ -5,7 +5,7 @@
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
 
 use super::disposition::{Skip, copy_ends, takes_descriptor};
-use super::rebuild::{inside, pieces, relative};
+use super::rebuild::{pieces, relative};
 use super::shared::{Fetched, Job, Shared, Slot};
 use super::tally::Tally;
 use super::translate::{self, Mismatch, Parts, compare, split};
@@ -89,7 +89,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             index,
             state: State::Fetch,
             job: None,
-            parts: Parts::default(),
+            parts: Parts::new(shared.fixed.modes),
             held: Vec::new(),
             to_close: Vec::new(),
             walk: VecDeque::new(),
@@ -193,11 +193,9 @@ impl<'s, 'a> Lane<'s, 'a> {
                 split(text(e.path2), e.caller_dir2.map(|d| paths.get(d)), &mut self.parts.path2);
             }
             Op::Symlink => {
-                let target = text(e.path2);
-                let link_root = self.shared.fixed.link_root.as_deref();
                 self.parts.path2.dir = None;
                 self.parts.path2.path.clear();
-                self.parts.path2.path.extend_from_slice(&inside(text(e.path), target, link_root));
+                self.parts.path2.path.extend_from_slice(text(e.path2));
             }
             _ => {}
         }
@@ -404,12 +402,8 @@ impl<'s, 'a> Lane<'s, 'a> {
                 return self.finish_job();
             }
             tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
-            match mismatch {
-                Some(Mismatch::Count { .. }) if e.op == Op::ReadLink && self.shared.fixed.has_rewritten_links => {
-                    tally.rewritten_link_lengths += 1;
-                }
-                Some(mismatch) => tally.differs(e.seq, e.op, path, mismatch),
-                None => {}
+            if let Some(mismatch) = mismatch {
+                tally.differs(e.seq, e.op, path, mismatch);
             }
         }
         self.descriptors_after(&e, outcome);

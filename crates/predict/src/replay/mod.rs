@@ -31,7 +31,6 @@ pub use tally::{Difference, DifferenceCount, Differences, OpResult, QUANTILES, S
 use posix::{CacheState, Environment, Errno};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Whose time passes between calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
@@ -100,6 +99,8 @@ pub struct ReplayOptions {
     pub differences_max: usize,
     /// How many directories deep times are summed.
     pub subtree_depth: usize,
+    /// Whether what the trace makes setuid or setgid becomes so.
+    pub allow_setuid: bool,
     /// Keep each call's latency (16 bytes a call), for an annotated trace.
     pub keep_latencies: bool,
 }
@@ -113,8 +114,16 @@ impl Default for ReplayOptions {
             initially: Initially::Cold,
             differences_max: 20,
             subtree_depth: 3,
+            allow_setuid: false,
             keep_latencies: false,
         }
+    }
+}
+
+impl ReplayOptions {
+    /// The permission bits that the replay gives to files.
+    fn modes(&self) -> u16 {
+        if self.allow_setuid { 0o7777 } else { 0o777 }
     }
 }
 
@@ -166,9 +175,6 @@ pub struct ReplayResult {
     pub per_subtree: Vec<SubtreeResult>,
     /// Outcomes that were not the traced ones.
     pub differences: Differences,
-    /// Where below the target's private directory the traced root directory was put.
-    #[serde(skip)]
-    pub root: PathBuf,
     /// Latency of each call made: `(seq, nanoseconds)` in the order of the trace; empty unless asked for.
     #[serde(skip)]
     pub latencies: Vec<(u64, u64)>,
@@ -279,15 +285,6 @@ pub enum ReplayError {
         #[source]
         source: std::io::Error,
     },
-    /// Paths of the trace climb by so many `..` that they could leave the private directory.
-    #[error(
-        "the trace holds a path or link with {dot_dots} '..' components, more than a replay can keep inside its \
-         directory; is the trace damaged?"
-    )]
-    Climbs {
-        /// How many.
-        dot_dots: usize,
-    },
     /// The user asked to stop.
     #[error("interrupted while {stage}, after {calls} calls")]
     Interrupted {
@@ -316,7 +313,6 @@ impl ReplayError {
     pub fn exit_code(&self) -> u8 {
         match self {
             ReplayError::Profile(e) => e.exit_code(),
-            ReplayError::Climbs { .. } => 4,
             ReplayError::Interrupted { .. } => 130,
             _ => 3,
         }

@@ -6,7 +6,7 @@
 
 use super::scan::Initial;
 use super::translate::set_xattr;
-use super::{Data, ReplayError};
+use super::{Data, ReplayError, ReplayOptions};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Outcome, Reply};
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -33,8 +33,6 @@ pub struct Rebuilt {
     pub reconstructed: u64,
     /// FIFOs, sockets and devices for which an empty file stands in.
     pub stand_ins: u64,
-    /// Symbolic links whose target was rewritten to stay inside the private directory.
-    pub rewritten_links: u64,
 }
 
 /// Opens a directory relative to another, whatever the length of the path. Untimed.
@@ -89,13 +87,12 @@ pub(super) fn relative(dir: Fd, path: &[u8]) -> At<'_> {
 pub(super) fn rebuild<F: FileSystem + ?Sized>(
     fs: &mut F,
     root: Fd,
-    link_root: Option<&[u8]>,
     initial: &[Initial],
-    data: Data,
+    options: &ReplayOptions,
     mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
 ) -> Result<Rebuilt, ReplayError> {
-    let mut builder = Builder { fs, root, link_root, parent: None, done: Rebuilt::default() };
-    let result = builder.all(initial, data, &mut progress);
+    let mut builder = Builder { fs, root, modes: options.modes(), parent: None, done: Rebuilt::default() };
+    let result = builder.all(initial, options.data, &mut progress);
     builder.forget_parent();
     result.map(|()| builder.done)
 }
@@ -103,7 +100,8 @@ pub(super) fn rebuild<F: FileSystem + ?Sized>(
 struct Builder<'a, F: FileSystem + ?Sized> {
     fs: &'a mut F,
     root: Fd,
-    link_root: Option<&'a [u8]>,
+    /// Permission bits that are given.
+    modes: u16,
     /// The directory made in last, kept open.
     parent: Option<(Vec<u8>, Fd)>,
     done: Rebuilt,
@@ -172,14 +170,12 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
         match e.kind {
             FileKind::Directory => {
                 self.done.directories += 1;
-                self.call(&Call::Mkdir { at, mode: Mode(e.mode & 0o1777 | 0o700) })?;
+                self.call(&Call::Mkdir { at, mode: Mode(e.mode & self.modes & 0o1777 | 0o700) })?;
                 self.attribute(at, e)?;
             }
             FileKind::Symlink => {
-                let original = e.target.as_deref().unwrap_or(b"unknown");
-                let target = inside(&e.path, original, self.link_root);
-                self.done.rewritten_links += u64::from(target != original);
-                self.call(&Call::Symlink { target: Path::new(OsStr::from_bytes(&target)), at })?;
+                let target = e.target.as_deref().unwrap_or(b"unknown");
+                self.call(&Call::Symlink { target: Path::new(OsStr::from_bytes(target)), at })?;
             }
             FileKind::File => {
                 self.file(at, e, data)?;
@@ -286,48 +282,9 @@ pub(super) fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
     slash.map_or((&b""[..], path), |i| (&path[..i], &path[i + 1..]))
 }
 
-/// A link's target as it must read below the private directory. An absolute one is put below the root's path (where the
-/// file system has none, it stays): relative, it would lead elsewhere once the link is moved or has a second name. In one
-/// that climbs past the root, the `..` that do so become `.`, as they do at `/`.
-pub(super) fn inside(link: &[u8], target: &[u8], link_root: Option<&[u8]>) -> Vec<u8> {
-    if target.first() == Some(&b'/') {
-        let mut clamped = target.to_vec();
-        super::translate::clamp(&mut clamped, 0);
-        return [link_root.unwrap_or_default(), &clamped].concat();
-    }
-    let depth = super::names::components(split_last(link).0).count();
-    let mut clamped = target.to_vec();
-    super::translate::clamp(&mut clamped, depth);
-    clamped
-}
-
-/// Whether a relative path leaves a root `depth` directories up, taken by its letters.
-pub(super) fn climbs_past(depth: usize, path: &[u8]) -> bool {
-    let mut at = depth;
-    for component in super::names::components(path) {
-        match component {
-            b"." => {}
-            b".." if at == 0 => return true,
-            b".." => at -= 1,
-            _ => at += 1,
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_stay_inside() {
-        let root = Some(&b"/private"[..]);
-        assert_eq!(inside(b"/a/b/l", b"/x/y", root), b"/private/x/y");
-        assert_eq!(inside(b"/l", b"/../x", root), b"/private/./x");
-        assert_eq!(inside(b"/l", b"/x", None), b"/x");
-        assert_eq!(inside(b"/a/l", b"../b", root), b"../b");
-        assert_eq!(inside(b"/a/l", b"../../../b", root), b"../././b");
-    }
 
     #[test]
     fn long_paths_are_cut_between_components() {

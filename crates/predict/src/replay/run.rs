@@ -1,21 +1,15 @@
 //! The replay from end to end: scan, check the space, rebuild, empty the caches, run, write back.
 
 use super::lane::Lane;
-use super::rebuild::{self, Rebuilt, relative};
+use super::rebuild::{self, relative};
 use super::scan::{self, Scan};
 use super::shared::{Fixed, Remains, Report, Shared, Source};
 use super::tally::Tally;
 use super::{Concurrency, Initially, Progress, ReplayError, ReplayOptions, ReplayResult, Requirements, Stage, Threads};
-use posix::{CacheState, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Process, Site};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use posix::{CacheState, Call, Fd, FileKind, FileSystem, Mode, OpenFlags, Process, Site};
 use trace::Snapshot;
 use trace::profile::Reader;
 
-/// More directories than this are not put above the private root: their path must stay shorter than `PATH_MAX`.
-const NEST_MAX: usize = 1500;
-/// Symbolic links that one walk can follow (the kernel's limit).
-const LINKS_MAX: usize = 40;
 /// Threads of a replay at most.
 const LANES_MAX: usize = 1024;
 
@@ -35,7 +29,7 @@ pub fn replay(
     let open = || -> Result<Source<'_>, ReplayError> {
         Ok(Box::new(reader.batches()?.map(|batch| batch.map_err(ReplayError::from))))
     };
-    replay_on(&mut fs, Some(site.root_path()), &snapshot, &open, options, progress)
+    replay_on(&mut fs, &snapshot, &open, options, progress)
 }
 
 /// What a replay of a workload needs of its target, found by reading the trace once.
@@ -54,14 +48,13 @@ pub type OpenTrace<'a> = dyn Fn() -> Result<Source<'a>, ReplayError> + 'a;
 
 /// Replays a trace on any file system.
 ///
-/// `link_root` is the path of the file system's root as its own path walk knows it; absolute symbolic links that the trace
-/// makes are put below it. `None`: they are made as traced.
+/// Whatever the trace says, its calls stay below the file system's root: they are made [contained](FileSystem::contained).
+/// What is asked of the rest of the machine (caches, free space, the environment, the trace's files) is asked outside.
 ///
 /// # Errors
 /// As [`replay`].
 pub fn replay_on<F: FileSystem>(
     fs: &mut F,
-    link_root: Option<&Path>,
     snapshot: &Snapshot,
     open_trace: &OpenTrace<'_>,
     options: &ReplayOptions,
@@ -75,43 +68,34 @@ pub fn replay_on<F: FileSystem>(
     let environment = fs.environment();
 
     let began_ns = fs.now_ns();
-    let (root, nest) = make_root(fs, &scan)?;
     let total = Some(scan.initial.len() as u64);
-    let link_root = link_root.map(|path| path.join(&nest).as_os_str().as_bytes().to_vec());
-    let rebuilt = rebuild::rebuild(fs, root, link_root.as_deref(), &scan.initial, options.data, |done| {
-        progress(Progress { stage: Stage::Rebuild, done, total });
-        Ok(())
-    });
-    // A descriptor would keep what it holds in the cache.
-    fs.call(&Call::Close { fd: root });
-    let rebuilt = rebuilt?;
+    let rebuilt = contained(fs, |fs, root| {
+        rebuild::rebuild(fs, root, &scan.initial, options, |done| {
+            progress(Progress { stage: Stage::Rebuild, done, total });
+            Ok(())
+        })
+    })?;
     progress(Progress { stage: Stage::Caches, done: 0, total: None });
     let emptied = match options.initially {
         Initially::Rebuilt => CacheState::Unverified,
         Initially::Cold | Initially::Warm => fs.drop_caches().map_err(ReplayError::io("emptying the caches"))?,
     };
-    let root = open_root(fs, &nest)?;
     let cache_state = match options.initially {
         Initially::Cold | Initially::Rebuilt => emptied,
         Initially::Warm => {
-            rebuild::warm(fs, root, &scan.initial)?;
+            contained(fs, |fs, root| rebuild::warm(fs, root, &scan.initial))?;
             CacheState::Warm
         }
     };
     let rebuild_ns = fs.now_ns().saturating_sub(began_ns);
 
-    let prepared = Prepared { scan: &scan, root, link_root, rebuilt: &rebuilt, options };
-    let ran = prepared.run(fs, open_trace()?, progress)?;
-
-    progress(Progress { stage: Stage::Sync, done: 0, total: None });
-    let sync_began_ns = fs.now_ns();
-    let synced = fs.call(&Call::SyncFs);
-    let final_sync_ns = fs.now_ns().saturating_sub(sync_began_ns);
-    let vanished = fs.call(&Call::Stat { at: relative(root, b"."), follow: true });
-    fs.call(&Call::Close { fd: root });
-    if let Err(errno) = synced.result.and(vanished.result) {
-        return Err(ReplayError::Vanished { errno, calls: ran.calls });
-    }
+    let source = open_trace()?;
+    let (ran, final_sync_ns) = contained(fs, |fs, root| {
+        let ran = Prepared { scan: &scan, root, options }.run(fs, source, progress)?;
+        progress(Progress { stage: Stage::Sync, done: 0, total: None });
+        let final_sync_ns = write_back(fs, root, ran.calls)?;
+        Ok((ran, final_sync_ns))
+    })?;
     let mut tally = ran.tally;
     let mut latencies = tally.latencies.take().unwrap_or_default();
     latencies.sort_unstable();
@@ -137,16 +121,44 @@ pub fn replay_on<F: FileSystem>(
         per_subtree: tally.per_subtree(),
         differences: tally.differences(),
         skipped: std::mem::take(&mut tally.skipped),
-        root: nest,
         latencies,
     })
+}
+
+/// What `work` answers, done with calls that cannot leave the file system's root, which is open for it.
+fn contained<F: FileSystem, T: Send>(
+    fs: &mut F,
+    work: impl FnOnce(&mut dyn FileSystem, Fd) -> Result<T, ReplayError> + Send,
+) -> Result<T, ReplayError> {
+    let (mut work, mut done) = (Some(work), None);
+    let outcome = fs.contained(&mut |fs| {
+        let flags = OpenFlags { path_only: true, directory: true, ..OpenFlags::default() };
+        let root = fs.call(&Call::Open { at: "/".into(), flags, mode: Mode(0) }).fd();
+        let (Ok(root), Some(work)) = (root, work.take()) else {
+            done = root.err().map(|errno| Err(ReplayError::Vanished { errno, calls: 0 }));
+            return;
+        };
+        done = Some(work(fs, root));
+        // A descriptor would keep what it holds in the cache.
+        fs.call(&Call::Close { fd: root });
+    });
+    outcome.map_err(ReplayError::io("keeping the replay inside its directory"))?;
+    done.expect("work is called once where containing succeeds")
+}
+
+/// Writes back what the replay left dirty, and looks whether its root is still there; answers the time of the former.
+fn write_back(fs: &mut dyn FileSystem, root: Fd, calls: u64) -> Result<u64, ReplayError> {
+    let began_ns = fs.now_ns();
+    let synced = fs.call(&Call::SyncFs);
+    let sync_ns = fs.now_ns().saturating_sub(began_ns);
+    let there = fs.call(&Call::Stat { at: relative(root, b"."), follow: true });
+    synced.result.and(there.result).map_err(|errno| ReplayError::Vanished { errno, calls })?;
+    Ok(sync_ns)
 }
 
 struct Prepared<'s> {
     scan: &'s Scan,
     root: Fd,
-    link_root: Option<Vec<u8>>,
-    rebuilt: &'s Rebuilt,
     options: &'s ReplayOptions,
 }
 
@@ -162,16 +174,15 @@ impl Prepared<'_> {
     }
 
     /// Makes the calls. Descriptors left open are closed on every way out.
-    fn run<F: FileSystem>(self, fs: &mut F, source: Source<'_>, progress: Report<'_>) -> Result<Ran, ReplayError> {
+    fn run(self, fs: &mut dyn FileSystem, source: Source<'_>, progress: Report<'_>) -> Result<Ran, ReplayError> {
         let lanes = lanes(self.scan, self.options.threads);
         let fixed = Fixed {
             root: self.root,
-            link_root: self.link_root.clone(),
+            modes: self.options.modes(),
             pace: self.options.pace,
             lanes,
             threads: self.options.threads,
             issued: self.scan.issued,
-            has_rewritten_links: self.rebuilt.rewritten_links > 0 || self.link_root.is_some(),
             last_use: &self.scan.last_use,
             last_of_thread: &self.scan.last_of_thread,
             modes_of_directories: &self.scan.modes_of_directories,
@@ -255,31 +266,4 @@ fn check_space<F: FileSystem>(fs: &mut F, scan: &Scan) -> Result<(), ReplayError
         });
     }
     Ok(())
-}
-
-/// Makes the directory that stands for the traced `/`, deep enough that no walk can leave the target's own directory.
-///
-/// A walk climbs by the `..` of its path and of the links it follows. By their letters the replay keeps them inside; a
-/// link that was moved, or that leads through other links, can climb further, into the directories put above the
-/// root here, which hold nothing.
-fn make_root<F: FileSystem>(fs: &mut F, scan: &Scan) -> Result<(Fd, PathBuf), ReplayError> {
-    let in_links = scan.link_dot_dots;
-    let levels = scan.dot_dots.saturating_add(in_links.saturating_mul(LINKS_MAX));
-    if levels > NEST_MAX {
-        return Err(ReplayError::Climbs { dot_dots: scan.dot_dots.max(in_links) });
-    }
-    let failed = |errno| ReplayError::rebuild(b"/", errno, 0, scan.initial.len() as u64);
-    let mut nest = PathBuf::new();
-    for _ in 0..=levels {
-        nest.push("r");
-        let at = (nest.as_path()).into();
-        fs.call(&Call::Mkdir { at, mode: Mode(0o700) }).result.map_err(failed)?;
-    }
-    Ok((open_root(fs, &nest)?, nest))
-}
-
-fn open_root<F: FileSystem>(fs: &mut F, nest: &Path) -> Result<Fd, ReplayError> {
-    let flags = OpenFlags { path_only: true, directory: true, ..OpenFlags::default() };
-    let opened = fs.call(&Call::Open { at: nest.into(), flags, mode: Mode(0) }).fd();
-    opened.map_err(|errno: Errno| ReplayError::Vanished { errno, calls: 0 })
 }

@@ -31,10 +31,6 @@ pub(super) struct Scan {
     pub last_of_thread: FxHashMap<u32, u64>,
     /// Descriptions the trace never closes (their process ended), with the last call on each.
     pub last_use: FxHashMap<OfdId, u64>,
-    /// Most `..` in one path of a call, and in one relative link target.
-    pub dot_dots: usize,
-    #[allow(missing_docs)]
-    pub link_dot_dots: usize,
     /// Calls of chmod and fchmod on directories.
     pub modes_of_directories: FxHashSet<u64>,
     /// Objects by their state when the trace began.
@@ -106,7 +102,6 @@ impl Scanner {
         let mut names = Names::new();
         let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
         let mut entries = Vec::with_capacity(snapshot.entries.len());
-        let mut link_dot_dots = 0;
         for entry in &snapshot.entries {
             if entry.path == b"/" {
                 entries.push(Some(names.root()));
@@ -134,14 +129,11 @@ impl Scanner {
                 }
             };
             names.attach(dir, entry.name(), node);
-            if let Some(target) = entry.target.as_deref() {
-                link_dot_dots = link_dot_dots.max(dot_dots(target));
-            }
             entries.push(Some(node));
         }
         Scanner {
             listed: names.iter().count(),
-            scan: Scan { link_dot_dots, ..Scan::default() },
+            scan: Scan::default(),
             names,
             entries,
             open: FxHashMap::default(),
@@ -163,9 +155,6 @@ impl Scanner {
             return;
         }
         self.count(e);
-        for path in [e.path, (e.op != Op::Symlink).then_some(e.path2).flatten()].into_iter().flatten() {
-            self.scan.dot_dots = self.scan.dot_dots.max(dot_dots(batch.paths.get(path)));
-        }
         if let Some(dir) = e.caller_dir {
             self.existing(Some(dir), batch, true, Some(FileKind::Directory));
         }
@@ -253,9 +242,6 @@ impl Scanner {
             Op::Mknod => self.create(e.path, batch, FileKind::File, None),
             Op::Symlink => {
                 let target = e.path2.map(|t| batch.paths.get(t));
-                if let Some(target) = target {
-                    self.scan.link_dot_dots = self.scan.link_dot_dots.max(dot_dots(target));
-                }
                 self.create(e.path, batch, FileKind::Symlink, target);
             }
             Op::Unlink => self.remove(e.path, batch, None),
@@ -723,11 +709,6 @@ fn ensure_dir(names: &mut Names, path: &[u8]) -> Option<Node> {
         }
         _ => None,
     }
-}
-
-/// How many `..` a path holds.
-pub(super) fn dot_dots(path: &[u8]) -> usize {
-    components(path).filter(|c| *c == b"..").count()
 }
 
 /// The most threads alive at once, each from its first to its last call.

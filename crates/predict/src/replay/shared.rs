@@ -59,13 +59,12 @@ pub(super) type Report<'a> = &'a mut (dyn FnMut(Progress) + Send);
 #[derive(Debug)]
 pub(super) struct Fixed<'a> {
     pub root: Fd,
-    /// Path of the private root as the kernel knows it; absolute link targets are put behind it.
-    pub link_root: Option<Vec<u8>>,
+    /// Permission bits that are given.
+    pub modes: u16,
     pub pace: Pace,
     pub lanes: usize,
     pub threads: Threads,
     pub issued: u64,
-    pub has_rewritten_links: bool,
     pub last_use: &'a FxHashMap<OfdId, u64>,
     pub last_of_thread: &'a FxHashMap<u32, u64>,
     pub modes_of_directories: &'a FxHashSet<u64>,

@@ -77,8 +77,6 @@ pub struct Differences {
     pub kinds: Vec<DifferenceCount>,
     /// The first ones, in the order of the trace.
     pub first: Vec<Difference>,
-    /// Link lengths that differ because targets were rewritten to stay inside the private directory; not counted above.
-    pub rewritten_link_lengths: u64,
 }
 
 /// One lane's measurements, merged with the others' at the end.
@@ -93,7 +91,6 @@ pub(super) struct Tally {
     kinds: BTreeMap<(Op, Kind), u64>,
     first: Vec<(u64, Op, Vec<u8>, Mismatch)>,
     first_max: usize,
-    pub rewritten_link_lengths: u64,
     /// (seq, nanoseconds) of each call, if wanted.
     pub latencies: Option<Vec<(u64, u64)>>,
 }
@@ -123,7 +120,6 @@ impl Tally {
             kinds: BTreeMap::new(),
             first: Vec::new(),
             first_max,
-            rewritten_link_lengths: 0,
             latencies: keep_latencies.then(Vec::new),
         }
     }
@@ -212,7 +208,6 @@ impl Tally {
             *self.kinds.entry(kind).or_default() += count;
         }
         self.first.append(&mut other.first);
-        self.rewritten_link_lengths += other.rewritten_link_lengths;
         if let (Some(mine), Some(theirs)) = (&mut self.latencies, other.latencies) {
             mine.extend(theirs);
         }
@@ -272,12 +267,7 @@ impl Tally {
             };
             Difference { seq: *seq, op: op.name().to_owned(), path: escaped(path), expected, got }
         });
-        Differences {
-            total: self.kinds.values().sum(),
-            first: first.collect(),
-            kinds,
-            rewritten_link_lengths: self.rewritten_link_lengths,
-        }
+        Differences { total: self.kinds.values().sum(), first: first.collect(), kinds }
     }
 }
 

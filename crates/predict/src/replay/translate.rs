@@ -31,7 +31,7 @@ pub(super) struct Split {
     pub dir: Option<Vec<u8>>,
 }
 
-/// Splits a recorded path. `..` that would leave the private root become `.`, as they do at `/`.
+/// Splits a recorded path.
 pub(super) fn split(path: &[u8], caller_dir: Option<&[u8]>, out: &mut Split) {
     out.path.clear();
     let suffix = caller_dir.and_then(|dir| {
@@ -53,37 +53,6 @@ pub(super) fn split(path: &[u8], caller_dir: Option<&[u8]>, out: &mut Split) {
             }
         }
     }
-    if out.path.windows(2).any(|w| w == b"..") {
-        let depth = out.dir.as_deref().map_or(0, |d| super::names::components(d).count());
-        clamp(&mut out.path, depth);
-    }
-}
-
-/// Replaces each `..` that climbs past `depth` directories by `.`.
-pub(super) fn clamp(path: &mut Vec<u8>, depth: usize) {
-    if !super::rebuild::climbs_past(depth, path) {
-        return;
-    }
-    let mut clamped = Vec::with_capacity(path.len());
-    let mut at = depth;
-    for (i, component) in path.split(|&b| b == b'/').enumerate() {
-        if i > 0 {
-            clamped.push(b'/');
-        }
-        match component {
-            b".." if at == 0 => clamped.push(b'.'),
-            b".." => {
-                at -= 1;
-                clamped.extend_from_slice(component);
-            }
-            b"" | b"." => clamped.extend_from_slice(component),
-            _ => {
-                at += 1;
-                clamped.extend_from_slice(component);
-            }
-        }
-    }
-    *path = clamped;
 }
 
 /// What a call needs besides its event: descriptors and paths of the replay.
@@ -99,12 +68,15 @@ pub(super) struct Parts {
     pub lock: Lock,
     /// A chmod is on a directory.
     pub sets_directory: bool,
+    /// Permission bits that are given.
+    pub modes: u16,
 }
 
-impl Default for Parts {
-    fn default() -> Self {
+impl Parts {
+    pub fn new(modes: u16) -> Self {
         let (path, path2) = (Split::default(), Split::default());
-        Parts { fd: None, fd2: None, path, path2, dir: None, dir2: None, lock: Lock::Unlock, sets_directory: false }
+        let (fd, fd2, dir, dir2, lock) = (None, None, None, None, Lock::Unlock);
+        Parts { fd, fd2, path, path2, dir, dir2, lock, sets_directory: false, modes }
     }
 }
 
@@ -121,9 +93,9 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
     let positional = has(flag::POSITIONAL);
     let offset = e.offset.filter(|_| positional);
     let follow = !has(flag::NOFOLLOW);
-    let mode = Mode(e.mode.unwrap_or(0o644) & 0o7777 | 0o600);
+    let mode = Mode(e.mode.unwrap_or(0o644) & parts.modes | 0o600);
     let attribute = OsStr::new(if Errno(e.errno) == Errno::ENODATA { XATTR_NONE } else { XATTR });
-    let mode_x = Mode(e.mode.unwrap_or(0o755) & 0o7777 | 0o700);
+    let mode_x = Mode(e.mode.unwrap_or(0o755) & parts.modes | 0o700);
     Some(match e.op {
         Op::Open => {
             let create = has(flag::CREATE) || has(flag::TMPFILE);
@@ -328,20 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn dot_dot_stops_at_the_private_root() {
-        assert_eq!(splits(b"/../../etc/passwd", None).0, b"././etc/passwd");
-        assert_eq!(splits(b"/a/../../../x", Some(b"/a")).0, b"../././x");
-        assert_eq!(splits(b"/a/b/../c", None).0, b"a/b/../c");
-        assert_eq!(splits(b"/a..b/c", None).0, b"a..b/c");
-    }
-
-    #[test]
     fn a_copy_with_one_file_is_a_read_or_a_write() {
         let mut e = event(Op::Copy);
         e.req_bytes = Some(10);
-        let parts = Parts { fd2: Some(Fd(7)), ..Parts::default() };
+        let parts = Parts { fd2: Some(Fd(7)), ..Parts::new(0) };
         assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: None, len_bytes: 10, data: None }));
-        assert_eq!(call(&e, &Parts::default()), None);
+        assert_eq!(call(&e, &Parts::new(0)), None);
     }
 
     #[test]

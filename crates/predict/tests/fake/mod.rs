@@ -640,6 +640,11 @@ impl FileSystem for Fake {
         Ok(())
     }
 
+    fn contained(&mut self, work: &mut posix::Contained<'_>) -> std::io::Result<()> {
+        work(self);
+        Ok(())
+    }
+
     fn read_into(&mut self, _: Fd, _: u64, _: &mut [u8]) -> Result<usize, Errno> {
         Err(Errno::ENOSYS)
     }

@@ -193,6 +193,17 @@ fn exchange_swaps_files_and_keeps_both() {
     assert_eq!(got[1], "rmu_65536", "the large file has the name a now");
 }
 
+/// Issue 12: `renameat2(a, a, RENAME_EXCHANGE)`, which Linux answers with success, ended `predict` with a panic.
+#[test]
+fn a_name_exchanged_with_itself_stays_as_it_is() {
+    let mut t = Trace::new().has("/a", 65536).has_hard_links(["/b", "/c"], 4096);
+    t.on_two(Op::Rename, "/a", "/a").flags = flag::EXCHANGE;
+    t.on_two(Op::Rename, "/b", "/c").flags = flag::EXCHANGE;
+    t.on(Op::Unlink, "/a");
+    let got = cold(&t);
+    assert_eq!((got.len(), got[2].as_str()), (3, "rmu_65536"), "{got:?}");
+}
+
 #[test]
 fn hard_links_are_one_file() {
     let mut t = Trace::new().has_hard_links(["/a", "/b"], 65536);

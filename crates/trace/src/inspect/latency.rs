@@ -35,6 +35,7 @@ pub struct Latency {
     /// Calls that failed.
     pub errors: u64,
     /// Sum.
+    #[serde(serialize_with = "at_most_u64")]
     pub total_ns: u128,
     /// Mean.
     pub mean_ns: f64,
@@ -58,11 +59,19 @@ pub struct Spent {
     /// Calls of which it is known.
     pub calls: u64,
     /// On a processor, nanoseconds.
+    #[serde(serialize_with = "at_most_u64")]
     pub running_ns: u128,
     /// Asleep: waiting for the device, a lock, another process.
+    #[serde(serialize_with = "at_most_u64")]
     pub blocked_ns: u128,
     /// The rest: ready to run, and no processor was free.
+    #[serde(serialize_with = "at_most_u64")]
     pub waiting_ns: u128,
+}
+
+/// JSON's readers know no longer numbers, and no workload takes 584 years: a sum beyond that is a damaged recording's.
+fn at_most_u64<S: serde::Serializer>(sum: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(*sum).unwrap_or(u64::MAX))
 }
 
 /// Counts a whole profile.

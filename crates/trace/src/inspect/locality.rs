@@ -80,7 +80,7 @@ impl<K: std::hash::Hash + Eq> Runs<K> {
         };
         if run.end == offset {
             self.sequential += 1;
-            self.sequential_bytes += len;
+            self.sequential_bytes = self.sequential_bytes.saturating_add(len);
             run.end = end;
         } else {
             self.other += 1;

@@ -98,6 +98,12 @@ impl Preprocess {
 
     pub(super) fn rename(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+        let moved = self.tree.slot(from.slot).node;
+        if to.end == End::Found && to.node == moved {
+            // One file, by one name or two: POSIX says that nothing happens, and so does Linux of an exchange.
+            out.steps.push(Step::Call(Class::Access));
+            return;
+        }
         if event.flags & flag::EXCHANGE != 0 && to.end == End::Found && to.slot != SlotId::NONE {
             out.steps.push(Step::Call(Class::Rename));
             let (a, b) = (self.tree.detach(from.slot), self.tree.detach(to.slot));
@@ -105,12 +111,6 @@ impl Preprocess {
             self.tree.attach(to.slot, a);
             self.directory_epoch += 1;
             out.steps.push(Step::Exchanged { from_dir: from.dir, to_dir: to.dir });
-            return;
-        }
-        let moved = self.tree.slot(from.slot).node;
-        if to.end == End::Found && to.node == moved {
-            // Two names of one file: POSIX says that nothing happens.
-            out.steps.push(Step::Call(Class::Access));
             return;
         }
         let over = if to.end == End::Found { to.node } else { NodeId::NONE };
