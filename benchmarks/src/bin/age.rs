@@ -211,6 +211,11 @@ impl FileSystem for Recorder {
         Ok(())
     }
 
+    fn contained(&mut self, work: &mut posix::Contained<'_>) -> std::io::Result<()> {
+        work(self);
+        Ok(())
+    }
+
     fn read_into(&mut self, fd: Fd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.fs.read_into(fd, offset, buffer)
     }
