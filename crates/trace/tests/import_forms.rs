@@ -220,6 +220,23 @@ fn foreign_objects() {
     assert_eq!(row.event.flags & flag::FOREIGN, 0, "a file reached through /proc is a file");
 }
 
+/// Torture in the kernel, seed 12, 250,000 operations: a description of which a first call showed nothing never got its file.
+#[test]
+fn a_descriptor_shown_late_has_its_file() {
+    let calls = [
+        r#"write(5, ""..., 10) = -1 EINVAL (Invalid argument)"#,
+        r#"dup(5) = 6"#,
+        r#"write(5</w/f>, ""..., 10) = 10"#,
+        r#"write(6</w/f>, ""..., 10) = 10"#,
+        r#"newfstatat(AT_FDCWD</w>, "f", {st_mode=S_IFREG|0644, st_size=20, ...}, 0) = 0"#,
+    ];
+    let rows = rows(&calls);
+    let [.., first, second, stat] = rows.as_slice() else { panic!("{} rows", rows.len()) };
+    assert!(stat.event.file.is_some());
+    assert_eq!((first.event.file, second.event.file), (stat.event.file, stat.event.file));
+    assert_eq!(first.event.ofd, second.event.ofd, "of one open");
+}
+
 #[test]
 fn copies() {
     let open = |fd, name| format!("openat(AT_FDCWD</w>, \"{name}\", O_RDWR|O_CREAT|O_EXCL, 0600) = {fd}</w/{name}>");

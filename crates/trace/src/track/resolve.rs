@@ -59,6 +59,13 @@ impl Tracker {
         match seen {
             None => true,
             Some(Seen::Foreign) => self.still_foreign(ofd).is_some(),
+            Some(Seen::Path { raw, deleted, who }) if self.is_blank(ofd) => {
+                let is_known = who.is_some_and(|who| self.fds.with(who).is_some());
+                if !is_known {
+                    self.reveal(ofd, raw, deleted, who);
+                }
+                !is_known
+            }
             Some(Seen::Path { raw, deleted, who: Some(who) }) => match self.fds.ofd(ofd).who {
                 Some(known) if known == who => {
                     self.see_path(ofd, raw);
@@ -144,7 +151,6 @@ impl Tracker {
             let mut path = std::mem::take(&mut self.unescaped);
             unescape_into(raw, &mut path);
             let same = state.path.bytes() == &path[..]
-                || (state.path.bytes().is_empty() && file.is_none() && !state.foreign)
                 || file.is_some_and(|file| {
                     // A name that is gone is shown under its directory's present path, and as what it was last: we know that it
                     // is gone, or that the file lost a name, or it was moved since.
@@ -184,24 +190,36 @@ impl Tracker {
 
     /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
     fn adopt(&mut self, seen: Option<Seen<'_>>) -> Ofd {
-        let (raw, deleted, who) = match seen {
-            None => return self.fds.new_ofd(None, false, &mut self.names),
-            Some(Seen::Foreign) => return self.fds.new_ofd(None, true, &mut self.names),
-            Some(Seen::Path { raw, deleted, who }) => (raw, deleted, who),
-        };
+        let ofd = self.fds.new_ofd(None, seen == Some(Seen::Foreign), &mut self.names);
+        if let Some(Seen::Path { raw, deleted, who }) = seen {
+            self.reveal(ofd, raw, deleted, who);
+        }
+        ofd
+    }
+
+    /// Nothing is known of a description: the calls on it so far did not show what is behind it.
+    fn is_blank(&self, ofd: Ofd) -> bool {
+        let state = self.fds.ofd(ofd);
+        state.file.is_none() && !state.foreign && state.path.bytes().is_empty()
+    }
+
+    /// Takes what the tracer saw behind a description of which nothing was known.
+    fn reveal(&mut self, ofd: Ofd, raw: &[u8], deleted: bool, who: Option<Who>) {
         let mut path = std::mem::take(&mut self.unescaped);
         unescape_into(raw, &mut path);
         let foreign = is_foreign(&path);
         let file = if foreign { None } else { self.adopted_file(&path, deleted, who) };
-        let ofd = self.fds.new_ofd(file, foreign, &mut self.names);
+        if let Some(file) = file {
+            self.names.opened(file);
+        }
         if let Some(who) = who {
             self.fds.identify(ofd, who);
         }
         let state = self.fds.ofd_mut(ofd);
+        (state.file, state.foreign, state.moves) = (file, foreign, self.names.moves());
         state.raw.extend_from_slice(raw);
         state.path.set(&path);
         self.unescaped = path;
-        ofd
     }
 
     fn adopted_file(&mut self, path: &[u8], deleted: bool, who: Option<Who>) -> Option<File> {
