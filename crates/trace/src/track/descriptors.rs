@@ -51,6 +51,16 @@ pub(super) struct Description {
     refs: u32,
 }
 
+impl Description {
+    /// Takes the path that the tracer printed, as it is after so many moves.
+    pub fn show(&mut self, raw: &[u8], path: &[u8], moves: u64) {
+        self.raw.clear();
+        self.raw.extend_from_slice(raw);
+        self.path.set(path);
+        self.moves = moves;
+    }
+}
+
 #[derive(Debug, Default)]
 struct TableState {
     slots: FxHashMap<i32, Slot>,

@@ -100,11 +100,7 @@ impl Tracker {
         }
         let mut path = std::mem::take(&mut self.unescaped);
         unescape_into(raw, &mut path);
-        let state = self.fds.ofd_mut(ofd);
-        state.raw.clear();
-        state.raw.extend_from_slice(raw);
-        state.path.set(&path);
-        state.moves = self.names.moves();
+        self.fds.ofd_mut(ofd).show(raw, &path, self.names.moves());
         self.unescaped = path;
     }
 
@@ -164,11 +160,7 @@ impl Tracker {
                     node.is_some_and(|node| self.names.file_of(node) == file)
                 });
             if same {
-                let state = self.fds.ofd_mut(ofd);
-                state.raw.clear();
-                state.raw.extend_from_slice(raw);
-                state.path.set(&path);
-                state.moves = self.names.moves();
+                self.fds.ofd_mut(ofd).show(raw, &path, self.names.moves());
             }
             self.unescaped = path;
             if !same {
@@ -216,9 +208,8 @@ impl Tracker {
             self.fds.identify(ofd, who);
         }
         let state = self.fds.ofd_mut(ofd);
-        (state.file, state.foreign, state.moves) = (file, foreign, self.names.moves());
-        state.raw.extend_from_slice(raw);
-        state.path.set(&path);
+        (state.file, state.foreign) = (file, foreign);
+        state.show(raw, &path, self.names.moves());
         self.unescaped = path;
     }
 
