@@ -27,8 +27,14 @@ else
 fi
 need cc gcc libc6-dev
 
+as_nobody() {
+    if [ "$(id -u)" = 0 ]; then setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else "$@"; fi
+}
 SCRATCH=$(mktemp -d "$WORKDIR/fsage-overhead.XXXXXX")
 chmod 755 "$SCRATCH" # PostgreSQL runs as another user
+case " $WORKLOADS " in
+*" pgbench "*) as_nobody test -x "$SCRATCH" || { rmdir "$SCRATCH"; die "$WORKDIR: PostgreSQL's user nobody cannot get there"; } ;;
+esac
 leave() {
     [ ! -f "$SCRATCH/data/postmaster.pid" ] || server_stop || true
     cd / && rm -rf "$SCRATCH"
@@ -70,9 +76,6 @@ run_pread() {
     (cd "$SCRATCH/out" && "$SCRATCH/as" record -o "$SCRATCH/out/pread.workload" -- "$SCRATCH/timed" pread "$SCRATCH/byte" "${PREADS:-300000}") >&2
 }
 
-as_nobody() {
-    if [ "$(id -u)" = 0 ]; then setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else "$@"; fi
-}
 server_stop() { as_nobody "$PG/pg_ctl" stop -s -m fast -D "$SCRATCH/data"; }
 # The server is recorded from its start to its end; the clients' time is taken.
 run_pgbench() {

@@ -184,6 +184,32 @@ fn a_file_is_known_by_its_inode() {
     assert_ne!(events[0].file, events[2].file);
 }
 
+/// Torture in the kernel, seed 7, a million operations: a file whose path was too long to be told was no file at all, and so was
+/// everything done to it.
+#[test]
+fn a_file_whose_path_is_too_long_is_known_by_its_inode() {
+    let mut records = Vec::new();
+    start(&mut records);
+    let told_as = |records: &mut Vec<u8>, id, flags| {
+        let ino = 1000;
+        let file = wire::File { id, ino, dev: 8, generation: 3, nlink: 1, mode: 0o100_644, ..Default::default() };
+        wire::append(records, Kind::File, flags, |out| file.write(out));
+    };
+    told_as(&mut records, 50, wire::file_flag::CUT);
+    on_fd(&mut records, 7, (READ, 3, 100, 100), 10, 50);
+    on_fd(&mut records, 7, (READ, 3, 100, 100), 20, 50);
+    told(&mut records, 60, 1000, "f", 0);
+    on_fd(&mut records, 7, (READ, 4, 100, 100), 30, 60);
+    told_as(&mut records, 60, wire::file_flag::CUT);
+    on_fd(&mut records, 7, (READ, 4, 100, 100), 40, 60);
+    let (events, _) = import(&records);
+    assert!(events[0].file.is_some());
+    assert!(events.iter().all(|event| event.file == events[0].file), "one file");
+    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(0), Some(100), Some(0), Some(100)]);
+    assert_eq!((events[0].ofd, events[2].ofd), (events[1].ofd, events[3].ofd));
+    assert_ne!(events[0].ofd, events[2].ofd);
+}
+
 /// A call that the kernel will begin again was told to have failed with an error of which no program ever hears.
 #[test]
 fn restart_codes_are_interruptions() {

@@ -29,7 +29,7 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 256
-#define DEPTH 64
+#define DEPTH (PATH_BYTES / 2 + 64) /* names of one byte, and the mounts they cross */
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFDIR 0040000
@@ -838,6 +838,22 @@ static __always_inline void read_strings(struct state *state, const volatile str
 	}
 }
 
+/* Whether all paths of a call start at the root. */
+static __always_inline bool are_absolute(struct strings *strings)
+{
+	bool any = 0;
+
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		if (strings->bytes[i] == 0)
+			continue;
+		if (strings->bytes[i] == FAULTED || strings->text[i][0] != '/')
+			return 0;
+		any = 1;
+	}
+	return any;
+}
+
 static __always_inline void read_in(struct state *state, const volatile struct spec *spec)
 {
 #pragma unroll
@@ -852,6 +868,15 @@ static __always_inline void read_in(struct state *state, const volatile struct s
 			state->flags |= IN0_MISSING << i;
 	}
 }
+
+/* Memory in words: the compiler copies bytes one by one otherwise. */
+struct in_memory {
+	u64 words[WIRE_IN_BYTES / 8];
+};
+
+struct out_memory {
+	u64 words[WIRE_OUT_BYTES / 8];
+};
 
 /* Puts a record together of a call with more than the facts that it began with. */
 static __noinline long put_parts(struct state *state, struct strings *strings, struct scratch *scratch, u64 now)
@@ -873,12 +898,12 @@ static __noinline long put_parts(struct state *state, struct strings *strings, s
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		if (parts & (WIRE_IN0 << i)) {
-			__builtin_memcpy(bytes + (at & 8191), state->in[i], WIRE_IN_BYTES);
+			*(struct in_memory *)(bytes + (at & 8191)) = *(struct in_memory *)state->in[i];
 			at += WIRE_IN_BYTES;
 		}
 	}
 	if (parts & WIRE_OUT) {
-		__builtin_memcpy(bytes + (at & 8191), state->out, WIRE_OUT_BYTES);
+		*(struct out_memory *)(bytes + (at & 8191)) = *(struct out_memory *)state->out;
 		at += WIRE_OUT_BYTES;
 	}
 	if ((state->flags & HAS_STRINGS) && strings) {
@@ -1117,11 +1142,23 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	struct scratch *scratch = scratch_of(ON_ENTER);
 	if (!scratch)
 		return 0;
-	bool on_file = spec->fd[0] == NO_ARG, concerned = 0;
+	bool on_file = spec->fd[0] == NO_ARG, concerned = 0, absolute = 0;
+	struct strings *strings = 0;
+	if (spec->str[0] != NO_ARG) {
+		strings = bpf_task_storage_get(&texts, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (strings) {
+			state->flags |= HAS_STRINGS;
+			strings->bytes[0] = 0;
+			strings->bytes[1] = 0;
+			read_strings(state, spec, strings, 0);
+			absolute = are_absolute(strings);
+		}
+	}
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		u8 arg = spec->fd[i];
-		if (arg == NO_ARG)
+		/* Where the paths start is of no interest if they start at the root. */
+		if (arg == NO_ARG || absolute)
 			continue;
 		struct wire_fact *fact = &state->facts[i];
 		fact->id = 0;
@@ -1134,26 +1171,17 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		else if (found == ON_FILE)
 			on_file = concerned = 1;
 	}
-	if (!on_file)
+	if (!on_file && !absolute)
 		state->flags |= QUIET;
 	/* mmap: memory that is no file's asks for none by flag or number; one asked for that is not there is a call that failed. */
 	if ((spec->flags & SPEC_NEEDS_FD) && !state->facts[0].id && (state->call.args[3] & MAP_ANONYMOUS || (s32)state->call.args[4] < 0)) {
 		state->flags &= STAYS;
 		return 0;
 	}
-	struct strings *strings = 0;
-	if (spec->str[0] != NO_ARG) {
-		strings = bpf_task_storage_get(&texts, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (strings) {
-			state->flags |= HAS_STRINGS;
-			strings->bytes[0] = 0;
-			strings->bytes[1] = 0;
-			read_strings(state, spec, strings, 0);
-			concerned = paths_concern(strings, concerned);
-		}
-		if (subject_mode != MODE_MOUNT)
-			tell_root(state, task, scratch, ON_ENTER);
-	}
+	if (strings)
+		concerned = paths_concern(strings, concerned);
+	if (spec->str[0] != NO_ARG && subject_mode != MODE_MOUNT)
+		tell_root(state, task, scratch, ON_ENTER);
 	if (subject_mode == MODE_MOUNT) {
 		if (concerned || (spec->flags & SPEC_EXEC && state->flags & TOUCHED))
 			state->flags |= CONCERNED;
@@ -1434,6 +1462,9 @@ static __always_inline struct state *accessor(struct task_struct *task, struct i
 		return 0;
 	/* What a file system keeps of its own in the cache is no file. */
 	if ((inode->i_mode & S_IFMT) != S_IFREG)
+		return 0;
+	/* Nor is memory that processes share without a name. */
+	if (BPF_CORE_READ(inode, i_sb, s_flags) & SB_KERNMOUNT)
 		return 0;
 	if (subject_mode == MODE_MOUNT && is_elsewhere(inode))
 		return 0;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -35,5 +36,21 @@ int main(int argc, char **argv)
 		writable[writes[i] * PAGE + 7] = 'x';
 		printf("W %d\n", writes[i]);
 	}
+	/* Memory shared without a name is no file: the child finds the pages that its parent made. */
+	volatile char *shared = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 5;
+	for (int i = 0; i < PAGES; i++)
+		shared[i * PAGE] = 1;
+	pid_t child = fork();
+	if (child == 0) {
+		int ones = 0;
+		for (int i = 0; i < PAGES; i++)
+			ones += shared[i * PAGE];
+		_exit(ones != PAGES);
+	}
+	int status;
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		return 6;
 	return sum == 0;
 }

@@ -214,8 +214,9 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     for note in &summary.notes {
         progress::note(note);
     }
-    let covered =
-        summary.meta.coverage_share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
+    // Of no calls there is no share.
+    let share = summary.meta.coverage_share.filter(|_| summary.meta.events > 0);
+    let covered = share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
     progress::note(&format!(
         "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
         output::shown(path),

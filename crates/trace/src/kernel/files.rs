@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// What an id stands for.
 #[derive(Debug)]
 struct Told {
-    /// The path in the notation of [`Seen`]: backslashes doubled. Empty where unknown.
+    /// The path in the notation of [`Seen`]: backslashes doubled. Empty where it was too long to be told.
     raw: Box<[u8]>,
     deleted: bool,
     foreign: bool,
@@ -50,7 +50,7 @@ impl Files {
         if told.foreign {
             Some(Seen::Foreign)
         } else if told.raw.is_empty() {
-            None
+            Some(Seen::Unnamed(told.who))
         } else {
             Some(Seen::Path { raw: &told.raw, deleted: told.deleted, who: Some(told.who) })
         }

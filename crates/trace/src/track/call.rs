@@ -26,6 +26,8 @@ pub enum Seen<'a> {
         /// Who it is, from a tracer that knows.
         who: Option<Who>,
     },
+    /// A file whose path could not be shown, as it is too long.
+    Unnamed(Who),
     /// A pipe, socket, device or other object that is not a file of a file system.
     Foreign,
 }

@@ -340,6 +340,15 @@ impl Names {
         self.inodes.get(&inode).copied()
     }
 
+    /// The same, made known without a name if it was not.
+    pub fn of_inode(&mut self, inode: Inode) -> File {
+        self.with_inode(inode).unwrap_or_else(|| {
+            let file = self.new_file(Kind::Unknown);
+            self.identify(file, inode);
+            file
+        })
+    }
+
     /// Takes note of who a file is. `false`: it is another, so far as is known.
     pub fn identify(&mut self, file: File, inode: Inode) -> bool {
         match (self.file(file).inode, self.with_inode(inode)) {

@@ -14,6 +14,11 @@ impl Tracker {
         match file {
             None => {}
             Some(Seen::Foreign) => event.flags |= flag::FOREIGN,
+            Some(Seen::Unnamed(who)) => {
+                if let Some(file) = self.names.with_inode(who.inode) {
+                    self.describe_file(&mut event, file);
+                }
+            }
             Some(Seen::Path { raw, deleted, who }) => {
                 let mut path = std::mem::take(&mut self.unescaped);
                 unescape_into(raw, &mut path);

@@ -124,7 +124,7 @@ impl Tracker {
         match out.seen {
             Some(Seen::Path { raw, .. }) => unescape_into(raw, &mut path),
             Some(Seen::Foreign) => located.foreign = true,
-            None => {}
+            Some(Seen::Unnamed(_)) | None => {}
         }
         // The path behind the new descriptor decides: /proc/self/fd/3 can be a file, and /tmp/null a device.
         if path.first() == Some(&b'/') && path != self.path {
@@ -145,7 +145,8 @@ impl Tracker {
                 None => self.open_file(&mut event, &located, at, &path, follow),
             };
             match out.seen {
-                Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, &path, who.inode),
+                Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, Some(&path), who.inode),
+                Some(Seen::Unnamed(who)) => self.identified(&mut event, file, None, who.inode),
                 _ => file,
             }
         };
@@ -154,14 +155,14 @@ impl Tracker {
         event.ofd = Some(state.id);
         state.offset = Some(0);
         state.append = Some(flags & flag::APPEND != 0);
-        if let Some(Seen::Path { raw, who, .. }) = out.seen {
+        if let Some(Seen::Path { raw, .. }) = out.seen {
             state.raw.extend_from_slice(raw);
             state.path.set(&path);
-            if let Some(who) = who {
-                self.fds.identify(ofd, who);
-            }
         } else if flags & flag::TMPFILE == 0 {
             state.path.set(&self.path);
+        }
+        if let Some(Seen::Path { who: Some(who), .. } | Seen::Unnamed(who)) = out.seen {
+            self.fds.identify(ofd, who);
         }
         self.unescaped = path;
         self.emit(ctx, event);
@@ -172,12 +173,15 @@ impl Tracker {
         }
     }
 
-    /// The file that was opened, by who the tracer says it is rather than by name.
-    fn identified(&mut self, event: &mut Event, file: Option<File>, path: &[u8], inode: Inode) -> Option<File> {
+    /// The file that was opened, by who the tracer says it is rather than by name. `path`: as the tracer shows it.
+    fn identified(&mut self, event: &mut Event, file: Option<File>, path: Option<&[u8]>, inode: Inode) -> Option<File> {
         if file.is_some_and(|file| self.names.identify(file, inode)) {
             return file;
         }
-        let file = self.names.canonical_inode(path, inode)?;
+        let file = match path {
+            Some(path) => self.names.canonical_inode(path, inode)?,
+            None => self.names.of_inode(inode),
+        };
         self.describe_file(event, file);
         Some(file)
     }

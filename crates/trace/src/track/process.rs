@@ -296,7 +296,7 @@ impl Tracker {
     /// A descriptor of something that is no file came to be.
     pub(super) fn new_fd(&mut self, ctx: Ctx, out: &Outcome<'_>) {
         if let (true, Ok(fd)) = (out.ok(), i32::try_from(out.ret)) {
-            let foreign = !matches!(out.seen, Some(Seen::Path { .. }));
+            let foreign = !matches!(out.seen, Some(Seen::Path { .. } | Seen::Unnamed(_)));
             if foreign {
                 let ofd = self.fds.new_ofd(None, true, &mut self.names);
                 if let Some(old) = self.fds.put(ctx.thread.table, fd, Slot { ofd, cloexec: false }) {
@@ -312,6 +312,7 @@ impl Tracker {
         match fd.seen {
             Some(Seen::Foreign) => true,
             Some(Seen::Path { raw, .. }) => super::resolve::is_foreign(raw),
+            Some(Seen::Unnamed(_)) => false,
             None => {
                 let thread = self.thread(tid);
                 self.fds.get(thread.table, fd.number).is_some_and(|slot| self.fds.ofd(slot.ofd).foreign)

@@ -33,8 +33,7 @@ impl Tracker {
         let slot = self.fds.get(ctx.thread.table, fd.number);
         let known = match (slot, fd.seen) {
             (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
-            (Some(slot), Some(Seen::Foreign)) => self.still_foreign(slot.ofd),
-            (Some(slot), Some(seen @ Seen::Path { .. })) => self.is_seen(slot.ofd, Some(seen)).then_some(slot.ofd),
+            (Some(slot), seen @ Some(_)) => self.is_seen(slot.ofd, seen).then_some(slot.ofd),
             (None, None) if errno == super::EBADF || fd.number < 0 => return None,
             (None, _) => None,
         };
@@ -82,13 +81,31 @@ impl Tracker {
                 }
             },
             Some(Seen::Path { raw, deleted, who: None }) => self.still_path(ofd, raw, deleted).is_some(),
+            Some(Seen::Unnamed(who)) if self.is_blank(ofd) => {
+                let is_known = self.fds.with(who).is_some();
+                if !is_known {
+                    self.reveal_unnamed(ofd, who);
+                }
+                !is_known
+            }
+            Some(Seen::Unnamed(who)) => match self.fds.ofd(ofd).who {
+                Some(known) => known == who,
+                None => {
+                    let file = self.fds.ofd(ofd).file;
+                    let same = file.is_some_and(|file| self.names.identify(file, who.inode));
+                    if same {
+                        self.fds.identify(ofd, who);
+                    }
+                    same
+                }
+            },
         }
     }
 
     /// The description that came into a process over a socket, from one that has it too, if the tracer knows which it is.
     fn passed(&self, seen: Option<Seen<'_>>) -> Option<Ofd> {
         match seen {
-            Some(Seen::Path { who: Some(who), .. }) => self.fds.with(who),
+            Some(Seen::Path { who: Some(who), .. } | Seen::Unnamed(who)) => self.fds.with(who),
             _ => None,
         }
     }
@@ -183,8 +200,10 @@ impl Tracker {
     /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
     fn adopt(&mut self, seen: Option<Seen<'_>>) -> Ofd {
         let ofd = self.fds.new_ofd(None, seen == Some(Seen::Foreign), &mut self.names);
-        if let Some(Seen::Path { raw, deleted, who }) = seen {
-            self.reveal(ofd, raw, deleted, who);
+        match seen {
+            Some(Seen::Path { raw, deleted, who }) => self.reveal(ofd, raw, deleted, who),
+            Some(Seen::Unnamed(who)) => self.reveal_unnamed(ofd, who),
+            Some(Seen::Foreign) | None => {}
         }
         ofd
     }
@@ -213,13 +232,17 @@ impl Tracker {
         self.unescaped = path;
     }
 
+    /// The same where only the file itself was seen.
+    fn reveal_unnamed(&mut self, ofd: Ofd, who: Who) {
+        let file = self.names.of_inode(who.inode);
+        self.names.opened(file);
+        self.fds.identify(ofd, who);
+        self.fds.ofd_mut(ofd).file = Some(file);
+    }
+
     fn adopted_file(&mut self, path: &[u8], deleted: bool, who: Option<Who>) -> Option<File> {
         match who {
-            Some(who) if deleted => Some(self.names.with_inode(who.inode).unwrap_or_else(|| {
-                let file = self.names.new_file(Kind::Unknown);
-                self.names.identify(file, who.inode);
-                file
-            })),
+            Some(who) if deleted => Some(self.names.of_inode(who.inode)),
             Some(who) => self.names.canonical_inode(path, who.inode),
             None if deleted => Some(self.names.new_file(Kind::Unknown)),
             None => self.names.canonical(path, true).map(|node| self.names.file_of(node)),
