@@ -15,7 +15,7 @@ use std::path::Path;
 /// How far ahead a call that the other side lacks is looked for.
 const AHEAD: usize = 24;
 /// How many differences are kept whole; all are counted.
-const KEPT: usize = 50;
+const KEPT: usize = 500;
 const EINTR: u16 = posix::Errno::EINTR.0;
 
 /// One call as one side tells it. `None`: not known, or not applicable.
@@ -122,7 +122,8 @@ impl Fact {
             return None;
         }
         let given = |path: Option<crate::PathId>, dir: Option<crate::PathId>| -> Option<Box<[u8]>> {
-            let path = paths.get(path?);
+            // Across a bind mount the path is another than was given.
+            let path = paths.get(path.filter(|_| event.flags & flag::BY_MOUNT == 0)?);
             let Some(dir) = dir else { return Some(path.into()) };
             let rest = path.strip_prefix(paths.get(dir))?;
             Some(rest.strip_prefix(b"/").unwrap_or(rest).into())

@@ -164,6 +164,8 @@ pub mod flag {
     /// mknod: made by bind: a socket, and `EADDRINUSE` says what mknod's `EEXIST` says. Profiles of before this bit do not
     /// tell of bind.
     pub const BOUND: u32 = 1 << 24;
+    /// Path calls: a path was given by way of a bind mount, and stands here as the file system itself knows it.
+    pub const BY_MOUNT: u32 = 1 << 31;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.
     pub const SUB_SHIFT: u32 = 24;

@@ -162,6 +162,10 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct nsproxy {
+	void *mnt_ns;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -169,6 +173,7 @@ struct task_struct {
 	int exit_code;
 	struct files_struct *files;
 	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 };

@@ -1381,6 +1381,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		record.head.flags |= WIRE_SHARES_FS;
 	if (child->tgid == parent->tgid)
 		record.head.flags |= WIRE_SAME_PROCESS;
+	if (BPF_CORE_READ(child, nsproxy, mnt_ns) != BPF_CORE_READ(parent, nsproxy, mnt_ns))
+		record.head.flags |= WIRE_OWN_MOUNTS;
 	put(&record, sizeof(record), record.at_ns);
 	return 0;
 }

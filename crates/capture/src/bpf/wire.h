@@ -104,6 +104,7 @@ enum wire_fork_flag {
 	WIRE_SHARES_FILES = 1 << 0,
 	WIRE_SHARES_FS = 1 << 1,
 	WIRE_SAME_PROCESS = 1 << 2,
+	WIRE_OWN_MOUNTS = 1 << 3, /* a mount namespace of its own */
 };
 
 struct wire_fork {

@@ -205,6 +205,8 @@ pub enum How {
     Clone,
     Clone3,
     Unshare,
+    Mount,
+    Unmount,
     IoUringSetup,
     IoUringEnter,
     /// `call(path, ...)` that is not modelled
@@ -253,10 +255,10 @@ impl How {
             FstatAt => at(0).out(2, STAT_BYTES),
             Statx => at(0).out(4, STATX_BYTES),
             Path(_) | PathNoFollow(_) | PathMode(_) | Truncate | Access | ReadLink | Mkdir | Rmdir | Unlink | Mknod
-            | Chdir | OtherPath => path(),
+            | Chdir | Unmount | OtherPath => path(),
             AccessAt | AccessAt2 | ReadLinkAt | ChmodAt | ChmodAt2 | ChownAt | UtimensAt | FutimesAt | MkdirAt
             | UnlinkAt | MknodAt | OtherAt => at(0),
-            Rename | Link => Spec::new(0).fd(CWD_ARG).strings(0, 1),
+            Rename | Link | Mount => Spec::new(0).fd(CWD_ARG).strings(0, 1),
             RenameAt | RenameAt2 | LinkAt => Spec::new(0).fds(0, 2).strings(1, 3),
             // The path follows the address family.
             Bind => Spec { str_skip: FAMILY_BYTES, ..Spec::new(0).fd(CWD_ARG).string(1).input(1, FAMILY_BYTES) },
@@ -293,7 +295,7 @@ pub const CALLS: &[(u32, &str, How)] = {
         (94, "lchown", PathNoFollow(Op::Chown)), (132, "utime", Path(Op::Utimens)), (133, "mknod", Mknod),
         (134, "uselib", OtherPath), (137, "statfs", Path(Op::StatFs)), (138, "fstatfs", Fd(Op::StatFs)),
         (155, "pivot_root", OtherPath), (161, "chroot", OtherPath), (162, "sync", Sync), (163, "acct", OtherPath),
-        (165, "mount", OtherPath), (166, "umount2", OtherPath), (167, "swapon", OtherPath), (168, "swapoff", OtherPath),
+        (165, "mount", Mount), (166, "umount2", Unmount), (167, "swapon", OtherPath), (168, "swapoff", OtherPath),
         (179, "quotactl", Other), (187, "readahead", FdRange(Op::Readahead)), (188, "setxattr", Path(Op::SetXattr)),
         (189, "lsetxattr", PathNoFollow(Op::SetXattr)), (190, "fsetxattr", Fd(Op::SetXattr)),
         (191, "getxattr", Path(Op::GetXattr)), (192, "lgetxattr", PathNoFollow(Op::GetXattr)),

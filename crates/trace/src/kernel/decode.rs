@@ -261,10 +261,12 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::Clone3 => Call::Clone(clone_flags(p.input_u64(0, 0).unwrap_or(0))),
         How::Unshare => {
             let flags = clone_flags(p.unsigned(0));
-            Call::Unshare { files: flags.files, fs: flags.fs }
+            Call::Unshare { files: flags.files, fs: flags.fs, own_mounts: flags.own_mounts }
         }
         How::IoUringSetup => Call::IoUringSetup,
         How::IoUringEnter => Call::IoUringEnter,
+        How::Mount => Call::Mount { from: path(), to: look.in_cwd(p, 1), flags: p.unsigned(3) },
+        How::Unmount => Call::Unmount { at: path() },
         How::OtherPath => Call::Other { fd: None, at: Some(path()) },
         How::Other => Call::Other { fd: None, at: None },
         How::OtherAt => match empty_path_fd(&at(), AT_EMPTY_PATH) {
@@ -411,7 +413,12 @@ fn ioctl<'a>(p: &Parts<'a>, fd: Fd<'a>) -> Call<'a> {
 }
 
 fn clone_flags(flags: u64) -> CloneFlags {
-    CloneFlags { files: flags & CLONE_FILES != 0, fs: flags & CLONE_FS != 0, thread: flags & CLONE_THREAD != 0 }
+    CloneFlags {
+        files: flags & CLONE_FILES != 0,
+        fs: flags & CLONE_FS != 0,
+        own_mounts: flags & CLONE_NEWNS != 0,
+        thread: flags & CLONE_THREAD != 0,
+    }
 }
 
 /// What an io_uring request asks. Files registered with a ring are descriptors below zero: the ring's own table.

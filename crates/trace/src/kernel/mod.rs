@@ -318,14 +318,19 @@ impl Importer {
         } else {
             // A thread of a process that ran before the recording, or whose beginning was lost.
             self.tracker.know(pid);
-            self.tracker.spawn(pid, tid, CloneFlags { files: true, fs: true, thread: true });
+            self.tracker.spawn(pid, tid, CloneFlags { files: true, fs: true, thread: true, own_mounts: false });
         }
     }
 
     fn forked(&mut self, flags: u16, fork: &wire::Fork) {
         let has = |flag| flags & flag != 0;
         let same = has(fork_flag::SAME_PROCESS);
-        let shared = CloneFlags { files: has(fork_flag::SHARES_FILES), fs: has(fork_flag::SHARES_FS), thread: same };
+        let shared = CloneFlags {
+            files: has(fork_flag::SHARES_FILES),
+            fs: has(fork_flag::SHARES_FS),
+            own_mounts: has(fork_flag::OWN_MOUNTS),
+            thread: same,
+        };
         if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {
             self.roots.insert(fork.child_pid, root);
         }

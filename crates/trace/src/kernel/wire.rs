@@ -151,6 +151,8 @@ flags! {
         SHARES_FS = 1 as "WIRE_SHARES_FS",
         /// `CLONE_THREAD`
         SAME_PROCESS = 2 as "WIRE_SAME_PROCESS",
+        /// `CLONE_NEWNS`
+        OWN_MOUNTS = 3 as "WIRE_OWN_MOUNTS",
     }
 }
 

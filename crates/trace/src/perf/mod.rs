@@ -415,7 +415,7 @@ impl Trace {
         let child = if out.ok() { u32::try_from(out.ret).ok().filter(|&child| child > 0) } else { None };
         if let (Call::Clone(flags), Some(child)) = (&mut call, child) {
             if running.name == b"clone3" && !self.runs_program(child) {
-                *flags = CloneFlags { files: true, fs: true, thread: true };
+                *flags = CloneFlags { files: true, fs: true, thread: true, own_mounts: false };
             }
             let process = if flags.thread { self.process.get(&tid).copied().unwrap_or(tid) } else { child };
             self.process.insert(child, process);

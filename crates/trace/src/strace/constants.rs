@@ -184,6 +184,7 @@ pub(crate) fn clone_flag(name: &[u8]) -> u64 {
         b"CLONE_FS" => CLONE_FS,
         b"CLONE_FILES" => CLONE_FILES,
         b"CLONE_THREAD" => CLONE_THREAD,
+        b"CLONE_NEWNS" => CLONE_NEWNS,
         _ => 0,
     }
 }
@@ -191,6 +192,22 @@ pub(crate) fn clone_flag(name: &[u8]) -> u64 {
 pub(crate) const CLONE_FS: u64 = 0x200;
 pub(crate) const CLONE_FILES: u64 = 0x400;
 pub(crate) const CLONE_THREAD: u64 = 0x10000;
+pub(crate) const CLONE_NEWNS: u64 = 0x20000;
+
+/// `MS_*`, of those that matter to names.
+pub(crate) fn mount_flag(name: &[u8]) -> u64 {
+    match name {
+        b"MS_REMOUNT" => 32,
+        b"MS_BIND" => 4096,
+        b"MS_MOVE" => 8192,
+        b"MS_REC" => 16384,
+        b"MS_UNBINDABLE" => 1 << 17,
+        b"MS_PRIVATE" => 1 << 18,
+        b"MS_SLAVE" => 1 << 19,
+        b"MS_SHARED" => 1 << 20,
+        _ => 0,
+    }
+}
 
 /// `CLOSE_RANGE_*`.
 pub(crate) fn close_range_flag(name: &[u8]) -> u64 {

@@ -100,6 +100,8 @@ pub(super) enum Form {
     NewFd,
     IoUringSetup,
     IoUringEnter,
+    Mount,
+    Unmount,
     /// `call(path, ...)` that is not modelled
     OtherPath,
     /// `call(dirfd, path, ...)` that is not modelled
@@ -148,8 +150,8 @@ const NAMES: &[(&str, Form)] = {
         ("signalfd", NewFd), ("signalfd4", NewFd), ("inotify_init", NewFd), ("inotify_init1", NewFd),
         ("fanotify_init", NewFd), ("pidfd_open", NewFd), ("userfaultfd", NewFd), ("perf_event_open", NewFd),
         ("bpf", Ignored), ("mq_open", NewFd), ("io_uring_setup", IoUringSetup), ("io_uring_enter", IoUringEnter),
-        ("io_uring_register", Ignored), ("chroot", OtherPath), ("pivot_root", OtherPath), ("mount", OtherPath),
-        ("umount2", OtherPath), ("umount", OtherPath), ("acct", OtherPath), ("swapon", OtherPath),
+        ("io_uring_register", Ignored), ("chroot", OtherPath), ("pivot_root", OtherPath), ("mount", Mount),
+        ("umount2", Unmount), ("umount", Unmount), ("acct", OtherPath), ("swapon", OtherPath),
         ("swapoff", OtherPath), ("quotactl", OtherPath), ("uselib", OtherPath), ("name_to_handle_at", OtherAt),
         ("open_tree", OtherAt), ("move_mount", OtherAt), ("mount_setattr", OtherAt), ("fspick", OtherAt),
         ("setxattrat", OtherAt), ("getxattrat", OtherAt), ("listxattrat", OtherAt), ("removexattrat", OtherAt),
@@ -255,11 +257,14 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
         Form::Clone | Form::Clone3 => Call::Clone(clone_flags(args)),
         Form::Unshare => {
             let how = flags(a(0), clone_flag);
-            Call::Unshare { files: how & CLONE_FILES != 0, fs: how & CLONE_FS != 0 }
+            let own_mounts = how & CLONE_NEWNS != 0;
+            Call::Unshare { files: how & CLONE_FILES != 0, fs: how & CLONE_FS != 0, own_mounts }
         }
         Form::NewFd => Call::NewFd,
         Form::IoUringSetup => Call::IoUringSetup,
         Form::IoUringEnter => Call::IoUringEnter,
+        Form::Mount => Call::Mount { from: path(a(0)), to: path(a(1)), flags: flags(a(3), mount_flag) },
+        Form::Unmount => Call::Unmount { at: path(a(0)) },
         Form::OtherPath => Call::Other { fd: None, at: Some(path(a(0))) },
         Form::OtherAt => match empty_path_fd(&at(d(0), a(1)), AT_EMPTY_PATH) {
             Some(fd) => Call::Other { fd: Some(fd), at: None },
@@ -474,7 +479,12 @@ fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
 fn clone_flags(args: &Args<'_>) -> CloneFlags {
     let text = (0..args.len()).find_map(|i| field(args.get(i), b"flags")).unwrap_or_default();
     let how = flags(until_comma(text), clone_flag);
-    CloneFlags { files: how & CLONE_FILES != 0, fs: how & CLONE_FS != 0, thread: how & CLONE_THREAD != 0 }
+    CloneFlags {
+        files: how & CLONE_FILES != 0,
+        fs: how & CLONE_FS != 0,
+        own_mounts: how & CLONE_NEWNS != 0,
+        thread: how & CLONE_THREAD != 0,
+    }
 }
 
 /// A system call not in the table counts if its first argument is a file.

@@ -296,9 +296,20 @@ pub enum Call<'a> {
         at: At<'a>,
     },
     Clone(CloneFlags),
+    /// `own_mounts`: `CLONE_NEWNS`.
     Unshare {
         files: bool,
         fs: bool,
+        own_mounts: bool,
+    },
+    /// `flags` are the kernel's (`MS_*`).
+    Mount {
+        from: At<'a>,
+        to: At<'a>,
+        flags: u64,
+    },
+    Unmount {
+        at: At<'a>,
     },
     /// A call that makes a descriptor of something that is no file (socket, eventfd).
     NewFd,
@@ -318,6 +329,8 @@ pub struct CloneFlags {
     pub files: bool,
     /// `CLONE_FS`: the working directory.
     pub fs: bool,
+    /// `CLONE_NEWNS`: it has mounts of its own, which are its parent's at first.
+    pub own_mounts: bool,
     /// `CLONE_THREAD`: it is a thread of the same process.
     pub thread: bool,
 }

@@ -4,6 +4,7 @@
 //! share: the offset lives there.
 
 use super::call::Who;
+use super::mounts::Mount;
 use super::names::{File, Names};
 use super::sequence::Interned;
 use crate::OfdId;
@@ -46,6 +47,8 @@ pub(super) struct Description {
     pub raw: Vec<u8>,
     /// The path, unescaped.
     pub path: Interned,
+    /// Of a directory: through which mount it is seen.
+    pub mount: Mount,
     /// [`Names::moves`] when the path was last known to be right.
     pub moves: u64,
     refs: u32,
@@ -228,6 +231,7 @@ impl Descriptors {
             append: None,
             raw: Vec::new(),
             path: Interned::default(),
+            mount: Mount::default(),
             moves: names.moves(),
             refs: 0,
         };

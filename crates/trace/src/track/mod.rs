@@ -16,6 +16,7 @@ mod descriptors;
 mod history;
 #[cfg(test)]
 mod model;
+mod mounts;
 mod names;
 mod on_fd;
 mod on_map;
@@ -36,6 +37,7 @@ pub use tree::Standing;
 
 use crate::{Batch, Event, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
+use mounts::{Mount, Mounts};
 use names::{File, Names};
 use rustc_hash::FxHashMap;
 use sequence::{Draft, Interned, Parked, Sequence};
@@ -53,6 +55,9 @@ pub struct Tracker {
     free_fs: Vec<FsId>,
     fds: Descriptors,
     names: Names,
+    /// By mount namespace; the first is that in which the trace began.
+    mounts: Vec<Mounts>,
+    free_namespaces: Vec<usize>,
     out: Sequence,
     coverage: Coverage,
     first_cwd: Option<Vec<u8>>,
@@ -93,8 +98,11 @@ struct FsContext {
     raw: Vec<u8>,
     /// Unescaped; empty while unknown.
     cwd: Interned,
-    /// Its entry in the tree.
+    /// Its entry in the tree, and through which mount it is seen.
     node: Option<names::Node>,
+    mount: Mount,
+    /// The mounts that these threads see: an index of [`Tracker::mounts`].
+    namespace: usize,
     /// The directory itself, which stays one as long as somebody works in it.
     directory: Option<File>,
     /// [`Names::moves`] when the path was last known to be right.
@@ -124,6 +132,8 @@ impl Tracker {
             free_fs: Vec::new(),
             fds: Descriptors::default(),
             names: Names::new(options.keep_removed),
+            mounts: vec![Mounts::default()],
+            free_namespaces: Vec::new(),
             out: Sequence::default(),
             coverage: Coverage::default(),
             first_cwd: options.cwd,
@@ -188,7 +198,9 @@ impl Tracker {
             Call::Fchdir { fd } => self.fchdir(ctx, fd, out),
             Call::Exec { at } => self.exec(ctx, at, out),
             Call::Clone(flags) => self.clone_call(ctx, *flags, out),
-            Call::Unshare { files, fs } => self.unshare(ctx, *files, *fs, out),
+            Call::Unshare { files, fs, own_mounts } => self.unshare(ctx, *files, *fs, *own_mounts, out),
+            Call::Mount { from, to, flags } => self.mount(ctx, name, from, to, *flags, out),
+            Call::Unmount { at } => self.unmount(ctx, name, at, out),
             Call::NewFd => self.new_fd(ctx, out),
             Call::IoUringSetup => {
                 self.coverage.io_uring_setups += 1;

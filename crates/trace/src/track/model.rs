@@ -493,7 +493,7 @@ impl Machine {
         if self.processes.len() > 4 {
             return;
         }
-        let flags = CloneFlags { files: choices.flip(), fs: choices.flip(), thread: false };
+        let flags = CloneFlags { files: choices.flip(), fs: choices.flip(), thread: false, own_mounts: false };
         let table = if flags.files {
             self.tables[process.table].users += 1;
             process.table
@@ -562,7 +562,7 @@ impl Machine {
             }
             1 => {
                 own(self, process);
-                self.tell(process, &Call::Unshare { files: true, fs: false }, Ok(0), None);
+                self.tell(process, &Call::Unshare { files: true, fs: false, own_mounts: false }, Ok(0), None);
             }
             _ if self.processes.len() > 1 => {
                 self.processes.retain(|other| other.tid != process.tid);

@@ -24,7 +24,7 @@ new_key_type! {
 }
 
 /// As many links as the kernel follows in one walk (`MAXSYMLINKS`).
-const LINKS_MAX: u32 = 40;
+pub(super) const LINKS_MAX: u32 = 40;
 
 #[derive(Debug)]
 struct Entry {
@@ -502,7 +502,8 @@ impl Names {
         }
     }
 
-    fn is_below(&self, mut node: Node, above: Node) -> bool {
+    /// Whether an entry is another or below it.
+    pub fn is_below(&self, mut node: Node, above: Node) -> bool {
         while node != self.root && self.is_live(node) {
             if node == above {
                 return true;
@@ -529,6 +530,13 @@ impl Names {
         if out.is_empty() {
             out.push(b'/');
         }
+    }
+
+    /// The path an entry has now.
+    pub fn path_of(&self, node: Node) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.path(node, &mut path);
+        path
     }
 
     fn push_path(&self, node: Node, out: &mut Vec<u8>) {
@@ -651,8 +659,14 @@ impl Names {
         self.entry(node).canonical || self.entry(node).birth == Birth::Made
     }
 
-    fn is_link(&self, node: Node) -> bool {
+    /// Whether the entry is known for a symbolic link.
+    pub fn is_link(&self, node: Node) -> bool {
         self.file(self.file_of(node)).kind == Kind::Symlink
+    }
+
+    /// A symbolic link's target, if known.
+    pub fn target(&self, node: Node) -> Option<&[u8]> {
+        self.file(self.file_of(node)).target.as_deref()
     }
 
     /// The tracer printed `real` for what was given as `given` (both absolute): somewhere on the way is a symbolic link.

@@ -3,11 +3,19 @@
 use super::call::{At, Attrs, Fd, Inode, Kind, Outcome, Seen};
 use super::descriptors::Slot;
 use super::names::{Birth, File, Node};
-use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
+use super::resolve::{Located, is_foreign, normalise, split_last};
 use super::sequence::Draft;
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
 use posix::Errno;
+
+/// Flags of mount(2), `<linux/mount.h>`.
+const MS_REMOUNT: u64 = 32;
+const MS_BIND: u64 = 4096;
+const MS_MOVE: u64 = 8192;
+const MS_REC: u64 = 16384;
+/// `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`
+const MS_PROPAGATION: u64 = 0xf << 17;
 
 /// A socket's permission bits, of which the process's mask is taken.
 const SOCKET_MODE: u16 = 0o777;
@@ -15,18 +23,32 @@ const SOCKET_MODE: u16 = 0o777;
 impl Tracker {
     /// The event of a call on a path.
     fn path_event(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) -> (Draft, Located) {
-        let located = self.locate(ctx, at);
+        // What removes or makes a name does so in the directory, whatever is mounted on the name.
+        let names_only = matches!(op, Op::Rename | Op::Unlink | Op::Rmdir | Op::Mkdir | Op::Mknod | Op::Symlink);
+        let located = self.locate(ctx, at, !names_only);
         let mut event = self.event(ctx, op, out);
         event.path = located.path;
         event.caller_dir = located.caller_dir;
         if located.foreign {
             event.flags |= flag::FOREIGN;
         }
+        if located.translated.is_some() {
+            event.flags |= flag::BY_MOUNT;
+        }
         (event, located)
     }
 
     /// Finds the file a path names and fills it in. A success shows that it exists, `ENOENT` that it does not.
-    fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
+    fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<File> {
+        if let Some((_, file)) = located.nameless {
+            self.describe_file(event, file);
+            return Some(file);
+        }
+        self.find_node(event, located, at, follow).map(|node| self.names.file_of(node))
+    }
+
+    /// The same of the name.
+    fn find_node(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
         let exists = event.errno == 0 && event.flags & flag::UNFINISHED == 0;
         let walk = self.walk(located, at, follow, exists);
         event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
@@ -40,9 +62,10 @@ impl Tracker {
     }
 
     /// Whether a call's `ENOENT` shows that a name we know went without our seeing it go. It does not for the empty path,
-    /// which no call accepts, nor for a name that the trace made: the call overlapped the one that made or removed it.
+    /// which no call accepts, nor for a name that the trace made: the call overlapped the one that made or removed it. Nor for a path
+    /// that ends in `.` or `..`: what is missing is on the way there.
     fn is_refuted(&self, at: &At<'_>, node: Node) -> bool {
-        at.path.as_deref().is_some_and(|path| !path.is_empty()) && self.names.birth(node) != Birth::Made
+        at.path.as_deref().is_some_and(|path| split_last(path).is_some()) && self.names.birth(node) != Birth::Made
     }
 
     fn describe_node(&self, event: &mut Event, node: Node) {
@@ -64,9 +87,8 @@ impl Tracker {
         if nofollow {
             event.flags |= flag::NOFOLLOW;
         }
-        let node = self.find(&mut event, &located, at, !nofollow && op != Op::ReadLink);
-        if let (Some(node), true) = (node, out.ok()) {
-            let file = self.names.file_of(node);
+        let file = self.find(&mut event, &located, at, !nofollow && op != Op::ReadLink);
+        if let (Some(file), true) = (file, out.ok()) {
             let state = self.names.file_mut(file);
             match op {
                 Op::ReadLink => state.kind = Kind::Symlink,
@@ -82,9 +104,9 @@ impl Tracker {
         if nofollow {
             event.flags |= flag::NOFOLLOW;
         }
-        let node = self.find(&mut event, &located, at, !nofollow);
-        if let (Some(node), Some(attrs), true) = (node, attrs, out.ok()) {
-            self.saw_attrs(self.names.file_of(node), attrs);
+        let file = self.find(&mut event, &located, at, !nofollow);
+        if let (Some(file), Some(attrs), true) = (file, attrs, out.ok()) {
+            self.saw_attrs(file, attrs);
             if attrs.kind == Kind::Regular {
                 event.size_before = attrs.size;
             }
@@ -95,8 +117,8 @@ impl Tracker {
     pub(super) fn truncate(&mut self, ctx: Ctx, at: &At<'_>, len: u64, out: &Outcome<'_>) {
         let (mut event, located) = self.path_event(ctx, Op::Truncate, at, out);
         event.req_bytes = Some(len);
-        if let (Some(node), true) = (self.find(&mut event, &located, at, true), out.ok()) {
-            self.set_size(self.names.file_of(node), Some(len));
+        if let (Some(file), true) = (self.find(&mut event, &located, at, true), out.ok()) {
+            self.set_size(file, Some(len));
         }
         self.emit(ctx, event);
     }
@@ -121,14 +143,21 @@ impl Tracker {
         };
         let mut path = std::mem::take(&mut self.unescaped);
         path.clear();
+        let mut mount = located.mount;
         match out.seen {
-            Some(Seen::Path { raw, .. }) => unescape_into(raw, &mut path),
+            Some(Seen::Path { raw, .. }) => mount = self.shown(ctx, raw, &mut path).unwrap_or(mount),
             Some(Seen::Foreign) => located.foreign = true,
             Some(Seen::Unnamed(_)) | None => {}
         }
         // The path behind the new descriptor decides: /proc/self/fd/3 can be a file, and /tmp/null a device.
         if path.first() == Some(&b'/') && path != self.path {
             located.foreign = is_foreign(&path);
+        }
+        let by_identity = matches!(out.seen, Some(Seen::Path { who: Some(_), .. }));
+        if by_identity && !located.foreign && self.mounts_of(ctx).is_some() {
+            // What a mount covers is shown by the path of what covers it: the path given is sure, and who it is.
+            path.clear();
+            mount = located.mount;
         }
         let file = if located.foreign {
             event.flags |= flag::FOREIGN;
@@ -137,15 +166,20 @@ impl Tracker {
             event.flags &= !flag::FOREIGN;
             // A file that never had a name is shown as one whose name is gone.
             let again = if flags & flag::TMPFILE == 0 { self.nameless_start(ctx, at, out.seen) } else { None };
-            let file = match again {
-                Some(directory) => {
-                    self.describe_file(&mut event, directory);
-                    Some(directory)
+            let file = match again.or(located.nameless.map(|(_, file)| file)) {
+                Some(file) => {
+                    self.describe_file(&mut event, file);
+                    if flags & flag::TRUNC != 0 && flags & flag::WRITE != 0 {
+                        self.set_size(file, Some(0));
+                    }
+                    Some(file)
                 }
                 None => self.open_file(&mut event, &located, at, &path, follow),
             };
             match out.seen {
-                Some(Seen::Path { who: Some(who), .. }) => self.identified(&mut event, file, Some(&path), who.inode),
+                Some(Seen::Path { who: Some(who), .. }) => {
+                    self.identified(&mut event, file, Some(&path[..]).filter(|path| !path.is_empty()), who.inode)
+                }
                 Some(Seen::Unnamed(who)) => self.identified(&mut event, file, None, who.inode),
                 _ => file,
             }
@@ -155,8 +189,11 @@ impl Tracker {
         event.ofd = Some(state.id);
         state.offset = Some(0);
         state.append = Some(flags & flag::APPEND != 0);
+        state.mount = mount;
         if let Some(Seen::Path { raw, .. }) = out.seen {
             state.raw.extend_from_slice(raw);
+        }
+        if !path.is_empty() {
             state.path.set(&path);
         } else if flags & flag::TMPFILE == 0 {
             state.path.set(&self.path);
@@ -183,6 +220,9 @@ impl Tracker {
             None => self.names.of_inode(inode),
         };
         self.describe_file(event, file);
+        if event.flags & flag::TRUNC != 0 && event.flags & flag::WRITE != 0 {
+            self.set_size(file, Some(0));
+        }
         Some(file)
     }
 
@@ -256,7 +296,10 @@ impl Tracker {
                 self.names.canonical(path, true)
             };
         }
-        let (dir, name) = if path.is_empty() {
+        let (dir, name) = if let (Some(made), true) = (&located.followed, follow) {
+            let (dir, name) = self.parent_in(self.names.root(), made)?;
+            (dir, name.to_vec())
+        } else if path.is_empty() {
             let start = located.start.filter(|&start| self.names.is_live(start))?;
             let given = located.rest(at)?;
             // The directory is there, as the open showed.
@@ -356,7 +399,7 @@ impl Tracker {
     /// unlink, rmdir.
     pub(super) fn remove(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) {
         let (mut event, located) = self.path_event(ctx, op, at, out);
-        if let (Some(node), true) = (self.find(&mut event, &located, at, false), out.ok()) {
+        if let (Some(node), true) = (self.find_node(&mut event, &located, at, false), out.ok()) {
             let file = self.names.file_of(node);
             if op == Op::Rmdir {
                 self.names.file_mut(file).kind = Kind::Directory;
@@ -383,8 +426,11 @@ impl Tracker {
             event.flags |= flag::EXCHANGE;
         }
         // Both paths are located before either is walked: locating can teach us names, and so forget others.
-        let target = self.locate(ctx, to);
+        let target = self.locate(ctx, to, false);
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if target.translated.is_some() {
+            event.flags |= flag::BY_MOUNT;
+        }
         // ENOENT may be about either path, so a failure here says nothing about the first.
         let walk = self.walk(&source, from, false, out.ok());
         event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
@@ -421,8 +467,11 @@ impl Tracker {
         if !follow {
             event.flags |= flag::NOFOLLOW;
         }
-        let target = self.locate(ctx, to);
+        let target = self.locate(ctx, to, false);
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if target.translated.is_some() {
+            event.flags |= flag::BY_MOUNT;
+        }
         let walk = self.walk(&source, from, follow, out.ok());
         event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
         if let Some(node) = walk.node {
@@ -440,8 +489,11 @@ impl Tracker {
         if let Some(ofd) = ofd {
             self.describe_ofd(&mut event, ofd);
         }
-        let target = self.locate(ctx, to);
+        let target = self.locate(ctx, to, false);
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
+        if target.translated.is_some() {
+            event.flags |= flag::BY_MOUNT;
+        }
         if let (Some(file), true) = (ofd.and_then(|ofd| self.fds.ofd(ofd).file), out.ok()) {
             self.linked(file, &target, to);
         }
@@ -461,6 +513,35 @@ impl Tracker {
         }
     }
 
+    /// A bind mount, or another. It is no activity on files: counted by name.
+    pub(super) fn mount(&mut self, ctx: Ctx, name: &[u8], from: &At<'_>, to: &At<'_>, flags: u64, out: &Outcome<'_>) {
+        let (bound, moved) = (flags & MS_BIND != 0, flags & MS_MOVE != 0);
+        let mounts = out.ok() && flags & (MS_REMOUNT | MS_PROPAGATION) == 0;
+        let to_spot = mounts.then(|| self.spot(ctx, to)).flatten();
+        let from_spot = (mounts && (bound || moved)).then(|| self.spot(ctx, from)).flatten();
+        // ENOENT may be about either path, so a failure says nothing about this one.
+        let (mut event, located) = self.path_event(ctx, Op::Other, to, out);
+        if let Some(node) = self.walk(&located, to, true, out.ok()).node {
+            self.describe_node(&mut event, node);
+        }
+        self.not_modelled(ctx, name, event);
+        let mounts = &mut self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace];
+        match (to_spot, from_spot) {
+            (Some(to), Some(from)) if bound => mounts.bind(&mut self.names, from, to, flags & MS_REC != 0),
+            (Some(to), Some(from)) => mounts.move_to(from, to),
+            (Some(to), None) if !bound && !moved => mounts.cover(&mut self.names, to),
+            _ => {}
+        }
+    }
+
+    pub(super) fn unmount(&mut self, ctx: Ctx, name: &[u8], at: &At<'_>, out: &Outcome<'_>) {
+        let spot = (out.ok() && self.mounts_of(ctx).is_some()).then(|| self.spot(ctx, at)).flatten();
+        self.other(ctx, name, None, Some(at), out);
+        if let Some(spot) = spot {
+            self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace].unmount(&mut self.names, spot);
+        }
+    }
+
     /// A call on files that is not modelled: counted by name.
     pub(super) fn other(&mut self, ctx: Ctx, name: &[u8], fd: Option<&Fd<'_>>, at: Option<&At<'_>>, out: &Outcome<'_>) {
         let mut event = self.event(ctx, Op::Other, out);
@@ -473,6 +554,10 @@ impl Tracker {
         {
             self.describe_ofd(&mut event, ofd);
         }
+        self.not_modelled(ctx, name, event);
+    }
+
+    fn not_modelled(&mut self, ctx: Ctx, name: &[u8], event: Draft) {
         if event.flags & flag::FOREIGN == 0 {
             let name = String::from_utf8_lossy(name);
             match self.coverage.other_by_name.get_mut(name.as_ref()) {

@@ -2,6 +2,7 @@
 
 use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
 use super::descriptors::{Slot, Table};
+use super::mounts::Mounts;
 use super::names::File;
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
 use crate::Op;
@@ -73,6 +74,7 @@ impl Tracker {
             if let Some(directory) = left.directory {
                 self.names.closed(directory);
             }
+            self.leave_namespace(left.namespace);
         }
     }
 
@@ -101,6 +103,9 @@ impl Tracker {
         };
         let pid = if flags.thread { from.pid } else { child };
         self.threads.insert(child, Thread { pid, table, fs });
+        if flags.own_mounts {
+            self.unshare_mounts(child);
+        }
     }
 
     /// A clone has begun, in a process of which other threads may change what the new one gets before its return or its child shows
@@ -220,7 +225,7 @@ impl Tracker {
         }
     }
 
-    pub(super) fn unshare(&mut self, ctx: Ctx, files: bool, fs: bool, out: &Outcome<'_>) {
+    pub(super) fn unshare(&mut self, ctx: Ctx, files: bool, fs: bool, own_mounts: bool, out: &Outcome<'_>) {
         self.skip(ctx);
         if !out.ok() {
             return;
@@ -228,12 +233,36 @@ impl Tracker {
         if files {
             self.unshare_table(ctx.tid);
         }
-        if fs {
+        if fs || own_mounts {
             let thread = self.thread(ctx.tid);
             let copy = self.fs[thread.fs.0 as usize].clone();
             let own = self.new_fs(copy);
             self.leave_fs(thread.fs);
             self.threads.insert(ctx.tid, Thread { fs: own, ..thread });
+        }
+        if own_mounts {
+            self.unshare_mounts(ctx.tid);
+        }
+    }
+
+    /// Gives a process a mount namespace of its own.
+    fn unshare_mounts(&mut self, tid: u32) {
+        let fs = self.thread(tid).fs.0 as usize;
+        let copy = self.mounts[self.fs[fs].namespace].copy(&mut self.names);
+        let own = self.free_namespaces.pop().unwrap_or_else(|| {
+            self.mounts.push(Mounts::default());
+            self.mounts.len() - 1
+        });
+        self.mounts[own] = copy;
+        let left = std::mem::replace(&mut self.fs[fs].namespace, own);
+        self.leave_namespace(left);
+    }
+
+    /// Forgets the mounts that nobody sees any more. What this process began with stays.
+    fn leave_namespace(&mut self, left: usize) {
+        if left != 0 && !self.fs.iter().any(|fs| fs.users > 0 && fs.namespace == left) {
+            self.mounts[left].clear(&mut self.names);
+            self.free_namespaces.push(left);
         }
     }
 
@@ -255,7 +284,7 @@ impl Tracker {
             return;
         }
         let unknown = self.coverage.unknown_directory_calls;
-        let located = self.locate(ctx, at);
+        let located = self.locate(ctx, at, true);
         self.coverage.unknown_directory_calls = unknown; // The path was counted above.
         let mut path = std::mem::take(&mut self.path);
         if let Some(node) = self.walk(&located, at, true, true).node {
@@ -264,6 +293,7 @@ impl Tracker {
             self.names.file_mut(file).kind = Kind::Directory;
         }
         self.enter(ctx, &path);
+        self.fs[ctx.thread.fs.0 as usize].mount = located.mount;
         self.path = path;
     }
 
@@ -271,7 +301,7 @@ impl Tracker {
         self.on_fd(ctx, Op::Fchdir, fd, (None, None, None), out);
         if let (Some(ofd), true) = (self.ofd(ctx, fd, out.errno), out.ok()) {
             let state = self.fds.ofd(ofd);
-            let (path, file) = (state.path.bytes().to_vec(), state.file);
+            let (path, file, mount) = (state.path.bytes().to_vec(), state.file, state.mount);
             match file {
                 // The directory itself, whether or not it still has a name.
                 Some(file) => {
@@ -284,6 +314,7 @@ impl Tracker {
                 }
                 None => self.enter(ctx, &path),
             }
+            self.fs[ctx.thread.fs.0 as usize].mount = mount;
         }
     }
 

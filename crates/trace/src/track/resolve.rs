@@ -2,6 +2,7 @@
 
 use super::call::{At, Fd, Seen, Start, Who};
 use super::descriptors::{Ofd, Slot};
+use super::mounts::{Mount, Mounts, Spot};
 use super::names::{Birth, File, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
@@ -9,7 +10,7 @@ use std::borrow::Cow;
 
 /// A path argument resolved to a directory to start in and a path from there. The absolute path is in
 /// [`Tracker::path`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Located {
     pub path: Option<PathId>,
     pub caller_dir: Option<PathId>,
@@ -18,12 +19,23 @@ pub(super) struct Located {
     /// Bytes at the beginning of the given path that have been walked to get there.
     pub walked: usize,
     pub foreign: bool,
+    /// Where the path crosses bind mounts: the same without.
+    pub translated: Option<Box<[u8]>>,
+    /// The same where only a symbolic link at its end leads across one.
+    pub followed: Option<Box<[u8]>>,
+    /// Through which mount its end is seen.
+    pub mount: Mount,
+    /// What it leads to across a mount, if that has no name any more.
+    pub nameless: Option<(Spot, File)>,
 }
 
 impl Located {
-    /// What is left to be walked of the given path.
-    pub fn rest<'p>(&self, at: &'p At<'_>) -> Option<&'p [u8]> {
-        at.path.as_deref()?.get(self.walked..)
+    /// What is left to be walked of the path.
+    pub fn rest<'p>(&'p self, at: &'p At<'_>) -> Option<&'p [u8]> {
+        match &self.translated {
+            Some(path) => Some(path),
+            None => at.path.as_deref()?.get(self.walked..),
+        }
     }
 }
 
@@ -33,18 +45,18 @@ impl Tracker {
         let slot = self.fds.get(ctx.thread.table, fd.number);
         let known = match (slot, fd.seen) {
             (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
-            (Some(slot), seen @ Some(_)) => self.is_seen(slot.ofd, seen).then_some(slot.ofd),
+            (Some(slot), seen @ Some(_)) => self.is_seen(ctx, slot.ofd, seen).then_some(slot.ofd),
             (None, None) if errno == super::EBADF || fd.number < 0 => return None,
             (None, _) => None,
         };
         if known.is_some() {
             return known;
         }
-        let rival = self.fds.rival(ctx.thread.table, fd.number).filter(|rival| self.is_seen(rival.ofd, fd.seen));
+        let rival = self.fds.rival(ctx.thread.table, fd.number).filter(|rival| self.is_seen(ctx, rival.ofd, fd.seen));
         let (ofd, cloexec) = match (rival, self.passed(fd.seen)) {
             (Some(rival), _) => (rival.ofd, rival.cloexec),
             (None, Some(ofd)) => (ofd, false),
-            (None, None) => (self.adopt(fd.seen), slot.is_some_and(|slot| slot.cloexec)),
+            (None, None) => (self.adopt(ctx, fd.seen), slot.is_some_and(|slot| slot.cloexec)),
         };
         if let Some(old) = self.fds.put(ctx.thread.table, fd.number, Slot { ofd, cloexec }) {
             self.coverage.resynchronised_descriptors += 1;
@@ -54,25 +66,25 @@ impl Tracker {
     }
 
     /// Whether a description of ours can be what the tracer saw.
-    fn is_seen(&mut self, ofd: Ofd, seen: Option<Seen<'_>>) -> bool {
+    fn is_seen(&mut self, ctx: Ctx, ofd: Ofd, seen: Option<Seen<'_>>) -> bool {
         match seen {
             None => true,
             Some(Seen::Foreign) => self.still_foreign(ofd).is_some(),
             Some(Seen::Path { raw, deleted, who }) if self.is_blank(ofd) => {
                 let is_known = who.is_some_and(|who| self.fds.with(who).is_some());
                 if !is_known {
-                    self.reveal(ofd, raw, deleted, who);
+                    self.reveal(ctx, ofd, raw, deleted, who);
                 }
                 !is_known
             }
             Some(Seen::Path { raw, deleted, who: Some(who) }) => match self.fds.ofd(ofd).who {
                 Some(known) if known == who => {
-                    self.see_path(ofd, raw);
+                    self.see_path(ctx, ofd, raw);
                     true
                 }
                 Some(_) => false,
                 None => {
-                    let same = self.still_path(ofd, raw, deleted).is_some()
+                    let same = self.still_path(ctx, ofd, raw, deleted).is_some()
                         && self.fds.ofd(ofd).file.is_none_or(|file| self.names.identify(file, who.inode));
                     if same {
                         self.fds.identify(ofd, who);
@@ -80,7 +92,7 @@ impl Tracker {
                     same
                 }
             },
-            Some(Seen::Path { raw, deleted, who: None }) => self.still_path(ofd, raw, deleted).is_some(),
+            Some(Seen::Path { raw, deleted, who: None }) => self.still_path(ctx, ofd, raw, deleted).is_some(),
             Some(Seen::Unnamed(who)) if self.is_blank(ofd) => {
                 let is_known = self.fds.with(who).is_some();
                 if !is_known {
@@ -111,14 +123,49 @@ impl Tracker {
     }
 
     /// Takes the path that the tracer saw behind a description.
-    fn see_path(&mut self, ofd: Ofd, raw: &[u8]) {
+    fn see_path(&mut self, ctx: Ctx, ofd: Ofd, raw: &[u8]) {
         if self.fds.ofd(ofd).raw == raw {
             return;
         }
         let mut path = std::mem::take(&mut self.unescaped);
-        unescape_into(raw, &mut path);
+        let node = self.fds.ofd(ofd).file.and_then(|file| self.names.node_of(file));
+        match node.filter(|_| self.mounts_of(ctx).is_some()) {
+            Some(node) => self.names.path(node, &mut path),
+            None => {
+                self.shown(ctx, raw, &mut path);
+            }
+        }
         self.fds.ofd_mut(ofd).show(raw, &path, self.names.moves());
         self.unescaped = path;
+    }
+
+    /// The mounts that a thread sees, if there are any.
+    pub(super) fn mounts_of(&self, ctx: Ctx) -> Option<&Mounts> {
+        let mounts = &self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace];
+        (!mounts.is_empty()).then_some(mounts)
+    }
+
+    /// A path that the tracer shows, unescaped, and as the tree knows it. The mount through which it is seen, where there are mounts.
+    pub(super) fn shown(&self, ctx: Ctx, raw: &[u8], path: &mut Vec<u8>) -> Option<Mount> {
+        unescape_into(raw, path);
+        let mounts = self.mounts_of(ctx).filter(|_| !is_foreign(path))?;
+        let translated = mounts.translate(&self.names, mounts.root(&self.names), path, true);
+        if let Some(translated) = translated.path {
+            *path = translated;
+        }
+        Some(translated.mount)
+    }
+
+    /// The place that a path leads to, links followed, made known if it was not.
+    pub(super) fn spot(&mut self, ctx: Ctx, at: &At<'_>) -> Option<Spot> {
+        let unknown = self.coverage.unknown_directory_calls;
+        let located = self.locate(ctx, at, true);
+        self.coverage.unknown_directory_calls = unknown; // It is counted as the call's own.
+        if let Some((spot, _)) = located.nameless {
+            return Some(spot);
+        }
+        let node = self.walk(&located, at, true, true).node?;
+        Some(Spot { mount: located.mount, node })
     }
 
     /// Brings the path of a description up to date where the tracer does not print it: its file may have been renamed.
@@ -157,12 +204,12 @@ impl Tracker {
     }
 
     /// Checks a description of ours against the printed path; `None` if it must be another one.
-    fn still_path(&mut self, ofd: Ofd, raw: &[u8], deleted: bool) -> Option<Ofd> {
+    fn still_path(&mut self, ctx: Ctx, ofd: Ofd, raw: &[u8], deleted: bool) -> Option<Ofd> {
         let state = self.fds.ofd(ofd);
         let file = state.file;
         if state.raw != raw {
             let mut path = std::mem::take(&mut self.unescaped);
-            unescape_into(raw, &mut path);
+            self.shown(ctx, raw, &mut path);
             let same = state.path.bytes() == &path[..]
                 || file.is_some_and(|file| {
                     // A name that is gone is shown under its directory's present path, and as what it was last: we know that it
@@ -198,10 +245,10 @@ impl Tracker {
     }
 
     /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
-    fn adopt(&mut self, seen: Option<Seen<'_>>) -> Ofd {
+    fn adopt(&mut self, ctx: Ctx, seen: Option<Seen<'_>>) -> Ofd {
         let ofd = self.fds.new_ofd(None, seen == Some(Seen::Foreign), &mut self.names);
         match seen {
-            Some(Seen::Path { raw, deleted, who }) => self.reveal(ofd, raw, deleted, who),
+            Some(Seen::Path { raw, deleted, who }) => self.reveal(ctx, ofd, raw, deleted, who),
             Some(Seen::Unnamed(who)) => self.reveal_unnamed(ofd, who),
             Some(Seen::Foreign) | None => {}
         }
@@ -215,11 +262,16 @@ impl Tracker {
     }
 
     /// Takes what the tracer saw behind a description of which nothing was known.
-    fn reveal(&mut self, ofd: Ofd, raw: &[u8], deleted: bool, who: Option<Who>) {
+    fn reveal(&mut self, ctx: Ctx, ofd: Ofd, raw: &[u8], deleted: bool, who: Option<Who>) {
         let mut path = std::mem::take(&mut self.unescaped);
-        unescape_into(raw, &mut path);
+        let mount = self.shown(ctx, raw, &mut path).unwrap_or_default();
         let foreign = is_foreign(&path);
-        let file = if foreign { None } else { self.adopted_file(&path, deleted, who) };
+        let file = match who {
+            _ if foreign => None,
+            // What a mount covers is shown by the path of what covers it.
+            Some(who) if self.mounts_of(ctx).is_some() => Some(self.names.of_inode(who.inode)),
+            _ => self.adopted_file(&path, deleted, who),
+        };
         if let Some(file) = file {
             self.names.opened(file);
         }
@@ -227,7 +279,7 @@ impl Tracker {
             self.fds.identify(ofd, who);
         }
         let state = self.fds.ofd_mut(ofd);
-        (state.file, state.foreign) = (file, foreign);
+        (state.file, state.foreign, state.mount) = (file, foreign, mount);
         state.show(raw, &path, self.names.moves());
         self.unescaped = path;
     }
@@ -258,8 +310,13 @@ impl Tracker {
         }
         fs.raw.clear();
         fs.raw.extend_from_slice(raw);
+        let is_known = fs.node.is_some_and(|node| self.names.is_live(node));
+        if is_known && self.mounts_of(ctx).is_some() {
+            // What a mount covers is shown by the path of what covers it.
+            return self.follow_cwd(ctx);
+        }
         let mut path = std::mem::take(&mut self.unescaped);
-        unescape_into(raw, &mut path);
+        let mount = self.shown(ctx, raw, &mut path).unwrap_or_default();
         let fs = &self.fs[ctx.thread.fs.0 as usize];
         let believed = fs.cwd.bytes();
         if !believed.is_empty() && believed != path && path.first() == Some(&b'/') && !is_foreign(&path) {
@@ -274,6 +331,7 @@ impl Tracker {
             self.names.canonical(&path, true);
         }
         self.set_cwd(ctx, &path);
+        self.fs[ctx.thread.fs.0 as usize].mount = mount;
         self.unescaped = path;
     }
 
@@ -313,10 +371,12 @@ impl Tracker {
         }
     }
 
-    /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown.
-    pub(super) fn locate(&mut self, ctx: Ctx, at: &At<'_>) -> Located {
+    /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown. With `enter`, what is mounted on
+    /// its last component is meant, not what that covers.
+    pub(super) fn locate(&mut self, ctx: Ctx, at: &At<'_>, enter: bool) -> Located {
         self.path.clear();
         let mut located = Located::default();
+        let mut mount = Mount::default();
         let Some(given) = at.path.as_deref() else { return located };
         if given.first() == Some(&b'/') {
             self.path.extend_from_slice(given);
@@ -332,6 +392,7 @@ impl Tracker {
                     }
                     let fs = &mut self.fs[ctx.thread.fs.0 as usize];
                     located.start = fs.node.filter(|&node| self.names.is_live(node));
+                    mount = fs.mount;
                     removed = fs.directory.filter(|_| fs.node.is_some());
                     located.caller_dir = self.out.intern_cached(&mut fs.cwd);
                     self.path.extend_from_slice(fs.cwd.bytes());
@@ -342,6 +403,7 @@ impl Tracker {
                         located.caller_dir = self.out.intern_cached(&mut state.path);
                         self.path.extend_from_slice(state.path.bytes());
                         located.start = state.file.and_then(|file| self.names.node_of(file));
+                        mount = state.mount;
                         removed = state.file;
                     }
                 }
@@ -363,6 +425,21 @@ impl Tracker {
         located.foreign = is_foreign(&self.path);
         if located.foreign {
             located.start = None;
+        } else if let (Some(mounts), Some(node)) = (self.mounts_of(ctx), located.start) {
+            let start = Spot { mount, node };
+            let rest = &given[located.walked..];
+            let translated = mounts.translate(&self.names, start, rest, enter);
+            located.mount = translated.mount;
+            located.followed = translated.followed.map(Into::into);
+            located.nameless = translated.nameless;
+            if translated.unknown {
+                located.start = None;
+            } else if let Some(path) = translated.path {
+                self.path.clone_from(&path);
+                located.start = Some(self.names.root());
+                located.caller_dir = None;
+                located.translated = Some(path.into());
+            }
         }
         located.path = Some(self.out.intern(&self.path));
         located
@@ -370,6 +447,12 @@ impl Tracker {
 
     /// Walks a located path. With `exists`, the call showed that it exists.
     pub(super) fn walk(&mut self, located: &Located, at: &At<'_>, follow: bool, exists: bool) -> Walk {
+        if let (Some(path), true) = (&located.followed, follow) {
+            if path.is_empty() {
+                return Walk { parent: None, node: None };
+            }
+            return self.names.walk(self.names.root(), path, true, exists);
+        }
         match (located.start, located.rest(at)) {
             (Some(start), Some(path)) if self.names.is_live(start) => {
                 let walk = self.names.walk(start, path, follow, exists);
@@ -384,7 +467,7 @@ impl Tracker {
 
     /// The directory and last component of a located path, the directory made known to exist. `None` if unknown or
     /// if there is no such component (`.`, `..`).
-    pub(super) fn parent_and_name<'p>(&mut self, located: &Located, at: &'p At<'_>) -> Option<(Node, &'p [u8])> {
+    pub(super) fn parent_and_name<'p>(&mut self, located: &'p Located, at: &'p At<'_>) -> Option<(Node, &'p [u8])> {
         let (start, path) = (located.start.filter(|&start| self.names.is_live(start))?, located.rest(at)?);
         self.parent_in(start, path)
     }

@@ -32,6 +32,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -91,7 +92,7 @@ struct record {
     u32 path_length, path2_length; /* the paths as given, behind the record; UINT32_MAX: none */
 };
 
-enum { CANDIDATES = 256, CANDIDATE = 512, QUESTION_PATH = 4200 };
+enum { POINTS = 8, POINT = 1600, CANDIDATES = 256, CANDIDATE = 512, QUESTION_PATH = 4200 };
 
 struct shared {
     u64 magic;
@@ -108,6 +109,7 @@ struct shared {
     u32 ask_pid, ask_tid;
     i64 ask_fd; /* NONE: the path alone */
     u32 ask_nofollow;
+    u32 ask_name; /* what is mounted there is not what is asked for */
     u32 ask_has_path;
     char ask_path[QUESTION_PATH];
     u64 file;
@@ -115,6 +117,10 @@ struct shared {
     u32 appends, nlink;
     u32 gone; /* the name that the descriptor was opened by is no more */
     u32 stop;
+    i64 mounts; /* how many bind mounts there may be, roughly */
+    /* Where the latest of them are, as given; a torn one is only another name. */
+    u32 next_point;
+    char points[POINTS][POINT];
     /* Names that were there a moment ago, below the root; a torn one is only another name. */
     u32 next_candidate;
     char candidates[CANDIDATES][CANDIDATE];
@@ -212,12 +218,13 @@ struct want {
     int unlocked; /* may wait for others, so it does not hold the baton */
     int held;     /* the baton is held already */
     int keep;     /* and is kept */
-    enum { ASK_NOTHING, ASK_PATH, ASK_LINK, ASK_FD, ASK_MADE, ASK_OPENED } ask;
+    enum { ASK_NOTHING, ASK_PATH, ASK_LINK, ASK_NAME, ASK_FD, ASK_MADE, ASK_OPENED } ask; /* ASK_NAME: in its directory, whatever is mounted on it */
 };
 #define WANT(...) ((struct want){.fd = NONE, .fd2 = NONE, .offset = NONE, .offset2 = NONE, .bytes = NONE, .mode = NONE, __VA_ARGS__})
 
-static void ask(struct thread *t, i64 fd, const char *path, int nofollow) {
+static void ask_about(struct thread *t, i64 fd, const char *path, int nofollow, int name) {
     struct shared *l = log_;
+    l->ask_name = (u32)name;
     l->ask_pid = t->pid, l->ask_tid = t->tid, l->ask_fd = fd, l->ask_nofollow = nofollow, l->ask_has_path = path != NULL;
     if (path) {
         size_t n = strlen(path);
@@ -234,6 +241,8 @@ static void ask(struct thread *t, i64 fd, const char *path, int nofollow) {
     }
 }
 
+static void ask(struct thread *t, i64 fd, const char *path, int nofollow) { ask_about(t, fd, path, nofollow, 0); }
+
 static struct record *begin(struct thread *t, const struct want *w) {
     if (log_->serial && !w->unlocked && !w->held) take_baton();
     u64 file = 0;
@@ -241,7 +250,7 @@ static struct record *begin(struct thread *t, const struct want *w) {
     if (log_->serial && !w->unlocked && w->ask != ASK_NOTHING) {
         if (w->ask == ASK_FD) ask(t, w->fd, NULL, 0);
         else if (w->ask == ASK_OPENED) ask(t, w->fd, w->path, w->flags & O_NOFOLLOW || (w->flags & O_CREAT && w->flags & O_EXCL));
-        else ask(t, w->fd, w->path, w->ask != ASK_PATH);
+        else ask_about(t, w->fd, w->path, w->ask != ASK_PATH, w->ask == ASK_NAME || w->ask == ASK_MADE);
         file = log_->file, position = log_->position, size = log_->file_size;
     }
     u32 n = w->path ? (u32)strlen(w->path) : 0, n2 = w->path2 ? (u32)strlen(w->path2) : 0;
@@ -306,8 +315,21 @@ static u64 identity(int fd, const char *path, int how) {
     return h | 1;
 }
 
+/* The referee sees the mounts that the program sees. */
+static void join_mounts(u32 pid) {
+    static int joined;
+    char path[64];
+    if (joined) return;
+    snprintf(path, sizeof path, "/proc/%u/ns/mnt", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setns(fd, CLONE_NEWNS) != 0) die("the referee cannot enter the mount namespace", errno);
+    close(fd);
+    joined = 1;
+}
+
 static void answer(void) {
     struct shared *l = log_;
+    if (l->everything) join_mounts(l->ask_pid);
     char path[QUESTION_PATH + 64], info[256];
     struct stat st;
     int base = AT_FDCWD, follow = !l->ask_nofollow, n;
@@ -323,6 +345,12 @@ static void answer(void) {
         else snprintf(path, sizeof path, "/proc/%u/task/%u/fd/%lld", l->ask_pid, l->ask_tid, (long long)l->ask_fd);
         base = open(path, O_PATH | O_CLOEXEC);
         if (base < 0) return;
+    }
+    struct statx stx;
+    /* What a mount covers cannot be asked for. */
+    if (l->ask_name && statx(base, walk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stx) == 0 && stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
+        if (base >= 0) close(base);
+        return;
     }
     l->file = identity(base, walk, follow ? AT_SYMLINK_FOLLOW : 0);
     if (l->file && fstatat(base, walk, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
@@ -718,22 +746,64 @@ static void do_make(struct thread *t) {
     if (error == 0) candidate(n.below);
 }
 
-/* The root goes too: moved below itself by another path, or exchanged. Without one, every path would fail from then on. */
+/* Back to the root. It goes too: moved below itself by another path, exchanged, or a link put in its place. Without one, every path
+ * would fail from then on. */
 static void do_root(struct thread *t) {
     char path[sizeof log_->root];
     strcpy(path, log_->root);
-    for (char *slash = path + strlen(path); slash > path; slash = strrchr(path, '/')) {
-        *slash = 0;
-        struct want w = WANT(.op = "mkdir", .fd = AT_FDCWD, .mode = 0700, .path = path, .ask = ASK_MADE);
-        if (CALL(t, w, SYS_mkdir, path, 0700, 0, 0, 0, 0) != -ENOENT) return;
+    struct want to = WANT(.op = "chdir", .fd = AT_FDCWD, .path = path, .ask = ASK_PATH);
+    if (CALL(t, to, SYS_chdir, path, 0, 0, 0, 0, 0) == 0) {
+        t->cwd[0] = 0;
+        return;
     }
+    /* From the top of what is the test's: five levels above the root. */
+    char *slash = path + strlen(path);
+    int levels = 0;
+    for (; levels < 5; levels++) while (*--slash != '/');
+    for (; levels > 0; levels--) {
+        char *next = strchrnul(slash + 1, '/'), kept = *next;
+        *next = 0;
+        CALL(t, WANT(.op = "unlink", .fd = AT_FDCWD, .path = path, .ask = ASK_NAME), SYS_unlink, path, 0, 0, 0, 0, 0);
+        CALL(t, WANT(.op = "mkdir", .fd = AT_FDCWD, .mode = 0700, .path = path, .ask = ASK_MADE), SYS_mkdir, path, 0700, 0, 0, 0, 0);
+        *next = kept, slash = next;
+    }
+}
+
+/* Bind mounts, of directories and files over each other, also in each other; only with everything. */
+static void do_mount(struct thread *t) {
+    struct name from, to;
+    if (!log_->everything) return;
+    if (__atomic_load_n(&log_->mounts, __ATOMIC_RELAXED) < POINTS && one_in(t, 2)) {
+        some_path(t, &from, 1, 0);
+        some_path(t, &to, 1, 0);
+        u64 flags = MS_BIND | (one_in(t, 2) ? MS_REC : 0);
+        struct want w = WANT(.op = "other", .fd = AT_FDCWD, .path = path_of(&to), .path2 = path_of(&from), .ask = ASK_PATH);
+        if (CALL(t, w, SYS_mount, pointer(&from), pointer(&to), 0, flags, 0, 0) == 0) {
+            __atomic_fetch_add(&log_->mounts, 1, __ATOMIC_RELAXED);
+            u32 i = __atomic_fetch_add(&log_->next_point, 1, __ATOMIC_RELAXED) % POINTS;
+            snprintf(log_->points[i], POINT, "%s/%s", log_->root, to.below);
+            candidate(to.below);
+        }
+        return;
+    }
+    char point[POINT];
+    memcpy(point, log_->points[below(t, POINTS)], POINT);
+    point[POINT - 1] = 0;
+    if (!point[0] || one_in(t, 8)) {
+        some_path(t, &to, 1, 0);
+        snprintf(point, sizeof point, "%s/%s", log_->root, to.below);
+    }
+    struct want w = WANT(.op = "other", .fd = AT_FDCWD, .path = point, .ask = ASK_PATH);
+    long error = CALL(t, w, SYS_umount2, point, one_in(t, 3) ? 0 : MNT_DETACH, 0, 0, 0, 0);
+    /* Some went with others, or to where no path leads: those few that are left may be more than we count. */
+    if (error == 0 || (__atomic_load_n(&log_->mounts, __ATOMIC_RELAXED) > 0 && one_in(t, 16))) __atomic_fetch_sub(&log_->mounts, 1, __ATOMIC_RELAXED);
 }
 
 static void do_remove(struct thread *t) {
     struct name n;
     u64 kind = below(t, 6);
     some_path(t, &n, kind < 2, 0);
-    struct want w = WANT(.op = "unlink", .fd = n.at, .path = path_of(&n), .ask = ASK_LINK);
+    struct want w = WANT(.op = "unlink", .fd = n.at, .path = path_of(&n), .ask = ASK_NAME);
     switch (kind) {
     case 0: CALL(t, w, SYS_unlink, pointer(&n), 0, 0, 0, 0, 0); break;
     case 1: w.op = "rmdir"; CALL(t, w, SYS_rmdir, pointer(&n), 0, 0, 0, 0, 0); break;
@@ -748,7 +818,7 @@ static void do_rename(struct thread *t) {
     some_path(t, &from, kind == 0, 0);
     some_path(t, &to, kind == 0, one_in(t, 2));
     long error;
-    struct want w = WANT(.op = "rename", .fd = from.at, .fd2 = to.at, .path = path_of(&from), .path2 = path_of(&to), .ask = ASK_LINK);
+    struct want w = WANT(.op = "rename", .fd = from.at, .fd2 = to.at, .path = path_of(&from), .path2 = path_of(&to), .ask = ASK_NAME);
     switch (kind) {
     case 0: error = CALL(t, w, SYS_rename, pointer(&from), pointer(&to), 0, 0, 0, 0); break;
     case 1: error = CALL(t, w, SYS_renameat, from.at, pointer(&from), to.at, pointer(&to), 0, 0); break;
@@ -1087,7 +1157,7 @@ static void live(struct thread *t, i64 operations) {
     } all[] = {
         {do_open, 24}, {do_close, 9}, {do_transfer, 22}, {do_seek, 4}, {do_length, 5}, {do_copy, 4}, {do_sync, 3}, {do_stat, 16},
         {do_getdents, 3}, {do_make, 14}, {do_remove, 9}, {do_rename, 12}, {do_link, 6}, {do_attributes, 8}, {do_map, 3}, {do_dup, 5},
-        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2},
+        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2}, {do_mount, 3},
     };
     int total = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) total += all[i].weight;
@@ -1178,6 +1248,9 @@ int main(int argc, char **argv) {
     /* Nothing that is not ours may be reached, least of all a device through an inherited descriptor. */
     SYS(SYS_close_range, LOWEST, ~0u, 0, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    /* What we mount is seen by nobody else, and ends with us. */
+    if (log_->everything && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+        die("cannot make a mount namespace", errno);
     setenv("TORTURE_LOG", argv[2], 1);
     int pair[2];
     if (pipe(pair) != 0 || dup2(pair[1], PIPE_IN) < 0 || dup2(pair[0], PIPE_OUT) < 0) die("pipe", errno);

@@ -1,0 +1,305 @@
+//! Bind mounts: directories that stand in the place of others.
+//!
+//! The tree of names knows nothing of them. A path that crosses one is translated when it comes in, to the path by which the
+//! tree, and so every reader of the trace, knows the file.
+//!
+//! As in the kernel, a place is a mount and an entry in it: the same directory is covered where it is seen through one mount and not
+//! where it is seen through another. Mounts of other file systems change no path: their names stand in the tree beside those that they
+//! cover. What the kernel does with mounts by itself (propagation to peers) is not followed.
+
+use super::names::{File, LINKS_MAX, Names, Node};
+use rustc_hash::FxHashMap;
+use slotmap::{Key as _, SlotMap, new_key_type};
+use std::collections::VecDeque;
+
+new_key_type! {
+    /// A mount; the null key is what is mounted at the root.
+    pub(super) struct Mount;
+}
+
+/// An entry as it is seen through a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spot {
+    pub mount: Mount,
+    pub node: Node,
+}
+
+/// How many mounts are remembered that are unmounted, as somebody may still be in them.
+const DETACHED_MAX: usize = 1024;
+
+/// One mount.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    /// What it covers; `None` once it is unmounted: those in it stay there.
+    point: Option<Spot>,
+    /// What is seen there: its name, and the file itself, which counts as open while it is mounted. Of another file system, what it
+    /// covers stands for its root.
+    top: Node,
+    file: File,
+}
+
+/// What a path across mounts means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Translated {
+    /// The path without mounts; `None` if it crosses none.
+    pub path: Option<Vec<u8>>,
+    /// The same where a symbolic link at its end is followed, if only that crosses one; empty if that is not known.
+    pub followed: Option<Vec<u8>>,
+    /// Through which mount the end is seen, links followed.
+    pub mount: Mount,
+    /// It leads across a mount to what has no name any more, or to nothing that is known.
+    pub unknown: bool,
+    /// The first of these.
+    pub nameless: Option<(Spot, File)>,
+}
+
+/// The bind mounts of one mount namespace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mounts {
+    all: SlotMap<Mount, Bound>,
+    over: FxHashMap<Spot, Mount>,
+    /// Those unmounted, the earliest first.
+    detached: VecDeque<Mount>,
+}
+
+/// Where a walk got to.
+enum Step {
+    At(Spot),
+    /// A name that is not known, in which directory; `None` where more was to follow, and for a link whose target is not known.
+    Lost(Option<Vec<u8>>),
+    /// What is mounted there has no name any more.
+    Nameless(Spot),
+}
+
+impl Mounts {
+    /// Whether nothing is or was mounted.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The root directory.
+    pub fn root(&self, names: &Names) -> Spot {
+        let root = Spot { mount: Mount::null(), node: names.root() };
+        let at = self.enter(root);
+        if names.is_live(at.node) { at } else { root }
+    }
+
+    /// What is seen in this place: what covers it, if anything does. It may have no name any more.
+    fn enter(&self, spot: Spot) -> Spot {
+        let mut at = spot;
+        while let Some(&mount) = self.over.get(&at) {
+            at = Spot { mount, node: self.all[mount].top };
+        }
+        at
+    }
+
+    /// The directory above, and whether that leads out of a mount.
+    fn up(&self, names: &Names, spot: Spot) -> (Spot, bool) {
+        let (mut at, mut left) = (spot, false);
+        while let Some(bound) = self.all.get(at.mount).filter(|bound| bound.top == at.node) {
+            match bound.point {
+                Some(point) if names.is_live(point.node) => (at, left) = (point, left || point.node != at.node),
+                // Nothing is above what is mounted nowhere: one stays, where the tree alone would go up.
+                _ => return (at, true),
+            }
+        }
+        let parent = Spot { node: names.parent_of(at.node), ..at };
+        let above = self.enter(parent);
+        (above, left || above.node != parent.node)
+    }
+
+    /// Walks a path with all links, and notes whether it crosses a mount.
+    fn walk(&self, names: &Names, start: Spot, path: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
+        let mut at = start;
+        if path.first() == Some(&b'/') {
+            at = self.root(names);
+            *crossed |= at.node != names.root();
+        }
+        let end = path.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
+        let mut left = path[..end].split(|&b| b == b'/').peekable();
+        while let Some(name) = left.next() {
+            at = match self.step(names, at, name, links, crossed) {
+                Step::At(spot) => spot,
+                Step::Lost(_) if left.peek().is_some() => return Step::Lost(None),
+                elsewhere => return elsewhere,
+            };
+        }
+        Step::At(at)
+    }
+
+    /// One component of a path, a link followed.
+    fn step(&self, names: &Names, at: Spot, name: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
+        let (next, crosses) = match name {
+            b"" | b"." => (at, false),
+            b".." => self.up(names, at),
+            _ => match names.child(at.node, name) {
+                None => return Step::Lost(Some([&names.path_of(at.node)[..], b"/", name].concat())),
+                Some(node) if names.is_link(node) => {
+                    *links += 1;
+                    return match names.target(node) {
+                        Some(target) if *links <= LINKS_MAX => self.walk(names, at, target, links, crossed),
+                        _ => Step::Lost(None),
+                    };
+                }
+                Some(node) => {
+                    let covered = Spot { node, ..at };
+                    let seen = self.enter(covered);
+                    (seen, seen.node != covered.node)
+                }
+            },
+        };
+        *crossed |= crosses;
+        if names.is_live(next.node) { Step::At(next) } else { Step::Nameless(next) }
+    }
+
+    /// Translates a path that starts in a place. With `enter`, what is mounted on its last component is meant, not what it covers.
+    pub fn translate(&self, names: &Names, start: Spot, path: &[u8], enter: bool) -> Translated {
+        let mut translated = Translated { mount: start.mount, ..Translated::default() };
+        let (mut at, mut links) = (start, 0);
+        // The path so far is that of `anchor`, and what of the text follows it.
+        let (mut anchor, mut since, mut crossed) = (start.node, 0, false);
+        if path.first() == Some(&b'/') {
+            at = self.root(names);
+            (anchor, crossed) = (at.node, at.node != names.root());
+        }
+        let mut end = 0;
+        while end < path.len() {
+            let begin = end + path[end..].iter().take_while(|&&b| b == b'/').count();
+            end = begin + memchr::memchr(b'/', &path[begin..]).unwrap_or(path.len() - begin);
+            let name = &path[begin..end];
+            let last = path[end..].iter().all(|&b| b == b'/');
+            let node = names.child(at.node, name);
+            let is_link = node.is_some_and(|node| names.is_link(node));
+            if last && !matches!(name, b"" | b"." | b"..") {
+                if is_link && (end == path.len() || !enter) {
+                    let mut crosses = false;
+                    match self.step(names, at, name, &mut links, &mut crosses) {
+                        Step::At(spot) => {
+                            translated.mount = spot.mount;
+                            translated.followed = crosses.then(|| names.path_of(spot.node));
+                        }
+                        Step::Lost(missing) if crosses => translated.followed = Some(missing.unwrap_or_default()),
+                        Step::Lost(_) => {}
+                        Step::Nameless(_) => translated.followed = Some(Vec::new()),
+                    }
+                    break;
+                }
+                if !enter {
+                    translated.mount = at.mount;
+                    break;
+                }
+            }
+            let mut crosses = false;
+            match self.step(names, at, name, &mut links, &mut crosses) {
+                Step::Lost(_) => {
+                    translated.unknown = crosses;
+                    break;
+                }
+                Step::Nameless(spot) => {
+                    (translated.unknown, translated.mount) = (true, spot.mount);
+                    translated.nameless = last.then_some((spot, self.all[spot.mount].file));
+                    break;
+                }
+                Step::At(spot) => at = spot,
+            }
+            translated.mount = at.mount;
+            if crosses {
+                (anchor, since, crossed) = (at.node, end, true);
+            }
+        }
+        if crossed && names.is_live(anchor) {
+            let mut text = names.path_of(anchor);
+            let rest = &path[since..];
+            if !rest.is_empty() && rest.first() != Some(&b'/') {
+                text.push(b'/');
+            }
+            if text == b"/" && rest.first() == Some(&b'/') {
+                text.clear();
+            }
+            text.extend_from_slice(rest);
+            translated.path = Some(text);
+        }
+        translated
+    }
+
+    /// A copy for another namespace.
+    pub fn copy(&self, names: &mut Names) -> Mounts {
+        let copy = self.clone();
+        for bound in copy.all.values().filter(|bound| bound.point.is_some()) {
+            names.opened(bound.file);
+        }
+        copy
+    }
+
+    /// Mounts what is seen in one place on another; `below`: with what is mounted below it.
+    pub fn bind(&mut self, names: &mut Names, from: Spot, to: Spot, below: bool) {
+        let seen = self.all.get(from.mount).filter(|bound| bound.top == from.node);
+        let file = seen.map_or_else(|| names.file_of(from.node), |bound| bound.file);
+        let mount = self.insert(names, Bound { point: Some(to), top: from.node, file });
+        if below {
+            self.clone().copy_below(names, from, mount, self);
+        }
+        self.over.insert(to, mount);
+    }
+
+    /// Mounts another file system on a place.
+    pub fn cover(&mut self, names: &mut Names, to: Spot) {
+        self.bind(names, to, to, false);
+    }
+
+    /// Nobody is in this namespace any more.
+    pub fn clear(&mut self, names: &mut Names) {
+        for bound in self.all.values().filter(|bound| bound.point.is_some()) {
+            names.closed(bound.file);
+        }
+        *self = Mounts::default();
+    }
+
+    fn insert(&mut self, names: &mut Names, bound: Bound) -> Mount {
+        names.opened(bound.file);
+        self.all.insert(bound)
+    }
+
+    /// Copies what is mounted below a place into a mount of the same.
+    fn copy_below(&self, names: &mut Names, from: Spot, into: Mount, new: &mut Mounts) {
+        for (&point, &mount) in &self.over {
+            if point.mount == from.mount && names.is_live(point.node) && names.is_below(point.node, from.node) {
+                let Bound { top, file, .. } = self.all[mount];
+                let point = Spot { mount: into, ..point };
+                let copy = new.insert(names, Bound { point: Some(point), top, file });
+                new.over.insert(point, copy);
+                if names.is_live(top) {
+                    self.copy_below(names, Spot { mount, node: top }, copy, new);
+                }
+            }
+        }
+    }
+
+    /// Moves a mount, of which the top is seen in a place.
+    pub fn move_to(&mut self, from: Spot, to: Spot) {
+        let Some(bound) = self.all.get_mut(from.mount).filter(|bound| bound.top == from.node) else { return };
+        if let Some(point) = bound.point.replace(to) {
+            self.over.remove(&point);
+        }
+        self.over.insert(to, from.mount);
+    }
+
+    /// Unmounts what is seen in a place, and what is mounted in it.
+    pub fn unmount(&mut self, names: &mut Names, from: Spot) {
+        if self.all.get(from.mount).is_none_or(|bound| bound.top != from.node) {
+            return;
+        }
+        let mut doomed = vec![from.mount];
+        while let Some(mount) = doomed.pop() {
+            if let Some(point) = self.all[mount].point.take() {
+                self.over.remove(&point);
+                names.closed(self.all[mount].file);
+                self.detached.push_back(mount);
+            }
+            doomed.extend(self.over.iter().filter(|(point, _)| point.mount == mount).map(|(_, &above)| above));
+        }
+        while self.detached.len() > DETACHED_MAX {
+            self.detached.pop_front().and_then(|mount| self.all.remove(mount));
+        }
+    }
+}
