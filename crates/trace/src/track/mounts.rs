@@ -171,7 +171,8 @@ impl Mounts {
             let node = names.child(at.node, name);
             let is_link = node.is_some_and(|node| names.is_link(node));
             if last && !matches!(name, b"" | b"." | b"..") {
-                if is_link && (end == path.len() || !enter) {
+                // Behind a slash, even a link that nobody follows is.
+                if is_link && end == path.len() {
                     let mut crosses = false;
                     match self.step(names, at, name, &mut links, &mut crosses) {
                         Step::At(spot) => {
@@ -184,7 +185,7 @@ impl Mounts {
                     }
                     break;
                 }
-                if !enter {
+                if !enter && !is_link {
                     translated.mount = at.mount;
                     break;
                 }
