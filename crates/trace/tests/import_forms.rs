@@ -291,6 +291,62 @@ fn paths_across_bind_mounts_are_translated() {
     assert_eq!((path(15).as_str(), rows[15].event.flags & flag::BY_MOUNT), ("/w/b/own", 0), "unmounted");
 }
 
+/// What is mounted has no name any more: a link leads to it all the same, `..` leads out of it, and it can be unmounted (torture, seeds 48,
+/// 64 and 149).
+#[test]
+fn what_is_mounted_can_lose_its_name() {
+    const OK: &str = "{st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0";
+    let stat = |path: &str| format!("newfstatat(AT_FDCWD</w>, \"{path}\", {OK}");
+    let calls = [
+        "openat(AT_FDCWD</w>, \"/w/a\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3</w/a>".to_owned(),
+        "openat(AT_FDCWD</w>, \"/w/b\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 4</w/b>".to_owned(),
+        "mkdir(\"/w/dir\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/dir/sub\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/point\", 0755) = 0".to_owned(),
+        "mount(\"/w/a\", \"/w/b\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        "mount(\"/w/dir/sub\", \"/w/point\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        "symlink(\"b\", \"/w/link\") = 0".to_owned(),
+        "unlink(\"/w/a\") = 0".to_owned(),
+        "rmdir(\"/w/dir/sub\") = 0".to_owned(),
+        stat("/w/b"),
+        stat("/w/link"),
+        "readlink(\"/w/link\", \"b\", 100) = 1".to_owned(),
+        "truncate(\"/w/link\", 7) = 0".to_owned(),
+        stat("/w/point/../dir/../link"),
+        "rename(\"/w/point/../link\", \"/w/other\") = 0".to_owned(),
+        "umount2(\"/w/other\", 0) = 0".to_owned(),
+        stat("/w/b"),
+    ];
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+    let rows = rows(&calls);
+    let file = |i: usize| rows[i].event.file.expect("a file");
+    let (a, b, link) = (file(0), file(1), file(7));
+    assert_eq!([file(10), file(11), file(13), file(14)], [a; 4], "what is mounted there");
+    assert_eq!([file(12), file(15)], [link; 2], "the link itself");
+    assert_eq!(file(17), b, "unmounted by way of the link");
+}
+
+/// What was renamed is not known: the file that had its new name is not that any more (torture, seed 149). And two names of one file are not
+/// exchanged: what is mounted stays where it is (seed 105).
+#[test]
+fn renames_of_the_unknown_and_of_nothing() {
+    let rows = rows(&[
+        "openat(AT_FDCWD</w>, \"/w/a\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3</w/a>",
+        "openat(AT_FDCWD</w>, \"/w/c\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 4</w/c>",
+        "renameat2(77, \"x\", AT_FDCWD</w>, \"/w/a\", RENAME_EXCHANGE) = 0",
+        "truncate(\"/w/a\", 7) = 0",
+        "link(\"/w/c\", \"/w/d\") = 0",
+        "openat(AT_FDCWD</w>, \"/w/e\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 5</w/e>",
+        "mount(\"/w/e\", \"/w/d\", NULL, MS_BIND, NULL) = 0",
+        "renameat2(AT_FDCWD</w>, \"/w/c\", AT_FDCWD</w>, \"/w/d\", RENAME_EXCHANGE) = 0",
+        "truncate(\"/w/c\", 7) = 0",
+        "truncate(\"/w/d\", 7) = 0",
+    ]);
+    let file = |i: usize| rows[i].event.file.expect("a file");
+    assert_ne!(file(3), file(0), "another file has the name");
+    assert_eq!((file(8), file(9)), (file(1), file(5)), "the mount did not move");
+}
+
 /// A mount is seen where it was made, in its namespace, and as deep as was asked for.
 #[test]
 fn mounts_are_of_a_namespace_and_of_a_mount() {

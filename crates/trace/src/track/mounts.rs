@@ -49,7 +49,7 @@ pub(super) struct Translated {
     pub mount: Mount,
     /// It leads across a mount to what has no name any more, or to nothing that is known.
     pub unknown: bool,
-    /// The first of these.
+    /// The first of these; where `followed` is not `None`, only if that is followed.
     pub nameless: Option<(Spot, File)>,
 }
 
@@ -119,12 +119,12 @@ impl Mounts {
         let mut left = path[..end].split(|&b| b == b'/').peekable();
         while let Some(name) = left.next() {
             at = match self.step(names, at, name, links, crossed) {
-                Step::At(spot) => spot,
+                Step::At(spot) | Step::Nameless(spot) => spot,
                 Step::Lost(_) if left.peek().is_some() => return Step::Lost(None),
-                elsewhere => return elsewhere,
+                lost => return lost,
             };
         }
-        Step::At(at)
+        if names.is_live(at.node) { Step::At(at) } else { Step::Nameless(at) }
     }
 
     /// One component of a path, a link followed.
@@ -132,6 +132,7 @@ impl Mounts {
         let (next, crosses) = match name {
             b"" | b"." => (at, false),
             b".." => self.up(names, at),
+            _ if !names.is_live(at.node) => return Step::Lost(None),
             _ => match names.child(at.node, name) {
                 None => return Step::Lost(Some([&names.path_of(at.node)[..], b"/", name].concat())),
                 Some(node) if names.is_link(node) => {
@@ -168,7 +169,7 @@ impl Mounts {
             end = begin + memchr::memchr(b'/', &path[begin..]).unwrap_or(path.len() - begin);
             let name = &path[begin..end];
             let last = path[end..].iter().all(|&b| b == b'/');
-            let node = names.child(at.node, name);
+            let node = names.is_live(at.node).then(|| names.child(at.node, name)).flatten();
             let is_link = node.is_some_and(|node| names.is_link(node));
             if last && !matches!(name, b"" | b"." | b"..") {
                 // Behind a slash, even a link that nobody follows is.
@@ -181,7 +182,10 @@ impl Mounts {
                         }
                         Step::Lost(missing) if crosses => translated.followed = Some(missing.unwrap_or_default()),
                         Step::Lost(_) => {}
-                        Step::Nameless(_) => translated.followed = Some(Vec::new()),
+                        Step::Nameless(spot) => {
+                            (translated.followed, translated.mount) = (Some(Vec::new()), spot.mount);
+                            translated.nameless = Some((spot, self.all[spot.mount].file));
+                        }
                     }
                     break;
                 }
@@ -193,22 +197,22 @@ impl Mounts {
             let mut crosses = false;
             match self.step(names, at, name, &mut links, &mut crosses) {
                 Step::Lost(_) => {
-                    translated.unknown = crosses;
+                    translated.unknown = crosses || !names.is_live(anchor);
                     break;
                 }
-                Step::Nameless(spot) => {
-                    (translated.unknown, translated.mount) = (true, spot.mount);
-                    translated.nameless = last.then_some((spot, self.all[spot.mount].file));
-                    break;
-                }
-                Step::At(spot) => at = spot,
+                // From there, `..` leads on.
+                Step::At(spot) | Step::Nameless(spot) => at = spot,
             }
             translated.mount = at.mount;
             if crosses {
                 (anchor, since, crossed) = (at.node, end, true);
             }
         }
-        if crossed && names.is_live(anchor) {
+        if !translated.unknown && !names.is_live(at.node) {
+            translated.unknown = true;
+            translated.nameless = self.all.get(at.mount).map(|bound| (at, bound.file));
+        }
+        if crossed && !translated.unknown && names.is_live(anchor) {
             let mut text = names.path_of(anchor);
             let rest = &path[since..];
             if !rest.is_empty() && rest.first() != Some(&b'/') {

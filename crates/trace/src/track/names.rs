@@ -469,9 +469,9 @@ impl Names {
         self.entry_mut(dir).children.insert(name.into(), node);
     }
 
-    /// Swaps two entries.
+    /// Swaps two entries; of names of one file the kernel swaps nothing.
     pub fn exchange(&mut self, a: Node, b: Node) {
-        if a == b {
+        if a == b || self.file_of(a) == self.file_of(b) {
             return;
         }
         if self.is_below(a, b) || self.is_below(b, a) {

@@ -40,7 +40,7 @@ impl Tracker {
 
     /// Finds the file a path names and fills it in. A success shows that it exists, `ENOENT` that it does not.
     fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<File> {
-        if let Some((_, file)) = located.nameless {
+        if let Some((_, file)) = located.nameless(follow) {
             self.describe_file(event, file);
             return Some(file);
         }
@@ -166,7 +166,7 @@ impl Tracker {
             event.flags &= !flag::FOREIGN;
             // A file that never had a name is shown as one whose name is gone.
             let again = if flags & flag::TMPFILE == 0 { self.nameless_start(ctx, at, out.seen) } else { None };
-            let file = match again.or(located.nameless.map(|(_, file)| file)) {
+            let file = match again.or(located.nameless(follow).map(|(_, file)| file)) {
                 Some(file) => {
                     self.describe_file(&mut event, file);
                     if flags & flag::TRUNC != 0 && flags & flag::WRITE != 0 {
@@ -437,16 +437,31 @@ impl Tracker {
         if let Some(node) = walk.node {
             self.describe_node(&mut event, node);
         }
-        if let (Some(node), true) = (walk.node, out.ok()) {
-            self.renamed(node, &target, to, exchange);
+        match walk.node.filter(|_| out.ok()) {
+            Some(node) => self.renamed(node, &target, to, exchange),
+            None if out.ok() => self.replaced(&target, to, exchange),
+            None => {}
         }
         self.emit(ctx, event);
     }
 
+    /// What we do not know was moved to this name; if exchanged, what had it went where we do not know.
+    fn replaced(&mut self, target: &Located, to: &At<'_>, exchange: bool) {
+        let Some((dir, name)) = self.parent_and_name(target, to) else { return };
+        match self.names.child(dir, name) {
+            Some(old) if exchange => self.names.forget(old),
+            Some(old) => self.names.remove(old),
+            None => {}
+        }
+        let file = self.names.new_file(Kind::Unknown);
+        self.names.add(dir, name, file, Birth::Made);
+    }
+
     fn renamed(&mut self, node: Node, target: &Located, to: &At<'_>, exchange: bool) {
         if exchange {
-            if let Some(other) = self.walk(target, to, false, true).node {
-                self.names.exchange(node, other);
+            match self.walk(target, to, false, true).node {
+                Some(other) => self.names.exchange(node, other),
+                None => self.names.forget(node), // Another took its place.
             }
             return;
         }

@@ -25,11 +25,16 @@ pub(super) struct Located {
     pub followed: Option<Box<[u8]>>,
     /// Through which mount its end is seen.
     pub mount: Mount,
-    /// What it leads to across a mount, if that has no name any more.
-    pub nameless: Option<(Spot, File)>,
+    /// What it leads to across a mount, if that has no name any more; by a link at its end where `followed` is not `None`.
+    nameless: Option<(Spot, File)>,
 }
 
 impl Located {
+    /// What it leads to across a mount, if that has no name any more.
+    pub fn nameless(&self, follow: bool) -> Option<(Spot, File)> {
+        self.nameless.filter(|_| follow || self.followed.is_none())
+    }
+
     /// What is left to be walked of the path.
     pub fn rest<'p>(&'p self, at: &'p At<'_>) -> Option<&'p [u8]> {
         match &self.translated {
@@ -161,7 +166,7 @@ impl Tracker {
         let unknown = self.coverage.unknown_directory_calls;
         let located = self.locate(ctx, at, true);
         self.coverage.unknown_directory_calls = unknown; // It is counted as the call's own.
-        if let Some((spot, _)) = located.nameless {
+        if let Some((spot, _)) = located.nameless(true) {
             return Some(spot);
         }
         let node = self.walk(&located, at, true, true).node?;
