@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trace::kernel::specs;
 use trace::kernel::wire::{self, feature};
-use trace::record::Target;
+use trace::record::{Target, descendants};
 
 /// The programs, by name, and their tracepoints.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -467,28 +467,6 @@ fn cgroup_id(path: &Path) -> Result<u64, CaptureError> {
     let system = rustix::fs::statfs(path).map_err(|_| no())?;
     let stat = rustix::fs::stat(path).map_err(|_| no())?;
     if system.f_type == CGROUP2 { Ok(stat.st_ino) } else { Err(no()) }
-}
-
-/// Processes and all their descendants that run now.
-fn descendants(pids: &[u32]) -> Vec<u32> {
-    let mut all = pids.to_vec();
-    let mut parents: Vec<(u32, u32)> = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        // The name in parentheses may hold anything.
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        parents.extend(parent.map(|parent| (pid, parent)));
-    }
-    let mut from = 0;
-    while from < all.len() {
-        let parent = all[from];
-        let children: Vec<u32> =
-            parents.iter().filter(|&&(pid, of)| of == parent && !all.contains(&pid)).map(|&(pid, _)| pid).collect();
-        all.extend(children);
-        from += 1;
-    }
-    all
 }
 
 #[cfg(test)]

@@ -165,22 +165,27 @@ impl Place {
         until("nothing of strace's is left", || strace_of(self.dir.path()).is_empty());
     }
 
-    /// How many rounds are in a profile, counted by their writes to `counted`, which must be of the lengths of that file's lines, from
-    /// the first one on or (`from_any`) from any.
+    /// How many rounds are in a profile.
     fn recorded(&self, profile: &str, from_any: bool) -> usize {
+        self.recorded_in(profile, "counted", from_any)
+    }
+
+    /// The same, counted by the writes to a file, which must be of the lengths of that file's lines, from the first one on or (`from_any`)
+    /// from any.
+    fn recorded_in(&self, profile: &str, name: &str, from_any: bool) -> usize {
         let csv = succeeds(&run(self.dir.path(), &["export", profile]));
         let mut lines = csv.lines();
         let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
         let column = |name: &str| columns.iter().position(|c| *c == name).unwrap();
         let (op, path, ret) = (column("op"), column("path"), column("ret"));
         let mut written = Vec::new();
-        for line in lines.filter(|line| line.contains("/counted")) {
+        for line in lines.filter(|line| line.contains(&format!("/{name}"))) {
             let fields: Vec<&str> = line.split(',').collect();
-            if fields[op] == "write" && fields[path].trim_matches('"').ends_with("/counted") && fields[ret] != "-1" {
+            if fields[op] == "write" && fields[path].trim_matches('"').ends_with(&format!("/{name}")) && fields[ret] != "-1" {
                 written.push(fields[ret].parse::<usize>().unwrap());
             }
         }
-        let counted = self.read("counted");
+        let counted = self.read(name);
         let lengths: Vec<usize> = counted.lines().map(|line| line.len() + 1).collect();
         assert!(!written.is_empty(), "something was recorded");
         let fits =
@@ -382,6 +387,20 @@ fn the_stop_key_does_not_stop_the_recording_of_processes(with: &'static str) {
     assert!(subject.ends().success());
 }
 
+/// `--pid` is of a service: its workers run already, and it may itself do nothing but wait for them.
+fn what_a_process_started_before_is_recorded_too(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let (subject, recorder) = place.attach(&[]);
+    place.goes_on(50);
+    recorder.signal("INT");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    place.ends_well();
+    assert!(subject.ends().success());
+    for name in ["counted", "of-thread", "of-child"] {
+        assert!(place.recorded_in("out.workload", name, true) > 0, "{name}");
+    }
+}
+
 fn sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
@@ -577,6 +596,7 @@ with_each_tracer!(
     a_command_needs_no_dashes_and_keeps_its_own_options,
     the_exit_status_of_the_command_is_passed_on,
     a_whole_recording_holds_every_round,
+    what_a_process_started_before_is_recorded_too,
     sigterm_ends_the_recording_and_the_command_gets_it_too,
     sigint_ends_the_recording_and_the_command_gets_it_too,
     a_signal_is_followed_by_the_profile_within_a_second,

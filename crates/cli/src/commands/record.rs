@@ -49,7 +49,7 @@ pub struct Args {
     /// Read at most so many names before the run.
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     max_names: usize,
-    /// Trace processes that run already, with whatever they start, until they end or a signal comes.
+    /// Trace processes that run already, what they started before and whatever they start, until they end or a signal comes.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Vec<u32>,
     /// Trace every process in a control group, until a signal comes (ebpf only).

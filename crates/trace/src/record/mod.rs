@@ -18,6 +18,7 @@
 mod analyse;
 mod before;
 mod capture;
+mod descendants;
 mod host;
 mod queue;
 mod run;
@@ -26,6 +27,7 @@ mod source;
 mod strace;
 
 pub use analyse::AnalysisError;
+pub use descendants::descendants;
 pub use run::{CommandEnd, Recording};
 pub use source::{Drained, Ending, Target, Tracer, Tracing};
 pub use strace::Strace;

@@ -17,6 +17,7 @@
 //! strace's own messages come on a pipe of their own and are never mixed with the program's standard error.
 
 use super::RecordError;
+use super::descendants::descendants;
 use super::source::{Drained, Ending, Target, Tracer, Tracing};
 use crate::analysis::Decode;
 use crate::profile;
@@ -42,6 +43,8 @@ const PIPE_BYTES: usize = 1 << 20;
 const GATHER: Duration = Duration::from_millis(8);
 /// How long strace may take to attach before we give up.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
+/// How long what runs below the processes that were asked for is waited for.
+const ATTACH_BELOW_MAX: Duration = Duration::from_secs(1);
 /// How long strace may take to let go, which waits for threads in the middle of a call, before it is killed.
 const LET_GO_MAX: Duration = Duration::from_secs(5);
 /// A line longer than this is handed on in parts, so that memory is bounded whatever strace writes.
@@ -104,14 +107,15 @@ impl Tracer for Strace {
 
     fn start(&mut self, target: &Target) -> Result<Box<dyn Tracing>, RecordError> {
         self.check(target)?;
-        let (pids, held) = match target {
-            Target::Command(pid) => (std::slice::from_ref(pid), true),
-            Target::Processes(pids) => (pids.as_slice(), false),
+        let (pids, asked, held) = match target {
+            Target::Command(pid) => (vec![*pid], 1, true),
+            Target::Processes(pids) => (descendants(pids), pids.len(), false),
             Target::Cgroup(_) | Target::Mount(_) => unreachable!("refused above"),
         };
-        let mut running = Running::spawn(self, pids, held)
+        let mut running = Running::spawn(self, &pids, held)
             .map_err(|source| RecordError::Io { what: "cannot start strace".into(), source })?;
-        match running.attached(pids) {
+        let (asked, below) = pids.split_at(asked);
+        match running.attached(asked, below) {
             Ok(true) => Ok(Box::new(running)),
             Ok(false) => {
                 let said = Box::new(running).end().said;
@@ -167,8 +171,9 @@ impl Running {
         Ok(Running { strace: child, lines, buffer, filled: 0, held, gather: false, asked: None, said: Some(said) })
     }
 
-    /// Waits until strace has attached to the processes; `false` if it ended instead.
-    fn attached(&mut self, pids: &[u32]) -> io::Result<bool> {
+    /// Waits until strace has attached to the processes that were asked for; `false` if it ended instead. To those below them, too, if it
+    /// can: some may be somebody else's, or have a tracer already.
+    fn attached(&mut self, asked: &[u32], below: &[u32]) -> io::Result<bool> {
         let tracer = self.strace.id();
         let begun = Instant::now();
         loop {
@@ -180,9 +185,9 @@ impl Running {
             if gone || self.strace.try_wait()?.is_some() {
                 return Ok(false);
             }
-            if seen.contains(PollFlags::IN)
-                || !self.held && pids.iter().all(|&pid| tracer_of(pid).is_none_or(|by| by == tracer))
-            {
+            let attached = |pids: &[u32]| pids.iter().all(|&pid| tracer_of(pid).is_none_or(|by| by == tracer));
+            let enough = || attached(asked) && (attached(below) || begun.elapsed() > ATTACH_BELOW_MAX);
+            if seen.contains(PollFlags::IN) || !self.held && enough() {
                 return Ok(true);
             }
             if begun.elapsed() > ATTACH_MAX {
