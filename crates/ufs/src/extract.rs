@@ -19,8 +19,8 @@ use std::rc::Rc;
 pub struct ExtractOptions {
     /// Give files their owners; needs root.
     pub owners: bool,
-    /// Make devices; with `owners`, keep setuid and setgid bits too. Only for an image that is trusted: whoever made it chose which
-    /// program runs as whom and which device a name leads to.
+    /// Make devices, and keep setuid and setgid bits. Only for an image that is trusted, and as root with `owners`: without them a
+    /// program that ran as its owner runs as whoever copies it.
     pub special: bool,
 }
 
@@ -323,7 +323,7 @@ impl<T: Tree> Extraction<'_, T> {
     /// The permissions that a file gets: a program that runs as its owner must be the image's owner's, and asked for.
     fn mode(&mut self, status: &Status) -> Mode {
         let mut permissions = status.mode & mode::PERMISSIONS;
-        if permissions & SET_IDS != 0 && !(self.options.owners && self.options.special) {
+        if permissions & SET_IDS != 0 && !self.options.special {
             permissions &= !SET_IDS;
             self.done.set_ids_dropped += 1;
         }
