@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -350,7 +350,7 @@ impl<T: Tree> Extraction<'_, T> {
                 .map_err(errno::<T>(shown, "set the owner"))?;
         }
         if let Some(mode) = mode {
-            rustix::fs::chmodat(directory, name, mode, AtFlags::empty()).map_err(errno::<T>(shown, "set the mode"))?;
+            set_mode(directory, name, mode).map_err(errno::<T>(shown, "set the mode"))?;
         }
         rustix::fs::utimensat(directory, name, &times(status), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(errno::<T>(shown, "set the times"))
@@ -372,6 +372,18 @@ fn walk(root: &Rc<OwnedFd>, below: &Path) -> Result<Rc<OwnedFd>, Errno> {
     below.components().try_fold(Rc::clone(root), |at, part| {
         rustix::fs::openat(&at, part.as_os_str(), DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map(Rc::new)
     })
+}
+
+/// Sets the mode of a special file just made, and of nothing else: where others can write to the directory, a link may have taken its name.
+fn set_mode(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
+    if kind.is_symlink() || kind.is_file() || kind.is_dir() {
+        return Err(Errno::EXIST);
+    }
+    // What was opened by its path alone has no other way in (open(2), O_PATH).
+    rustix::fs::chmod(format!("/proc/self/fd/{}", open.as_raw_fd()), mode)
 }
 
 /// The bits of a mode with which a program runs as the owner or group of its file.
