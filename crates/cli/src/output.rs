@@ -81,16 +81,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes a file whole or not at all.
 pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut name =
-        path.file_name().ok_or_else(|| failure::usage(format!("{}: is not a file name", shown(path))))?.to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // Nothing to be done where even this fails: the first error is the one to report.
-        let _ = std::fs::remove_file(&temporary);
+    if path.file_name().is_none() {
+        return Err(failure::usage(format!("{}: is not a file name", shown(path))));
     }
-    written.map_err(|error| failure::environment(format!("cannot write {}: {error}", shown(path))))
+    posix::output::write(path, bytes)
+        .map_err(|error| failure::environment(format!("cannot write {}: {error}", shown(path))))
 }
 
 /// An output that must not be there yet, because overwriting it would lose a recording.

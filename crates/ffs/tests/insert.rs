@@ -47,7 +47,8 @@ fn sound(name: &str, store: &MemoryStore) {
 
 fn out(store: &MemoryStore, path: &str, to: &Path) -> BTreeMap<String, Thing> {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
-    extract(&image, path.as_bytes(), to, ExtractOptions::default(), &mut |_| true).unwrap();
+    let options = ExtractOptions { special: true, ..ExtractOptions::default() };
+    extract(&image, path.as_bytes(), to, options, &mut |_| true).unwrap();
     tree(to)
 }
 
@@ -376,5 +377,43 @@ fn tuning_beyond_reason() {
                 inserter.finish().unwrap();
             }
         }
+    }
+}
+
+/// As root, a program of nobody's that was setuid became setuid root; devices were made with the image's mode.
+#[test]
+fn programs_come_out_without_setuid_and_devices_not_at_all() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    std::fs::create_dir_all(from.join("shared")).unwrap();
+    std::fs::write(from.join("program"), "#!").unwrap();
+    std::fs::set_permissions(from.join("program"), PermissionsExt::from_mode(0o4755)).unwrap();
+    std::fs::set_permissions(from.join("shared"), PermissionsExt::from_mode(0o2755)).unwrap();
+    std::os::unix::fs::symlink("/etc", from.join("link")).unwrap();
+    let (kind, mode) = (rustix::fs::FileType::CharacterDevice, rustix::fs::Mode::from_raw_mode(0o666));
+    let null = rustix::fs::makedev(1, 3);
+    let device = rustix::fs::mknodat(rustix::fs::CWD, from.join("null"), kind, mode, null).is_ok();
+    let store = copied(
+        empty(Version::Ufs2, Endian::Little, 8 << 20),
+        "dirpref",
+        &from,
+        "/from",
+        InsertOptions { owner: Some((65534, 65534)), ..InsertOptions::default() },
+    );
+    let image = Image::open(store, Search::Standard).unwrap();
+    let to = scratch.path().join("to");
+    let done = extract(&image, b"/from", &to, ExtractOptions::default(), &mut |_| true).unwrap();
+    let mode = |name: &str| to.join(name).symlink_metadata().unwrap().mode() & 0o7777;
+    assert_eq!((mode("program"), mode("shared")), (0o755, 0o755));
+    assert_eq!((done.set_ids_dropped, done.devices_left_out), (2, u64::from(device)));
+    assert!(to.join("null").symlink_metadata().is_err());
+    assert_eq!(std::fs::read_link(to.join("link")).unwrap(), Path::new("/etc"));
+    if rustix::process::geteuid().is_root() {
+        let to = scratch.path().join("all");
+        let all = ExtractOptions { owners: true, special: true };
+        let done = extract(&image, b"/from", &to, all, &mut |_| true).unwrap();
+        let program = to.join("program").metadata().unwrap();
+        assert_eq!((program.mode() & 0o7777, program.uid()), (0o4755, 65534));
+        assert_eq!((done.set_ids_dropped, done.devices_left_out, done.specials), (0, 0, u64::from(device)));
     }
 }

@@ -10,6 +10,8 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+const SPECIAL: ExtractOptions = ExtractOptions { owners: false, special: true };
+
 fn open(path: &Path) -> Image<FileStore> {
     Image::open(FileStore::new(File::open(path).unwrap()).unwrap(), Search::Standard).unwrap()
 }
@@ -42,7 +44,7 @@ fn images_of_other_systems_file_for_file() {
         let image = open(&path);
         round_trip(&image);
         let to = scratch.path().join(&name);
-        let done = extract(&image, b"/", &to, ExtractOptions::default(), &mut |_| true).unwrap();
+        let done = extract(&image, b"/", &to, SPECIAL, &mut |_| true).unwrap();
         assert!(done.left_out.is_empty() || !done.left_out.iter().any(|l| !l.contains("root")), "{:?}", done.left_out);
         let mut found = tree(&to);
         let expected = manifest(&text);
@@ -78,7 +80,7 @@ fn images_by_makefs_file_for_file() {
             assert_eq!((image.geometry().bsize, image.geometry().fsize), (block, fragment));
             round_trip(&image);
             let to = scratch.path().join(format!("out{block}-{fragment}-{version}-{endian}"));
-            let done = extract(&image, b"/", &to, ExtractOptions::default(), &mut |_| true).unwrap();
+            let done = extract(&image, b"/", &to, SPECIAL, &mut |_| true).unwrap();
             assert_eq!(tree(&to), expected, "{block}/{fragment}, version {version}, {endian}");
             let files = expected.values().filter(|t| matches!(t, Thing::File { .. })).count() as u64;
             assert_eq!((done.files + done.hard_links, done.hard_links), (files, 1));

@@ -34,6 +34,16 @@ pub enum LayoutError {
         /// What, and at which byte.
         source: crate::ext4::Ext4Error,
     },
+    /// A directory of an image has a second name: a walk would count it again, or never end.
+    #[error("{target}: inode {ino} is a directory with two names, one of them {path}; `fsage fsck` says more")]
+    TwoNames {
+        /// The image.
+        target: String,
+        /// The directory's inode.
+        ino: u64,
+        /// The name that it was found by last.
+        path: String,
+    },
     /// A survey file cannot be used.
     #[error("{path}: {problem}")]
     SurveyFile {
@@ -63,7 +73,10 @@ impl LayoutError {
             LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
             LayoutError::Io { .. } => 3,
             LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => 3,
-            LayoutError::Ext4 { .. } | LayoutError::SurveyFile { .. } | LayoutError::SeriesFile { .. } => 4,
+            LayoutError::TwoNames { .. }
+            | LayoutError::Ext4 { .. }
+            | LayoutError::SurveyFile { .. }
+            | LayoutError::SeriesFile { .. } => 4,
             LayoutError::Interrupted(_) => 130,
         }
     }

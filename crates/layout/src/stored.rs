@@ -23,15 +23,7 @@ pub fn save(survey: &Survey, path: &Path) -> Result<(), LayoutError> {
     let mut text =
         serde_json::to_string_pretty(&Value::Object(object)).map_err(|e| io("write the survey")(e.into()))?;
     text.push('\n');
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written.map_err(io("write the survey"))
+    posix::output::write(path, text.as_bytes()).map_err(io("write the survey"))
 }
 
 /// Reads a survey file; a file of another schema or version is refused.

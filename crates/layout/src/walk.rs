@@ -11,7 +11,7 @@ use crate::scores::free::{FreeSpace, joined};
 use crate::survey::{AddressSpace, Available, GroupCount, Method, Source, Survey, Walked};
 use crate::{LayoutError, Progress, SurveyOptions};
 use posix::{At, Call, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, OpenFlags, Stat, Unavailable};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -78,6 +78,8 @@ struct Frame {
 struct Walk<'a> {
     fs: &'a mut dyn FileSystem,
     device: u64,
+    /// The image, and its directories so far. Of a mounted file system the kernel sees to it that each has one name.
+    image: Option<(String, FxHashSet<u64>)>,
     collector: Collector,
     walked: Walked,
     /// Names still to come of files with several.
@@ -123,6 +125,7 @@ pub fn survey_file_system(
     let mut walk = Walk {
         fs,
         device: root_stat.dev,
+        image: (method == Method::Laboratory).then(|| (target.clone(), FxHashSet::from_iter([root_stat.ino]))),
         collector: Collector::new(u64::from(block_bytes), split_groups, taken_unix_s, options, map),
         walked: Walked::default(),
         links_left: FxHashMap::default(),
@@ -209,7 +212,7 @@ impl Walk<'_> {
                 }
             }
             match frame.rest.next() {
-                Some((name, FileKind::Directory)) => self.directory(name),
+                Some((name, FileKind::Directory)) => self.directory(name)?,
                 Some((name, FileKind::File)) => self.file(&name),
                 Some(_) => self.walked.others += 1,
                 None => self.leave()?,
@@ -261,7 +264,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, name: OsString) {
+    fn directory(&mut self, name: OsString) -> Result<(), LayoutError> {
         let above = self.top();
         let opened = open_directory(self.fs, above, Path::new(&name));
         let stat = opened.and_then(|fd| Ok((fd, self.fs.call(&Call::Fstat { fd }).stat()?)));
@@ -271,12 +274,20 @@ impl Walk<'_> {
                 self.walked.other_file_systems += 1;
             }
             Ok((fd, stat)) => {
+                if let Some((image, seen)) = &mut self.image
+                    && !seen.insert(stat.ino)
+                {
+                    let target = image.clone();
+                    self.fs.call(&Call::Close { fd });
+                    return Err(LayoutError::TwoNames { target, ino: stat.ino, path: self.shown(&name) });
+                }
                 if let Err(errno) = self.enter(name.clone(), fd, stat.ino) {
                     self.give_up_on(&name, errno);
                 }
             }
             Err(errno) => self.give_up_on(&name, errno),
         }
+        Ok(())
     }
 
     /// Leaves the directory on top, opening its parent again if it was closed on the way down.

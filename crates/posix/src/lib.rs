@@ -50,6 +50,7 @@ pub mod grammar;
 pub mod held;
 pub mod interrupt;
 mod mounted;
+pub mod output;
 mod process;
 mod remove;
 mod scratch;

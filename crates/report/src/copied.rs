@@ -19,6 +19,15 @@ pub fn extracted(done: &Extracted) -> Document {
     add(&mut table, "symbolic links", Cell::Count(done.symlinks));
     add(&mut table, "further names of the same files", Cell::Count(done.hard_links));
     add(&mut table, "special files", Cell::Count(done.specials));
+    // Said where there is something to say: most images have none.
+    for (figure, count) in [
+        ("setuid and setgid left out (--owners --special)", done.set_ids_dropped),
+        ("devices left out (--owners --special)", done.devices_left_out),
+    ] {
+        if count > 0 {
+            add(&mut table, figure, Cell::Count(count));
+        }
+    }
     add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
     let mut document = Document::new("");
     document.table(table);

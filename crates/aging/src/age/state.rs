@@ -8,7 +8,6 @@ use super::control::Control;
 use super::error::AgeError;
 use super::result::AgeResult;
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
 use std::path::Path;
 
 /// The version this code writes and reads; others are refused.
@@ -47,18 +46,8 @@ impl State {
     /// [`AgeError::Io`].
     pub fn save(&self, path: &Path) -> Result<(), AgeError> {
         let io = |doing| move |source| AgeError::Io { target: path.display().to_string(), doing, source };
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
         let text = serde_json::to_vec(self).map_err(|e| io("write the state")(e.into()))?;
-        let written = std::fs::File::create(&temporary)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&temporary, path));
-        if written.is_err() {
-            // The first error is the one to report.
-            let _ = std::fs::remove_file(&temporary);
-        }
-        written.map_err(io("write the state"))
+        posix::output::write_durably(path, &text).map_err(io("write the state"))
     }
 
     /// Reads one.

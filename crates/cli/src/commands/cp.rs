@@ -38,6 +38,10 @@ pub struct Args {
     /// Out of an image: give files their owners; needs root.
     #[arg(long)]
     owners: bool,
+    /// Out of an image, with --owners: make devices, and keep setuid and setgid bits. Only for an image that you trust: otherwise
+    /// both are left out, and counted.
+    #[arg(long, requires = "owners")]
+    special: bool,
     /// Out of an FFS image: use a group's copy of the superblock where the standard one is damaged.
     #[arg(long)]
     copies: bool,
@@ -70,7 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             "from an image into an image: copy into a directory first, and from there into the other",
         )),
         (Some((image, path)), None) => {
-            let only_out = [("--owners", args.owners), ("--copies", args.copies)];
+            let only_out = [("--owners", args.owners), ("--special", args.special), ("--copies", args.copies)];
             refuse(&only_out, "is for copying out of an image")?;
             into(&args, from, &image, &path)
         }
@@ -199,7 +203,7 @@ fn one_out_of(
         Some(name) if to.is_dir() => to.join(OsStr::from_bytes(name)),
         _ => to.to_owned(),
     };
-    let options = ExtractOptions { owners: args.owners };
+    let options = ExtractOptions { owners: args.owners, special: args.special };
     if ::lfs::is_lfs(&store) {
         let copies = [("--copies", args.copies)];
         refuse(&copies, "is for FFS images: of an LFS image either of the first two superblocks will do")?;
