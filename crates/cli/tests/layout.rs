@@ -63,6 +63,33 @@ fn what_cannot_be_surveyed_has_its_exit_code() {
     assert_eq!(code, Some(4), "{error}");
 }
 
+/// One byte: `..` becomes `.,`, an ordinary name of the directory above. The survey went round for ever, in more and more memory.
+#[test]
+fn a_directory_with_two_names_ends_the_survey() {
+    let directory = tempfile::tempdir().unwrap();
+    let below = directory.path().join("tree/dir/below");
+    std::fs::create_dir_all(&below).unwrap();
+    for kind in ["ffs", "lfs"] {
+        let image = directory.path().join(kind);
+        let mut mkfs = Command::cargo_bin("fsage").expect("cargo builds the binary");
+        mkfs.args(["mkfs", kind]).arg(&image).args(["--size", "16M", "--populate"]).arg(directory.path().join("tree"));
+        mkfs.assert().success();
+        fsage().arg(&image).timeout(std::time::Duration::from_secs(60)).assert().success();
+        let mut bytes = std::fs::read(&image).unwrap();
+        // Type directory, two bytes of name (FFS and LFS of 4.4BSD, little-endian).
+        let entries: Vec<usize> =
+            bytes.windows(5).enumerate().filter(|(_, w)| w == b"\x04\x02..\0").map(|(at, _)| at).collect();
+        assert!(entries.len() >= 2, "{kind}: {entries:?}");
+        for at in entries {
+            bytes[at + 3] = b',';
+        }
+        std::fs::write(&image, bytes).unwrap();
+        let out = fsage().arg(&image).timeout(std::time::Duration::from_secs(60)).assert().code(4);
+        let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+        assert!(error.contains("a directory with two names") && error.contains(kind), "{error}");
+    }
+}
+
 #[test]
 fn maps_and_series_are_shown() {
     use layout::series::day_of;
