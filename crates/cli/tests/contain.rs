@@ -143,7 +143,12 @@ impl Stage {
     /// Nothing outside was opened, read, changed, made or removed.
     #[track_caller]
     fn check(&mut self) {
-        let events = drain(&self.watch);
+        let mut events = drain(&self.watch);
+        // What we looked at is closed late where another thread of this test starts a program meanwhile: until that runs, its copy of our
+        // descriptors is open. Whoever else closes something has opened it before.
+        if !events.iter().any(|event| event.contains("OPEN")) {
+            events.retain(|event| !event.contains("CLOSE_NOWRITE"));
+        }
         assert!(events.is_empty(), "outside the target: {events:#?}");
         for (path, was) in &self.before {
             assert_eq!(&look(path), was, "{}", path.display());
