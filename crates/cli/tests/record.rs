@@ -181,7 +181,10 @@ impl Place {
         let mut written = Vec::new();
         for line in lines.filter(|line| line.contains(&format!("/{name}"))) {
             let fields: Vec<&str> = line.split(',').collect();
-            if fields[op] == "write" && fields[path].trim_matches('"').ends_with(&format!("/{name}")) && fields[ret] != "-1" {
+            if fields[op] == "write"
+                && fields[path].trim_matches('"').ends_with(&format!("/{name}"))
+                && fields[ret] != "-1"
+            {
                 written.push(fields[ret].parse::<usize>().unwrap());
             }
         }
