@@ -78,7 +78,7 @@ fn reads_and_writes_through_mappings() {
     let image = std::fs::canonicalize(program).expect("its path").into_os_string().into_encoded_bytes();
     assert!(recorded.rows.iter().any(|r| r.event.op == Op::MapRead && r.path() == image), "the image");
     assert_eq!(coverage.data_map_accesses, 0, "what is seen is not reckoned as unseen");
-    assert_eq!(coverage.share(), Some(1.0));
+    assert_eq!(coverage.share(0), Some(1.0));
     assert_eq!(recorded.imported.meta().unseen.maps, 0);
     // PostgreSQL's shared memory was taken for files of which no name was known.
     assert_eq!(recorded.totals.unknown_accesses, 0);
@@ -130,7 +130,7 @@ fn requests_of_an_io_uring() {
         })
         .collect();
     assert_eq!(seen, said);
-    assert_eq!(coverage.share(), Some(1.0), "{coverage:?}");
+    assert_eq!(coverage.share(0), Some(1.0), "{coverage:?}");
 }
 
 #[test]

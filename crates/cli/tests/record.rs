@@ -583,6 +583,18 @@ fn a_virtual_environment_of_python(with: &'static str) {
     leads_to(&place, "out.workload", "v");
 }
 
+/// No profile can be made: the command's status is its own all the same, and nobody is sent to a spool that is gone.
+fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    fs::create_dir(place.at("results")).unwrap();
+    let line = "rm -r results; exit 7";
+    let out = run(place.dir.path(), &["record", "--with", with, "-o", "results/out.workload", "sh", "-c", line]);
+    assert_eq!(out.status.code(), Some(7), "{}", common::stderr(&out));
+    for said in ["no profile could be made", "somebody removed results/out.spool", "the command exited with 7"] {
+        assert!(common::stderr(&out).contains(said), "{said}: {}", common::stderr(&out));
+    }
+}
+
 /// Each of these with either tracer.
 macro_rules! with_each_tracer {
     ($($name:ident),* $(,)?) => {
@@ -598,6 +610,7 @@ macro_rules! with_each_tracer {
 with_each_tracer!(
     a_command_needs_no_dashes_and_keeps_its_own_options,
     the_exit_status_of_the_command_is_passed_on,
+    the_exit_status_is_the_commands_also_without_a_profile,
     a_whole_recording_holds_every_round,
     what_a_process_started_before_is_recorded_too,
     sigterm_ends_the_recording_and_the_command_gets_it_too,

@@ -6,10 +6,11 @@ use trace::verify::{Differs, Verification};
 /// What was compared, what could not be, and what differs.
 pub fn verification(profile: &str, result: &Verification) -> Document {
     let mut document = Document::new(format!("{profile} against {}", result.tree));
-    let verdict = match result.differences {
-        0 => "Snapshot and trace lead to the tree on disk.".to_owned(),
-        1 => "One difference.".to_owned(),
-        n => format!("{n} differences."),
+    let verdict = match (result.differences, result.calls_without_path) {
+        (0, 0) => "Snapshot and trace lead to the tree on disk.".to_owned(),
+        (0, _) => "No difference, but the trace does not tell the paths of all calls.".to_owned(),
+        (1, _) => "One difference.".to_owned(),
+        (n, _) => format!("{n} differences."),
     };
     document.paragraph(verdict);
     let mut counts = Table::new("verification", "", &[("Count", "count"), ("What", "what")]);

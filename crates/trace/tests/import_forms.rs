@@ -632,7 +632,7 @@ fn coverage_counts_what_is_unseen() {
     assert_eq!((c.data_maps, c.data_mapped_bytes, c.data_map_accesses), (1, 1 << 20, 16));
     assert_eq!((c.image_maps, c.io_uring_setups, c.io_uring_submitted), (1, 1, 8));
     assert_eq!(c.other_by_name.get("quotactl_fd"), Some(&1));
-    let share = c.share().expect("a share");
+    let share = c.share(0).expect("a share");
     assert!((share - 3.0 / (3.0 + 1.0 + 8.0 + 16.0)).abs() < 1e-12, "{share}");
 }
 

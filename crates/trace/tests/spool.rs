@@ -343,3 +343,21 @@ proptest! {
         prop_assert_eq!(back, entries);
     }
 }
+
+/// The recorder was killed while it stored the first records: it was said that "the file is empty".
+#[test]
+fn a_spool_cut_in_its_first_records_says_that_it_holds_none() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("cut.spool");
+    let mut writer = Writer::create(&path, &header()).expect("a spool");
+    writer.names(&walked(), vec!["/home".into()]).expect("names");
+    let before = writer.len_bytes();
+    writer.records(b"1 0.5 close(3) = 0 <0.1>\n").expect("records");
+    drop(writer);
+    let bytes = fs::read(&path).expect("the spool");
+    fs::write(&path, &bytes[..usize::try_from(before).expect("short") + 9]).expect("the cut spool");
+    let error = trace::record::import_spool(&path, &dir.path().join("out.workload"), false).expect_err("no profile");
+    let text = error.to_string();
+    assert!(text.contains("cut.spool: holds no records"), "{text}");
+    assert_eq!(error.exit_code(), 4, "{text}");
+}

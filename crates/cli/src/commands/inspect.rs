@@ -71,7 +71,7 @@ fn against(args: &Args, tree: &Path) -> anyhow::Result<ExitCode> {
     let verification: Verification = verify(&reader, tree, &VerifyOptions::default())?;
     let document = report::verification(&output::shown(file), &verification);
     args.result.emit("fsage.verification/1", &verification, &document)?;
-    Ok(if verification.differences == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if verification.holds() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 
 fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {

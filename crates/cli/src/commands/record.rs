@@ -15,7 +15,7 @@ use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary,
 /// Trace a command, or processes that run already, into a workload profile.
 ///
 /// The command runs with its own input, output, environment and directory, and its exit status is passed on (128 and the signal, if
-/// one killed it).
+/// one killed it), also where no profile could be made: look for that on standard error.
 ///
 /// Two tracers: programs in the kernel (ebpf) watch and never stop what they record, see accesses through mapped files and io_uring, and
 /// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What to know before recording
@@ -176,11 +176,20 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
         progress::note("the command goes on, not recorded any more; a signal to fsage leaves it running");
     }
     let end = recording.wait().context("cannot wait for the command")?;
-    let mut summary = profile?;
+    let mut summary = match profile {
+        Ok(summary) => summary,
+        // The program has ended as it did; that it is not on record changes nothing about that.
+        Err(error) if end.exit_status.or(end.signal).is_some() => {
+            failure::report(&error.into());
+            say_end(end.exit_status, end.signal);
+            return Ok(exit_code(&end));
+        }
+        Err(error) => return Err(error.into()),
+    };
     // The command may have ended after its recording did.
     summary.exit_status = summary.exit_status.or(end.exit_status);
     summary.signal = summary.signal.or(end.signal);
-    say_end(&summary);
+    say_end(summary.exit_status, summary.signal);
     if json {
         let value = report::envelope("fsage.record/1", &summary)?;
         output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
@@ -207,7 +216,7 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
 /// What came of it, on standard error: standard output is the command's.
 pub fn say(path: &Path, summary: &RecordSummary) {
     say_profile(path, summary);
-    say_end(summary);
+    say_end(summary.exit_status, summary.signal);
 }
 
 fn say_profile(path: &Path, summary: &RecordSummary) {
@@ -227,8 +236,8 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     say_unparsed(&summary.import);
 }
 
-fn say_end(summary: &RecordSummary) {
-    match (summary.exit_status, summary.signal) {
+fn say_end(exit_status: Option<i32>, signal: Option<i32>) {
+    match (exit_status, signal) {
         (Some(0), _) => {}
         (Some(status), _) => progress::note(&format!("the command exited with {status}")),
         (None, Some(signal)) => progress::note(&format!("the command was killed by signal {signal}")),

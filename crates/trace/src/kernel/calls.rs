@@ -210,6 +210,7 @@ pub enum How {
     IoUringSetup,
     IoUringEnter,
     /// `call(path, ...)` that is not modelled
+    Chroot,
     OtherPath,
     /// The same without a path that is told
     Other,
@@ -255,7 +256,7 @@ impl How {
             FstatAt => at(0).out(2, STAT_BYTES),
             Statx => at(0).out(4, STATX_BYTES),
             Path(_) | PathNoFollow(_) | PathMode(_) | Truncate | Access | ReadLink | Mkdir | Rmdir | Unlink | Mknod
-            | Chdir | Unmount | OtherPath => path(),
+            | Chdir | Chroot | Unmount | OtherPath => path(),
             AccessAt | AccessAt2 | ReadLinkAt | ChmodAt | ChmodAt2 | ChownAt | UtimensAt | FutimesAt | MkdirAt
             | UnlinkAt | MknodAt | OtherAt => at(0),
             Rename | Link | Mount => Spec::new(0).fd(CWD_ARG).strings(0, 1),
@@ -294,7 +295,7 @@ pub const CALLS: &[(u32, &str, How)] = {
         (91, "fchmod", FdMode(Op::Fchmod)), (92, "chown", Path(Op::Chown)), (93, "fchown", Fd(Op::Fchown)),
         (94, "lchown", PathNoFollow(Op::Chown)), (132, "utime", Path(Op::Utimens)), (133, "mknod", Mknod),
         (134, "uselib", OtherPath), (137, "statfs", Path(Op::StatFs)), (138, "fstatfs", Fd(Op::StatFs)),
-        (155, "pivot_root", OtherPath), (161, "chroot", OtherPath), (162, "sync", Sync), (163, "acct", OtherPath),
+        (155, "pivot_root", OtherPath), (161, "chroot", Chroot), (162, "sync", Sync), (163, "acct", OtherPath),
         (165, "mount", Mount), (166, "umount2", Unmount), (167, "swapon", OtherPath), (168, "swapoff", OtherPath),
         (179, "quotactl", Other), (187, "readahead", FdRange(Op::Readahead)), (188, "setxattr", Path(Op::SetXattr)),
         (189, "lsetxattr", PathNoFollow(Op::SetXattr)), (190, "fsetxattr", Fd(Op::SetXattr)),

@@ -100,8 +100,6 @@ fn read_u64(memory: &[u8], at: usize) -> Option<u64> {
 /// The paths that facts stand for, for one call.
 pub(super) struct Look<'a> {
     pub files: &'a Files,
-    /// The caller's root directory, empty if it is the mount tree's.
-    pub root: &'a [u8],
 }
 
 impl<'a> Look<'a> {
@@ -113,14 +111,6 @@ impl<'a> Look<'a> {
         Fd { number: parts.int(argument), seen: self.seen(parts.facts[fact]) }
     }
 
-    fn path(&self, given: Option<&'a [u8]>) -> Option<Cow<'a, [u8]>> {
-        let given = given?;
-        if self.root.is_empty() || given.first() != Some(&b'/') {
-            return Some(Cow::Borrowed(given));
-        }
-        Some(Cow::Owned([self.root, given].concat()))
-    }
-
     fn cwd(&self, fact: Option<Fact>) -> Start<'a> {
         match self.seen(fact) {
             Some(Seen::Path { raw, .. }) => Start::Cwd(Some(raw)),
@@ -130,7 +120,7 @@ impl<'a> Look<'a> {
 
     /// A path in the working directory.
     fn in_cwd(&self, parts: &Parts<'a>, string: usize) -> At<'a> {
-        At { start: self.cwd(parts.facts[0]), path: self.path(parts.strings[string]) }
+        At { start: self.cwd(parts.facts[0]), path: parts.strings[string].map(Cow::Borrowed) }
     }
 
     /// A path in the directory of an argument, whose fact is the given one.
@@ -140,7 +130,7 @@ impl<'a> Look<'a> {
         } else {
             Start::Fd(self.fd(parts, argument, fact))
         };
-        At { start, path: self.path(parts.strings[string]) }
+        At { start, path: parts.strings[string].map(Cow::Borrowed) }
     }
 }
 
@@ -267,6 +257,7 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::IoUringEnter => Call::IoUringEnter,
         How::Mount => Call::Mount { from: path(), to: look.in_cwd(p, 1), flags: p.unsigned(3) },
         How::Unmount => Call::Unmount { at: path() },
+        How::Chroot => Call::Chroot { at: path() },
         How::OtherPath => Call::Other { fd: None, at: Some(path()) },
         How::Other => Call::Other { fd: None, at: None },
         How::OtherAt => match empty_path_fd(&at(), AT_EMPTY_PATH) {
@@ -371,7 +362,7 @@ fn bind<'a>(p: &Parts<'a>, look: &Look<'a>) -> Option<Call<'a>> {
     let room = usize::try_from(p.bits(2)).ok()?.saturating_sub(FAMILY_BYTES.into());
     let given = p.strings[0]?;
     let path = given.get(..room).unwrap_or(given);
-    let at = At { start: look.cwd(p.facts[0]), path: look.path(Some(path)) };
+    let at = At { start: look.cwd(p.facts[0]), path: Some(Cow::Borrowed(path)) };
     (family == AF_UNIX && !path.is_empty()).then_some(Call::Bind { at })
 }
 

@@ -60,14 +60,6 @@ impl Files {
     pub fn regular_appends(&self, id: u64) -> Option<bool> {
         self.0.get(&id).filter(|told| told.regular && !told.foreign).map(|told| told.appends)
     }
-
-    /// The path of a directory as it is.
-    pub fn path(&self, id: u64) -> Option<Vec<u8>> {
-        let told = self.0.get(&id)?;
-        let mut path = Vec::new();
-        crate::track::unescape_into(&told.raw, &mut path);
-        Some(path)
-    }
 }
 
 fn is_device_or_socket(mode: u32) -> bool {

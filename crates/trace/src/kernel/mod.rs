@@ -54,8 +54,8 @@ pub struct Importer {
     running: FxHashMap<u32, Running>,
     /// Paths of images by thread, until their execve returns.
     images: FxHashMap<u32, Vec<u8>>,
-    /// Root directories by process where they are not the mount tree's.
-    roots: FxHashMap<u32, Vec<u8>>,
+    /// Root directories that were told, by thread, until its next call: by ids.
+    roots: FxHashMap<u32, u64>,
     clock: Option<wire::Start>,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -300,10 +300,7 @@ impl Importer {
             }
             Kind::Root => {
                 let root = wire::Root::read(rest).ok_or(SHORT)?;
-                match self.files.path(root.id) {
-                    Some(path) if path != b"/" => self.roots.insert(root.pid, path),
-                    _ => self.roots.remove(&root.pid),
-                };
+                self.roots.insert(root.tid, root.id);
             }
         }
         Ok(())
@@ -331,9 +328,6 @@ impl Importer {
             own_mounts: has(fork_flag::OWN_MOUNTS),
             thread: same,
         };
-        if let Some(root) = self.roots.get(&fork.parent_tid).filter(|_| !same).cloned() {
-            self.roots.insert(fork.child_pid, root);
-        }
         self.tracker.spawn(fork.parent_tid, fork.child_tid, shared);
     }
 
@@ -349,9 +343,7 @@ impl Importer {
             self.summary.first_status = Some(status);
         }
         self.images.remove(&exit.tid);
-        if exit.tid == exit.pid {
-            self.roots.remove(&exit.pid);
-        }
+        self.roots.remove(&exit.tid);
         self.know(exit.tid, exit.pid);
         self.tracker.exit(exit.tid, at_ns, status);
     }
@@ -378,7 +370,7 @@ impl Importer {
         }
         let mut running = Running { flags: record.flags, body: record.body.to_vec(), start_ns, closing: None };
         if let Some((_, How::Close)) = self.table.get(parts.call.nr) {
-            let look = Look { files: &self.files, root: b"" };
+            let look = Look { files: &self.files };
             if let Some(Call::Close { fd }) = decode(How::Close, &parts, &look) {
                 running.closing = Some(self.tracker.begin_close(tid, self.since_start(start_ns), &fd));
             }
@@ -475,8 +467,12 @@ impl Importer {
             // The path could not be read from the memory of the program that is gone.
             parts.strings[0] = Some(path);
         }
-        let root: &[u8] = self.roots.get(&call.pid).map_or(b"", |root| root);
-        let look = Look { files: &self.files, root };
+        let root = self.roots.remove(&call.tid).and_then(|id| self.files.seen(id));
+        let changes_root = matches!(known, Some((_, How::Chroot)));
+        if !changes_root {
+            self.tracker.saw_root(call.tid, root);
+        }
+        let look = Look { files: &self.files };
         let unfinished = parts.flags & call_flag::UNFINISHED != 0;
         let errno = match call.ret {
             -4095..=-1 if !unfinished => decode::errno(call.ret),
@@ -521,6 +517,10 @@ impl Importer {
         }
         self.summary.calls += 1;
         self.tracker.timed_call(call.tid, at_ns, place, name.as_bytes(), &asked, &out, spent);
+        if changes_root {
+            // Where only calls on one file system are told, this is what it led to.
+            self.tracker.saw_root(call.tid, root);
+        }
     }
 }
 

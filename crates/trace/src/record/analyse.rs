@@ -211,6 +211,9 @@ fn path(escaped: &str) -> PathBuf {
     ))
 }
 
+/// The calls that change what paths mean and are counted alone.
+const UNFOLLOWED: [&str; 3] = ["pivot_root", "move_mount", "setns"];
+
 fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<String>) -> Meta {
     let mut meta = imported.meta();
     meta.tracer = header.tracer.clone();
@@ -237,6 +240,13 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
             count
         )),
     }
+    let unfollowed: Vec<&str> = UNFOLLOWED.into_iter().filter(|&name| others.contains_key(name)).collect();
+    if !unfollowed.is_empty() {
+        notes.push(format!(
+            "{} can give paths another meaning, which is not followed: paths behind it may be wrong",
+            unfollowed.join(", ")
+        ));
+    }
     let began = meta.started_unix_ns.unwrap_or(0);
     for lost in &around.lost {
         meta.lost_events = meta.lost_events.saturating_add(lost.records);
@@ -246,6 +256,7 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
         }
     }
     meta.gaps.sort_by_key(|gap| gap.at_ns);
+    meta.coverage_share = imported.summary.coverage.share(meta.lost_events);
     if let Some(first) = around.lost.first() {
         let records: u64 = around.lost.iter().map(|lost| lost.records).sum();
         notes.push(format!("{records} records of the tracer's are missing: {}", first.why));

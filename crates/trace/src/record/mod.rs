@@ -36,7 +36,8 @@ use crate::analysis::Decode;
 use crate::profile::{self, Meta, ProfileError, WriterOptions};
 use crate::snapshot::View;
 use crate::spool::{self, Header, Notation, Reader, SpoolError};
-use crate::strace::{ImportOptions, Importer, Summary};
+use crate::strace::{ImportError, ImportOptions, Importer, Summary};
+use posix::mount_of_path;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -131,14 +132,15 @@ pub enum RecordError {
     NoCommand,
     #[error("{}: is no directory", path.display())]
     NoDirectory { path: PathBuf },
+    #[error(
+        "{}: is no mount point: a recording of {} holds the whole file system that is mounted there, so name that", path.display(), point.display()
+    )]
+    NoMountPoint { path: PathBuf, point: PathBuf },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
-    #[error(
-        "no profile could be made of the recording: {error}.{} It is kept, and goes on from there: fsage import {}",
-        missing(*lost_records), spool.display()
-    )]
+    #[error("no profile could be made of the recording: {error}.{} {}", missing(*lost_records), kept(spool))]
     Analysis { spool: PathBuf, lost_records: u64, error: AnalysisError },
     #[error(transparent)]
     Spool(#[from] SpoolError),
@@ -150,6 +152,14 @@ fn missing(records: u64) -> String {
     if records == 0 { String::new() } else { format!(" {records} records could not be stored and are missing.") }
 }
 
+/// What has become of a spool that is needed.
+fn kept(spool: &Path) -> String {
+    match spool.symlink_metadata() {
+        Ok(_) => format!("It is kept, and goes on from there: fsage import {}", spool.display()),
+        Err(_) => format!("It is lost: somebody removed {} meanwhile", spool.display()),
+    }
+}
+
 impl RecordError {
     /// The exit code of DESIGN.md: 2 usage, 3 environment.
     pub fn exit_code(&self) -> u8 {
@@ -157,6 +167,7 @@ impl RecordError {
             RecordError::CannotRun { .. }
             | RecordError::NoCommand
             | RecordError::NoDirectory { .. }
+            | RecordError::NoMountPoint { .. }
             | RecordError::NoProcess { .. } => 2,
             RecordError::Spool(e) => e.exit_code(),
             RecordError::Profile(e) => e.exit_code(),
@@ -210,7 +221,10 @@ pub fn import_spool(spool: &Path, output: &Path, overwrite: bool) -> Result<Reco
     let view = view_again(header).filter(|_| same_boot);
     let completion = view.map_or(analyse::Completion::Trace, analyse::Completion::Disk);
     let writer = profile::Writer::create(output, WriterOptions { overwrite, ..WriterOptions::default() })?;
-    analyse::analyse(reader, decoder, writer, completion, &AtomicU64::new(0))
+    analyse::analyse(reader, decoder, writer, completion, &AtomicU64::new(0)).map_err(|error| match error {
+        AnalysisError::Import(ImportError::Empty { name }) => SpoolError::NoRecords { path: name }.into(),
+        other => other,
+    })
 }
 
 /// Fails early on what cannot be recorded: a mistyped command must not leave anything.
@@ -229,10 +243,16 @@ fn check_subject(subject: &Subject) -> Result<(), RecordError> {
         }
         Subject::Cgroup(path) | Subject::Mount(path) => {
             let meta = std::fs::metadata(path);
-            if meta.is_ok_and(|meta| meta.is_dir()) {
-                return Ok(());
+            if !meta.is_ok_and(|meta| meta.is_dir()) {
+                return Err(RecordError::NoDirectory { path: path.clone() });
             }
-            Err(RecordError::NoDirectory { path: path.clone() })
+            let point = mount_of_path(path).ok().flatten().map(|mount| mount.point);
+            match (subject, point, path.canonicalize()) {
+                (Subject::Mount(_), Some(point), Ok(real)) if point != real => {
+                    Err(RecordError::NoMountPoint { path: path.clone(), point })
+                }
+                _ => Ok(()),
+            }
         }
     }
 }

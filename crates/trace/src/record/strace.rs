@@ -22,12 +22,13 @@ use super::source::{Drained, Ending, Target, Tracer, Tracing};
 use crate::analysis::Decode;
 use crate::profile;
 use crate::spool::Notation;
-use crate::strace::{ImportOptions, Importer, traced_calls};
+use crate::strace::{ImportOptions, Importer, told, traced_calls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -116,7 +117,11 @@ impl Tracer for Strace {
             .map_err(|source| RecordError::Io { what: "cannot start strace".into(), source })?;
         let (asked, below) = pids.split_at(asked);
         match running.attached(asked, below) {
-            Ok(true) => Ok(Box::new(running)),
+            Ok(true) => {
+                // What has changed meanwhile, nobody knows when.
+                running.stood.retain(|stood| Stood::of(stood.tid).as_ref() == Some(stood));
+                Ok(Box::new(running))
+            }
             Ok(false) => {
                 let said = Box::new(running).end().said;
                 let said = if said.is_empty() { "strace ended at once" } else { &said };
@@ -144,6 +149,8 @@ struct Running {
     filled: usize,
     /// The first line is the wait of a command that is held, which is ours and no call of the program's.
     held: bool,
+    /// Where the threads stood when it attached to them, to be told before its own lines.
+    stood: Vec<Stood>,
     /// The last read brought little: let lines gather before the next.
     gather: bool,
     /// When it was asked to let go.
@@ -151,8 +158,51 @@ struct Running {
     said: Option<JoinHandle<String>>,
 }
 
+/// The directories that a thread stands in.
+#[derive(Debug, PartialEq, Eq)]
+struct Stood {
+    tid: u32,
+    /// `None` if it has no name any more.
+    working: Option<PathBuf>,
+    root: Option<PathBuf>,
+}
+
+impl Stood {
+    /// `None` if it is gone, or somebody else's.
+    fn of(tid: u32) -> Option<Stood> {
+        let read = |what: &str| {
+            let path = std::fs::read_link(format!("/proc/{tid}/{what}")).ok()?;
+            // A name that ends in this is one that is gone, or not to be told from one.
+            (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
+        };
+        std::fs::read_link(format!("/proc/{tid}/cwd")).ok()?;
+        Some(Stood { tid, working: read("cwd"), root: read("root") })
+    }
+
+    /// Of all threads of some processes.
+    fn of_all(pids: &[u32]) -> Vec<Stood> {
+        let threads = |pid: &u32| {
+            let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let mut tids: Vec<u32> = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
+            tids.sort_unstable();
+            tids
+        };
+        pids.iter().flat_map(threads).filter_map(Stood::of).collect()
+    }
+
+    /// As lines in strace's notation.
+    fn lines(&self, stamp: &[u8]) -> Vec<u8> {
+        let line = |what, path: &PathBuf| told(self.tid, stamp, what, path.as_os_str().as_bytes());
+        let root = self.root.as_ref().filter(|root| *root != Path::new("/"));
+        let root = root.map(|root| line("root", root));
+        let working = self.working.as_ref().map(|working| line("cwd", working));
+        root.into_iter().chain(working).flatten().collect()
+    }
+}
+
 impl Running {
     fn spawn(strace: &Strace, pids: &[u32], held: bool) -> io::Result<Running> {
+        let stood = Stood::of_all(pids);
         let (lines, writer) = io::pipe()?;
         let _ = rustix::pipe::fcntl_setpipe_size(&lines, PIPE_BYTES);
         let mut command = Command::new(&strace.program);
@@ -168,7 +218,17 @@ impl Running {
         let stderr = child.stderr.take();
         let said = std::thread::Builder::new().name("strace says".into()).spawn(move || listen(stderr))?;
         let buffer = vec![0; PIPE_BYTES];
-        Ok(Running { strace: child, lines, buffer, filled: 0, held, gather: false, asked: None, said: Some(said) })
+        Ok(Running {
+            strace: child,
+            lines,
+            buffer,
+            filled: 0,
+            held,
+            stood,
+            gather: false,
+            asked: None,
+            said: Some(said),
+        })
     }
 
     /// Waits until strace has attached to the processes that were asked for; `false` if it ended instead. To those below them, too, if it
@@ -216,6 +276,14 @@ impl Running {
             lines = lines.get(own..).unwrap_or_default();
         }
         if !lines.is_empty() {
+            // A line begins with its thread and its time.
+            let mut words = lines.split(|&b| b == b' ').filter(|word| !word.is_empty());
+            if let Some(stamp) = words.nth(1) {
+                let told: Vec<u8> = self.stood.drain(..).flat_map(|stood| stood.lines(stamp)).collect();
+                if !told.is_empty() {
+                    take(&told);
+                }
+            }
             take(lines);
         }
         self.buffer.copy_within(whole..filled, 0);

@@ -141,6 +141,8 @@ pub enum SpoolError {
     Version { path: PathBuf, found: String, supported: &'static str },
     #[error("{}: ends at byte {at} before its header is complete: nothing was recorded", path.display())]
     NoHeader { path: PathBuf, at: u64 },
+    #[error("{}: holds no records: the recorder ended before it had stored any", path.display())]
+    NoRecords { path: PathBuf },
     #[error(
         "{}: is damaged at byte {at}: {what}. The records before it are whole: `truncate -s {at}` a copy and import that",
         path.display()

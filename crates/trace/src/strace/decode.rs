@@ -102,6 +102,7 @@ pub(super) enum Form {
     IoUringEnter,
     Mount,
     Unmount,
+    Chroot,
     /// `call(path, ...)` that is not modelled
     OtherPath,
     /// `call(dirfd, path, ...)` that is not modelled
@@ -150,7 +151,7 @@ const NAMES: &[(&str, Form)] = {
         ("signalfd", NewFd), ("signalfd4", NewFd), ("inotify_init", NewFd), ("inotify_init1", NewFd),
         ("fanotify_init", NewFd), ("pidfd_open", NewFd), ("userfaultfd", NewFd), ("perf_event_open", NewFd),
         ("bpf", Ignored), ("mq_open", NewFd), ("io_uring_setup", IoUringSetup), ("io_uring_enter", IoUringEnter),
-        ("io_uring_register", Ignored), ("chroot", OtherPath), ("pivot_root", OtherPath), ("mount", Mount),
+        ("io_uring_register", Ignored), ("chroot", Chroot), ("pivot_root", OtherPath), ("mount", Mount),
         ("umount2", Unmount), ("umount", Unmount), ("acct", OtherPath), ("swapon", OtherPath),
         ("swapoff", OtherPath), ("quotactl", OtherPath), ("uselib", OtherPath), ("name_to_handle_at", OtherAt),
         ("open_tree", OtherAt), ("move_mount", OtherAt), ("mount_setattr", OtherAt), ("fspick", OtherAt),
@@ -265,6 +266,7 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
         Form::IoUringEnter => Call::IoUringEnter,
         Form::Mount => Call::Mount { from: path(a(0)), to: path(a(1)), flags: flags(a(3), mount_flag) },
         Form::Unmount => Call::Unmount { at: path(a(0)) },
+        Form::Chroot => Call::Chroot { at: path(a(0)) },
         Form::OtherPath => Call::Other { fd: None, at: Some(path(a(0))) },
         Form::OtherAt => match empty_path_fd(&at(d(0), a(1)), AT_EMPTY_PATH) {
             Some(fd) => Call::Other { fd: Some(fd), at: None },

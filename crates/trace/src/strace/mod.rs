@@ -32,7 +32,9 @@ pub use summary::{ImportError, Problem, Summary};
 use crate::Batch;
 use crate::analysis::Decode;
 use crate::profile::{Meta, ProfileError};
-use crate::track::{Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, TrackOptions, Tracker};
+use crate::track::{
+    Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, Seen, TrackOptions, Tracker,
+};
 pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
 use lex::{Args, Return};
@@ -74,6 +76,26 @@ impl Default for ImportOptions {
     fn default() -> Self {
         ImportOptions { name: PathBuf::from("trace"), cwd: None, keep_removed: false, problems_listed: 20 }
     }
+}
+
+/// What the names of the recorder's own lines begin with.
+const TOLD: &[u8] = b"fsage_";
+
+/// A line in strace's notation that says what strace does not: where a thread stood when it was attached to, `what` being its working
+/// directory (`cwd`) or its root directory (`root`), at the time of another line.
+pub(crate) fn told(tid: u32, stamp: &[u8], what: &str, path: &[u8]) -> Vec<u8> {
+    let mut line = format!("{tid} ").into_bytes();
+    line.extend_from_slice(stamp);
+    line.extend_from_slice(format!(" fsage_{what}(\"").as_bytes());
+    for &byte in path {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', byte]),
+            b' '..=b'~' => line.push(byte),
+            _ => line.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    line.extend_from_slice(b"\") = 0 <0.000000000>\n");
+    line
 }
 
 /// Whether a line is one that this module can use.
@@ -602,6 +624,9 @@ impl Importer {
     fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) -> Result<(), Reason> {
         let mut args = Args::default();
         let (name, ret) = parse_call(text, &mut args)?;
+        if let Some(told) = name.strip_prefix(TOLD) {
+            return self.told(tid, told, args.get(0));
+        }
         let form = self.forms.get(name);
         self.returned(&ret);
         let call = if form == Some(Form::Ignored) { None } else { decode(form, &args, &ret) };
@@ -614,6 +639,18 @@ impl Importer {
             return Ok(());
         };
         self.hand_over(tid, at_ns, place, name, &call, &ret)
+    }
+
+    /// A line that the recorder put before strace's own ([`told`]).
+    fn told(&mut self, tid: u32, what: &[u8], path: &[u8]) -> Result<(), Reason> {
+        self.summary.notes += 1;
+        let raw = path.strip_prefix(b"\"").and_then(|path| path.strip_suffix(b"\"")).ok_or(NO_CALL)?;
+        match what {
+            b"cwd" => self.tracker.saw_cwd(tid, raw),
+            b"root" => self.tracker.saw_root(tid, Some(Seen::Path { raw, deleted: false, who: None })),
+            _ => return Err(NO_CALL),
+        }
+        Ok(())
     }
 
     fn hand_over(

@@ -88,7 +88,7 @@ impl Imported {
             },
             unmodelled: coverage.other_by_name.clone(),
             unseen: unseen(coverage),
-            coverage_share: coverage.share(),
+            coverage_share: coverage.share(self.summary.lost_events),
             lost_events: summary.lost_events,
             gaps: summary.gaps.clone(),
             ..self.says.clone()

@@ -308,6 +308,9 @@ pub enum Call<'a> {
         to: At<'a>,
         flags: u64,
     },
+    Chroot {
+        at: At<'a>,
+    },
     Unmount {
         at: At<'a>,
     },

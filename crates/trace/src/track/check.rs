@@ -10,6 +10,7 @@ impl Tracker {
     pub(crate) fn check(&self) {
         let mut open = self.fds.check();
         open.extend(self.fs.iter().filter(|fs| fs.users > 0).map(|fs| fs.directory));
+        open.extend(self.fs.iter().filter(|fs| fs.users > 0).map(|fs| fs.root.map(|(_, file)| file)));
         self.names.check(&open);
         for fs in self.fs.iter().filter(|fs| fs.users > 0) {
             if let Some(node) = fs.node.filter(|&node| self.names.is_live(node)) {

@@ -21,7 +21,7 @@ pub struct Coverage {
     pub foreign_calls: u64,
     /// Calls that started and never returned in the trace.
     pub unfinished_calls: u64,
-    /// Relative paths whose directory the trace does not tell.
+    /// Paths whose directory the trace does not tell: a working directory, or a root directory after chroot.
     pub unknown_directory_calls: u64,
     /// Descriptors whose printed path contradicted our tables (passed over a socket, renamed by an untraced process).
     pub resynchronised_descriptors: u64,
@@ -79,21 +79,21 @@ impl Serialize for ByOp {
 }
 
 impl Coverage {
-    /// Share of the file activity that is seen and modelled, 0 to 1: modelled calls over modelled calls, calls not
-    /// modelled, io_uring operations and [`data_map_accesses`](Self::data_map_accesses). Loading of programs and
+    /// Share of the file activity that is seen and modelled, 0 to 1: modelled calls whose paths are known over modelled calls, calls not
+    /// modelled, io_uring operations, [`data_map_accesses`](Self::data_map_accesses) and `lost` records. Loading of programs and
     /// libraries is left out on both sides and reported by itself. 1 if there was no activity; `None` if an
     /// io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it, or kernel polling).
-    pub fn share(&self) -> Option<f64> {
+    pub fn share(&self, lost: u64) -> Option<f64> {
         if self.io_uring_setups > 0 && self.io_uring_submitted == 0 && !self.requests_seen {
             return None;
         }
-        let unseen = self.other_calls + self.io_uring_submitted + self.data_map_accesses;
-        let all = self.modelled_calls + unseen;
+        let unseen = self.other_calls.saturating_add(self.io_uring_submitted).saturating_add(self.data_map_accesses);
+        let all = self.modelled_calls.saturating_add(unseen).saturating_add(lost);
         if all == 0 {
             return Some(1.0);
         }
         #[allow(clippy::cast_precision_loss)]
-        Some(self.modelled_calls as f64 / all as f64)
+        Some(self.modelled_calls.saturating_sub(self.unknown_directory_calls) as f64 / all as f64)
     }
 
     pub(super) fn count(&mut self, event: &Event) {

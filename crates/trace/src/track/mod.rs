@@ -37,7 +37,7 @@ pub use tree::Standing;
 
 use crate::{Batch, Event, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
-use mounts::{Mount, Mounts};
+use mounts::{Mount, Mounts, Spot};
 use names::{File, Names};
 use rustc_hash::FxHashMap;
 use sequence::{Draft, Interned, Parked, Sequence};
@@ -105,6 +105,8 @@ struct FsContext {
     namespace: usize,
     /// The directory itself, which stays one as long as somebody works in it.
     directory: Option<File>,
+    /// The root directory of these threads, if it is not the tree's (chroot), and the directory itself.
+    root: Option<(Spot, File)>,
     /// [`Names::moves`] when the path was last known to be right.
     moves: u64,
     users: u32,
@@ -199,6 +201,7 @@ impl Tracker {
             Call::Exec { at } => self.exec(ctx, at, out),
             Call::Clone(flags) => self.clone_call(ctx, *flags, out),
             Call::Unshare { files, fs, own_mounts } => self.unshare(ctx, *files, *fs, *own_mounts, out),
+            Call::Chroot { at } => self.chroot(ctx, name, at, out),
             Call::Mount { from, to, flags } => self.mount(ctx, name, from, to, *flags, out),
             Call::Unmount { at } => self.unmount(ctx, name, at, out),
             Call::NewFd => self.new_fd(ctx, out),

@@ -17,8 +17,8 @@ new_key_type! {
     pub(super) struct Mount;
 }
 
-/// An entry as it is seen through a mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// An entry as it is seen through a mount; by default, none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Spot {
     pub mount: Mount,
     pub node: Node,
@@ -53,6 +53,15 @@ pub(super) struct Translated {
     pub nameless: Option<(Spot, File)>,
 }
 
+/// How a path is translated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// What is mounted on its last component is meant, not what that covers.
+    pub enter: bool,
+    /// The call showed that every directory on the way exists.
+    pub exists: bool,
+}
+
 /// The bind mounts of one mount namespace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mounts {
@@ -60,6 +69,13 @@ pub(super) struct Mounts {
     over: FxHashMap<Spot, Mount>,
     /// Those unmounted, the earliest first.
     detached: VecDeque<Mount>,
+}
+
+/// Who walks: where their root directory is, and whether they found every directory on the way.
+#[derive(Clone, Copy, Debug)]
+struct Walker {
+    root: Spot,
+    exists: bool,
 }
 
 /// Where a walk got to.
@@ -84,6 +100,11 @@ impl Mounts {
         if names.is_live(at.node) { at } else { root }
     }
 
+    /// Whether nothing is mounted on a place.
+    pub fn is_top(&self, spot: Spot) -> bool {
+        !self.over.contains_key(&spot)
+    }
+
     /// What is seen in this place: what covers it, if anything does. It may have no name any more.
     fn enter(&self, spot: Spot) -> Spot {
         let mut at = spot;
@@ -93,10 +114,14 @@ impl Mounts {
         at
     }
 
-    /// The directory above, and whether that leads out of a mount.
-    fn up(&self, names: &Names, spot: Spot) -> (Spot, bool) {
+    /// The directory above, and whether that leads out of a mount, or is kept from leading out of the root.
+    fn up(&self, names: &Names, root: Spot, spot: Spot) -> (Spot, bool) {
         let (mut at, mut left) = (spot, false);
-        while let Some(bound) = self.all.get(at.mount).filter(|bound| bound.top == at.node) {
+        loop {
+            if at == root {
+                return (spot, spot.node != names.root());
+            }
+            let Some(bound) = self.all.get(at.mount).filter(|bound| bound.top == at.node) else { break };
             match bound.point {
                 Some(point) if names.is_live(point.node) => (at, left) = (point, left || point.node != at.node),
                 // Nothing is above what is mounted nowhere: one stays, where the tree alone would go up.
@@ -109,17 +134,22 @@ impl Mounts {
     }
 
     /// Walks a path with all links, and notes whether it crosses a mount.
-    fn walk(&self, names: &Names, start: Spot, path: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
+    fn walk(&self, names: &Names, by: Walker, start: Spot, path: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
         let mut at = start;
         if path.first() == Some(&b'/') {
-            at = self.root(names);
+            at = by.root;
             *crossed |= at.node != names.root();
         }
         let end = path.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
         let mut left = path[..end].split(|&b| b == b'/').peekable();
         while let Some(name) = left.next() {
-            at = match self.step(names, at, name, links, crossed) {
+            at = match self.step(names, by, at, name, links, crossed) {
                 Step::At(spot) | Step::Nameless(spot) => spot,
+                // What follows is there, in directories that are not known so far, where nothing is mounted.
+                Step::Lost(Some(known)) if by.exists && left.peek().is_some() => {
+                    let rest = left.flat_map(|name| [b"/", name].concat());
+                    return Step::Lost(Some(known.into_iter().chain(rest).collect()));
+                }
                 Step::Lost(_) if left.peek().is_some() => return Step::Lost(None),
                 lost => return lost,
             };
@@ -128,17 +158,17 @@ impl Mounts {
     }
 
     /// One component of a path, a link followed.
-    fn step(&self, names: &Names, at: Spot, name: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
+    fn step(&self, names: &Names, by: Walker, at: Spot, name: &[u8], links: &mut u32, crossed: &mut bool) -> Step {
         let (next, crosses) = match name {
             b"" | b"." => (at, false),
-            b".." => self.up(names, at),
+            b".." => self.up(names, by.root, at),
             _ if !names.is_live(at.node) => return Step::Lost(None),
             _ => match names.child(at.node, name) {
                 None => return Step::Lost(Some([&names.path_of(at.node)[..], b"/", name].concat())),
                 Some(node) if names.is_link(node) => {
                     *links += 1;
                     return match names.target(node) {
-                        Some(target) if *links <= LINKS_MAX => self.walk(names, at, target, links, crossed),
+                        Some(target) if *links <= LINKS_MAX => self.walk(names, by, at, target, links, crossed),
                         _ => Step::Lost(None),
                     };
                 }
@@ -153,29 +183,41 @@ impl Mounts {
         if names.is_live(next.node) { Step::At(next) } else { Step::Nameless(next) }
     }
 
-    /// Translates a path that starts in a place. With `enter`, what is mounted on its last component is meant, not what it covers.
-    pub fn translate(&self, names: &Names, start: Spot, path: &[u8], enter: bool) -> Translated {
+    /// Translates a path that starts in a place, as somebody sees it whose root directory is `root`.
+    pub fn translate(&self, names: &Names, root: Spot, start: Spot, path: &[u8], how: How) -> Translated {
+        let How { enter, exists } = how;
+        let by = Walker { root, exists };
         let mut translated = Translated { mount: start.mount, ..Translated::default() };
         let (mut at, mut links) = (start, 0);
         // The path so far is that of `anchor`, and what of the text follows it.
         let (mut anchor, mut since, mut crossed) = (start.node, 0, false);
         if path.first() == Some(&b'/') {
-            at = self.root(names);
+            at = root;
             (anchor, crossed) = (at.node, at.node != names.root());
         }
+        // How deep the walk is in directories that are not known, where nothing is mounted.
+        let mut unknown_depth = 0;
         let mut end = 0;
         while end < path.len() {
             let begin = end + path[end..].iter().take_while(|&&b| b == b'/').count();
             end = begin + memchr::memchr(b'/', &path[begin..]).unwrap_or(path.len() - begin);
             let name = &path[begin..end];
             let last = path[end..].iter().all(|&b| b == b'/');
+            if unknown_depth > 0 {
+                match name {
+                    b"" | b"." => {}
+                    b".." => unknown_depth -= 1,
+                    _ => unknown_depth += 1,
+                }
+                continue;
+            }
             let node = names.is_live(at.node).then(|| names.child(at.node, name)).flatten();
             let is_link = node.is_some_and(|node| names.is_link(node));
             if last && !matches!(name, b"" | b"." | b"..") {
                 // Behind a slash, even a link that nobody follows is.
                 if is_link && end == path.len() {
                     let mut crosses = false;
-                    match self.step(names, at, name, &mut links, &mut crosses) {
+                    match self.step(names, by, at, name, &mut links, &mut crosses) {
                         Step::At(spot) => {
                             translated.mount = spot.mount;
                             translated.followed = crosses.then(|| names.path_of(spot.node));
@@ -195,7 +237,9 @@ impl Mounts {
                 }
             }
             let mut crosses = false;
-            match self.step(names, at, name, &mut links, &mut crosses) {
+            match self.step(names, by, at, name, &mut links, &mut crosses) {
+                // Not known so far, but there: `..` leads back.
+                Step::Lost(Some(_)) if exists && node.is_none() && names.is_live(at.node) && !last => unknown_depth = 1,
                 Step::Lost(_) => {
                     translated.unknown = crosses || !names.is_live(anchor);
                     break;
@@ -225,6 +269,26 @@ impl Mounts {
             translated.path = Some(text);
         }
         translated
+    }
+
+    /// The path by which the kernel shows a place.
+    pub fn shown(&self, names: &Names, spot: Spot) -> Vec<u8> {
+        let mut shown = Vec::new();
+        let mut at = spot;
+        loop {
+            if let Some(bound) = self.all.get(at.mount).filter(|bound| bound.top == at.node) {
+                match bound.point {
+                    Some(point) => at = point,
+                    None => break,
+                }
+            } else if at.node == names.root() || !names.is_live(at.node) {
+                break;
+            } else {
+                shown.splice(0..0, [b"/", names.name(at.node)].concat());
+                at.node = names.parent_of(at.node);
+            }
+        }
+        if shown.is_empty() { b"/".to_vec() } else { shown }
     }
 
     /// A copy for another namespace.

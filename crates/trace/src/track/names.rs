@@ -260,6 +260,11 @@ impl Names {
         if node == self.root { node } else { self.entry(node).parent }
     }
 
+    /// An entry's name; the root's is empty.
+    pub fn name(&self, node: Node) -> &[u8] {
+        &self.entry(node).name
+    }
+
     /// A name of a file, if it has one.
     pub fn node_of(&self, file: File) -> Option<Node> {
         self.file(file).node

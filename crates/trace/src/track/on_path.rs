@@ -2,8 +2,9 @@
 
 use super::call::{At, Attrs, Fd, Inode, Kind, Outcome, Seen};
 use super::descriptors::Slot;
+use super::mounts::{How, Spot};
 use super::names::{Birth, File, Node};
-use super::resolve::{Located, is_foreign, normalise, split_last};
+use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
 use super::sequence::Draft;
 use super::{Ctx, ENOENT, Tracker};
 use crate::{Event, Op, flag};
@@ -25,7 +26,7 @@ impl Tracker {
     fn path_event(&mut self, ctx: Ctx, op: Op, at: &At<'_>, out: &Outcome<'_>) -> (Draft, Located) {
         // What removes or makes a name does so in the directory, whatever is mounted on the name.
         let names_only = matches!(op, Op::Rename | Op::Unlink | Op::Rmdir | Op::Mkdir | Op::Mknod | Op::Symlink);
-        let located = self.locate(ctx, at, !names_only);
+        let located = self.locate(ctx, at, How { enter: !names_only, exists: out.ok() });
         let mut event = self.event(ctx, op, out);
         event.path = located.path;
         event.caller_dir = located.caller_dir;
@@ -36,6 +37,15 @@ impl Tracker {
             event.flags |= flag::BY_MOUNT;
         }
         (event, located)
+    }
+
+    /// Where a symbolic link at the path's end leads across a mount, the path without is told in its place.
+    fn tell_followed(&mut self, event: &mut Event, located: &Located, follow: bool) {
+        if let (true, Some(path)) = (follow, located.followed.as_ref().filter(|path| !path.is_empty())) {
+            event.path = Some(self.out.intern(path));
+            event.caller_dir = None;
+            event.flags |= flag::BY_MOUNT;
+        }
     }
 
     /// Finds the file a path names and fills it in. A success shows that it exists, `ENOENT` that it does not.
@@ -49,6 +59,7 @@ impl Tracker {
 
     /// The same of the name.
     fn find_node(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
+        self.tell_followed(event, located, follow);
         let exists = event.errno == 0 && event.flags & flag::UNFINISHED == 0;
         let walk = self.walk(located, at, follow, exists);
         event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
@@ -129,6 +140,7 @@ impl Tracker {
         event.mode = mode;
         let follow = flags & flag::NOFOLLOW == 0 && flags & (flag::CREATE | flag::EXCL) != flag::CREATE | flag::EXCL;
         let fd = i32::try_from(out.ret).ok().filter(|_| out.ok());
+        self.tell_followed(&mut event, &located, follow);
         let Some(fd) = fd else {
             let walk = self.walk(&located, at, follow, false);
             event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
@@ -153,8 +165,10 @@ impl Tracker {
         if path.first() == Some(&b'/') && path != self.path {
             located.foreign = is_foreign(&path);
         }
-        let by_identity = matches!(out.seen, Some(Seen::Path { who: Some(_), .. }));
-        if by_identity && !located.foreign && self.mounts_of(ctx).is_some() {
+        if let (Some(Seen::Path { raw, who, .. }), false) = (out.seen, located.foreign)
+            && self.mounts_of(ctx).is_some()
+            && (who.is_some() || self.is_shown_as(ctx, &located, at, follow, raw))
+        {
             // What a mount covers is shown by the path of what covers it: the path given is sure, and who it is.
             path.clear();
             mount = located.mount;
@@ -184,6 +198,15 @@ impl Tracker {
                 _ => file,
             }
         };
+        if path.is_empty() && flags & flag::TMPFILE == 0 {
+            // As given, it may lead through names that are moved later.
+            let node =
+                self.walk(&located, at, follow, false).node.filter(|&node| Some(self.names.file_of(node)) == file);
+            match node.or_else(|| self.names.node_of(file?)) {
+                Some(node) => self.names.path(node, &mut path),
+                None => path.clone_from(&self.path),
+            }
+        }
         let ofd = self.fds.new_ofd(file, located.foreign, &mut self.names);
         let state = self.fds.ofd_mut(ofd);
         event.ofd = Some(state.id);
@@ -195,8 +218,6 @@ impl Tracker {
         }
         if !path.is_empty() {
             state.path.set(&path);
-        } else if flags & flag::TMPFILE == 0 {
-            state.path.set(&self.path);
         }
         if let Some(Seen::Path { who: Some(who), .. } | Seen::Unnamed(who)) = out.seen {
             self.fds.identify(ofd, who);
@@ -208,6 +229,29 @@ impl Tracker {
             // Its close was not traced.
             self.fds.release(old, &mut self.names);
         }
+    }
+
+    /// Whether the kernel would show what we take a path to lead to as the tracer shows it.
+    fn is_shown_as(&mut self, ctx: Ctx, located: &Located, at: &At<'_>, follow: bool, raw: &[u8]) -> bool {
+        let walk = self.walk(located, at, follow, false);
+        let (node, name) = match walk.node {
+            Some(node) => (Some(node), Vec::new()),
+            None => {
+                let start = located.start.filter(|&start| self.names.is_live(start));
+                let made =
+                    start.zip(located.rest(at)).and_then(|(start, rest)| self.names.walk_to_make(start, rest, follow));
+                made.map_or((None, Vec::new()), |(dir, name)| (Some(dir), [b"/", &name[..]].concat()))
+            }
+        };
+        let (Some(node), Some(mounts)) = (node, self.mounts_of(ctx)) else { return false };
+        let mut shown = mounts.shown(&self.names, Spot { mount: located.mount, node });
+        if shown == b"/" && !name.is_empty() {
+            shown.clear();
+        }
+        shown.extend_from_slice(&name);
+        let mut path = Vec::new();
+        unescape_into(raw, &mut path);
+        shown == path
     }
 
     /// The file that was opened, by who the tracer says it is rather than by name. `path`: as the tracer shows it.
@@ -325,6 +369,9 @@ impl Tracker {
 
     /// Whether our tree takes the given path to the same place as the path the tracer printed.
     fn leads_to(&mut self, located: &Located, at: &At<'_>, follow: bool, real: Option<Node>, path: &[u8]) -> bool {
+        if let (Some(followed), true) = (&located.followed, follow) {
+            return followed[..] == *path;
+        }
         let given = self.walk(located, at, follow, false);
         if given.node.is_some() || real.is_some() {
             return given.node == real;
@@ -426,7 +473,7 @@ impl Tracker {
             event.flags |= flag::EXCHANGE;
         }
         // Both paths are located before either is walked: locating can teach us names, and so forget others.
-        let target = self.locate(ctx, to, false);
+        let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         if target.translated.is_some() {
             event.flags |= flag::BY_MOUNT;
@@ -482,11 +529,12 @@ impl Tracker {
         if !follow {
             event.flags |= flag::NOFOLLOW;
         }
-        let target = self.locate(ctx, to, false);
+        let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         if target.translated.is_some() {
             event.flags |= flag::BY_MOUNT;
         }
+        self.tell_followed(&mut event, &source, follow);
         let walk = self.walk(&source, from, follow, out.ok());
         event.parent = walk.parent.and_then(|parent| self.names.id_of(parent));
         if let Some(node) = walk.node {
@@ -504,7 +552,7 @@ impl Tracker {
         if let Some(ofd) = ofd {
             self.describe_ofd(&mut event, ofd);
         }
-        let target = self.locate(ctx, to, false);
+        let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
         if target.translated.is_some() {
             event.flags |= flag::BY_MOUNT;

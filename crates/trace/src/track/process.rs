@@ -2,8 +2,9 @@
 
 use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
 use super::descriptors::{Slot, Table};
-use super::mounts::Mounts;
+use super::mounts::{How, Mounts, Spot};
 use super::names::File;
+use super::resolve::is_foreign;
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
 use crate::Op;
 
@@ -53,6 +54,9 @@ impl Tracker {
         if let Some(directory) = fs.directory {
             self.names.opened(directory);
         }
+        if let Some((_, root)) = fs.root {
+            self.names.opened(root);
+        }
         match self.free_fs.pop() {
             Some(id) => {
                 self.fs[id.0 as usize] = fs;
@@ -73,6 +77,9 @@ impl Tracker {
             self.free_fs.push(id);
             if let Some(directory) = left.directory {
                 self.names.closed(directory);
+            }
+            if let Some((_, root)) = left.root {
+                self.names.closed(root);
             }
             self.leave_namespace(left.namespace);
         }
@@ -284,7 +291,7 @@ impl Tracker {
             return;
         }
         let unknown = self.coverage.unknown_directory_calls;
-        let located = self.locate(ctx, at, true);
+        let located = self.locate(ctx, at, How { enter: true, exists: true });
         self.coverage.unknown_directory_calls = unknown; // The path was counted above.
         let mut path = std::mem::take(&mut self.path);
         if let Some(node) = self.walk(&located, at, true, true).node {
@@ -315,6 +322,56 @@ impl Tracker {
                 None => self.enter(ctx, &path),
             }
             self.fs[ctx.thread.fs.0 as usize].mount = mount;
+        }
+    }
+
+    /// It is no activity on files: counted by name.
+    pub(super) fn chroot(&mut self, ctx: Ctx, name: &[u8], at: &At<'_>, out: &Outcome<'_>) {
+        let spot = out.ok().then(|| self.spot(ctx, at));
+        self.other(ctx, name, None, Some(at), out);
+        if let Some(spot) = spot {
+            // Where the root is not known, no path is that begins there.
+            let file = spot.map(|spot| self.names.file_of(spot.node));
+            let file = file.unwrap_or_else(|| self.names.new_file(Kind::Directory));
+            self.root_at(ctx.thread.fs, spot.unwrap_or_default(), file);
+        }
+    }
+
+    /// The root directory of a thread, as a tracer in the kernel or the system itself shows it.
+    pub(crate) fn saw_root(&mut self, tid: u32, seen: Option<Seen<'_>>) {
+        let Some(Seen::Path { raw, deleted: false, who }) = seen else { return };
+        let inode = who.map(|who| who.inode);
+        let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
+        if let (Some(inode), Some((_, root))) = (inode, self.fs[ctx.thread.fs.0 as usize].root)
+            && self.names.identify(root, inode)
+        {
+            return;
+        }
+        let mut path = std::mem::take(&mut self.unescaped);
+        let mount = self.shown(ctx, raw, &mut path).unwrap_or_default();
+        let node = if is_foreign(&path) { None } else { self.names.canonical(&path, true) };
+        if let Some(node) = node {
+            let file = self.names.file_of(node);
+            self.names.file_mut(file).kind = Kind::Directory;
+            self.root_at(ctx.thread.fs, Spot { mount, node }, file);
+        }
+        self.unescaped = path;
+    }
+
+    /// The working directory of a thread when the trace began, as the system itself showed it.
+    pub(crate) fn saw_cwd(&mut self, tid: u32, raw: &[u8]) {
+        let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
+        self.see_cwd(ctx, raw);
+    }
+
+    fn root_at(&mut self, id: FsId, spot: Spot, file: File) {
+        let is_trees = spot.node == self.names.root() && self.mounts[self.fs[id.0 as usize].namespace].is_top(spot);
+        let root = (!is_trees).then_some((spot, file));
+        if root.is_some() {
+            self.names.opened(file);
+        }
+        if let Some((_, left)) = std::mem::replace(&mut self.fs[id.0 as usize].root, root) {
+            self.names.closed(left);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::call::{At, Fd, Seen, Start, Who};
 use super::descriptors::{Ofd, Slot};
-use super::mounts::{Mount, Mounts, Spot};
+use super::mounts::{How, Mount, Mounts, Spot};
 use super::names::{Birth, File, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
@@ -150,11 +150,23 @@ impl Tracker {
         (!mounts.is_empty()).then_some(mounts)
     }
 
+    /// The same with the root directory, where names mean something else than what the tree alone says: there are mounts, or the root
+    /// directory is not the tree's.
+    fn sight(&self, ctx: Ctx) -> Option<(&Mounts, Spot)> {
+        let fs = &self.fs[ctx.thread.fs.0 as usize];
+        let mounts = &self.mounts[fs.namespace];
+        match fs.root {
+            Some((root, _)) => Some((mounts, root)),
+            None => (!mounts.is_empty()).then(|| (mounts, mounts.root(&self.names))),
+        }
+    }
+
     /// A path that the tracer shows, unescaped, and as the tree knows it. The mount through which it is seen, where there are mounts.
     pub(super) fn shown(&self, ctx: Ctx, raw: &[u8], path: &mut Vec<u8>) -> Option<Mount> {
         unescape_into(raw, path);
         let mounts = self.mounts_of(ctx).filter(|_| !is_foreign(path))?;
-        let translated = mounts.translate(&self.names, mounts.root(&self.names), path, true);
+        let (root, how) = (mounts.root(&self.names), How { enter: true, exists: true });
+        let translated = mounts.translate(&self.names, root, root, path, how);
         if let Some(translated) = translated.path {
             *path = translated;
         }
@@ -164,7 +176,7 @@ impl Tracker {
     /// The place that a path leads to, links followed, made known if it was not.
     pub(super) fn spot(&mut self, ctx: Ctx, at: &At<'_>) -> Option<Spot> {
         let unknown = self.coverage.unknown_directory_calls;
-        let located = self.locate(ctx, at, true);
+        let located = self.locate(ctx, at, How { enter: true, exists: true });
         self.coverage.unknown_directory_calls = unknown; // It is counted as the call's own.
         if let Some((spot, _)) = located.nameless(true) {
             return Some(spot);
@@ -212,6 +224,16 @@ impl Tracker {
     fn still_path(&mut self, ctx: Ctx, ofd: Ofd, raw: &[u8], deleted: bool) -> Option<Ofd> {
         let state = self.fds.ofd(ofd);
         let file = state.file;
+        if state.raw != raw && self.is_shown_by_mount(ctx, ofd, raw) {
+            // As the kernel shows what is seen through that mount, which may be mounted nowhere any more.
+            let mut path = std::mem::take(&mut self.unescaped);
+            if let Some(node) = file.and_then(|file| self.names.node_of(file)) {
+                self.names.path(node, &mut path);
+            }
+            self.fds.ofd_mut(ofd).show(raw, &path, self.names.moves());
+            self.unescaped = path;
+        }
+        let state = self.fds.ofd(ofd);
         if state.raw != raw {
             let mut path = std::mem::take(&mut self.unescaped);
             self.shown(ctx, raw, &mut path);
@@ -247,6 +269,18 @@ impl Tracker {
             }
         }
         Some(ofd)
+    }
+
+    /// Whether the kernel shows a description of ours in this way, by the mount through which it was opened.
+    fn is_shown_by_mount(&mut self, ctx: Ctx, ofd: Ofd, raw: &[u8]) -> bool {
+        let state = self.fds.ofd(ofd);
+        let (Some(mounts), Some(node)) = (self.mounts_of(ctx), state.file.and_then(|file| self.names.node_of(file)))
+        else {
+            return false;
+        };
+        let shown = mounts.shown(&self.names, Spot { mount: state.mount, node });
+        unescape_into(raw, &mut self.unescaped);
+        shown == self.unescaped
     }
 
     /// A description for a descriptor we did not see made: inherited, received, or lost from the trace.
@@ -307,7 +341,7 @@ impl Tracker {
     }
 
     /// Takes the working directory's printed path as the truth.
-    fn see_cwd(&mut self, ctx: Ctx, raw: &[u8]) {
+    pub(super) fn see_cwd(&mut self, ctx: Ctx, raw: &[u8]) {
         let fs = &mut self.fs[ctx.thread.fs.0 as usize];
         // A printed directory that is gone from the tree was forgotten: the trace says that it is there.
         if fs.raw == raw && fs.node.is_none_or(|node| self.names.is_live(node)) {
@@ -376,16 +410,23 @@ impl Tracker {
         }
     }
 
-    /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown. With `enter`, what is mounted on
-    /// its last component is meant, not what that covers.
-    pub(super) fn locate(&mut self, ctx: Ctx, at: &At<'_>, enter: bool) -> Located {
+    /// Resolves a path argument; its absolute path is left in [`Tracker::path`], empty if unknown.
+    pub(super) fn locate(&mut self, ctx: Ctx, at: &At<'_>, how: How) -> Located {
         self.path.clear();
         let mut located = Located::default();
         let mut mount = Mount::default();
         let Some(given) = at.path.as_deref() else { return located };
         if given.first() == Some(&b'/') {
+            let root = self.fs[ctx.thread.fs.0 as usize].root.map_or(self.names.root(), |(root, _)| root.node);
+            if !self.names.is_live(root) {
+                self.coverage.unknown_directory_calls += 1;
+                return located;
+            }
+            if root != self.names.root() {
+                self.names.path(root, &mut self.path);
+            }
             self.path.extend_from_slice(given);
-            located.start = Some(self.names.root());
+            located.start = Some(root);
         } else {
             // The directory that the path starts in, named or not.
             let mut removed = None;
@@ -430,10 +471,10 @@ impl Tracker {
         located.foreign = is_foreign(&self.path);
         if located.foreign {
             located.start = None;
-        } else if let (Some(mounts), Some(node)) = (self.mounts_of(ctx), located.start) {
+        } else if let (Some((mounts, root)), Some(node)) = (self.sight(ctx), located.start) {
             let start = Spot { mount, node };
             let rest = &given[located.walked..];
-            let translated = mounts.translate(&self.names, start, rest, enter);
+            let translated = mounts.translate(&self.names, root, start, rest, how);
             located.mount = translated.mount;
             located.followed = translated.followed.map(Into::into);
             located.nameless = translated.nameless;

@@ -80,6 +80,13 @@ pub struct Verification {
     pub listed: Vec<Difference>,
 }
 
+impl Verification {
+    /// Whether the trace tells every call's path and leads to the tree on disk.
+    pub fn holds(&self) -> bool {
+        self.differences == 0 && self.calls_without_path == 0
+    }
+}
+
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {

@@ -1,0 +1,312 @@
+//! What paths mean to a recording: working directories, root directories and mounts. The judge is the disk: the names before the run, with
+//! the trace applied, are the tree that the program left, and a replay leads to it too.
+//!
+//! Each program is Python, run by its absolute path, so that its first relative path is its own.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod common;
+
+use common::process::{Running, until};
+use common::{run, stderr, succeeds};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Mounts in a namespace of the program's own.
+const MOUNTS: &str = "\
+import ctypes, os
+C = ctypes.CDLL(None, use_errno=True)
+def called(result, what):
+    assert result == 0, f'{what}: {os.strerror(ctypes.get_errno())}'
+def text(path): return None if path is None else os.fsencode(path)
+def mount(what, where, flags=4096): called(C.mount(text(what), text(where), None, ctypes.c_ulong(flags), None), f'mount {what} {where}')
+def unmount(where): called(C.umount2(text(where), 2), f'umount {where}')
+def write(path, words='x'): open(path, 'w').write(words)
+def append(path, words='y'): open(path, 'a').write(words)
+def own_mounts():
+    called(C.unshare(0x20000), 'unshare')
+    mount('none', '/', 16384 | 1 << 18)
+";
+
+/// The tree that each program begins with.
+fn tree(directory: &Path) {
+    for name in ["a/sub", "b/sub", "c/y", "d"] {
+        fs::create_dir_all(directory.join(name)).unwrap();
+    }
+    for (name, text) in
+        [("a/f1", "1\n"), ("a/f2", "11\n"), ("b/f2", "22\n"), ("a/sub/g", "333\n"), ("b/sub/h", "4444\n")]
+    {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    std::os::unix::fs::symlink("../b", directory.join("a/lb")).unwrap();
+}
+
+/// Records a program in its tree with a tracer; `None`, said aloud, where something is missing.
+fn recorded(with: &str, program: &str) -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path().join("work");
+    tree(&work);
+    let script = dir.path().join("program.py");
+    fs::write(&script, format!("{MOUNTS}{program}")).unwrap();
+    let output = dir.path().join("out.workload");
+    let (script, output) = (script.to_str().unwrap(), output.to_str().unwrap());
+    let out = run(&work, &["record", "--with", with, "-o", output, "python3", "-B", script]);
+    if out.status.code() == Some(3) && !stderr(&out).contains("no profile could be made") {
+        eprintln!("skipped: {}", stderr(&out));
+        return None;
+    }
+    if stderr(&out).contains("Operation not permitted") {
+        eprintln!("skipped: {}", stderr(&out));
+        return None;
+    }
+    succeeds(&out);
+    Some(dir)
+}
+
+/// What the recording leads to is the tree on disk, and every call has its path.
+fn leads_to_the_tree(dir: &tempfile::TempDir) {
+    let work = dir.path().join("work");
+    succeeds(&run(dir.path(), &["inspect", "out.workload", "--against", work.to_str().unwrap()]));
+}
+
+fn leads_there(with: &str, program: &str) {
+    let Some(dir) = recorded(with, program) else { return };
+    leads_to_the_tree(&dir);
+}
+
+/// Under strace such calls had no path, until one that names a directory (`openat`) had a relative one: they counted as covered, and what
+/// they did was lost.
+fn the_first_relative_calls_of_a_command(with: &str) {
+    let program = "\
+os.mkdir('made')
+os.rename('a/f1', 'made/f1')
+os.unlink('a/f2')
+os.symlink('f1', 'made/link')
+os.link('b/f2', 'made/f3')
+";
+    leads_there(with, program);
+    leads_there(with, "own_mounts()\nmount('a', 'c')\nos.mkdir('c/made')\nos.rename('c/f1', 'c/made/f1')\n");
+}
+
+/// The same of processes that run already, each in a directory of its own.
+fn the_first_relative_calls_of_processes(with: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path().join("work");
+    tree(&work);
+    // The child works elsewhere. Both wait for a pipe's end: no path before the first call that counts.
+    let program = "\
+child = os.fork()
+os.chdir('a' if child else 'b')
+open('ready-' + ('parent' if child else 'child'), 'w').close()
+os.read(0, 1)
+os.mkdir('made')
+os.rename('sub', 'made/sub')
+if child: os.waitpid(child, 0)
+";
+    let script = dir.path().join("program.py");
+    fs::write(&script, format!("import os\n{program}")).unwrap();
+    let child = Command::new("python3").arg("-B").arg(&script).current_dir(&work).stdin(Stdio::piped()).spawn();
+    let mut subject = match child {
+        Ok(child) => Running { child },
+        Err(e) => return eprintln!("skipped: python3: {e}"),
+    };
+    until("both wait", || work.join("a/ready-parent").exists() && work.join("b/ready-child").exists());
+    let pid = subject.child.id().to_string();
+    let said = dir.path().join("said");
+    let recorder = Command::new(env!("CARGO_BIN_EXE_fsage"))
+        .args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "--root"])
+        .arg(&work)
+        .args(["--pid", &pid])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stderr(fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    let mut recorder = Running { child: recorder };
+    let heard = || fs::read_to_string(&said).unwrap_or_default();
+    until("it records, or cannot", || heard().contains("recording; ") || recorder.child.try_wait().unwrap().is_some());
+    drop(subject.child.stdin.take());
+    assert!(subject.ends().success());
+    let ended = recorder.ends();
+    if ended.code() == Some(3) {
+        return eprintln!("skipped: {}", heard());
+    }
+    assert!(ended.success(), "{}", heard());
+    leads_to_the_tree(&dir);
+}
+
+/// `..` at the new root and absolute links led out of it in the kernel's recordings; strace's knew of no root at all.
+fn a_root_of_its_own(with: &str) {
+    let program = "\
+outside = os.open('.', os.O_RDONLY)
+os.chroot('a')
+os.mkdir('b/before')
+os.chdir('/')
+write('/r1')
+write('../../r2')
+os.mkdir('/dir')
+os.rename('/f1', '/dir/moved')
+os.symlink('/dir', 'absolute')
+write('/absolute/n')
+os.mkdir('../../other')
+os.chroot('/sub')
+write('/absolute-not', 'still outside of it, by the directory')
+os.rename('other', '/renamed')
+os.chdir('/')
+os.mkdir('../../inner')
+os.fchdir(outside)
+os.mkdir('d/by-descriptor')
+os.chroot('.')
+os.rename('/a/r1', '/d/r1')
+os.mkdir('/../last')
+";
+    leads_there(with, program);
+}
+
+/// A root is of threads and of processes: those that share it go with it, others do not; and it moves with its directory.
+fn a_root_is_shared_and_moves(with: &str) {
+    let program = "\
+import threading
+root = os.open('.', os.O_RDONLY)
+child = os.fork()
+if child == 0:
+    os.chroot('b')
+    os.chdir('/')
+    os.rename('/f2', '/of-child')
+    os._exit(0)
+os.waitpid(child, 0)
+os.rename('a/f2', 'd/of-parent')
+os.chroot('a')
+thread = threading.Thread(target=lambda: os.mkdir('/by-thread'))
+thread.start()
+thread.join()
+os.rename('a', 'moved')
+os.mkdir('/inside')
+os.rename('/f1', '/inside/f1')
+os.mkdir('outside')
+";
+    leads_there(with, program);
+}
+
+/// A path with `..` in it was kept as given for a descriptor, and was wrong once a name in it was moved.
+fn a_descriptor_by_way_of_what_is_moved(with: &str) {
+    for program in [
+        "mount('c', 'b'); os.chdir('d'); g = os.open('../c/y', os.O_RDONLY); os.chdir('..'); os.rename('d', 'e'); os.mkdir('n5', dir_fd=g)",
+        "mount('c/y', 'b'); g = os.open('d/../b', os.O_RDONLY); os.rename('d', 'e'); os.mkdir('n5', dir_fd=g)",
+        "mount('c', 'b'); g = os.open('d/../b/y', os.O_RDONLY); os.rename('d', 'e'); os.mkdir('../n4', dir_fd=g); os.mkdir('n5', dir_fd=g)",
+    ] {
+        leads_there(with, &format!("own_mounts()\n{program}\n"));
+    }
+}
+
+/// What covers the working directory is not where one works.
+fn a_working_directory_that_is_covered(with: &str) {
+    let program = "\
+own_mounts()
+os.chdir('a')
+mount('../b', '.')
+write('v1')
+write('../a/v2')
+os.chdir('../a')
+write('v3')
+unmount('.')
+";
+    leads_there(with, program);
+}
+
+/// A link at a path's end that leads across a mount: the file that it leads to there was known, and the row named another.
+fn a_link_across_a_mount(with: &str) {
+    let program = "\
+own_mounts()
+mount('b', 'd')
+os.symlink('../d/f2', 'a/relative')
+os.symlink(os.getcwd() + '/d', 'a/absolute')
+append('a/relative')
+write('a/absolute/n1')
+write('a/absolute/../n3')
+mount('a', 'c')
+append('c/relative', 'yyy')
+os.symlink('../c/sub/made', 'b/dangling')
+write('a/absolute/dangling', 'q')
+unmount('d')
+append('a/relative', 'zzzzz')
+os.symlink('../a/f1', 'b/over')
+mount('b/f2', 'b/over')
+append('b/over')
+append('a/f1', 'zzz')
+unmount('a/f1')
+append('b/over')
+";
+    leads_there(with, program);
+}
+
+/// strace shows what is in a mount that is mounted nowhere any more by a path from that mount on.
+fn a_descriptor_in_what_is_unmounted(with: &str) {
+    let program = "\
+own_mounts()
+mount('a', 'c')
+g = os.open('c/sub', os.O_RDONLY)
+unmount('c')
+os.mkdir('../q5', dir_fd=g)
+os.mkdir('../../q6', dir_fd=g)
+os.fchdir(g)
+os.mkdir('q7')
+os.mkdir('../q8')
+";
+    leads_there(with, program);
+}
+
+/// A recording whose calls have no paths says so: there was no difference, and the check passed.
+#[test]
+fn calls_without_a_path_are_not_covered_and_fail_the_check() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("tree")).unwrap();
+    let lines = "\
+1 1700000000.000001 mkdir(\"made\", 0755) = 0 <0.000001>
+1 1700000000.000002 rename(\"made\", \"moved\") = 0 <0.000001>
+1 1700000000.000003 mkdir(\"/somewhere\", 0755) = 0 <0.000001>
+";
+    fs::write(dir.path().join("t.strace"), lines).unwrap();
+    let said = succeeds(&run(dir.path(), &["import", "t.strace", "--json"]));
+    let value: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let share = value["meta"]["coverage_share"].as_f64().unwrap();
+    assert!(share < 0.5, "{share} of three calls, of which one has a path: {value}");
+    let out = run(dir.path(), &["inspect", "t.workload", "--against", "tree"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert!(String::from_utf8_lossy(&out.stdout).contains("does not tell the paths of all calls"));
+}
+
+/// `--mount` records a whole file system: a directory in it is not enough.
+#[test]
+fn a_directory_that_is_no_mount_point_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("plain")).unwrap();
+    let out = run(dir.path(), &["record", "--mount", "plain", "-o", "out.workload"]);
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("plain: is no mount point"), "{}", stderr(&out));
+    assert_eq!(common::names(dir.path()), ["plain"]);
+}
+
+/// Each of these with either tracer.
+macro_rules! with_each_tracer {
+    ($($name:ident),* $(,)?) => {
+        mod strace {
+            $(#[test] fn $name() { super::$name("strace") })*
+        }
+        mod ebpf {
+            $(#[test] fn $name() { super::$name("ebpf") })*
+        }
+    };
+}
+
+with_each_tracer!(
+    the_first_relative_calls_of_a_command,
+    the_first_relative_calls_of_processes,
+    a_root_of_its_own,
+    a_root_is_shared_and_moves,
+    a_descriptor_by_way_of_what_is_moved,
+    a_working_directory_that_is_covered,
+    a_link_across_a_mount,
+    a_descriptor_in_what_is_unmounted,
+);
