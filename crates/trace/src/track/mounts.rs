@@ -93,16 +93,9 @@ impl Mounts {
         self.all.is_empty()
     }
 
-    /// The root directory.
-    pub fn root(&self, names: &Names) -> Spot {
-        let root = Spot { mount: Mount::null(), node: names.root() };
-        let at = self.enter(root);
-        if names.is_live(at.node) { at } else { root }
-    }
-
-    /// Whether nothing is mounted on a place.
-    pub fn is_top(&self, spot: Spot) -> bool {
-        !self.over.contains_key(&spot)
+    /// The tree's root directory. What is mounted on it is not seen by those who have it for their root.
+    pub fn root(names: &Names) -> Spot {
+        Spot { mount: Mount::null(), node: names.root() }
     }
 
     /// What is seen in this place: what covers it, if anything does. It may have no name any more.
@@ -117,15 +110,19 @@ impl Mounts {
     /// The directory above, and whether that leads out of a mount, or is kept from leading out of the root.
     fn up(&self, names: &Names, root: Spot, spot: Spot) -> (Spot, bool) {
         let (mut at, mut left) = (spot, false);
+        // Nothing is above the root, nor above what is mounted nowhere: one stays, but for what is mounted there.
+        let stay = || {
+            let stayed = self.enter(spot);
+            (stayed, stayed.node != names.root())
+        };
         loop {
             if at == root {
-                return (spot, spot.node != names.root());
+                return stay();
             }
             let Some(bound) = self.all.get(at.mount).filter(|bound| bound.top == at.node) else { break };
             match bound.point {
                 Some(point) if names.is_live(point.node) => (at, left) = (point, left || point.node != at.node),
-                // Nothing is above what is mounted nowhere: one stays, where the tree alone would go up.
-                _ => return (at, true),
+                _ => return stay(),
             }
         }
         let parent = Spot { node: names.parent_of(at.node), ..at };
@@ -300,8 +297,9 @@ impl Mounts {
         copy
     }
 
-    /// Mounts what is seen in one place on another; `below`: with what is mounted below it.
+    /// Mounts what is seen in one place on another, where one may stand that is covered; `below`: with what is mounted below it.
     pub fn bind(&mut self, names: &mut Names, from: Spot, to: Spot, below: bool) {
+        let to = self.enter(to);
         let seen = self.all.get(from.mount).filter(|bound| bound.top == from.node);
         let file = seen.map_or_else(|| names.file_of(from.node), |bound| bound.file);
         let mount = self.insert(names, Bound { point: Some(to), top: from.node, file });
@@ -313,6 +311,7 @@ impl Mounts {
 
     /// Mounts another file system on a place.
     pub fn cover(&mut self, names: &mut Names, to: Spot) {
+        let to = self.enter(to);
         self.bind(names, to, to, false);
     }
 
@@ -346,6 +345,7 @@ impl Mounts {
 
     /// Moves a mount, of which the top is seen in a place.
     pub fn move_to(&mut self, from: Spot, to: Spot) {
+        let to = self.enter(to);
         let Some(bound) = self.all.get_mut(from.mount).filter(|bound| bound.top == from.node) else { return };
         if let Some(point) = bound.point.replace(to) {
             self.over.remove(&point);
@@ -355,6 +355,7 @@ impl Mounts {
 
     /// Unmounts what is seen in a place, and what is mounted in it.
     pub fn unmount(&mut self, names: &mut Names, from: Spot) {
+        let from = self.enter(from);
         if self.all.get(from.mount).is_none_or(|bound| bound.top != from.node) {
             return;
         }

@@ -33,7 +33,7 @@ impl Tracker {
         if located.foreign {
             event.flags |= flag::FOREIGN;
         }
-        if located.translated.is_some() {
+        if located.by_mount {
             event.flags |= flag::BY_MOUNT;
         }
         (event, located)
@@ -475,7 +475,7 @@ impl Tracker {
         // Both paths are located before either is walked: locating can teach us names, and so forget others.
         let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
-        if target.translated.is_some() {
+        if target.by_mount {
             event.flags |= flag::BY_MOUNT;
         }
         // ENOENT may be about either path, so a failure here says nothing about the first.
@@ -531,7 +531,7 @@ impl Tracker {
         }
         let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
-        if target.translated.is_some() {
+        if target.by_mount {
             event.flags |= flag::BY_MOUNT;
         }
         self.tell_followed(&mut event, &source, follow);
@@ -554,7 +554,7 @@ impl Tracker {
         }
         let target = self.locate(ctx, to, How { enter: false, exists: out.ok() });
         (event.path2, event.caller_dir2) = (target.path, target.caller_dir);
-        if target.translated.is_some() {
+        if target.by_mount {
             event.flags |= flag::BY_MOUNT;
         }
         if let (Some(file), true) = (ofd.and_then(|ofd| self.fds.ofd(ofd).file), out.ok()) {

@@ -365,8 +365,7 @@ impl Tracker {
     }
 
     fn root_at(&mut self, id: FsId, spot: Spot, file: File) {
-        let is_trees = spot.node == self.names.root() && self.mounts[self.fs[id.0 as usize].namespace].is_top(spot);
-        let root = (!is_trees).then_some((spot, file));
+        let root = (spot != Mounts::root(&self.names)).then_some((spot, file));
         if root.is_some() {
             self.names.opened(file);
         }

@@ -21,6 +21,8 @@ pub(super) struct Located {
     pub foreign: bool,
     /// Where the path crosses bind mounts: the same without.
     pub translated: Option<Box<[u8]>>,
+    /// The path is not as it was given: it crosses a mount, or begins at another root directory than the tree's.
+    pub by_mount: bool,
     /// The same where only a symbolic link at its end leads across one.
     pub followed: Option<Box<[u8]>>,
     /// Through which mount its end is seen.
@@ -157,7 +159,7 @@ impl Tracker {
         let mounts = &self.mounts[fs.namespace];
         match fs.root {
             Some((root, _)) => Some((mounts, root)),
-            None => (!mounts.is_empty()).then(|| (mounts, mounts.root(&self.names))),
+            None => (!mounts.is_empty()).then(|| (mounts, Mounts::root(&self.names))),
         }
     }
 
@@ -165,7 +167,7 @@ impl Tracker {
     pub(super) fn shown(&self, ctx: Ctx, raw: &[u8], path: &mut Vec<u8>) -> Option<Mount> {
         unescape_into(raw, path);
         let mounts = self.mounts_of(ctx).filter(|_| !is_foreign(path))?;
-        let (root, how) = (mounts.root(&self.names), How { enter: true, exists: true });
+        let (root, how) = (Mounts::root(&self.names), How { enter: true, exists: true });
         let translated = mounts.translate(&self.names, root, root, path, how);
         if let Some(translated) = translated.path {
             *path = translated;
@@ -423,6 +425,7 @@ impl Tracker {
                 return located;
             }
             if root != self.names.root() {
+                located.by_mount = true;
                 self.names.path(root, &mut self.path);
             }
             self.path.extend_from_slice(given);
@@ -484,6 +487,7 @@ impl Tracker {
                 self.path.clone_from(&path);
                 located.start = Some(self.names.root());
                 located.caller_dir = None;
+                located.by_mount = true;
                 located.translated = Some(path.into());
             }
         }

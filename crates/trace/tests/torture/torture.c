@@ -159,7 +159,7 @@ static void give_baton(void) {
 
 /* --- Who calls --- */
 
-enum { DESCRIPTORS = 48, LOWEST = 3, FILES_MAX = 26, FIRST_OF_RANGE = 60, PIPE_IN = 56, PIPE_OUT = 57, SOCKET_IN = 58, SOCKET_OUT = 59 };
+enum { DESCRIPTORS = 48, LOWEST = 3, FILES_MAX = 26, FIRST_OF_RANGE = 60, ROOT = 55, PIPE_IN = 56, PIPE_OUT = 57, SOCKET_IN = 58, SOCKET_OUT = 59 };
 
 struct table { /* of a process; what its threads believe */
     struct slot {
@@ -175,6 +175,8 @@ struct thread {
     int children;
     struct table *table;
     char cwd[CANDIDATE];
+    int rooted;           /* the root directory is another than the system's */
+    char root[CANDIDATE]; /* where it was below the root of the test */
     char *stack; /* for a child that shares our memory */
     const char *self;
 };
@@ -327,9 +329,16 @@ static void join_mounts(u32 pid) {
     joined = 1;
 }
 
+/* The directory that is the root of whoever is asked about becomes ours, or the system's again. */
+static void take_root(int fd) {
+    if (fchdir(fd) != 0 || chroot(".") != 0) die("the referee cannot change its root", errno);
+}
+
 static void answer(void) {
+    static int whole = -1; /* the system's root */
     struct shared *l = log_;
     if (l->everything) join_mounts(l->ask_pid);
+    if (whole < 0 && (whole = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) die("the referee cannot open the root", errno);
     char path[QUESTION_PATH + 64], info[256];
     struct stat st;
     int base = AT_FDCWD, follow = !l->ask_nofollow, n;
@@ -346,15 +355,23 @@ static void answer(void) {
         base = open(path, O_PATH | O_CLOEXEC);
         if (base < 0) return;
     }
+    int root = -1;
+    if (l->ask_has_path && geteuid() == 0) {
+        snprintf(info, sizeof info, "/proc/%u/task/%u/root", l->ask_pid, l->ask_tid);
+        root = open(info, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root >= 0) take_root(root);
+    }
     struct statx stx;
     /* What a mount covers cannot be asked for. */
     if (l->ask_name && statx(base, walk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stx) == 0 && stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
+        if (root >= 0) take_root(whole), close(root);
         if (base >= 0) close(base);
         return;
     }
     l->file = identity(base, walk, follow ? AT_SYMLINK_FOLLOW : 0);
     if (l->file && fstatat(base, walk, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
         l->file_size = st.st_size, l->nlink = (u32)st.st_nlink;
+    if (root >= 0) take_root(whole), close(root);
     if (base >= 0) close(base);
     if (!l->ask_has_path && l->file) {
         static const char mark[] = " (deleted)";
@@ -448,7 +465,9 @@ static void some_path(struct thread *t, struct name *out, int plain, int fresh) 
     /* Where it starts. */
     const char *base = NULL;
     u64 how = below(t, 8);
-    if (how < 2 && t->cwd[0]) base = t->cwd;
+    int absolute = t->rooted && one_in(t, 2);
+    if (absolute) base = t->root;
+    else if (how < 2 && t->cwd[0]) base = t->cwd;
     else if (how < 6 && !plain) {
         int fd = LOWEST + (int)below(t, FILES_MAX);
         for (int i = 0; i < 8 && !(t->table->slots[fd].open && t->table->slots[fd].directory); i++) fd = LOWEST + (int)below(t, FILES_MAX);
@@ -473,10 +492,11 @@ static void some_path(struct thread *t, struct name *out, int plain, int fresh) 
     /* The dots. */
     char *p = out->path, *limit = out->path + sizeof out->path - 300;
     if (!base) p += sprintf(p, "%s/", log_->root);
+    else if (absolute) p += sprintf(p, one_in(t, 8) ? "/../" : "/");
     for (w = rest; *w && p < limit;) {
         if (one_in(t, 24)) p += sprintf(p, "./");
         if (one_in(t, 40)) *p++ = '/';
-        if (p == out->path + 1 && base) p = out->path; /* not absolute by a stray slash */
+        if (p == out->path + 1 && base && !absolute) p = out->path; /* not absolute by a stray slash */
         if (one_in(t, 40)) p += sprintf(p, "%s/../", some_name(t));
         char *slash = strchrnul(w, '/');
         memcpy(p, w, (size_t)(slash - w));
@@ -494,7 +514,7 @@ static void some_path(struct thread *t, struct name *out, int plain, int fresh) 
     else if (one_in(t, 300)) memset(out->path, 'n', 256), out->path[256] = 0;
     else if (one_in(t, 300)) memset(out->path, 'p', 4200), out->path[4200] = 0;
     /* Slashes in front of a relative path would make it absolute. */
-    if (base && out->path[0] == '/') out->path[0] = '.';
+    if (base && !absolute && out->path[0] == '/') out->path[0] = '.';
 }
 
 static int some_fd(struct thread *t) {
@@ -736,6 +756,7 @@ static void do_make(struct thread *t) {
         some_path(t, &to, 0, 0);
         if (one_in(t, 2)) snprintf(target, sizeof target, "%s", some_name(t));
         else if (one_in(t, 2)) snprintf(target, sizeof target, "../%s", some_name(t));
+        else if (t->rooted) snprintf(target, sizeof target, "/%s", some_name(t));
         else snprintf(target, sizeof target, "%s/%s", log_->root, to.below);
         w.op = "symlink", w.path2 = target;
         error = CALL(t, w, SYS_symlinkat, target, n.at, pointer(&n), 0, 0, 0);
@@ -751,6 +772,9 @@ static void do_make(struct thread *t) {
 static void do_root(struct thread *t) {
     char path[sizeof log_->root];
     strcpy(path, log_->root);
+    if (t->rooted && CALL(t, WANT(.op = "fchdir", .fd = ROOT, .ask = ASK_FD), SYS_fchdir, ROOT, 0, 0, 0, 0, 0) == 0
+        && CALL(t, WANT(.op = "other", .fd = AT_FDCWD, .path = ".", .ask = ASK_PATH), SYS_chroot, ".", 0, 0, 0, 0, 0) == 0)
+        t->rooted = 0;
     struct want to = WANT(.op = "chdir", .fd = AT_FDCWD, .path = path, .ask = ASK_PATH);
     if (CALL(t, to, SYS_chdir, path, 0, 0, 0, 0, 0) == 0) {
         t->cwd[0] = 0;
@@ -767,6 +791,17 @@ static void do_root(struct thread *t) {
         CALL(t, WANT(.op = "mkdir", .fd = AT_FDCWD, .mode = 0700, .path = path, .ask = ASK_MADE), SYS_mkdir, path, 0700, 0, 0, 0, 0);
         *next = kept, slash = next;
     }
+}
+
+/* Another root directory, with or without going there; who shares it with other threads takes them along. */
+static void do_chroot(struct thread *t) {
+    struct name n;
+    some_path(t, &n, 1, 0);
+    if (CALL(t, WANT(.op = "other", .fd = AT_FDCWD, .path = path_of(&n), .ask = ASK_PATH), SYS_chroot, pointer(&n), 0, 0, 0, 0, 0) != 0) return;
+    t->rooted = 1;
+    snprintf(t->root, sizeof t->root, "%.*s", CANDIDATE - 1, n.below);
+    if (one_in(t, 2) && CALL(t, WANT(.op = "chdir", .fd = AT_FDCWD, .path = "/", .ask = ASK_PATH), SYS_chdir, "/", 0, 0, 0, 0, 0) == 0)
+        strcpy(t->cwd, t->root);
 }
 
 /* Bind mounts, of directories and files over each other, also in each other; only with everything. */
@@ -1157,7 +1192,7 @@ static void live(struct thread *t, i64 operations) {
     } all[] = {
         {do_open, 24}, {do_close, 9}, {do_transfer, 22}, {do_seek, 4}, {do_length, 5}, {do_copy, 4}, {do_sync, 3}, {do_stat, 16},
         {do_getdents, 3}, {do_make, 14}, {do_remove, 9}, {do_rename, 12}, {do_link, 6}, {do_attributes, 8}, {do_map, 3}, {do_dup, 5},
-        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2}, {do_mount, 3},
+        {do_fcntl, 4}, {do_chdir, 4}, {do_pass, 3}, {do_tmpfile, 2}, {do_root, 2}, {do_mount, 3}, {do_chroot, 1},
     };
     int total = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) total += all[i].weight;
@@ -1257,6 +1292,9 @@ int main(int argc, char **argv) {
     close(pair[0]), close(pair[1]);
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0 || dup2(pair[0], SOCKET_IN) < 0 || dup2(pair[1], SOCKET_OUT) < 0) die("socketpair", errno);
     close(pair[0]), close(pair[1]);
+    int whole = open("/", O_PATH | O_DIRECTORY);
+    if (whole < 0 || dup2(whole, ROOT) < 0) die("cannot open the root", errno);
+    close(whole);
     if (chdir(argv[3]) != 0) die("cannot enter the directory", errno);
     seed(&t, log_->seed);
     int processes = atoi(argv[6]), threads = atoi(argv[7]);
