@@ -185,7 +185,8 @@ fn make() {
 /// which it came to see them, so there it may take a descriptor for what the number stood for before.)
 #[test]
 fn the_torture_program() {
-    let run = Run { seed: 5, operations: 3_000, processes: 3, threads: 2, serial: true, everything: false };
+    let run =
+        Run { seed: 5, operations: 3_000, processes: 3, threads: 2, serial: true, everything: false, rooted: false };
     let Some(stage) = harness::stage(&run) else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some((judge, ours)) = own_calls_by_both(&stage.command, directory.path()) else { return };

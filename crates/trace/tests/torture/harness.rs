@@ -23,7 +23,17 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
     let (source, program) = (directory.join("torture.c"), directory.join("torture"));
     std::fs::write(&source, include_str!("torture.c")).expect("the source");
     let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-override-init", "-Wno-format-truncation", "-o"]);
+    // Statically: it executes itself where there are no libraries.
+    compiler.args([
+        "-static",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-override-init",
+        "-Wno-format-truncation",
+        "-o",
+    ]);
     match compiler.arg(&program).arg(&source).output() {
         Err(e) => {
             eprintln!("skipped: no C compiler: {e}");
@@ -31,6 +41,9 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
         }
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let top = directory.join("w");
+            std::fs::create_dir(&top).expect("a directory");
+            std::fs::copy(&program, top.join("torture")).expect("what is executed where that is the root");
             Some(program)
         }
     }
@@ -51,6 +64,8 @@ pub struct Run {
     pub serial: bool,
     /// With what no tracer can tell that shows descriptors by their paths.
     pub everything: bool,
+    /// With root directories of their own, as root.
+    pub rooted: bool,
 }
 
 impl Run {
@@ -134,6 +149,9 @@ pub fn stage(run: &Run) -> Option<Stage> {
     let referee = run.serial.then(|| Referee::start(&program, &log));
     let mut command: Vec<OsString> = vec![program.into(), "run".into(), log.clone().into(), work.into()];
     command.extend(run.arguments());
+    if run.rooted {
+        command.extend(["rooted".into(), tree.clone().into()]);
+    }
     Some(Stage { command, log, tree, scratch, referee })
 }
 
@@ -186,7 +204,7 @@ fn agreement(run: &Run, tracer: &mut dyn Tracer) -> Option<Agreement> {
         }
     }
     dump("right", right.iter());
-    if run.everything && run.serial {
+    if run.everything && run.serial && !run.rooted {
         eprintln!("seed {}: {by_mount} calls on known files by way of bind mounts", run.seed);
         // One thread alone may make none in a short run.
         assert!(by_mount > 0 || run.operations < 5_000);
@@ -238,7 +256,7 @@ impl Marks {
         let first = *self.first.get_or_insert(event.tid);
         let outside = self.outside.entry(event.tid).or_insert(event.tid == first);
         match event.op {
-            // Whoever has another root directory looks there.
+            // In whatever directory it was.
             Op::Access => match event.path.map(|id| paths.get(id)) {
                 Some(path) if path.ends_with(b"/torture-mark/on") => {
                     *outside = false;

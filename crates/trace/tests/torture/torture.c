@@ -1,7 +1,7 @@
 /* A program that does to a file system, at random and from many processes and threads, what is hard to record, and writes down the
  * truth of each call: who called, what was asked, what the kernel answered, and which file it concerned.
  *
- *   torture run LOG DIRECTORY SEED OPERATIONS PROCESSES THREADS racing|serial [everything]
+ *   torture run LOG DIRECTORY SEED OPERATIONS PROCESSES THREADS racing|serial [everything] [rooted TOP]
  *   torture referee LOG              beside it, and not recorded: see below
  *   torture child LOG ...            what it executes itself as
  *
@@ -11,7 +11,9 @@
  * Serial: one call at a time over all threads (a baton), so that the order is known; the referee, which is another process, then looks
  * through /proc/PID/task/TID at the file that a call is about to concern or has made, its position and its length, without the
  * recorded threads making a call for it. Racing: no baton, no referee; only what each thread itself knows is true.
- * "everything" adds what no tracer can tell that shows descriptors by their paths, as strace does.
+ * "everything" adds what no tracer can tell that shows descriptors by their paths, as strace does. "rooted" changes root directories, and so
+ * begins by making TOP, which is above DIRECTORY and the test's, that of all: whoever comes back from one must not be outside. What is executed is
+ * TOP/torture then, which is linked statically.
  *
  * No libc between the kernel and us where it counts: system calls are made by hand (a thread here has no thread-local storage of its
  * own, so not even errno), and between the two marks a thread makes no call on files that is not in the log. x86-64 only.
@@ -99,7 +101,7 @@ struct shared {
     u64 size;   /* of the log */
     u64 first;  /* where the first record begins */
     u64 cursor; /* where the next one goes */
-    u32 serial, everything;
+    u32 serial, everything, rooted;
     u32 baton;
     i64 left; /* operations */
     u64 seed;
@@ -159,7 +161,7 @@ static void give_baton(void) {
 
 /* --- Who calls --- */
 
-enum { DESCRIPTORS = 48, LOWEST = 3, FILES_MAX = 26, FIRST_OF_RANGE = 60, ROOT = 55, PIPE_IN = 56, PIPE_OUT = 57, SOCKET_IN = 58, SOCKET_OUT = 59 };
+enum { DESCRIPTORS = 48, LOWEST = 3, FILES_MAX = 26, FIRST_OF_RANGE = 60, LOG = 54, ROOT = 55, PIPE_IN = 56, PIPE_OUT = 57, SOCKET_IN = 58, SOCKET_OUT = 59 };
 
 struct table { /* of a process; what its threads believe */
     struct slot {
@@ -206,7 +208,7 @@ static void know_self(struct thread *t) {
 
 /* A call on files is between these two: what a thread calls outside is not in the log. */
 static void mark(int on) {
-    const char *name = on ? "/torture-mark/on" : "/torture-mark/off";
+    const char *name = on ? "torture-mark/on" : "torture-mark/off"; /* relative: a root directory can be gone */
     SYS(SYS_access, name, F_OK, 0, 0, 0, 0);
 }
 
@@ -772,7 +774,7 @@ static void do_make(struct thread *t) {
 static void do_root(struct thread *t) {
     char path[sizeof log_->root];
     strcpy(path, log_->root);
-    if (t->rooted && CALL(t, WANT(.op = "fchdir", .fd = ROOT, .ask = ASK_FD), SYS_fchdir, ROOT, 0, 0, 0, 0, 0) == 0
+    if (log_->rooted && CALL(t, WANT(.op = "fchdir", .fd = ROOT, .ask = ASK_FD), SYS_fchdir, ROOT, 0, 0, 0, 0, 0) == 0
         && CALL(t, WANT(.op = "other", .fd = AT_FDCWD, .path = ".", .ask = ASK_PATH), SYS_chroot, ".", 0, 0, 0, 0, 0) == 0)
         t->rooted = 0;
     struct want to = WANT(.op = "chdir", .fd = AT_FDCWD, .path = path, .ask = ASK_PATH);
@@ -796,6 +798,7 @@ static void do_root(struct thread *t) {
 /* Another root directory, with or without going there; who shares it with other threads takes them along. */
 static void do_chroot(struct thread *t) {
     struct name n;
+    if (!log_->rooted) return;
     some_path(t, &n, 1, 0);
     if (CALL(t, WANT(.op = "other", .fd = AT_FDCWD, .path = path_of(&n), .ask = ASK_PATH), SYS_chroot, pointer(&n), 0, 0, 0, 0, 0) != 0) return;
     t->rooted = 1;
@@ -1219,12 +1222,12 @@ static void live(struct thread *t, i64 operations) {
 static void nothing(int number) { (void)number; }
 
 static void map_log(const char *path) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = strcmp(path, "inherited") == 0 ? LOG : open(path, O_RDWR | O_CLOEXEC);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) die("cannot open the log", errno);
     log_ = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (log_ == MAP_FAILED) die("cannot map the log", errno);
-    close(fd);
+    if (fd != LOG) close(fd);
     /* The referee may be here before who makes the log has finished its head. */
     for (int i = 0; i < 1000 && __atomic_load_n(&log_->magic, __ATOMIC_SEQ_CST) == 0; i++) usleep(10000);
     if (log_->magic != 0x6572757472745f66) die("not a log", 0);
@@ -1243,10 +1246,16 @@ int main(int argc, char **argv) {
         if (fd < 0 || ftruncate(fd, (off_t)size) != 0) die("cannot make the log", errno);
         log_ = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (log_ == MAP_FAILED) die("cannot map the log", errno);
+        if (dup2(fd, LOG) < 0) die("cannot keep the log", errno);
         close(fd);
         log_->size = size, log_->first = log_->cursor = offsetof(struct shared, records), log_->seed = strtoull(argv[4], NULL, 10);
-        log_->left = operations, log_->serial = strcmp(argv[8], "serial") == 0, log_->everything = argc > 9;
-        snprintf(log_->root, sizeof log_->root, "%s", argv[3]);
+        log_->left = operations, log_->serial = strcmp(argv[8], "serial") == 0, log_->everything = argc > 9 && strcmp(argv[9], "everything") == 0;
+        size_t above = 0;
+        if (strcmp(argv[argc - 2], "rooted") == 0) {
+            above = strlen(argv[argc - 1]), log_->rooted = 1;
+            if (strncmp(argv[3], argv[argc - 1], above) != 0 || argv[3][above] != '/') die("TOP is not above DIRECTORY", 0);
+        }
+        snprintf(log_->root, sizeof log_->root, "%s", argv[3] + above);
         __atomic_store_n(&log_->magic, 0x6572757472745f66, __ATOMIC_SEQ_CST);
     } else {
         map_log(argv[2]);
@@ -1257,10 +1266,12 @@ int main(int argc, char **argv) {
     sigaction(SIGUSR1, &action, NULL);
     action.sa_flags = 0;
     sigaction(SIGUSR2, &action, NULL);
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0) die("/proc/self/exe", errno);
-    self[n] = 0;
+    char self[4096] = "/torture";
+    if (!log_->rooted) {
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        if (n < 0) die("/proc/self/exe", errno);
+        self[n] = 0;
+    }
     struct thread t = {.table = &first_table, .self = self};
     know_self(&t);
 
@@ -1281,21 +1292,24 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "run") != 0 || argc < 9) die("usage: see the top of torture.c", 0);
 
     /* Nothing that is not ours may be reached, least of all a device through an inherited descriptor. */
-    SYS(SYS_close_range, LOWEST, ~0u, 0, 0, 0, 0);
+    SYS(SYS_close_range, LOWEST, LOG - 1, 0, 0, 0, 0);
+    SYS(SYS_close_range, LOG + !!log_->rooted, ~0u, 0, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     /* What we mount is seen by nobody else, and ends with us. */
     if (log_->everything && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
         die("cannot make a mount namespace", errno);
-    setenv("TORTURE_LOG", argv[2], 1);
+    setenv("TORTURE_LOG", log_->rooted ? "inherited" : argv[2], 1);
     int pair[2];
     if (pipe(pair) != 0 || dup2(pair[1], PIPE_IN) < 0 || dup2(pair[0], PIPE_OUT) < 0) die("pipe", errno);
     close(pair[0]), close(pair[1]);
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0 || dup2(pair[0], SOCKET_IN) < 0 || dup2(pair[1], SOCKET_OUT) < 0) die("socketpair", errno);
     close(pair[0]), close(pair[1]);
-    int whole = open("/", O_PATH | O_DIRECTORY);
-    if (whole < 0 || dup2(whole, ROOT) < 0) die("cannot open the root", errno);
-    close(whole);
-    if (chdir(argv[3]) != 0) die("cannot enter the directory", errno);
+    if (log_->rooted) {
+        int top = open(argv[argc - 1], O_PATH | O_DIRECTORY);
+        if (top < 0 || dup2(top, ROOT) < 0 || fchdir(ROOT) != 0 || chroot(".") != 0) die("cannot make TOP the root", errno);
+        close(top);
+    }
+    if (chdir(log_->root) != 0) die("cannot enter the directory", errno);
     seed(&t, log_->seed);
     int processes = atoi(argv[6]), threads = atoi(argv[7]);
     mark(1);
