@@ -182,7 +182,8 @@ impl Recorder {
             recorder.want(*pid, WANTED_FROM_EXEC)?;
         }
         let mut links = Vec::new();
-        let mut features = 0;
+        let one_mount = matches!(target, Target::Mount(_));
+        let mut features = if one_mount { u32::from(feature::ONE_MOUNT) } else { 0 };
         for &(feature, programs) in BEYOND_CALLS {
             if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
                 links.extend(attach(&mut ebpf, programs)?);

@@ -30,6 +30,7 @@ enum wire_kind {
 enum wire_feature {
 	WIRE_FAULTS = 1 << 0, /* accesses through mappings are recorded */
 	WIRE_REQUESTS = 1 << 1, /* io_uring requests are recorded */
+	WIRE_ONE_MOUNT = 1 << 2, /* calls on one file system alone, whose callers' roots are told when they return */
 };
 
 struct wire_start {

@@ -56,6 +56,8 @@ pub struct Importer {
     images: FxHashMap<u32, Vec<u8>>,
     /// Root directories that were told, by thread, until its next call: by ids.
     roots: FxHashMap<u32, u64>,
+    /// They are told when a call returns, not when it begins.
+    roots_late: bool,
     clock: Option<wire::Start>,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -98,6 +100,7 @@ impl Importer {
             running: FxHashMap::default(),
             images: FxHashMap::default(),
             roots: FxHashMap::default(),
+            roots_late: false,
             clock: None,
             first_tid: None,
             first_ns: None,
@@ -251,6 +254,7 @@ impl Importer {
                 }
                 let has = |feature: u16| start.features & u32::from(feature) != 0;
                 self.tracker.sees_beyond_calls(has(feature::FAULTS), has(feature::REQUESTS));
+                self.roots_late = has(feature::ONE_MOUNT);
                 self.clock.get_or_insert(start);
             }
             Kind::File => {
@@ -468,8 +472,8 @@ impl Importer {
             parts.strings[0] = Some(path);
         }
         let root = self.roots.remove(&call.tid).and_then(|id| self.files.seen(id));
-        let changes_root = matches!(known, Some((_, How::Chroot)));
-        if !changes_root {
+        let root_after = self.roots_late && matches!(known, Some((_, How::Chroot)));
+        if !root_after {
             self.tracker.saw_root(call.tid, root);
         }
         let look = Look { files: &self.files };
@@ -517,8 +521,7 @@ impl Importer {
         }
         self.summary.calls += 1;
         self.tracker.timed_call(call.tid, at_ns, place, name.as_bytes(), &asked, &out, spent);
-        if changes_root {
-            // Where only calls on one file system are told, this is what it led to.
+        if root_after {
             self.tracker.saw_root(call.tid, root);
         }
     }

@@ -123,6 +123,8 @@ flags! {
         FAULTS = 0 as "WIRE_FAULTS",
         /// io_uring requests.
         REQUESTS = 1 as "WIRE_REQUESTS",
+        /// Calls on one file system alone, whose callers' roots are told when they return.
+        ONE_MOUNT = 2 as "WIRE_ONE_MOUNT",
     }
 }
 

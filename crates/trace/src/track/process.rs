@@ -4,7 +4,7 @@ use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
 use super::descriptors::{Slot, Table};
 use super::mounts::{How, Mounts, Spot};
 use super::names::File;
-use super::resolve::is_foreign;
+use super::resolve::{is_foreign, unescape_into};
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
 use crate::Op;
 
@@ -340,14 +340,17 @@ impl Tracker {
     /// The root directory of a thread, as a tracer in the kernel or the system itself shows it.
     pub(crate) fn saw_root(&mut self, tid: u32, seen: Option<Seen<'_>>) {
         let Some(Seen::Path { raw, deleted: false, who }) = seen else { return };
-        let inode = who.map(|who| who.inode);
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
-        if let (Some(inode), Some((_, root))) = (inode, self.fs[ctx.thread.fs.0 as usize].root)
-            && self.names.identify(root, inode)
-        {
+        let fs = &self.fs[ctx.thread.fs.0 as usize];
+        let (spot, file) = fs.root.unwrap_or((Mounts::root(&self.names), self.names.file_of(self.names.root())));
+        // What we know of it is more than a path can tell, which leads to what is mounted over it.
+        let mut path = std::mem::take(&mut self.unescaped);
+        unescape_into(raw, &mut path);
+        let is_ours = self.names.is_live(spot.node) && self.mounts[fs.namespace].shown(&self.names, spot) == path;
+        if is_ours || who.is_some_and(|who| self.names.identify(file, who.inode)) {
+            self.unescaped = path;
             return;
         }
-        let mut path = std::mem::take(&mut self.unescaped);
         let mount = self.shown(ctx, raw, &mut path).unwrap_or_default();
         let node = if is_foreign(&path) { None } else { self.names.canonical(&path, true) };
         if let Some(node) = node {
