@@ -61,6 +61,7 @@ fn recorded(with: &str, program: &str) -> Option<tempfile::TempDir> {
         return None;
     }
     succeeds(&out);
+    fs::write(dir.path().join("said"), stderr(&out)).unwrap();
     Some(dir)
 }
 
@@ -288,6 +289,20 @@ fn a_directory_that_is_no_mount_point_is_refused() {
     assert_eq!(common::names(dir.path()), ["plain"]);
 }
 
+/// What is not followed is said.
+fn what_changes_paths_and_is_not_followed_is_said(with: &str) {
+    let program = "\
+own_mounts()
+called(C.setns(os.open('/proc/self/ns/mnt', os.O_RDONLY), 0), 'setns')
+";
+    let Some(dir) = recorded(with, program) else { return };
+    let meta = fs::read_to_string(dir.path().join("out.workload/meta.json")).unwrap();
+    let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+    assert_eq!(meta["unmodelled"]["setns"], 1, "{meta}");
+    let said = fs::read_to_string(dir.path().join("said")).unwrap();
+    assert!(said.contains("setns can give paths another meaning, which is not followed"), "{said}");
+}
+
 /// Each of these with either tracer.
 macro_rules! with_each_tracer {
     ($($name:ident),* $(,)?) => {
@@ -309,4 +324,5 @@ with_each_tracer!(
     a_working_directory_that_is_covered,
     a_link_across_a_mount,
     a_descriptor_in_what_is_unmounted,
+    what_changes_paths_and_is_not_followed_is_said,
 );

@@ -5,6 +5,7 @@ use super::files::Files;
 use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag};
 use crate::Op;
 use crate::strace::constants::{self as c, *};
+use crate::strace::may_set_mounts;
 use crate::track::{At, Attrs, Call, CloneFlags, Fd, Kind, Seen, Start};
 use std::borrow::Cow;
 
@@ -249,6 +250,8 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::Fork => Call::Clone(CloneFlags::default()),
         How::Clone => Call::Clone(clone_flags(p.unsigned(0))),
         How::Clone3 => Call::Clone(clone_flags(p.input_u64(0, 0).unwrap_or(0))),
+        How::SetNs if !may_set_mounts(p.bits(1)) => return None,
+        How::SetNs => Call::Other { fd: None, at: None },
         How::Unshare => {
             let flags = clone_flags(p.unsigned(0));
             Call::Unshare { files: flags.files, fs: flags.fs, own_mounts: flags.own_mounts }

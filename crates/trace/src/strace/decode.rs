@@ -96,6 +96,7 @@ pub(super) enum Form {
     Clone,
     Clone3,
     Unshare,
+    SetNs,
     /// Makes descriptors of what is no file.
     NewFd,
     IoUringSetup,
@@ -145,7 +146,7 @@ const NAMES: &[(&str, Form)] = {
         ("fremovexattr", Fd(Op::RemoveXattr)), ("mmap", Mmap), ("mmap2", Mmap), ("dup", Dup), ("dup2", Dup2),
         ("dup3", Dup3), ("fcntl", Fcntl), ("fcntl64", Fcntl), ("flock", Fd(Op::Fcntl)), ("ioctl", Ioctl),
         ("chdir", Chdir), ("fchdir", Fchdir), ("execve", Exec), ("execveat", ExecAt), ("fork", Fork),
-        ("vfork", Fork), ("clone", Clone), ("clone3", Clone3), ("unshare", Unshare), ("socket", NewFd),
+        ("vfork", Fork), ("clone", Clone), ("clone3", Clone3), ("unshare", Unshare), ("setns", SetNs), ("socket", NewFd),
         ("accept", NewFd), ("accept4", NewFd), ("eventfd", NewFd), ("eventfd2", NewFd), ("epoll_create", NewFd),
         ("epoll_create1", NewFd), ("memfd_create", NewFd), ("memfd_secret", NewFd), ("timerfd_create", NewFd),
         ("signalfd", NewFd), ("signalfd4", NewFd), ("inotify_init", NewFd), ("inotify_init1", NewFd),
@@ -189,6 +190,11 @@ impl Forms {
     pub fn get(&self, name: &[u8]) -> Option<Form> {
         self.0.get(Self::row(name))?.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
     }
+}
+
+/// Whether setns can change the mount namespace: 0 leaves it to the descriptor.
+pub(crate) fn may_set_mounts(flags: u64) -> bool {
+    flags == 0 || flags & CLONE_NEWNS != 0
 }
 
 /// What a call asks. `None`: nothing that concerns files, or its arguments are not there (a call cut short).
@@ -261,6 +267,8 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
             let own_mounts = how & CLONE_NEWNS != 0;
             Call::Unshare { files: how & CLONE_FILES != 0, fs: how & CLONE_FS != 0, own_mounts }
         }
+        Form::SetNs if !may_set_mounts(flags(a(1), clone_flag)) => return None,
+        Form::SetNs => Call::Other { fd: None, at: None },
         Form::NewFd => Call::NewFd,
         Form::IoUringSetup => Call::IoUringSetup,
         Form::IoUringEnter => Call::IoUringEnter,

@@ -35,8 +35,8 @@ use crate::profile::{Meta, ProfileError};
 use crate::track::{
     Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, Seen, TrackOptions, Tracker,
 };
-pub(crate) use decode::traced_calls;
 use decode::{Form, Forms, decode};
+pub(crate) use decode::{may_set_mounts, traced_calls};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
 pub(crate) use notation::{Keeps, Notation};
