@@ -326,6 +326,57 @@ fn what_is_mounted_can_lose_its_name() {
     assert_eq!(file(17), b, "unmounted by way of the link");
 }
 
+/// Where one stands can be covered: one stays there, and mounts and unmounts concern what covers it. `..` at a root leads to what covers
+/// that, and the root itself does not (torture, roots, seeds 301, 316 and 404).
+#[test]
+fn where_one_stands_can_be_covered() {
+    const OK: &str = "{st_mode=S_IFDIR|0755, st_size=5, ...}, 0) = 0";
+    let stat = |path: &str| format!("newfstatat(AT_FDCWD</w/a>, \"{path}\", {OK}");
+    let calls = [
+        "mkdir(\"/w/a\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/b\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/c\", 0755) = 0".to_owned(),
+        "chdir(\"/w/a\") = 0".to_owned(),
+        "mount(\"../b\", \".\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        "mount(\"../c\", \".\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        stat("/w/a"),
+        stat("."),
+        "umount2(\".\", 0) = 0".to_owned(),
+        stat("/w/a"),
+        "chroot(\"../c\") = 0".to_owned(),
+        "mount(\"../b\", \"/\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        stat("/"),
+        stat("/.."),
+        stat("/../.."),
+    ];
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+    let rows = rows(&calls);
+    let file = |i: usize| rows[i].event.file.expect("a file");
+    let (a, b, c) = (file(0), file(1), file(2));
+    assert_eq!((file(6), file(7)), (c, a), "the last one covers, and one stays");
+    assert_eq!(file(9), b, "the last one went");
+    assert_eq!((file(12), file(13), file(14)), (c, b, b), "the root, and what covers it");
+}
+
+/// Who works in a directory that is gone is not where its path leads now (torture, roots, seed 703).
+#[test]
+fn a_working_directory_that_is_gone_is_itself() {
+    let rows = rows(&[
+        "mkdir(\"/w/a\", 0755) = 0",
+        "openat(AT_FDCWD</w>, \"/w/a\", O_RDONLY|O_DIRECTORY) = 3</w/a>",
+        "rmdir(\"/w/a\") = 0",
+        "mkdir(\"/w/a\", 0755) = 0",
+        "fchdir(3</w/a (deleted)>) = 0",
+        "newfstatat(AT_FDCWD</w/a (deleted)>, \".\", {st_mode=S_IFDIR|0755, st_size=0, ...}, 0) = 0",
+        "chroot(\".\") = 0",
+        "newfstatat(AT_FDCWD</w/a (deleted)>, \"/x\", 0x7ffda15c92d0, 0) = -1 ENOENT (No such file or directory)",
+    ]);
+    let file = |i: usize| rows[i].event.file;
+    assert_eq!((file(5), file(6)), (file(0), file(0)));
+    assert_ne!(file(3), file(0));
+    assert_eq!(file(7), None, "nothing is below a root that is gone");
+}
+
 /// What was renamed is not known: the file that had its new name is not that any more (torture, seed 149). And two names of one file are not
 /// exchanged: what is mounted stays where it is (seed 105).
 #[test]

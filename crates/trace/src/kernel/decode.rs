@@ -114,7 +114,8 @@ impl<'a> Look<'a> {
 
     fn cwd(&self, fact: Option<Fact>) -> Start<'a> {
         match self.seen(fact) {
-            Some(Seen::Path { raw, .. }) => Start::Cwd(Some(raw)),
+            // The path of a directory that is gone is no path any more.
+            Some(Seen::Path { raw, deleted: false, .. }) => Start::Cwd(Some(raw)),
             _ => Start::Cwd(None),
         }
     }

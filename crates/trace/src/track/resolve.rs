@@ -181,7 +181,7 @@ impl Tracker {
         let located = self.locate(ctx, at, How { enter: true, exists: true });
         self.coverage.unknown_directory_calls = unknown; // It is counted as the call's own.
         if let Some((spot, _)) = located.nameless(true) {
-            return Some(spot);
+            return Some(spot).filter(|&spot| spot != Spot::default());
         }
         let node = self.walk(&located, at, true, true).node?;
         Some(Spot { mount: located.mount, node })
@@ -399,13 +399,11 @@ impl Tracker {
     /// The directory that an open of `.` opened again, where the tracer says that its name is gone: no path leads to it.
     pub(super) fn nameless_start(&mut self, ctx: Ctx, at: &At<'_>, seen: Option<Seen<'_>>) -> Option<File> {
         let path = at.path.as_deref()?;
-        let is_itself =
-            path.first() == Some(&b'.') && path.split(|&b| b == b'/').all(|name| matches!(name, b"" | b"."));
         match (seen, &at.start) {
-            (Some(Seen::Path { deleted: true, .. }), Start::Cwd(_)) if is_itself => {
+            (Some(Seen::Path { deleted: true, .. }), Start::Cwd(_)) if is_itself(path) => {
                 self.fs[ctx.thread.fs.0 as usize].directory
             }
-            (Some(Seen::Path { deleted: true, .. }), Start::Fd(fd)) if is_itself => {
+            (Some(Seen::Path { deleted: true, .. }), Start::Fd(fd)) if is_itself(path) => {
                 self.ofd(ctx, fd, super::EBADF).and_then(|ofd| self.fds.ofd(ofd).file)
             }
             _ => None,
@@ -442,7 +440,7 @@ impl Tracker {
                     let fs = &mut self.fs[ctx.thread.fs.0 as usize];
                     located.start = fs.node.filter(|&node| self.names.is_live(node));
                     mount = fs.mount;
-                    removed = fs.directory.filter(|_| fs.node.is_some());
+                    removed = fs.directory;
                     located.caller_dir = self.out.intern_cached(&mut fs.cwd);
                     self.path.extend_from_slice(fs.cwd.bytes());
                 }
@@ -457,10 +455,12 @@ impl Tracker {
                     }
                 }
             }
-            if let (None, Some(directory)) = (located.start, removed)
-                && let Some((start, rest)) = self.names.up_from_removed(directory, given)
-            {
-                (located.start, located.walked) = (Some(start), given.len() - rest.len());
+            if let (None, Some(directory)) = (located.start, removed) {
+                if let Some((start, rest)) = self.names.up_from_removed(directory, given) {
+                    (located.start, located.walked) = (Some(start), given.len() - rest.len());
+                } else if is_itself(given) {
+                    located.nameless = Some((Spot::default(), directory));
+                }
             }
             if self.path.is_empty() {
                 self.coverage.unknown_directory_calls += 1;
@@ -529,6 +529,11 @@ impl Tracker {
         self.names.touch(node?);
         Some((node?, name))
     }
+}
+
+/// Whether a relative path leads to the directory that it starts in.
+fn is_itself(path: &[u8]) -> bool {
+    path.first() == Some(&b'.') && path.split(|&b| b == b'/').all(|name| matches!(name, b"" | b"."))
 }
 
 /// Splits a path into its directory (with the slash; empty if there is none) and last component.
