@@ -3,6 +3,7 @@
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted.
 
+use crate::progress;
 use aging::AgingError;
 use aging::age::AgeError;
 use aging::plan::PlanError;
@@ -74,8 +75,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(code) = posix::interrupt::exit_code() {
         match error.downcast_ref::<Failure>() {
             // The command knows what became of its work.
-            Some(failure) if failure.code == INTERRUPTED => eprintln!("fsage: {}", failure.message),
-            _ => eprintln!("fsage: interrupted; what it made in its target has been removed"),
+            Some(failure) if failure.code == INTERRUPTED => progress::say(&failure.message),
+            _ => progress::say("interrupted; what it made in its target has been removed"),
         }
         return ExitCode::from(code);
     }
@@ -91,7 +92,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         }
         message.push_str(&text);
     }
-    eprintln!("fsage: {message}");
+    progress::say(&message);
     ExitCode::from(exit_code(error))
 }
 

@@ -1,7 +1,7 @@
 //! Progress on standard error, and only where a person is watching.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 /// A bar of `total` steps (0: a spinner), hidden unless standard error is a terminal.
@@ -22,7 +22,12 @@ pub fn bar(total: u64, what: &str) -> ProgressBar {
 
 /// A line on standard error about what is going on.
 pub fn note(text: &str) {
-    eprintln!("fsage: {}", report::units::printable(text));
+    say(&report::units::printable(text));
+}
+
+/// The same of what is printable. Where nobody can be told (a full disk, a terminal that is gone), the work goes on.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "fsage: {text}");
 }
 
 /// Moves a bar to `done` of `total` steps of a stage; a spinner becomes a bar once the total is known.

@@ -583,6 +583,46 @@ fn a_virtual_environment_of_python(with: &'static str) {
     leads_to(&place, "out.workload", "v");
 }
 
+/// Notes go nowhere: the command runs, and its status is its own. fsage panicked, before it had started the command where there was
+/// something to say.
+fn a_standard_error_that_is_full_changes_nothing(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let mut command = place.fsage();
+    command.args([
+        "record",
+        "--with",
+        with,
+        "-o",
+        "out.workload",
+        "--no-working-directory",
+        "sh",
+        "-c",
+        "echo > ran; exit 7",
+    ]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(7));
+    assert!(place.at("ran").exists() && place.at("out.workload/meta.json").exists());
+}
+
+/// Who ignores SIGCHLD is told of no child's end, and hands that on: fsage hears of its children, and the command finds it as it was.
+fn ignored_ends_of_children_stay_ignored(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let fsage = env!("CARGO_BIN_EXE_fsage");
+    // A shell would hear of its children whatever it found.
+    let ignore =
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execvp(sys.argv[1], sys.argv[1:])";
+    let mut outer = Command::new("python3");
+    outer.args(["-c", ignore, fsage, "record", "--with", with, "-o", "out.workload", "--no-working-directory"]);
+    outer.args(["grep", "^SigIgn", "/proc/self/status"]).current_dir(place.dir.path());
+    let out = outer.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", common::stderr(&out));
+    assert!(place.at("out.workload/meta.json").exists(), "{}", common::stderr(&out));
+    let ignored = String::from_utf8_lossy(&out.stdout);
+    let mask = u64::from_str_radix(ignored.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_ne!(mask & 1 << (rustix::process::Signal::CHILD.as_raw() - 1), 0, "{ignored}");
+}
+
 /// No profile can be made: the command's status is its own all the same, and nobody is sent to a spool that is gone.
 fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -611,6 +651,8 @@ with_each_tracer!(
     a_command_needs_no_dashes_and_keeps_its_own_options,
     the_exit_status_of_the_command_is_passed_on,
     the_exit_status_is_the_commands_also_without_a_profile,
+    a_standard_error_that_is_full_changes_nothing,
+    ignored_ends_of_children_stay_ignored,
     a_whole_recording_holds_every_round,
     what_a_process_started_before_is_recorded_too,
     sigterm_ends_the_recording_and_the_command_gets_it_too,

@@ -289,6 +289,76 @@ fn a_directory_that_is_no_mount_point_is_refused() {
     assert_eq!(common::names(dir.path()), ["plain"]);
 }
 
+/// A file opened by way of another descriptor is that file, and not `/proc/self/fd/3`.
+fn a_file_by_way_of_a_descriptor(with: &str) {
+    let program = "\
+fd = os.open('a/f1', os.O_RDWR)
+write(f'/proc/self/fd/{fd}', 'longer than it was')
+append(f'/dev/fd/{fd}', 'and more')
+";
+    leads_there(with, program);
+}
+
+/// A directory can be the root for one call (openat2, `RESOLVE_IN_ROOT`).
+fn a_root_for_one_call(with: &str) {
+    let program = "\
+import struct
+a = os.open('a', os.O_RDONLY)
+def make(path):
+    how = struct.pack('QQQ', os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600, 0x10)
+    fd = C.syscall(437, a, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    os.write(fd, b'12345')
+os.symlink('/sub', 'a/absolute')
+make('/sub/new')
+make('../../../top')
+make('/absolute/made')
+make('sub/g')
+";
+    leads_there(with, program);
+}
+
+/// Threads and processes in a process number namespace are told by other numbers there: under strace nobody knew whose they were.
+fn numbers_of_another_namespace(with: &str) {
+    let program = "\
+import threading
+called(C.unshare(0x20000000), 'unshare')
+child = os.fork()
+if child == 0:
+    thread = threading.Thread(target=lambda: os.chdir('a'))
+    thread.start()
+    thread.join()
+    os.mkdir('made')
+    os.rename('f1', 'made/f1')
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+";
+    leads_there(with, program);
+}
+
+/// What a program submits to Linux AIO is counted as not modelled: nothing told of it.
+fn requests_of_linux_aio_are_not_covered(with: &str) {
+    let program = "\
+import struct
+context = ctypes.c_ulong(0)
+called(C.syscall(206, 8, ctypes.byref(context)), 'io_setup')
+fd = os.open('a/f1', os.O_RDWR)
+data = ctypes.create_string_buffer(b'abc')
+for i in range(50):
+    # struct iocb: data, key, flags, opcode (pwrite), priority, descriptor, buffer, bytes, offset
+    block = ctypes.create_string_buffer(struct.pack('QIIHhIQQqQII', 0, 0, 0, 1, 0, fd, ctypes.addressof(data), 3, 0, 0, 0, 0))
+    blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+    assert C.syscall(209, context, 1, blocks) == 1
+    events = ctypes.create_string_buffer(32)
+    assert C.syscall(208, context, 1, 1, events, None) == 1
+";
+    let Some(dir) = recorded(with, program) else { return };
+    let meta = fs::read_to_string(dir.path().join("out.workload/meta.json")).unwrap();
+    let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+    assert_eq!(meta["unmodelled"]["io_submit request"], 50, "{meta}");
+    assert!(meta["coverage_share"].as_f64().unwrap() < 1.0, "{meta}");
+}
+
 /// What is not followed is said.
 fn what_changes_paths_and_is_not_followed_is_said(with: &str) {
     let program = "\
@@ -324,5 +394,9 @@ with_each_tracer!(
     a_working_directory_that_is_covered,
     a_link_across_a_mount,
     a_descriptor_in_what_is_unmounted,
+    a_file_by_way_of_a_descriptor,
+    a_root_for_one_call,
+    numbers_of_another_namespace,
+    requests_of_linux_aio_are_not_covered,
     what_changes_paths_and_is_not_followed_is_said,
 );

@@ -105,7 +105,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if let Err(error) = remove_entry(self.id) {
-            eprintln!("fsage: cannot clean up: {error}");
+            crate::interrupt::tell(&format!("cannot clean up: {error}"));
         }
     }
 }

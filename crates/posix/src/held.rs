@@ -107,6 +107,9 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
             }
         }
         libc::prctl(libc::PR_SET_PTRACER, 0, 0, 0, 0);
+        if crate::interrupt::children_were_ignored() {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
     }
     Ok(())
 }

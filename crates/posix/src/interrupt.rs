@@ -125,7 +125,30 @@ pub fn install() -> io::Result<()> {
 /// `si_code` of what the kernel sends (asm-generic/siginfo.h).
 const SI_KERNEL: libc::c_int = 0x80;
 
+/// Whether whoever started us does not want to hear of its children's ends, and so of ours neither.
+static CHILDREN_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Whether [`install`] found SIGCHLD ignored: a command that we run is to find it so.
+pub(crate) fn children_were_ignored() -> bool {
+    CHILDREN_IGNORED.load(Ordering::Relaxed)
+}
+
+/// The kernel keeps no end of a child for who ignores SIGCHLD, which is inherited: we want ours.
+fn hear_of_children() {
+    // SAFETY: plain structs that the kernel reads and fills in; SIG_DFL is no handler of ours.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN {
+            CHILDREN_IGNORED.store(true, Ordering::Relaxed);
+            libc::sigaction(libc::SIGCHLD, &raw const default, std::ptr::null_mut());
+        }
+    }
+}
+
 fn install_handlers() -> io::Result<()> {
+    hear_of_children();
     let (reader, writer) = io::pipe()?;
     std::thread::Builder::new().name("signals".into()).spawn(move || listen(reader))?;
     // Kept open for the life of the process: the handler writes to it.
@@ -177,6 +200,12 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     }
 }
 
+/// Says something on standard error, if that can be written to.
+pub(crate) fn tell(text: &str) {
+    use io::Write as _;
+    let _ = writeln!(io::stderr(), "fsage: {text}");
+}
+
 /// Waits for the second signal.
 fn listen(mut reader: io::PipeReader) {
     let mut seen = 0usize;
@@ -191,7 +220,7 @@ fn listen(mut reader: io::PipeReader) {
         if seen >= 2 {
             FORCED.store(true, Ordering::SeqCst);
             for line in crate::cleanup::release_all() {
-                eprintln!("fsage: {line}");
+                tell(&line);
             }
             std::process::exit(exit_code().unwrap_or(130).into());
         }

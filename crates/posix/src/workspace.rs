@@ -234,7 +234,7 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
-            eprintln!("fsage: cannot clean up target '{}': {error}", self.target);
+            crate::interrupt::tell(&format!("cannot clean up target '{}': {error}", self.target));
         }
     }
 }

@@ -75,7 +75,7 @@ pub fn share(share: f64) -> String {
         "-".to_owned()
     } else if percent > 0.0 && percent < 0.1 {
         "<0.1 %".to_owned()
-    } else if percent >= 99.95 && percent < 100.0 {
+    } else if (99.95..100.0).contains(&percent) {
         ">99.9 %".to_owned()
     } else if percent.abs() >= 99.95 || percent == 0.0 {
         format!("{percent:.0} %")

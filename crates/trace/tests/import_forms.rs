@@ -687,6 +687,23 @@ fn coverage_counts_what_is_unseen() {
     assert!((share - 3.0 / (3.0 + 1.0 + 8.0 + 16.0)).abs() < 1e-12, "{share}");
 }
 
+/// A ring that the kernel polls, beside one that is entered: what was submitted to the first, no call tells.
+#[test]
+fn rings_that_are_polled_leave_the_coverage_unknown() {
+    let calls = |flags: &str| {
+        import(&trace(&[
+            "openat(AT_FDCWD</w>, \"/w/db\", O_RDWR) = 3</w/db>",
+            &format!("io_uring_setup(8, {{flags={flags}, sq_thread_cpu=0}}) = 5<anon_inode:[io_uring]>"),
+            "io_uring_enter(5<anon_inode:[io_uring]>, 1, 0, IORING_ENTER_SQ_WAKEUP, NULL, 8) = 1",
+        ]))
+        .summary
+        .coverage
+        .share(0)
+    };
+    assert_eq!(calls("IORING_SETUP_CLAMP|IORING_SETUP_SQPOLL"), None);
+    assert!(calls("IORING_SETUP_CLAMP").is_some());
+}
+
 /// `python3 -m venv`: a stat of the empty path was taken for news of the working directory, whose place in the tree
 /// was then given to another name while the process still pointed at it. The tree got a cycle.
 #[test]

@@ -225,7 +225,11 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     }
     // Of no calls there is no share.
     let share = summary.meta.coverage_share.filter(|_| summary.meta.events > 0);
-    let covered = share.map_or(String::new(), |share| format!(", {} covered", units::share(share)));
+    let covered = match share {
+        Some(share) => format!(", {} covered", units::share(share)),
+        None if summary.meta.events > 0 => ", how much of the activity is not known".to_owned(),
+        None => String::new(),
+    };
     progress::note(&format!(
         "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
         output::shown(path),

@@ -5,7 +5,7 @@ use super::files::Files;
 use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag};
 use crate::Op;
 use crate::strace::constants::{self as c, *};
-use crate::strace::may_set_mounts;
+use crate::strace::{may_set_mounts, rooted};
 use crate::track::{At, Attrs, Call, CloneFlags, Fd, Kind, Seen, Start};
 use std::borrow::Cow;
 
@@ -149,7 +149,10 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
     Some(match how {
         How::Open => opened(path(), p.bits(1), p.unsigned(2)),
         How::OpenAt => opened(at(), p.bits(2), p.unsigned(3)),
-        How::OpenAt2 => opened(at(), p.input_u64(0, 0).unwrap_or(0), p.input_u64(0, 8).unwrap_or(0)),
+        How::OpenAt2 => {
+            let within = p.input_u64(0, 16).unwrap_or(0) & c::IN_ROOT != 0;
+            opened(rooted(at(), within), p.input_u64(0, 0).unwrap_or(0), p.input_u64(0, 8).unwrap_or(0))
+        }
         How::Creat => opened(path(), c::CREAT, p.unsigned(1)),
         How::Close => Call::Close { fd: fd0() },
         How::CloseRange => {
@@ -257,7 +260,8 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
             let flags = clone_flags(p.unsigned(0));
             Call::Unshare { files: flags.files, fs: flags.fs, own_mounts: flags.own_mounts }
         }
-        How::IoUringSetup => Call::IoUringSetup,
+        How::IoUringSetup => Call::IoUringSetup { polled: false },
+        How::AioSubmit => Call::AioSubmit,
         How::IoUringEnter => Call::IoUringEnter,
         How::Mount => Call::Mount { from: path(), to: look.in_cwd(p, 1), flags: p.unsigned(3) },
         How::Unmount => Call::Unmount { at: path() },

@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 
 /// `--absolute-timestamps=precision:ns` and `--syscall-times=ns` came with 5.6.
 const NANOSECONDS: (u32, u32) = (5, 6);
+/// `--pidns-translation` came with 5.9.
+const NUMBERS: (u32, u32) = (5, 9);
 /// The oldest whose output and `-e trace=?name` we know.
 const OLDEST: (u32, u32) = (4, 26);
 /// What the pipe is asked to hold, so that a burst of calls does not wait for us. The system may give less.
@@ -403,6 +405,10 @@ fn options(version: (u32, u32)) -> Vec<String> {
         add("-ttt");
         add("-T");
     }
+    if version >= NUMBERS {
+        // A process in a namespace of its own is told by other numbers there than here.
+        add("--pidns-translation");
+    }
     add("-yy");
     add("-s0");
     add("-q");
@@ -451,6 +457,8 @@ mod tests {
     #[test]
     fn options_by_version() {
         assert!(options((5, 2)).contains(&"-ttt".to_owned()));
+        assert!(!options((5, 2)).contains(&"--pidns-translation".to_owned()));
+        assert!(options((6, 1)).contains(&"--pidns-translation".to_owned()));
         assert!(!options((6, 1)).iter().any(|o| o.contains("seccomp")), "see the module's documentation");
         assert!(options((6, 1)).iter().any(|o| o.starts_with("trace=") && o.contains("?openat,")));
     }

@@ -293,3 +293,18 @@ pub(crate) fn signal(name: &[u8]) -> Option<i64> {
     let name = name.strip_prefix(b"SIG")?;
     (1..).zip(NAMES).find(|(_, n)| n.as_bytes() == name).map(|(i, _)| i)
 }
+
+/// `IORING_SETUP_SQPOLL` of `<linux/io_uring.h>`.
+pub(super) const SQPOLL: u64 = 2;
+/// `RESOLVE_IN_ROOT` of `<linux/openat2.h>`.
+pub(crate) const IN_ROOT: u64 = 0x10;
+
+/// The one flag of io_uring_setup that matters here.
+pub(super) fn io_uring_flag(name: &[u8]) -> u64 {
+    if name == b"IORING_SETUP_SQPOLL" { SQPOLL } else { 0 }
+}
+
+/// The one way of openat2 to resolve that matters here.
+pub(super) fn resolve_flag(name: &[u8]) -> u64 {
+    if name == b"RESOLVE_IN_ROOT" { IN_ROOT } else { 0 }
+}

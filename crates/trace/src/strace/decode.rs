@@ -101,6 +101,7 @@ pub(super) enum Form {
     NewFd,
     IoUringSetup,
     IoUringEnter,
+    AioSubmit,
     Mount,
     Unmount,
     Chroot,
@@ -160,7 +161,7 @@ const NAMES: &[(&str, Form)] = {
         ("file_getattr", OtherAt), ("file_setattr", OtherAt), ("quotactl_fd", OtherFd),
         ("open_by_handle_at", OtherFd), ("vmsplice", OtherFd), ("fanotify_mark", Ignored),
         ("inotify_add_watch", Ignored), ("inotify_rm_watch", Ignored), ("munmap", Ignored), ("mremap", Ignored),
-        ("io_submit", Form::Ignored),
+        ("io_submit", AioSubmit),
     ]
 };
 
@@ -195,6 +196,11 @@ impl Forms {
 /// Whether setns can change the mount namespace: 0 leaves it to the descriptor.
 pub(crate) fn may_set_mounts(flags: u64) -> bool {
     flags == 0 || flags & CLONE_NEWNS != 0
+}
+
+/// The path of an openat2 whose directory is the root for it (`RESOLVE_IN_ROOT`): where that leads, only the descriptor tells.
+pub(crate) fn rooted(at: At<'_>, within: bool) -> At<'_> {
+    At { path: at.path.filter(|_| !within), ..at }
 }
 
 /// What a call asks. `None`: nothing that concerns files, or its arguments are not there (a call cut short).
@@ -270,7 +276,11 @@ pub(super) fn decode<'a>(form: Option<Form>, args: &Args<'a>, ret: &Return<'a>) 
         Form::SetNs if !may_set_mounts(flags(a(1), clone_flag)) => return None,
         Form::SetNs => Call::Other { fd: None, at: None },
         Form::NewFd => Call::NewFd,
-        Form::IoUringSetup => Call::IoUringSetup,
+        Form::IoUringSetup => {
+            let how = until_comma(field(a(1), b"flags").unwrap_or_default());
+            Call::IoUringSetup { polled: flags(how, io_uring_flag) & SQPOLL != 0 }
+        }
+        Form::AioSubmit => Call::AioSubmit,
         Form::IoUringEnter => Call::IoUringEnter,
         Form::Mount => Call::Mount { from: path(a(0)), to: path(a(1)), flags: flags(a(3), mount_flag) },
         Form::Unmount => Call::Unmount { at: path(a(0)) },
@@ -295,7 +305,11 @@ fn decode_data<'a>(form: Form, args: &Args<'a>, ret: &Return<'a>) -> Option<Call
         Form::OpenAt => opened(at(d(0), a(1)), flags(a(2), open_flag), mode(a(3))),
         Form::OpenAt2 => {
             let how = until_comma(field(a(2), b"flags").unwrap_or_default());
-            opened(at(d(0), a(1)), flags(how, open_flag), field(a(2), b"mode").map(until_comma).and_then(mode))
+            let resolve =
+                field(a(2), b"resolve").map(|text| until_comma(text).strip_suffix(b"}").unwrap_or(until_comma(text)));
+            let within = flags(resolve.unwrap_or_default(), resolve_flag) & IN_ROOT != 0;
+            let at = rooted(at(d(0), a(1)), within);
+            opened(at, flags(how, open_flag), field(a(2), b"mode").map(until_comma).and_then(mode))
         }
         Form::Creat => opened(path(a(0)), c::CREAT, mode(a(1))),
         Form::Close => Some(Call::Close { fd: fd(d(0))? }),

@@ -277,6 +277,12 @@ pub(super) fn returned(text: &[u8]) -> Result<Return<'_>, Reason> {
     if value == -1 {
         result.error = error_name(rest);
     }
+    // What a clone in another process number namespace returns, and whom that is for strace.
+    if let Some(comment) = rest.strip_prefix(b" /* ")
+        && let Some((here, b" in strace's PID NS */")) = number(comment)
+    {
+        result.value = Some(here);
+    }
     if rest.first().is_some_and(|&b| b != b' ') {
         return Err("text directly behind the result");
     }

@@ -36,7 +36,7 @@ use crate::track::{
     Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, Seen, TrackOptions, Tracker,
 };
 use decode::{Form, Forms, decode};
-pub(crate) use decode::{may_set_mounts, traced_calls};
+pub(crate) use decode::{may_set_mounts, rooted, traced_calls};
 use lex::{Args, Return};
 use line::{Body, Head, Leader, Reason};
 pub(crate) use notation::{Keeps, Notation};

@@ -316,8 +316,13 @@ pub enum Call<'a> {
     },
     /// A call that makes a descriptor of something that is no file (socket, eventfd).
     NewFd,
-    IoUringSetup,
+    IoUringSetup {
+        /// The kernel looks for requests by itself: no call tells of them.
+        polled: bool,
+    },
     IoUringEnter,
+    /// Requests of Linux AIO (io_submit).
+    AioSubmit,
     /// A call that concerns files and is not modelled.
     Other {
         fd: Option<Fd<'a>>,

@@ -44,6 +44,8 @@ pub struct Coverage {
     pub requests_seen: bool,
     /// io_uring instances made.
     pub io_uring_setups: u64,
+    /// Those of them that the kernel polls: what is submitted to them is not told.
+    pub io_uring_polled: u64,
     /// Operations submitted to them, unseen.
     pub io_uring_submitted: u64,
     /// Calls by operation, foreign ones and implied closes left out.
@@ -84,7 +86,8 @@ impl Coverage {
     /// libraries is left out on both sides and reported by itself. 1 if there was no activity; `None` if an
     /// io_uring was made whose submissions the trace does not show (no `io_uring_enter` in it, or kernel polling).
     pub fn share(&self, lost: u64) -> Option<f64> {
-        if self.io_uring_setups > 0 && self.io_uring_submitted == 0 && !self.requests_seen {
+        let untold = self.io_uring_polled > 0 || self.io_uring_setups > 0 && self.io_uring_submitted == 0;
+        if untold && !self.requests_seen {
             return None;
         }
         let unseen = self.other_calls.saturating_add(self.io_uring_submitted).saturating_add(self.data_map_accesses);

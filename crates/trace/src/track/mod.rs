@@ -205,14 +205,23 @@ impl Tracker {
             Call::Mount { from, to, flags } => self.mount(ctx, name, from, to, *flags, out),
             Call::Unmount { at } => self.unmount(ctx, name, at, out),
             Call::NewFd => self.new_fd(ctx, out),
-            Call::IoUringSetup => {
+            Call::IoUringSetup { polled } => {
                 self.coverage.io_uring_setups += 1;
+                self.coverage.io_uring_polled += u64::from(*polled && out.ok());
                 self.new_fd(Ctx { place: None, ..ctx }, out);
                 self.plain(ctx, Op::IoUring, None, out);
             }
             Call::IoUringEnter => {
                 if !self.coverage.requests_seen {
                     self.coverage.io_uring_submitted += u64::try_from(out.ret).unwrap_or(0);
+                }
+                self.skip(ctx);
+            }
+            Call::AioSubmit => {
+                let requests = u64::try_from(out.ret).unwrap_or(0);
+                if requests > 0 {
+                    self.coverage.other_calls += requests;
+                    *self.coverage.other_by_name.entry("io_submit request".into()).or_default() += requests;
                 }
                 self.skip(ctx);
             }

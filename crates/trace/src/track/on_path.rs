@@ -177,6 +177,12 @@ impl Tracker {
             event.flags |= flag::FOREIGN;
             None
         } else {
+            if (event.flags & flag::FOREIGN != 0 || event.path.is_none()) && path.first() == Some(&b'/') {
+                // By way of /proc, or of a root of its own: where it led is told in the place of what was given.
+                event.path = Some(self.out.intern(&path));
+                event.caller_dir = None;
+                event.flags |= flag::BY_MOUNT;
+            }
             event.flags &= !flag::FOREIGN;
             // A file that never had a name is shown as one whose name is gone.
             let again = if flags & flag::TMPFILE == 0 { self.nameless_start(ctx, at, out.seen) } else { None };
