@@ -97,6 +97,10 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 
 /// The exit code of the first cause that has one; anything else is the environment's doing.
 fn exit_code(error: &anyhow::Error) -> u8 {
+    // Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(|e| posix::input::Refusal::of(e).is_some()) {
+        return BAD_INPUT;
+    }
     error.chain().find_map(cause_code).unwrap_or(ENVIRONMENT)
 }
 

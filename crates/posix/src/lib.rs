@@ -48,6 +48,7 @@ mod fs;
 mod geometry;
 pub mod grammar;
 pub mod held;
+pub mod input;
 pub mod interrupt;
 mod mounted;
 pub mod output;

@@ -268,7 +268,7 @@ impl ParquetIn {
         missing_hint: &'static str,
         schema: impl FnOnce(&Path, &Schema) -> Result<Schema, ProfileError>,
     ) -> Result<Self, ProfileError> {
-        let file = match File::open(&path) {
+        let file = match posix::input::open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(ProfileError::Missing { path, hint: missing_hint });

@@ -311,11 +311,15 @@ fn distinct(names: Vec<String>) -> Vec<String> {
     names.into_iter().map(number).collect()
 }
 
+/// No list of paths is longer.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
 /// Paths, one a line; empty lines are left out.
 fn read_list(file: &Path) -> anyhow::Result<Vec<PathBuf>> {
     use std::os::unix::ffi::OsStrExt as _;
     let shown = output::shown(file);
-    let text = std::fs::read(file).map_err(|error| failure::bad_input(format!("cannot read {shown}: {error}")))?;
+    let text = posix::input::read(file, LIST_BYTES_MAX)
+        .map_err(|error| failure::bad_input(format!("cannot read {shown}: {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(std::ffi::OsStr::from_bytes(line))).collect())
 }
