@@ -148,7 +148,7 @@ fn what_makes_no_sense_is_refused() {
         (2, vec!["age", "ext4:64M", "--plan", plan, "--keep"]),
         (2, vec!["age", target, "--plan", plan, "--room", "900000T"]),
         (4, vec!["age", target, "--plan", nothing.to_str().unwrap()]),
-        (3, vec!["age", target, "--plan", target]),
+        (4, vec!["age", target, "--plan", target]),
         (4, vec!["age", "--resume", plan]),
     ] {
         let out = fsage().args(&args).output().unwrap();

@@ -32,7 +32,7 @@ pub const ROW_GROUPS_KEY: &str = "fsage.row_groups";
 /// Limits on files that other tools wrote: a row group is decoded as a whole.
 const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
-const FOOTER_BYTES_MAX: u64 = 1 << 28;
+const FOOTER_BYTES_MAX: u64 = 64 << 20;
 
 /// How much of a file can be verified.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Writing an aging workload.
 
-use super::{DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
+use super::{DAYS_MAX, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
 use crate::{AgingError, AgingOp, DAY_NS, OpKind, Tree};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use std::path::{Path, PathBuf};
@@ -50,9 +50,6 @@ impl Books {
 }
 
 impl Writer {
-    /// Days a workload may have: about 2,700 years. More is a planner's unit mistaken.
-    const DAYS_MAX: u64 = 1_000_000;
-
     /// Begins a file for a file system of `capacity_bytes` in blocks of `block_bytes`. A file of that name is replaced
     /// when the new one is whole.
     ///
@@ -98,8 +95,8 @@ impl Writer {
     /// [`AgingError::Invalid`] for one that contradicts those before it (a fault of the planner); [`AgingError::Io`].
     pub fn push(&mut self, op: AgingOp) -> Result<(), AgingError> {
         let day = op.t_ns / DAY_NS;
-        if day >= Self::DAYS_MAX {
-            return Err(self.invalid(&op, format!("day {day} is beyond {}", Self::DAYS_MAX)));
+        if day >= u64::from(DAYS_MAX) {
+            return Err(self.invalid(&op, format!("day {day} is beyond {DAYS_MAX}")));
         }
         self.books.end_days(day, self.tree.files());
         let before = self.tree.apply(&op).map_err(|why| self.invalid(&op, why.to_string()))?;
@@ -154,6 +151,10 @@ impl Writer {
     /// [`AgingError::Io`]; [`AgingError::Invalid`] for a `meta.days` before the last operation.
     pub fn finish(mut self, mut meta: PlanMeta) -> Result<PlanMeta, AgingError> {
         self.flush()?;
+        if meta.days > DAYS_MAX {
+            let message = format!("{} days are more than {DAYS_MAX}", meta.days);
+            return Err(AgingError::Invalid { path: self.path.clone(), message });
+        }
         self.books.end_days(u64::from(meta.days), self.tree.files());
         let books = &mut self.books;
         if self.tree.now_ns() / DAY_NS >= u64::from(meta.days) && books.operations > 0 {

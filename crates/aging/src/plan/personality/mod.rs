@@ -14,7 +14,7 @@ pub mod time;
 mod tree;
 
 use super::{PlanError, PlannedFor, Progress};
-use crate::format::{Input, PlanMeta, Source, Writer};
+use crate::format::{DAYS_MAX, Input, PlanMeta, Source, Writer};
 use engine::Engine;
 use serde_json::json;
 pub use spec::Personality;
@@ -66,9 +66,6 @@ pub fn read(path: &Path) -> Result<(Personality, Input), PlanError> {
     let text = String::from_utf8(bytes).map_err(|_| PlanError::input(path, "whole file", "is no text (UTF-8)"))?;
     Ok((Personality::parse(path, &text)?, input))
 }
-
-/// The most simulated days: a thousand years.
-const DAYS_MAX: u32 = 366_000;
 
 /// Plans.
 ///
