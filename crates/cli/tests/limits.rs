@@ -4,13 +4,15 @@
 
 mod common;
 
-use common::{fails, small_workload};
+use common::{fails, small_system, small_workload, succeeds};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
+use trace::profile::{Meta, PATH_BYTES_MAX, Writer, WriterOptions, escape};
+use trace::{Batch, Event, Op, Snapshot};
 
 /// In KiB, for the shell's `ulimit -v`.
 const ADDRESS_SPACE_KIB: u64 = 2 << 20;
@@ -103,4 +105,59 @@ fn arrays_have_a_number_of_drives() {
     let output = limited(d.path(), &["bench", "seqfile", &target]);
     assert_eq!(common::code(&output), 2, "{}", common::stderr(&output));
     assert!(common::stderr(&output).contains("nested at most 4 deep"), "{}", common::stderr(&output));
+}
+
+/// A recording of a call on each of some paths, which the writer takes as they are.
+fn stats_of(directory: &Path, paths: impl Iterator<Item = Vec<u8>>) {
+    let mut writer = Writer::create(directory, WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for (n, path) in (0..).zip(paths) {
+        let path = Some(batch.paths.intern(&path));
+        batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, Op::Stat) });
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+}
+
+/// The path of every directory was kept whole: the deeper, the longer, and 2.8 GB in all.
+#[test]
+fn deep_paths_cost_what_their_names_do() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    let deep = |n: u32| format!("/{n}{}", "/a".repeat(20_000)).into_bytes();
+    stats_of(&d.path().join("deep.workload"), (0..6).map(deep));
+    succeeds(&limited(d.path(), &["inspect", "deep.workload"]));
+    succeeds(&limited(d.path(), &["predict", "deep.workload", "a.system", "--min-coverage", "0"]));
+    let replayed = limited(d.path(), &["replay", "deep.workload", "ffs:size=800M,density=2048", "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&succeeds(&replayed)).expect("JSON");
+    assert_eq!((&result["rebuilt"]["entries"], &result["calls"]), (&120_006.into(), &6.into()));
+    // With more of them it is no recording.
+    stats_of(&d.path().join("many.workload"), (0..300).map(deep));
+    fails(
+        &limited(d.path(), &["replay", "many.workload", "/tmp"]),
+        4,
+        &["many.workload: call 50", "1000000 directories"],
+    );
+}
+
+/// What no file can have for a path failed a replay on the target, which named no file; a longer path was walked.
+#[test]
+fn a_path_without_nul_and_of_a_length() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::create_dir(d.path().join("target")).expect("a directory");
+    let longest = [&b"/"[..], &vec![b'a'; PATH_BYTES_MAX - 1]].concat();
+    // The writer leaves out what the reader refuses.
+    let paths = [b"/a\0b".to_vec(), [&longest[..], b"a"].concat(), longest.clone(), b"/b".to_vec()];
+    stats_of(&d.path().join("w.workload"), paths.into_iter());
+    let csv = succeeds(&limited(d.path(), &["export", "w.workload"]));
+    let named: Vec<&str> = csv.lines().skip(1).map(|row| row.split(',').nth(10).expect("a path")).collect();
+    assert_eq!(named, ["", "", &format!("\"{}\"", escape(&longest)), "\"/b\""]);
+    // A snapshot is written as it is.
+    let snapshot =
+        Snapshot::from_entries(vec![trace::SnapshotEntry::implied(b"/x\0y".to_vec(), posix::FileKind::File)]);
+    let writer = Writer::create(&d.path().join("nul.workload"), WriterOptions::default()).expect("a new profile");
+    writer.finish(Meta::default(), &snapshot).expect("a whole profile");
+    for args in [&["replay", "nul.workload", "target"][..], &["inspect", "nul.workload"]] {
+        fails(&limited(d.path(), args), 4, &["nul.workload/snapshot.parquet", "row 0", "a NUL (byte 2)"]);
+    }
 }
