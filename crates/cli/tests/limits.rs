@@ -5,6 +5,7 @@
 mod common;
 
 use common::{fails, small_system, small_workload, succeeds};
+use posix::FileKind;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 use trace::profile::{Meta, PATH_BYTES_MAX, Writer, WriterOptions, escape};
-use trace::{Batch, Event, Op, Snapshot};
+use trace::{Batch, Event, FileId, OfdId, Op, Snapshot, SnapshotEntry, flag};
 
 /// In KiB, for the shell's `ulimit -v`.
 const ADDRESS_SPACE_KIB: u64 = 2 << 20;
@@ -153,11 +154,75 @@ fn a_path_without_nul_and_of_a_length() {
     let named: Vec<&str> = csv.lines().skip(1).map(|row| row.split(',').nth(10).expect("a path")).collect();
     assert_eq!(named, ["", "", &format!("\"{}\"", escape(&longest)), "\"/b\""]);
     // A snapshot is written as it is.
-    let snapshot =
-        Snapshot::from_entries(vec![trace::SnapshotEntry::implied(b"/x\0y".to_vec(), posix::FileKind::File)]);
+    let snapshot = Snapshot::from_entries(vec![SnapshotEntry::implied(b"/x\0y".to_vec(), FileKind::File)]);
     let writer = Writer::create(&d.path().join("nul.workload"), WriterOptions::default()).expect("a new profile");
     writer.finish(Meta::default(), &snapshot).expect("a whole profile");
     for args in [&["replay", "nul.workload", "target"][..], &["inspect", "nul.workload"]] {
         fails(&limited(d.path(), args), 4, &["nul.workload/snapshot.parquet", "row 0", "a NUL (byte 2)"]);
     }
+}
+
+/// Two calls of 2^63 ns made `inspect` panic. Every number here is the largest of its kind.
+#[test]
+fn sums_end_at_the_largest_number() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    small_system(d.path(), "b", 3_000.0);
+    let mut writer = Writer::create(&d.path().join("w.workload"), WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    let paths = ["/a", "/b"].map(|path| batch.paths.intern(path.as_bytes()));
+    let ofd = Some(OfdId(u64::MAX));
+    let mut seq = 0;
+    for op in Op::ALL {
+        for (n, path) in (0..).zip(paths) {
+            let event = Event {
+                dur_ns: u64::MAX - n,
+                pid: u32::MAX,
+                tid: u32::MAX - n as u32,
+                flags: if n == 0 { 0 } else { flag::WRITE | flag::CREATE },
+                mode: Some(u16::MAX),
+                ret: i64::MAX,
+                ofd,
+                ofd2: ofd,
+                file: Some(FileId(u64::MAX)),
+                parent: Some(FileId(u64::MAX)),
+                path: Some(path),
+                path2: Some(paths[1]),
+                offset: Some(u64::MAX),
+                offset2: Some(u64::MAX),
+                req_bytes: Some(u64::MAX),
+                size_before: Some(u64::MAX),
+                running_ns: Some(u64::MAX),
+                blocked_ns: Some(u64::MAX),
+                ..Event::new(seq, u64::MAX - n, *op)
+            };
+            batch.events.extend([event.clone(), Event { seq: seq + 1, ..event }]);
+            seq += 2;
+        }
+    }
+    writer.push(&batch).expect("written");
+    let mut entries = Vec::new();
+    for (path, kind) in [("/", FileKind::Directory), ("/a", FileKind::File), ("/c", FileKind::File)] {
+        let (size_bytes, nlink, ino) = (u64::MAX, u32::MAX, u64::MAX);
+        entries.push(SnapshotEntry { size_bytes, nlink, ino, ..SnapshotEntry::implied(path.into(), kind) });
+    }
+    writer.finish(Meta::default(), &Snapshot::from_entries(entries)).expect("a whole profile");
+    for args in [
+        &["inspect", "w.workload"][..],
+        &["inspect", "w.workload", "--latency"],
+        &["inspect", "w.workload", "--rows"],
+        &["inspect", "w.workload", "--snapshot"],
+        &["export", "w.workload", "-o", "w.csv"],
+        &["export", "w.workload", "--format", "fio", "-o", "w.fio"],
+        &["export", "w.workload", "--anonymise", "-o", "x.workload"],
+        &["predict", "w.workload", "a.system", "b.system", "--min-coverage", "0", "--explain", "a", "b"],
+        &["predict", "w.workload", "a.system", "--min-coverage", "0", "--stages-out", "stages"],
+    ] {
+        let output = limited(d.path(), args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", common::stderr(&output));
+    }
+    // What cannot be: a file of 2^64 bytes, and what would be left to plan.
+    fails(&limited(d.path(), &["replay", "w.workload", "ffs"]), 3, &["free"]);
+    let planned = limited(d.path(), &["plan", "profile", "w.workload", "--capacity", "1G", "-o", "p.aging"]);
+    assert!(matches!(planned.status.code(), Some(2 | 4)), "{}", common::stderr(&planned));
 }
