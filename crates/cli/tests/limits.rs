@@ -196,7 +196,7 @@ fn sums_end_at_the_largest_number() {
                 blocked_ns: Some(u64::MAX),
                 ..Event::new(seq, u64::MAX - n, *op)
             };
-            batch.events.extend([event.clone(), Event { seq: seq + 1, ..event }]);
+            batch.events.extend([event, Event { seq: seq + 1, ..event }]);
             seq += 2;
         }
     }

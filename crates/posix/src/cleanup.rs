@@ -105,7 +105,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if let Err(error) = remove_entry(self.id) {
-            eprintln!("fsage: cannot clean up: {error}");
+            eprintln!("fsage: cannot clean up: {}", crate::text::printable(&error.to_string()));
         }
     }
 }

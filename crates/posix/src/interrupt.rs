@@ -191,7 +191,7 @@ fn listen(mut reader: io::PipeReader) {
         if seen >= 2 {
             FORCED.store(true, Ordering::SeqCst);
             for line in crate::cleanup::release_all() {
-                eprintln!("fsage: {line}");
+                eprintln!("fsage: {}", crate::text::printable(&line));
             }
             std::process::exit(exit_code().unwrap_or(130).into());
         }

@@ -58,6 +58,7 @@ mod scratch;
 mod setup;
 mod site;
 mod target;
+pub mod text;
 mod workspace;
 
 pub use call::{

@@ -234,7 +234,8 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
-            eprintln!("fsage: cannot clean up target '{}': {error}", self.target);
+            let message = format!("cannot clean up target '{}': {error}", self.target);
+            eprintln!("fsage: {}", crate::text::printable(&message));
         }
     }
 }
