@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     if cli.command.replays() {
         posix::contain::prepare();
     }
+    target::sweep();
     let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| cli.command.run());
     match done {
         Ok(code) => code,

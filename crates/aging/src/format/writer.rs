@@ -3,6 +3,7 @@
 use super::{DAYS_MAX, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
 use crate::{AgingError, AgingOp, DAY_NS, OpKind, Tree};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use posix::output::Output;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trace::parquet_file::ParquetOut;
@@ -13,7 +14,7 @@ use trace::profile::escape;
 /// Nothing is under the final name until [`Writer::finish`]; a writer dropped before removes what it wrote.
 pub struct Writer {
     path: PathBuf,
-    temporary: PathBuf,
+    output: Output,
     out: Option<ParquetOut>,
     rows: Vec<AgingOp>,
     tree: Tree,
@@ -56,10 +57,10 @@ impl Writer {
     /// # Errors
     /// [`AgingError::Io`].
     pub fn create(path: &Path, capacity_bytes: u64, block_bytes: u64) -> Result<Writer, AgingError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let out = ParquetOut::create(temporary.clone(), columns::schema(), columns::properties())?;
+        let made = Output::create(path, 0o666);
+        let (output, file) =
+            made.map_err(|source| AgingError::Io { path: path.to_owned(), doing: "make the file", source })?;
+        let out = ParquetOut::into_file(file, path.to_owned(), columns::schema(), columns::properties())?;
         let books = Books {
             capacity_bytes,
             block_bytes,
@@ -71,7 +72,7 @@ impl Writer {
             days: Vec::new(),
         };
         let rows = Vec::with_capacity(ROW_GROUP_ROWS);
-        Ok(Writer { path: path.to_owned(), temporary, out: Some(out), rows, tree: Tree::new(), books })
+        Ok(Writer { path: path.to_owned(), output, out: Some(out), rows, tree: Tree::new(), books })
     }
 
     /// The tree as the operations pushed so far have made it.
@@ -177,22 +178,10 @@ impl Writer {
             .map_err(|e| AgingError::Invalid { path: self.path.clone(), message: e.to_string() })?;
         if let Some(mut out) = self.out.take() {
             out.key_value(META_KEY, json);
-            out.finish().inspect_err(|_| drop(std::fs::remove_file(&self.temporary)))?;
+            out.finish()?;
         }
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| AgingError::Io {
-            path: self.path.clone(),
-            doing: "give the finished file its name",
-            source,
-        })?;
+        let Writer { path, output, .. } = self;
+        output.finish().map_err(|source| AgingError::Io { path, doing: "give the finished file its name", source })?;
         Ok(meta)
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // Still there only if the file was not finished; nobody is left to be told of a failure.
-        if self.out.take().is_some() {
-            let _ = std::fs::remove_file(&self.temporary);
-        }
     }
 }

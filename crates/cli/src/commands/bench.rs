@@ -201,7 +201,6 @@ fn on_targets(
     need_bytes: u64,
     need_inodes: u64,
 ) -> anyhow::Result<BenchResult> {
-    target::sweep();
     // Files of every round are removed: there is nothing to keep.
     let target_args = TargetArgs { keep: false };
     let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));

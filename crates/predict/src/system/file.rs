@@ -14,7 +14,6 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Write;
 use std::path::Path;
 use toml::Spanned;
 
@@ -84,17 +83,8 @@ impl SystemProfile {
             what: "profile".to_owned(),
             problem,
         })?;
-        let mut new = path.as_os_str().to_owned();
-        new.push(format!(".{}.new", std::process::id()));
-        let new = Path::new(&new);
-        let written = std::fs::File::create(new)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(new, path));
-        written.map_err(|source| {
-            // Nothing better can be done about a leftover than to try.
-            let _ = std::fs::remove_file(new);
-            SystemProfileError::Io { path: path.to_owned(), source }
-        })
+        posix::output::write_durably(path, text.as_bytes())
+            .map_err(|source| SystemProfileError::Io { path: path.to_owned(), source })
     }
 
     /// The profile as TOML. Fails where a value is out of range (see [`SystemProfile::validate`]).
