@@ -14,6 +14,7 @@ pub mod model;
 mod op;
 pub mod plan;
 pub mod snapshot;
+mod taken;
 mod tree;
 pub mod verify;
 

@@ -115,8 +115,8 @@ impl AgingOp {
         AgingOp { t_ns, kind, node, dir: NodeId::ROOT, name: None, offset_bytes: 0, size_bytes: 0 }
     }
 
-    /// The name the node has in its directory where the plan gives none: `d` or `f` and the number in hexadecimal. Names of
-    /// a plan never look like this ([`Tree`](crate::Tree) refuses a collision).
+    /// The name the node has in its directory where the plan gives none: `d` or `f` and the number in hexadecimal.
+    /// [`Tree`](crate::Tree) refuses a name that is another node's.
     pub fn derived_name(node: NodeId, directory: bool) -> String {
         format!("{}{:x}", if directory { 'd' } else { 'f' }, node.0)
     }

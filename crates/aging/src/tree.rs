@@ -3,6 +3,7 @@
 //! Planners use it to keep their books, readers to refuse a workload whose operations contradict each other. Memory is that of
 //! the nodes alive.
 
+use crate::taken::Taken;
 use crate::{AgingOp, NodeId, OpKind};
 use rustc_hash::FxHashMap;
 
@@ -39,6 +40,8 @@ pub enum Broken {
     Beyond { node: u64, size_bytes: u64, end: u64 },
     #[error("directory {0} is moved into itself")]
     IntoItself(u64),
+    #[error("the name of node {0} is taken in directory {1}")]
+    NameTaken(u64, u64),
     #[error("time goes back from {0} ns to {1} ns")]
     TimeBack(u64, u64),
     #[error("the root cannot be made, moved or removed")]
@@ -49,6 +52,7 @@ pub enum Broken {
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: FxHashMap<NodeId, Node>,
+    taken: Taken,
     now_ns: u64,
     files: u64,
     bytes: u64,
@@ -64,7 +68,13 @@ impl Tree {
     /// A tree with nothing but its root.
     pub fn new() -> Tree {
         let root = Node { parent: NodeId::ROOT, kind: posix::FileKind::Directory, size_bytes: 0, children: 0 };
-        Tree { nodes: FxHashMap::from_iter([(NodeId::ROOT, root)]), now_ns: 0, files: 0, bytes: 0 }
+        Tree {
+            nodes: FxHashMap::from_iter([(NodeId::ROOT, root)]),
+            taken: Taken::default(),
+            now_ns: 0,
+            files: 0,
+            bytes: 0,
+        }
     }
 
     /// Files and symbolic links alive.
@@ -161,6 +171,8 @@ impl Tree {
         if self.nodes.contains_key(&op.node) {
             return Err(Broken::Twice(op.node.0));
         }
+        self.name_is_free(op, kind)?;
+        self.taken.take(op.node, op.dir, op.name.as_deref());
         self.nodes.insert(op.node, Node { parent: op.dir, kind, size_bytes, children: 0 });
         self.count_child(op.dir, 1);
         if kind != posix::FileKind::Directory {
@@ -168,6 +180,16 @@ impl Tree {
             self.bytes = self.bytes.saturating_add(size_bytes);
         }
         Ok(0)
+    }
+
+    fn name_is_free(&self, op: &AgingOp, kind: posix::FileKind) -> Result<(), Broken> {
+        let is_directory = |kind| kind == posix::FileKind::Directory;
+        let derived = |other, directory| {
+            let there = self.nodes.get(&other).is_some_and(|n| n.parent == op.dir && is_directory(n.kind) == directory);
+            there && other != NodeId::ROOT && !self.taken.has_given(other)
+        };
+        let free = self.taken.is_free((op.node, is_directory(kind)), op.dir, op.name.as_deref(), derived);
+        if free { Ok(()) } else { Err(Broken::NameTaken(op.node.0, op.dir.0)) }
     }
 
     fn rmdir(&mut self, id: NodeId) -> Result<u64, Broken> {
@@ -179,6 +201,7 @@ impl Tree {
             return Err(Broken::NotEmpty(id.0, children));
         }
         self.nodes.remove(&id);
+        self.taken.free(id);
         self.count_child(parent, -1);
         Ok(0)
     }
@@ -189,6 +212,7 @@ impl Tree {
             return Err(Broken::IsDirectory(id.0));
         }
         self.nodes.remove(&id);
+        self.taken.free(id);
         self.count_child(node.parent, -1);
         self.files -= 1;
         self.bytes = self.bytes.saturating_sub(node.size_bytes);
@@ -210,6 +234,8 @@ impl Tree {
                 above = self.directory(above)?.parent;
             }
         }
+        self.name_is_free(op, kind)?;
+        self.taken.take(op.node, op.dir, op.name.as_deref());
         self.count_child(parent, -1);
         self.count_child(op.dir, 1);
         if let Some(node) = self.nodes.get_mut(&op.node) {
@@ -270,5 +296,43 @@ mod tests {
             assert_eq!(tree.apply(&step), Err(why));
         }
         assert_eq!((tree.files(), tree.bytes()), (1, 100));
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let named = |kind, node, dir, name: &[u8]| AgingOp { name: Some(name.into()), ..op(kind, node, dir, 0, 0) };
+        let mut tree = Tree::new();
+        for step in [
+            named(OpKind::Mkdir, 1, 0, b"a"),
+            named(OpKind::Create, 2, 1, b"a"),
+            op(OpKind::Create, 3, 1, 0, 0),
+            named(OpKind::Symlink, 4, 1, b"b"),
+            named(OpKind::Create, 6, 1, b"f7"),
+        ] {
+            tree.apply(&step).expect("a possible operation");
+        }
+        for (step, node) in [
+            (named(OpKind::Create, 9, 1, b"a"), 9),
+            (named(OpKind::Mkdir, 9, 0, b"a"), 9),
+            (named(OpKind::Rename, 4, 1, b"a"), 4),
+            // Derived from the numbers 3 and 7.
+            (named(OpKind::Create, 9, 1, b"f3"), 9),
+            (op(OpKind::Create, 7, 1, 0, 0), 7),
+        ] {
+            assert_eq!(tree.apply(&step), Err(Broken::NameTaken(node, step.dir.0)), "{step:?}");
+        }
+        for step in [
+            named(OpKind::Create, 8, 1, b"d3"),
+            named(OpKind::Rename, 2, 1, b"a"),
+            named(OpKind::Rename, 2, 1, b"c"),
+            named(OpKind::Rename, 4, 1, b"a"),
+            op(OpKind::Delete, 6, 0, 0, 0),
+            op(OpKind::Create, 7, 1, 0, 0),
+            op(OpKind::Delete, 4, 0, 0, 0),
+            op(OpKind::Rename, 3, 0, 0, 0),
+            named(OpKind::Create, 9, 1, b"f3"),
+        ] {
+            tree.apply(&step).expect("a possible operation");
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! The aging workload's file: same in, same bytes; what was written is read back; damage is found and named.
 
-use aging::format::{PlanMeta, Reader, Writer};
+use aging::format::{Counts, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, Reader, Writer};
 use aging::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
 use std::path::Path;
+use std::sync::Arc;
+use trace::parquet_file::{ParquetOut, properties};
 
 fn ops(files: u64) -> Vec<AgingOp> {
     let mut ops = vec![AgingOp { name: Some((*b"home \xff").into()), ..AgingOp::new(0, OpKind::Mkdir, NodeId(1)) }];
@@ -90,4 +94,113 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
         let error = Reader::open(&path).err().expect("a truncated file");
         assert!(error.to_string().contains("a.aging"), "{error}");
     }
+}
+
+/// A file that says what the writer would not: sound checksums, and any rows and description.
+fn forge(path: &Path, ops: &[AgingOp], meta: &PlanMeta) {
+    let number = |name: &str| Field::new(name, DataType::UInt64, false);
+    let text = |name: &str, nulls| Field::new(name, DataType::Utf8, nulls);
+    let schema = Arc::new(Schema::new(vec![
+        number("t_ns"),
+        text("op", false),
+        number("file_id"),
+        number("dir_id"),
+        text("name", true),
+        number("offset_bytes"),
+        number("size_bytes"),
+    ]));
+    let numbers = |f: fn(&AgingOp) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(ops.iter().map(f))) };
+    let name = |op: &AgingOp| op.name.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
+    let columns: Vec<ArrayRef> = vec![
+        numbers(|op| op.t_ns),
+        Arc::new(StringArray::from_iter_values(ops.iter().map(|op| op.kind.name()))),
+        numbers(|op| op.node.0),
+        numbers(|op| op.dir.0),
+        Arc::new(ops.iter().map(name).collect::<StringArray>()),
+        numbers(|op| op.offset_bytes),
+        numbers(|op| op.size_bytes),
+    ];
+    let _ = std::fs::remove_file(path);
+    let mut out = ParquetOut::create(path.to_owned(), Arc::clone(&schema), properties().build()).expect("a new file");
+    out.write(&RecordBatch::try_new(schema, columns).expect("equal columns")).expect("written");
+    out.end_row_group().expect("written");
+    out.key_value(META_KEY, serde_json::to_string(meta).expect("JSON"));
+    out.finish().expect("written");
+}
+
+/// The description of some operations on the first of so many days.
+fn meta_of(ops: &[AgingOp], days: u32) -> PlanMeta {
+    let mut counts = Counts { operations: ops.len() as u64, ..Counts::default() };
+    for op in ops {
+        *counts.by_kind.entry(op.kind.name().to_owned()).or_default() += 1;
+    }
+    counts.files_at_end = counts.of(OpKind::Create);
+    let utilisation = (1..=days.min(100)).map(|day| DayUse { day, ..DayUse::default() }).collect();
+    PlanMeta { version: FORMAT_VERSION, capacity_bytes: 1 << 30, days, counts, utilisation, ..PlanMeta::default() }
+}
+
+fn said(path: &Path) -> String {
+    let read = Reader::open(path).and_then(|reader| reader.verify());
+    read.expect_err("refused").to_string()
+}
+
+fn create(t_ns: u64, node: u64, dir: u64, name: Option<&str>) -> AgingOp {
+    let name = name.map(|name| name.as_bytes().into());
+    AgingOp { dir: NodeId(dir), name, ..AgingOp::new(t_ns, OpKind::Create, NodeId(node)) }
+}
+
+/// A replay had a row for each day: 10 GB for 10^8 of them.
+#[test]
+fn a_hundred_million_days_are_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("days.aging");
+    let ops = [create(0, 1, 0, None)];
+    forge(&path, &ops, &meta_of(&ops, 3));
+    Reader::open(&path).and_then(|reader| reader.verify()).expect("what is sound is read");
+    forge(&path, &ops, &meta_of(&ops, 100_000_000));
+    let said = self::said(&path);
+    assert!(said.contains("days.aging: footer: 100000000 simulated days; there are at most 200000"), "{said}");
+    let mut meta = meta_of(&ops, 3);
+    meta.utilisation.pop();
+    forge(&path, &ops, &meta);
+    assert!(self::said(&path).contains("the use at the end of 2 days, of 3"), "{}", self::said(&path));
+}
+
+/// Times that went back and days that are none made a replay's clock run backwards; whoever reads finds them, not only a check.
+#[test]
+fn times_go_forward_and_within_the_days() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("times.aging");
+    for (last_ns, says) in [(4, "time goes back from 5 ns to 4 ns"), (3 * DAY_NS, "is after the last of 3 days")] {
+        let ops = [create(5, 1, 0, None), create(last_ns, 2, 0, None)];
+        forge(&path, &ops, &meta_of(&ops, 3));
+        let reader = Reader::open(&path).expect("the description is sound");
+        let error = reader.batches(0).find_map(Result::err).expect("refused");
+        let said = error.to_string();
+        assert!(said.contains("times.aging: row 1, column t_ns") && said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn a_check_finds_what_contradicts_itself() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("names.aging");
+    let rename = AgingOp { kind: OpKind::Rename, ..create(0, 2, 0, Some("a")) };
+    for (ops, says) in [
+        (vec![create(0, 1, 0, Some("a")), create(0, 2, 0, Some("a"))], "row 1: the name of node 2 is taken"),
+        (vec![create(0, 1, 0, Some("a")), create(0, 2, 0, None), rename], "row 2: the name of node 2 is taken"),
+        (vec![create(0, 1, 7, None)], "row 0: node 7 does not exist"),
+    ] {
+        forge(&path, &ops, &meta_of(&ops, 1));
+        let said = self::said(&path);
+        assert!(said.contains("names.aging") && said.contains(says), "{said}");
+    }
+    let ops = [create(0, 1, 0, None), create(0, 2, 0, None)];
+    let mut meta = meta_of(&ops, 1);
+    meta.counts.files_at_end = 1;
+    forge(&path, &ops, &meta);
+    assert!(said(&path).contains("2 files of 0 bytes are left"), "{}", said(&path));
+    meta.counts.by_kind.insert("create".to_owned(), 1);
+    forge(&path, &ops, &meta);
+    assert!(said(&path).contains("2 operations create where the description states 1"), "{}", said(&path));
 }

@@ -69,6 +69,20 @@ pub fn bad_input(message: impl Into<String>) -> anyhow::Error {
     Failure { code: BAD_INPUT, message: message.into() }.into()
 }
 
+/// Says what is wrong with the command line, or shows the help asked for, and exits. An argument may be the name of somebody else's
+/// file: what drives a terminal is escaped, where there is such a thing, for the price of the colours.
+pub fn usage_of(error: &clap::Error) -> ! {
+    let hidden = |arg: std::ffi::OsString| arg.to_string_lossy().chars().any(posix::text::is_hidden);
+    if !error.use_stderr() || !std::env::args_os().any(hidden) {
+        error.exit();
+    }
+    let lines = error.render().to_string();
+    for line in lines.lines() {
+        eprintln!("{}", report::units::printable(line));
+    }
+    std::process::exit(error.exit_code())
+}
+
 /// Prints an error with its causes, each once, and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // A signal that ended the work matters more than the call it happened to interrupt.
@@ -98,6 +112,10 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 
 /// The exit code of the first cause that has one; anything else is the environment's doing.
 fn exit_code(error: &anyhow::Error) -> u8 {
+    // Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(|e| posix::input::Refusal::of(e).is_some()) {
+        return BAD_INPUT;
+    }
     error.chain().find_map(cause_code).unwrap_or(ENVIRONMENT)
 }
 

@@ -16,10 +16,12 @@ use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse(); // Exits with 2 on a usage error, 0 after --help and --version.
+    // Exits with 2 on a usage error, 0 after --help and --version.
+    let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&error));
     if cli.command.replays() {
         posix::contain::prepare();
     }
+    target::sweep();
     let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| cli.command.run());
     match done {
         Ok(code) => code,

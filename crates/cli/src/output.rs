@@ -52,7 +52,7 @@ impl ResultArgs {
     ) -> anyhow::Result<()> {
         let json = if self.json || self.output.is_some() {
             let value = report::envelope(schema, result).context("the result cannot be written as JSON")?;
-            serde_json::to_string_pretty(&value)?
+            report::json_text(&value)
         } else {
             String::new()
         };
@@ -61,12 +61,12 @@ impl ResultArgs {
         }
         if let Some(directory) = &self.output {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", shown(directory)))?;
-            write_file(&directory.join("result.json"), format!("{json}\n").as_bytes())?;
+            write_file(&directory.join("result.json"), json.as_bytes())?;
             write_file(&directory.join("report.html"), document.to_html().as_bytes())?;
             write_file(&directory.join("report.md"), document.to_markdown().as_bytes())?;
             document.write_csv(directory).with_context(|| format!("cannot write tables into {}", shown(directory)))?;
         }
-        if self.json { print(&format!("{json}\n")) } else { print(&short.to_text(terminal_width())) }
+        if self.json { print(&json) } else { print(&short.to_text(terminal_width())) }
     }
 }
 

@@ -90,7 +90,7 @@ fn unused_image(directory: &Path, target: &str) -> PathBuf {
 
 /// Whether a file is an image that the laboratory reads: of UFS or LFS.
 pub fn is_lab_image(path: &Path) -> bool {
-    let open = || std::fs::File::open(path).and_then(ffs::FileStore::new).ok();
+    let open = || ffs::FileStore::open(path).ok();
     let is_ufs = || open().is_some_and(|store| ffs::Image::open(store, ffs::Search::Standard).is_ok());
     !path.is_dir() && (open().is_some_and(|store| lfs::is_lfs(&store)) || is_ufs())
 }

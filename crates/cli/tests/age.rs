@@ -148,7 +148,7 @@ fn what_makes_no_sense_is_refused() {
         (2, vec!["age", "ext4:64M", "--plan", plan, "--keep"]),
         (2, vec!["age", target, "--plan", plan, "--room", "900000T"]),
         (4, vec!["age", target, "--plan", nothing.to_str().unwrap()]),
-        (3, vec!["age", target, "--plan", target]),
+        (4, vec!["age", target, "--plan", target]),
         (4, vec!["age", "--resume", plan]),
     ] {
         let out = fsage().args(&args).output().unwrap();
@@ -196,4 +196,32 @@ fn a_state_is_not_taken_for_another_plan_or_tree() {
     assert_eq!(out.status.code(), Some(4), "{}", String::from_utf8_lossy(&out.stderr));
     assert!(String::from_utf8_lossy(&out.stderr).contains("has changed"));
     cargo_bin_cmd!("fsage").args(["age", "--resume", "/dev/null"]).assert().code(4);
+}
+
+/// What a killed run had in TMPDIR stayed there for ever, and what it had in its target until a command came that uses targets.
+#[test]
+fn what_a_killed_run_left_goes_with_the_next_of_any_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = plan(dir.path(), small());
+    let places = ["target", "tmp", "state"].map(|name| dir.path().join(name));
+    places.iter().for_each(|place| std::fs::create_dir(place).unwrap());
+    let command = |args: &[&std::ffi::OsStr]| {
+        let mut command = fsage();
+        command.args(args).env("TMPDIR", &places[1]).env("XDG_STATE_HOME", &places[2]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let names = |place: usize| std::fs::read_dir(&places[place]).unwrap().count();
+    let slowly = ["--real-time".as_ref(), "1".as_ref()];
+    let args = [&["age".as_ref(), places[0].as_os_str(), "--plan".as_ref(), plan.as_os_str()][..], &slowly].concat();
+    let mut killed = command(&args).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while names(0) == 0 || names(1) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(600), "the run does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(command(&["drive".as_ref(), "list".as_ref()]).status().unwrap().success());
+    assert_eq!((names(0), names(1)), (0, 0));
 }

@@ -242,3 +242,70 @@ fn a_path_of_a_thousand_components() {
     calls.push(format!("write(3<{at}/file>, \"\"..., 100) = 100 <0.000010>"));
     survives("a deep path", &calls);
 }
+
+/// Names of systems reached the terminal by the heads of columns, all names by JSON's second set of control characters, and a
+/// spreadsheet as formulas.
+#[test]
+fn names_are_shown_and_do_nothing() {
+    const EVIL: &str = "=evil\u{1b}[31m\u{9b}2J\u{202e}";
+    let d = tempfile::tempdir().unwrap();
+    let toml = EVIL.replace('\u{1b}', "\\u001B").replace('\u{9b}', "\\u009B");
+    for (name, cost_ns) in [("a", 2_000.0), ("b", 3_000.0)] {
+        let path = small_system(d.path(), name, cost_ns);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace(&format!("name = \"{name}\""), &format!("name = \"{toml}{name}\""))).unwrap();
+    }
+    let calls: Vec<String> = [r"/tmp/fx/=a\33[31m\302\2332J", r"/tmp/fx/@b"]
+        .iter()
+        .flat_map(|path| {
+            [
+                format!("openat(AT_FDCWD</tmp/fx>, \"{path}\", O_WRONLY|O_CREAT, 0644) = 3<{path}> <0.000010>"),
+                format!("symlink(\"=1+1\", \"{path}.link\") = 0 <0.000010>"),
+                format!("close(3<{path}>) = 0 <0.000010>"),
+            ]
+        })
+        .collect();
+    fs::write(d.path().join("t.strace"), trace_of(&calls)).unwrap();
+    let workload = format!("{EVIL}.workload");
+    succeeds(&run(d.path(), &["import", "t.strace", "-o", &workload]));
+    fs::create_dir(d.path().join("target")).unwrap();
+    let systems = [format!("{EVIL}a"), format!("{EVIL}b")];
+    for args in [
+        &["inspect", &workload][..],
+        &["inspect", &workload, "--json"],
+        &["inspect", &workload, "--rows", "--json"],
+        &["inspect", "a.system"],
+        &["export", &workload],
+        &["predict", &workload, "a.system", "b.system", "--min-coverage", "0", "-o", "out"],
+        &["predict", &workload, "a.system", "b.system", "--min-coverage", "0", "--json"],
+        &["predict", &workload, "a.system", "b.system", "--min-coverage", "0", "--explain", &systems[0], &systems[1]],
+        &["replay", &workload, "target", "--json"],
+        &["replay", "/nowhere", EVIL],
+        &["inspect", EVIL],
+        &["layout", EVIL],
+        &["cp", EVIL, "x"],
+        &["mkfs", EVIL],
+        &[EVIL],
+    ] {
+        let output = run(d.path(), args);
+        assert!(matches!(output.status.code(), Some(0 | 2 | 4)), "{args:?}: {}", common::stderr(&output));
+        assert_eq!(output.status.success(), !args.last().is_some_and(|last| *last == EVIL || *last == "x"), "{args:?}");
+        for text in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8(text.clone()).unwrap();
+            let shown = |c: char| c == '\n' || !posix::text::is_hidden(c);
+            assert!(text.chars().all(shown), "{args:?}: {}", text.escape_debug());
+            assert!(!text.contains("\"=1+1\"") || args.contains(&"--json"), "{args:?}: {text}");
+        }
+    }
+    let mut cells = 0;
+    for name in names(&d.path().join("out")) {
+        let text = fs::read_to_string(d.path().join("out").join(&name)).unwrap();
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{name}");
+        if name.ends_with(".csv") {
+            cells += text.matches("'=evil").count();
+            let begins = |cell: &str| cell.trim_start_matches('"').starts_with(['=', '@']);
+            assert!(!text.lines().any(|line| line.split(',').any(begins)), "{name}: {text}");
+        }
+    }
+    assert!(cells > 0, "no table names the systems");
+}

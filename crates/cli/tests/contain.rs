@@ -110,6 +110,11 @@ impl Stage {
         fs::set_permissions(profiles.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
         let profile = profiles.path().join("hostile.workload");
         recording.write(&profile);
+        // Whoever replays it here may read it.
+        for path in every_path(&profile) {
+            let mode = if path.is_dir() { 0o755 } else { 0o644 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
         let mut command = match self.user {
             User::Same => fsage(),
             User::Nobody => self.as_nobody(assert_cmd::Command::new("setpriv")),

@@ -359,6 +359,24 @@ for i in range(50):
     assert!(meta["coverage_share"].as_f64().unwrap() < 1.0, "{meta}");
 }
 
+/// A link that was there before is in the snapshot, also where it is used behind a `..` or another link: a replay did not find what is
+/// behind it.
+fn a_link_behind_others_that_was_there_before(with: &str) {
+    let program = "\
+os.chdir('d')
+write('../a/lb/n1')
+write('../a/lb/../a/lb/sub/n2')
+os.chdir('../a/lb')
+write('../a/lb/n3')
+";
+    let Some(dir) = recorded(with, program) else { return };
+    leads_to_the_tree(&dir);
+    fs::create_dir(dir.path().join("target")).unwrap();
+    let out = run(dir.path(), &["replay", "out.workload", "target", "--initial", "warm", "--json"]);
+    let replayed: serde_json::Value = serde_json::from_str(&succeeds(&out)).unwrap();
+    assert_eq!(replayed["differences"]["total"], 0, "{}", replayed["differences"]);
+}
+
 /// What is not followed is said.
 fn what_changes_paths_and_is_not_followed_is_said(with: &str) {
     let program = "\
@@ -398,5 +416,6 @@ with_each_tracer!(
     a_root_for_one_call,
     numbers_of_another_namespace,
     requests_of_linux_aio_are_not_covered,
+    a_link_behind_others_that_was_there_before,
     what_changes_paths_and_is_not_followed_is_said,
 );

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that cannot be read or written.
@@ -77,6 +78,11 @@ pub struct FileStore {
 }
 
 impl FileStore {
+    /// Opens an image to be read: a regular file or a block device.
+    pub fn open(path: &Path) -> io::Result<FileStore> {
+        FileStore::new(posix::input::open_image(path)?)
+    }
+
     /// Takes an open file. Its length is found by seeking, so that block devices work too.
     pub fn new(file: File) -> io::Result<FileStore> {
         use std::io::Seek as _;

@@ -54,6 +54,9 @@ pub struct FreeFigures {
     pub longest_run_bytes: u64,
 }
 
+/// Fragments of the file system that maps from a file describe: a bit each, whether the file says anything of them or not.
+const FRAGS_MAX: u64 = 1 << 32;
+
 /// The form in files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +96,9 @@ impl TryFrom<Stored> for FreeMaps {
         let g = sb.geometry(stored.superblock_at)?;
         if stored.free.len() != g.ncg as usize {
             return Err(wrong(format!("maps of {} groups for a file system of {}", stored.free.len(), g.ncg)));
+        }
+        if u64::from(g.ncg) * u64::from(g.fpg) > FRAGS_MAX {
+            return Err(wrong(format!("{} groups of {} fragments are more than {FRAGS_MAX}", g.ncg, g.fpg)));
         }
         let mut free = Vec::with_capacity(stored.free.len());
         for (group, runs) in (0..).map(GroupNo).zip(stored.free) {

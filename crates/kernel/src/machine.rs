@@ -160,6 +160,12 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("today", include_str!("../../../machines/today.toml")),
 ];
 
+/// No machine's file is longer.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Processors a machine may have: more than any computer on which a file system was ever measured.
+const PROCESSORS_MAX: u32 = 4096;
+
 impl Machine {
     /// The names of the machines that come with the program.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -175,8 +181,8 @@ impl Machine {
             return Err(MachineError::Unknown { name: name.into(), known: Machine::names().collect() });
         }
         let path = Path::new(name);
-        let text =
-            std::fs::read_to_string(path).map_err(|source| MachineError::Io { path: path.to_path_buf(), source })?;
+        let text = posix::input::read_text(path, FILE_BYTES_MAX);
+        let text = text.map_err(|source| MachineError::Io { path: path.to_path_buf(), source })?;
         Machine::parse(name, &text)
     }
 
@@ -191,8 +197,8 @@ impl Machine {
     fn check(&self, name: &str) -> Result<(), MachineError> {
         let wrong =
             |figure, problem: &str| Err(MachineError::Figure { name: name.into(), figure, problem: problem.into() });
-        if self.cpu.count == 0 {
-            return wrong("cpu.count", "a machine has at least one processor");
+        if !(1..=PROCESSORS_MAX).contains(&self.cpu.count) {
+            return wrong("cpu.count", "a machine has 1 to 4096 processors");
         }
         if self.memory.buffer_cache_bytes.value > self.memory.bytes.value {
             return wrong("memory.buffer_cache_bytes", "the cache is larger than the memory it is in");
@@ -281,7 +287,9 @@ mod tests {
         assert!(message(Machine::load("no/such.toml")).starts_with("no/such.toml: "));
         assert!(message(Machine::parse("x", "cpu = 1")).starts_with("x: "));
         let none = good.replace("count = 1", "count = 0");
-        assert_eq!(message(Machine::parse("x", &none)), "x: cpu.count: a machine has at least one processor");
+        assert_eq!(message(Machine::parse("x", &none)), "x: cpu.count: a machine has 1 to 4096 processors");
+        let many = good.replace("count = 1", "count = 2147483648");
+        assert_eq!(message(Machine::parse("x", &many)), "x: cpu.count: a machine has 1 to 4096 processors");
         let odd = good.replace("call_ns = { value = 30000,", "call_ns = { value = 30000000000,");
         assert!(message(Machine::parse("x", &odd)).contains("no operation takes a second"));
         let more = good.replace("[cpu]", "[cpu]\nclock = 3");

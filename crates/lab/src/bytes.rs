@@ -72,6 +72,6 @@ pub(crate) fn is_lfs(path: &Path) -> Result<bool, OpenError> {
 }
 
 fn overlay(path: &Path) -> Result<Overlay<FileStore>, OpenError> {
-    let file = std::fs::File::open(path).and_then(FileStore::new);
+    let file = FileStore::open(path);
     Ok(Overlay::new(file.map_err(|source| OpenError::io(path, "open the image", source))?))
 }

@@ -13,7 +13,13 @@ pub(crate) const DEFAULT_DRIVE: &str = "st32430n";
 const DEFAULT_UNIT_BYTES: u64 = 64 << 10;
 
 /// More members than any of these arrays had.
-const MOST_MEMBERS: u32 = 64;
+const MEMBERS_MAX: u32 = 64;
+
+/// Arrays in arrays: every drive of each is a model of its own.
+const LEVELS_MAX: u32 = 4;
+
+/// Drives in all levels together.
+const DRIVES_MAX: u32 = 256;
 
 /// What a laboratory's bytes lie on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +63,8 @@ impl DriveSpec {
                 grammar::parse_size(size).map_err(|(offset, problem)| wrong("unit=".len() + offset, problem))?;
         }
         let name = grammar::words(first.text).concat();
-        let found = member(&name, unit_bytes).map_err(|problem| (first.position, problem, ACCEPTED))?;
+        let found = member(&name, unit_bytes, Room { levels: LEVELS_MAX, drives: DRIVES_MAX })
+            .map_err(|problem| (first.position, problem, ACCEPTED))?;
         match (&found, rest.first()) {
             (DriveSpec::One(_), Some(piece)) => Err((piece.position, "only an array has a unit".to_owned(), ACCEPTED)),
             _ => Ok(found),
@@ -81,16 +88,31 @@ impl DriveSpec {
     }
 }
 
-fn member(name: &str, unit_bytes: u64) -> Result<DriveSpec, String> {
+/// How much may still be nested.
+#[derive(Clone, Copy)]
+struct Room {
+    levels: u32,
+    drives: u32,
+}
+
+fn member(name: &str, unit_bytes: u64, room: Room) -> Result<DriveSpec, String> {
     let level = [("raid0:", Level::Raid0), ("raid1:", Level::Raid1), ("raid5:", Level::Raid5)];
     let array = level.into_iter().find_map(|(prefix, level)| Some((level, name.strip_prefix(prefix)?)));
     let Some((level, rest)) = array else { return one(name) };
     let Some((count, of)) = rest.split_once('x') else {
         return Err(format!("'{name}' does not say how many of what"));
     };
-    let members = count.parse().ok().filter(|n| (1..=MOST_MEMBERS).contains(n));
-    let members = members.ok_or_else(|| format!("'{count}' is no number of members from 1 to {MOST_MEMBERS}"))?;
-    Ok(DriveSpec::Array { level, members, member: Box::new(member(of, unit_bytes)?), unit_bytes })
+    let members = count.parse().ok().filter(|n| (1..=MEMBERS_MAX).contains(n));
+    let members = members.ok_or_else(|| format!("'{count}' is no number of members from 1 to {MEMBERS_MAX}"))?;
+    let Some(levels) = room.levels.checked_sub(1) else {
+        return Err(format!("arrays are nested at most {LEVELS_MAX} deep"));
+    };
+    let drives = room.drives / members;
+    if drives == 0 {
+        return Err(format!("an array has at most {DRIVES_MAX} drives in all"));
+    }
+    let member = Box::new(member(of, unit_bytes, Room { levels, drives })?);
+    Ok(DriveSpec::Array { level, members, member, unit_bytes })
 }
 
 fn one(name: &str) -> Result<DriveSpec, String> {
@@ -142,6 +164,18 @@ mod tests {
         let all = parsed.device().unwrap_or_else(|e| panic!("{e}"));
         let share = all.capacity_sectors() as f64 / (2 * one.capacity_sectors()) as f64;
         assert!(share > 0.999 && share <= 1.0, "{share}");
+    }
+
+    /// Two of each of 5,000 levels were made one by one.
+    #[test]
+    fn nesting_has_a_limit() {
+        let nested = |levels: usize| format!("{}st32430n", "raid0:2x".repeat(levels));
+        let refused = |text: &str| DriveSpec::parse(text, 1).err().map(|(_, problem, _)| problem);
+        assert_eq!(refused(&nested(4)), None);
+        assert_eq!(refused(&nested(5)).as_deref(), Some("arrays are nested at most 4 deep"));
+        assert_eq!(refused(&nested(5000)).as_deref(), Some("arrays are nested at most 4 deep"));
+        assert_eq!(refused("raid0:16xraid1:16xst32430n"), None);
+        assert_eq!(refused("raid0:16xraid1:17xst32430n").as_deref(), Some("an array has at most 256 drives in all"));
     }
 
     #[test]

@@ -30,13 +30,7 @@ pub fn save(survey: &Survey, path: &Path) -> Result<(), LayoutError> {
 pub fn load(path: &Path) -> Result<Survey, LayoutError> {
     let io = |source| LayoutError::Io { target: path.display().to_string(), doing: "read the survey", source };
     let bad = |problem: String| LayoutError::SurveyFile { path: path.display().to_string(), problem };
-    let len = std::fs::metadata(path).map_err(io)?.len();
-    if len > FILE_BYTES_MAX {
-        return Err(bad(format!(
-            "is {len} bytes long and a survey never is; give a file that `fsage layout -o` wrote"
-        )));
-    }
-    let text = std::fs::read(path).map_err(io)?;
+    let text = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
     let value: Value = serde_json::from_slice(&text).map_err(|e| bad(format!("is not a survey file: {e}")))?;
     match value.get("schema").and_then(Value::as_str) {
         Some(SCHEMA) => {}

@@ -1,13 +1,14 @@
 //! Everything fsage makes outside its own process, and how it goes away again.
 //!
-//! Two kinds of things can be left behind: private directories, and mounts inside them. Each is entered in a list
+//! Three kinds of things can be left behind: private directories, mounts inside them, and files on their way to their place
+//! ([`crate::output`]). Each is entered in a list
 //! *before* it is made and struck off when it is gone. The list is kept twice: in memory, for
 //! the forced clean-up after a second signal; and as a small journal file (`/run/fsage` for root, else
 //! `$XDG_STATE_HOME/fsage` or `~/.local/state/fsage`), so that [`sweep`] of a later run can remove what a killed
 //! process left. Loop devices need no entry: they are attached with autoclear and go with their last user.
 //!
-//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`), a
-//! directory must have the inode number it was made with, and only a mount directly inside such a
+//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`, `.NAME.<16 hex>.tmp`), a
+//! directory or file must have the inode number it was made with, and only a mount directly inside such a
 //! directory is unmounted.
 
 mod journal;
@@ -37,6 +38,13 @@ pub(crate) enum Resource {
         /// Its inode number; `None` until it has been made.
         ino: Option<u64>,
     },
+    /// A file that has not taken its place.
+    File {
+        #[serde(with = "journal::path_text")]
+        path: PathBuf,
+        /// Its inode number; `None` until it has been made.
+        ino: Option<u64>,
+    },
     /// A mount on a directory inside a private directory.
     Mount {
         #[serde(with = "journal::path_text")]
@@ -49,6 +57,7 @@ impl Resource {
     fn remove(&self) -> io::Result<()> {
         match self {
             Resource::Directory { path, ino } => remove_private(path, *ino),
+            Resource::File { path, ino } => remove_file(path, *ino),
             Resource::Mount { point } => unmount_ours(point),
         }
     }
@@ -77,12 +86,15 @@ impl Entry {
         Entry { id }
     }
 
-    /// Notes the inode number of a directory that has just been made.
+    /// Notes the inode number of what has just been made.
     pub(crate) fn made(&self, ino: u64) {
         let mut list = list();
         for (id, resource) in list.iter_mut() {
-            if let (true, Resource::Directory { ino: known, .. }) = (*id == self.id, resource) {
-                *known = Some(ino);
+            match resource {
+                Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } if *id == self.id => {
+                    *known = Some(ino);
+                }
+                _ => {}
             }
         }
         journal::write(&list);
@@ -164,6 +176,61 @@ pub(crate) fn private_directory(parent: &Path) -> io::Result<(PathBuf, Entry)> {
     }
     entry.made(fs::stat(&path)?.st_ino);
     Ok((path, entry))
+}
+
+/// A directory for what a command needs only while it runs: mode 0700, under a name that nobody can guess, and gone with the last
+/// of it, or with the next run if this one is killed.
+#[derive(Debug)]
+pub struct Temporary {
+    path: PathBuf,
+    entry: Option<Entry>,
+}
+
+impl Temporary {
+    /// Makes it where temporary files go (`TMPDIR`).
+    ///
+    /// # Errors
+    /// Those of mkdir(2).
+    pub fn new() -> io::Result<Temporary> {
+        Temporary::within(&std::env::temp_dir())
+    }
+
+    /// Makes it in a directory.
+    ///
+    /// # Errors
+    /// Those of mkdir(2).
+    pub fn within(parent: &Path) -> io::Result<Temporary> {
+        let (path, entry) = private_directory(parent)?;
+        Ok(Temporary { path, entry: Some(entry) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Says what went wrong itself.
+        drop(self.entry.take());
+    }
+}
+
+fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<()> {
+    let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
+    if !crate::output::is_temporary_name(path) {
+        return because("it is not a file that fsage was about to put in its place");
+    }
+    let stat = match fs::lstat(path) {
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
+    let regular = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
+    if !regular || ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return because("another file has taken its name");
+    }
+    std::fs::remove_file(path)
 }
 
 fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<()> {

@@ -203,7 +203,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
 /// Says something on standard error, if that can be written to.
 pub(crate) fn tell(text: &str) {
     use io::Write as _;
-    let _ = writeln!(io::stderr(), "fsage: {text}");
+    let _ = writeln!(io::stderr(), "fsage: {}", crate::text::printable(text));
 }
 
 /// Waits for the second signal.

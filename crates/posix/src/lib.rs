@@ -48,6 +48,7 @@ mod fs;
 mod geometry;
 pub mod grammar;
 pub mod held;
+pub mod input;
 pub mod interrupt;
 mod mounted;
 pub mod output;
@@ -57,6 +58,7 @@ mod scratch;
 mod setup;
 mod site;
 mod target;
+pub mod text;
 mod workspace;
 
 pub use call::{

@@ -2,7 +2,9 @@
 //!
 //! Each is written beside its place under a name that nobody can guess, and which was not there (`O_EXCL`): a link planted
 //! in a directory that others can write to is never followed. What was at the place, a link too, is replaced and not written through.
+//! A run that is killed leaves it to the next one ([`crate::cleanup`]).
 
+use crate::cleanup::{Entry, Resource};
 use rustix::fs::{Mode, OFlags};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +24,8 @@ const NAME_BYTES_MAX: usize = 255;
 pub struct Output {
     place: PathBuf,
     temporary: PathBuf,
-    done: bool,
+    /// `None` once it has taken the place.
+    entry: Option<Entry>,
 }
 
 impl Output {
@@ -37,13 +40,24 @@ impl Output {
         let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..TRIES {
             let temporary = place.with_file_name(beside(name)?);
+            // The next run may be in another directory.
+            let path = std::path::absolute(&temporary)?;
+            let entry = Entry::new(Resource::File { path, ino: None });
             match rustix::fs::open(&temporary, flags, Mode::from_raw_mode(mode)) {
                 Ok(fd) => {
-                    let output = Output { place: place.to_owned(), temporary, done: false };
+                    let output = Output { place: place.to_owned(), temporary, entry: Some(entry) };
+                    if let (Some(entry), Ok(stat)) = (&output.entry, rustix::fs::fstat(&fd)) {
+                        entry.made(stat.st_ino);
+                    }
                     return Ok((output, File::from(fd)));
                 }
-                Err(rustix::io::Errno::EXIST) => refused = rustix::io::Errno::EXIST.into(),
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => {
+                    entry.forget();
+                    if errno != rustix::io::Errno::EXIST {
+                        return Err(errno.into());
+                    }
+                    refused = errno.into();
+                }
             }
         }
         Err(refused)
@@ -60,16 +74,18 @@ impl Output {
     /// Those of rename(2); the file is removed.
     pub fn finish(mut self) -> io::Result<()> {
         std::fs::rename(&self.temporary, &self.place)?;
-        self.done = true;
+        if let Some(entry) = self.entry.take() {
+            entry.forget();
+        }
         Ok(())
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if !self.done {
+        if let Some(entry) = self.entry.take() {
             // The error to report is the one that brought us here.
-            let _ = std::fs::remove_file(&self.temporary);
+            let _ = entry.remove();
         }
     }
 }
@@ -93,6 +109,13 @@ pub fn write_durably(place: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     output.finish()
+}
+
+/// Whether a name is one that [`Output::create`] makes.
+pub(crate) fn is_temporary_name(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).and_then(|name| name.strip_prefix(b"."));
+    let random = name.and_then(|name| name.strip_suffix(b".tmp")?.rsplit(|b| *b == b'.').next());
+    random.is_some_and(|hex| hex.len() == 16 && hex.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)))
 }
 
 /// `.NAME.<16 hex>.tmp`, cut where the name would be too long.
@@ -135,6 +158,8 @@ mod tests {
         let (output, _file) = Output::create(&dir.path().join("a"), 0o666).expect("made");
         let (other, _file) = Output::create(&dir.path().join("a"), 0o666).expect("made");
         assert_ne!(output.temporary(), other.temporary());
+        assert!(is_temporary_name(output.temporary()) && !is_temporary_name(Path::new("/x/a.0123456789abcdef.tmp")));
+        assert!(!is_temporary_name(Path::new(".a.0123456789abcdeg.tmp")) && !is_temporary_name(Path::new(".a.tmp")));
         drop((output, other));
         assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0);
         let long = dir.path().join("n".repeat(NAME_BYTES_MAX));

@@ -256,6 +256,30 @@ fn a_sweep_leaves_the_living_alone() {
     assert_eq!(running.wait(), 130);
 }
 
+/// What was beside its place when a run was killed stayed there for ever, and so did what was in TMPDIR.
+#[test]
+fn files_on_their_way_are_swept() {
+    let place = Place::new();
+    let mut running = place.start(place.dir.path().to_str().unwrap(), "output");
+    assert!(!place.sweep().contains("result"), "of the living");
+    assert!(running.private.exists());
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait(), 128 + 9);
+    assert!(running.private.exists());
+    assert_eq!(std::fs::read_dir(place.dir.path()).unwrap().count(), 3 - usize::from(is_root()));
+    let said = place.sweep();
+    assert!(is_root() || said.contains("result"), "{said}");
+    place.assert_nothing_left(running.child.id(), None, "a killed output");
+    let mut running = place.start(place.dir.path().to_str().unwrap(), "output");
+    running.signal(Signal::TERM);
+    running.wait();
+    place.assert_nothing_left(running.child.id(), None, "an output that was given up");
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 #[test]
 fn keeping_keeps() {
     let place = Place::new();
@@ -294,10 +318,18 @@ fn a_false_journal_removes_nothing() {
     let named_so = place.dir.path().join("fsage-0123456789abcdef");
     std::fs::create_dir(&named_so).unwrap();
     let entry = |path: &Path, ino: u64| format!(r#"{{"what":"directory","path":"{}","ino":{ino}}}"#, path.display());
-    let entries = [entry(&precious, 1), entry(&named_so, 1), r#"{"what":"mount","point":"/"}"#.to_string()].join(",");
+    let file = |path: &Path, ino: u64| format!(r#"{{"what":"file","path":"{}","ino":{ino}}}"#, path.display());
+    let (thesis, beside) = (place.dir.path().join("thesis"), place.dir.path().join(".a.0123456789abcdef.tmp"));
+    std::fs::write(&thesis, "all of it").unwrap();
+    std::fs::write(&beside, "of somebody else").unwrap();
+    let ino = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&thesis).unwrap());
+    let mount = r#"{"what":"mount","point":"/"}"#.to_string();
+    let entries =
+        [entry(&precious, 1), entry(&named_so, 1), mount, file(&thesis, ino), file(&beside, 1), file(&named_so, 1)];
+    let entries = entries.join(",");
     let journal = format!(r#"{{"version":1,"pid":1,"start_ticks":1,"boot":"x","resources":[{entries}]}}"#);
     std::fs::write(place.dir.path().join("state/fsage/1-1.json"), journal).unwrap();
     let said = place.sweep();
-    assert_eq!(said.matches("trouble:").count(), 3, "{said}");
-    assert!(precious.exists() && named_so.exists());
+    assert_eq!(said.matches("trouble:").count(), 6, "{said}");
+    assert!(precious.exists() && named_so.exists() && thesis.exists() && beside.exists());
 }

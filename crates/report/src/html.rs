@@ -1,5 +1,6 @@
 //! One self-contained HTML file: styles, scripts and data inside; its own policy forbids loading anything.
 
+use crate::json::hidden_escaped;
 use crate::{Block, Document, Table, units};
 
 const VEGA: &str = include_str!("../vendor/vega.min.js");
@@ -67,7 +68,7 @@ fn block(out: &mut String, block: &Block) {
         Block::TextOnly(_) => {}
         Block::Plot(plot) => {
             // In JSON a `<` stands only inside strings, where its escape means the same.
-            let spec = plot.spec.to_string().replace('<', "\\u003c");
+            let spec = hidden_escaped(&plot.spec.to_string()).replace('<', "\\u003c");
             out.push_str(&format!(
                 "<figure data-plot>\n<figcaption>{}</figcaption>\n<div></div>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
                 escaped(&plot.title)

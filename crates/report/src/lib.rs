@@ -50,7 +50,7 @@ pub use self::layout::{layout, layout_comparison};
 pub use self::lfs::{
     lfs_checked, lfs_cleaned, lfs_directory, lfs_ifile, lfs_inode, lfs_made, lfs_segment, lfs_segments, lfs_superblock,
 };
-pub use json::envelope;
+pub use json::{envelope, text as json_text};
 pub use model::{Block, Cell, Column, Document, Table};
 pub use plan::plan;
 pub use plot::Plot;

@@ -319,7 +319,7 @@ impl Document {
         let mut written = Vec::new();
         for table in self.tables() {
             let path = directory.join(format!("{}.csv", table.name));
-            std::fs::write(&path, crate::csv::render(table))?;
+            posix::output::write(&path, crate::csv::render(table).as_bytes())?;
             written.push(path);
         }
         Ok(written)

@@ -54,7 +54,7 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
         Some(width) => shown.set_width(width).set_content_arrangement(ContentArrangement::Dynamic),
         None => shown.set_content_arrangement(ContentArrangement::Disabled),
     };
-    shown.set_header(table.columns.iter().map(|c| c.title.as_str()));
+    shown.set_header(table.columns.iter().map(|c| units::printable(&c.title)));
     for row in &table.rows {
         shown.add_row(row.iter().map(|cell| cell.shown()));
     }
@@ -99,4 +99,23 @@ fn wrapped(out: &mut String, bullet: &str, text: &str, width: Option<u16>) {
     }
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Cell, Document, Table};
+
+    /// The columns' heads are names of systems, in `predict` and its `--explain`.
+    #[test]
+    fn no_part_of_a_document_drives_a_terminal() {
+        let evil = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}";
+        let mut table = Table::new("t", evil, &[(evil, evil)]);
+        table.row(vec![Cell::from(evil)]);
+        let mut document = Document::new(evil);
+        document.heading(evil).paragraph(evil).list(vec![evil.to_owned()]).code(evil).text_only(evil).table(table);
+        for text in [document.to_text(None), document.to_text(Some(40)), document.to_markdown(), document.to_html()] {
+            let shown = |c: char| c == '\n' || !posix::text::is_hidden(c);
+            assert!(text.chars().all(shown), "{}", text.escape_debug());
+        }
+    }
 }

@@ -1,4 +1,6 @@
-//! Numbers for people: durations, sizes, counts and shares with a unit and three significant digits.
+//! Numbers for people: durations, sizes, counts and shares with a unit and three significant digits. And names from outside.
+
+pub use posix::text::{path, printable};
 
 /// A duration in nanoseconds: `850 ns`, `1.23 µs`, `45.6 ms`, `7.89 s`, `3m 05s`.
 pub fn duration_ns(ns: f64) -> String {
@@ -111,26 +113,6 @@ pub fn interval(value: f64, low: f64, high: f64) -> String {
     format!("{} ({} to {})", significant(value), significant(low), significant(high))
 }
 
-/// A path or argument as people can read it: valid UTF-8 as it is, control characters and stray bytes escaped.
-pub fn path(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        out.push_str(&printable(chunk.valid()));
-        for byte in chunk.invalid() {
-            out.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    out
-}
-
-/// Text with its control characters escaped, so that a file name cannot drive the terminal.
-pub fn printable(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,10 +155,5 @@ mod tests {
         assert_eq!(share(0.0004), "<0.1 %");
         assert_eq!(share(1.0), "100 %");
         assert_eq!(signed_share(-0.123), "-12.3 %");
-    }
-
-    #[test]
-    fn paths_cannot_drive_a_terminal() {
-        assert_eq!(path(b"/a\n\x1b[31mb\xff\xc3\xa9"), "/a\\n\\u{1b}[31mb\\xff\u{e9}");
     }
 }

@@ -20,7 +20,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::ColumnDescPtr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,13 @@ pub const ROW_GROUPS_KEY: &str = "fsage.row_groups";
 /// Limits on files that other tools wrote: a row group is decoded as a whole.
 const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
-const FOOTER_BYTES_MAX: u64 = 1 << 28;
+const FOOTER_BYTES_MAX: u64 = 64 << 20;
+
+/// Makes a file that only its owner may read.
+pub(crate) fn create_private(path: &Path) -> Result<File, ProfileError> {
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(ProfileError::io(path, "create the file"))
+}
 
 /// How much of a file can be verified.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +103,16 @@ pub struct ParquetOut {
 impl ParquetOut {
     /// Creates the file, which must not exist.
     pub fn create(path: PathBuf, schema: SchemaRef, properties: WriterProperties) -> Result<Self, ProfileError> {
-        let file = File::create_new(&path).map_err(ProfileError::io(&path, "create the file"))?;
+        Self::into_file(create_private(&path)?, path, schema, properties)
+    }
+
+    /// The same into a file that is open and empty; `path` is what errors name.
+    pub fn into_file(
+        file: File,
+        path: PathBuf,
+        schema: SchemaRef,
+        properties: WriterProperties,
+    ) -> Result<Self, ProfileError> {
         let sink = Sink { file, at: 0, crc: 0 };
         let writer = ArrowWriter::try_new(sink, Arc::clone(&schema), Some(properties));
         let (writer, column_writers) =
@@ -268,7 +283,7 @@ impl ParquetIn {
         missing_hint: &'static str,
         schema: impl FnOnce(&Path, &Schema) -> Result<Schema, ProfileError>,
     ) -> Result<Self, ProfileError> {
-        let file = match File::open(&path) {
+        let file = match posix::input::open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(ProfileError::Missing { path, hint: missing_hint });

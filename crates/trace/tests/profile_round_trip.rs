@@ -6,6 +6,7 @@ mod common;
 use common::{Spelled, batches, meta, plain, snapshot, spell};
 use proptest::prelude::*;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use trace::profile::{Annotation, AnnotationKind, ProfileError, Reader, Values, Writer, WriterOptions};
 use trace::{Batch, Op, Snapshot};
 
@@ -136,4 +137,19 @@ fn events_out_of_order_are_refused() {
     batch.events.swap(0, 1);
     let mut writer = Writer::create(&dir.path().join("w.workload"), WriterOptions::default()).unwrap();
     assert!(matches!(writer.push(&batch), Err(ProfileError::Invalid { .. })));
+}
+
+/// Everybody's names were readable by everybody, as far as the umask lets.
+#[test]
+fn a_profile_is_its_owners_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.workload");
+    let mut writer = Writer::create(&path, WriterOptions::default()).unwrap();
+    writer.push(&a_batch(3)).unwrap();
+    writer.finish(meta(), &Snapshot::default()).unwrap();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    let files: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 3);
+    assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
 }

@@ -2,11 +2,12 @@
 
 use crate::ImageError;
 use device::store::{FileStore, Overlay, StoreError, copy_sparse};
+use posix::output::Output;
 use rustix::fs::{FlockOperation, Gid, Uid};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How an image is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
     }
     let copy = Copy::beside::<E>(&path)?;
     copy.fill::<E>(&original, &path)?;
-    let (mut store, result) = change(store_of::<E>(copy.open::<E>()?, &copy.path)?)?;
+    let (mut store, result) = change(store_of::<E>(copy.open::<E>()?, copy.output.temporary())?)?;
     if let Some(problem) = check(Overlay::new(&mut store))? {
         let problem = format!("what was written to a copy is not sound ({problem}); it is as it was");
         return Err(E::not_writable(problem));
@@ -58,8 +59,8 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
     // Owners first: changing them takes set-id bits away. Whose image it is matters less than that it is there.
     let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(meta.uid())), Some(Gid::from_raw(meta.gid())));
     let mode = std::fs::Permissions::from_mode(meta.mode() & 0o7777);
-    file.set_permissions(mode).map_err(host::<E>(&copy.path, "set its mode"))?;
-    file.sync_all().map_err(host::<E>(&copy.path, "write it"))?;
+    file.set_permissions(mode).map_err(host::<E>(copy.output.temporary(), "set its mode"))?;
+    file.sync_all().map_err(host::<E>(copy.output.temporary(), "write it"))?;
     copy.replace::<E>(&path)?;
     Ok(result)
 }
@@ -68,49 +69,36 @@ fn store_of<E: ImageError>(file: File, path: &Path) -> Result<FileStore, E> {
     FileStore::new(file).map_err(host::<E>(path, "find its size"))
 }
 
-/// A file that is removed unless it takes an image's place.
+/// A copy that is removed unless it takes the image's place.
 struct Copy {
-    path: PathBuf,
-    done: bool,
+    output: Output,
+    file: File,
 }
 
 impl Copy {
     fn beside<E: ImageError>(image: &Path) -> Result<Copy, E> {
-        let name = image.file_name().unwrap_or_default().to_string_lossy();
-        let path = image.with_file_name(format!(".{name}.fsage-{}", std::process::id()));
-        File::create_new(&path).map_err(host::<E>(&path, "make a copy of the image"))?;
-        Ok(Copy { path, done: false })
+        let made = Output::create(image, 0o600).map_err(host::<E>(image, "make a copy beside it"));
+        made.map(|(output, file)| Copy { output, file })
     }
 
     fn open<E: ImageError>(&self) -> Result<File, E> {
-        let file = OpenOptions::new().read(true).write(true).open(&self.path);
-        file.map_err(host::<E>(&self.path, "open it"))
+        self.file.try_clone().map_err(host::<E>(self.output.temporary(), "open it"))
     }
 
     /// Shares the blocks of the image where the file system can; otherwise copies what is not zeros.
     fn fill<E: ImageError + From<StoreError>>(&self, original: &File, path: &Path) -> Result<(), E> {
-        let file = self.open::<E>()?;
-        if rustix::fs::ioctl_ficlone(&file, original).is_ok() {
+        if rustix::fs::ioctl_ficlone(&self.file, original).is_ok() {
             return Ok(());
         }
         let again = original.try_clone().map_err(host::<E>(path, "open it"))?;
-        Ok(copy_sparse(&store_of::<E>(again, path)?, &file)?)
+        Ok(copy_sparse(&store_of::<E>(again, path)?, &self.file)?)
     }
 
-    fn replace<E: ImageError>(mut self, image: &Path) -> Result<(), E> {
-        std::fs::rename(&self.path, image).map_err(host::<E>(image, "replace it"))?;
-        self.done = true;
+    fn replace<E: ImageError>(self, image: &Path) -> Result<(), E> {
+        self.output.finish().map_err(host::<E>(image, "replace it"))?;
         // The name is on the disk when the directory is.
         let directory = image.parent().map(File::open).transpose().map_err(host::<E>(image, "open its directory"))?;
         directory.map_or(Ok(()), |directory| directory.sync_all()).map_err(host::<E>(image, "write its directory"))
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        if !self.done {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 

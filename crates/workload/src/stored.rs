@@ -22,11 +22,7 @@ pub fn load(path: &Path) -> Result<BenchResult, WorkloadError> {
     let shown = path.display().to_string();
     let io = |source| WorkloadError::Io { path: shown.clone(), source };
     let bad = |problem: String| WorkloadError::ResultFile { path: shown.clone(), problem };
-    let meta = std::fs::metadata(path).map_err(io)?;
-    if !meta.is_file() || meta.len() > FILE_BYTES_MAX {
-        return Err(bad("is not a file that `fsage bench` wrote".into()));
-    }
-    let text = std::fs::read(path).map_err(io)?;
+    let text = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
     let value: Value = serde_json::from_slice(&text).map_err(|e| bad(format!("is not a result file: {e}")))?;
     match value.get("schema").and_then(Value::as_str) {
         Some(SCHEMA) => {}

@@ -3,6 +3,7 @@
 //! The two differ where a deletion was brought forward (in the plan, not on the target), held back (on the target, no longer
 //! in the plan), or where the target was full. Memory is that of the nodes alive.
 
+use crate::taken::Taken;
 use crate::{AgingOp, Broken, NodeId};
 use posix::FileKind;
 use rustc_hash::FxHashMap;
@@ -40,6 +41,8 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Nodes {
     map: FxHashMap<NodeId, Node>,
+    /// Names that the plan has given to what it has alive.
+    taken: Taken,
     /// Lengths of files on the target that are not the plan's (the target was full).
     odd: FxHashMap<NodeId, u64>,
     /// Files whose deletion is held back, the oldest deletion first; some may have been released out of turn.
@@ -69,6 +72,7 @@ impl Nodes {
         };
         Nodes {
             map: FxHashMap::from_iter([(NodeId::ROOT, root)]),
+            taken: Taken::default(),
             odd: FxHashMap::default(),
             held: VecDeque::new(),
             block_bytes: block_bytes.max(1),
@@ -129,6 +133,8 @@ impl Nodes {
         if self.map.contains_key(&op.node) {
             return Err(Broken::Twice(op.node.0));
         }
+        self.name_is_free(op, kind)?;
+        self.taken.take(op.node, op.dir, op.name.as_deref());
         let node = Node {
             parent: op.dir,
             size_bytes,
@@ -142,12 +148,22 @@ impl Nodes {
         self.count_child(op.dir, 1);
         if kind != FileKind::Directory {
             let bytes = if kind == FileKind::File { self.rounded(size_bytes) } else { 0 };
-            self.planned_bytes += bytes;
-            self.present_bytes += bytes;
+            self.planned_bytes = self.planned_bytes.saturating_add(bytes);
+            self.present_bytes = self.present_bytes.saturating_add(bytes);
             self.planned_files += 1;
             self.present_files += 1;
         }
         Ok(())
+    }
+
+    fn name_is_free(&self, op: &AgingOp, kind: FileKind) -> Result<(), Broken> {
+        let is_directory = |kind| kind == FileKind::Directory;
+        let derived = |other, directory| {
+            let planned = self.planned(other).ok().filter(|n| n.parent == op.dir && n.name.is_none());
+            other != NodeId::ROOT && planned.is_some_and(|n| is_directory(n.kind) == directory)
+        };
+        let free = self.taken.is_free((op.node, is_directory(kind)), op.dir, op.name.as_deref(), derived);
+        if free { Ok(()) } else { Err(Broken::NameTaken(op.node.0, op.dir.0)) }
     }
 
     fn count_child(&mut self, dir: NodeId, by: i64) {
@@ -167,6 +183,7 @@ impl Nodes {
         }
         let parent = node.parent;
         self.map.remove(&id);
+        self.taken.free(id);
         self.count_child(parent, -1);
         Ok(())
     }
@@ -181,6 +198,7 @@ impl Nodes {
         let bytes = if node.kind == FileKind::File { self.rounded(node.size_bytes) } else { 0 };
         self.planned_bytes = self.planned_bytes.saturating_sub(bytes);
         self.planned_files = self.planned_files.saturating_sub(1);
+        self.taken.free(id);
         self.count_child(parent, -1);
         if !present {
             self.forget(id);
@@ -234,7 +252,8 @@ impl Nodes {
         let Some(node) = self.map.get(&id) else { return };
         let (before, present) = (node.size_bytes, node.presence == Presence::Present);
         let actual_before = self.actual_bytes(id);
-        self.planned_bytes = self.planned_bytes.saturating_sub(self.rounded(before)) + self.rounded(planned);
+        self.planned_bytes =
+            self.planned_bytes.saturating_sub(self.rounded(before)).saturating_add(self.rounded(planned));
         self.change(id, |node| node.size_bytes = planned);
         if present {
             self.set_actual(id, actual_before, actual);
@@ -243,7 +262,8 @@ impl Nodes {
 
     /// Notes the length that a file on the target has.
     pub(super) fn set_actual(&mut self, id: NodeId, before: u64, actual: u64) {
-        self.present_bytes = self.present_bytes.saturating_sub(self.rounded(before)) + self.rounded(actual);
+        self.present_bytes =
+            self.present_bytes.saturating_sub(self.rounded(before)).saturating_add(self.rounded(actual));
         let Some(node) = self.map.get(&id) else { return };
         if node.size_bytes == actual {
             self.odd.remove(&id);
@@ -259,7 +279,8 @@ impl Nodes {
             return Err(Broken::Root);
         }
         let node = self.planned(op.node)?;
-        let (old, is_directory) = (node.parent, node.kind == FileKind::Directory);
+        let (old, kind) = (node.parent, node.kind);
+        let is_directory = kind == FileKind::Directory;
         if is_directory {
             let mut above = op.dir;
             while above != NodeId::ROOT {
@@ -269,6 +290,8 @@ impl Nodes {
                 above = self.directory(above)?.parent;
             }
         }
+        self.name_is_free(op, kind)?;
+        self.taken.take(op.node, op.dir, op.name.as_deref());
         self.count_child(old, -1);
         self.count_child(op.dir, 1);
         let name = op.name.clone();

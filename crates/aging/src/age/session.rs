@@ -76,7 +76,7 @@ impl Marker {
 /// [`AgeError::Io`].
 pub fn identity(path: &Path) -> Result<PlanIdentity, AgeError> {
     let io = |source| AgeError::Io { target: path.display().to_string(), doing: "read the plan", source };
-    let mut file = std::fs::File::open(path).map_err(io)?;
+    let mut file = posix::input::open(path).map_err(io)?;
     let (mut buffer, mut bytes, mut crc) = (vec![0u8; 1 << 20], 0u64, 0u32);
     loop {
         let n = file.read(&mut buffer).map_err(io)?;

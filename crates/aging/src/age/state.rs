@@ -13,6 +13,9 @@ use std::path::Path;
 /// The version this code writes and reads; others are refused.
 pub const STATE_VERSION: u32 = 1;
 
+/// No state is longer: of the files that a plan has alive, it numbers those that are not as planned.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -60,7 +63,7 @@ impl State {
             version: u32,
         }
         let bad = |problem: String| AgeError::State { path: path.to_owned(), problem };
-        let text = std::fs::read(path).map_err(|e| bad(format!("cannot be read: {e}")))?;
+        let text = posix::input::read(path, FILE_BYTES_MAX).map_err(|e| bad(format!("cannot be read: {e}")))?;
         let place = |e: serde_json::Error| {
             bad(format!("line {}, column {}: no state of an aging run: {e}", e.line(), e.column()))
         };

@@ -18,5 +18,9 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The footer key under which the description ([`PlanMeta`], JSON) is.
 pub const META_KEY: &str = "fsage.aging";
 
+/// Simulated days a workload may have: more than 500 years, and less than nanoseconds count. Each costs memory, whether it holds an
+/// operation or not.
+pub const DAYS_MAX: u32 = 200_000;
+
 /// Rows of a row group: the unit of reading, of verifying, and of seeking on resumption.
 pub const ROW_GROUP_ROWS: usize = 1 << 16;

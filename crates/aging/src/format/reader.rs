@@ -1,7 +1,7 @@
 //! Reading an aging workload.
 
-use super::{FORMAT_VERSION, META_KEY, PlanMeta, columns};
-use crate::{AgingError, AgingOp, NodeId, OpKind};
+use super::{DAYS_MAX, FORMAT_VERSION, META_KEY, PlanMeta, columns};
+use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind, Tree};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, RecordBatch, StringArray};
@@ -38,11 +38,40 @@ impl Reader {
             Ok(found.clone())
         })?;
         let meta = read_meta(path, &file)?;
-        if meta.counts.operations != file.rows() {
-            let message = format!("{} rows where the description states {}", file.rows(), meta.counts.operations);
-            return Err(AgingError::corrupt(path, "footer", message));
-        }
+        check(&meta, file.rows()).map_err(|message| AgingError::corrupt(path, "footer", message))?;
         Ok(Reader { file, meta })
+    }
+
+    /// Reads every operation, and checks that each follows from those before it and that all together are what the description
+    /// counts.
+    ///
+    /// # Errors
+    /// [`AgingError`], naming file and row.
+    pub fn verify(&self) -> Result<(), AgingError> {
+        let bad = |place: String, why: String| AgingError::corrupt(self.path(), place, why);
+        let (mut tree, mut by_kind, mut row) = (Tree::new(), [0; OpKind::ALL.len()], 0u64);
+        for batch in self.batches(0) {
+            for op in batch? {
+                tree.apply(&op).map_err(|why| bad(format!("row {row}"), why.to_string()))?;
+                by_kind[usize::from(op.kind.code())] += 1;
+                row += 1;
+            }
+        }
+        let counts = &self.meta.counts;
+        for (kind, found) in OpKind::ALL.into_iter().zip(by_kind) {
+            if found != counts.of(kind) {
+                let why =
+                    format!("{found} operations {} where the description states {}", kind.name(), counts.of(kind));
+                return Err(bad("footer".to_owned(), why));
+            }
+        }
+        let (files, bytes) = (tree.files(), tree.bytes());
+        if (files, bytes) != (counts.files_at_end, counts.bytes_at_end) {
+            let stated = format!("{} files of {} bytes", counts.files_at_end, counts.bytes_at_end);
+            let why = format!("{files} files of {bytes} bytes are left where the description states {stated}");
+            return Err(bad("footer".to_owned(), why));
+        }
+        Ok(())
     }
 
     /// The description.
@@ -59,7 +88,25 @@ impl Reader {
     pub fn batches(&self, first: u64) -> Batches<'_> {
         let ends_before = |g: &usize| self.file.row_range(*g).is_some_and(|(at, rows)| at + rows as u64 <= first);
         let group = (0..self.file.row_groups()).take_while(ends_before).count();
-        Batches { reader: self, group, first }
+        Batches { reader: self, group, first, now_ns: 0 }
+    }
+}
+
+/// What the rest of the program takes a description's word for.
+fn check(meta: &PlanMeta, rows: u64) -> Result<(), String> {
+    let stated = meta.counts.operations;
+    if stated != rows {
+        return Err(format!("{rows} rows where the description states {stated}"));
+    }
+    if meta.days > DAYS_MAX {
+        return Err(format!("{} simulated days; there are at most {DAYS_MAX}", meta.days));
+    }
+    if meta.utilisation.len() as u64 != u64::from(meta.days) {
+        return Err(format!("the use at the end of {} days, of {}", meta.utilisation.len(), meta.days));
+    }
+    match meta.utilisation.iter().find(|day| !(day.used_share >= 0.0 && day.used_share.is_finite())) {
+        Some(day) => Err(format!("a used share of {} on day {}", day.used_share, day.day)),
+        None => Ok(()),
     }
 }
 
@@ -82,6 +129,26 @@ pub struct Batches<'a> {
     reader: &'a Reader,
     group: usize,
     first: u64,
+    /// When the last operation read is.
+    now_ns: u64,
+}
+
+impl Batches<'_> {
+    /// Operations are in the order of their times, and within the plan's days.
+    fn check_times(&mut self, ops: &[AgingOp], first_row: u64) -> Result<(), AgingError> {
+        let end_ns = u64::from(self.reader.meta.days).saturating_mul(DAY_NS);
+        for (row, op) in (first_row..).zip(ops) {
+            let bad = |why| Err(AgingError::corrupt(self.reader.path(), format!("row {row}, column t_ns"), why));
+            if op.t_ns < self.now_ns {
+                return bad(format!("time goes back from {} ns to {} ns", self.now_ns, op.t_ns));
+            }
+            if op.t_ns >= end_ns {
+                return bad(format!("{} ns is after the last of {} days", op.t_ns, self.reader.meta.days));
+            }
+            self.now_ns = op.t_ns;
+        }
+        Ok(())
+    }
 }
 
 impl Iterator for Batches<'_> {
@@ -99,6 +166,10 @@ impl Iterator for Batches<'_> {
         // After a failure there is nothing more to come.
         self.group = if read.is_err() || failed.is_some() { file.row_groups() } else { self.group + 1 };
         if let Some(error) = failed.or(read.err().map(AgingError::from)) {
+            return Some(Err(error));
+        }
+        if let Err(error) = self.check_times(&ops, at) {
+            self.group = file.row_groups();
             return Some(Err(error));
         }
         let skip = usize::try_from(self.first.saturating_sub(at)).unwrap_or(usize::MAX).min(ops.len());

@@ -1,8 +1,9 @@
 //! Writing an aging workload.
 
-use super::{DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
+use super::{DAYS_MAX, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
 use crate::{AgingError, AgingOp, DAY_NS, OpKind, Tree};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use posix::output::Output;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trace::parquet_file::ParquetOut;
@@ -13,7 +14,7 @@ use trace::profile::escape;
 /// Nothing is under the final name until [`Writer::finish`]; a writer dropped before removes what it wrote.
 pub struct Writer {
     path: PathBuf,
-    temporary: PathBuf,
+    output: Output,
     out: Option<ParquetOut>,
     rows: Vec<AgingOp>,
     tree: Tree,
@@ -50,19 +51,16 @@ impl Books {
 }
 
 impl Writer {
-    /// Days a workload may have: about 2,700 years. More is a planner's unit mistaken.
-    const DAYS_MAX: u64 = 1_000_000;
-
     /// Begins a file for a file system of `capacity_bytes` in blocks of `block_bytes`. A file of that name is replaced
     /// when the new one is whole.
     ///
     /// # Errors
     /// [`AgingError::Io`].
     pub fn create(path: &Path, capacity_bytes: u64, block_bytes: u64) -> Result<Writer, AgingError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let out = ParquetOut::create(temporary.clone(), columns::schema(), columns::properties())?;
+        let made = Output::create(path, 0o666);
+        let (output, file) =
+            made.map_err(|source| AgingError::Io { path: path.to_owned(), doing: "make the file", source })?;
+        let out = ParquetOut::into_file(file, path.to_owned(), columns::schema(), columns::properties())?;
         let books = Books {
             capacity_bytes,
             block_bytes,
@@ -74,7 +72,7 @@ impl Writer {
             days: Vec::new(),
         };
         let rows = Vec::with_capacity(ROW_GROUP_ROWS);
-        Ok(Writer { path: path.to_owned(), temporary, out: Some(out), rows, tree: Tree::new(), books })
+        Ok(Writer { path: path.to_owned(), output, out: Some(out), rows, tree: Tree::new(), books })
     }
 
     /// The tree as the operations pushed so far have made it.
@@ -98,8 +96,8 @@ impl Writer {
     /// [`AgingError::Invalid`] for one that contradicts those before it (a fault of the planner); [`AgingError::Io`].
     pub fn push(&mut self, op: AgingOp) -> Result<(), AgingError> {
         let day = op.t_ns / DAY_NS;
-        if day >= Self::DAYS_MAX {
-            return Err(self.invalid(&op, format!("day {day} is beyond {}", Self::DAYS_MAX)));
+        if day >= u64::from(DAYS_MAX) {
+            return Err(self.invalid(&op, format!("day {day} is beyond {DAYS_MAX}")));
         }
         self.books.end_days(day, self.tree.files());
         let before = self.tree.apply(&op).map_err(|why| self.invalid(&op, why.to_string()))?;
@@ -154,6 +152,10 @@ impl Writer {
     /// [`AgingError::Io`]; [`AgingError::Invalid`] for a `meta.days` before the last operation.
     pub fn finish(mut self, mut meta: PlanMeta) -> Result<PlanMeta, AgingError> {
         self.flush()?;
+        if meta.days > DAYS_MAX {
+            let message = format!("{} days are more than {DAYS_MAX}", meta.days);
+            return Err(AgingError::Invalid { path: self.path.clone(), message });
+        }
         self.books.end_days(u64::from(meta.days), self.tree.files());
         let books = &mut self.books;
         if self.tree.now_ns() / DAY_NS >= u64::from(meta.days) && books.operations > 0 {
@@ -176,22 +178,10 @@ impl Writer {
             .map_err(|e| AgingError::Invalid { path: self.path.clone(), message: e.to_string() })?;
         if let Some(mut out) = self.out.take() {
             out.key_value(META_KEY, json);
-            out.finish().inspect_err(|_| drop(std::fs::remove_file(&self.temporary)))?;
+            out.finish()?;
         }
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| AgingError::Io {
-            path: self.path.clone(),
-            doing: "give the finished file its name",
-            source,
-        })?;
+        let Writer { path, output, .. } = self;
+        output.finish().map_err(|source| AgingError::Io { path, doing: "give the finished file its name", source })?;
         Ok(meta)
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // Still there only if the file was not finished; nobody is left to be told of a failure.
-        if self.out.take().is_some() {
-            let _ = std::fs::remove_file(&self.temporary);
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::PlanError;
 use crate::format::Input;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -28,7 +27,7 @@ pub(crate) fn input(path: &Path) -> Result<Input, PlanError> {
 }
 
 fn summed(path: &Path) -> std::io::Result<(u64, u32)> {
-    let mut file = File::open(path)?;
+    let mut file = posix::input::open(path)?;
     let mut buffer = vec![0; 1 << 20];
     let (mut bytes, mut crc) = (0, 0);
     loop {

@@ -8,8 +8,9 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::basic::Encoding;
 use parquet::schema::types::ColumnPath;
 use posix::FileKind;
+use posix::output::Output;
 use serde::Deserialize;
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use trace::parquet_file::{Check, ParquetIn, ParquetOut, properties};
@@ -59,20 +60,13 @@ impl Snapshot {
     /// # Errors
     /// [`SnapshotError::Io`].
     pub fn write(&self, path: &Path) -> Result<(), SnapshotError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let written = self.write_to(&temporary).and_then(|()| {
-            fs::rename(&temporary, path).map_err(|source| SnapshotError::Io {
-                path: path.to_owned(),
-                doing: "give the finished file its name",
-                source,
-            })
-        });
-        written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+        let io = |doing| move |source| SnapshotError::Io { path: path.to_owned(), doing, source };
+        let (output, file) = Output::create(path, 0o666).map_err(io("make the file"))?;
+        self.write_to(file, path)?;
+        output.finish().map_err(io("give the finished file its name"))
     }
 
-    fn write_to(&self, path: &Path) -> Result<(), SnapshotError> {
+    fn write_to(&self, file: File, path: &Path) -> Result<(), SnapshotError> {
         let invalid = |message: String| SnapshotError::Invalid { path: path.to_owned(), message };
         let schema = Arc::new(Schema::new(fields()));
         let mut settings = properties();
@@ -84,7 +78,7 @@ impl Snapshot {
             settings =
                 settings.set_column_dictionary_enabled(column.clone(), false).set_column_encoding(column, encoding);
         }
-        let mut out = ParquetOut::create(path.to_owned(), Arc::clone(&schema), settings.build())?;
+        let mut out = ParquetOut::into_file(file, path.to_owned(), Arc::clone(&schema), settings.build())?;
         for first in (0..self.entries().len()).step_by(ROW_GROUP_ROWS) {
             let batch = RecordBatch::try_new(Arc::clone(&schema), self.columns(first));
             out.write(&batch.map_err(|e| invalid(e.to_string()))?)?;

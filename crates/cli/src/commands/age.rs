@@ -14,12 +14,12 @@ use aging::format::Reader;
 use bench::FreshAndAged;
 use layout::{Series, SeriesWriter};
 use options::Replay;
+use posix::cleanup::Temporary;
 use posix::{FileSystem, Image, Site, Target, Workspace, WorkspaceOptions};
 use report::Document;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tempfile::TempPath;
 
 pub use options::Args;
 
@@ -45,10 +45,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let bench = args.bench.clone();
     let Replay { mut job, compress_to } = args.prepare()?;
     result_args.output.clone_from(&job.results);
-    target::sweep();
-    let packed = compress_to.as_deref().map(|to| lab_image(&job, to)).transpose()?.flatten();
-    let site = open(&job, packed.as_deref().map(Path::to_path_buf), !bench.is_empty())?;
-    let series_dir = tempfile::tempdir()?;
+    let beside = compress_to.as_deref().map(|to| lab_image(&job, to)).transpose()?.flatten();
+    let packed = beside.as_ref().map(|directory| directory.path().join("image"));
+    let site = open(&job, packed.clone(), !bench.is_empty())?;
+    let series_dir = Temporary::new()?;
     let series_path = job.results.as_deref().unwrap_or(series_dir.path()).join("surveys.series");
     let (result, mended) = replay(&mut job, &*site, &series_path)?;
     let benchmarks = bench.run(&job.target, &*site)?;
@@ -80,14 +80,13 @@ fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> anyhow::Result<Box
     Ok(site)
 }
 
-/// Where the image of a laboratory that is to be compressed is in the meantime: beside what it becomes.
-fn lab_image(job: &Job, to: &Path) -> anyhow::Result<Option<TempPath>> {
+/// In what the image of a laboratory that is to be compressed is in the meantime: beside what it becomes.
+fn lab_image(job: &Job, to: &Path) -> anyhow::Result<Option<Temporary>> {
     if !matches!(job.target, Target::Lab(_)) || job.keep.is_some() {
         return Ok(None);
     }
-    let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.img", std::process::id()));
-    Ok(Some(TempPath::try_from_path(std::path::absolute(to.with_file_name(name))?)?))
+    let absolute = std::path::absolute(to)?;
+    Ok(Some(Temporary::within(absolute.parent().unwrap_or(&absolute))?))
 }
 
 fn session_of(state: &State) -> anyhow::Result<SessionState> {
@@ -207,7 +206,7 @@ fn finish(
     site: Box<dyn Site>,
     result: &AgeResult,
     to: Option<&Path>,
-    packed: Option<TempPath>,
+    packed: Option<PathBuf>,
 ) -> anyhow::Result<Kept> {
     let mut image = match (to, site.workspace()) {
         (Some(_), Some(workspace)) => {

@@ -201,7 +201,6 @@ fn on_targets(
     need_bytes: u64,
     need_inodes: u64,
 ) -> anyhow::Result<BenchResult> {
-    target::sweep();
     // Files of every round are removed: there is nothing to keep.
     let target_args = TargetArgs { keep: false };
     let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));
@@ -311,11 +310,15 @@ fn distinct(names: Vec<String>) -> Vec<String> {
     names.into_iter().map(number).collect()
 }
 
+/// No list of paths is longer.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
 /// Paths, one a line; empty lines are left out.
 fn read_list(file: &Path) -> anyhow::Result<Vec<PathBuf>> {
     use std::os::unix::ffi::OsStrExt as _;
     let shown = output::shown(file);
-    let text = std::fs::read(file).map_err(|error| failure::bad_input(format!("cannot read {shown}: {error}")))?;
+    let text = posix::input::read(file, LIST_BYTES_MAX)
+        .map_err(|error| failure::bad_input(format!("cannot read {shown}: {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(std::ffi::OsStr::from_bytes(line))).collect())
 }

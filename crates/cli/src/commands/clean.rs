@@ -5,7 +5,6 @@ use crate::{failure, progress};
 use ::lfs::policy::CleanerPolicy;
 use ::lfs::{Cleaned, Edit, FileStore, Options};
 use anyhow::Context as _;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,7 +49,7 @@ fn policy(word: &str) -> Result<Options, String> {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let shown = output::shown(&args.image);
-    let store = File::open(&args.image).and_then(FileStore::new);
+    let store = FileStore::open(&args.image);
     let store = store.map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
     if !::lfs::is_lfs(&store) {
         return Err(failure::bad_input(format!("{shown}: is no LFS image; only a log has segments to clean")));

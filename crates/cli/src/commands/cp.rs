@@ -6,7 +6,6 @@ use crate::{failure, progress, values};
 use anyhow::Context as _;
 use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Search};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,7 +113,7 @@ fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Re
     let mut path = path.to_vec();
     path.extend(if from.len() > 1 { &b"/"[..] } else { b"" });
     let copy = Copying { args, from, path: &path, how, date_ns };
-    let is_lfs = File::open(image).and_then(FileStore::new).is_ok_and(|store| ::lfs::is_lfs(&store));
+    let is_lfs = FileStore::open(image).is_ok_and(|store| ::lfs::is_lfs(&store));
     let (schema, done) = if is_lfs {
         refuse(&[("--policy", args.policy.is_some())], "is for FFS images: a log has one place for what is new")?;
         let done = ::lfs::edit(image, how, |store| copy.run::<::lfs::Lfs>(store, ::lfs::Options::default()));
@@ -195,9 +194,8 @@ fn one_out_of(
     go_on: &mut dyn FnMut(&ffs::Extracted) -> bool,
 ) -> anyhow::Result<ffs::Extracted> {
     let shown = output::shown(file);
-    let store = File::open(file)
-        .and_then(FileStore::new)
-        .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
+    let store =
+        FileStore::open(file).map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
     let last = path.rsplit(|b| *b == b'/').find(|name| !name.is_empty());
     let to = match last {
         Some(name) if to.is_dir() => to.join(OsStr::from_bytes(name)),

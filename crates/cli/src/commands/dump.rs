@@ -6,7 +6,6 @@ use crate::output::{self, ResultArgs};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use ffs::{FileStore, GroupNo, Image, Ino, Search};
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,8 +68,7 @@ pub(super) enum What {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let shown = output::shown(&args.image);
-    let store = File::open(&args.image)
-        .and_then(FileStore::new)
+    let store = FileStore::open(&args.image)
         .map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
     if ::lfs::is_lfs(&store) {
         lfs::dump(&args, store).with_context(|| shown)?;

@@ -49,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let image = output::shown(&args.image);
     let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
-    let original = || File::open(&args.image).and_then(FileStore::new).map_err(cannot);
+    let original = || FileStore::open(&args.image).map_err(cannot);
     if ::lfs::is_lfs(&original()?) {
         if args.repair {
             return Err(failure::usage(

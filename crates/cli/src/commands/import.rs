@@ -182,7 +182,7 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     if args.json {
         let result = Output { output: output::shown(path), meta: &meta, import: &imported.summary };
         let value = report::envelope("fsage.import/1", &result)?;
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        output::print(&report::json_text(&value))?;
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
     if args.json {
         let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
         let value = report::envelope("fsage.import/1", &result)?;
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        output::print(&report::json_text(&value))?;
     }
     Ok(())
 }
@@ -256,7 +256,7 @@ fn thesis(args: &Args, path: &Path, input: impl Read) -> anyhow::Result<()> {
     progress::note(&format!("wrote {}: {} entries", output::shown(path), profile.entries.len()));
     if args.json {
         let value = report::envelope("fsage.import/1", &profile)?;
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        output::print(&report::json_text(&value))?;
     }
     Ok(())
 }

@@ -104,6 +104,7 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
 
 fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
     let reader = aging::format::Reader::open(file)?;
+    reader.verify()?;
     let (name, bytes) = (output::shown(file), std::fs::metadata(file)?.len());
     let value = json!({ "file": name, "kind": "aging", "bytes": bytes, "meta": reader.meta() });
     Ok((report::plan(&name, bytes, reader.meta()), value))

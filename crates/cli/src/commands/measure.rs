@@ -66,7 +66,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::writable_parent(&path)?;
     let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
     result.check()?;
-    target::sweep();
     let profile = measure(&args.target, &args.target_args, &options)?;
     profile.save(&path)?;
     progress::note(&format!("wrote {} (seed {})", output::shown(&path), args.seed));

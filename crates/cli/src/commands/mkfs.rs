@@ -216,7 +216,7 @@ impl Populate {
 
 /// The size of what is there.
 fn size_of(path: &Path) -> anyhow::Result<u64> {
-    let there = std::fs::File::open(path).and_then(FileStore::new).map_or(0, |store| store.len_bytes());
+    let there = FileStore::open(path).map_or(0, |store| store.len_bytes());
     if there == 0 { Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")) } else { Ok(there) }
 }
 

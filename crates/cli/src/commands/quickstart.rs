@@ -3,7 +3,7 @@
 use crate::commands::{measure, predict as prediction};
 use crate::output::{self, ResultArgs};
 use crate::quickstart::{bundled, recording};
-use crate::target::{self, TargetArgs};
+use crate::target::TargetArgs;
 use crate::{progress, values};
 use anyhow::Context as _;
 use posix::Target;
@@ -51,7 +51,6 @@ struct Output<'a> {
 /// Does all of it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
-    target::sweep();
     let place = Target::Directory(args.directory.clone());
     let temporary = TargetArgs { keep: false };
     let site = temporary.open(&place, 64 << 20, 4000)?;

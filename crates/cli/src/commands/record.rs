@@ -192,7 +192,7 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
     say_end(summary.exit_status, summary.signal);
     if json {
         let value = report::envelope("fsage.record/1", &summary)?;
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        output::print(&report::json_text(&value))?;
     }
     Ok(exit_code(&end))
 }

@@ -96,7 +96,6 @@ struct Output<'a> {
 /// Replays.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
-    target::sweep();
     let reader = Reader::open(&args.workload)?;
     let needs = replay::requirements(&reader)?;
     let options = ReplayOptions {

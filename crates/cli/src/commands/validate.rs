@@ -67,7 +67,6 @@ enum InitialArg {
 /// Validates.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
-    target::sweep();
     let mut options = ValidateOptions::new(args.seed);
     options.repeats = args.repeats;
     options.predict.min_coverage = args.min_coverage;

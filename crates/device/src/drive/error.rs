@@ -19,14 +19,6 @@ pub enum DriveError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is too long to be one.
-    #[error("{file}: longer than {limit_bytes} bytes: not a drive's file")]
-    TooLarge {
-        /// Path.
-        file: String,
-        /// The most a file may have.
-        limit_bytes: u64,
-    },
     /// Not TOML, a key that is not known, one that is missing, or a value of the wrong type.
     #[error("{file}: {message}")]
     Syntax {

@@ -61,7 +61,7 @@ struct DriveFile {
 }
 
 /// No drive's file is longer.
-const MAX_FILE_BYTES: u64 = 4 << 20;
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 impl Drive {
     /// A drive by its key in the catalogue, or else by the path of its file.
@@ -80,11 +80,7 @@ impl Drive {
     pub fn load(path: &Path) -> Result<Drive, DriveError> {
         let file = path.display().to_string();
         let io = |source| DriveError::Io { file: file.clone(), source };
-        let size = std::fs::metadata(path).map_err(io)?.len();
-        if size > MAX_FILE_BYTES {
-            return Err(DriveError::TooLarge { file, limit_bytes: MAX_FILE_BYTES });
-        }
-        let text = std::fs::read_to_string(path).map_err(io)?;
+        let text = posix::input::read_text(path, FILE_BYTES_MAX).map_err(io)?;
         let key = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
         Drive::parse(&key, &file, &text)
     }

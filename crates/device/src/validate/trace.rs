@@ -56,10 +56,14 @@ pub enum TraceError {
     },
 }
 
+/// No trace is longer: that of the longest validation has 10,000 requests.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
+
 /// Reads a trace; empty lines are passed over.
 pub fn read_trace(path: &Path) -> Result<Vec<Traced>, TraceError> {
     let file = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| TraceError::Io { file: file.clone(), source })?;
+    let bytes = posix::input::read(path, TRACE_BYTES_MAX);
+    let bytes = bytes.map_err(|source| TraceError::Io { file: file.clone(), source })?;
     parse_trace(&file, &String::from_utf8_lossy(&bytes))
 }
 

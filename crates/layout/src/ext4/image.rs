@@ -22,7 +22,7 @@ enum Bytes {
 impl Image {
     /// Opens an image file or a block device, read-only.
     pub fn open(path: &Path) -> Result<Image, Ext4Error> {
-        let mut file = File::open(path).map_err(Ext4Error::Open)?;
+        let mut file = posix::input::open_image(path).map_err(Ext4Error::Open)?;
         // The length of a block device is where its end is; its metadata says 0.
         let len = file.seek(SeekFrom::End(0)).map_err(Ext4Error::Open)?;
         Ok(Image { bytes: Bytes::File(file), len })

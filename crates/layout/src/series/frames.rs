@@ -46,7 +46,7 @@ pub(super) fn encode(record: &RecordRef<'_>) -> io::Result<Vec<u8>> {
 pub(super) fn read(path: &Path, each: &mut dyn FnMut(u64, Record) -> bool) -> Result<End, LayoutError> {
     let io = |source| LayoutError::Io { target: path.display().to_string(), doing: "read the series", source };
     let bad = |problem: String| LayoutError::SeriesFile { path: path.display().to_string(), problem };
-    let file = File::open(path).map_err(io)?;
+    let file = posix::input::open(path).map_err(io)?;
     let len = file.metadata().map_err(io)?.len();
     let mut reader = Reader { input: BufReader::new(file), at: 0, len };
     let magic = reader.take(MAGIC.len() as u64).map_err(io)?;

@@ -18,7 +18,8 @@ struct Journal {
     resources: Vec<Resource>,
 }
 
-const VERSION: u32 = 1;
+/// 1 knew no files.
+const VERSION: u32 = 2;
 
 /// What a [`sweep`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         return;
     }
     let journal = match std::fs::read(path).map(|bytes| serde_json::from_slice::<Journal>(&bytes)) {
-        Ok(Ok(journal)) if journal.version == VERSION => journal,
+        Ok(Ok(journal)) if (1..=VERSION).contains(&journal.version) => journal,
         Ok(Ok(journal)) => {
             let version = journal.version;
             report.troubles.push(format!("{}: journal version {version} is not known here", path.display()));
@@ -75,14 +76,14 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     let before = report.troubles.len();
     for resource in journal.resources.iter().rev() {
         let there = match resource {
-            Resource::Directory { path, .. } => path.symlink_metadata().is_ok(),
+            Resource::Directory { path, .. } | Resource::File { path, .. } => path.symlink_metadata().is_ok(),
             Resource::Mount { point } => crate::mounted::mounts().iter().any(|m| m.point == *point),
         };
         if !there {
             continue;
         }
         match (resource.remove(), resource) {
-            (Ok(()), Resource::Directory { path, .. }) => {
+            (Ok(()), Resource::Directory { path, .. } | Resource::File { path, .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", path.display()));
             }
             (Ok(()), Resource::Mount { point }) => {

@@ -3,8 +3,10 @@
 //! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a while,
 //! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal, `crowd` has three
 //! processes: two make directories, one is blocked for ever.
+//! `output` as what it does makes a file on its way to a place in the directory TARGET, and a temporary directory, and waits.
 //! With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
 
+use posix::output::Output;
 use posix::{
     Call, FileSystem, Mode, OpenFlags, Outcome, Process, Step, Target, Workspace, WorkspaceOptions, cleanup, interrupt,
 };
@@ -33,6 +35,20 @@ fn main() -> ExitCode {
 
 fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
     interrupt::install().map_err(|e| (3, e.to_string()))?;
+    if how == "output" {
+        let failed = |e: std::io::Error| (3, e.to_string());
+        let (output, mut file) = Output::create(&Path::new(target).join("result"), 0o600).map_err(failed)?;
+        let temporary = cleanup::Temporary::new().map_err(failed)?;
+        file.write_all(b"half a result")
+            .and_then(|()| std::fs::write(temporary.path().join("x"), "y"))
+            .map_err(failed)?;
+        println!("{}", output.temporary().display());
+        let _ = std::io::stdout().flush();
+        while !interrupt::requested() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        return Ok(());
+    }
     let target = Target::parse(target).map_err(|e| (2, e.to_string()))?;
     let options = WorkspaceOptions { keep: how == "keep", ..WorkspaceOptions::default() };
     let workspace = Workspace::open(&target, &options).map_err(|e| (e.exit_code(), e.to_string()))?;

@@ -135,9 +135,9 @@ impl Postprocess {
             sum.calls += 1;
             sum.failed += u64::from(event.errno != 0);
             sum.ns += ns;
-            sum.traced_ns += event.dur_ns;
+            sum.traced_ns = sum.traced_ns.saturating_add(event.dur_ns);
             if matches!(event.op, Op::Read | Op::Write | Op::Copy) {
-                sum.bytes += u64::try_from(event.ret).unwrap_or(0);
+                sum.bytes = sum.bytes.saturating_add(u64::try_from(event.ret).unwrap_or(0));
             }
         }
         if let Some(shape) = self.shapes.get_mut(op * self.entries + usize::from(price.dominant)) {
@@ -360,7 +360,7 @@ impl CoverageCounter {
     pub fn count(&mut self, event: &Event, note: &Note) {
         self.by_status[note.status as usize] += 1;
         if note.status == Status::Modelled {
-            self.modelled_traced_ns += event.dur_ns;
+            self.modelled_traced_ns = self.modelled_traced_ns.saturating_add(event.dur_ns);
         } else if note.status.is_uncovered()
             && let Some(count) = self.uncovered.get_mut(event.op as usize)
         {

@@ -238,6 +238,14 @@ pub enum ReplayError {
         #[allow(missing_docs)]
         have_inodes: u64,
     },
+    /// The trace tells of more directories than any recording, by their depth.
+    #[error("{place}: {}", too_deep(*limit))]
+    TooDeep {
+        /// Call or entry of the snapshot.
+        place: String,
+        /// The limit.
+        limit: usize,
+    },
     /// The initial state could not be made.
     #[error("rebuilding the initial state: {path}: {errno} (after {done} of {total} names){}", advice(*errno))]
     Rebuild {
@@ -295,6 +303,12 @@ pub enum ReplayError {
     },
 }
 
+fn too_deep(limit: usize) -> String {
+    format!(
+        "up to here, nothing but the names in them tells of more than {limit} directories: no file system has so many"
+    )
+}
+
 fn advice(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => "; the target is full: use a larger one",
@@ -313,8 +327,20 @@ impl ReplayError {
     pub fn exit_code(&self) -> u8 {
         match self {
             ReplayError::Profile(e) => e.exit_code(),
+            ReplayError::TooDeep { .. } => 4,
             ReplayError::Interrupted { .. } => 130,
             _ => 3,
+        }
+    }
+
+    /// What is the profile's fault, with the profile's name.
+    fn of(self, reader: &trace::profile::Reader) -> ReplayError {
+        match self {
+            ReplayError::TooDeep { place, limit } => {
+                let (path, message) = (reader.directory().to_owned(), too_deep(limit));
+                ReplayError::Profile(trace::profile::ProfileError::Corrupt { path, place, message })
+            }
+            other => other,
         }
     }
 

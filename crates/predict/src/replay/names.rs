@@ -202,25 +202,6 @@ impl Names {
         }
         Walk::Found { dir: holder, name, node }
     }
-
-    /// The path an object had when the trace began; `None` if the trace made it or its directory.
-    pub fn initial_path(&self, node: Node) -> Option<Vec<u8>> {
-        let mut names: Vec<&[u8]> = Vec::new();
-        let mut at = node;
-        while at != self.root() {
-            let (dir, name) = self.get(at).origin.as_ref()?;
-            names.push(name);
-            at = *dir;
-            // Origins form a tree by construction; a cycle would be a bug, not bad input.
-            debug_assert!(names.len() <= self.objects.len(), "origins form a tree");
-        }
-        let mut path = Vec::with_capacity(names.iter().map(|n| n.len() + 1).sum());
-        for name in names.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(name);
-        }
-        Some(path)
-    }
 }
 
 /// The first component of a path and what follows it; `None` where only slashes are left.
@@ -301,7 +282,8 @@ mod tests {
         n.detach(root, b"d");
         n.attach(root, b"e", d);
         let Walk::Found { node, .. } = n.walk(root, b"/e/f", true) else { panic!("found by its new path") };
-        assert_eq!(n.initial_path(node).as_deref(), Some(&b"/d/f"[..]));
+        assert_eq!(n.get(node).origin, Some((d, b"f"[..].into())));
+        assert_eq!(n.get(d).origin, Some((root, b"d"[..].into())));
     }
 
     #[test]

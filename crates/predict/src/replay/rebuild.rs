@@ -4,7 +4,7 @@
 //! others get their length only, since no call can tell. Owners keep read, write and search permission, so that any user
 //! can replay. FIFOs, sockets and devices become empty files: opening them could block for ever.
 
-use super::scan::Initial;
+use super::scan::{Initial, InitialState};
 use super::translate::set_xattr;
 use super::{Data, ReplayError, ReplayOptions};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Outcome, Reply};
@@ -87,13 +87,14 @@ pub(super) fn relative(dir: Fd, path: &[u8]) -> At<'_> {
 pub(super) fn rebuild<F: FileSystem + ?Sized>(
     fs: &mut F,
     root: Fd,
-    initial: &[Initial],
+    initial: &InitialState,
     options: &ReplayOptions,
     mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
 ) -> Result<Rebuilt, ReplayError> {
-    let mut builder = Builder { fs, root, modes: options.modes(), parent: None, done: Rebuilt::default() };
+    let parent = Parent { root, kept: None };
+    let mut builder = Builder { fs, root, modes: options.modes(), parent, done: Rebuilt::default() };
     let result = builder.all(initial, options.data, &mut progress);
-    builder.forget_parent();
+    builder.parent.close(builder.fs);
     result.map(|()| builder.done)
 }
 
@@ -102,26 +103,60 @@ struct Builder<'a, F: FileSystem + ?Sized> {
     root: Fd,
     /// Permission bits that are given.
     modes: u16,
-    /// The directory made in last, kept open.
-    parent: Option<(Vec<u8>, Fd)>,
+    parent: Parent,
     done: Rebuilt,
+}
+
+/// The directory of the last entry, kept open: the next is in it, or in one below it, more often than not.
+struct Parent {
+    root: Fd,
+    kept: Option<(usize, Fd)>,
+}
+
+impl Parent {
+    /// Opens the directory that an entry is, or the root.
+    fn open<F: FileSystem + ?Sized>(
+        &mut self,
+        fs: &mut F,
+        initial: &InitialState,
+        dir: Option<usize>,
+    ) -> Result<Fd, Errno> {
+        let Some(dir) = dir else { return Ok(self.root) };
+        let fd = match self.kept {
+            Some((kept, fd)) if kept == dir => return Ok(fd),
+            // A deep tree is gone down step by step, not from the root each time.
+            Some((kept, fd)) if initial.entries()[dir].dir == Some(kept) => {
+                open_dir(fs, fd, &initial.entries()[dir].name)?
+            }
+            _ => open_dir(fs, self.root, &initial.path(Some(dir)))?,
+        };
+        self.close(fs);
+        self.kept = Some((dir, fd));
+        Ok(fd)
+    }
+
+    fn close<F: FileSystem + ?Sized>(&mut self, fs: &mut F) {
+        if let Some((_, fd)) = self.kept.take() {
+            fs.call(&Call::Close { fd });
+        }
+    }
 }
 
 impl<F: FileSystem + ?Sized> Builder<'_, F> {
     fn all(
         &mut self,
-        initial: &[Initial],
+        initial: &InitialState,
         data: Data,
         progress: &mut dyn FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<(), ReplayError> {
-        for (i, entry) in initial.iter().enumerate() {
+        for (i, entry) in initial.entries().iter().enumerate() {
             if posix::interrupt::requested() {
                 return Err(ReplayError::Interrupted { stage: "rebuilding the initial state", calls: 0 });
             }
-            let failed = |errno: Errno| ReplayError::rebuild(&entry.path, errno, i as u64, initial.len() as u64);
-            let (dir, name) = split_last(&entry.path);
-            let dir = self.directory(dir).map_err(failed)?;
-            self.entry(dir, name, entry, initial, data).map_err(failed)?;
+            let failed =
+                |errno: Errno| ReplayError::rebuild(&initial.path(Some(i)), errno, i as u64, initial.len() as u64);
+            let dir = self.parent.open(self.fs, initial, entry.dir).map_err(failed)?;
+            self.entry(dir, entry, initial, data).map_err(failed)?;
             self.done.entries += 1;
             self.done.reconstructed += u64::from(entry.reconstructed);
             if i % 256 == 0 {
@@ -131,40 +166,17 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
         Ok(())
     }
 
-    fn directory(&mut self, path: &[u8]) -> Result<Fd, Errno> {
-        if let Some((kept, fd)) = &self.parent
-            && kept == path
-        {
-            return Ok(*fd);
-        }
-        self.forget_parent();
-        let fd = open_dir(self.fs, self.root, path)?;
-        if fd != self.root {
-            self.parent = Some((path.to_vec(), fd));
-        }
-        Ok(fd)
-    }
-
-    fn forget_parent(&mut self) {
-        if let Some((_, fd)) = self.parent.take() {
-            self.fs.call(&Call::Close { fd });
-        }
-    }
-
     fn call(&mut self, call: &Call<'_>) -> Result<Outcome, Errno> {
         let outcome = self.fs.call(call);
         outcome.result.map(|_| outcome)
     }
 
-    fn entry(&mut self, dir: Fd, name: &[u8], e: &Initial, all: &[Initial], data: Data) -> Result<(), Errno> {
-        let at = relative(dir, name);
-        if let Some(first) = e.link_to.and_then(|i| all.get(i)) {
-            let (other_dir, other_name) = split_last(&first.path);
-            let other = open_dir(self.fs, self.root, other_dir)?;
-            let linked = self.call(&Call::Link { from: relative(other, other_name), to: at });
-            if other != self.root {
-                self.fs.call(&Call::Close { fd: other });
-            }
+    fn entry(&mut self, dir: Fd, e: &Initial, all: &InitialState, data: Data) -> Result<(), Errno> {
+        let at = relative(dir, &e.name);
+        if let Some(first) = e.link_to.and_then(|i| all.entries().get(i)) {
+            let other = open_dir(self.fs, self.root, &all.path(first.dir))?;
+            let linked = self.call(&Call::Link { from: relative(other, &first.name), to: at });
+            self.fs.call(&Call::Close { fd: other });
             return linked.map(|_| ());
         }
         match e.kind {
@@ -235,19 +247,25 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
 }
 
 /// Reads every byte and lists every directory of the initial state, so that a replay starts warm.
-pub(super) fn warm<F: FileSystem + ?Sized>(fs: &mut F, root: Fd, initial: &[Initial]) -> Result<(), ReplayError> {
-    for (i, entry) in initial.iter().enumerate() {
+pub(super) fn warm<F: FileSystem + ?Sized>(fs: &mut F, root: Fd, initial: &InitialState) -> Result<(), ReplayError> {
+    let mut parent = Parent { root, kept: None };
+    let result = warm_all(fs, &mut parent, initial);
+    parent.close(fs);
+    result
+}
+
+fn warm_all<F: FileSystem + ?Sized>(
+    fs: &mut F,
+    parent: &mut Parent,
+    initial: &InitialState,
+) -> Result<(), ReplayError> {
+    for (i, entry) in initial.entries().iter().enumerate() {
         if posix::interrupt::requested() {
             return Err(ReplayError::Interrupted { stage: "warming the caches", calls: 0 });
         }
-        let failed = |errno| ReplayError::rebuild(&entry.path, errno, i as u64, initial.len() as u64);
-        let (dir, name) = split_last(&entry.path);
-        let dir = open_dir(fs, root, dir).map_err(failed)?;
-        let done = warm_one(fs, relative(dir, name), entry);
-        if dir != root {
-            fs.call(&Call::Close { fd: dir });
-        }
-        done.map_err(failed)?;
+        let failed = |errno| ReplayError::rebuild(&initial.path(Some(i)), errno, i as u64, initial.len() as u64);
+        let dir = parent.open(fs, initial, entry.dir).map_err(failed)?;
+        warm_one(fs, relative(dir, &entry.name), entry).map_err(failed)?;
     }
     Ok(())
 }
@@ -274,12 +292,6 @@ fn warm_one<F: FileSystem + ?Sized>(fs: &mut F, at: At<'_>, entry: &Initial) -> 
     };
     fs.call(&Call::Close { fd });
     result
-}
-
-/// The directory part and the last component of an absolute path.
-pub(super) fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
-    let slash = path.iter().rposition(|&b| b == b'/');
-    slash.map_or((&b""[..], path), |i| (&path[..i], &path[i + 1..]))
 }
 
 #[cfg(test)]

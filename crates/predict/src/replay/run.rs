@@ -29,7 +29,7 @@ pub fn replay(
     let open = || -> Result<Source<'_>, ReplayError> {
         Ok(Box::new(reader.batches()?.map(|batch| batch.map_err(ReplayError::from))))
     };
-    replay_on(&mut fs, &snapshot, &open, options, progress)
+    replay_on(&mut fs, &snapshot, &open, options, progress).map_err(|error| error.of(reader))
 }
 
 /// What a replay of a workload needs of its target, found by reading the trace once.
@@ -39,8 +39,8 @@ pub fn replay(
 pub fn requirements(reader: &Reader) -> Result<Requirements, ReplayError> {
     let snapshot = reader.snapshot()?;
     let batches = reader.batches()?.map(|batch| batch.map_err(ReplayError::from));
-    let scan = scan::scan(&snapshot, batches, |_| Ok(()))?;
-    Ok(needs(&scan, 4096))
+    let scan = scan::scan(&snapshot, batches, |_| not_interrupted("reading the trace"));
+    Ok(needs(&scan.map_err(|error| error.of(reader))?, 4096))
 }
 
 /// Opens a trace; it is read twice.
@@ -239,7 +239,7 @@ fn not_interrupted(stage: &'static str) -> Result<(), ReplayError> {
 fn needs(scan: &Scan, block_bytes: u64) -> Requirements {
     let block = block_bytes.max(512);
     let mut bytes = scan.growth_bytes.saturating_add(scan.growth_names.saturating_mul(block));
-    for entry in &scan.initial {
+    for entry in scan.initial.entries() {
         bytes = bytes.saturating_add(match entry.kind {
             FileKind::Directory => block,
             FileKind::File if entry.needs_data && entry.link_to.is_none() => {

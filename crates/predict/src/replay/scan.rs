@@ -6,11 +6,13 @@ use super::names::{Names, Node, Object, Walk, components};
 use super::order::Order;
 use posix::{Errno, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::snapshot::path_order;
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
 /// What an attribute of unknown length is taken to hold.
 const ATTRIBUTE_BYTES: u64 = 32;
+
+/// Directories that nothing but names deeper in them tell of, at most: a path of 4,096 bytes is 2,000 of them, and each is made.
+const ABOVE_MAX: usize = 1_000_000;
 
 /// What the first pass found.
 #[derive(Debug, Default)]
@@ -34,18 +36,48 @@ pub(super) struct Scan {
     /// Calls of chmod and fchmod on directories.
     pub modes_of_directories: FxHashSet<u64>,
     /// Objects by their state when the trace began.
-    pub initial: Vec<Initial>,
+    pub initial: InitialState,
     /// The most by which the trace's files outgrow the initial state, bytes.
     pub growth_bytes: u64,
     /// The most names it adds.
     pub growth_names: u64,
 }
 
-/// A name to make before the replay, in snapshot order or, where inferred, before what needs it.
+/// What is made before the replay, in the order of paths: every name after its directory.
+#[derive(Debug, Default)]
+pub(super) struct InitialState {
+    entries: Vec<Initial>,
+}
+
+impl InitialState {
+    pub(super) fn entries(&self) -> &[Initial] {
+        &self.entries
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The absolute path of an entry in the traced system; `None` is the root's, which is empty. Kept nowhere: the paths of a
+    /// deep tree are longer than all its names together.
+    pub(super) fn path(&self, mut entry: Option<usize>) -> Vec<u8> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        while let Some(at) = entry {
+            let Initial { dir, name, .. } = &self.entries[at];
+            names.push(name);
+            entry = *dir;
+        }
+        names.iter().rev().flat_map(|name| [&b"/"[..], name]).collect::<Vec<_>>().concat()
+    }
+}
+
+/// A name to make before the replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Initial {
-    /// Absolute path in the traced system.
-    pub path: Vec<u8>,
+    /// The entry of its directory; `None`: it is in the root.
+    pub dir: Option<usize>,
+    /// Its name there.
+    pub name: Box<[u8]>,
     /// What it is.
     pub kind: FileKind,
     /// Length (files).
@@ -70,11 +102,14 @@ pub(super) fn scan(
     batches: impl Iterator<Item = Result<Batch, ReplayError>>,
     mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
 ) -> Result<Scan, ReplayError> {
-    let mut scanner = Scanner::new(snapshot);
+    let mut scanner = Scanner::new(snapshot)?;
     for batch in batches {
         let batch = batch?;
         for event in &batch.events {
             scanner.event(event, &batch);
+            if scanner.above > ABOVE_MAX {
+                return Err(ReplayError::TooDeep { place: format!("call {}", event.seq), limit: ABOVE_MAX });
+            }
         }
         progress(scanner.scan.events)?;
     }
@@ -84,8 +119,10 @@ pub(super) fn scan(
 struct Scanner {
     scan: Scan,
     names: Names,
-    /// The object of each snapshot entry.
-    entries: Vec<Option<Node>>,
+    /// Directory and object of each snapshot entry; the root is in itself.
+    entries: Vec<Option<(Node, Node)>>,
+    /// Directories that nothing but names deeper in them tell of.
+    above: usize,
     /// How many objects were known before the trace was read.
     listed: usize,
     open: FxHashMap<OfdId, (Option<Node>, u64)>,
@@ -98,16 +135,22 @@ struct Scanner {
 }
 
 impl Scanner {
-    fn new(snapshot: &Snapshot) -> Scanner {
+    fn new(snapshot: &Snapshot) -> Result<Scanner, ReplayError> {
         let mut names = Names::new();
+        let mut above = 0;
         let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
         let mut entries = Vec::with_capacity(snapshot.entries.len());
         for entry in &snapshot.entries {
             if entry.path == b"/" {
-                entries.push(Some(names.root()));
+                entries.push(Some((names.root(), names.root())));
                 continue;
             }
-            let Some(dir) = entry.parent().and_then(|p| ensure_dir(&mut names, p)) else {
+            let dir = entry.parent().and_then(|p| ensure_dir(&mut names, p, &mut above));
+            if above > ABOVE_MAX {
+                let place = format!("snapshot, {}", trace::profile::escape(&entry.path));
+                return Err(ReplayError::TooDeep { place, limit: ABOVE_MAX });
+            }
+            let Some(dir) = dir else {
                 entries.push(None);
                 continue;
             };
@@ -129,20 +172,21 @@ impl Scanner {
                 }
             };
             names.attach(dir, entry.name(), node);
-            entries.push(Some(node));
+            entries.push(Some((dir, node)));
         }
-        Scanner {
+        Ok(Scanner {
             listed: names.iter().count(),
             scan: Scan::default(),
             names,
             entries,
+            above,
             open: FxHashMap::default(),
             modes_set: Vec::new(),
             order: Order::default(),
             first_of_thread: FxHashMap::default(),
             growth: 0,
             grown_names: 0,
-        }
+        })
     }
 
     fn event(&mut self, e: &Event, batch: &Batch) {
@@ -548,7 +592,7 @@ impl Scanner {
                     if next == b"." {
                         continue;
                     }
-                    dir = self.infer(dir, &name, Some(FileKind::Directory))?;
+                    dir = self.infer_above(dir, &name)?;
                     name = next.to_vec();
                 }
                 self.infer(dir, &name, kind)?
@@ -556,6 +600,12 @@ impl Scanner {
         };
         self.be_kind(node, kind);
         Some(node)
+    }
+
+    /// Adds a directory that a name deeper in it tells of.
+    fn infer_above(&mut self, dir: Node, name: &[u8]) -> Option<Node> {
+        self.above += 1;
+        self.infer(dir, name, Some(FileKind::Directory))
     }
 
     /// Adds an object that must have been there when the trace began; not in a directory that the trace itself made.
@@ -586,7 +636,7 @@ impl Scanner {
                     match next {
                         b"." => continue,
                         b".." => return None,
-                        _ => dir = self.infer(dir, &name, Some(FileKind::Directory))?,
+                        _ => dir = self.infer_above(dir, &name)?,
                     }
                     name = next.to_vec();
                 }
@@ -613,28 +663,28 @@ impl Scanner {
     }
 }
 
-/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied; by path, so
-/// that each comes after its directory.
-fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapshot: &Snapshot) -> Vec<Initial> {
-    let mut out: Vec<Initial> = Vec::with_capacity(entries.len());
+/// A name of the initial state before all are in order: its directory and object, and the rest.
+type Unordered = (Node, Node, Initial);
+
+/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied.
+fn initial_state(names: &Names, entries: &[Option<(Node, Node)>], listed: usize, snapshot: &Snapshot) -> InitialState {
+    let mut out: Vec<Unordered> = Vec::with_capacity(entries.len());
+    // The first entry of each object; the root is none.
     let mut made: FxHashMap<Node, usize> = FxHashMap::default();
-    made.insert(names.root(), usize::MAX);
-    let in_snapshot: FxHashSet<Node> = entries.iter().flatten().copied().collect();
+    let in_snapshot: FxHashSet<Node> = entries.iter().flatten().map(|(_, node)| *node).collect();
     let (above, implied): (Vec<_>, Vec<_>) = names
         .iter()
         .enumerate()
-        .filter(|(_, (node, object))| object.origin.is_some() && !in_snapshot.contains(node))
+        .filter(|(_, (node, object))| object.origin.is_some() && *node != names.root() && !in_snapshot.contains(node))
         .partition(|(i, _)| *i < listed);
-    let inferred = |list: Vec<(usize, (Node, &Object))>, out: &mut Vec<Initial>, made: &mut FxHashMap<Node, usize>| {
+    let inferred = |list: Vec<(usize, (Node, &Object))>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
         for (_, (node, object)) in list {
-            if made.contains_key(&node) {
-                continue;
-            }
-            let Some(path) = names.initial_path(node) else { continue };
+            let Some((dir, name)) = &object.origin else { continue };
             let kind = object.kind.unwrap_or(FileKind::File);
             made.insert(node, out.len());
-            out.push(Initial {
-                path,
+            let initial = Initial {
+                dir: None,
+                name: name.clone(),
                 kind,
                 size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
                 attribute_bytes: object.attribute_bytes,
@@ -645,22 +695,21 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
                 link_to: None,
                 needs_data: object.needs_data,
                 reconstructed: true,
-            });
+            };
+            out.push((*dir, node, initial));
         }
     };
     inferred(above, &mut out, &mut made);
-    for (entry, node) in snapshot.entries.iter().zip(entries) {
-        let Some(node) = *node else { continue };
+    for (entry, place) in snapshot.entries.iter().zip(entries) {
+        let Some((dir, node)) = place.filter(|(_, node)| *node != names.root()) else { continue };
         let object = names.get(node);
         let link_to = made.get(&node).copied();
-        if link_to == Some(usize::MAX) {
-            continue;
-        }
         made.entry(node).or_insert(out.len());
         let implied = entry.provenance == Provenance::Trace;
         let executable = if implied && object.executable == Some(true) { 0o111 } else { 0 };
-        out.push(Initial {
-            path: entry.path.clone(),
+        let initial = Initial {
+            dir: None,
+            name: entry.name().into(),
             kind: entry.kind,
             size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
             attribute_bytes: object.attribute_bytes,
@@ -669,33 +718,56 @@ fn initial_state(names: &Names, entries: &[Option<Node>], listed: usize, snapsho
             link_to,
             needs_data: object.needs_data,
             reconstructed: implied,
-        });
+        };
+        out.push((dir, node, initial));
     }
     inferred(implied, &mut out, &mut made);
-    in_order_of_paths(out)
+    in_order_of_paths(out, &made, names.root())
 }
 
-/// Of a file with several names, the first stays before those that link to it: these are all of the snapshot, in its order.
-fn in_order_of_paths(initial: Vec<Initial>) -> Vec<Initial> {
-    let mut order: Vec<usize> = (0..initial.len()).collect();
-    order.sort_by(|&a, &b| path_order(&initial[a].path, &initial[b].path));
-    let mut place = vec![0; initial.len()];
+/// Component by component, so that each comes after its directory. Of a file with several names, the first stays before those
+/// that link to it: these are all of the snapshot, in its order.
+fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, root: Node) -> InitialState {
+    let mut below: FxHashMap<Node, Vec<usize>> = FxHashMap::default();
+    for (i, (dir, ..)) in unordered.iter().enumerate() {
+        below.entry(*dir).or_default().push(i);
+    }
+    // The last first, as they are taken from the end.
+    let name = |i: usize| &unordered[i].2.name;
+    below.values_mut().for_each(|list| list.sort_by(|&a, &b| name(b).cmp(name(a))));
+    let mut order = Vec::with_capacity(unordered.len());
+    let mut next = below.remove(&root).unwrap_or_default();
+    while let Some(i) = next.pop() {
+        order.push(i);
+        next.extend(below.remove(&unordered[i].1).unwrap_or_default());
+    }
+    assert_eq!(order.len(), unordered.len(), "every name is in a directory that is in the root or in another");
+    let mut place = vec![0; unordered.len()];
     for (now, &was) in order.iter().enumerate() {
         place[was] = now;
     }
-    let mut sorted: Vec<(usize, Initial)> = place.iter().copied().zip(initial).collect();
+    let dirs: Vec<Option<usize>> = unordered.iter().map(|(dir, ..)| (*dir != root).then(|| place[made[dir]])).collect();
+    let mut sorted: Vec<(usize, Initial)> = unordered
+        .into_iter()
+        .zip(dirs)
+        .zip(&place)
+        .map(|(((_, _, entry), dir), &now)| {
+            let link_to = entry.link_to.map(|i| place[i]);
+            (now, Initial { dir, link_to, ..entry })
+        })
+        .collect();
     sorted.sort_unstable_by_key(|(now, _)| *now);
-    let moved = |(_, entry): (usize, Initial)| Initial { link_to: entry.link_to.map(|i| place[i]), ..entry };
-    sorted.into_iter().map(moved).collect()
+    InitialState { entries: sorted.into_iter().map(|(_, entry)| entry).collect() }
 }
 
 /// Makes sure that a directory and those above it are known; used for the snapshot, whose paths are physical.
-fn ensure_dir(names: &mut Names, path: &[u8]) -> Option<Node> {
+fn ensure_dir(names: &mut Names, path: &[u8], above: &mut usize) -> Option<Node> {
     match names.walk(names.root(), path, false) {
         Walk::Found { node, .. } if names.is_dir(node) => Some(node),
         Walk::Missing { mut dir, mut name, rest, .. } => {
             let mut rest = components(rest);
             loop {
+                *above += 1;
                 let node = names.add(Some(FileKind::Directory), None);
                 let object = names.get_mut(node);
                 object.origin = Some((dir, name.as_slice().into()));

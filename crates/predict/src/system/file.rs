@@ -14,23 +14,17 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{Read, Write};
 use std::path::Path;
 use toml::Spanned;
 
 /// No profile comes near this; a file that does is something else.
-const MAX_BYTES: u64 = 64 << 20;
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl SystemProfile {
     /// Reads a profile and checks every value.
     pub fn load(path: &Path) -> Result<SystemProfile, SystemProfileError> {
         let io = |source| SystemProfileError::Io { path: path.to_owned(), source };
-        let mut bytes = Vec::new();
-        std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(io)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            let problem = format!("larger than {} MB, so not a system profile", MAX_BYTES >> 20);
-            return Err(SystemProfileError::Value { path: path.to_owned(), what: "file".to_owned(), problem });
-        }
+        let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => SystemProfile::parse(text, path),
             Err(e) => {
@@ -89,17 +83,8 @@ impl SystemProfile {
             what: "profile".to_owned(),
             problem,
         })?;
-        let mut new = path.as_os_str().to_owned();
-        new.push(format!(".{}.new", std::process::id()));
-        let new = Path::new(&new);
-        let written = std::fs::File::create(new)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(new, path));
-        written.map_err(|source| {
-            // Nothing better can be done about a leftover than to try.
-            let _ = std::fs::remove_file(new);
-            SystemProfileError::Io { path: path.to_owned(), source }
-        })
+        posix::output::write_durably(path, text.as_bytes())
+            .map_err(|source| SystemProfileError::Io { path: path.to_owned(), source })
     }
 
     /// The profile as TOML. Fails where a value is out of range (see [`SystemProfile::validate`]).

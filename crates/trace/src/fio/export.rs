@@ -189,12 +189,12 @@ impl<W: Write> Log<W> {
             (_, None) => return self.leave_out(e, "its offset is not known"),
             (Op::Read, Some(offset)) => {
                 said.reads += 1;
-                said.read_bytes += bytes;
+                said.read_bytes = said.read_bytes.saturating_add(bytes);
                 ("read", (offset, bytes))
             }
             (_, Some(offset)) => {
                 said.writes += 1;
-                said.written_bytes += bytes;
+                said.written_bytes = said.written_bytes.saturating_add(bytes);
                 ("write", (offset, bytes))
             }
         };

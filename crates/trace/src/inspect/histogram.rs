@@ -17,12 +17,18 @@ pub(super) type Histogram = Buckets<4>;
 /// Quantiles within 1/1024.
 pub(super) type FineHistogram = Buckets<10>;
 
+/// JSON's readers know no longer numbers, and no workload takes 584 years: a sum beyond that is a damaged recording's.
+pub(super) fn at_most_u64<S: serde::Serializer>(sum: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(*sum).unwrap_or(u64::MAX))
+}
+
 /// What is known of a distribution. Quantiles are upper bounds within 1/16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// Number of values.
     pub count: u64,
     /// Their sum.
+    #[serde(serialize_with = "at_most_u64")]
     pub sum: u128,
     /// Mean; 0 where there are none.
     pub mean: f64,

@@ -5,6 +5,7 @@
 //! apart.
 
 use super::histogram::FineHistogram;
+use super::histogram::at_most_u64;
 use crate::profile::{Durations, ProfileError, Reader};
 use crate::{Batch, Event, Op, flag};
 use serde::Serialize;
@@ -67,11 +68,6 @@ pub struct Spent {
     /// The rest: ready to run, and no processor was free.
     #[serde(serialize_with = "at_most_u64")]
     pub waiting_ns: u128,
-}
-
-/// JSON's readers know no longer numbers, and no workload takes 584 years: a sum beyond that is a damaged recording's.
-fn at_most_u64<S: serde::Serializer>(sum: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(*sum).unwrap_or(u64::MAX))
 }
 
 /// Counts a whole profile.

@@ -2,7 +2,7 @@
 
 use super::columns::{PATH_COLUMNS, dictionary_type, trace_fields};
 use super::writer::Values;
-use super::{ProfileError, unescape};
+use super::{ProfileError, no_path, unescape};
 use crate::{Batch, Event, FileId, OfdId, Op, PathId};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
@@ -196,12 +196,14 @@ impl<'a> Columns<'a> {
     }
 
     fn push_path(&self, column: &str, text: &str, out: &mut Batch) -> Result<PathId, ProfileError> {
-        match unescape(text.as_bytes()) {
-            Ok(bytes) => Ok(out.paths.push_unique(&bytes)),
-            Err(e) => {
-                let place = format!("column {column}, rows from {}", self.first_row);
-                Err(ProfileError::corrupt(self.path, place, format!("{e} in {text:?}")))
-            }
+        let bad = |message: String| {
+            let place = format!("column {column}, rows from {}", self.first_row);
+            ProfileError::corrupt(self.path, place, message)
+        };
+        let bytes = unescape(text.as_bytes()).map_err(|e| bad(format!("{e} in {text:?}")))?;
+        match no_path(&bytes) {
+            Some(why) => Err(bad(why)),
+            None => Ok(out.paths.push_unique(&bytes)),
         }
     }
 

@@ -32,6 +32,18 @@ pub use writer::{Values, Writer, WriterOptions};
 /// The version this code writes and reads; others are refused.
 pub const FORMAT_VERSION: u32 = 2;
 
+/// The longest path of a profile, bytes: sixteen times what one call takes, as a process that changes into a directory below can go further.
+pub const PATH_BYTES_MAX: usize = 64 << 10;
+
+/// Why no file can have a path, if so.
+pub(crate) fn no_path(path: &[u8]) -> Option<String> {
+    if path.len() > PATH_BYTES_MAX {
+        Some(format!("a path of {} bytes: the longest has {PATH_BYTES_MAX}", path.len()))
+    } else {
+        memchr::memchr(0, path).map(|at| format!("a path with a NUL (byte {at}), which none can have"))
+    }
+}
+
 /// Name of the description in a profile's directory.
 pub const META_FILE: &str = "meta.json";
 /// Name of the trace in a profile's directory.

@@ -5,7 +5,7 @@
 //! the time of an import went there. What lives here: the encodings (parquet-format, `Encodings.md`) and the pages of one column. What
 //! may not: which columns there are ([`super::encode`]).
 
-use super::escape;
+use super::{escape, no_path};
 use crate::{PathId, Paths};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, EncodingMask, Type, ZstdLevel};
@@ -45,7 +45,7 @@ pub(super) struct Column {
 pub(super) struct Texts {
     paths: Paths,
     /// Places in the dictionary of the texts of the batch at hand.
-    of_batch: Vec<Option<u32>>,
+    of_batch: Vec<Option<Option<u32>>>,
     bytes: usize,
 }
 
@@ -87,10 +87,10 @@ impl Column {
         let mut store = std::mem::replace(&mut self.store, Store::Numbers);
         if let Store::Texts(dictionary) = &mut store {
             dictionary.of_batch.resize(paths.len(), None);
-            let mut place = |id| u64::from(dictionary.place(id, paths));
+            let mut place = |id: Option<PathId>| dictionary.place(id?, paths).map(u64::from);
             match self.present {
-                Some(_) => self.add_optional(texts.map(|id| id.map(&mut place))),
-                None => self.add(texts.map(|id| place(id.expect("a text in a column that is never null")))),
+                Some(_) => self.add_optional(texts.map(place)),
+                None => self.add(texts.map(|id| place(id).expect("a text in a column that is never null"))),
             }
         }
         self.store = store;
@@ -125,16 +125,20 @@ impl Column {
 
 impl Texts {
     #[inline]
-    fn place(&mut self, id: PathId, paths: &Paths) -> u32 {
+    fn place(&mut self, id: PathId, paths: &Paths) -> Option<u32> {
         let Some(known) = self.of_batch.get_mut(id.0 as usize) else {
             unreachable!("the id of a path of another batch")
         };
         *known.get_or_insert_with(|| {
             let text = paths.get(id);
+            // What no file can have for a path is none: the reader would refuse it.
+            if no_path(text).is_some() {
+                return None;
+            }
             let before = self.paths.len();
             let place = self.paths.intern(text);
             self.bytes += if self.paths.len() > before { text.len() } else { 0 };
-            place.0
+            Some(place.0)
         })
     }
 }

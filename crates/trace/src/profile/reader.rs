@@ -4,7 +4,6 @@ use super::columns::trace_fields;
 use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
 use crate::parquet_file::ParquetIn;
 use crate::{Batch, Snapshot};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -121,18 +120,10 @@ fn read_meta(directory: &Path) -> Result<Meta, ProfileError> {
     if !directory.is_dir() {
         return Err(ProfileError::Missing { path: directory.to_owned(), hint: HINT });
     }
-    let found = fs::metadata(&path).map_err(|e| match e.kind() {
+    let bytes = posix::input::read(&path, META_BYTES_MAX).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => ProfileError::Missing { path: path.clone(), hint: HINT },
-        _ => ProfileError::io(&path, "look at")(e),
+        _ => ProfileError::io(&path, "read")(e),
     })?;
-    if found.len() > META_BYTES_MAX {
-        return Err(ProfileError::corrupt(
-            &path,
-            "whole file",
-            format!("{} bytes is too long for a meta.json", found.len()),
-        ));
-    }
-    let bytes = fs::read(&path).map_err(ProfileError::io(&path, "read"))?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|e| ProfileError::corrupt(&path, format!("byte {}", e.valid_up_to()), "not UTF-8"))?;
     meta::from_text(&path, text)

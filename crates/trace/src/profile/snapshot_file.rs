@@ -1,6 +1,6 @@
 //! `snapshot.parquet`: a row per name, parents before children.
 
-use super::{FileCheck, ProfileError, escape, unescape};
+use super::{FileCheck, ProfileError, escape, no_path, unescape};
 use crate::parquet_file::{ParquetIn, ParquetOut, properties};
 use crate::snapshot::path_order;
 use crate::{Provenance, Snapshot, SnapshotEntry};
@@ -139,7 +139,11 @@ fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Res
     for i in 0..batch.num_rows() {
         let corrupt = |column: &str, message: String| columns.corrupt(i, column, message);
         let bytes = |column: &'static str, text: &str| {
-            unescape(text.as_bytes()).map(|b| b.into_owned()).map_err(|e| corrupt(column, format!("{e} in {text:?}")))
+            let bytes = unescape(text.as_bytes()).map_err(|e| corrupt(column, format!("{e} in {text:?}")))?;
+            match no_path(&bytes) {
+                Some(why) => Err(corrupt(column, why)),
+                None => Ok(bytes.into_owned()),
+            }
         };
         let unknown = |column: &'static str, text: &str| corrupt(column, format!("unknown value {text:?}"));
         let entry = SnapshotEntry {

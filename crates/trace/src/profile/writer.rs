@@ -14,6 +14,7 @@ use parquet::arrow::arrow_writer::{ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -229,7 +230,7 @@ impl Writer {
         let path = self.directories.partial.join(META_FILE);
         let text =
             meta::to_text(meta).map_err(|e| ProfileError::Invalid { path: path.clone(), message: e.to_string() })?;
-        let mut file = fs::File::create_new(&path).map_err(ProfileError::io(&path, "create the file"))?;
+        let mut file = parquet_file::create_private(&path)?;
         io::Write::write_all(&mut file, text.as_bytes())
             .and_then(|()| file.sync_all())
             .map_err(ProfileError::io(&path, "write"))
@@ -306,7 +307,8 @@ impl Directories {
             let mut partial_name = prefix.clone();
             partial_name.push(format!("{}-{}", std::process::id(), WRITERS.fetch_add(1, Ordering::Relaxed)));
             let partial = last.with_file_name(partial_name);
-            match fs::create_dir(&partial) {
+            // What a workload calls its files is nobody else's business.
+            match fs::DirBuilder::new().mode(0o700).create(&partial) {
                 Ok(()) => {}
                 // Of a process of this number elsewhere (another container), which lives and holds its lock.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,

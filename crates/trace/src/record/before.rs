@@ -87,7 +87,7 @@ pub(super) fn complete(
     // An interrupt cannot reach the walk: signals are the command's until the recording ends.
     let after = view.directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = Wanted::default();
-    wanted.directories.extend(real_directories(view, &directories));
+    wanted.directories.extend(real_directories(view, &directories, &mut wanted.names));
     // A directory that was moved before it was used had its names elsewhere.
     wanted.directories.extend(imported.take_touched());
     let links = used_links(imported, &[&after.snapshot, &before.snapshot]);
@@ -130,12 +130,22 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
     Completed { snapshot: Snapshot::from_entries(entries), unreadable: before.unreadable, truncated: before.truncated }
 }
 
-/// The touched directories by the paths they were used by and by their real paths.
-fn real_directories(view: &View, directories: &[PathBuf]) -> FxHashSet<Vec<u8>> {
+/// The touched directories by the paths they were used by and by their real paths. `passed` takes what a path that is not real leads through: links
+/// behind other links and behind `..`.
+fn real_directories(view: &View, directories: &[PathBuf], passed: &mut FxHashSet<Vec<u8>>) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
     for directory in directories {
         // A directory that is gone keeps the path it was used by.
         let real = view.real(directory).unwrap_or_else(|| directory.clone());
+        if real != *directory {
+            let mut at = PathBuf::from("/");
+            for component in directory.components().skip(1) {
+                let name = at.join(component);
+                passed.insert(name.as_os_str().as_bytes().to_vec());
+                let Some(next) = view.real(&name) else { break };
+                at = next;
+            }
+        }
         wanted.insert(real.into_os_string().into_encoded_bytes());
         wanted.insert(directory.as_os_str().as_bytes().to_vec());
     }

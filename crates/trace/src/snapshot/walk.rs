@@ -5,7 +5,7 @@
 //! verified by inode. What cannot be read is noted, not fatal.
 
 use super::{Provenance, Snapshot, SnapshotEntry, View};
-use crate::profile::{Unreadable, escape};
+use crate::profile::{PATH_BYTES_MAX, Unreadable, escape};
 use posix::FileKind;
 use rustc_hash::FxHashSet;
 use rustix::fd::{AsFd, OwnedFd};
@@ -142,6 +142,9 @@ struct Level {
 /// As many links as the kernel follows (`MAXSYMLINKS`).
 const LINKS_MAX: usize = 40;
 
+/// A name with the slash before it: a directory is entered if the names in it have paths that a profile takes.
+const NAME_BYTES_MAX: usize = 256;
+
 impl<'v> Walker<'v> {
     fn new(view: &'v View, limits: WalkLimits) -> Walker<'v> {
         Walker {
@@ -268,7 +271,7 @@ impl<'v> Walker<'v> {
             }
             path.truncate(level.path_len);
             if let Some(name) = level.pending.pop() {
-                if stack.len() >= self.limits.depth_max {
+                if stack.len() >= self.limits.depth_max || path.len() + 2 * NAME_BYTES_MAX > PATH_BYTES_MAX {
                     self.truncated = true;
                     continue;
                 }

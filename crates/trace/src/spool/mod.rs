@@ -164,5 +164,5 @@ impl SpoolError {
 pub fn is_spool(path: &std::path::Path) -> bool {
     use io::Read as _;
     let mut begin = [0; frame::FAMILY.len()];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *frame::FAMILY
+    posix::input::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *frame::FAMILY
 }

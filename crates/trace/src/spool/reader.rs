@@ -56,7 +56,7 @@ impl Reader<Follow> {
 }
 
 fn open(path: &Path) -> Result<File, SpoolError> {
-    File::open(path).map_err(|source| SpoolError::Io { path: path.to_owned(), doing: "open the spool", source })
+    posix::input::open(path).map_err(|source| SpoolError::Io { path: path.to_owned(), doing: "open the spool", source })
 }
 
 impl<R: Read> Reader<R> {

@@ -4,6 +4,7 @@
 
 use crate::profile::{ProfileError, Reader, escape};
 use crate::{Batch, Event, PathId};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Why a trace could not be exported.
@@ -47,10 +48,18 @@ pub fn write_csv(reader: &Reader, mut out: impl Write) -> Result<(), ExportError
     Ok(out.flush()?)
 }
 
+/// What a spreadsheet would compute begins with a byte in the other way that a path can be written (OWASP, *CSV Injection*).
+fn no_formula(text: &str) -> Cow<'_, str> {
+    match text.as_bytes() {
+        [first @ (b'=' | b'+' | b'-' | b'@'), ..] => Cow::Owned(format!("\\x{first:02X}{}", &text[1..])),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 fn write_event(batch: &Batch, e: &Event, out: &mut impl Write) -> io::Result<()> {
     let n = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
     let path = |id: Option<PathId>| match id {
-        Some(id) => format!("\"{}\"", escape(batch.paths.get(id)).replace('"', "\"\"")),
+        Some(id) => format!("\"{}\"", no_formula(&escape(batch.paths.get(id)).replace('"', "\"\""))),
         None => String::new(),
     };
     write!(out, "{},{},{},{},{},{},", e.seq, e.t_ns, e.dur_ns, e.pid, e.tid, e.op.name())?;

@@ -92,11 +92,7 @@ impl Profile {
 
 fn read_text(path: &Path) -> Result<String, PlanError> {
     let io = |doing| move |source| PlanError::Io { path: path.to_owned(), doing, source };
-    let bytes = std::fs::metadata(path).map_err(io("find this file of a Geriatrix profile"))?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(PlanError::input(path, "whole file", "is too large to be a distribution of a Geriatrix profile"));
-    }
-    let bytes = std::fs::read(path).map_err(io("read this file of a Geriatrix profile"))?;
+    let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io("read this file of a Geriatrix profile"))?;
     String::from_utf8(bytes).map_err(|e| {
         PlanError::input(path, format!("byte {}", e.utf8_error().valid_up_to()), "is no text: expected numbers")
     })

@@ -14,7 +14,7 @@ pub mod time;
 mod tree;
 
 use super::{PlanError, PlannedFor, Progress};
-use crate::format::{Input, PlanMeta, Source, Writer};
+use crate::format::{DAYS_MAX, Input, PlanMeta, Source, Writer};
 use engine::Engine;
 use serde_json::json;
 pub use spec::Personality;
@@ -51,21 +51,21 @@ pub struct Options {
     pub input: Option<Input>,
 }
 
+/// No personality's file is longer.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// Reads a personality of the user's own.
 ///
 /// # Errors
 /// [`PlanError::Io`]; [`PlanError::Input`] naming the place.
 pub fn read(path: &Path) -> Result<(Personality, Input), PlanError> {
     let io = |source| PlanError::Io { path: path.to_owned(), doing: "read this personality", source };
-    let bytes = std::fs::read(path).map_err(io)?;
+    let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(io)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let input = Input { name, bytes: bytes.len() as u64, crc32c: format!("{:08x}", crc32c::crc32c(&bytes)) };
     let text = String::from_utf8(bytes).map_err(|_| PlanError::input(path, "whole file", "is no text (UTF-8)"))?;
     Ok((Personality::parse(path, &text)?, input))
 }
-
-/// The most simulated days: a thousand years.
-const DAYS_MAX: u32 = 366_000;
 
 /// Plans.
 ///

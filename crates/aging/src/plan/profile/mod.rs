@@ -13,7 +13,7 @@ pub use script::Skipped;
 
 use super::inputs::input;
 use super::{PlanError, Progress, go_on};
-use crate::format::{PlanMeta, Source, Writer};
+use crate::format::{DAYS_MAX, PlanMeta, Source, Writer};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use posix::FileKind;
 use rand_core::{Rng, SeedableRng};
@@ -78,9 +78,13 @@ pub fn plan(
     let script = Script::read(path)?;
     go_on(&mut progress, 0.0)?;
     let runs_ns = match options.days {
-        Some(days) => u64::from(days) * DAY_NS,
-        None => (script.span_ns + 1).saturating_mul(u64::from(options.repeat)),
+        Some(days) => u64::from(days).saturating_mul(DAY_NS),
+        None => script.span_ns.saturating_add(1).saturating_mul(u64::from(options.repeat)),
     };
+    if runs_ns > u64::from(DAYS_MAX) * DAY_NS {
+        let message = format!("the runs take more than {DAYS_MAX} days; say how many with --days");
+        return Err(PlanError::parameter("days", message));
+    }
     // The last copy may begin up to a run later than the first.
     let run_ns = runs_ns / (u64::from(options.repeat) + u64::from(options.copies > 1));
     if run_ns == 0 {

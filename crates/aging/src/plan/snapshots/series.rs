@@ -91,7 +91,7 @@ fn compare(last: &Seen, next: &Seen) -> Result<(), PlanError> {
 /// Reads one snapshot; says what to do with the thesis's text form, which lacks what is needed.
 fn read(path: &Path) -> Result<Snapshot, PlanError> {
     let mut begin = [0; 1];
-    let is_text = std::fs::File::open(path)
+    let is_text = posix::input::open(path)
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begin))
         .is_ok_and(|()| begin == *b"/");
     if is_text {

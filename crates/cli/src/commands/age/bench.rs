@@ -163,7 +163,7 @@ impl FreshAndAged {
             let side = BenchResult { targets: vec![target.clone()], ..self.result.clone() };
             let path = directory.join(format!("{}-{}.json", self.result.parameters.name(), target.name));
             let value = report::envelope(workload::SCHEMA, &side)?;
-            output::write_file(&path, format!("{}\n", serde_json::to_string_pretty(&value)?).as_bytes())?;
+            output::write_file(&path, report::json_text(&value).as_bytes())?;
             written.push(path);
         }
         Ok(written)

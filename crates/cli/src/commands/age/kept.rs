@@ -80,7 +80,7 @@ pub(super) fn pack(
     name.push(".json");
     let brief = AgeResult { days: Vec::new(), control_points: Vec::new(), ..result.clone() };
     let value = report::envelope("fsage.aged-image/1", &Described { image: &packed, aged: &brief })?;
-    let text = format!("{}\n", serde_json::to_string_pretty(&value)?);
+    let text = report::json_text(&value);
     output::write_file(&to.with_file_name(name), text.as_bytes())?;
     Ok(packed)
 }
@@ -111,5 +111,5 @@ pub(super) fn manifest(result: &AgeResult, options: &AgeOptions) -> anyhow::Resu
         resumed: result.resumed,
     };
     let value = report::envelope("fsage.age-manifest/1", &manifest)?;
-    Ok(format!("{}\n", serde_json::to_string_pretty(&value)?))
+    Ok(report::json_text(&value))
 }

@@ -5,6 +5,7 @@ use super::{Job, kept};
 use crate::{failure, output, target, values};
 use aging::age::{AgeError, AgeOptions, DataMode, Every, OnFull, Place, Room, SessionState, State, identity};
 use aging::format::Reader;
+use posix::cleanup::Temporary;
 use posix::{Backing, Target};
 use std::path::{Path, PathBuf};
 
@@ -192,7 +193,7 @@ impl Args {
                 output::must_be_new(&results.join(name))?;
             }
         }
-        let scratch_dir = tempfile::tempdir()?;
+        let scratch_dir = Temporary::new()?;
         let plan = match (given, &self.like) {
             (Some(plan), _) => plan,
             (None, Some(name)) => {

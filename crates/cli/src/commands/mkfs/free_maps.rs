@@ -50,10 +50,13 @@ pub(super) fn make(args: &FreeMapsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// No free maps are longer: 50 million runs.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
 fn read(path: &Path) -> anyhow::Result<FreeMaps> {
     let shown = output::shown(path);
     let bad = |what: String| failure::bad_input(format!("{shown}: {what}"));
-    let bytes = std::fs::read(path).map_err(|error| bad(format!("cannot read it: {error}")))?;
+    let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(|error| bad(format!("cannot read it: {error}")))?;
     let mut value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|error| bad(format!("this is no JSON: {error}")))?;
     let schema = value.as_object_mut().and_then(|fields| fields.remove("schema"));

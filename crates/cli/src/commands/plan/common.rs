@@ -40,7 +40,6 @@ impl CapacityArgs {
 }
 
 fn of_target(target: &Target) -> anyhow::Result<PlannedFor> {
-    target::sweep();
     let site = target::open(target, &posix::WorkspaceOptions::default())?;
     let usage = site.handle().usage();
     site.close()?;

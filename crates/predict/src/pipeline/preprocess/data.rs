@@ -165,7 +165,7 @@ impl Preprocess {
 
     pub(super) fn get_dents(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        let returned = u64::try_from(event.ret).unwrap_or(0);
+        let returned = transferred(event);
         let listed = event.ofd.and_then(|ofd| self.files.get(&ofd)).map_or(0, |f| f.listed_bytes);
         let directory = self.tree.node(node);
         // The directory may be larger than we know of: without a snapshot the trace is all there is.
@@ -182,7 +182,7 @@ impl Preprocess {
             end: returned == 0,
         });
         if let Some(file) = event.ofd.and_then(|ofd| self.files.get_mut(&ofd)) {
-            file.listed_bytes = if returned == 0 { 0 } else { listed + returned };
+            file.listed_bytes = if returned == 0 { 0 } else { (listed + returned).min(BYTES_MAX) };
         }
     }
 

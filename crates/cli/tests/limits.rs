@@ -1,0 +1,228 @@
+//! Small inputs that ask for much: each is refused, by name and in time, or costs no more than it is worth.
+//!
+//! Every command runs with 2 GiB of address space, and is given up after a time that it never comes near.
+
+mod common;
+
+use common::{fails, small_system, small_workload, succeeds};
+use posix::FileKind;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+use trace::profile::{Meta, PATH_BYTES_MAX, Writer, WriterOptions, escape};
+use trace::{Batch, Event, FileId, OfdId, Op, Snapshot, SnapshotEntry, flag};
+
+/// In KiB, for the shell's `ulimit -v`.
+const ADDRESS_SPACE_KIB: u64 = 2 << 20;
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Runs the binary in a directory, within the limits.
+fn limited(directory: &Path, args: &[&str]) -> Output {
+    let mut command = assert_cmd::Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KIB} && exec \"$0\" \"$@\"")]);
+    command.arg(env!("CARGO_BIN_EXE_fsage")).args(args).env_remove("RUST_BACKTRACE");
+    command.current_dir(directory).timeout(PATIENCE).output().expect("the shell runs")
+}
+
+/// `machine=/dev/zero` was read until memory ended, a FIFO was waited for.
+#[test]
+fn descriptions_are_regular_files() {
+    let d = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| d.path().join(name);
+    fs::create_dir(at("target")).expect("a directory");
+    fs::create_dir(at("geriatrix")).expect("a directory");
+    small_workload(d.path());
+    for (kind, named) in [("zero", "a character device"), ("fifo", "a FIFO"), ("directory", "a directory")] {
+        let make = |name: &str| {
+            let _ = fs::remove_file(at(name)).or_else(|_| fs::remove_dir(at(name)));
+            match kind {
+                "zero" => symlink("/dev/zero", at(name)).expect("a link"),
+                "fifo" => mkfifoat(CWD, at(name), Mode::RWXU).expect("a FIFO"),
+                _ => fs::create_dir(at(name)).expect("a directory"),
+            }
+        };
+        for name in ["x.toml", "x.img", "x.aging", "x.system", "x.snapshot", "x.series", "x.json", "x.trace"] {
+            make(name);
+        }
+        for name in ["age_distribution.txt", "size_distribution.txt", "dir_distribution.txt"] {
+            make(&format!("geriatrix/{name}"));
+        }
+        make("small.workload/meta.json");
+        let mut commands = vec![
+            vec!["bench", "seqfile", "ffs:machine=./x.toml"],
+            vec!["bench", "seqfile", "ffs@./x.toml"],
+            vec!["bench", "seqfile", "ffs:image=x.img"],
+            vec!["drive", "describe", "./x.toml"],
+            vec!["drive", "validate", "st32430n", "x.trace"],
+            vec!["plan", "personality", "./x.toml", "-o", "p.aging"],
+            vec!["plan", "geriatrix", "geriatrix", "--capacity", "1G", "-o", "p.aging"],
+            vec!["plan", "snapshots", "x.snapshot", "x.snapshot", "-o", "p.aging"],
+            vec!["age", "target", "--plan", "x.aging"],
+            vec!["inspect", "x.aging"],
+            vec!["inspect", "x.system"],
+            vec!["inspect", "x.snapshot"],
+            vec!["inspect", "small.workload"],
+            vec!["replay", "small.workload", "target"],
+            vec!["layout", "--series", "x.series"],
+            vec!["mkfs", "free-maps", "new.img", "x.json"],
+            vec!["dump", "x.img", "superblock"],
+            vec!["fsck", "x.img"],
+            vec!["clean", "x.img"],
+        ];
+        if kind != "directory" {
+            // A directory may be what `bench -o` made, and has no files to copy out of it.
+            commands.push(vec!["cp", "x.img:/", "out"]);
+            commands.push(vec!["bench", "--compare", "x.json", "x.json"]);
+        }
+        for args in commands {
+            let output = limited(d.path(), &args);
+            assert_eq!(output.status.code(), Some(4), "{kind}: {args:?}: {}", common::stderr(&output));
+            assert!(common::stderr(&output).contains(named), "{kind}: {args:?}: {}", common::stderr(&output));
+        }
+    }
+}
+
+/// A processor was 8 bytes of memory, and 2^31 of them 17 GB.
+#[test]
+fn a_machine_has_a_number_of_processors() {
+    let d = tempfile::tempdir().expect("a directory");
+    let machine = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/pentium-120.toml"));
+    let machine = machine.expect("a machine");
+    let many = machine.replace("count = 1\n", "count = 2147483648\n");
+    assert_ne!(many, machine);
+    fs::write(d.path().join("many.toml"), many).expect("a file");
+    let output = limited(d.path(), &["bench", "seqfile", "ffs:size=16M,machine=./many.toml"]);
+    fails(&output, 4, &["many.toml", "cpu.count", "4096 processors"]);
+}
+
+/// Arrays of two, 5,000 levels deep, were made one by one.
+#[test]
+fn arrays_have_a_number_of_drives() {
+    let d = tempfile::tempdir().expect("a directory");
+    let target = format!("ffs@{}st32430n", "raid0:2x".repeat(5000));
+    let output = limited(d.path(), &["bench", "seqfile", &target]);
+    assert_eq!(common::code(&output), 2, "{}", common::stderr(&output));
+    assert!(common::stderr(&output).contains("nested at most 4 deep"), "{}", common::stderr(&output));
+}
+
+/// A recording of a call on each of some paths, which the writer takes as they are.
+fn stats_of(directory: &Path, paths: impl Iterator<Item = Vec<u8>>) {
+    let mut writer = Writer::create(directory, WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for (n, path) in (0..).zip(paths) {
+        let path = Some(batch.paths.intern(&path));
+        batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, Op::Stat) });
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+}
+
+/// The path of every directory was kept whole: the deeper, the longer, and 2.8 GB in all.
+#[test]
+fn deep_paths_cost_what_their_names_do() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    let deep = |n: u32| format!("/{n}{}", "/a".repeat(20_000)).into_bytes();
+    stats_of(&d.path().join("deep.workload"), (0..6).map(deep));
+    succeeds(&limited(d.path(), &["inspect", "deep.workload"]));
+    succeeds(&limited(d.path(), &["predict", "deep.workload", "a.system", "--min-coverage", "0"]));
+    let replayed = limited(d.path(), &["replay", "deep.workload", "ffs:size=800M,density=2048", "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&succeeds(&replayed)).expect("JSON");
+    assert_eq!((&result["rebuilt"]["entries"], &result["calls"]), (&120_006.into(), &6.into()));
+    // With more of them it is no recording.
+    stats_of(&d.path().join("many.workload"), (0..300).map(deep));
+    fails(
+        &limited(d.path(), &["replay", "many.workload", "/tmp"]),
+        4,
+        &["many.workload: call 50", "1000000 directories"],
+    );
+}
+
+/// What no file can have for a path failed a replay on the target, which named no file; a longer path was walked.
+#[test]
+fn a_path_without_nul_and_of_a_length() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::create_dir(d.path().join("target")).expect("a directory");
+    let longest = [&b"/"[..], &vec![b'a'; PATH_BYTES_MAX - 1]].concat();
+    // The writer leaves out what the reader refuses.
+    let paths = [b"/a\0b".to_vec(), [&longest[..], b"a"].concat(), longest.clone(), b"/b".to_vec()];
+    stats_of(&d.path().join("w.workload"), paths.into_iter());
+    let csv = succeeds(&limited(d.path(), &["export", "w.workload"]));
+    let named: Vec<&str> = csv.lines().skip(1).map(|row| row.split(',').nth(10).expect("a path")).collect();
+    assert_eq!(named, ["", "", &format!("\"{}\"", escape(&longest)), "\"/b\""]);
+    // A snapshot is written as it is.
+    let snapshot = Snapshot::from_entries(vec![SnapshotEntry::implied(b"/x\0y".to_vec(), FileKind::File)]);
+    let writer = Writer::create(&d.path().join("nul.workload"), WriterOptions::default()).expect("a new profile");
+    writer.finish(Meta::default(), &snapshot).expect("a whole profile");
+    for args in [&["replay", "nul.workload", "target"][..], &["inspect", "nul.workload"]] {
+        fails(&limited(d.path(), args), 4, &["nul.workload/snapshot.parquet", "row 0", "a NUL (byte 2)"]);
+    }
+}
+
+/// Two calls of 2^63 ns made `inspect` panic. Every number here is the largest of its kind.
+#[test]
+fn sums_end_at_the_largest_number() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    small_system(d.path(), "b", 3_000.0);
+    let mut writer = Writer::create(&d.path().join("w.workload"), WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    let paths = ["/a", "/b"].map(|path| batch.paths.intern(path.as_bytes()));
+    let ofd = Some(OfdId(u64::MAX));
+    let mut seq = 0;
+    for op in Op::ALL {
+        for (n, path) in (0..).zip(paths) {
+            let event = Event {
+                dur_ns: u64::MAX - n,
+                pid: u32::MAX,
+                tid: u32::MAX - n as u32,
+                flags: if n == 0 { 0 } else { flag::WRITE | flag::CREATE },
+                mode: Some(u16::MAX),
+                ret: i64::MAX,
+                ofd,
+                ofd2: ofd,
+                file: Some(FileId(u64::MAX)),
+                parent: Some(FileId(u64::MAX)),
+                path: Some(path),
+                path2: Some(paths[1]),
+                offset: Some(u64::MAX),
+                offset2: Some(u64::MAX),
+                req_bytes: Some(u64::MAX),
+                size_before: Some(u64::MAX),
+                running_ns: Some(u64::MAX),
+                blocked_ns: Some(u64::MAX),
+                ..Event::new(seq, u64::MAX - n, *op)
+            };
+            batch.events.extend([event, Event { seq: seq + 1, ..event }]);
+            seq += 2;
+        }
+    }
+    writer.push(&batch).expect("written");
+    let mut entries = Vec::new();
+    for (path, kind) in [("/", FileKind::Directory), ("/a", FileKind::File), ("/c", FileKind::File)] {
+        let (size_bytes, nlink, ino) = (u64::MAX, u32::MAX, u64::MAX);
+        entries.push(SnapshotEntry { size_bytes, nlink, ino, ..SnapshotEntry::implied(path.into(), kind) });
+    }
+    writer.finish(Meta::default(), &Snapshot::from_entries(entries)).expect("a whole profile");
+    for args in [
+        &["inspect", "w.workload"][..],
+        &["inspect", "w.workload", "--latency"],
+        &["inspect", "w.workload", "--rows"],
+        &["inspect", "w.workload", "--snapshot"],
+        &["export", "w.workload", "-o", "w.csv"],
+        &["export", "w.workload", "--format", "fio", "-o", "w.fio"],
+        &["export", "w.workload", "--anonymise", "-o", "x.workload"],
+        &["predict", "w.workload", "a.system", "b.system", "--min-coverage", "0", "--explain", "a", "b"],
+        &["predict", "w.workload", "a.system", "--min-coverage", "0", "--stages-out", "stages"],
+    ] {
+        let output = limited(d.path(), args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", common::stderr(&output));
+    }
+    // What cannot be: a file of 2^64 bytes, and what would be left to plan.
+    fails(&limited(d.path(), &["replay", "w.workload", "ffs"]), 3, &["free"]);
+    let planned = limited(d.path(), &["plan", "profile", "w.workload", "--capacity", "1G", "-o", "p.aging"]);
+    assert!(matches!(planned.status.code(), Some(2 | 4)), "{}", common::stderr(&planned));
+}

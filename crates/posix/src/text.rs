@@ -1,0 +1,49 @@
+//! Text from outside, for people: names of files, command lines, messages of other programs.
+//!
+//! Whatever prints such text, on a terminal or into a report, has it from here. What a medium minds beyond that (a comma, a `<`) is
+//! escaped by who writes for that medium.
+
+/// Text with what does not show escaped: control characters, which would drive a terminal, and those that change the order in which
+/// text is read, which would show another name than there is.
+pub fn printable(text: &str) -> String {
+    if !text.chars().any(is_hidden) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// A path or argument in the same way; bytes that are not UTF-8 are escaped, too.
+pub fn path(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(&printable(chunk.valid()));
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+/// Whether a character is not shown as itself.
+pub fn is_hidden(c: char) -> bool {
+    // Marks, embeddings, overrides and isolates of direction (Unicode, annex 9), separators of lines, the byte order mark.
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    c.is_control() || reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_cannot_drive_a_terminal() {
+        assert_eq!(path(b"/a\n\x1b[31mb\xff\xc3\xa9"), "/a\\n\\u{1b}[31mb\\xff\u{e9}");
+        assert_eq!(printable("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}");
+    }
+
+    #[test]
+    fn names_are_read_in_the_order_they_have() {
+        assert_eq!(printable("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
+        assert_eq!(printable("ünï 文"), "ünï 文");
+    }
+}
