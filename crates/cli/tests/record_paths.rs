@@ -90,23 +90,19 @@ os.link('b/f2', 'made/f3')
     leads_there(with, "own_mounts()\nmount('a', 'c')\nos.mkdir('c/made')\nos.rename('c/f1', 'c/made/f1')\n");
 }
 
-/// The same of processes that run already, each in a directory of its own.
-fn the_first_relative_calls_of_processes(with: &str) {
+/// Records a program that runs already, and its child: each does a part, says so in a file `ready-parent` or `ready-child` below `a` or `b`, waits to be
+/// recorded, and goes on.
+fn attached(with: &str, before: &str, behind: &str) {
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path().join("work");
     tree(&work);
-    // The child works elsewhere. Both wait for a pipe's end: no path before the first call that counts.
-    let program = "\
-child = os.fork()
-os.chdir('a' if child else 'b')
-open('ready-' + ('parent' if child else 'child'), 'w').close()
-os.read(0, 1)
-os.mkdir('made')
-os.rename('sub', 'made/sub')
-if child: os.waitpid(child, 0)
-";
+    // They wait for a pipe's end: no path before the first call that counts.
     let script = dir.path().join("program.py");
-    fs::write(&script, format!("import os\n{program}")).unwrap();
+    fs::write(
+        &script,
+        format!("import os\nchild = os.fork()\n{before}\nos.read(0, 1)\n{behind}\nif child: os.waitpid(child, 0)\n"),
+    )
+    .unwrap();
     let child = Command::new("python3").arg("-B").arg(&script).current_dir(&work).stdin(Stdio::piped()).spawn();
     let mut subject = match child {
         Ok(child) => Running { child },
@@ -135,6 +131,52 @@ if child: os.waitpid(child, 0)
     }
     assert!(ended.success(), "{}", heard());
     leads_to_the_tree(&dir);
+}
+
+/// The same of processes that run already, each in a directory of its own.
+fn the_first_relative_calls_of_processes(with: &str) {
+    let before = "\
+os.chdir('a' if child else 'b')
+open('ready-' + ('parent' if child else 'child'), 'w').close()";
+    attached(with, before, "os.mkdir('made')\nos.rename('sub', 'made/sub')");
+}
+
+/// And each with a root directory of its own.
+fn roots_from_before(with: &str) {
+    let before = "\
+os.chroot('a' if child else 'b')
+os.chdir('/')
+open('/ready-' + ('parent' if child else 'child'), 'w').close()";
+    attached(with, before, "os.mkdir('/made')\nos.rename('/sub', '/made/sub')\nopen('../../x', 'w').close()");
+}
+
+/// A link from before the recording is known by where the tracer shows it to lead, which is no path in a root of one's own.
+fn a_link_from_before_in_a_root(with: &str) {
+    let program = "\
+os.mkdir('a/target')
+os.symlink('/target', 'a/absolute')
+pid = os.fork()
+if pid == 0:
+    os.chroot('a')
+    os.chdir('/')
+    os.close(os.open('lb', os.O_RDONLY | os.O_NOFOLLOW | os.O_PATH))
+    os.close(os.open('/absolute', os.O_RDONLY))
+    os.mkdir('/absolute/in')
+    os.mkdir('lb-not')
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+";
+    leads_there(with, program);
+}
+
+/// A file that is gone and opened again by way of its descriptor is not made again.
+fn a_file_that_is_gone_by_way_of_its_descriptor(with: &str) {
+    let program = "\
+fd = os.open('a/f1', os.O_RDWR)
+os.unlink('a/f1')
+write(f'/proc/self/fd/{fd}', 'into what nobody finds')
+";
+    leads_there(with, program);
 }
 
 /// `..` at the new root and absolute links led out of it in the kernel's recordings; strace's knew of no root at all.
@@ -406,7 +448,10 @@ macro_rules! with_each_tracer {
 with_each_tracer!(
     the_first_relative_calls_of_a_command,
     the_first_relative_calls_of_processes,
+    roots_from_before,
     a_root_of_its_own,
+    a_link_from_before_in_a_root,
+    a_file_that_is_gone_by_way_of_its_descriptor,
     a_root_is_shared_and_moves,
     a_descriptor_by_way_of_what_is_moved,
     a_working_directory_that_is_covered,

@@ -164,6 +164,8 @@ impl Mounts {
                 None => return Step::Lost(Some([&names.path_of(at.node)[..], b"/", name].concat())),
                 Some(node) if names.is_link(node) => {
                     *links += 1;
+                    // What a tracer showed of where it leads begins at the tree's root.
+                    let by = if names.is_guessed(node) { Walker { root: Mounts::root(names), ..by } } else { by };
                     return match names.target(node) {
                         Some(target) if *links <= LINKS_MAX => self.walk(names, by, at, target, links, crossed),
                         _ => Step::Lost(None),

@@ -669,6 +669,11 @@ impl Names {
         self.file(self.file_of(node)).kind == Kind::Symlink
     }
 
+    /// Whether the entry is taken for a link that leads where a tracer showed.
+    pub fn is_guessed(&self, node: Node) -> bool {
+        self.file(self.file_of(node)).guessed
+    }
+
     /// A symbolic link's target, if known.
     pub fn target(&self, node: Node) -> Option<&[u8]> {
         self.file(self.file_of(node)).target.as_deref()

@@ -177,7 +177,8 @@ impl Tracker {
             event.flags |= flag::FOREIGN;
             None
         } else {
-            if (event.flags & flag::FOREIGN != 0 || event.path.is_none()) && path.first() == Some(&b'/') {
+            let is_gone = matches!(out.seen, Some(Seen::Path { deleted: true, .. }));
+            if (event.flags & flag::FOREIGN != 0 || event.path.is_none()) && path.first() == Some(&b'/') && !is_gone {
                 // By way of /proc, or of a root of its own: where it led is told in the place of what was given.
                 event.path = Some(self.out.intern(&path));
                 event.caller_dir = None;

@@ -342,12 +342,13 @@ impl Tracker {
         let Some(Seen::Path { raw, deleted: false, who }) = seen else { return };
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns: 0, place: None };
         let fs = &self.fs[ctx.thread.fs.0 as usize];
-        let (spot, file) = fs.root.unwrap_or((Mounts::root(&self.names), self.names.file_of(self.names.root())));
+        let known = fs.root;
+        let spot = known.map_or(Mounts::root(&self.names), |(spot, _)| spot);
         // What we know of it is more than a path can tell, which leads to what is mounted over it.
         let mut path = std::mem::take(&mut self.unescaped);
         unescape_into(raw, &mut path);
         let is_ours = self.names.is_live(spot.node) && self.mounts[fs.namespace].shown(&self.names, spot) == path;
-        if is_ours || who.is_some_and(|who| self.names.identify(file, who.inode)) {
+        if is_ours || known.zip(who).is_some_and(|((_, file), who)| self.names.identify(file, who.inode)) {
             self.unescaped = path;
             return;
         }
