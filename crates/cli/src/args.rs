@@ -15,7 +15,7 @@ use std::process::ExitCode;
     max_term_width = 100,
     after_help = "\
 Exit codes: 0 done, 1 a comparison or check failed, 2 usage, 3 environment (no root, missing tool, no space), \
-4 bad input file, 130 interrupted."
+4 bad input file, 130 interrupted (143 by SIGTERM)."
 )]
 pub struct Cli {
     /// What to do.

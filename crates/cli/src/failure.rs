@@ -1,7 +1,7 @@
 //! Exit codes: the one place where an error becomes a number.
 //!
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
-//! file · 130 interrupted.
+//! file · 130 interrupted, 143 by SIGTERM.
 
 use crate::progress;
 use aging::AgingError;

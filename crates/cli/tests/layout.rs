@@ -49,7 +49,7 @@ fn what_cannot_be_surveyed_has_its_exit_code() {
     assert!(error.contains("schema"), "{error}");
     std::fs::write(&file, "neither").unwrap();
     let (code, error) = run(&[file.as_os_str()]);
-    assert_eq!(code, Some(2), "{error}");
+    assert_eq!(code, Some(4), "{error}");
     assert!(error.contains("no ext2, ext3 or ext4 superblock"), "{error}");
     let (code, error) = run(&["ext4:8G".as_ref()]);
     assert_eq!(code, Some(2), "{error}");

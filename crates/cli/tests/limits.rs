@@ -226,3 +226,46 @@ fn sums_end_at_the_largest_number() {
     let planned = limited(d.path(), &["plan", "profile", "w.workload", "--capacity", "1G", "-o", "p.aging"]);
     assert!(matches!(planned.status.code(), Some(2 | 4)), "{}", common::stderr(&planned));
 }
+
+/// ENODEV for a mapping of what has no pages was told as a device that went away.
+#[test]
+fn a_directory_that_cannot_be_mapped_is_a_difference() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::create_dir(d.path().join("target")).expect("a directory");
+    let mut writer = Writer::create(&d.path().join("w.workload"), WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    let path = Some(batch.paths.intern(b"/a"));
+    let ofd = Some(OfdId(1));
+    for (n, op) in (0..).zip([Op::Open, Op::Mmap, Op::Close]) {
+        let flags = if op == Op::Open { flag::DIRECTORY } else { 0 };
+        let req_bytes = (op == Op::Mmap).then_some(4096);
+        let event = Event { pid: 1, tid: 1, ofd, path, flags, req_bytes, ..Event::new(n, n * 1000, op) };
+        batch.events.push(event);
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+    let replayed = succeeds(&limited(d.path(), &["replay", "w.workload", "target", "--json"]));
+    let result: serde_json::Value = serde_json::from_str(&replayed).expect("JSON");
+    assert_eq!((&result["calls"], &result["differences"]["total"]), (&2.into(), &1.into()), "{replayed}");
+}
+
+/// What an image does not begin with was an error of usage, and a place beyond what any file can have one of the machine.
+#[test]
+fn an_image_that_is_none_is_a_bad_input() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::write(d.path().join("zeros.img"), vec![0; 1 << 20]).expect("a file");
+    for args in [
+        &["layout", "zeros.img"][..],
+        &["dump", "zeros.img", "superblock"],
+        &["fsck", "zeros.img"],
+        &["clean", "zeros.img"],
+        &["cp", "zeros.img:/", "out"],
+        &["bench", "seqfile", "ffs:image=zeros.img"],
+        &["bench", "seqfile", "lfs:image=zeros.img"],
+    ] {
+        fails(&limited(d.path(), args), 4, &["zeros.img"]);
+    }
+    let store = ffs::FileStore::open(&d.path().join("zeros.img")).expect("a file");
+    let error = ffs::Store::read_at(&store, u64::MAX - 600, &mut [0; 512]).expect_err("beyond");
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}

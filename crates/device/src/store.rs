@@ -101,6 +101,8 @@ impl Store for FileStore {
         self.len_bytes
     }
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        // The system has other words for a place beyond what a file can have.
+        within(self.len_bytes, at, buf.len())?;
         self.file.read_exact_at(buf, at)
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {

@@ -39,7 +39,7 @@ pub fn survey(
     }
     let ext4 = |source| match source {
         Ext4Error::Interrupted => LayoutError::interrupted(),
-        Ext4Error::NotExt4(_) => LayoutError::NotATarget { target: shown.clone(), what: format!("{source}") },
+        Ext4Error::NotExt4(_) => LayoutError::NotAnImage { target: shown.clone(), what: format!("{source}") },
         Ext4Error::Open(source) => LayoutError::Io { target: shown.clone(), doing: "open it", source },
         source => LayoutError::Ext4 { target: shown.clone(), source },
     };

@@ -26,6 +26,14 @@ pub enum LayoutError {
         /// What it is.
         what: String,
     },
+    /// A file or device that is no image we read, or one without its beginning.
+    #[error("{target}: {what}; a survey needs an image with ext2, ext3, ext4, UFS or LFS, or a directory")]
+    NotAnImage {
+        /// The file.
+        target: String,
+        /// What is missing.
+        what: String,
+    },
     /// An ext4 image is damaged or uses a feature that is not read.
     #[error("{target}: {source}")]
     Ext4 {
@@ -74,6 +82,7 @@ impl LayoutError {
             LayoutError::Io { .. } => 3,
             LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => 3,
             LayoutError::TwoNames { .. }
+            | LayoutError::NotAnImage { .. }
             | LayoutError::Ext4 { .. }
             | LayoutError::SurveyFile { .. }
             | LayoutError::SeriesFile { .. } => 4,

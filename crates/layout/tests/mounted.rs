@@ -233,7 +233,7 @@ fn what_is_no_target_is_refused_and_a_survey_can_be_stopped() {
     std::fs::write(&file, vec![0; 10_000]).unwrap();
     let options = SurveyOptions::default();
     let error = survey(&file, &options, &mut |_| true).unwrap_err();
-    assert!(matches!(&error, LayoutError::NotATarget { .. }), "{error}");
+    assert!(matches!(&error, LayoutError::NotAnImage { .. }), "{error}");
     let error = survey(&directory.path().join("none"), &options, &mut |_| true).unwrap_err();
     assert!(matches!(&error, LayoutError::Io { .. }), "{error}");
     let error = survey(directory.path(), &options, &mut |_| false).unwrap_err();

@@ -3,6 +3,7 @@
 use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
+use anyhow::Context as _;
 use posix::Target;
 use predict::SystemProfile;
 use predict::measure::{self, MeasureOptions, Progress};
@@ -88,7 +89,7 @@ pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptio
     let measured = measure::measure(&*site, options, &mut report);
     bar.finish_and_clear();
     let closed = target_args.close(site);
-    let profile = measured?;
+    let profile = measured.with_context(|| target.to_string())?;
     closed?;
     Ok(profile)
 }

@@ -5,6 +5,7 @@ mod lfs;
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
+use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::{Endian, FileStore, InsertOptions, Inserted, Store as _, Version};
@@ -165,7 +166,7 @@ fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
     }
     let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
     let mut options = options(args, size)?;
-    options.check()?;
+    options.check().with_context(|| output::shown(&args.image))?;
     let there = args.image.exists();
     let (mut store, blank) = open(&args.image, size)?;
     options.blank = blank;
@@ -176,7 +177,7 @@ fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
     }
-    let (made, copied) = made?;
+    let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     let document = report::ffs_made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-ffs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)

@@ -383,7 +383,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         let path = e.path.map_or(&b""[..], |p| job.batch.paths.get(p));
         let mismatch = compare(&e, outcome);
         if let (Some(Mismatch::Errno { expected: 0, got }), false) = (mismatch, self.shared.stopping())
-            && is_targets_fault(Errno(got))
+            && is_targets_fault(e.op, Errno(got))
         {
             self.shared.stop(ReplayError::Target {
                 seq: e.seq,
@@ -509,7 +509,11 @@ fn end(e: &Event, second: bool) -> Option<OfdId> {
 }
 
 /// Errors that mean the target is unfit, not that the workload went differently.
-fn is_targets_fault(errno: Errno) -> bool {
+fn is_targets_fault(op: Op, errno: Errno) -> bool {
+    // What has no pages to map (a directory, say) is no device that went away.
+    if op == Op::Mmap && errno == Errno::ENODEV {
+        return false;
+    }
     matches!(
         errno,
         Errno::ENOSPC

@@ -4,6 +4,7 @@ use super::{Populate, Result, narrow, now, open, size_of};
 use crate::output::{self, ResultArgs};
 use crate::values;
 use ::lfs::mkfs::MkfsOptions;
+use anyhow::Context as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -62,7 +63,7 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
     }
     let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
     let options = options(args, size)?;
-    options.check()?;
+    options.check().with_context(|| output::shown(&args.image))?;
     let there = args.image.exists();
     let (mut store, _) = open(&args.image, size)?;
     let policy = ::lfs::Options::default();
@@ -72,7 +73,7 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
         // Half a file system is worse than none; the error to report is the first.
         let _ = std::fs::remove_file(&args.image);
     }
-    let (made, copied) = made?;
+    let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     let document = report::lfs_made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-lfs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
