@@ -23,7 +23,7 @@ use predict::replay::ReplayError;
 use predict::system::thesis::ThesisError;
 use predict::validate::ValidateError;
 use std::error::Error;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use trace::profile::ProfileError;
 use trace::record::{AnalysisError, RecordError};
@@ -78,7 +78,7 @@ pub fn usage_of(error: &clap::Error) -> ! {
     }
     let lines = error.render().to_string();
     for line in lines.lines() {
-        eprintln!("{}", report::units::printable(line));
+        let _ = writeln!(io::stderr(), "{}", report::units::printable(line));
     }
     std::process::exit(error.exit_code())
 }
