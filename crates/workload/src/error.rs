@@ -62,6 +62,7 @@ impl WorkloadError {
             WorkloadError::On { source, .. } => source.exit_code(),
             WorkloadError::ResultFile { .. } | WorkloadError::Incomparable(_) => 4,
             WorkloadError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 4,
+            WorkloadError::Io { source, .. } if posix::input::Refusal::of(source).is_some() => 4,
             WorkloadError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
             _ => 3,
         }

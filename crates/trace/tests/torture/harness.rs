@@ -12,10 +12,11 @@ use std::process::{Child, Command, Stdio};
 use trace::agree::{Agreement, Comparison, End, Fact};
 use trace::profile::Reader;
 use trace::record::{RecordError, RecordOptions, Tracer, record_with};
-use trace::{Event, Op, Paths, flag};
+use trace::{Event, Op, flag};
 
-/// Compiles the program; `None`, said aloud, where that cannot be done.
-fn compiled(directory: &Path) -> Option<PathBuf> {
+/// Compiles the program, for a run with root directories of their own statically: it executes itself where there are no libraries. `None`, said
+/// aloud, where that cannot be done.
+fn compiled(directory: &Path, rooted: bool) -> Option<PathBuf> {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: the torture program makes system calls by hand, for x86-64 only");
         return None;
@@ -23,24 +24,20 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
     let (source, program) = (directory.join("torture.c"), directory.join("torture"));
     std::fs::write(&source, include_str!("torture.c")).expect("the source");
     let mut compiler = Command::new("cc");
-    // Statically: it executes itself where there are no libraries.
-    compiler.args([
-        "-static",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Wno-override-init",
-        "-Wno-format-truncation",
-        "-o",
-    ]);
+    compiler.args(rooted.then_some("-static")).args(["-O1", "-Wall", "-Wextra", "-Werror"]);
+    compiler.args(["-Wno-override-init", "-Wno-format-truncation", "-o"]);
     match compiler.arg(&program).arg(&source).output() {
         Err(e) => {
             eprintln!("skipped: no C compiler: {e}");
             None
         }
         Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let said = String::from_utf8_lossy(&output.stderr);
+            if rooted && said.contains("cannot find -lc") {
+                eprintln!("skipped: there is no static C library");
+                return None;
+            }
+            assert!(output.status.success(), "{said}");
             let top = directory.join("w");
             std::fs::create_dir(&top).expect("a directory");
             std::fs::copy(&program, top.join("torture")).expect("what is executed where that is the root");
@@ -142,7 +139,7 @@ impl Stage {
 pub fn stage(run: &Run) -> Option<Stage> {
     let scratch = tempfile::tempdir().expect("a directory");
     let root = std::fs::canonicalize(scratch.path()).expect("its path");
-    let program = compiled(&root)?;
+    let program = compiled(&root, run.rooted)?;
     // Deep, so that `..` too many stay below our directory.
     let (tree, work, log) = (root.join("w"), root.join("w/1/2/3/4/5"), root.join("log"));
     std::fs::create_dir_all(&work).expect("directories");
@@ -192,7 +189,7 @@ fn agreement(run: &Run, tracer: &mut dyn Tracer) -> Option<Agreement> {
     for batch in reader.batches().expect("the trace") {
         let batch = batch.expect("a row group");
         for event in &batch.events {
-            if marks.counts(event, &batch.paths)
+            if marks.counts(event)
                 && let Some(fact) = Fact::of_event(event, &batch.paths)
             {
                 by_mount += u64::from(event.flags & flag::BY_MOUNT != 0 && fact.file.is_some());
@@ -252,19 +249,16 @@ struct Marks {
 }
 
 impl Marks {
-    fn counts(&mut self, event: &Event, paths: &Paths) -> bool {
+    fn counts(&mut self, event: &Event) -> bool {
         let first = *self.first.get_or_insert(event.tid);
         let outside = self.outside.entry(event.tid).or_insert(event.tid == first);
         match event.op {
-            // In whatever directory it was.
-            Op::Access => match event.path.map(|id| paths.get(id)) {
-                Some(path) if path.ends_with(b"/torture-mark/on") => {
-                    *outside = false;
-                    return false;
-                }
-                Some(path) if path.ends_with(b"/torture-mark/off") => *outside = true,
-                _ => {}
-            },
+            // `access` with R_OK | X_OK, and with W_OK | X_OK.
+            Op::Access if event.mode == Some(5) => {
+                *outside = false;
+                return false;
+            }
+            Op::Access if event.mode == Some(3) => *outside = true,
             Op::Exec if event.errno == 0 && event.flags & flag::UNFINISHED == 0 => {
                 return !std::mem::replace(outside, true);
             }
