@@ -125,7 +125,7 @@ pub fn install() -> io::Result<()> {
 /// `si_code` of what the kernel sends (asm-generic/siginfo.h).
 const SI_KERNEL: libc::c_int = 0x80;
 
-/// Whether whoever started us does not want to hear of its children's ends, and so of ours neither.
+/// SIGCHLD was ignored when this process began.
 static CHILDREN_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Whether [`install`] found SIGCHLD ignored: a command that we run is to find it so.
@@ -133,7 +133,7 @@ pub(crate) fn children_were_ignored() -> bool {
     CHILDREN_IGNORED.load(Ordering::Relaxed)
 }
 
-/// The kernel keeps no end of a child for who ignores SIGCHLD, which is inherited: we want ours.
+/// Stops ignoring SIGCHLD, which is inherited: the kernel reports no child's end to a process that ignores it.
 fn hear_of_children() {
     // SAFETY: plain structs that the kernel reads and fills in; SIG_DFL is no handler of ours.
     unsafe {

@@ -330,7 +330,7 @@ impl Tracker {
         let spot = out.ok().then(|| self.spot(ctx, at));
         self.other(ctx, name, None, Some(at), out);
         if let Some(spot) = spot {
-            // Where the root is not known, no path is that begins there.
+            // An unknown root makes every absolute path unknown.
             let file = spot.map(|spot| self.names.file_of(spot.node));
             let file = file.unwrap_or_else(|| self.names.new_file(Kind::Directory));
             self.root_at(ctx.thread.fs, spot.unwrap_or_default(), file);
