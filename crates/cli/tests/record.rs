@@ -10,7 +10,7 @@
 mod common;
 
 use common::process::{Running, has, status_field, until};
-use common::{run, succeeds};
+use common::{run, succeeds, with_each_tracer};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -633,18 +633,6 @@ fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
     for said in ["no profile could be made", "somebody removed results/out.spool", "the command exited with 7"] {
         assert!(common::stderr(&out).contains(said), "{said}: {}", common::stderr(&out));
     }
-}
-
-/// Each of these with either tracer.
-macro_rules! with_each_tracer {
-    ($($name:ident),* $(,)?) => {
-        mod strace {
-            $(#[test] fn $name() { super::$name("strace") })*
-        }
-        mod ebpf {
-            $(#[test] fn $name() { super::$name("ebpf") })*
-        }
-    };
 }
 
 with_each_tracer!(

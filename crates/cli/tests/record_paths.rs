@@ -8,7 +8,7 @@
 mod common;
 
 use common::process::{Running, until};
-use common::{run, stderr, succeeds};
+use common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -431,18 +431,6 @@ called(C.setns(os.open('/proc/self/ns/mnt', os.O_RDONLY), 0), 'setns')
     assert_eq!(meta["unmodelled"]["setns"], 1, "{meta}");
     let said = fs::read_to_string(dir.path().join("said")).unwrap();
     assert!(said.contains("setns can give paths another meaning, which is not followed"), "{said}");
-}
-
-/// Each of these with either tracer.
-macro_rules! with_each_tracer {
-    ($($name:ident),* $(,)?) => {
-        mod strace {
-            $(#[test] fn $name() { super::$name("strace") })*
-        }
-        mod ebpf {
-            $(#[test] fn $name() { super::$name("ebpf") })*
-        }
-    };
 }
 
 with_each_tracer!(

@@ -102,3 +102,18 @@ pub fn names(directory: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Makes a test of each of these functions for either tracer.
+#[allow(unused_macros)] // Not every file of tests records.
+macro_rules! with_each_tracer {
+    ($($name:ident),* $(,)?) => {
+        mod strace {
+            $(#[test] fn $name() { super::$name("strace") })*
+        }
+        mod ebpf {
+            $(#[test] fn $name() { super::$name("ebpf") })*
+        }
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use with_each_tracer;

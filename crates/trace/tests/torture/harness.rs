@@ -137,6 +137,10 @@ impl Stage {
 
 /// Makes all that a run needs; `None`, said aloud, where that cannot be done.
 pub fn stage(run: &Run) -> Option<Stage> {
+    if run.rooted && !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can change its root directory");
+        return None;
+    }
     let scratch = tempfile::tempdir().expect("a directory");
     let root = std::fs::canonicalize(scratch.path()).expect("its path");
     let program = compiled(&root, run.rooted)?;
