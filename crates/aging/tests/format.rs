@@ -89,6 +89,14 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
         let result = Reader::open(&path).and_then(|r| r.batches(0).collect::<Result<Vec<_>, AgingError>>());
         assert!(at >= rows_end || result.is_err(), "damage at byte {at} went unnoticed");
     }
+    let description = sound.windows(11).position(|bytes| bytes == b"{\"version\":").expect("the description");
+    let description_end = description + sound[description..].iter().position(|b| *b == 0).expect("what follows it");
+    for at in description..description_end - 8 {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        std::fs::write(&path, &bytes).expect("writing");
+        assert!(Reader::open(&path).is_err(), "damage at byte {at} of the description went unnoticed");
+    }
     for keep in (0..sound.len()).step_by(97) {
         std::fs::write(&path, &sound[..keep]).expect("writing");
         let error = Reader::open(&path).err().expect("a truncated file");
@@ -135,7 +143,9 @@ fn meta_of(ops: &[AgingOp], days: u32) -> PlanMeta {
         *counts.by_kind.entry(op.kind.name().to_owned()).or_default() += 1;
     }
     counts.files_at_end = counts.of(OpKind::Create);
-    let utilisation = (1..=days.min(100)).map(|day| DayUse { day, ..DayUse::default() }).collect();
+    let (operations, files) = (counts.operations, counts.files_at_end);
+    let day_use = |day| DayUse { day, operations, files, ..DayUse::default() };
+    let utilisation = (1..=days.min(100)).map(day_use).collect();
     PlanMeta { version: FORMAT_VERSION, capacity_bytes: 1 << 30, days, counts, utilisation, ..PlanMeta::default() }
 }
 
@@ -181,6 +191,17 @@ fn times_go_forward_and_within_the_days() {
     }
 }
 
+/// Their sum was too much for 64 bits.
+#[test]
+fn more_bytes_than_there_are_can_be_counted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("bytes.aging");
+    let ops: Vec<AgingOp> = (1..4).map(|n| AgingOp { size_bytes: u64::MAX, ..create(0, n, 0, None) }).collect();
+    forge(&path, &ops, &meta_of(&ops, 1));
+    let said = self::said(&path);
+    assert!(said.contains(&format!("3 files of {} bytes are left", u64::MAX)), "{said}");
+}
+
 #[test]
 fn a_check_finds_what_contradicts_itself() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -200,6 +221,22 @@ fn a_check_finds_what_contradicts_itself() {
     meta.counts.files_at_end = 1;
     forge(&path, &ops, &meta);
     assert!(said(&path).contains("2 files of 0 bytes are left"), "{}", said(&path));
+    let sound = meta_of(&ops, 2);
+    type Change = fn(&mut PlanMeta);
+    let changes: [(Change, &str); 6] = [
+        (|meta| meta.counts.written_bytes = 1, "0 bytes written where the description states 1"),
+        (|meta| meta.counts.used_bytes_max = 1, "0 bytes used at most where the description states 1"),
+        (|meta| meta.utilisation[0].files = 1, "at the end of day 1 there are 2 files in 0 bytes after 2 operations"),
+        (|meta| meta.utilisation[1].operations = 1, "at the end of day 2"),
+        (|meta| meta.utilisation[1].used_share = 0.5, "a share of 0.5, for day 2"),
+        (|meta| meta.utilisation[1].day = 3, "for day 3"),
+    ];
+    for (change, says) in changes {
+        let mut meta = sound.clone();
+        change(&mut meta);
+        forge(&path, &ops, &meta);
+        assert!(said(&path).contains(says), "{}", said(&path));
+    }
     meta.counts.by_kind.insert("create".to_owned(), 1);
     forge(&path, &ops, &meta);
     assert!(said(&path).contains("2 operations create where the description states 1"), "{}", said(&path));

@@ -12,7 +12,7 @@ mod recorder;
 mod tracer;
 
 pub use permitted::{Missing, permitted};
-pub use recorder::{CaptureError, Options, Recorder, Totals};
+pub use recorder::{CaptureError, Loaded, Options, Recorder, Totals};
 pub use tracer::Kernel;
 
 /// The object made from `bpf/recorder.bpf.c`.

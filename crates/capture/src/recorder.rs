@@ -140,67 +140,7 @@ impl Recorder {
     /// # Errors
     /// What is missing, what the kernel refuses, or a target that is not there.
     pub fn start(target: &Target, options: &Options) -> Result<Recorder, CaptureError> {
-        permitted()?;
-        let btf = Btf::from_sys_fs().map_err(|e| refused("types")(e.into()))?;
-        let whom = Whom::of(target)?;
-        let own = std::process::id();
-        let secret = random()?;
-        let specs = specs();
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&btf))
-            .allow_unsupported_maps()
-            .map_max_entries("ring", options.buffer_bytes)
-            .override_global("subject_mode", &whom.mode, true)
-            .override_global("own_tgid", &own, true)
-            .override_global("secret", &secret, true)
-            .override_global("cgroup_id", &whom.cgroup_id, true)
-            .override_global("mount_dev", &whom.mount_dev, true)
-            .override_global("mount_path_bytes", &whom.mount_path_bytes, true)
-            .override_global("mount_path", &whom.mount_path, true)
-            .override_global("specs", &specs[..], true)
-            .load(OBJECT)
-            .map_err(|e: EbpfError| refused("object")(e.into()))?;
-        let ring = RingBuf::try_from(take(&mut ebpf, "ring")?).map_err(|e| refused("ring")(e.into()))?;
-        let counters =
-            PerCpuArray::try_from(take(&mut ebpf, "counters")?).map_err(|e| refused("counters")(e.into()))?;
-        let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
-        let candidates =
-            Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
-        let chunk = Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX);
-        let mut recorder = Recorder {
-            ebpf: None,
-            links: Vec::new(),
-            ring,
-            counters,
-            wanted,
-            candidates,
-            chunk,
-            mode: whom.mode,
-            told_here: 0,
-        };
-        if let Target::Command(pid) = target {
-            recorder.want(*pid, WANTED_FROM_EXEC)?;
-        }
-        let mut links = Vec::new();
-        let one_mount = matches!(target, Target::Mount(_));
-        let mut features = if one_mount { u32::from(feature::ONE_MOUNT) } else { 0 };
-        for &(feature, programs) in BEYOND_CALLS {
-            if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
-                links.extend(attach(&mut ebpf, programs)?);
-                features |= u32::from(feature);
-            }
-        }
-        for &(name, tracepoint) in PROGRAMS {
-            load(&mut ebpf, &btf, name, tracepoint)?;
-        }
-        recorder.begin(features);
-        links.extend(attach(&mut ebpf, PROGRAMS)?);
-        recorder.links = links;
-        recorder.ebpf = Some(ebpf);
-        if let Target::Processes(pids) = target {
-            recorder.want_all(pids)?;
-        }
-        Ok(recorder)
+        Loaded::new(Some(target), options)?.start(target)
     }
 
     /// The first record: the clocks.
@@ -231,7 +171,7 @@ impl Recorder {
             }
             for pid in new {
                 self.want(pid, WANTED)?;
-                if !exists(pid) {
+                if !is_running(pid) {
                     // It ended before it could be taken out by its end.
                     let _ = self.wanted.remove(&pid);
                 }
@@ -242,10 +182,21 @@ impl Recorder {
     }
 
     /// Whether all that is recorded has ended. Never of a control group or a mount.
-    pub fn has_ended(&self) -> bool {
-        self.mode == MODE_PROCESSES
-            && self.wanted.keys().next().is_none()
-            && self.count(COUNTER_BEGAN) == self.count(COUNTER_ENDED)
+    pub fn has_ended(&mut self) -> bool {
+        if self.mode != MODE_PROCESSES {
+            return false;
+        }
+        // In this order: whoever begins meanwhile makes the two counts unequal.
+        let wanted: Vec<u32> = self.wanted.keys().filter_map(Result::ok).collect();
+        let ended = self.count(COUNTER_ENDED);
+        if ended != self.count(COUNTER_BEGAN) {
+            return false;
+        }
+        // Who ended before he was wanted was not taken out by his end.
+        for pid in wanted.iter().filter(|&&pid| !is_running(pid)) {
+            let _ = self.wanted.remove(pid);
+        }
+        wanted.is_empty()
     }
 
     /// Hands over the records that are there, in chunks of whole records, and returns how many bytes these were. Never waits.
@@ -312,6 +263,98 @@ impl Recorder {
 
     fn count(&self, counter: usize) -> u64 {
         self.counters.get(&0, 0).map_or(0, |each| each.iter().map(|counters| counters[counter]).sum())
+    }
+}
+
+/// A recorder in the kernel that looks at nobody yet.
+pub struct Loaded {
+    ebpf: Ebpf,
+    recorder: Recorder,
+    features: u32,
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded").field("features", &self.features).finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    /// Loads the programs, which the kernel takes its time to verify. `None`: for a command that is not there yet.
+    ///
+    /// # Errors
+    /// What is missing, what the kernel refuses, or a target that is not there.
+    pub fn new(target: Option<&Target>, options: &Options) -> Result<Loaded, CaptureError> {
+        permitted()?;
+        let btf = Btf::from_sys_fs().map_err(|e| refused("types")(e.into()))?;
+        let whom = Whom::of(target)?;
+        let own = std::process::id();
+        let secret = random()?;
+        let specs = specs();
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .allow_unsupported_maps()
+            .map_max_entries("ring", options.buffer_bytes)
+            .override_global("subject_mode", &whom.mode, true)
+            .override_global("own_tgid", &own, true)
+            .override_global("secret", &secret, true)
+            .override_global("cgroup_id", &whom.cgroup_id, true)
+            .override_global("mount_dev", &whom.mount_dev, true)
+            .override_global("mount_path_bytes", &whom.mount_path_bytes, true)
+            .override_global("mount_path", &whom.mount_path, true)
+            .override_global("specs", &specs[..], true)
+            .load(OBJECT)
+            .map_err(|e: EbpfError| refused("object")(e.into()))?;
+        let ring = RingBuf::try_from(take(&mut ebpf, "ring")?).map_err(|e| refused("ring")(e.into()))?;
+        let counters =
+            PerCpuArray::try_from(take(&mut ebpf, "counters")?).map_err(|e| refused("counters")(e.into()))?;
+        let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
+        let candidates =
+            Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
+        let mut features = if whom.mode == MODE_MOUNT { u32::from(feature::ONE_MOUNT) } else { 0 };
+        for &(feature, programs) in BEYOND_CALLS {
+            if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
+                features |= u32::from(feature);
+            }
+        }
+        for &(name, tracepoint) in PROGRAMS {
+            load(&mut ebpf, &btf, name, tracepoint)?;
+        }
+        let recorder = Recorder {
+            ebpf: None,
+            links: Vec::new(),
+            ring,
+            counters,
+            wanted,
+            candidates,
+            chunk: Vec::with_capacity(CHUNK_BYTES + wire::RECORD_BYTES_MAX),
+            mode: whom.mode,
+            told_here: 0,
+        };
+        Ok(Loaded { ebpf, recorder, features })
+    }
+
+    /// Starts it on the target that it was loaded for.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn start(self, target: &Target) -> Result<Recorder, CaptureError> {
+        let Loaded { mut ebpf, mut recorder, features } = self;
+        if let Target::Command(pid) = target {
+            must_exist(&[*pid])?;
+            recorder.want(*pid, WANTED_FROM_EXEC)?;
+        }
+        recorder.begin(features);
+        let has = |feature: u16| features & u32::from(feature) != 0;
+        for (_, programs) in BEYOND_CALLS.iter().filter(|&&(feature, _)| has(feature)) {
+            recorder.links.extend(attach(&mut ebpf, programs)?);
+        }
+        recorder.links.extend(attach(&mut ebpf, PROGRAMS)?);
+        recorder.ebpf = Some(ebpf);
+        if let Target::Processes(pids) = target {
+            recorder.want_all(pids)?;
+        }
+        Ok(recorder)
     }
 }
 
@@ -416,17 +459,17 @@ struct Whom {
 }
 
 impl Whom {
-    fn of(target: &Target) -> Result<Whom, CaptureError> {
+    fn of(target: Option<&Target>) -> Result<Whom, CaptureError> {
         let mut whom =
             Whom { mode: MODE_PROCESSES, cgroup_id: 0, mount_dev: 0, mount_path_bytes: 0, mount_path: [0; 256] };
         match target {
-            Target::Command(pid) => must_exist(&[*pid])?,
-            Target::Processes(pids) => must_exist(pids)?,
-            Target::Cgroup(path) => {
+            None | Some(Target::Command(_)) => {}
+            Some(Target::Processes(pids)) => must_exist(pids)?,
+            Some(Target::Cgroup(path)) => {
                 whom.mode = MODE_CGROUP;
                 whom.cgroup_id = cgroup_id(path)?;
             }
-            Target::Mount(path) => {
+            Some(Target::Mount(path)) => {
                 whom.mode = MODE_MOUNT;
                 let no = |why: String| CaptureError::NoMount { path: path.clone(), why };
                 let entry = posix::mount_of_path(path).map_err(|e| no(e.to_string()))?;
@@ -451,6 +494,15 @@ impl Whom {
 
 fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Whether a process has a thread that has not ended. One whose end nobody has asked for is still there.
+fn is_running(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    // Behind the name, which may hold anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !matches!(state, Some('Z' | 'X')) || threads() > 1
 }
 
 fn must_exist(pids: &[u32]) -> Result<(), CaptureError> {

@@ -2,7 +2,7 @@
 //!
 //! What may not live here: the recorder itself ([`Recorder`]).
 
-use crate::{CaptureError, Options, Recorder, permitted};
+use crate::{CaptureError, Loaded, Options, Recorder, permitted};
 use std::io;
 use std::time::{Duration, Instant};
 use trace::analysis::Decode;
@@ -17,9 +17,10 @@ use trace::strace::ImportOptions;
 const GATHER: Duration = Duration::from_millis(5);
 
 /// The recorder in the kernel, found to be permitted.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Kernel {
     options: Options,
+    loaded: Option<Loaded>,
 }
 
 impl Kernel {
@@ -29,7 +30,14 @@ impl Kernel {
     /// It is not: what is missing.
     pub fn find(options: Options) -> Result<Kernel, CaptureError> {
         permitted()?;
-        Ok(Kernel { options })
+        Ok(Kernel { options, loaded: None })
+    }
+}
+
+fn cannot(error: CaptureError) -> RecordError {
+    match error {
+        CaptureError::NoProcess { pid } => RecordError::NoProcess { pid },
+        other => RecordError::CannotTrace { said: other.to_string() },
     }
 }
 
@@ -54,11 +62,17 @@ impl Tracer for Kernel {
         Ok(())
     }
 
+    fn prepare(&mut self, target: Option<&Target>) -> Result<(), RecordError> {
+        self.loaded = Some(Loaded::new(target, &self.options).map_err(cannot)?);
+        Ok(())
+    }
+
     fn start(&mut self, target: &Target) -> Result<Box<dyn Tracing>, RecordError> {
-        let recorder = Recorder::start(target, &self.options).map_err(|e| match e {
-            CaptureError::NoProcess { pid } => RecordError::NoProcess { pid },
-            other => RecordError::CannotTrace { said: other.to_string() },
-        })?;
+        let recorder = match self.loaded.take() {
+            Some(loaded) => loaded.start(target),
+            None => Recorder::start(target, &self.options),
+        };
+        let recorder = recorder.map_err(cannot)?;
         Ok(Box::new(Running { recorder, stopped: false }))
     }
 

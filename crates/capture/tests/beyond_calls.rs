@@ -158,3 +158,35 @@ fn requests_that_are_not_modelled_are_counted_by_their_names() {
         assert_eq!(coverage.other_by_name.get(&format!("io_uring {name}")), Some(&1), "{name}: {coverage:?}");
     }
 }
+
+/// Nothing tells how they went: they count as not modelled, so the coverage is not whole.
+#[test]
+fn requests_without_completion_are_counted() {
+    if skip() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let Some((recorded, printed, file)) = run_with(include_str!("programs/ring.c"), directory.path(), &["silent"])
+    else {
+        return;
+    };
+    if recorded.status.code() == Some(42) {
+        eprintln!("skipped: no io_uring can be made here");
+        return;
+    }
+    assert_eq!(recorded.status.code(), Some(0));
+    let coverage = &recorded.imported.summary.coverage;
+    if !coverage.requests_seen {
+        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        return;
+    }
+    assert_eq!(printed.lines().count(), 2, "what completed: {printed}");
+    for (name, count) in [("write", 7), ("mkdirat", 1)] {
+        let name = format!("io_uring {name} without completion");
+        assert_eq!(coverage.other_by_name.get(&name), Some(&count), "{name}: {coverage:?}");
+    }
+    assert!(coverage.share(0).is_some_and(|share| share < 1.0), "{coverage:?}");
+    let of_file = |op: Op| recorded.rows.iter().filter(|r| r.event.op == op && r.path() == file).count();
+    // The five by the descriptor are of the file; which one a number of the ring's own table is, is not told.
+    assert_eq!((of_file(Op::Read), of_file(Op::Write), of_file(Op::Other)), (1, 0, 5));
+}

@@ -3,12 +3,14 @@
 
 mod common;
 
+use capture::{Options, Recorder};
 use common::{Recorded, Row, compiled, import, record, record_while, skip};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use trace::record::Target;
 use trace::{Op, flag};
 
@@ -21,6 +23,15 @@ fn below<'r>(rows: &'r [Row], directory: &Path) -> Vec<&'r Row> {
 fn count(rows: &[&Row], op: Op, end: &str) -> usize {
     let matches = |row: &&&Row| row.event.op == op && row.event.errno == 0 && row.path().ends_with(end.as_bytes());
     rows.iter().filter(matches).count()
+}
+
+/// Waits until something is so, for a minute at most.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it took a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A program that does what it is told on standard input, line by line, and answers each line when it has done it.
@@ -57,7 +68,7 @@ impl Told {
 
 impl Drop for Told {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
@@ -143,6 +154,118 @@ fn threads_of_a_process_that_runs_already() {
         .collect();
     assert_eq!(opens.len(), 3, "one by each thread");
     assert!(opens.iter().all(|row| row.event.pid == pid && row.event.tid != pid), "{opens:?}");
+}
+
+/// Processes that end while they are taken in are not waited for: the recording ends with the last of them. A zombie's end was counted before it was
+/// wanted.
+#[test]
+fn who_has_ended_already_is_not_waited_for() {
+    if skip() {
+        return;
+    }
+    // The one wanted is an end that nobody has asked for; then one that forks all the time while it is taken in.
+    let mut zombie = Command::new("true").spawn().expect("true");
+    let pid = zombie.id();
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    wait_until(state);
+    let mut recorder =
+        Recorder::start(&Target::Processes(vec![pid]), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    wait_until(|| {
+        recorder.drain(&mut |_| {});
+        recorder.has_ended()
+    });
+    zombie.wait().expect("its end");
+    for _ in 0..5 {
+        let mut forks =
+            Command::new("sh").args(["-c", "for i in $(seq 300); do true & done; sleep 1"]).spawn().expect("sh");
+        let target = Target::Processes(vec![forks.id()]);
+        let mut recorder = Recorder::start(&target, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        forks.wait().expect("its end");
+        wait_until(|| {
+            recorder.drain(&mut |_| {});
+            recorder.has_ended()
+        });
+    }
+}
+
+/// A thread that makes no call after the recording began shows itself by its faults.
+#[test]
+fn a_thread_that_makes_no_call() {
+    const PROGRAM: &str = r#"
+        #include <fcntl.h>
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <sys/mman.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+
+        static volatile char *told, *pages;
+
+        static void *work(void *unused)
+        {
+            printf("%ld\n", (long)syscall(SYS_gettid));
+            fflush(stdout);
+            told[1] = 1;
+            while (!told[0]);
+            pages[3 * 4096] = 1;
+            pages[5 * 4096] = 1;
+            told[1] = 2;
+            for (;;);
+            return unused;
+        }
+
+        int main(void)
+        {
+            pthread_t thread;
+            int fd = open("told", O_RDWR), other = open("pages", O_RDWR);
+            told = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+            pages = mmap(0, 16 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, other, 0);
+            madvise((void *)pages, 16 * 4096, MADV_RANDOM);
+            pthread_create(&thread, 0, work, 0);
+            for (;;) pause();
+        }
+    "#;
+    if skip() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let root = std::fs::canonicalize(directory.path()).expect("its path");
+    let Some(program) = compiled(PROGRAM, &root) else { return };
+    std::fs::write(root.join("told"), [0; 4096]).expect("written");
+    // Page by page, as what the cache keeps in one piece gets dirty in one; written back, as what is dirty already does not get dirty.
+    let mut pages = std::fs::File::create(root.join("pages")).expect("a file");
+    for _ in 0..16 {
+        pages.write_all(&[0; 4096]).expect("written");
+    }
+    pages.sync_all().expect("written back");
+    let mut child = Command::new(program)
+        .current_dir(&root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let out = BufReader::new(child.stdout.take().expect("its output"));
+    let mut told = Told(child, out);
+    let tid: u32 = told.answer().trim().parse().expect("a number");
+    let says = |what: u8| std::fs::read(root.join("told")).expect("read")[1] == what;
+    wait_until(|| says(1));
+    let recorded = record_while(&Target::Processes(vec![told.pid()]), || {
+        let file = std::fs::OpenOptions::new().write(true).open(root.join("told")).expect("opened");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1], 0).expect("written");
+        wait_until(|| says(2));
+    });
+    if !recorded.imported.summary.coverage.accesses_seen {
+        eprintln!("skipped: this kernel has no tracepoints of faults");
+        return;
+    }
+    let file = root.join("pages").into_os_string().into_encoded_bytes();
+    let written: Vec<(u32, u32, Option<u64>)> = recorded
+        .rows
+        .iter()
+        .filter(|r| r.event.op == Op::MapWrite && r.path() == file)
+        .map(|r| (r.event.pid, r.event.tid, r.event.offset))
+        .collect();
+    assert_eq!(written, [3, 5].map(|page| (told.pid(), tid, Some(page * 4096))));
 }
 
 #[test]

@@ -47,6 +47,24 @@ impl Command {
     pub fn replays(&self) -> bool {
         matches!(self, Command::Replay(_) | Command::Validate(_) | Command::Quickstart(_))
     }
+
+    /// Whether a signal may end it wherever it is: it works something out and says it, and makes nothing but files that take their place
+    /// when they are whole.
+    pub fn ends_at_once(&self) -> bool {
+        use Command::{Completions, Drive, Dump, Export, Inspect, Layout, Man, Predict, Reproduce};
+        matches!(
+            self,
+            Completions(_)
+                | Drive(_)
+                | Dump(_)
+                | Export(_)
+                | Inspect(_)
+                | Layout(_)
+                | Man(_)
+                | Predict(_)
+                | Reproduce(_)
+        )
+    }
 }
 
 commands! {

@@ -15,6 +15,10 @@ mod values;
 use clap::Parser as _;
 use std::process::ExitCode;
 
+/// What is read of somebody else's costs memory within limits.
+#[global_allocator]
+static ALLOCATOR: posix::memory::Counting = posix::memory::Counting;
+
 fn main() -> ExitCode {
     // Exits with 2 on a usage error, 0 after --help and --version.
     let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&error));
@@ -22,7 +26,10 @@ fn main() -> ExitCode {
         posix::contain::prepare();
     }
     target::sweep();
-    let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| cli.command.run());
+    let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| {
+        let _at_once = cli.command.ends_at_once().then(posix::interrupt::at_once);
+        cli.command.run()
+    });
     match done {
         Ok(code) => code,
         Err(error) => failure::report(&error),

@@ -42,8 +42,8 @@ fn every_command_explains_itself() {
             help.contains("Usage: fsage ") && help.lines().next().is_some_and(|l| l.len() > 20),
             "{command}: {help}"
         );
-        // An option without a word of explanation ends its line.
-        for line in help.lines().filter(|l| l.trim_start().starts_with("--")) {
+        // An option stands at this depth; a line of a text can begin with one, too. Without a word of explanation it ends its line.
+        for line in help.lines().filter(|l| l.starts_with("      --")) {
             let (_, rest) = line.split_once("  --").unwrap_or(("", line));
             assert!(
                 rest.contains("  ") || help.contains(&format!("{line}\n          ")),
@@ -104,4 +104,15 @@ fn completions_and_manual_name_every_command() {
     }
     let page = succeeds(&fsage().arg("man").output().unwrap());
     assert!(page.starts_with(".ie") || page.contains(".TH fsage"), "{}", page.lines().next().unwrap_or_default());
+}
+
+/// SIGTERM's was not among them.
+#[test]
+fn every_exit_code_is_in_the_help() {
+    let help = succeeds(&fsage().arg("help").output().expect("the binary runs"));
+    for code in
+        ["0 done", "1 a comparison", "2 usage", "3 environment", "4 bad input", "130 interrupted", "143 by SIGTERM"]
+    {
+        assert!(help.replace('\n', " ").contains(code), "{code}: {help}");
+    }
 }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::plan_file::{self, Row};
 use common::{fails, small_system, small_workload, succeeds};
 use posix::FileKind;
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -21,8 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs the binary in a directory, within the limits.
 fn limited(directory: &Path, args: &[&str]) -> Output {
+    within(directory, ADDRESS_SPACE_KIB, args)
+}
+
+fn within(directory: &Path, address_space_kib: u64, args: &[&str]) -> Output {
     let mut command = assert_cmd::Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KIB} && exec \"$0\" \"$@\"")]);
+    command.args(["-c", &format!("ulimit -v {address_space_kib} && exec \"$0\" \"$@\"")]);
     command.arg(env!("CARGO_BIN_EXE_fsage")).args(args).env_remove("RUST_BACKTRACE");
     command.current_dir(directory).timeout(PATIENCE).output().expect("the shell runs")
 }
@@ -139,6 +144,71 @@ fn deep_paths_cost_what_their_names_do() {
         4,
         &["many.workload: call 50", "1000000 directories"],
     );
+    for args in [
+        &["predict", "many.workload", "a.system", "--min-coverage", "0"][..],
+        &["predict", "many.workload", "a.system", "--min-coverage", "0", "--stages-out", "stages"],
+    ] {
+        fails(&limited(d.path(), args), 4, &["many.workload: call 50", "1000000 directories"]);
+    }
+}
+
+/// Each call was a step for each component of its path, and all steps of 65,536 calls were held at once: gigabytes for a file of 24 KB.
+#[test]
+fn calls_on_deep_paths_are_priced_in_parts() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    let paths: Vec<Vec<u8>> = (0..300).map(|n| format!("/{n}{}", "/a".repeat(2_999)).into_bytes()).collect();
+    let calls = 6_000;
+    let mut writer = Writer::create(&d.path().join("w.workload"), WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for n in 0..calls {
+        let path = Some(batch.paths.intern(&paths[n as usize % paths.len()]));
+        let op = if n < 300 { Op::Mknod } else { Op::Chmod };
+        batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, op) });
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+    let args = ["predict", "w.workload", "a.system", "--min-coverage", "0", "--json"];
+    let predicted: serde_json::Value = serde_json::from_str(&succeeds(&limited(d.path(), &args))).expect("JSON");
+    let calls_of = |system: &serde_json::Value| system["calls"].as_u64();
+    assert_eq!(calls_of(&predicted["prediction"]["systems"][0]), Some(calls), "{predicted}");
+    succeeds(&limited(d.path(), &["plan", "profile", "w.workload", "--capacity", "8G", "-o", "p.aging"]));
+    succeeds(&limited(d.path(), &["inspect", "p.aging"]));
+    // Directories that nothing is done in are told of as well.
+    let mut writer = Writer::create(&d.path().join("x.workload"), WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for n in 0..400 {
+        let path = Some(batch.paths.intern(&format!("/{n}{}", "/a".repeat(2_999)).into_bytes()));
+        batch.events.push(Event { pid: 1, tid: 1, path, ..Event::new(n, n * 2000, Op::Mknod) });
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+    let planned = limited(d.path(), &["plan", "profile", "x.workload", "--capacity", "8G", "-o", "q.aging"]);
+    fails(&planned, 4, &["x.workload: call 333", "1000000 directories"]);
+}
+
+/// An aging workload of one row group whose names, `name` all of them, are one entry of a dictionary.
+fn plan_of_one_name(path: &Path, rows: usize, name: &[u8]) {
+    plan_file::write(path, &[vec![Row::new("create", Some(name.to_vec().into())); rows]], 0);
+}
+
+/// A file of some kilobytes was unpacked to 4 GB, and the program was killed for it.
+#[test]
+fn what_unpacks_to_much_is_refused_by_name() {
+    let d = tempfile::tempdir().expect("a directory");
+    plan_of_one_name(&d.path().join("small.aging"), 3, b"a");
+    fails(&limited(d.path(), &["inspect", "small.aging"]), 4, &["small.aging: row 0", "after the last of 0 days"]);
+    plan_of_one_name(&d.path().join("bomb.aging"), 1 << 16, &[b'a'; 60_000]);
+    let bytes = fs::metadata(d.path().join("bomb.aging")).expect("there").len();
+    assert!(bytes < 20_000, "{bytes}");
+    for args in [&["inspect", "bomb.aging"][..], &["age", "/tmp", "--plan", "bomb.aging"]] {
+        fails(&limited(d.path(), args), 4, &["bomb.aging: a part of it unpacks to more than 1073741824 bytes"]);
+    }
+    // Where there is less memory than that, that is what is missing.
+    plan_of_one_name(&d.path().join("large.aging"), 5_000, &[b'a'; 60_000]);
+    fails(&within(d.path(), 500 << 10, &["inspect", "small.aging"]), 4, &["small.aging: row 0"]);
+    let output = within(d.path(), 500 << 10, &["inspect", "large.aging"]);
+    fails(&output, 3, &["large.aging: reading it takes more memory than there is"]);
 }
 
 /// What no file can have for a path failed a replay on the target, which named no file; a longer path was walked.
@@ -268,4 +338,175 @@ fn an_image_that_is_none_is_a_bad_input() {
     let store = ffs::FileStore::open(&d.path().join("zeros.img")).expect("a file");
     let error = ffs::Store::read_at(&store, u64::MAX - 600, &mut [0; 512]).expect_err("beyond");
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}
+
+/// Some messages named no file.
+#[test]
+fn errors_of_mkfs_and_measure_name_the_file() {
+    let d = tempfile::tempdir().expect("a directory");
+    for name in ["tree", "target"] {
+        fs::create_dir(d.path().join(name)).expect("a directory");
+    }
+    fs::write(d.path().join("tree/file"), vec![7; 4_000_000]).expect("a file");
+    fs::write(d.path().join("file"), "a file").expect("a file");
+    for (args, named) in [
+        (&["mkfs", "ffs", "none/new.img", "--size", "16M"][..], "none/new.img"),
+        (&["mkfs", "lfs", "none/new.img", "--size", "16M"], "none/new.img"),
+        (&["mkfs", "ffs", "file/new.img", "--size", "16M"], "file/new.img"),
+        (&["mkfs", "ffs", "file", "--size", "16M"], "file"),
+        (&["mkfs", "ffs", "new.img", "--size", "16M", "--populate", "nothing"], "nothing"),
+        (&["mkfs", "ffs", "new.img", "--size", "2M", "--populate", "tree"], "new.img"),
+        (&["mkfs", "lfs", "new.img", "--size", "16M", "--populate", "nothing"], "nothing"),
+        (&["mkfs", "free-maps", "new.img", "nothing.json"], "nothing.json"),
+        (&["mkfs", "free-maps", "new.img", "file"], "file"),
+        (&["measure", "nothing", "--budget", "1s"], "nothing"),
+        (&["measure", "file", "--budget", "1s"], "file"),
+        (&["measure", "target", "--budget", "1s", "-o", "none/new.system"], "none"),
+        (&["measure", "ffs:size=1M"], "ffs:size=1M"),
+    ] {
+        let output = limited(d.path(), args);
+        let said = common::stderr(&output);
+        assert!(matches!(output.status.code(), Some(2..=4)) && said.contains(named), "{args:?}: {said}");
+        assert_eq!(common::names(d.path()), ["file", "target", "tree"], "{args:?}");
+    }
+}
+
+/// A NUL passed the importer, and no file could be made of it.
+#[test]
+fn a_traced_path_with_nul_is_a_path_that_is_not_known() {
+    let d = tempfile::tempdir().expect("a directory");
+    let call = |path: &str| {
+        format!("1 1700000000.000001 stat(\"{path}\", {{st_mode=S_IFREG|0644, st_size=5}}) = 0 <0.000010>\n")
+    };
+    fs::write(d.path().join("a.strace"), call("/a\\0b") + &call("/c")).expect("a file");
+    succeeds(&limited(d.path(), &["import", "a.strace", "-o", "w.workload"]));
+    let csv = succeeds(&limited(d.path(), &["export", "w.workload"]));
+    let named: Vec<&str> = csv.lines().skip(1).map(|row| row.split(',').nth(10).expect("a path")).collect();
+    assert_eq!(named, ["", "\"/c\""]);
+    succeeds(&limited(d.path(), &["inspect", "w.workload"]));
+}
+
+/// What the description says of the rows was believed.
+#[test]
+fn events_that_are_not_the_rows_are_refused() {
+    let d = tempfile::tempdir().expect("a directory");
+    let meta = small_workload(d.path()).join("meta.json");
+    let text = fs::read_to_string(&meta).expect("a description");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let events = value["events"].as_u64().expect("a number");
+    let fields = value.as_object_mut().expect("an object");
+    fields.insert("events".to_owned(), (events + 1).into());
+    // Written by hand, it has no checksum; the trace still has.
+    fields.remove("meta_crc32c").expect("a checksum");
+    fs::write(&meta, value.to_string()).expect("a file");
+    for command in ["inspect", "export"] {
+        let said = format!("{events} rows where meta.json states {}", events + 1);
+        fails(&limited(d.path(), &[command, "small.workload"]), 4, &["small.workload", &said]);
+    }
+}
+
+/// Exit codes were those of usage and of the machine.
+#[test]
+fn damaged_images_are_bad_inputs() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::create_dir(d.path().join("tree")).expect("a directory");
+    fs::write(d.path().join("tree/file"), vec![7; 100_000]).expect("a file");
+    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+        ("cut off", |bytes| bytes.truncate(70_000)),
+        ("zeros behind the superblocks", |bytes| bytes[80_000..].fill(0)),
+        ("ones behind the superblocks", |bytes| bytes[80_000..].fill(0xFF)),
+    ];
+    for kind in ["ffs", "lfs"] {
+        let ufs: &[&str] = if kind == "ffs" { &["--ufs", "2"] } else { &[] };
+        let args = [&["mkfs", kind, "sound.img", "--size", "16M", "--populate", "tree", "--force"], ufs].concat();
+        succeeds(&limited(d.path(), &args));
+        let sound = fs::read(d.path().join("sound.img")).expect("an image");
+        for (what, damage) in damages {
+            let mut bytes = sound.clone();
+            damage(&mut bytes);
+            fs::write(d.path().join("bad.img"), bytes).expect("a file");
+            let target = format!("{kind}:image=bad.img");
+            for args in [
+                &["layout", "bad.img"][..],
+                &["dump", "bad.img", "directory"],
+                &["cp", "bad.img:/", "out"],
+                &["cp", "tree/file", "bad.img:/again"],
+                &["bench", "seqfile", &target],
+            ] {
+                let output = limited(d.path(), args);
+                let said = common::stderr(&output);
+                assert_eq!(output.status.code(), Some(4), "{kind}, {what}: {args:?}: {said}");
+                assert!(said.contains("bad.img"), "{kind}, {what}: {args:?}: {said}");
+                let _ = fs::remove_dir_all(d.path().join("out"));
+            }
+        }
+    }
+}
+
+/// In blocks of 512 bytes, for the shell's `ulimit -f`.
+const FILE_BLOCKS: u64 = 40;
+
+/// SIGXFSZ ended the program wherever it was, and cleaned nothing. Now it is a write that fails.
+#[test]
+fn a_limit_of_file_sizes_leaves_nothing_half_done() {
+    let d = tempfile::tempdir().expect("a directory");
+    let run = |args: &[&str]| succeeds(&common::run(d.path(), args));
+    let tree = d.path().join("tree");
+    for directory in ["tree", "target"] {
+        fs::create_dir(d.path().join(directory)).expect("a directory");
+    }
+    for n in 1..1_000_u128 {
+        // Names that nothing makes shorter.
+        let name = format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+        fs::write(tree.join(name), [7; 100]).expect("a new file");
+    }
+    fs::write(tree.join("large"), vec![7; 100_000]).expect("a new file");
+    common::long_workload(&d.path().join("w.workload"), 20_000);
+    small_system(d.path(), "a", 2_000.0);
+    run(&["export", "w.workload", "--format", "fio-v2", "-o", "w.iolog"]);
+    run(&["mkfs", "ffs", "ffs.img", "--size", "16M", "--ufs", "2", "--populate", "tree"]);
+    run(&["mkfs", "lfs", "lfs.img", "--size", "16M", "--populate", "tree"]);
+    run(&["plan", "personality", "home", "--capacity", "64M", "--days", "20", "-o", "plan.aging"]);
+    run(&["plan", "personality", "home", "--for", "ffs:size=64M", "--days", "20", "-o", "lab.aging"]);
+    fs::write(d.path().join("made.html"), "an earlier one").expect("a new file");
+    let before = common::names(d.path());
+    for args in [
+        &["import", "w.iolog", "--cwd", "/", "-o", "made.workload"][..],
+        &["export", "w.workload", "-o", "made.csv"],
+        &["export", "w.workload", "--anonymise", "-o", "made.workload"],
+        &["inspect", "w.workload", "--html", "made.html"],
+        &["predict", "w.workload", "a.system", "--html", "made.html"],
+        &["plan", "profile", "w.workload", "--repeat", "20", "--capacity", "1G", "-o", "made.aging"],
+        &["plan", "personality", "home", "--capacity", "1G", "--days", "20", "-o", "made.aging"],
+        &["snapshot", "tree", "-o", "made.snapshot"],
+        &["layout", "tree", "--html", "made.html"],
+        &["mkfs", "ffs", "made.img", "--size", "16M"],
+        &["mkfs", "lfs", "made.img", "--size", "16M"],
+        &["fsck", "ffs.img", "--repair", "--copy", "made.img"],
+        &["cp", "ffs.img:/large", "made"],
+        &["cp", "tree/large", "ffs.img:/again"],
+        &["cp", "tree/large", "lfs.img:/again"],
+        &["clean", "lfs.img"],
+        &["age", "target", "--plan", "plan.aging", "--room", "64M"],
+        &["age", "ffs:size=64M", "--plan", "lab.aging", "--image", "made.img.zst"],
+        &["age", "ffs:size=64M", "--plan", "lab.aging", "--keep", "made.img"],
+        &["measure", "target", "--budget", "1s", "-o", "made.system"],
+    ] {
+        let sums = |name: &str| fs::read(d.path().join(name)).expect("it is there");
+        let whole = ["ffs.img", "lfs.img", "made.html"].map(sums);
+        let mut command = assert_cmd::Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {FILE_BLOCKS} && exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_fsage")).args(args).env_remove("RUST_BACKTRACE").env("TMPDIR", d.path());
+        let output = command.current_dir(d.path()).timeout(PATIENCE).output().expect("the shell runs");
+        let said = common::stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("File too large") || said.contains("EFBIG"), "{args:?}: {said}");
+        // What could not be written is named, be it on its way.
+        let is_output = |arg: &&&str| arg.starts_with("made") || arg.contains(".img") || **arg == "target";
+        let mut outputs = args.iter().filter(is_output).filter_map(|arg| arg.split(':').next());
+        assert!(outputs.any(|output| said.contains(output)) || said.contains("/fsage-"), "{args:?}: {said}");
+        assert_eq!(common::names(d.path()), before, "{args:?}");
+        assert_eq!(common::names(&d.path().join("target")), Vec::<String>::new(), "{args:?}");
+        assert!(["ffs.img", "lfs.img", "made.html"].map(sums) == whole, "{args:?} changed what was there");
+    }
 }

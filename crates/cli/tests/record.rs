@@ -10,7 +10,7 @@
 mod common;
 
 use common::process::{Running, has, status_field, until};
-use common::{run, succeeds, with_each_tracer};
+use common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -24,7 +24,8 @@ import os, signal, sys, threading
 def heard(number, frame):
     with open('signals', 'a') as f: f.write(f'{number}\\n')
     if os.path.exists('die'): os._exit(40 + number)
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, heard)
+numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGRTMIN + 3]
+for number in numbers: signal.signal(number, heard)
 def churn(name):
     i = 0
     # Nobody is left behind: a child whose parent was killed ends.
@@ -38,7 +39,7 @@ open('pid', 'w').write(f'{os.getpid()}\\n')
 parent = os.getpid()
 child = os.fork()
 if child == 0:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+    for number in numbers: signal.signal(number, signal.SIG_IGN)
     churn('of-child')
     os._exit(0)
 thread = threading.Thread(target=churn, args=('of-thread',))
@@ -102,7 +103,9 @@ impl Place {
     /// Starts `fsage record`, with these options, on the subject as its command.
     fn record(&self, options: &[&str]) -> Running {
         let mut command = self.fsage();
-        command.args(["record", "--with", self.with, "-o", "out.workload", "--no-working-directory"]).args(options);
+        command
+            .args(["record", "--with", self.with, "-o", "out.workload", "--spool-in", ".", "--no-working-directory"])
+            .args(options);
         command.args(["python3", "subject.py"]);
         self.started(command)
     }
@@ -115,7 +118,18 @@ impl Place {
         let pid = self.pid().to_string();
         let mut command = self.fsage();
         command
-            .args(["record", "--with", self.with, "-o", "out.workload", "--no-working-directory", "--pid", &pid])
+            .args([
+                "record",
+                "--with",
+                self.with,
+                "-o",
+                "out.workload",
+                "--spool-in",
+                ".",
+                "--no-working-directory",
+                "--pid",
+                &pid,
+            ])
             .args(options);
         let recorder = self.started(command);
         // Names are none: the first frames behind the header and their end are records.
@@ -469,12 +483,57 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     let mut keyboard = child.stdin.take().unwrap();
     let terminal = Running { child };
     place.goes_on(20);
+    // Ctrl-\, which a program may take for something else than its end, as Java's does. It ended fsage.
+    keyboard.write_all(b"\x1c").unwrap();
+    until("the command has heard", || !place.read("signals").is_empty());
+    place.goes_on(20);
     keyboard.write_all(b"\x03").unwrap();
     until("the profile is there", || place.at("out.workload/meta.json").exists());
-    until("the command has heard", || !place.read("signals").is_empty());
+    until("the command has heard", || place.read("signals").lines().count() > 1);
     place.ends_well();
     assert!(terminal.ends().success(), "{}", place.read("typescript"));
-    assert_eq!(place.read("signals"), "2\n", "once");
+    assert_eq!(place.read("signals"), "3\n2\n", "once");
+}
+
+/// Who started fsage knows its number alone, and sends it what is for the program: to read its settings or begin its logs again, to end in its
+/// own way, an alarm that was set. They ended fsage, and the program went on without anybody.
+fn signals_for_the_command_reach_it(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let recorder = place.record(&[]);
+    let mut signals = vec![("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12), ("ALRM", 14), ("RTMIN+3", 37)];
+    // Under nohup(1) a hangup is for nobody.
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    signals.retain(|(_, number)| ignored >> (number - 1) & 1 == 0);
+    for (count, (signal, _)) in (1..).zip(&signals) {
+        place.goes_on(5);
+        recorder.signal(signal);
+        until("the command has heard", || place.read("signals").lines().count() == count);
+    }
+    place.ends_well();
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    let expected: Vec<String> = signals.iter().map(|(_, number)| format!("{number}\n")).collect();
+    assert_eq!(place.read("signals"), expected.concat());
+    assert_eq!(place.recorded("out.workload", false), place.all_rounds());
+}
+
+/// What a program sends to its parent would have been for who started fsage. It does not come back.
+fn a_signal_from_the_command_does_not_come_back(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let program = "\
+import os, signal
+def heard(number, frame): open('signals', 'a').write(f'{number}\\n')
+for number in (signal.SIGUSR1, signal.SIGUSR2): signal.signal(number, heard)
+os.kill(os.getppid(), signal.SIGUSR1)
+open('rounds', 'w').write('1')
+while not os.path.exists('signals'): pass
+";
+    fs::write(place.at("subject.py"), program).unwrap();
+    let recorder = place.record(&[]);
+    recorder.signal("USR2");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    assert_eq!(place.read("signals"), "12\n");
 }
 
 /// Whether the names before the run, with the trace applied, are the tree on disk.
@@ -510,6 +569,58 @@ fn whoever_touches_a_mount_is_recorded_by_ebpf() {
             assert_eq!(opened(&format!("/mounted/f{i}\"")), 1, "{csv}");
         }
         assert_eq!(opened("elsewhere"), 0, "{csv}");
+        assert!(!place.read("stderr").contains("is mounted on"), "{}", place.read("stderr"));
+        // The same by another mount of it: what is not recorded is told.
+        let other = place.at("other");
+        fs::create_dir(&other).unwrap();
+        assert!(Command::new("mount").arg("--bind").args([&point, &other]).status().unwrap().success());
+        let told = std::panic::catch_unwind(|| {
+            let mut command = place.fsage();
+            command.args(["record", "-o", "two.workload", "--duration", "1s", "--mount", "mounted"]);
+            let recorder = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            let touch = format!("while :; do cat '{}'/f0; sleep 0.05; done", point.display());
+            let mut toucher = Command::new("sh").args(["-c", &touch]).spawn().unwrap();
+            let ended = recorder.wait_with_output();
+            toucher.kill().and_then(|()| toucher.wait()).unwrap();
+            String::from_utf8(ended.unwrap().stderr).unwrap()
+        });
+        assert!(Command::new("umount").arg(&other).status().unwrap().success());
+        let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        assert!(told.contains(&format!("is mounted on {} too", other.display())), "{told}");
+    });
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// What looks up names that do not shrink when they are packed, and writes a file at last.
+const LOOKS_UP: &str = "\
+import hashlib, os
+for i in range(40000):
+    try: os.stat(hashlib.sha512(str(i).encode()).hexdigest())
+    except FileNotFoundError: pass
+open('last', 'wb').write(b'x' * 80000)
+";
+
+/// A recording that would fill the file system on which the program works leaves room for it.
+fn room_is_left_to_the_program(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let point = place.at("small");
+    fs::create_dir(&point).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "fsage-test"]).arg(&point).output();
+    let mounted = mounted.unwrap();
+    if !mounted.status.success() {
+        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+    }
+    let outcome = std::panic::catch_unwind(|| {
+        let args = ["record", "--with", with, "-o", "out.workload", "--spool-in", ".", "python3", "-c", LOOKS_UP];
+        let out = run(&point, &args);
+        let said = stderr(&out);
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        assert_eq!(fs::metadata(point.join("last")).unwrap().len(), 80_000);
+        assert!(said.contains("are to stay free on its file system (--keep-free)"), "{said}");
+        let free = rustix::fs::statvfs(&point).unwrap();
+        let twentieth = free.f_blocks / 20;
+        assert!(free.f_bavail * free.f_frsize + 80_000 + 65_536 > twentieth * free.f_frsize);
     });
     assert!(Command::new("umount").arg(&point).status().unwrap().success());
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -628,14 +739,234 @@ fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     fs::create_dir(place.at("results")).unwrap();
     let line = "rm -r results; exit 7";
-    let out = run(place.dir.path(), &["record", "--with", with, "-o", "results/out.workload", "sh", "-c", line]);
+    let place_of = ["-o", "results/out.workload", "--spool-in", "results"];
+    let args = [&["record", "--with", with][..], &place_of, &["sh", "-c", line]].concat();
+    let out = run(place.dir.path(), &args);
     assert_eq!(out.status.code(), Some(7), "{}", common::stderr(&out));
-    for said in ["no profile could be made", "somebody removed results/out.spool", "the command exited with 7"] {
+    for said in ["no profile could be made", "results/out.spool meanwhile", "the command exited with 7"] {
         assert!(common::stderr(&out).contains(said), "{said}: {}", common::stderr(&out));
     }
 }
 
+/// A limit of file sizes is like a full disk for us, and for the command what it was.
+fn a_limit_of_file_sizes_ends_the_command_alone(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let line = "ulimit -f 8; exec \"$0\" record --with \"$1\" -o out.workload --spool-in . sh -c 'head -c 100000 /dev/zero >big; echo $?; exit 5'";
+    // Whoever runs the tests may ignore the signal.
+    let usual = "import os, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.execvp('bash', ['bash', *sys.argv[1:]])";
+    let mut command = Command::new("python3");
+    command.args(["-c", usual, "-c", line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
+    let out = command.output().unwrap();
+    assert_eq!(out.status.code(), Some(5), "{}", stderr(&out));
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "153\n", "128 and SIGXFSZ: {}", stderr(&out));
+}
+
+/// A limit of address space is the command's: recording takes more. Where it cannot be raised, nothing is run.
+fn a_limit_of_address_space_is_the_commands_alone(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let record = |before: &str| {
+        let line = format!("{before} \"$0\" record --with \"$1\" -o out.workload sh -c 'ulimit -v; exit 5'");
+        let mut command = Command::new("bash");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
+        command.output().unwrap()
+    };
+    let out = record("ulimit -S -v 60000; exec");
+    assert_eq!(out.status.code(), Some(5), "{}", stderr(&out));
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "60000\n");
+    let out = record("ulimit -v 60000; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource");
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    assert!(stderr(&out).contains("limited to 58.6 MiB (ulimit -v); recording takes 1 GiB"), "{}", stderr(&out));
+    assert!(out.stdout.is_empty());
+}
+
+/// A signal at any moment of the start ends the recording: the command gets it or is not run.
+fn a_signal_while_it_starts(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    for delay_ms in (0..60).step_by(3) {
+        let mut command = place.fsage();
+        command.args([
+            "record",
+            "--with",
+            with,
+            "--overwrite",
+            "-o",
+            "out.workload",
+            "--spool-in",
+            ".",
+            "sleep",
+            "1000",
+        ]);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let recorder = Running { child };
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        recorder.signal("TERM");
+        let status = recorder.ends();
+        assert!(status.signal() == Some(15) || status.code() == Some(128 + 15), "{delay_ms} ms: {status}");
+    }
+}
+
+/// Nobody reads what we say: what is recorded goes on, and a signal lets it go.
+fn a_standard_error_that_nobody_reads_stops_nothing(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let mut alone = Command::new("python3");
+    alone.arg("subject.py").current_dir(place.dir.path());
+    let subject = place.started(alone);
+    let (kept, mut full) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&full, 4096).unwrap();
+    full.write_all(&[b'x'; 4096]).unwrap();
+    let mut command = place.fsage();
+    command.args([
+        "record",
+        "--with",
+        with,
+        "-o",
+        "out.workload",
+        "--spool-in",
+        ".",
+        "--no-working-directory",
+        "--pid",
+    ]);
+    let child = command.arg(place.pid().to_string()).stdin(Stdio::null()).stderr(full).spawn().unwrap();
+    let recorder = Running { child };
+    place.frames(4);
+    place.goes_on(100);
+    recorder.signal("TERM");
+    until("the profile is there", || place.at("out.workload/meta.json").exists());
+    until("nobody traces it", || status_field(subject.child.id(), "TracerPid:") == Some(0));
+    drop(kept);
+    recorder.ends();
+    place.ends_well();
+}
+
+/// The command has ended and what it started goes on: that is said, and its status is kept.
+fn what_outlives_the_command_is_said_and_recorded(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let line = "(until [ -e enough ]; do sleep 0.1; done; echo late >late) >/dev/null 2>&1 & exit 3";
+    let mut command = place.fsage();
+    command.args(["record", "--with", with, "-o", "out.workload", "sh", "-c", line]);
+    let stderr = fs::File::create(place.at("stderr")).unwrap();
+    let recorder = Running { child: command.stdin(Stdio::null()).stderr(stderr).spawn().unwrap() };
+    until("it is said", || place.read("stderr").contains("the command has ended; what it started goes on"));
+    fs::write(place.at("enough"), "").unwrap();
+    assert_eq!(recorder.ends().code(), Some(3));
+    let csv = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+    assert_eq!(csv.lines().filter(|l| l.contains(",write,") && l.contains("/late\"")).count(), 1, "{csv}");
+}
+
+/// SIGKILL of fsage lets go at once of who sleeps too.
+#[test]
+fn sigkill_of_fsage_leaves_no_strace_at_who_sleeps() {
+    let Some(place) = Place::new("strace") else { return };
+    let mut alone = Command::new("sleep");
+    let sleeper = Running { child: alone.arg("1000").stdin(Stdio::null()).spawn().unwrap() };
+    let pid = sleeper.child.id();
+    let mut command = place.fsage();
+    command.args(["record", "--with", "strace", "-o", "out.workload", "--spool-in", ".", "--pid", &pid.to_string()]);
+    let recorder = Running { child: command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap() };
+    let traced = || status_field(pid, "TracerPid:").is_some_and(|tracer| tracer != 0);
+    until("it is traced", traced);
+    recorder.signal("KILL");
+    until("nobody traces it", || !traced());
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+}
+
+/// Its child has its memory until it ends, and does much before that. Asked to end, strace waited for the parent, the parent for the child, and the child for
+/// strace: for ever.
+const VFORKS: &str = "\
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    if (vfork() == 0) {
+        while (access(\"enough\", F_OK) != 0) {
+            int to = open(\"rounds\", O_CREAT | O_WRONLY | O_APPEND, 0600);
+            if (to < 0) break;
+            write(to, \"x\", 1);
+            close(to);
+        }
+        _exit(0);
+    }
+    return close(open(\"done\", O_CREAT | O_WRONLY, 0600));
+}
+";
+
+#[test]
+fn sigkill_of_fsage_does_not_hold_up_who_vforks() {
+    if !has("strace", &["-V"]) || !has("cc", &["--version"]) {
+        return;
+    }
+    let d = tempfile::tempdir().unwrap();
+    fs::write(d.path().join("vforks.c"), VFORKS).unwrap();
+    let compiled = Command::new("cc").args(["-o", "vforks", "vforks.c"]).current_dir(d.path()).output().unwrap();
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["record", "--with", "strace", "-o", "out.workload", "./vforks"]).current_dir(d.path());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let recorder = Running { child: command.spawn().unwrap() };
+    let rounds = || fs::metadata(d.path().join("rounds")).map_or(0, |meta| meta.len());
+    until("it runs", || rounds() > 50);
+    recorder.signal("KILL");
+    recorder.ends();
+    let then = rounds();
+    until("it goes on", || rounds() > then + 1_000);
+    fs::write(d.path().join("enough"), "").unwrap();
+    until("it ends", || d.path().join("done").exists());
+}
+
+/// Who reads the directory in which he works finds in it what would be there without us; so does who cleans it.
+fn what_the_command_reads_is_not_ours(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let list = "find . | sort";
+    let plain = Command::new("sh").args(["-c", list]).current_dir(place.dir.path()).output().unwrap();
+    for round in ["first", "second"] {
+        let args = ["record", "--with", with, "--overwrite", "-o", "../out.workload", "sh", "-c", list];
+        let work = place.at("work");
+        fs::create_dir_all(&work).unwrap();
+        let below = run(&work, &args);
+        assert_eq!(String::from_utf8_lossy(&below.stdout), ".\n", "{round}: {}", stderr(&below));
+        fs::remove_dir(&work).unwrap();
+        fs::remove_dir_all(place.at("out.workload")).unwrap();
+        let out = run(place.dir.path(), &["record", "--with", with, "-o", "out.workload", "sh", "-c", list]);
+        assert_eq!(out.stdout, plain.stdout, "{round}: {}", stderr(&out));
+        let elsewhere =
+            stderr(&out).lines().find_map(|line| Some(line.split_once("the recording is in ")?.1.to_owned()));
+        let elsewhere = PathBuf::from(elsewhere.expect("where it is"));
+        assert!(!elsewhere.parent().unwrap().exists(), "gone with the end");
+        fs::remove_dir_all(place.at("out.workload")).unwrap();
+    }
+}
+
+/// A profile for which there is no room where the command works is kept where there is.
+fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let point = place.at("small");
+    fs::create_dir(&point).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "fsage-test"]).arg(&point).output();
+    let mounted = mounted.unwrap();
+    if !mounted.status.success() {
+        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+    }
+    let outcome = std::panic::catch_unwind(|| {
+        let out = run(&point, &["record", "--with", with, "-o", "out.workload", "python3", "-c", LOOKS_UP]);
+        let said = stderr(&out);
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        assert!(said.contains("are to stay free on its file system (--keep-free)"), "{said}");
+        assert_eq!(fs::read_dir(&point).unwrap().count(), 1, "but for what the program wrote: {said}");
+        let spool = PathBuf::from(said.split_once("fsage import ").expect("how to go on").1.lines().next().unwrap());
+        succeeds(&run(place.dir.path(), &["import", "-o", "out.workload", spool.to_str().unwrap()]));
+        fs::remove_dir_all(spool.parent().unwrap()).unwrap();
+    });
+    assert!(Command::new("umount").arg(&point).status().unwrap().success());
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
 with_each_tracer!(
+    a_limit_of_address_space_is_the_commands_alone,
+    a_limit_of_file_sizes_ends_the_command_alone,
+    a_signal_while_it_starts,
+    a_standard_error_that_nobody_reads_stops_nothing,
+    what_outlives_the_command_is_said_and_recorded,
+    what_the_command_reads_is_not_ours,
+    a_profile_that_does_not_fit_is_kept_elsewhere,
     a_command_needs_no_dashes_and_keeps_its_own_options,
     the_exit_status_of_the_command_is_passed_on,
     the_exit_status_is_the_commands_also_without_a_profile,
@@ -653,7 +984,33 @@ with_each_tracer!(
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
+    signals_for_the_command_reach_it,
+    a_signal_from_the_command_does_not_come_back,
     a_socket_bound_to_a_path_is_a_name,
+    room_is_left_to_the_program,
     rsync_of_eleven_thousand_files,
     a_virtual_environment_of_python,
 );
+
+/// Names in TMPDIR were made of the process's number: another user, who may write there too, could take them and stop every recording.
+#[test]
+fn a_name_that_others_took_stops_no_recording() {
+    if !has("strace", &["-V"]) {
+        return;
+    }
+    let d = tempfile::tempdir().unwrap();
+    fs::create_dir(d.path().join("tmp")).unwrap();
+    let take = "for n in 0 1 2; do mkdir tmp/fsage-record-$$-$n tmp/fsage-record-$$.$n tmp/.out.workload.partial-$$ 2>/dev/null; done";
+    let script = format!("{take}; exec \"$0\" record --with strace -o out.workload sh -c 'echo a >made'");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_fsage")])
+        .current_dir(d.path())
+        .env("TMPDIR", d.path().join("tmp"));
+    let output = command.output().unwrap();
+    succeeds(&output);
+    assert!(d.path().join("out.workload/meta.json").exists());
+    assert!(d.path().join("made").exists());
+    let taken = common::names(&d.path().join("tmp"));
+    assert_eq!(taken.len(), 7, "what is somebody else's stays: {taken:?}");
+}

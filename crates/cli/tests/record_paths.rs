@@ -10,7 +10,7 @@ mod common;
 use common::process::{Running, until};
 use common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Mounts in a namespace of the program's own.
@@ -92,7 +92,7 @@ os.link('b/f2', 'made/f3')
 
 /// Records a program that runs already, and its child: each does a part, says so in a file `ready-parent` or `ready-child` below `a` or `b`, waits to be
 /// recorded, and goes on.
-fn attached(with: &str, before: &str, behind: &str) {
+fn attached(with: &str, before: &str, behind: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path().join("work");
     tree(&work);
@@ -106,7 +106,10 @@ fn attached(with: &str, before: &str, behind: &str) {
     let child = Command::new("python3").arg("-B").arg(&script).current_dir(&work).stdin(Stdio::piped()).spawn();
     let mut subject = match child {
         Ok(child) => Running { child },
-        Err(e) => return eprintln!("skipped: python3: {e}"),
+        Err(e) => {
+            eprintln!("skipped: python3: {e}");
+            return None;
+        }
     };
     until("both wait", || work.join("a/ready-parent").exists() && work.join("b/ready-child").exists());
     let pid = subject.child.id().to_string();
@@ -127,10 +130,11 @@ fn attached(with: &str, before: &str, behind: &str) {
     assert!(subject.ends().success());
     let ended = recorder.ends();
     if ended.code() == Some(3) {
-        return eprintln!("skipped: {}", heard());
+        eprintln!("skipped: {}", heard());
+        return None;
     }
     assert!(ended.success(), "{}", heard());
-    leads_to_the_tree(&dir);
+    Some(dir)
 }
 
 /// The same of processes that run already, each in a directory of its own.
@@ -138,7 +142,27 @@ fn the_first_relative_calls_of_processes(with: &str) {
     let before = "\
 os.chdir('a' if child else 'b')
 open('ready-' + ('parent' if child else 'child'), 'w').close()";
-    attached(with, before, "os.mkdir('made')\nos.rename('sub', 'made/sub')");
+    let Some(dir) = attached(with, before, "os.mkdir('made')\nos.rename('sub', 'made/sub')") else { return };
+    leads_to_the_tree(&dir);
+}
+
+/// What they do between the reading of the names and the first call that is recorded is in neither: that is said. Nothing was said of it.
+fn names_that_change_before_it_begins(with: &str) {
+    let before = "\
+import select
+os.chdir('a' if child else 'b')
+open('ready-' + ('parent' if child else 'child'), 'w').close()
+n = 0
+while not select.select([0], [], [], 0)[0]:
+    os.mkdir(f'made{n}')
+    os.rename(f'made{n}', f'moved{n}')
+    if n >= 10: os.rmdir(f'moved{n - 10}')
+    n += 1";
+    let Some(dir) = attached(with, before, "") else { return };
+    let said = fs::read_to_string(dir.path().join("said")).unwrap();
+    let against = run(dir.path(), &["inspect", "out.workload", "--against", dir.path().join("work").to_str().unwrap()]);
+    let is_said = said.contains("changed between their reading and the beginning of the recording");
+    assert!(is_said || against.status.success(), "{said}\n{}", String::from_utf8_lossy(&against.stdout));
 }
 
 /// And each with a root directory of its own.
@@ -147,7 +171,9 @@ fn roots_from_before(with: &str) {
 os.chroot('a' if child else 'b')
 os.chdir('/')
 open('/ready-' + ('parent' if child else 'child'), 'w').close()";
-    attached(with, before, "os.mkdir('/made')\nos.rename('/sub', '/made/sub')\nopen('../../x', 'w').close()");
+    let behind = "os.mkdir('/made')\nos.rename('/sub', '/made/sub')\nopen('../../x', 'w').close()";
+    let Some(dir) = attached(with, before, behind) else { return };
+    leads_to_the_tree(&dir);
 }
 
 /// A link from before the recording is known by where the tracer shows it to lead, which is no path in a root of one's own.
@@ -341,6 +367,34 @@ append(f'/dev/fd/{fd}', 'and more')
     leads_there(with, program);
 }
 
+/// Calls by way of what is open are on what is behind it: that is how glibc's fchmodat changes a mode, and how a file without a name gets one.
+fn what_is_open_by_way_of_proc(with: &str) {
+    let program = "\
+fd = os.open('a', os.O_TMPFILE | os.O_RDWR, 0o600)
+os.write(fd, b'made without a name')
+for name in b'a/named', b'b/too':
+    called(C.linkat(-100, b'/proc/self/fd/%d' % fd, -100, name, 0x400), 'linkat')
+os.write(fd, b' and longer')
+only = os.open('a/f1', os.O_PATH)
+os.truncate(f'/proc/self/fd/{only}', 3)
+os.chmod(f'/proc/thread-self/fd/{only}', 0o600)
+os.rename('a/f1', 'a/moved')
+os.truncate(f'/dev/fd/{only}', 2)
+assert os.stat(f'/proc/{os.getpid()}/fd/{only}').st_size == 2
+sub = os.open('a', os.O_PATH)
+os.rename('a', 'e')
+os.mkdir(f'/proc/self/fd/{sub}/made')
+os.rename(f'/proc/self/fd/{sub}/moved', '/proc/self/cwd/d/up')
+os.symlink('x', f'/proc/self/fd/{sub}/link')
+os.chdir(f'/proc/self/fd/{sub}')
+os.rename('link', 'link2')
+os.unlink(f'/proc/self/root{os.getcwd()}/link2')
+write(f'/proc/self/fd/{sub}/made/file', 'text')
+assert os.lstat(f'/proc/self/fd/{sub}').st_mode & 0o170000 == 0o120000
+";
+    leads_there(with, program);
+}
+
 /// A directory can be the root for one call (openat2, `RESOLVE_IN_ROOT`).
 fn a_root_for_one_call(with: &str) {
     let program = "\
@@ -419,23 +473,113 @@ write('../a/lb/n3')
     assert_eq!(replayed["differences"]["total"], 0, "{}", replayed["differences"]);
 }
 
+/// A thread that is not the first of its process executes a program and goes on under the first one's number, with what it has. Everybody
+/// else is recorded all the same.
+fn a_program_executed_by_a_second_thread(with: &str) {
+    let program = "\
+import threading, time
+child = os.fork()
+if child == 0:
+    os.chdir('d')
+    kept = os.open('../a/f1', os.O_WRONLY | os.O_APPEND)
+    os.set_inheritable(kept, True)
+    def go():
+        os.mkdir('from-thread')
+        os.execl('/bin/sh', 'sh', '-c', f'echo more >&{kept}; mkdir k; echo 1 >one; mv one k; exit 5')
+    threading.Thread(target=go).start()
+    time.sleep(60)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+write('after')
+os.mkdir('aft')
+";
+    let Some(dir) = recorded(with, program) else { return };
+    leads_to_the_tree(&dir);
+    let csv = succeeds(&run(dir.path(), &["export", "out.workload"]));
+    let made = |name: &str| csv.lines().filter(|l| l.contains(",mkdir,") && l.contains(name)).count();
+    assert_eq!((made("from-thread"), made("/k\""), made("/aft\"")), (1, 1, 1));
+    let said = fs::read_to_string(dir.path().join("said")).unwrap();
+    assert!(!said.contains("not understood"), "{said}");
+}
+
+/// A descriptor is sent over a socket and closed at once, as those of logs and windows are; the name of the file is another file's by the time
+/// it arrives. The sender's close counted as the last, and what the receiver did was done to the other file.
+#[test]
+fn a_file_that_is_nobodys_while_it_is_sent() {
+    let program = "\
+import array, socket
+a, b = socket.socketpair()
+def send(fd):
+    a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
+    os.close(fd)
+def receive():
+    fds = array.array('i')
+    fds.frombytes(b.recvmsg(1, 100)[1][0][2])
+    return fds[0]
+for i in range(3):
+    fd = os.open('log', os.O_RDWR | os.O_CREAT)
+    os.write(fd, b'x' * 100)
+    os.unlink('log')
+    send(fd)
+    write('log', 'new')
+    fd = receive()
+    os.ftruncate(fd, 3000)
+    send(fd)
+    fd = receive()
+    os.write(fd, b'more')
+    os.close(fd)
+fd = os.open('log2', os.O_RDWR | os.O_CREAT)
+os.rename('log2', 'renamed')
+send(fd)
+write('log2', 'another')
+fd = receive()
+os.ftruncate(fd, 2000)
+";
+    let Some(dir) = recorded("ebpf", program) else { return };
+    leads_to_the_tree(&dir);
+    // The same on a disk.
+    let at = dir.path();
+    fs::create_dir(at.join("scratch")).unwrap();
+    succeeds(&run(at, &["replay", "out.workload", "scratch", "--keep"]));
+    let kept = fs::read_dir(at.join("scratch")).unwrap().next().unwrap().unwrap().path();
+    let length = |name: &str| {
+        let path = [&kept, at.join("work").strip_prefix("/").unwrap(), Path::new(name)].iter().collect::<PathBuf>();
+        fs::metadata(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).len()
+    };
+    for name in ["log", "log2", "renamed"] {
+        assert_eq!(length(name), fs::metadata(at.join("work").join(name)).unwrap().len(), "{name}");
+    }
+    // A copy of the profile says the same.
+    succeeds(&run(at, &["export", "out.workload", "--anonymise", "-o", "hidden.workload"]));
+    let csv = |profile: &str| {
+        let rows = succeeds(&run(at, &["export", profile]));
+        rows.lines().filter(|l| l.contains(",close,") && l.contains("last")).count()
+    };
+    assert_eq!(csv("out.workload"), csv("hidden.workload"));
+}
+
 /// What is not followed is said.
 fn what_changes_paths_and_is_not_followed_is_said(with: &str) {
     let program = "\
 own_mounts()
+mount('a', 'a')
+mount(None, 'a', 1 << 20)
 called(C.setns(os.open('/proc/self/ns/mnt', os.O_RDONLY), 0), 'setns')
 ";
     let Some(dir) = recorded(with, program) else { return };
     let meta = fs::read_to_string(dir.path().join("out.workload/meta.json")).unwrap();
     let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
     assert_eq!(meta["unmodelled"]["setns"], 1, "{meta}");
+    assert_eq!(meta["unmodelled"]["mount(MS_SHARED)"], 1, "{meta}");
     let said = fs::read_to_string(dir.path().join("said")).unwrap();
-    assert!(said.contains("setns can give paths another meaning, which is not followed"), "{said}");
+    assert!(said.contains("setns, mount(MS_SHARED) can give paths another meaning, which is not followed"), "{said}");
 }
 
 with_each_tracer!(
+    a_program_executed_by_a_second_thread,
     the_first_relative_calls_of_a_command,
     the_first_relative_calls_of_processes,
+    names_that_change_before_it_begins,
     roots_from_before,
     a_root_of_its_own,
     a_link_from_before_in_a_root,
@@ -446,6 +590,7 @@ with_each_tracer!(
     a_link_across_a_mount,
     a_descriptor_in_what_is_unmounted,
     a_file_by_way_of_a_descriptor,
+    what_is_open_by_way_of_proc,
     a_root_for_one_call,
     numbers_of_another_namespace,
     requests_of_linux_aio_are_not_covered,

@@ -11,7 +11,7 @@ mod common;
 use common::process::{Running, has, status_field, until};
 use common::{is_root, stderr, succeeds};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -141,6 +141,51 @@ fn without_privileges_somebody_elses_process_is_refused_and_goes_on() {
     assert!(subject.ends().success());
 }
 
+/// That the profile could not be made was found after the whole run.
+#[test]
+fn where_nothing_may_be_made_nothing_is_run() {
+    let name = "where_nothing_may_be_made_nothing_is_run";
+    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+        return;
+    }
+    let place = Place::new();
+    let fsage = place.fsage_of_anybody();
+    fs::create_dir(place.at("of-root")).unwrap();
+    let mut command = place.as_nobody(&fsage, &[]);
+    let out = command.args(["record", "-o", "of-root/out.workload", "touch", "made"]).output().unwrap();
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("of-root/out.workload") && said.contains("Permission denied"), "{said}");
+    assert!(!place.at("made").exists());
+}
+
+/// strace attached to a child that is one's own, and the profile said nothing of the process that was asked for; or it hung.
+#[test]
+fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused() {
+    let name = "without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused";
+    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+        return;
+    }
+    let place = Place::new();
+    let fsage = place.fsage_of_anybody();
+    let line = "setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 & echo $! >child; echo 1 >>counted; read word; kill $!; wait";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(place.dir.path()).stdin(Stdio::piped());
+    let mut subject = Running { child: shell.spawn().unwrap() };
+    until("both run", || place.at("counted").exists());
+    let child: u32 = fs::read_to_string(place.at("child")).unwrap().trim().parse().unwrap();
+    until("it is nobody's", || fs::metadata(format!("/proc/{child}")).is_ok_and(|m| m.uid() == 65534));
+    let mut command = place.as_nobody(&fsage, &[]);
+    let args = ["record", "--with", "strace", "-o", "out.workload", "--pid", &subject.child.id().to_string()];
+    let out = command.args(args).output().unwrap();
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("process {}: Operation not permitted", subject.child.id())), "{said}");
+    assert_eq!(status_field(child, "TracerPid:"), Some(0));
+    drop(subject.child.stdin.take());
+    assert!(subject.ends().success());
+}
+
 #[test]
 fn without_privileges_a_command_is_recorded_by_strace() {
     let name = "without_privileges_a_command_is_recorded_by_strace";
@@ -195,7 +240,17 @@ fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
     // Somebody else's process too: that is what the third one is for.
     let subject = shell(Command::new("sh"), &place, COUNTS);
     let mut nobody = place.as_nobody(&fsage, &ALL);
-    nobody.args(["record", "--with", "ebpf", "-o", "other.workload", "--no-working-directory", "--pid"]);
+    nobody.args([
+        "record",
+        "--with",
+        "ebpf",
+        "-o",
+        "other.workload",
+        "--spool-in",
+        ".",
+        "--no-working-directory",
+        "--pid",
+    ]);
     let child = nobody.arg(subject.child.id().to_string()).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let recorder = Running { child };
     until("something is spooled", || fs::metadata(place.at("other.spool")).is_ok_and(|m| m.len() > 4096));

@@ -31,6 +31,11 @@ pub trait Store {
     /// Fills `buf` from byte `at`; an error (`UnexpectedEof`) where the store ends before.
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()>;
 
+    /// Where the next byte is, from `at` on, that may be other than zero; the end where there is none.
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        Ok(at)
+    }
+
     /// Writes `bytes` at byte `at`, inside the store.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
@@ -47,6 +52,9 @@ impl<S: Store + ?Sized> Store for &mut S {
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
         (**self).read_at(at, buf)
     }
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        (**self).next_data(at)
+    }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
     }
@@ -61,6 +69,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
     }
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
         (**self).read_at(at, buf)
+    }
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        (**self).next_data(at)
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
@@ -104,6 +115,15 @@ impl Store for FileStore {
         // The system has other words for a place beyond what a file can have.
         within(self.len_bytes, at, buf.len())?;
         self.file.read_exact_at(buf, at)
+    }
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(found) => Ok(found.min(self.len_bytes)),
+            Err(rustix::io::Errno::NXIO) => Ok(self.len_bytes),
+            // Block devices know no holes.
+            Err(rustix::io::Errno::INVAL) => Ok(at),
+            Err(error) => Err(error.into()),
+        }
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         within(self.len_bytes, at, bytes.len())?;
@@ -226,6 +246,9 @@ impl<S: Store + ?Sized> Store for Arc<Mutex<S>> {
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
         locked(self).read_at(at, buf)
     }
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        locked(self).next_data(at)
+    }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         locked(self).write_at(at, bytes)
     }
@@ -313,16 +336,26 @@ impl<S: Store> Store for Overlay<S> {
     }
 }
 
-/// Copies a store into an empty file of the same length, leaving out what is all zeros.
+/// Copies a store into an empty file of the same length, leaving out what is all zeros. A signal ends it.
 pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), StoreError> {
     const PIECE: u64 = 64 << 10;
+    const ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
     let len_bytes = from.len_bytes();
     let wrong = |at_byte, len, source| StoreError { doing: "copy", at_byte, len, source };
     to.set_len(len_bytes).map_err(|source| wrong(0, 0, source))?;
-    for at in (0..len_bytes).step_by(PIECE as usize) {
-        let piece = read(from, at, PIECE.min(len_bytes - at) as usize)?;
-        if piece.iter().any(|b| *b != 0) {
-            to.write_all_at(&piece, at).map_err(|source| wrong(at, piece.len(), source))?;
+    let mut at = 0;
+    while at < len_bytes {
+        let next =
+            posix::interrupt::check().and_then(|()| from.next_data(at)).map_err(|source| wrong(at, 0, source))?;
+        // Whole pieces, so that what is written begins where blocks do.
+        let piece_at = next / PIECE * PIECE;
+        if piece_at >= len_bytes {
+            break;
+        }
+        at = (piece_at + PIECE).min(len_bytes);
+        let piece = read(from, piece_at, (at - piece_at) as usize)?;
+        if ZEROS.get(..piece.len()) != Some(&piece) {
+            to.write_all_at(&piece, piece_at).map_err(|source| wrong(piece_at, piece.len(), source))?;
         }
     }
     Ok(())
@@ -347,6 +380,40 @@ pub fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every byte of an image as large as its disk was read, its holes too, and no signal was heard.
+    #[test]
+    fn a_copy_has_the_same_bytes_and_no_more_room() {
+        use std::os::unix::fs::MetadataExt as _;
+        let bytes = (3 << 30) + 12_345;
+        let image = tempfile::tempfile().unwrap();
+        image.set_len(bytes).unwrap();
+        let places = [0, 65_535, (1 << 30) + 70_000, bytes - 1];
+        for (at, byte) in places.into_iter().zip(1..) {
+            image.write_all_at(&[byte], at).unwrap();
+        }
+        // Zeros that take room.
+        image.write_all_at(&[0; 200_000], 2 << 30).unwrap();
+        let copy = tempfile::tempfile().unwrap();
+        let image = FileStore::new(image).unwrap();
+        copy_sparse(&image, &copy).unwrap();
+        assert_eq!(copy.metadata().unwrap().len(), bytes);
+        let mut here = [0; 1];
+        for (at, byte) in places.into_iter().zip(1..) {
+            copy.read_exact_at(&mut here, at).unwrap();
+            assert_eq!(here, [byte], "{at}");
+        }
+        assert!(copy.metadata().unwrap().blocks() * 512 <= 4 * (64 << 10), "{:?}", copy.metadata().unwrap());
+        // What is not a file: the same bytes, wherever they begin.
+        let mut memory = MemoryStore(vec![0; 300_000]);
+        memory.write_at(131_071, &[5, 6, 7]).unwrap();
+        memory.write_at(299_999, &[8]).unwrap();
+        let copy = tempfile::tempfile().unwrap();
+        copy_sparse(&memory, &copy).unwrap();
+        let mut all = vec![1; 300_000];
+        copy.read_exact_at(&mut all, 0).unwrap();
+        assert!(all == memory.0);
+    }
 
     #[test]
     fn an_overlay_changes_nothing_below() {

@@ -154,10 +154,14 @@ impl FreeMaps {
         if g.old_groups {
             return Err(FfsError::Options("4.2BSD cylinder groups can be read, not written".to_owned()));
         }
+        // What does not change where anything is, and is wrong, was to be repaired anyway.
+        crate::fsck::superblock::mend(&mut sb, &g, &mut |_, _, _| {});
         if sb.wide() {
             // The new file system is clean, and has neither snapshots nor a journal.
             sb.f.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK | flags::SUJ);
             (sb.f.snapinum, sb.f.pendingblocks, sb.f.pendinginodes, sb.f.unrefs) = ([0; 20], 0, 0, 0);
+            // What is free is counted below; the rest of the totals is nobody's.
+            sb.f.cstotal = CsumTotal::default();
         }
         for (group, map) in (0..).map(GroupNo).zip(&mut free) {
             let (low, high) = metadata(&g, group);

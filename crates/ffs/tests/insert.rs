@@ -417,3 +417,40 @@ fn programs_come_out_without_setuid_and_devices_not_at_all() {
         assert_eq!((done.set_ids_dropped, done.devices_left_out, done.specials), (0, 0, u64::from(device)));
     }
 }
+
+/// Setting it was a panic, and would have left the file to whoever copies it.
+#[test]
+fn an_owner_that_is_nobodys_number_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = scratch.path().join("from");
+    std::fs::create_dir(&from).unwrap();
+    std::fs::write(from.join("program"), "#!").unwrap();
+    for owner in [(u32::MAX, 0), (0, u32::MAX)] {
+        let options = InsertOptions { owner: Some(owner), ..InsertOptions::default() };
+        let store = copied(empty(Version::Ufs2, Endian::Little, 8 << 20), "dirpref", &from, "/from", options);
+        let image = Image::open(store, Search::Standard).unwrap();
+        let owners = ExtractOptions { owners: true, special: false };
+        let error = extract(&image, b"/from/program", &scratch.path().join("to"), owners, &mut |_| true).unwrap_err();
+        assert!(error.to_string().contains("is nobody's number"), "{error}");
+        assert!(!scratch.path().join("to").exists());
+    }
+}
+
+/// A file of any length was copied to its end before a signal was looked for.
+#[test]
+fn copying_stops_within_a_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("large"), vec![1; 5 << 20]).unwrap();
+    let store = empty(Version::Ufs2, Endian::Little, 8 << 20);
+    let store = copied(store, "dirpref", &scratch.path().join("large"), "/large", InsertOptions::default());
+    let image = Image::open(store, Search::Standard).unwrap();
+    let mut asked = 0;
+    let mut go_on = |_: &ffs::Extracted| {
+        asked += 1;
+        asked < 4
+    };
+    let to = scratch.path().join("to");
+    let error = extract(&image, b"/large", &to, ExtractOptions::default(), &mut go_on).unwrap_err();
+    assert!(error.to_string().contains("interrupted"), "{error}");
+    assert!(!to.exists(), "half a file is worse than none");
+}

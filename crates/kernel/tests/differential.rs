@@ -203,7 +203,7 @@ fn step(random: &mut Random, sides: &mut Sides<'_>) {
             sides.both(|lab| Call::Rename { from: at(lab), to: to(lab), noreplace, exchange: false });
         }
         24 => {
-            sides.both(|lab| Call::Link { from: at(lab), to: to(lab) });
+            sides.both(|lab| Call::Link { from: at(lab), to: to(lab), follow: false });
         }
         25 => {
             let target = random.pick(&["a", "b/c", "../a", "loop", "c/", "gone", "d/../b", "."]);

@@ -5,8 +5,8 @@ use device::store::{FileStore, StoreError, copy_sparse};
 use ffs::Ffs;
 use kernel::{Counters, Ino, Lab, Volume, payload};
 use lfs::Lfs;
+use posix::output::Output;
 use posix::{Extent, FileSystem};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -150,7 +150,10 @@ where
         let (volume, bytes) = unmounted.map_err(|errno| OpenError::Unmount { target: target.clone(), errno })?;
         let Some(path) = image else { return Ok(()) };
         let io = |source| OpenError::io(path, "write the image", source);
-        let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
+        if path.symlink_metadata().is_ok() {
+            return Err(io(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        let (whole, file) = Output::create(path, 0o666).map_err(io)?;
         let written = if bytes.is_full() {
             copy_sparse(bytes.store(), &file).map_err(V::Error::from)
         } else {
@@ -158,11 +161,9 @@ where
             let mut store = FileStore::new(file).map_err(io)?;
             volume.store_with(&mut store, &bytes)
         };
-        if written.is_err() {
-            // Half an image is worse than none; the error to report is the first.
-            let _ = std::fs::remove_file(path);
-        }
-        written.map_err(|source| V::wrong(target, source))
+        // Half an image is worse than none.
+        written.map_err(|source| V::wrong(target, source))?;
+        whole.finish().map_err(io)
     }
 }
 

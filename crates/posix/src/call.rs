@@ -139,10 +139,52 @@ pub enum Fallocate {
     PunchHole,
     /// `FALLOC_FL_ZERO_RANGE`
     ZeroRange,
+    /// `FALLOC_FL_ZERO_RANGE|FALLOC_FL_KEEP_SIZE`
+    ZeroRangeKeepSize,
     /// `FALLOC_FL_COLLAPSE_RANGE`
     CollapseRange,
     /// `FALLOC_FL_INSERT_RANGE`
     InsertRange,
+    /// `FALLOC_FL_UNSHARE_RANGE`
+    UnshareRange,
+    /// `FALLOC_FL_UNSHARE_RANGE|FALLOC_FL_KEEP_SIZE`
+    UnshareRangeKeepSize,
+    /// Any other of the kernel's bits: newer ones, and such as it refuses together.
+    Other(u8),
+}
+
+impl Fallocate {
+    /// The mode of the kernel's bits (`linux/falloc.h`).
+    pub const fn from_bits(bits: u8) -> Fallocate {
+        match bits {
+            0x00 => Fallocate::Allocate,
+            0x01 => Fallocate::AllocateKeepSize,
+            0x03 => Fallocate::PunchHole,
+            0x08 => Fallocate::CollapseRange,
+            0x10 => Fallocate::ZeroRange,
+            0x11 => Fallocate::ZeroRangeKeepSize,
+            0x20 => Fallocate::InsertRange,
+            0x40 => Fallocate::UnshareRange,
+            0x41 => Fallocate::UnshareRangeKeepSize,
+            other => Fallocate::Other(other),
+        }
+    }
+
+    /// The kernel's bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Fallocate::Allocate => 0x00,
+            Fallocate::AllocateKeepSize => 0x01,
+            Fallocate::PunchHole => 0x03,
+            Fallocate::CollapseRange => 0x08,
+            Fallocate::ZeroRange => 0x10,
+            Fallocate::ZeroRangeKeepSize => 0x11,
+            Fallocate::InsertRange => 0x20,
+            Fallocate::UnshareRange => 0x40,
+            Fallocate::UnshareRangeKeepSize => 0x41,
+            Fallocate::Other(bits) => bits,
+        }
+    }
 }
 
 /// A timestamp given to `utimensat(2)`.
@@ -240,8 +282,10 @@ pub enum Call<'a> {
     Unlink { at: At<'a> },
     /// `renameat2(2)`; `noreplace` is `RENAME_NOREPLACE`, `exchange` is `RENAME_EXCHANGE`.
     Rename { from: At<'a>, to: At<'a>, noreplace: bool, exchange: bool },
-    /// `linkat(2)`
-    Link { from: At<'a>, to: At<'a> },
+    /// `linkat(2)`; `follow` is `AT_SYMLINK_FOLLOW`.
+    Link { from: At<'a>, to: At<'a>, follow: bool },
+    /// `linkat(2)` of an open file, also of one that never had a name (`O_TMPFILE`).
+    LinkFd { fd: Fd, to: At<'a> },
     /// `symlinkat(2)`
     Symlink { target: &'a Path, at: At<'a> },
     /// `mknodat(2)` of a FIFO or an ordinary file.

@@ -7,7 +7,8 @@
 //! `$XDG_STATE_HOME/fsage` or `~/.local/state/fsage`), so that [`sweep`] of a later run can remove what a killed
 //! process left. Loop devices need no entry: they are attached with autoclear and go with their last user.
 //!
-//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`, `.NAME.<16 hex>.tmp`), a
+//! Nothing is removed on the strength of a path alone: every name carries 64 random bits (`fsage-<16 hex>`, `.NAME.<16 hex>.tmp`,
+//! `.NAME.partial-<16 hex>`), a
 //! directory or file must have the inode number it was made with, and only a mount directly inside such a
 //! directory is unmounted.
 
@@ -15,11 +16,11 @@ mod journal;
 
 use crate::mounted;
 use crate::remove::remove_tree;
-use rustix::fs::{self, OFlags};
+use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -63,10 +64,18 @@ impl Resource {
     }
 }
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-static LIST: Mutex<Vec<(u64, Resource)>> = Mutex::new(Vec::new());
+/// One thing in the list.
+struct Listed {
+    id: u64,
+    resource: Resource,
+    /// On a directory that is ours, while it is: a sweep that cannot see this process (in a container, say) sees the lock.
+    _lock: Option<OwnedFd>,
+}
 
-fn list() -> std::sync::MutexGuard<'static, Vec<(u64, Resource)>> {
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
+
+fn list() -> std::sync::MutexGuard<'static, Vec<Listed>> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,21 +90,30 @@ impl Entry {
     pub(crate) fn new(resource: Resource) -> Entry {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut list = list();
-        list.push((id, resource));
+        list.push(Listed { id, resource, _lock: None });
         journal::write(&list);
         Entry { id }
     }
 
     /// Notes the inode number of what has just been made.
     pub(crate) fn made(&self, ino: u64) {
+        self.identified(Some(ino), None);
+    }
+
+    /// Another of ours has the name now, or will have it.
+    fn was_replaced(&self) {
+        self.identified(None, None);
+    }
+
+    /// Notes which one it is, and keeps a directory's lock as long as it is in the list.
+    fn identified(&self, ino: Option<u64>, lock: Option<OwnedFd>) {
         let mut list = list();
-        for (id, resource) in list.iter_mut() {
-            match resource {
-                Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } if *id == self.id => {
-                    *known = Some(ino);
-                }
-                _ => {}
+        if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id) {
+            match &mut listed.resource {
+                Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } => *known = ino,
+                Resource::Mount { .. } => {}
             }
+            listed._lock = lock.or(listed._lock.take());
         }
         journal::write(&list);
     }
@@ -122,17 +140,16 @@ impl Drop for Entry {
     }
 }
 
-fn take(id: u64) -> Option<Resource> {
+fn take(id: u64) {
     let mut list = list();
-    let position = list.iter().position(|(other, _)| *other == id)?;
-    let (_, resource) = list.remove(position);
+    list.retain(|listed| listed.id != id);
     journal::write(&list);
-    Some(resource)
 }
 
 /// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry.
 fn remove_entry(id: u64) -> io::Result<()> {
-    let Some(resource) = list().iter().find(|(other, _)| *other == id).map(|(_, r)| r.clone()) else { return Ok(()) };
+    let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
+    let Some(resource) = found else { return Ok(()) };
     let result = resource.remove();
     take(id);
     result
@@ -143,19 +160,27 @@ fn remove_entry(id: u64) -> io::Result<()> {
 pub fn release_all() -> Vec<String> {
     let mut troubles = Vec::new();
     loop {
-        let Some(id) = list().last().map(|(id, _)| *id) else { return troubles };
+        let Some(id) = list().last().map(|listed| listed.id) else { return troubles };
         if let Err(error) = remove_entry(id) {
             troubles.push(format!("cannot clean up: {error}"));
         }
     }
 }
 
-/// A name no other run has: `fsage-` and 64 random bits.
-pub(crate) fn private_name() -> io::Result<String> {
+/// 64 random bits, for names that nobody can guess.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn unguessable() -> io::Result<u64> {
     use std::io::Read;
     let mut bytes = [0u8; 8];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("fsage-{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// A name no other run has: `fsage-` and 64 random bits.
+pub(crate) fn private_name() -> io::Result<String> {
+    Ok(format!("fsage-{:016x}", unguessable()?))
 }
 
 /// Whether a name is one that [`private_name`] makes.
@@ -164,18 +189,200 @@ pub(crate) fn is_private_name(path: &Path) -> bool {
     name.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }
 
-/// Makes a private directory (mode 0700) in `parent` and enters it in the list.
-pub(crate) fn private_directory(parent: &Path) -> io::Result<(PathBuf, Entry)> {
-    let parent = std::fs::canonicalize(parent)?;
-    let path = parent.join(private_name()?);
-    let entry = Entry::new(Resource::Directory { path: path.clone(), ino: None });
-    let mut builder = std::fs::DirBuilder::new();
-    if let Err(error) = std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700).create(&path) {
+/// What stands between a result's name and the random bits of the directory in which it grows.
+const GROWING: &str = ".partial-";
+
+/// Whether a name is one that [`Growing::within`] makes, and for which result.
+fn growing_name(name: &std::ffi::OsStr) -> Option<&std::ffi::OsStr> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (result, hex) = name.as_bytes().strip_prefix(b".")?.split_at_checked(name.len().checked_sub(17)?)?;
+    let is_hex = hex.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+    result.strip_suffix(GROWING.as_bytes()).filter(|_| is_hex).map(std::ffi::OsStr::from_bytes)
+}
+
+/// A directory (mode 0700) in which a result grows until it is whole, beside its place or elsewhere. It goes when this is dropped, or with the
+/// next run if this one is killed.
+#[derive(Debug)]
+pub struct Growing {
+    path: PathBuf,
+    entry: Option<Entry>,
+}
+
+impl Growing {
+    /// Makes one for a result of this name.
+    ///
+    /// # Errors
+    /// Those of mkdir(2).
+    pub fn within(parent: &Path, result: &std::ffi::OsStr) -> io::Result<Growing> {
+        loop {
+            let mut name = std::ffi::OsString::from(".");
+            name.push(result);
+            name.push(format!("{GROWING}{:016x}", unguessable()?));
+            let path = parent.join(name);
+            if let Some(entry) = make_directory(&path)? {
+                return Ok(Growing { path, entry: Some(entry) });
+            }
+        }
+    }
+
+    /// Removes what killed runs left in a directory, of results of this name or of all: directories of our own user that nobody has locked and that are
+    /// no mount points. What cannot be looked at or removed is left alone.
+    pub fn sweep(parent: &Path, result: Option<&std::ffi::OsStr>) {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(parent_fd) = fs::open(parent, flags, fs::Mode::empty()) else { return };
+        for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if growing_name(&name).is_none_or(|grown| result.is_some_and(|result| result != grown)) {
+                continue;
+            }
+            let path = parent.join(&name);
+            let is_own = |directory: &OwnedFd| {
+                fs::fstat(directory).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw())
+            };
+            if let Locking::Ours(lock) = lock_directory(&path)
+                && is_own(&lock)
+            {
+                let _ = remove_tree(parent_fd.as_fd(), Path::new(&name));
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it with what grew in it.
+    ///
+    /// # Errors
+    /// Those of unlinkat(2).
+    pub fn remove(&mut self) -> io::Result<()> {
+        self.entry.take().map_or(Ok(()), Entry::remove)
+    }
+
+    /// Takes its place. With `replace`, a directory that is there goes once its place is taken: at every moment either is there whole.
+    ///
+    /// # Errors
+    /// Those of renameat2(2) and of removing.
+    pub fn publish(&mut self, place: &Path, replace: bool) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let Some(entry) = self.entry.take() else { return Ok(()) };
+        match renameat_with(CWD, &self.path, CWD, place, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                entry.forget();
+                return Ok(());
+            }
+            Err(rustix::io::Errno::EXIST) if replace => {}
+            // A file system that knows no flags. What is there is empty, or this fails.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !place.exists() => {
+                std::fs::rename(&self.path, place)?;
+                entry.forget();
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // Whichever has the name from now on is to go.
+        entry.was_replaced();
+        match renameat_with(CWD, &self.path, CWD, place, RenameFlags::EXCHANGE) {
+            Ok(()) => {
+                // Whosever it was: it was to be replaced.
+                let parent =
+                    self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let parent = fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
+                remove_tree(parent.as_fd(), Path::new(self.path.file_name().unwrap_or_default()))?;
+                entry.forget();
+                Ok(())
+            }
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                replace_in_steps(&self.path, place)?;
+                entry.forget();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Where names cannot be exchanged: whoever is killed in the middle leaves what was there, under another name, and no sweep takes it.
+fn replace_in_steps(new: &Path, place: &Path) -> io::Result<()> {
+    let mut aside = std::ffi::OsString::from(".");
+    aside.push(place.file_name().unwrap_or_default());
+    aside.push(format!(".{:016x}.old", unguessable()?));
+    let aside = place.with_file_name(aside);
+    std::fs::rename(place, &aside)?;
+    if let Err(error) = std::fs::rename(new, place) {
+        return match std::fs::rename(&aside, place) {
+            Ok(()) => Err(error),
+            Err(back) => Err(io::Error::other(format!("{error}; what was there is {} now ({back})", aside.display()))),
+        };
+    }
+    std::fs::remove_dir_all(&aside)
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        // Says what went wrong itself.
+        drop(self.entry.take());
+    }
+}
+
+/// What came of locking a directory.
+#[derive(Debug)]
+pub enum Locking {
+    /// It is locked for as long as this is open.
+    Ours(OwnedFd),
+    /// Somebody has it: whoever made the directory lives, or sweeps.
+    Theirs,
+    /// There is no such directory, or it is on a file system without locks.
+    Unknown,
+}
+
+/// Locks a directory (flock(2)), which whoever works in it does. Follows no link, and waits for nothing.
+pub fn lock_directory(path: &Path) -> Locking {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(directory) = fs::open(path, flags, fs::Mode::empty()) else { return Locking::Unknown };
+    match fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Locking::Ours(directory),
+        Err(rustix::io::Errno::WOULDBLOCK) => Locking::Theirs,
+        Err(_) => Locking::Unknown,
+    }
+}
+
+/// Makes a directory (mode 0700), locks it and enters it in the list; `None` if a sweep took it in the moment before the lock: another will do.
+fn make_directory(path: &Path) -> io::Result<Option<Entry>> {
+    // The next run may be in another directory.
+    let entry = Entry::new(Resource::Directory { path: std::path::absolute(path)?, ino: None });
+    if let Err(error) = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(path) {
         entry.forget();
         return Err(error);
     }
-    entry.made(fs::stat(&path)?.st_ino);
-    Ok((path, entry))
+    let there = match lock_directory(path) {
+        Locking::Ours(directory) if path.exists() => {
+            entry.identified(Some(fs::fstat(&directory)?.st_ino), Some(directory));
+            true
+        }
+        Locking::Unknown if path.exists() => {
+            entry.made(fs::stat(path)?.st_ino);
+            true
+        }
+        _ => false,
+    };
+    if there {
+        return Ok(Some(entry));
+    }
+    entry.forget();
+    Ok(None)
+}
+
+/// Makes a private directory (mode 0700) in `parent` and enters it in the list.
+pub(crate) fn private_directory(parent: &Path) -> io::Result<(PathBuf, Entry)> {
+    let parent = std::fs::canonicalize(parent)?;
+    loop {
+        let path = parent.join(private_name()?);
+        if let Some(entry) = make_directory(&path)? {
+            return Ok((path, entry));
+        }
+    }
 }
 
 /// A directory for what a command needs only while it runs: mode 0700, under a name that nobody can guess, and gone with the last
@@ -235,7 +442,8 @@ fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<()> {
 
 fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<()> {
     let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
-    let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_private_name(path)) else {
+    let is_ours = is_private_name(path) || path.file_name().is_some_and(|name| growing_name(name).is_some());
+    let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_ours) else {
         return because("it is not a private directory of fsage");
     };
     let parent = match fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty()) {
@@ -277,4 +485,60 @@ pub(crate) fn unmount_ours(point: &Path) -> io::Result<()> {
         io::ErrorKind::ResourceBusy,
         format!("{}: still in use, unmounted lazily: it goes when its last user ends", point.display()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A FIFO with such a name was opened, which waits for ever; a directory of another user's was removed, and what was mounted on one was emptied.
+    #[test]
+    fn what_others_call_as_we_do_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let name = |n: u32| dir.path().join(format!(".w{GROWING}{n:016x}"));
+        fs::mknodat(fs::CWD, name(0), fs::FileType::Fifo, fs::Mode::RWXU, 0).expect("a FIFO");
+        for n in 1..5 {
+            std::fs::create_dir(name(n)).expect("made");
+            std::fs::write(name(n).join("a"), "a").expect("written");
+        }
+        std::os::unix::fs::symlink(name(2), name(5)).expect("a link");
+        let living = lock_directory(&name(1));
+        assert!(matches!(living, Locking::Ours(_)));
+        let is_root = rustix::process::geteuid().is_root();
+        if is_root {
+            std::os::unix::fs::chown(name(2), Some(65534), None).expect("given away");
+        }
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        std::fs::write(elsewhere.path().join("precious"), "a").expect("written");
+        let mounted = rustix::mount::mount_bind(elsewhere.path(), name(3)).is_ok();
+        Growing::sweep(dir.path(), Some(std::ffi::OsStr::new("w")));
+        Growing::sweep(dir.path(), Some(std::ffi::OsStr::new("x")));
+        if mounted {
+            assert!(elsewhere.path().join("precious").exists());
+            unmount(name(3), UnmountFlags::empty()).expect("unmounted");
+        }
+        let left: Vec<bool> = (0..6).map(|n| name(n).symlink_metadata().is_ok()).collect();
+        assert_eq!(left, [true, true, is_root, mounted, false, true]);
+        drop(living);
+    }
+
+    /// What was to be replaced was in a directory that a sweep takes, while nothing had its place.
+    #[test]
+    fn what_is_replaced_in_steps_is_never_in_a_directory_that_is_swept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (new, place) = (dir.path().join("new"), dir.path().join("w.workload"));
+        let make = |path: &Path, text: &str| {
+            std::fs::create_dir(path).expect("made");
+            std::fs::write(path.join("meta.json"), text).expect("written");
+        };
+        make(&new, "new");
+        make(&place, "old");
+        replace_in_steps(&new, &place).expect("replaced");
+        assert_eq!(std::fs::read(place.join("meta.json")).expect("there"), b"new");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
+        let error = replace_in_steps(&new, &place).expect_err("no new one");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(std::fs::read(place.join("meta.json")).expect("back in its place"), b"new");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 1);
+    }
 }

@@ -75,6 +75,18 @@ impl Held {
     }
 }
 
+/// Ends a command with us, however we end: a SIGKILL comes when the thread that starts it is gone, and then the kernel takes a tracer away from whom
+/// it traces. A strace that is asked to end waits for each of them first: for the parent of a vfork too, who waits for the child, who waits for strace.
+pub fn ends_with_us(command: &mut Command) {
+    // SAFETY: prctl is a system call, which signal-safety(7) allows between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         if self.spawning.is_some() {
@@ -110,6 +122,10 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
         if crate::interrupt::children_were_ignored() {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
+        if crate::interrupt::limit_killed() {
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+        }
+        crate::memory::restore_address_space();
     }
     Ok(())
 }

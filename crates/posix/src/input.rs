@@ -1,7 +1,8 @@
 //! Files that somebody names to be read: an argument, a key of a target, a part of a profile.
 //!
 //! A description is a regular file, an image is one or a block device. What else can have a name is refused before a byte is read:
-//! a device that never ends, a FIFO that nobody writes to, a directory. What is read whole has a limit.
+//! a device that never ends, a FIFO that nobody writes to, a directory. What is read whole has a limit. A text may come from anywhere, bit by
+//! bit: it is a [`Stream`], on which a signal is heard while nothing comes.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::File;
@@ -78,6 +79,68 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         let message = format!("is no text: byte {} is not UTF-8", e.utf8_error().valid_up_to());
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
+}
+
+/// A text that may come from anywhere: a file, a FIFO, a terminal, standard input.
+///
+/// Reading waits until something comes or a signal asks to stop, which is an error of [`Stopped`]: one of the kind
+/// [`io::ErrorKind::Interrupted`] would be tried again by whoever reads.
+#[derive(Debug)]
+pub struct Stream {
+    file: File,
+}
+
+/// A signal asked to stop while a [`Stream`] was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted by a signal")]
+pub struct Stopped;
+
+/// How often a signal is looked for while nothing comes.
+const LOOK: rustix::fs::Timespec = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+impl Stream {
+    /// Opens what has a name. A FIFO that nobody has opened for writing is waited for when it is read.
+    ///
+    /// # Errors
+    /// Those of open(2); a directory.
+    pub fn open(path: &Path) -> io::Result<Stream> {
+        // Without NONBLOCK, opening a FIFO waits for a writer, and no signal ends that.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Directory {
+            return Err(Refusal::Kind { found: called(FileType::Directory) }.error());
+        }
+        Ok(Stream { file: File::from(fd) })
+    }
+
+    /// What it is; its length is that of a file.
+    ///
+    /// # Errors
+    /// Those of fstat(2).
+    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.file.metadata()
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        loop {
+            if crate::interrupt::requested() {
+                return Err(io::Error::other(Stopped));
+            }
+            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&LOOK)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match self.file.read(buffer) {
+                // Another reader was quicker.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
 }
 
 fn open_if(path: &Path, wanted: impl Fn(FileType) -> bool) -> io::Result<File> {

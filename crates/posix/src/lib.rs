@@ -50,7 +50,9 @@ pub mod grammar;
 pub mod held;
 pub mod input;
 pub mod interrupt;
+pub mod memory;
 mod mounted;
+pub mod offspring;
 pub mod output;
 mod process;
 mod remove;
@@ -70,7 +72,7 @@ pub use fs::{
     Shape, Unavailable,
 };
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
-pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, raise_descriptor_limit};
+pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, other_mounts, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;
 pub use site::Site;

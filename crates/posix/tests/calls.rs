@@ -59,8 +59,8 @@ fn failures_have_the_error_numbers_of_posix() {
         (rename("f", "d", false), Errno::EISDIR),
         (rename("none", "x", false), Errno::ENOENT),
         (rename("f", "loop", true), Errno::EEXIST),
-        (Call::Link { from: "f".into(), to: "d".into() }, Errno::EEXIST),
-        (Call::Link { from: "d".into(), to: "x".into() }, Errno::EPERM),
+        (Call::Link { from: "f".into(), to: "d".into(), follow: false }, Errno::EEXIST),
+        (Call::Link { from: "d".into(), to: "x".into(), follow: false }, Errno::EPERM),
         (Call::ReadLink { at: "f".into() }, Errno::EINVAL),
         (Call::Truncate { at: "d".into(), len_bytes: 0 }, Errno::EISDIR),
         (Call::Access { at: "none".into(), mode: AccessMode::default() }, Errno::ENOENT),
@@ -323,7 +323,7 @@ fn every_call_has_its_effect() {
     close(fs, fifo).unwrap();
     result(fs, Call::Symlink { target: Path::new("f"), at: "s".into() }).unwrap();
     assert_eq!(result(fs, Call::ReadLink { at: "s".into() }), Ok(Reply::Count(1)));
-    result(fs, Call::Link { from: "f".into(), to: "g".into() }).unwrap();
+    result(fs, Call::Link { from: "f".into(), to: "g".into(), follow: false }).unwrap();
     assert_eq!(on_disk("g").metadata().unwrap().nlink(), 2);
     result(fs, Call::Chmod { at: "g".into(), mode: Mode(0o600) }).unwrap();
     assert_eq!(on_disk("f").metadata().unwrap().permissions().mode() & 0o7777, 0o600);
@@ -352,6 +352,20 @@ fn every_call_has_its_effect() {
     assert!(!on_disk("d").exists());
     let anonymous = open(fs, ".", OpenFlags { tmpfile: true, ..OpenFlags::READ_WRITE });
     assert!(matches!(anonymous, Ok(_) | Err(Errno::EOPNOTSUPP)), "{anonymous:?}");
+    if let Ok(fd) = anonymous {
+        write(fs, fd, None, 123).unwrap();
+        result(fs, Call::LinkFd { fd, to: "named".into() }).unwrap();
+        result(fs, Call::LinkFd { fd, to: "again".into() }).unwrap();
+        let named = std::fs::metadata(on_disk("named")).unwrap();
+        assert_eq!((named.len(), named.nlink()), (123, 2));
+        assert_eq!(result(fs, Call::LinkFd { fd, to: "again".into() }), Err(Errno::EEXIST));
+    }
+    std::os::unix::fs::symlink("f", on_disk("to-f")).unwrap();
+    for (follow, is_symlink) in [(false, true), (true, false)] {
+        let name = format!("linked-{follow}");
+        result(fs, Call::Link { from: "to-f".into(), to: name.as_str().into(), follow }).unwrap();
+        assert_eq!(on_disk(&name).is_symlink(), is_symlink);
+    }
 }
 
 #[test]

@@ -256,6 +256,46 @@ fn a_sweep_leaves_the_living_alone() {
     assert_eq!(running.wait(), 130);
 }
 
+/// A sweep in a container (a process number namespace of its own) that shares the list of what was made took the living for dead, as it does not see their
+/// numbers.
+#[test]
+fn a_sweep_in_a_container_leaves_the_living_alone() {
+    let mut unshare = vec!["unshare", "--pid", "--fork", "--mount-proc"];
+    if !is_root() {
+        unshare.insert(1, "--map-current-user");
+    }
+    let can = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().unwrap();
+    if !can.status.success() {
+        return println!("skipped: {}", String::from_utf8_lossy(&can.stderr));
+    }
+    let place = Place::new();
+    let mut running = place.start(place.dir.path().to_str().unwrap(), "");
+    let inside = || {
+        let mut sweep = Command::new(unshare[0]);
+        sweep.args(&unshare[1..]).args([HELPER, "sweep"]).env("XDG_STATE_HOME", place.dir.path().join("state"));
+        String::from_utf8(sweep.output().unwrap().stdout).unwrap()
+    };
+    let here = place.dir.path().to_str().unwrap();
+    assert!(!inside().contains(here));
+    assert!(running.private.exists());
+    // In an overlay of the directory with the list, the lock beside it is another.
+    let state = if is_root() { PathBuf::from("/run/fsage") } else { place.dir.path().join("state/fsage") };
+    let prefix = format!("{}-", running.child.id());
+    let locks = std::fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path()).filter(|path| {
+        path.extension().is_some_and(|e| e == "lock")
+            && path.file_name().unwrap().to_string_lossy().starts_with(&prefix)
+    });
+    assert_eq!(locks.map(|lock| std::fs::remove_file(lock).unwrap()).count(), 1);
+    assert!(!inside().contains(here));
+    assert!(running.private.exists());
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait(), 128 + 9);
+    assert!(running.private.exists());
+    inside();
+    assert!(!running.private.exists());
+    place.assert_nothing_left(running.child.id(), None, "killed, and swept in a container");
+}
+
 /// What was beside its place when a run was killed stayed there for ever, and so did what was in TMPDIR.
 #[test]
 fn files_on_their_way_are_swept() {

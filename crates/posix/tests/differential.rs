@@ -65,7 +65,7 @@ impl Both {
                 (format!("rename {path} {other}"), self.made(call), errno(std::fs::rename(on, on_other).map(|()| 0)))
             }
             4 => {
-                let ours = self.made(Call::Link { from: at, to: other.into() });
+                let ours = self.made(Call::Link { from: at, to: other.into(), follow: false });
                 (format!("link {path} {other}"), ours, errno(std::fs::hard_link(on, on_other).map(|()| 0)))
             }
             5 => {

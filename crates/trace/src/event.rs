@@ -111,7 +111,8 @@ pub mod flag {
     pub const POSITIONAL: u32 = 1 << 0;
     /// Path calls: the last component was not followed (`AT_SYMLINK_NOFOLLOW`, lstat, `O_NOFOLLOW`).
     pub const NOFOLLOW: u32 = 1 << 1;
-    /// close: this was the description's last descriptor.
+    /// close: this was the description's last descriptor. In the file also where the description was on its way over a socket and came back
+    /// ([`Meta::returned`](crate::profile::Meta::returned)).
     pub const LAST: u32 = 1 << 2;
     /// rename: `RENAME_NOREPLACE`.
     pub const NOREPLACE: u32 = 1 << 3;
@@ -164,6 +165,10 @@ pub mod flag {
     /// mknod: made by bind: a socket, and `EADDRINUSE` says what mknod's `EEXIST` says. Profiles of before this bit do not
     /// tell of bind.
     pub const BOUND: u32 = 1 << 24;
+    /// copy: the call gave the source's offset; the description's stays. Profiles of before this bit do not tell.
+    pub const SOURCE_OFFSET: u32 = 1 << 24;
+    /// copy: the same of the destination.
+    pub const TARGET_OFFSET: u32 = 1 << 25;
     /// Path calls: a path was given by way of a bind mount, and stands here as the file system itself knows it.
     pub const BY_MOUNT: u32 = 1 << 31;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in

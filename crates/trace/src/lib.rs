@@ -18,6 +18,7 @@ pub mod perf;
 pub mod profile;
 pub mod recognise;
 pub mod record;
+mod room;
 pub mod snapshot;
 pub mod spool;
 pub mod strace;
@@ -27,4 +28,5 @@ pub mod verify;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
 pub use op::Op;
+pub use room::Room;
 pub use snapshot::{Provenance, Snapshot, SnapshotEntry};

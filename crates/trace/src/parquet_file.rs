@@ -18,6 +18,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::ColumnDescPtr;
+use posix::{interrupt, memory};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
@@ -33,6 +34,9 @@ pub const ROW_GROUPS_KEY: &str = "fsage.row_groups";
 const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
+
+/// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth.
+const READING_BYTES_MAX: usize = 1 << 30;
 
 /// Makes a file that only its owner may read.
 pub(crate) fn create_private(path: &Path) -> Result<File, ProfileError> {
@@ -283,6 +287,16 @@ impl ParquetIn {
         missing_hint: &'static str,
         schema: impl FnOnce(&Path, &Schema) -> Result<Schema, ProfileError>,
     ) -> Result<Self, ProfileError> {
+        let name = path.clone();
+        memory::reading(&name, READING_BYTES_MAX, || Self::open_bounded(path, check, missing_hint, schema))
+    }
+
+    fn open_bounded(
+        path: PathBuf,
+        check: Check<'_>,
+        missing_hint: &'static str,
+        schema: impl FnOnce(&Path, &Schema) -> Result<Schema, ProfileError>,
+    ) -> Result<Self, ProfileError> {
         let file = match posix::input::open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -338,9 +352,19 @@ impl ParquetIn {
         &self,
         group: usize,
         columns: &[&str],
+        each: impl FnMut(&RecordBatch) -> Result<(), ProfileError>,
+    ) -> Result<(), ProfileError> {
+        memory::reading(&self.path, READING_BYTES_MAX, || self.read_bounded(group, columns, each))
+    }
+
+    fn read_bounded(
+        &self,
+        group: usize,
+        columns: &[&str],
         mut each: impl FnMut(&RecordBatch) -> Result<(), ProfileError>,
     ) -> Result<(), ProfileError> {
         let Some(at) = self.row_groups.get(group) else { return Ok(()) };
+        interrupt::check().map_err(ProfileError::io(&self.path, "read on"))?;
         let place = || format!("row group {group} (bytes {} to {})", at.start, at.end);
         let bytes = read_range(&self.path, &self.file, at.start, at.end)?;
         if at.crc32c.is_some_and(|crc| crc != crc32c::crc32c(&bytes)) {

@@ -358,6 +358,103 @@ fn where_one_stands_can_be_covered() {
     assert_eq!((file(12), file(13), file(14)), (c, b, b), "the root, and what covers it");
 }
 
+/// Somebody goes to what is mounted and has no name any more (torture, roots, seed 915), and makes it the root.
+#[test]
+fn where_one_goes_can_have_lost_its_name() {
+    const STAT: &str = "{st_mode=S_IFDIR|0755, st_size=5, ...}, 0) = 0";
+    let calls = [
+        "mkdir(\"/w/dir\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/dir/sub\", 0755) = 0".to_owned(),
+        "mkdir(\"/w/point\", 0755) = 0".to_owned(),
+        "mount(\"/w/dir/sub\", \"/w/point\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        "rmdir(\"/w/dir/sub\") = 0".to_owned(),
+        "chdir(\"/w/point\") = 0".to_owned(),
+        format!("stat(\".\", {STAT}"),
+        "chroot(\"/w/point\") = 0".to_owned(),
+        format!("stat(\"/\", {STAT}"),
+        format!("stat(\"/..\", {STAT}"),
+        "chdir(\"/\") = 0".to_owned(),
+        format!("stat(\".\", {STAT}"),
+        "chdir(\".\") = 0".to_owned(),
+        format!("stat(\".\", {STAT}"),
+        "chroot(\".\") = 0".to_owned(),
+        format!("stat(\"/\", {STAT}"),
+    ];
+    let rows = rows(&calls.iter().map(String::as_str).collect::<Vec<_>>());
+    let file = |i: usize| rows[i].event.file;
+    let sub = file(1);
+    assert_eq!([5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].map(file), [sub; 11]);
+}
+
+/// A child that ended before the clone returned is gone: another process that gets its number begins with what its own parent has (torture, roots,
+/// seed 1004).
+#[test]
+fn a_child_that_ended_before_the_clone_returned_is_gone() {
+    let text = "\
+1 1700000000.000001 chdir(\"/w/before\") = 0 <0.000001>
+1 1700000000.000002 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f <unfinished ...>
+2 1700000000.000003 mkdir(\"one\", 0755) = 0 <0.000001>
+2 1700000000.000004 +++ exited with 0 +++
+1 1700000000.000005 <... clone resumed>) = 2 <0.000003>
+1 1700000000.000006 chdir(\"/w/after\") = 0 <0.000001>
+1 1700000000.000007 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f) = 2 <0.000001>
+2 1700000000.000008 mkdir(\"two\", 0755) = 0 <0.000001>
+";
+    let rows = import(text).rows;
+    let made = rows.iter().filter(|row| row.event.op == Op::Mkdir).map(|row| row.path.as_deref().unwrap_or_default());
+    assert_eq!(made.collect::<Vec<_>>(), [&b"/w/before/one"[..], b"/w/after/two"]);
+}
+
+/// Requests of ioctl that make, remove or change files are not modelled; an open for reading alone truncates too; what is written through a
+/// mapping between one msync and the next is reckoned.
+#[test]
+fn what_changes_files_beside_the_common_calls() {
+    let import = import(&trace(&[
+        r#"openat(AT_FDCWD</w>, "f", O_RDWR) = 3</w/f>"#,
+        r#"fstat(3</w/f>, {st_mode=S_IFREG|0644, st_size=1048576, ...}) = 0"#,
+        r#"ioctl(3</w/f>, BTRFS_IOC_SNAP_CREATE_V2, {fd=4, flags=0, name="s"}) = 0"#,
+        r#"ioctl(3</w/f>, _IOC(_IOC_WRITE, 0x58, 0x81, 0x28), 0x7ffe) = 0"#,
+        r#"ioctl(3</w/f>, FS_IOC_GETFLAGS, [FS_EXTENT_FL]) = 0"#,
+        r#"ioctl(3</w/f>, _IOC(_IOC_READ, 0x58, 0x7c, 0x28), 0x7ffe) = 0"#,
+        r#"mmap(NULL, 1048576, PROT_READ|PROT_WRITE, MAP_SHARED, 3</w/f>, 0) = 0x7f"#,
+        r#"msync(0x7f, 1048576, MS_SYNC) = 0"#,
+        r#"msync(0x7f, 8192, MS_SYNC) = 0"#,
+        r#"msync(0x7f, 8192, MS_SYNC) = -1 ENOMEM (Cannot allocate memory)"#,
+        r#"openat(AT_FDCWD</w>, "f", O_RDONLY|O_TRUNC) = 4</w/f>"#,
+        r#"read(4</w/f>, "", 10) = 0"#,
+    ]));
+    let coverage = &import.summary.coverage;
+    assert_eq!(coverage.other_by_name.get("ioctl"), Some(&2), "{coverage:?}");
+    assert_eq!(coverage.data_map_accesses, 16 + 256 + 2);
+    let (open, read) = (&import.rows[import.rows.len() - 2], &import.rows[import.rows.len() - 1]);
+    assert_eq!((open.event.size_before, read.event.size_before), (Some(1_048_576), Some(0)));
+}
+
+/// Somebody stays in what is unmounted, however much is mounted and unmounted after that: nothing is above it (torture, roots, seeds 912, 913
+/// and 917).
+#[test]
+fn who_is_in_what_is_unmounted_stays_there() {
+    const STAT: &str = "{st_mode=S_IFDIR|0755, st_size=5, ...}, 0) = 0";
+    let mut calls: Vec<String> =
+        ["a", "a/in", "b", "m", "n"].map(|name| format!("mkdir(\"/w/{name}\", 0755) = 0")).into();
+    calls.extend([
+        "mount(\"/w/a\", \"/w/m\", NULL, MS_BIND, NULL) = 0".to_owned(),
+        "openat(AT_FDCWD</w>, \"/w/m\", O_RDONLY|O_DIRECTORY) = 3</w/m>".to_owned(),
+        "chdir(\"/w/m\") = 0".to_owned(),
+        "umount2(\"/w/m\", MNT_DETACH) = 0".to_owned(),
+    ]);
+    for _ in 0..200 {
+        calls.push("mount(\"/w/b\", \"/w/n\", NULL, MS_BIND, NULL) = 0".to_owned());
+        calls.push("umount2(\"/w/n\", 0) = 0".to_owned());
+    }
+    calls.push(format!("newfstatat(AT_FDCWD</>, \"..\", {STAT}"));
+    calls.push(format!("newfstatat(3</>, \"in/../..\", {STAT}"));
+    let rows = rows(&calls.iter().map(String::as_str).collect::<Vec<_>>());
+    let a = rows[0].event.file.expect("a file");
+    assert_eq!(rows[calls.len() - 2].event.file, Some(a), "by the working directory");
+    assert_eq!(rows[calls.len() - 1].event.file, Some(a), "by the descriptor");
+}
+
 /// Who works in a directory that is gone is not where its path leads now (torture, roots, seed 703).
 #[test]
 fn a_working_directory_that_is_gone_is_itself() {

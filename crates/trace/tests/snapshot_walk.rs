@@ -143,3 +143,21 @@ fn unreadable_directories_are_noted() {
     assert_eq!(walked.unreadable.len(), 1);
     assert!(walked.snapshot.get(bytes(&root.join("open"))).is_some());
 }
+
+/// Who judges directories by when they were read (systemd-tmpfiles) does not take us for their user.
+#[test]
+fn reading_names_leaves_the_times_of_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("one/two"));
+    fs::create_dir_all(&two).unwrap();
+    fs::write(two.join("f"), "").unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 86_400);
+    let read = |path: &std::path::Path| fs::metadata(path).unwrap().accessed().unwrap();
+    for path in [&one, &two] {
+        fs::File::open(path).unwrap().set_times(fs::FileTimes::new().set_accessed(long_ago)).unwrap();
+    }
+    let before = [read(&one), read(&two)];
+    let walked = Snapshot::of_tree(&[dir.path()], &WalkLimits::default()).unwrap();
+    assert!(walked.snapshot.entries.iter().any(|entry| entry.path.ends_with(b"/one/two/f")));
+    assert_eq!([read(&one), read(&two)], before);
+}

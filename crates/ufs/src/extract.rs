@@ -116,7 +116,7 @@ pub trait Tree {
 
 /// Copies what `path` names in the image to `to`, which must not be there yet (or be an empty directory, for a directory):
 /// names, data with holes, modes, times, links. Nothing that is there is overwritten, and no name of the image leads out
-/// of `to`: every name is made in a directory that was opened without following a link. `go_on` is asked before each file.
+/// of `to`: every name is made in a directory that was opened without following a link. `go_on` is asked before each file and each piece of one.
 pub fn extract<T: Tree>(
     image: &T,
     path: &[u8],
@@ -129,6 +129,7 @@ pub fn extract<T: Tree>(
         image,
         to,
         options,
+        go_on,
         done: Extracted::default(),
         root: None,
         parent: None,
@@ -136,9 +137,7 @@ pub fn extract<T: Tree>(
         directories: Vec::new(),
     };
     image.each_name(from, &mut |below, ino, inode| {
-        if !go_on(&out.done) {
-            return Err(T::interrupted());
-        }
+        out.asked()?;
         let below = below.strip_prefix(b"./").unwrap_or_default();
         out.one(Path::new(OsStr::from_bytes(below)), ino, inode)
     })?;
@@ -150,6 +149,7 @@ struct Extraction<'a, T> {
     image: &'a T,
     to: &'a Path,
     options: ExtractOptions,
+    go_on: &'a mut dyn FnMut(&Extracted) -> bool,
     done: Extracted,
     /// The destination, where it is a directory.
     root: Option<Rc<OwnedFd>>,
@@ -182,11 +182,20 @@ fn errno<T: Tree>(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> T::
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl<T: Tree> Extraction<'_, T> {
+    /// Whether to go on.
+    fn asked(&mut self) -> Result<(), T::Error> {
+        if (self.go_on)(&self.done) { Ok(()) } else { Err(T::interrupted()) }
+    }
+
     fn one(&mut self, below: &Path, ino: Ino, inode: &T::Inode) -> Result<(), T::Error> {
         let status = self.image.status(inode);
         let Some(kind) = FileType::of(status.mode) else {
             return Err(T::inode_error(ino, format!("mode 0{:o} is of no known type", status.mode)));
         };
+        // To chown(2) it would say that nothing is to change, and leave the file whoever's who copies it.
+        if self.options.owners && (status.uid == u32::MAX || status.gid == u32::MAX) {
+            return Err(T::inode_error(ino, format!("owner {}:{} is nobody's number", status.uid, status.gid)));
+        }
         if kind == FileType::Directory && below.as_os_str().is_empty() {
             return self.destination(status);
         }
@@ -283,8 +292,17 @@ impl<T: Tree> Extraction<'_, T> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&place.directory, &place.name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(errno::<T>(shown, "make the file"))?;
-        let file = File::from(fd);
+        let filled = self.fill(File::from(fd), shown, ino, inode, status);
+        if filled.is_err() {
+            // Half a file is worse than none; the error to report is the first.
+            let _ = rustix::fs::unlinkat(&place.directory, &place.name, AtFlags::empty());
+        }
+        filled
+    }
+
+    fn fill(&mut self, file: File, shown: &Path, ino: Ino, inode: &T::Inode, status: &Status) -> Result<(), T::Error> {
         self.image.each_piece(ino, inode, &mut |at, bytes| {
+            self.asked()?;
             self.done.data_bytes += bytes.len() as u64;
             file.write_all_at(bytes, at).map_err(host::<T>(shown, "write"))
         })?;

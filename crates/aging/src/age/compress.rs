@@ -1,6 +1,7 @@
 //! An aged image in a file that can be passed on: zstd over the whole image, of which only allocated ranges are read.
 
 use super::error::AgeError;
+use posix::output::Output;
 use rustix::fs::SeekFrom;
 use serde::Serialize;
 use std::fs::File;
@@ -29,12 +30,7 @@ const LEVEL: i32 = 3;
 /// # Errors
 /// [`AgeError::Io`]; nothing is left under the name.
 pub fn compress(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Compressed, AgeError> {
-    let written = write(image, to, go_on);
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(to);
-    }
-    written.map_err(|source| AgeError::Io {
+    write(image, to, go_on).map_err(|source| AgeError::Io {
         target: to.display().to_string(),
         doing: "write the compressed image",
         source,
@@ -43,7 +39,11 @@ pub fn compress(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> 
 
 fn write(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> io::Result<Compressed> {
     let image_bytes = image.metadata()?.len();
-    let mut encoder = zstd::Encoder::new(File::create_new(to)?, LEVEL)?;
+    if to.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let (whole, file) = Output::create(to, 0o666)?;
+    let mut encoder = zstd::Encoder::new(file, LEVEL)?;
     encoder.include_checksum(true)?;
     encoder.set_pledged_src_size(Some(image_bytes))?;
     let (zeros, mut piece) = (vec![0u8; PIECE_BYTES], vec![0u8; PIECE_BYTES]);
@@ -69,7 +69,9 @@ fn write(image: &File, to: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> io::Res
     }
     let file = encoder.finish()?;
     file.sync_all()?;
-    Ok(Compressed { image_bytes, data_bytes, compressed_bytes: file.metadata()?.len() })
+    let compressed_bytes = file.metadata()?.len();
+    whole.finish()?;
+    Ok(Compressed { image_bytes, data_bytes, compressed_bytes })
 }
 
 fn piece_len(bytes: u64) -> usize {

@@ -3,6 +3,7 @@
 //! The same operations and description give the same bytes. It is written to a temporary name beside the final one and renamed
 //! when whole, and read a row group at a time, each verified against its checksum. docs/formats.md has it field by field.
 
+mod books;
 mod columns;
 mod meta;
 mod reader;
@@ -17,6 +18,9 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// The footer key under which the description ([`PlanMeta`], JSON) is.
 pub const META_KEY: &str = "fsage.aging";
+
+/// The footer key of the description's own checksum, CRC-32C in hexadecimal.
+const META_CHECK_KEY: &str = "fsage.aging_crc32c";
 
 /// Simulated days a workload may have: more than 500 years, and less than nanoseconds count. Each costs memory, whether it holds an
 /// operation or not.

@@ -1,10 +1,12 @@
 //! Reading an aging workload.
 
-use super::{DAYS_MAX, FORMAT_VERSION, META_KEY, PlanMeta, columns};
-use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind, Tree};
+use super::books::Books;
+use super::{Counts, DAYS_MAX, DayUse, FORMAT_VERSION, META_CHECK_KEY, META_KEY, PlanMeta, columns};
+use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, RecordBatch, StringArray};
+use posix::interrupt;
 use serde::Deserialize;
 use std::path::Path;
 use trace::parquet_file::{Check, ParquetIn};
@@ -22,6 +24,7 @@ impl Reader {
     /// # Errors
     /// [`AgingError`], naming file and place.
     pub fn open(path: &Path) -> Result<Reader, AgingError> {
+        posix::memory::in_hand(path);
         let file = ParquetIn::open(path.to_owned(), Check::Footer, "", |path, found| {
             for field in columns::schema().fields() {
                 let schema = |message: String| ProfileError::Schema {
@@ -43,35 +46,26 @@ impl Reader {
     }
 
     /// Reads every operation, and checks that each follows from those before it and that all together are what the description
-    /// counts.
+    /// states.
     ///
     /// # Errors
     /// [`AgingError`], naming file and row.
     pub fn verify(&self) -> Result<(), AgingError> {
         let bad = |place: String, why: String| AgingError::corrupt(self.path(), place, why);
-        let (mut tree, mut by_kind, mut row) = (Tree::new(), [0; OpKind::ALL.len()], 0u64);
+        let mut books = Books::new(self.meta.capacity_bytes, self.meta.block_bytes);
         for batch in self.batches(0) {
             for op in batch? {
-                tree.apply(&op).map_err(|why| bad(format!("row {row}"), why.to_string()))?;
-                by_kind[usize::from(op.kind.code())] += 1;
-                row += 1;
+                interrupt::check().map_err(|source| AgingError::Io {
+                    path: self.path().to_owned(),
+                    doing: "read on",
+                    source,
+                })?;
+                let row = books.operations();
+                books.apply(&op).map_err(|why| bad(format!("row {row}"), why.to_string()))?;
             }
         }
-        let counts = &self.meta.counts;
-        for (kind, found) in OpKind::ALL.into_iter().zip(by_kind) {
-            if found != counts.of(kind) {
-                let why =
-                    format!("{found} operations {} where the description states {}", kind.name(), counts.of(kind));
-                return Err(bad("footer".to_owned(), why));
-            }
-        }
-        let (files, bytes) = (tree.files(), tree.bytes());
-        if (files, bytes) != (counts.files_at_end, counts.bytes_at_end) {
-            let stated = format!("{} files of {} bytes", counts.files_at_end, counts.bytes_at_end);
-            let why = format!("{files} files of {bytes} bytes are left where the description states {stated}");
-            return Err(bad("footer".to_owned(), why));
-        }
-        Ok(())
+        let (counts, days) = books.close(self.meta.days);
+        differs(&self.meta, &counts, &days).map_or(Ok(()), |why| Err(bad("footer".to_owned(), why)))
     }
 
     /// The description.
@@ -90,6 +84,50 @@ impl Reader {
         let group = (0..self.file.row_groups()).take_while(ends_before).count();
         Batches { reader: self, group, first, now_ns: 0 }
     }
+}
+
+/// How what a description states differs from what its rows are, if it does.
+fn differs(meta: &PlanMeta, counts: &Counts, days: &[DayUse]) -> Option<String> {
+    let stated = &meta.counts;
+    for kind in OpKind::ALL {
+        let (found, stated) = (counts.of(kind), stated.of(kind));
+        if found != stated {
+            return Some(format!("{found} operations {} where the description states {stated}", kind.name()));
+        }
+    }
+    let (files, bytes) = (counts.files_at_end, counts.bytes_at_end);
+    if (files, bytes) != (stated.files_at_end, stated.bytes_at_end) {
+        let stated = format!("{} files of {} bytes", stated.files_at_end, stated.bytes_at_end);
+        return Some(format!("{files} files of {bytes} bytes are left where the description states {stated}"));
+    }
+    for (what, found, stated) in [
+        ("bytes written", counts.written_bytes, stated.written_bytes),
+        ("bytes used at most", counts.used_bytes_max, stated.used_bytes_max),
+    ] {
+        if found != stated {
+            return Some(format!("{found} {what} where the description states {stated}"));
+        }
+    }
+    // Shares pass through text; what they are shares of is compared exactly.
+    let same = |a: &DayUse, b: &DayUse| {
+        let share = (a.used_share - b.used_share).abs() <= 1e-9 * b.used_share.max(1.0);
+        share && (a.day, a.operations, a.files, a.used_bytes) == (b.day, b.operations, b.files, b.used_bytes)
+    };
+    let (stated, found) = meta.utilisation.iter().zip(days).find(|(stated, found)| !same(stated, found))?;
+    Some(format!(
+        "at the end of day {} there are {} files in {} bytes after {} operations, a share of {}; the description states {} files in \
+         {} bytes after {} operations, a share of {}, for day {}",
+        found.day,
+        found.files,
+        found.used_bytes,
+        found.operations,
+        found.used_share,
+        stated.files,
+        stated.used_bytes,
+        stated.operations,
+        stated.used_share,
+        stated.day
+    ))
 }
 
 /// What the rest of the program takes a description's word for.
@@ -120,6 +158,10 @@ fn read_meta(path: &Path, file: &ParquetIn) -> Result<PlanMeta, AgingError> {
     let Versioned { version } = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
     if version != FORMAT_VERSION {
         return Err(AgingError::Version { path: path.to_owned(), found: version, supported: FORMAT_VERSION });
+    }
+    let sum = format!("{:08x}", crc32c::crc32c(text.as_bytes()));
+    if file.key_value(META_CHECK_KEY).is_some_and(|stated| stated != sum) {
+        return Err(bad("checksum does not match: the bytes are damaged".into()));
     }
     serde_json::from_str(text).map_err(|e| bad(e.to_string()))
 }

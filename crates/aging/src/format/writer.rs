@@ -1,7 +1,8 @@
 //! Writing an aging workload.
 
-use super::{DAYS_MAX, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
-use crate::{AgingError, AgingOp, DAY_NS, OpKind, Tree};
+use super::books::Books;
+use super::{DAYS_MAX, FORMAT_VERSION, META_CHECK_KEY, META_KEY, PlanMeta, ROW_GROUP_ROWS, columns};
+use crate::{AgingError, AgingOp, DAY_NS, Tree};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use posix::output::Output;
 use std::path::{Path, PathBuf};
@@ -17,37 +18,7 @@ pub struct Writer {
     output: Output,
     out: Option<ParquetOut>,
     rows: Vec<AgingOp>,
-    tree: Tree,
     books: Books,
-}
-
-/// Sums over what was pushed.
-struct Books {
-    capacity_bytes: u64,
-    block_bytes: u64,
-    operations: u64,
-    by_kind: [u64; OpKind::ALL.len()],
-    written_bytes: u64,
-    used_bytes: u64,
-    used_bytes_max: u64,
-    days: Vec<DayUse>,
-}
-
-impl Books {
-    fn rounded(&self, bytes: u64) -> u64 {
-        bytes.checked_next_multiple_of(self.block_bytes.max(1)).unwrap_or(u64::MAX)
-    }
-
-    /// Ends the days before `day` (from 0).
-    fn end_days(&mut self, day: u64, files: u64) {
-        while (self.days.len() as u64) < day {
-            let number = u32::try_from(self.days.len() + 1).unwrap_or(u32::MAX);
-            let used_share =
-                if self.capacity_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.capacity_bytes as f64 };
-            let (operations, used_bytes) = (self.operations, self.used_bytes);
-            self.days.push(DayUse { day: number, operations, files, used_bytes, used_share });
-        }
-    }
 }
 
 impl Writer {
@@ -61,33 +32,24 @@ impl Writer {
         let (output, file) =
             made.map_err(|source| AgingError::Io { path: path.to_owned(), doing: "make the file", source })?;
         let out = ParquetOut::into_file(file, path.to_owned(), columns::schema(), columns::properties())?;
-        let books = Books {
-            capacity_bytes,
-            block_bytes,
-            operations: 0,
-            by_kind: [0; OpKind::ALL.len()],
-            written_bytes: 0,
-            used_bytes: 0,
-            used_bytes_max: 0,
-            days: Vec::new(),
-        };
         let rows = Vec::with_capacity(ROW_GROUP_ROWS);
-        Ok(Writer { path: path.to_owned(), output, out: Some(out), rows, tree: Tree::new(), books })
+        let books = Books::new(capacity_bytes, block_bytes);
+        Ok(Writer { path: path.to_owned(), output, out: Some(out), rows, books })
     }
 
     /// The tree as the operations pushed so far have made it.
     pub fn tree(&self) -> &Tree {
-        &self.tree
+        self.books.tree()
     }
 
     /// Lengths of the files alive, each rounded up to a block, summed.
     pub fn used_bytes(&self) -> u64 {
-        self.books.used_bytes
+        self.books.used_bytes()
     }
 
     /// Operations so far.
     pub fn operations(&self) -> u64 {
-        self.books.operations
+        self.books.operations()
     }
 
     /// Adds one operation.
@@ -99,25 +61,13 @@ impl Writer {
         if day >= u64::from(DAYS_MAX) {
             return Err(self.invalid(&op, format!("day {day} is beyond {DAYS_MAX}")));
         }
-        self.books.end_days(day, self.tree.files());
-        let before = self.tree.apply(&op).map_err(|why| self.invalid(&op, why.to_string()))?;
-        let after = match op.kind {
-            OpKind::Delete => 0,
-            OpKind::Create | OpKind::Append | OpKind::Truncate => self.tree.get(op.node).map_or(0, |n| n.size_bytes),
-            _ => before,
-        };
-        let books = &mut self.books;
-        books.used_bytes = (books.used_bytes + books.rounded(after)).saturating_sub(books.rounded(before));
-        books.used_bytes_max = books.used_bytes_max.max(books.used_bytes);
-        books.operations += 1;
-        books.by_kind[usize::from(op.kind.code())] += 1;
-        books.written_bytes += op.written_bytes();
+        self.books.apply(&op).map_err(|why| self.invalid(&op, why.to_string()))?;
         self.rows.push(op);
         if self.rows.len() == ROW_GROUP_ROWS { self.flush() } else { Ok(()) }
     }
 
     fn invalid(&self, op: &AgingOp, why: String) -> AgingError {
-        let place = format!("operation {} ({} of node {})", self.books.operations, op.kind.name(), op.node.0);
+        let place = format!("operation {} ({} of node {})", self.books.operations(), op.kind.name(), op.node.0);
         AgingError::Invalid { path: self.path.clone(), message: format!("{place}: {why}") }
     }
 
@@ -156,27 +106,19 @@ impl Writer {
             let message = format!("{} days are more than {DAYS_MAX}", meta.days);
             return Err(AgingError::Invalid { path: self.path.clone(), message });
         }
-        self.books.end_days(u64::from(meta.days), self.tree.files());
-        let books = &mut self.books;
-        if self.tree.now_ns() / DAY_NS >= u64::from(meta.days) && books.operations > 0 {
-            let message = format!("the last operation is on day {}, of {}", self.tree.now_ns() / DAY_NS + 1, meta.days);
+        let now_ns = self.books.tree().now_ns();
+        if now_ns / DAY_NS >= u64::from(meta.days) && self.books.operations() > 0 {
+            let message = format!("the last operation is on day {}, of {}", now_ns / DAY_NS + 1, meta.days);
             return Err(AgingError::Invalid { path: self.path.clone(), message });
         }
         meta.version = FORMAT_VERSION;
         meta.fsage = env!("CARGO_PKG_VERSION").to_owned();
-        meta.capacity_bytes = books.capacity_bytes;
-        meta.block_bytes = books.block_bytes;
-        meta.utilisation = std::mem::take(&mut books.days);
-        let counts = &mut meta.counts;
-        counts.operations = books.operations;
-        counts.by_kind = OpKind::ALL.iter().zip(books.by_kind).map(|(k, n)| (k.name().to_owned(), n)).collect();
-        counts.written_bytes = books.written_bytes;
-        counts.files_at_end = self.tree.files();
-        counts.bytes_at_end = self.tree.bytes();
-        counts.used_bytes_max = books.used_bytes_max;
+        (meta.capacity_bytes, meta.block_bytes) = (self.books.capacity_bytes, self.books.block_bytes);
+        (meta.counts, meta.utilisation) = self.books.close(meta.days);
         let json = serde_json::to_string(&meta)
             .map_err(|e| AgingError::Invalid { path: self.path.clone(), message: e.to_string() })?;
         if let Some(mut out) = self.out.take() {
+            out.key_value(META_CHECK_KEY, format!("{:08x}", crc32c::crc32c(json.as_bytes())));
             out.key_value(META_KEY, json);
             out.finish()?;
         }

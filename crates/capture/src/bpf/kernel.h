@@ -168,6 +168,7 @@ struct nsproxy {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	int exit_code;

@@ -36,6 +36,7 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 #define SB_KERNMOUNT (1ul << 22)
 #define TS_COMPAT 2
 #define AT_FDCWD (-100)
+#define PF_EXITING 0x4
 #define MAP_ANONYMOUS 0x20
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
@@ -955,14 +956,19 @@ static __noinline u64 tell_inode(u64 address, u32 which)
 {
 	struct inode *inode = (struct inode *)address;
 	u64 sb = (u64)BPF_CORE_READ(inode, i_sb);
-	u64 *mnt = bpf_map_lookup_elem(&mounts, &sb);
+	u64 *known = bpf_map_lookup_elem(&mounts, &sb);
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	struct fs_struct *fs = bpf_get_current_task_btf()->fs;
+	struct vfsmount *mnt = known ? (struct vfsmount *)*known : 0;
 
-	if (mnt && alias) {
-		struct vfsmount *m = (struct vfsmount *)*mnt;
+	if (fs && (!mnt || (u64)BPF_CORE_READ(mnt, mnt_sb) != sb)) {
+		mnt = fs->pwd.mnt;
+		if ((u64)BPF_CORE_READ(mnt, mnt_sb) != sb)
+			mnt = fs->root.mnt;
+	}
+	if (mnt && alias && (u64)BPF_CORE_READ(mnt, mnt_sb) == sb) {
 		u64 dentry = (u64)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
-		if ((u64)BPF_CORE_READ(m, mnt_sb) == sb)
-			return tell_directory(scratch_of(which), dentry, (u64)m, which);
+		return tell_directory(scratch_of(which), dentry, (u64)mnt, which);
 	}
 	struct counters *counters = counted();
 	if (counters)
@@ -1073,6 +1079,12 @@ static __always_inline struct state *subject(struct task_struct *task, u32 nr)
 		return state;
 	const volatile struct spec *spec = spec_of(nr);
 	return spec && spec->flags & SPEC_RECORDED ? admit(task) : 0;
+}
+
+/* The state of a task that shows itself otherwise than by a call, if it is to be recorded. */
+static __noinline struct state *joined(struct task_struct *task)
+{
+	return subject(task, SPECS);
 }
 
 /* A task's root directory is told when it is another than before. */
@@ -1455,12 +1467,20 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* The state of this task if its accesses to this file are recorded. */
+/* Whether a task is in the kernel for a fault of its program's, and not for a call. */
+static __always_inline bool is_in_fault(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return (long)BPF_CORE_READ(regs, orig_ax) == -1;
+}
+
+/* The state of this task if its accesses to this file are recorded: it may have made no call since the recording began. */
 static __always_inline struct state *accessor(struct task_struct *task, struct inode *inode)
 {
 	struct state *state = state_of(task);
 
-	if (!state || (state->flags & WAITING) || !inode)
+	if (!inode || (state && state->flags & WAITING))
 		return 0;
 	/* What a file system keeps of its own in the cache is no file. */
 	if ((inode->i_mode & S_IFMT) != S_IFREG)
@@ -1470,7 +1490,13 @@ static __always_inline struct state *accessor(struct task_struct *task, struct i
 		return 0;
 	if (subject_mode == MODE_MOUNT && is_elsewhere(inode))
 		return 0;
-	return state;
+	/* What a call does that began before is none of ours. */
+	if (!state && !(task->flags & PF_EXITING) && is_candidate(task) && is_in_fault(task)) {
+		if (subject_mode == MODE_MOUNT)
+			return task->tgid == own_tgid ? 0 : admit(task);
+		state = joined(task);
+	}
+	return state && !(state->flags & WAITING) ? state : 0;
 }
 
 /* A page that was mapped by no process is looked for in the cache, or read from the device: what follows shows how long it took. */
@@ -1551,7 +1577,8 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 	return 0;
 }
 
-#define REQ_F_FIXED_FILE 1
+#define REQ_F_FIXED_FILE (1 << 0) /* as IOSQE_FIXED_FILE */
+#define REQ_F_CQE_SKIP (1 << 6) /* as IOSQE_CQE_SKIP_SUCCESS */
 enum {
 	OP_READV = 1,
 	OP_WRITEV = 2,
@@ -1562,10 +1589,47 @@ enum {
 	OP_WRITE = 23,
 };
 
+/* The operations whose descriptor is kept until the file is looked up: that of others is what another request left there. */
+#define ON_FILES                                                                                                                \
+	(1ull << OP_READV | 1ull << OP_WRITEV | 1ull << OP_FSYNC | 1ull << OP_READ_FIXED | 1ull << OP_WRITE_FIXED |            \
+	 1ull << 6 /* POLL_ADD */ | 1ull << 8 /* SYNC_FILE_RANGE */ | 1ull << 9 /* SENDMSG */ | 1ull << 10 /* RECVMSG */ |     \
+	 1ull << 13 /* ACCEPT */ | 1ull << 16 /* CONNECT */ | 1ull << 17 /* FALLOCATE */ | 1ull << OP_READ | 1ull << OP_WRITE | \
+	 1ull << 24 /* FADVISE */ | 1ull << 26 /* SEND */ | 1ull << 27 /* RECV */ | 1ull << 30 /* SPLICE */ |                 \
+	 1ull << 33 /* TEE */ | 1ull << 34 /* SHUTDOWN */ | 1ull << 47 /* SEND_ZC */ | 1ull << 48 /* SENDMSG_ZC */ |           \
+	 1ull << 49 /* READ_MULTISHOT */ | 1ull << 55 /* FTRUNCATE */ | 1ull << 56 /* BIND */ | 1ull << 57 /* LISTEN */)
+
 static __always_inline bool is_rw(u32 opcode)
 {
 	return opcode == OP_READV || opcode == OP_WRITEV || opcode == OP_READ_FIXED || opcode == OP_WRITE_FIXED ||
 	       opcode == OP_READ || opcode == OP_WRITE;
+}
+
+/* Writes the record of a request. */
+static __always_inline void put_request(struct request *request, struct file *file, u64 dur_ns, s32 res)
+{
+	struct scratch *scratch = scratch_of(ON_RING);
+	struct wire_fact fact = {};
+
+	if (!scratch)
+		return;
+	u32 found = fact_of(&fact, file, scratch, ON_RING, 0);
+	if (found == ON_ELSEWHERE || (subject_mode == MODE_MOUNT && found != ON_FILE))
+		return;
+	struct wire_request record = {
+		.head = { sizeof(record), WIRE_REQUEST, request->flags },
+		.pid = request->pid,
+		.tid = request->tid,
+		.start_ns = request->start_ns,
+		.dur_ns = dur_ns,
+		.id = fact.id,
+		.offset = request->offset,
+		.bytes = request->bytes,
+		.opcode = request->opcode,
+		.fd = request->fd,
+		.op_flags = request->op_flags,
+		.res = res,
+	};
+	put(&record, sizeof(record), record.start_ns + dur_ns);
 }
 
 SEC("tp_btf/io_uring_submit_req")
@@ -1581,8 +1645,11 @@ int BPF_PROG(on_submit, struct io_kiocb *req)
 		if (leader)
 			state = state_of(leader);
 	}
+	if (!state)
+		state = joined(task);
 	if (!state || (state->flags & WAITING))
 		return 0;
+	u64 flags = BPF_CORE_READ(req, flags);
 	struct request request = {
 		.start_ns = bpf_ktime_get_ns(),
 		.pid = task->tgid,
@@ -1592,7 +1659,7 @@ int BPF_PROG(on_submit, struct io_kiocb *req)
 		.offset = 0,
 		.bytes = 0,
 	};
-	if (BPF_CORE_READ(req, flags) & REQ_F_FIXED_FILE)
+	if (flags & REQ_F_FIXED_FILE)
 		request.flags = WIRE_REQUEST_FIXED_FILE;
 	if (is_rw(request.opcode)) {
 		struct io_rw *rw = (struct io_rw *)req;
@@ -1603,7 +1670,16 @@ int BPF_PROG(on_submit, struct io_kiocb *req)
 		struct io_sync *sync = (struct io_sync *)req;
 		request.op_flags = BPF_CORE_READ(sync, flags);
 	}
-	bpf_map_update_elem(&requests, &key, &request, BPF_ANY);
+	if (!(flags & REQ_F_CQE_SKIP)) {
+		bpf_map_update_elem(&requests, &key, &request, BPF_ANY);
+		return 0;
+	}
+	/* Its success will not show itself. */
+	bpf_map_delete_elem(&requests, &key);
+	bool has_file = !(flags & REQ_F_FIXED_FILE) && (ON_FILES >> (request.opcode & 63) & 1);
+	struct file *file = has_file ? file_of(task, request.fd) : 0;
+	request.flags |= WIRE_REQUEST_SILENT;
+	put_request(&request, file, 0, 0);
 	return 0;
 }
 
@@ -1612,31 +1688,11 @@ int BPF_PROG(on_complete, void *ring_of, void *req, struct io_uring_cqe *cqe)
 {
 	u64 key = (u64)req;
 	struct request *request = key ? bpf_map_lookup_elem(&requests, &key) : 0;
-	struct scratch *scratch = scratch_of(ON_RING);
-	struct wire_fact fact = {};
-	struct file *file;
 
-	if (!request || !scratch)
+	if (!request)
 		return 0;
-	file = BPF_CORE_READ((struct io_kiocb *)req, file);
-	u32 found = fact_of(&fact, file, scratch, ON_RING, 0);
-	if (found != ON_ELSEWHERE && (subject_mode != MODE_MOUNT || found == ON_FILE)) {
-		struct wire_request record = {
-			.head = { sizeof(record), WIRE_REQUEST, request->flags },
-			.pid = request->pid,
-			.tid = request->tid,
-			.start_ns = request->start_ns,
-			.dur_ns = bpf_ktime_get_ns() - request->start_ns,
-			.id = fact.id,
-			.offset = request->offset,
-			.bytes = request->bytes,
-			.opcode = request->opcode,
-			.fd = request->fd,
-			.op_flags = request->op_flags,
-			.res = BPF_CORE_READ(cqe, res),
-		};
-		put(&record, sizeof(record), record.start_ns + record.dur_ns);
-	}
+	put_request(request, BPF_CORE_READ((struct io_kiocb *)req, file), bpf_ktime_get_ns() - request->start_ns,
+		    BPF_CORE_READ(cqe, res));
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }

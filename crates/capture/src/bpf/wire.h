@@ -158,6 +158,7 @@ struct wire_fault {
 
 enum wire_request_flag {
 	WIRE_REQUEST_FIXED_FILE = 1 << 0, /* fd is a number of the ring's own table */
+	WIRE_REQUEST_SILENT = 1 << 1, /* told when it was submitted: no completion tells of its success */
 };
 
 struct wire_request {

@@ -15,9 +15,9 @@ static char *sq, *cq;
 static struct io_uring_sqe *sqes;
 static int ring;
 
-static int request(int opcode, int fd, int flags, void *at, unsigned length, uint64_t offset, unsigned op_flags)
+static void submit(int opcode, int fd, int flags, void *at, unsigned length, uint64_t offset, unsigned op_flags, int completions)
 {
-	unsigned *tail = (unsigned *)(sq + params.sq_off.tail), *head = (unsigned *)(cq + params.cq_off.head);
+	unsigned *tail = (unsigned *)(sq + params.sq_off.tail);
 	unsigned mask = *(unsigned *)(sq + params.sq_off.ring_mask), index = *tail & mask;
 	struct io_uring_sqe *sqe = &sqes[index];
 	memset(sqe, 0, sizeof(*sqe));
@@ -30,8 +30,14 @@ static int request(int opcode, int fd, int flags, void *at, unsigned length, uin
 	sqe->fsync_flags = op_flags;
 	((unsigned *)(sq + params.sq_off.array))[index] = index;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
-		return -1000;
+	if (syscall(SYS_io_uring_enter, ring, 1, completions, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+		_exit(3);
+}
+
+static int request(int opcode, int fd, int flags, void *at, unsigned length, uint64_t offset, unsigned op_flags)
+{
+	unsigned *head = (unsigned *)(cq + params.cq_off.head);
+	submit(opcode, fd, flags, at, length, offset, op_flags, 1);
 	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(cq + params.cq_off.cqes);
 	int result = cqes[*head & *(unsigned *)(cq + params.cq_off.ring_mask)].res;
 	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
@@ -53,6 +59,25 @@ static int others(int fd)
 	return 0;
 }
 
+/* Requests of which no completion tells unless they fail: seven that succeed, and one that does not. */
+static int silent(int fd)
+{
+	char buffer[100] = "text";
+	struct stat status;
+	for (int i = 0; i < 5; i++)
+		submit(IORING_OP_WRITE, fd, IOSQE_CQE_SKIP_SUCCESS, buffer, 100, i * 100, 0, 0);
+	submit(IORING_OP_WRITE, 0, IOSQE_FIXED_FILE | IOSQE_CQE_SKIP_SUCCESS, buffer, 100, 500, 0, 0);
+	submit(IORING_OP_MKDIRAT, AT_FDCWD, IOSQE_CQE_SKIP_SUCCESS, "silent", 0700, 0, 0, 0);
+	request(IORING_OP_WRITE, 77, IOSQE_CQE_SKIP_SUCCESS, buffer, 100, 0, 0);
+	request(IORING_OP_READ, fd, 0, buffer, 100, 200, 0);
+	for (int i = 0; i < 1000; i++) {
+		if (fstat(fd, &status) == 0 && status.st_size == 600)
+			return 0;
+		usleep(10000);
+	}
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	char buffer[10000] = "text";
@@ -68,7 +93,7 @@ int main(int argc, char **argv)
 	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &fd, 1))
 		return 2;
 	if (argc > 2)
-		return others(fd);
+		return strcmp(argv[2], "silent") ? others(fd) : silent(fd);
 	request(IORING_OP_WRITE, fd, 0, buffer, 10000, 0, 0);
 	request(IORING_OP_WRITE, 0, IOSQE_FIXED_FILE, buffer, 5000, 10000, 0);
 	request(IORING_OP_READ, fd, 0, buffer, 4096, 12000, 0);

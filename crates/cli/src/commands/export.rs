@@ -1,10 +1,11 @@
 //! `fsage export FILE`.
 
 use crate::{failure, output, progress};
+use anyhow::Context as _;
 use clap::ValueEnum;
+use posix::output::Output;
 use predict::SystemProfile;
 use report::units;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -77,16 +78,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match &args.output {
         Some(path) => {
             output::must_be_new(path)?;
-            let written = File::create_new(path).map_err(anyhow::Error::from).and_then(|file| {
-                let mut out = BufWriter::new(file);
-                write(&args.file, format, &mut out)?;
-                Ok(out.flush()?)
-            });
-            if written.is_err() {
-                // Half an export is worse than none; the error to report is the first.
-                let _ = std::fs::remove_file(path);
-            }
-            written?;
+            // Half an export is worse than none.
+            let cannot = |error| failure::environment(format!("cannot write {}: {error}", output::shown(path)));
+            let (whole, file) = Output::create(path, 0o666).map_err(cannot)?;
+            write(&args.file, format, &mut BufWriter::new(file)).with_context(|| output::shown(path))?;
+            whole.finish().map_err(cannot)?;
         }
         None => broken_pipe_is_fine(write(&args.file, format, &mut BufWriter::new(io::stdout().lock())))?,
     }

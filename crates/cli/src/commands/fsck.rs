@@ -6,7 +6,8 @@ use crate::{failure, progress};
 use anyhow::Context as _;
 use ffs::fsck::Report;
 use ffs::{FileStore, Overlay};
-use std::fs::{File, OpenOptions};
+use posix::output::Output;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,12 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         name.push(".repaired");
         let copy = args.copy.clone().unwrap_or_else(|| PathBuf::from(name));
         output::must_be_new(&copy)?;
-        let report = repair_copy(&original()?, &copy, &image);
-        if report.is_err() {
-            // A copy that was not repaired would only mislead; the error to report is the first.
-            let _ = std::fs::remove_file(&copy);
-        }
-        let report = report?;
+        let report = repair_copy(&original()?, &copy, &image)?;
         let outcome = repaired(&report, &output::shown(&copy));
         (report, outcome)
     };
@@ -85,12 +81,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 
+/// A copy that was not repaired would only mislead: it takes its place afterwards.
 fn repair_copy(original: &FileStore, copy: &Path, image: &str) -> anyhow::Result<Report> {
-    let file = File::create_new(copy).with_context(|| format!("cannot make {}", output::shown(copy)))?;
-    ffs::copy_sparse(original, &file)?;
-    drop(file);
-    let file = OpenOptions::new().read(true).write(true).open(copy)?;
-    check(FileStore::new(file)?, image)
+    let cannot = || format!("cannot make {}", output::shown(copy));
+    let (whole, file) = Output::create(copy, 0o666).with_context(cannot)?;
+    ffs::copy_sparse(original, &file).with_context(cannot)?;
+    let report = check(FileStore::new(file)?, image)?;
+    whole.finish().with_context(cannot)?;
+    Ok(report)
 }
 
 fn check<S: ffs::Store>(store: S, image: &str) -> anyhow::Result<Report> {

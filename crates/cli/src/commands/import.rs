@@ -4,9 +4,9 @@ use crate::commands::record;
 use crate::{failure, output, progress};
 use anyhow::Context as _;
 use clap::ValueEnum;
+use posix::input::Stream;
 use report::units;
 use serde::Serialize;
-use std::fs::File;
 use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -101,6 +101,7 @@ struct Output<'a> {
 
 /// Imports.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    posix::memory::in_hand(&args.file);
     if args.format.is_none() && spool::is_spool(&args.file) {
         spool(&args, &output_path(&args, "workload"))?;
         return Ok(ExitCode::SUCCESS);
@@ -133,8 +134,9 @@ fn output_path(args: &Args, extension: &str) -> PathBuf {
     })
 }
 
-fn open(path: &Path) -> anyhow::Result<File> {
-    File::open(path).map_err(|error| failure::bad_input(format!("{}: cannot be opened: {error}", output::shown(path))))
+fn open(path: &Path) -> anyhow::Result<Stream> {
+    Stream::open(path)
+        .map_err(|error| failure::bad_input(format!("{}: cannot be opened: {error}", output::shown(path))))
 }
 
 fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl Read) -> anyhow::Result<()> {

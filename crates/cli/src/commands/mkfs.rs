@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::{Endian, FileStore, InsertOptions, Inserted, Store as _, Version};
+use posix::output::Output;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -167,17 +168,13 @@ fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
     let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
     let mut options = options(args, size)?;
     options.check().with_context(|| output::shown(&args.image))?;
-    let there = args.image.exists();
-    let (mut store, blank) = open(&args.image, size)?;
+    let Opened { mut store, blank, whole } = open(&args.image, size)?;
     options.blank = blank;
     let policy = args.policy.unwrap_or_default();
     let made = ffs::mkfs(&mut store, &options)
         .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s, args.time)?)));
-    if made.is_err() && !there {
-        // Half a file system is worse than none; the error to report is the first.
-        let _ = std::fs::remove_file(&args.image);
-    }
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
+    finish(whole, &args.image)?;
     let document = report::ffs_made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-ffs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
@@ -221,17 +218,39 @@ fn size_of(path: &Path) -> anyhow::Result<u64> {
     if there == 0 { Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")) } else { Ok(there) }
 }
 
-/// Opens or makes the image; whether it is all zeros.
-fn open(path: &Path, size: u64) -> anyhow::Result<(FileStore, bool)> {
+/// Where a file system is made.
+struct Opened {
+    store: FileStore,
+    /// It is all zeros.
+    blank: bool,
+    /// A new file, which takes its place when the file system is in it: half of one is worse than none. A device is there already.
+    whole: Option<Output>,
+}
+
+fn cannot_make(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
+    move |error| failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)))
+}
+
+/// Makes the image, or opens the device.
+fn open(path: &Path, size: u64) -> anyhow::Result<Opened> {
     use std::os::unix::fs::FileTypeExt as _;
-    let cannot = |error| failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)));
-    let is_device = path.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
-    let file =
-        OpenOptions::new().read(true).write(true).create(!is_device).truncate(false).open(path).map_err(cannot)?;
-    if !is_device {
-        file.set_len(0).and_then(|()| file.set_len(size)).map_err(cannot)?;
+    let cannot = cannot_make(path);
+    if path.metadata().is_ok_and(|meta| meta.file_type().is_block_device()) {
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(&cannot)?;
+        return Ok(Opened { store: FileStore::new(file).map_err(cannot)?, blank: false, whole: None });
     }
-    Ok((FileStore::new(file).map_err(cannot)?, !is_device))
+    // A link stays; what it leads to is replaced.
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (whole, file) = Output::create(&place, 0o666).map_err(&cannot)?;
+    if let Ok(there) = place.metadata() {
+        file.set_permissions(there.permissions()).map_err(&cannot)?;
+    }
+    file.set_len(size).map_err(&cannot)?;
+    Ok(Opened { store: FileStore::new(file).map_err(cannot)?, blank: true, whole: Some(whole) })
+}
+
+fn finish(whole: Option<Output>, path: &Path) -> anyhow::Result<()> {
+    whole.map_or(Ok(()), Output::finish).map_err(cannot_make(path))
 }
 
 fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {

@@ -7,11 +7,14 @@ use crate::target::TargetArgs;
 use crate::{progress, values};
 use anyhow::Context as _;
 use posix::Target;
+use posix::output::Output as Placed;
 use predict::measure::MeasureOptions;
 use predict::pipeline::PredictOptions;
 use predict::replay::{self, ReplayOptions};
 use report::quickstart::{Checked, Quickstart};
 use serde::Serialize;
+use std::fs::File;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -126,13 +129,22 @@ fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &st
     })
 }
 
+/// Copies a file, for its owner alone, whole or not at all.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let (output, mut file) = Placed::create(to, 0o600)?;
+    std::io::copy(&mut File::open(from)?, &mut file)?;
+    output.finish()
+}
+
 /// Puts what was recorded and measured beside the report.
 fn keep(directory: &Path, profile: &Path, systems: &[::predict::SystemProfile]) -> anyhow::Result<()> {
     let kept = directory.join("quickstart.workload");
-    std::fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", output::shown(&kept)))?;
+    // As private as any profile.
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept);
+    made.with_context(|| format!("cannot make {}", output::shown(&kept)))?;
     for entry in std::fs::read_dir(profile)? {
         let entry = entry?;
-        std::fs::copy(entry.path(), kept.join(entry.file_name()))
+        copy(&entry.path(), &kept.join(entry.file_name()))
             .with_context(|| format!("cannot copy into {}", output::shown(&kept)))?;
     }
     for system in systems.iter().take(1) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::anonymise::anonymise_in_place;
-use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
+use trace::record::{self, CommandEnd, News, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
@@ -21,12 +21,14 @@ use trace::record::{self, CommandEnd, RecordError, RecordOptions, RecordSummary,
 /// store true durations. strace needs no rights over processes of one's own, but stops them twice a call. What to know before recording
 /// in production is in docs/recording.md.
 ///
-/// What the tracer tells is stored in W.spool beside W.workload, and made into the profile apart from that: whatever happens to fsage, to
+/// What the tracer tells is stored in W.spool (--spool-in says where), and made into the profile apart from that: whatever happens to fsage, to
 /// the tracer or to the disk, what is recorded goes on. The spool is removed when the profile is there; where there is none (fsage was
 /// killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
-/// SIGINT and SIGTERM end the recording and write the profile of what was seen. A command gets the signal too, and fsage waits for it; a
-/// second signal makes fsage leave without waiting. Processes that ran before (--pid, --cgroup, --mount) go on.
+/// A recording of a command lasts until the last process that it started has ended. SIGINT and SIGTERM end the recording and write the
+/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting.
+/// SIGHUP, SIGQUIT, SIGUSR1 and their like go to the command alone.
+/// Processes that ran before (--pid, --cgroup, --mount) go on.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -71,6 +73,14 @@ pub struct Args {
     /// gap in the profile.
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     buffer: u64,
+    /// The directory in which the spool and the profile grow until the profile is there (default: where the profile goes; where the command, or
+    /// what is recorded, works in that directory or above it, one of fsage's own below /var/tmp, so that nobody packs or removes it).
+    #[arg(long, value_name = "DIR")]
+    spool_in: Option<PathBuf>,
+    /// Store nothing more when less than so much would stay free where the profile is written; what is left out is counted, and what is
+    /// recorded goes on (default: a twentieth of that file system, and at most 1 GiB).
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    keep_free: Option<u64>,
     /// Hide every name in the profile, as `fsage export --anonymise` does. (A spool that is kept because no profile could be made
     /// still holds them.)
     #[arg(long)]
@@ -119,6 +129,10 @@ fn recorded(
     Ok(record::record_with(options, &mut Strace::find(strace)?)?)
 }
 
+/// Address space that a recording takes, at most: its buffers, a row group of the profile, the names of the snapshot, and what the C library's
+/// allocator sets aside for each thread.
+const ADDRESS_SPACE_BYTES: u64 = 1 << 30;
+
 /// Records.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let subject = match (args.cgroup, args.mount) {
@@ -129,6 +143,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let path = args.output.unwrap_or_else(|| default_output(&subject));
     output::writable_parent(&path)?;
+    if let Some(directory) = args.spool_in.as_ref().filter(|directory| !directory.is_dir()) {
+        return Err(failure::usage(format!("--spool-in {}: is not a directory", output::shown(directory))));
+    }
     for root in &args.root {
         if !root.is_dir() {
             return Err(failure::usage(format!("--root {}: is not a directory", output::shown(root))));
@@ -140,11 +157,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         snapshot_entries_max: args.max_names,
         overwrite: args.overwrite,
         duration: args.duration.map(Duration::from_nanos),
-        // A command speaks for itself; of others the user has to know from when on they are seen.
-        on_start: (!matches!(subject, Subject::Command(_))).then_some(say_started),
+        keep_free_bytes: args.keep_free,
+        spool_in: args.spool_in,
+        on_news: Some(say_news),
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
+    if let Some(bytes) = posix::memory::raise_address_space().filter(|&bytes| bytes < ADDRESS_SPACE_BYTES) {
+        return Err(failure::environment(format!(
+            "the address space of this process is limited to {} (ulimit -v); recording takes {}",
+            units::bytes(bytes as f64),
+            units::bytes(ADDRESS_SPACE_BYTES as f64),
+        )));
+    }
     let buffer = u32::try_from(args.buffer).ok().and_then(u32::checked_next_power_of_two);
     let buffer = buffer
         .filter(|&bytes| bytes >= 4096)
@@ -154,8 +179,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     finish(&path, recording, args.anonymise, args.json)
 }
 
-fn say_started() {
-    progress::note("recording; Ctrl-C ends it, and what is recorded goes on");
+fn say_news(news: &News) {
+    match news {
+        News::Started => progress::note("recording; Ctrl-C ends it, and what is recorded goes on"),
+        News::SpoolElsewhere(spool) => {
+            progress::note(&format!("until the profile is there, the recording is in {}", output::shown(spool)));
+        }
+        News::OthersGoOn => {
+            progress::note("the command has ended; what it started goes on and is recorded until it ends or Ctrl-C");
+        }
+    }
 }
 
 /// Says what came of it, waits for the command and passes on how it ended.

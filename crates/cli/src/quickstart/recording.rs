@@ -2,9 +2,10 @@
 
 use crate::commands::record::{aside, say};
 use anyhow::Context as _;
+use posix::offspring::Offspring;
 use std::fs;
 use std::path::Path;
-use trace::record::{self, RecordError, RecordOptions};
+use trace::record::{self, RecordError, RecordOptions, Strace};
 
 /// The workload itself: a shell script that needs nothing but coreutils.
 const SCRIPT: &str = include_str!("workload.sh");
@@ -32,14 +33,19 @@ pub fn record(place: &Path, output: &Path, bundled: bool) -> anyhow::Result<Sour
     let why = if bundled {
         "as asked for with --bundled".to_owned()
     } else {
-        match here(place, output) {
+        let recorded = here(place, output);
+        // The signal that ended the script was meant for us: what it failed at is no news, and nothing goes on.
+        posix::interrupt::heed_passed();
+        posix::interrupt::check()?;
+        match recorded {
             Ok(()) => return Ok(Source::Recorded),
             Err(error) => reason(error)?,
         }
     };
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
     for (name, bytes) in RECORDED {
-        fs::write(output.join(name), bytes).with_context(|| format!("cannot write {}", output.join(name).display()))?;
+        let path = output.join(name);
+        posix::output::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Source::Bundled { why })
 }
@@ -53,7 +59,29 @@ fn here(place: &Path, output: &Path) -> anyhow::Result<()> {
     let mut options = RecordOptions::command(command, output.to_owned());
     options.snapshot_working_directory = false;
     options.roots = vec![work];
-    let summary = aside(|| record::record(&options))??;
+    // The spool is nothing to go on from: it goes with the directory of the run, also when that is killed.
+    options.spool_in = Some(place.to_owned());
+    let offspring = Offspring::adopt().context("cannot find out what the workload starts")?;
+    let recorded = aside(|| {
+        let mut recording = record::record_with(&options, &mut Strace::find(None)?)?;
+        if posix::interrupt::passed().is_some() {
+            // The command got the signal too, but neither need it end for that, nor what it started.
+            offspring.kill();
+        }
+        let profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
+        let end = recording.wait().context("cannot wait for the workload")?;
+        let mut summary = profile?;
+        // The command may have ended after its recording did.
+        summary.exit_status = summary.exit_status.or(end.exit_status);
+        summary.signal = summary.signal.or(end.signal);
+        anyhow::Ok(summary)
+    })?;
+    // Whatever still runs works in the directory that is about to be removed.
+    drop(offspring);
+    let summary = recorded?;
+    if posix::interrupt::passed().is_some() {
+        return Ok(());
+    }
     say(output, &summary);
     if summary.exit_status != Some(0) {
         return Err(crate::failure::environment("the workload's script failed under strace; see its messages above"));

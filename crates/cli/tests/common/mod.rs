@@ -2,11 +2,14 @@
 
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod plan_file;
 pub mod process;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use trace::profile::{Meta, Writer, WriterOptions};
+use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
 
 /// The binary under test.
 pub fn fsage() -> Command {
@@ -82,6 +85,31 @@ pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
     let path = directory.join(format!("{name}.system"));
     std::fs::write(&path, text).expect("the directory takes files");
     path
+}
+
+/// A workload of many calls on many files, four on each.
+pub fn long_workload(profile: &Path, calls: u64) {
+    let mut writer = Writer::create(profile, WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for n in 0..calls {
+        let file = n / 4;
+        let path = Some(batch.paths.intern(format!("/d{}/e{}/f{file}", file % 100, file % 1000).as_bytes()));
+        let op = [Op::Open, Op::Write, Op::Close, Op::Stat][usize::try_from(n % 4).expect("small")];
+        let mut event = Event { pid: 1, tid: 1, path, dur_ns: 900, ..Event::new(n, n * 1000, op) };
+        if op != Op::Stat {
+            event.ofd = Some(OfdId(1 + file));
+            event.flags = if op == Op::Open { flag::CREATE | flag::WRITE } else { flag::LAST };
+            event.mode = (op == Op::Open).then_some(0o644);
+            event.req_bytes = (op == Op::Write).then_some(100);
+        }
+        batch.events.push(event);
+        if batch.events.len() == 65_536 {
+            writer.push(&batch).expect("written");
+            batch = Batch::default();
+        }
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
 }
 
 /// Whether this process may mount; says why a test is skipped where not.

@@ -33,7 +33,7 @@ const WORDS: &str = "original,noorder";
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (days, seed) = (aged::days(bench), bench.seed());
-    let room = tempfile::tempdir()?;
+    let room = posix::cleanup::Temporary::new()?;
     let mut paths = Vec::new();
     let original = aged::run(WORDS, days, seed, &mut |day, replay| {
         bench.report("the original, with snapshots", day.into(), Some(days.into()));

@@ -43,7 +43,7 @@ pub(super) fn aged(bench: &mut Bench<'_>, volume: Ffs, what: Use) -> Result<Aged
     // What users may use, as df shows it in per cent.
     let room_bytes = usage.total_bytes - (usage.free_bytes - usage.available_bytes);
     let planned_for = PlannedFor { capacity_bytes: room_bytes, block_bytes: u64::from(usage.block_bytes) };
-    let scratch = tempfile::tempdir().map_err(io("making a temporary directory"))?;
+    let scratch = posix::cleanup::Temporary::new().map_err(io("making a temporary directory"))?;
     let path = scratch.path().join("plan.aging");
     let options = Options {
         planned_for,

@@ -11,7 +11,7 @@ mod claims;
 mod maps;
 mod names;
 mod report;
-mod superblock;
+pub(crate) mod superblock;
 
 pub use report::{Contents, Phase, Problem, Report};
 

@@ -1,7 +1,7 @@
 //! Before the phases: which superblock to believe, and putting the others right.
 
 use super::report::{Phase, Problem, Report};
-use crate::format::{CylinderGroup, GroupNo, SB_SIZE_MAX, Superblock, Version, flags};
+use crate::format::{CylinderGroup, Geometry, GroupNo, SB_SIZE_MAX, Superblock, Version, flags};
 use crate::image::{Located, Search, locate};
 use crate::{FfsError, Store};
 use device::store::{read, write};
@@ -103,6 +103,16 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
         let message = format!("the superblock at byte {home_byte} is damaged or contradicts the groups");
         add("superblock-damaged", home_byte, message, &format!("written anew from the copy at byte {at_byte}"));
     }
+    mend(&mut sb, &g, &mut |at, message, repair| add("superblock-field", at_byte + at, message, repair));
+    if report.problem_count > 0 {
+        write(store, home_byte, &sb.encode())?;
+    }
+    copies(store, &sb, report)?;
+    Ok(sb)
+}
+
+/// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is done.
+pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, add: &mut dyn FnMut(u64, String, &str)) {
     let log2 = |n: u32| n.trailing_zeros() as i32;
     let pointer = g.layout.version.pointer_bytes();
     let mut derived = vec![
@@ -149,7 +159,7 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
             continue;
         }
         let message = format!("superblock: {name} is {found}, and should be {expected}");
-        add("superblock-field", at_byte + at, message, "set");
+        add(at, message, "set");
         match name {
             "bmask" => sb.bmask = expected,
             "fmask" => sb.fmask = expected,
@@ -172,26 +182,21 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
     if sb.wide() && sb.old_inodefmt >= 2 {
         let (qbmask, qfmask) = (i64::from(g.bsize) - 1, i64::from(g.fsize) - 1);
         if (sb.qbmask, sb.qfmask) != (qbmask, qfmask) {
-            add(
-                "superblock-field",
-                at_byte + 1336,
-                "superblock: qbmask or qfmask is not bsize - 1 or fsize - 1".into(),
-                "set",
-            );
+            add(1336, "superblock: qbmask or qfmask is not bsize - 1 or fsize - 1".into(), "set");
             (sb.qbmask, sb.qfmask) = (qbmask, qfmask);
         }
         // The last byte that the pointers reach, which is what every system but the first to have the field puts there.
         let reach = g.max_file_bytes();
         if sb.maxfilesize != reach {
             let message = format!("superblock: maxfilesize is {}, and should be {reach}", sb.maxfilesize);
-            add("superblock-field", at_byte + 1328, message, "set");
+            add(1328, message, "set");
             sb.maxfilesize = reach;
         }
     }
     if sb.wide() {
         if !(0..=i64::from(g.fpg / 2)).contains(&sb.metaspace) {
             let message = format!("superblock: metaspace is {} fragments of a group of {}", sb.metaspace, g.fpg);
-            add("superblock-field", at_byte + 880, message, "set to 0");
+            add(880, message, "set to 0");
             sb.metaspace = 0;
         }
         if sb.clean == 1 && (sb.pendingblocks, sb.pendinginodes) != (0, 0) {
@@ -199,15 +204,10 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
                 "superblock: {} blocks and {} inodes are still to be freed, of a file system marked clean",
                 sb.pendingblocks, sb.pendinginodes
             );
-            add("superblock-field", at_byte + 1104, message, "set to 0");
+            add(1104, message, "set to 0");
             (sb.pendingblocks, sb.pendinginodes) = (0, 0);
         }
     }
-    if report.problem_count > 0 {
-        write(store, home_byte, &sb.encode())?;
-    }
-    copies(store, &sb, report)?;
-    Ok(sb)
 }
 
 /// Checks the copies in the groups against the superblock.

@@ -212,7 +212,7 @@ impl Ager {
             81..84 => {
                 if let Some(from) = self.some_file() {
                     let to = self.new_path();
-                    let call = Call::Link { from: from.as_str().into(), to: to.as_str().into() };
+                    let call = Call::Link { from: from.as_str().into(), to: to.as_str().into(), follow: false };
                     if self.call(&call).result.is_ok() {
                         self.files.push(to);
                     }

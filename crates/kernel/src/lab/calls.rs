@@ -112,7 +112,14 @@ impl<V: Volume> Lab<V> {
             Call::Rmdir { at } => self.rmdir(at),
             Call::Unlink { at } => self.unlink(at),
             Call::Rename { from, to, noreplace, exchange } => self.rename(from, to, noreplace, exchange),
-            Call::Link { from, to } => self.link(from, to),
+            Call::Link { from, to, follow } => {
+                let ino = self.resolve(from, follow)?;
+                self.link(ino, to)
+            }
+            Call::LinkFd { fd, to } => {
+                let ino = self.descriptors.get(fd)?.ino;
+                self.link(ino, to)
+            }
             Call::Symlink { target, at } => self.symlink(target.as_os_str().as_bytes(), at),
             Call::Mknod { at, kind: kind @ (FileKind::File | FileKind::Special), mode } => {
                 self.make(at, &NewNode { kind, mode: mode.0 & MODE_BITS, target: &[] })
@@ -210,9 +217,13 @@ impl<V: Volume> Lab<V> {
             Fallocate::Allocate => self.volume.allocate(cx, ino, offset, len_bytes, false)?,
             Fallocate::AllocateKeepSize => self.volume.allocate(cx, ino, offset, len_bytes, true)?,
             Fallocate::PunchHole => self.volume.punch_hole(cx, ino, offset, len_bytes)?,
-            Fallocate::ZeroRange | Fallocate::CollapseRange | Fallocate::InsertRange => {
-                return Err(Errno::EOPNOTSUPP);
-            }
+            Fallocate::ZeroRange
+            | Fallocate::ZeroRangeKeepSize
+            | Fallocate::CollapseRange
+            | Fallocate::InsertRange
+            | Fallocate::UnshareRange
+            | Fallocate::UnshareRangeKeepSize
+            | Fallocate::Other(_) => return Err(Errno::EOPNOTSUPP),
         }
         Ok(Reply::Done)
     }

@@ -145,8 +145,8 @@ impl<V: Volume> Lab<V> {
         self.make(at, &NewNode { kind: FileKind::Symlink, mode: 0o777, target })
     }
 
-    pub(super) fn link(&mut self, from: At<'_>, to: At<'_>) -> Result<Reply, Errno> {
-        let ino = self.resolve(from, false)?;
+    /// Enters another name of a file; one without any gets none (no volume makes files without a name).
+    pub(super) fn link(&mut self, ino: Ino, to: At<'_>) -> Result<Reply, Errno> {
         let parent = self.resolve_parent(to)?;
         let Last::Name(name) = &parent.last else { return Err(Errno::EEXIST) };
         if self.lookup(parent.dir, name)?.is_some() {

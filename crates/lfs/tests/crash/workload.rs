@@ -508,7 +508,7 @@ impl Driver {
     fn link(&mut self, number: u32) {
         let Some((from, id)) = self.pick_file() else { return };
         let to = self.new_path();
-        if self.call(&Call::Link { from: from.as_str().into(), to: to.as_str().into() }).is_ok() {
+        if self.call(&Call::Link { from: from.as_str().into(), to: to.as_str().into(), follow: false }).is_ok() {
             self.tree.insert(to, id);
             self.renamed(number, id);
         }

@@ -1,11 +1,17 @@
 //! The journal file of a process: what it has made, so that a later run can sweep up after a kill.
+//!
+//! Whether that process lives cannot be told by its number: it may be in a process number namespace (a container) or on a machine of its own and
+//! share the directory. So it holds a lock (flock(2)) on a file beside its journal for as long as that is there. Only where a file system
+//! has no locks, the number is asked.
 
 use super::Resource;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The file's contents.
 #[derive(Serialize, Deserialize)]
@@ -15,11 +21,14 @@ struct Journal {
     /// Start time of the process in clock ticks since boot, and the boot: a process number alone is used again.
     start_ticks: u64,
     boot: String,
+    /// The machine's name. Of another boot, where there is no lock, only a process of this machine is known to be gone.
+    #[serde(default)]
+    host: Option<String>,
     resources: Vec<Resource>,
 }
 
-/// 1 knew no files.
-const VERSION: u32 = 2;
+/// 1 knew no files, 2 no locks.
+const VERSION: u32 = 3;
 
 /// What a [`sweep`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +55,14 @@ pub fn sweep() -> SweepReport {
             Some("json") => sweep_one(&path, &mut report),
             // Killed while it was writing: the journal before it is still there and is swept above.
             Some("new") if !is_of_the_living(&path) => drop(std::fs::remove_file(&path)),
+            // Killed before it wrote one.
+            Some("lock") => {
+                if let Some(Ok(_held)) = try_lock(&path)
+                    && !path.with_extension("json").exists()
+                {
+                    let _ = std::fs::remove_file(&path);
+                }
+            }
             _ => {}
         }
     }
@@ -70,7 +87,15 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         }
         Err(_) => return,
     };
-    if is_alive(&journal) {
+    if is_locked(path).unwrap_or_else(|| is_alive(&journal)) {
+        return;
+    }
+    // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are not.
+    let is_held = |resource: &Resource| match resource {
+        Resource::Directory { path, .. } => matches!(super::lock_directory(path), super::Locking::Theirs),
+        Resource::File { .. } | Resource::Mount { .. } => false,
+    };
+    if journal.resources.iter().any(is_held) {
         return;
     }
     let before = report.troubles.len();
@@ -94,17 +119,45 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     }
     if report.troubles.len() == before {
         let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(path.with_extension("lock"));
     }
 }
 
-/// Whether a file's name, `PID-TICKS.…`, is that of a running process.
+/// Takes a lock for as long as what comes back is there; an error if it is held, `None` if there is none or nobody can tell.
+fn try_lock(lock: &Path) -> Option<Result<OwnedFd, ()>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let lock = rustix::fs::open(lock, flags, rustix::fs::Mode::empty()).ok()?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Some(Ok(lock)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Some(Err(())),
+        Err(_) => None,
+    }
+}
+
+/// Whether somebody holds the lock beside a journal; `None`: there is none, or nobody can tell.
+fn is_locked(journal: &Path) -> Option<bool> {
+    try_lock(&journal.with_extension("lock")).map(|taken| taken.is_err())
+}
+
+/// Whether a journal on its way, `PID-TICKS-….new`, is that of a running process.
 fn is_of_the_living(path: &Path) -> bool {
-    let Some((pid, ticks)) = path.file_stem().and_then(|stem| stem.to_str()?.split_once('-')) else { return false };
-    pid.parse().ok().and_then(start_ticks).is_some_and(|now| ticks.parse() == Ok(now))
+    is_locked(path).unwrap_or_else(|| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let mut numbers = stem.split('-');
+        let (pid, ticks) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        pid.parse().ok().and_then(start_ticks).is_some_and(|now| ticks.parse() == Ok(now))
+    })
 }
 
 fn is_alive(journal: &Journal) -> bool {
-    boot_id() == journal.boot && start_ticks(journal.pid) == Some(journal.start_ticks)
+    if boot_id() == journal.boot {
+        return start_ticks(journal.pid) == Some(journal.start_ticks);
+    }
+    journal.host.as_ref().is_some_and(|host| *host != host_name())
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Field 22 of `/proc/PID/stat`; the name in field 2 may hold anything, so fields are counted from its end.
@@ -131,23 +184,59 @@ fn state_directory() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|base| base.join("fsage"))
 }
 
-/// Writes this process's list, or removes the file when the list is empty. A journal that cannot be written is
-/// no reason to fail: it matters only if we are killed.
-pub(super) fn write(list: &[(u64, Resource)]) {
-    let Some(directory) = state_directory() else { return };
-    let pid = std::process::id();
-    let Some(start_ticks) = start_ticks(pid) else { return };
-    let path = directory.join(format!("{pid}-{start_ticks}.json"));
-    if list.is_empty() {
-        let _ = std::fs::remove_file(&path);
-        return;
-    }
-    let resources = list.iter().map(|(_, resource)| resource.clone()).collect();
-    let _ = replace(&directory, &path, &Journal { version: VERSION, pid, start_ticks, boot: boot_id(), resources });
+/// This process's journal.
+struct Own {
+    path: PathBuf,
+    /// Locked. `None` where the file system has no locks.
+    _lock: Option<OwnedFd>,
 }
 
-fn replace(directory: &Path, path: &Path, journal: &Journal) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+impl Own {
+    fn begin(directory: &Path, pid: u32, start_ticks: u64) -> io::Result<Own> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        loop {
+            let path = directory.join(format!("{pid}-{start_ticks}-{:016x}.json", super::unguessable()?));
+            let name = path.with_extension("lock");
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let lock = rustix::fs::open(&name, flags, rustix::fs::Mode::from_raw_mode(0o600))?;
+            if rustix::fs::flock(&lock, FlockOperation::LockExclusive).is_err() {
+                std::fs::remove_file(&name)?;
+                return Ok(Own { path, _lock: None });
+            }
+            // A sweep that came before the lock has removed it: another will do.
+            if name.exists() {
+                return Ok(Own { path, _lock: Some(lock) });
+            }
+        }
+    }
+}
+
+static OWN: Mutex<Option<Own>> = Mutex::new(None);
+
+/// Writes this process's list, or removes the file when the list is empty. A journal that cannot be written is
+/// no reason to fail: it matters only if we are killed.
+pub(super) fn write(list: &[super::Listed]) {
+    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if list.is_empty() {
+        if let Some(own) = own.take() {
+            // The lock is let go last.
+            let _ = std::fs::remove_file(&own.path);
+            let _ = std::fs::remove_file(own.path.with_extension("lock"));
+        }
+        return;
+    }
+    let pid = std::process::id();
+    let (Some(directory), Some(start_ticks)) = (state_directory(), start_ticks(pid)) else { return };
+    if own.is_none() {
+        *own = Own::begin(&directory, pid, start_ticks).ok();
+    }
+    let Some(own) = own.as_ref() else { return };
+    let resources = list.iter().map(|listed| listed.resource.clone()).collect();
+    let host = Some(host_name());
+    let _ = replace(&own.path, &Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, resources });
+}
+
+fn replace(path: &Path, journal: &Journal) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = std::fs::File::create(&fresh)?;
     file.write_all(&serde_json::to_vec(journal)?)?;
@@ -210,7 +299,8 @@ mod tests {
     fn this_process_is_alive_and_another_boot_is_not() {
         let pid = std::process::id();
         let start_ticks = start_ticks(pid).unwrap();
-        let mut journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), resources: Vec::new() };
+        let host = Some(host_name());
+        let mut journal = Journal { version: VERSION, pid, start_ticks, boot: boot_id(), host, resources: Vec::new() };
         assert!(is_alive(&journal));
         assert!(is_of_the_living(Path::new(&format!("/x/{pid}-{start_ticks}.new"))));
         assert!(!is_of_the_living(Path::new(&format!("/x/{pid}-1.new"))));
@@ -219,5 +309,7 @@ mod tests {
         journal.start_ticks -= 1;
         journal.boot.push('x');
         assert!(!is_alive(&journal));
+        journal.host = Some("another".into());
+        assert!(is_alive(&journal), "nobody here can tell");
     }
 }

@@ -9,7 +9,7 @@ use crate::{AccessMode, At, Call, Errno, Fallocate, FileKind, Mode, OpenFlags, O
 use rustix::fs::{self, Access, Advice, AtFlags, FallocateFlags, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Result as SysResult;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 
 /// What a handle keeps between calls, apart from what it shares with its clones.
 #[derive(Debug)]
@@ -193,10 +193,20 @@ impl Mounted {
                 flags.set(RenameFlags::EXCHANGE, exchange);
                 timed(|| fs::renameat_with(&old_dir, old, &new_dir, new, flags)).done()
             }
-            Call::Link { from, to } => {
-                let (old_dir, old) = place.walk(from, Last::Name, &mut tools.one)?;
+            Call::Link { from, to, follow } => {
+                let last = if follow { Last::Follow } else { Last::Name };
+                let (old_dir, old) = place.walk(from, last, &mut tools.one)?;
                 let (new_dir, new) = place.walk(to, Last::Name, &mut tools.two)?;
-                timed(|| fs::linkat(&old_dir, old, &new_dir, new, AtFlags::empty())).done()
+                let how = if follow { AtFlags::SYMLINK_FOLLOW } else { AtFlags::empty() };
+                timed(|| fs::linkat(&old_dir, old, &new_dir, new, how)).done()
+            }
+            Call::LinkFd { fd, to } => {
+                let file = table.get(fd)?.0;
+                tools.one.set_verbatim(file.as_raw_fd().to_string().as_bytes())?;
+                let (new_dir, new) = place.walk(to, Last::Name, &mut tools.two)?;
+                // By the descriptor itself (`AT_EMPTY_PATH`) it takes a right that few have.
+                let (links, name) = (shared.links()?, tools.one.as_c_str());
+                timed(|| fs::linkat(links, name, &new_dir, new, AtFlags::SYMLINK_FOLLOW)).less(place.detour_ns()).done()
             }
             Call::Symlink { target, at } => {
                 tools.two.set_verbatim(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()))?;
@@ -423,14 +433,7 @@ fn access(mode: AccessMode) -> Access {
 }
 
 fn fallocate_flags(how: Fallocate) -> FallocateFlags {
-    match how {
-        Fallocate::Allocate => FallocateFlags::empty(),
-        Fallocate::AllocateKeepSize => FallocateFlags::KEEP_SIZE,
-        Fallocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-        Fallocate::ZeroRange => FallocateFlags::ZERO_RANGE,
-        Fallocate::CollapseRange => FallocateFlags::COLLAPSE_RANGE,
-        Fallocate::InsertRange => FallocateFlags::INSERT_RANGE,
-    }
+    FallocateFlags::from_bits_retain(how.bits().into())
 }
 
 fn hint(advice: crate::Advice) -> Advice {

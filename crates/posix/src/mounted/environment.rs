@@ -50,6 +50,16 @@ pub fn mount_of_path(path: &std::path::Path) -> std::io::Result<Option<MountEntr
     Ok(mount_of(&opened))
 }
 
+/// Where this process sees the file system mounted that a path is on, besides where the path leads.
+///
+/// # Errors
+/// The path cannot be opened.
+pub fn other_mounts(path: &std::path::Path) -> std::io::Result<Vec<PathBuf>> {
+    let Some(own) = mount_of_path(path)? else { return Ok(Vec::new()) };
+    let others = mounts().into_iter().filter(|m| m.device_number == own.device_number && m.id != own.id);
+    Ok(others.map(|mount| mount.point).collect())
+}
+
 /// All mounts that this process sees, in mounting order.
 pub(crate) fn mounts() -> Vec<MountEntry> {
     let text = std::fs::read("/proc/self/mountinfo").unwrap_or_default();

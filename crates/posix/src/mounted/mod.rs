@@ -25,7 +25,7 @@ mod trim;
 
 pub use caches::CacheDrop;
 pub(crate) use call::stat as stat_of;
-pub use environment::{MountEntry, mount_of_path};
+pub use environment::{MountEntry, mount_of_path, other_mounts};
 pub(crate) use environment::{meminfo_bytes, mount_of, mounts};
 pub use table::raise_descriptor_limit;
 
@@ -38,7 +38,7 @@ use resolve::Reach;
 use rustix::fs::{self, OFlags};
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,9 +67,16 @@ struct Shared {
     origin: Arc<Origin>,
     detour_ns: OnceLock<u64>,
     opening_ns: OnceLock<u64>,
+    /// `/proc/self/fd`, opened where it can still be seen: a thread with a root directory of its own has none.
+    links: Result<Arc<OwnedFd>, Errno>,
 }
 
 impl Shared {
+    /// The directory in which every descriptor is a link to what it has open.
+    fn links(&self) -> Result<BorrowedFd<'_>, Errno> {
+        self.links.as_ref().map(|links| links.as_fd()).map_err(|&errno| errno)
+    }
+
     /// What `openat2` takes to open a directory without a walk.
     fn opening_ns(&self) -> u64 {
         *self.opening_ns.get_or_init(|| {
@@ -137,7 +144,10 @@ impl Mounted {
         clock::overhead_ns();
         let table = Arc::new(table::Table::new());
         let (detour_ns, opening_ns) = (OnceLock::new(), OnceLock::new());
-        Ok(Mounted::on(Arc::new(Shared { root, path, table, origin: Arc::new(origin), detour_ns, opening_ns })))
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let links = fs::open("/proc/self/fd", flags, fs::Mode::empty()).map(Arc::new).map_err(Errno::from);
+        let origin = Arc::new(origin);
+        Ok(Mounted::on(Arc::new(Shared { root, path, table, origin, detour_ns, opening_ns, links })))
     }
 
     fn on(shared: Arc<Shared>) -> Mounted {
@@ -178,6 +188,7 @@ impl Mounted {
             origin: Arc::clone(&self.shared.origin),
             detour_ns: self.shared.detour_ns.clone(),
             opening_ns: self.shared.opening_ns.clone(),
+            links: self.shared.links.clone(),
         })))
     }
 

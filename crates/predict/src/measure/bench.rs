@@ -296,7 +296,7 @@ pub(super) fn call_name(call: &Call<'_>) -> &'static str {
         Call::Rmdir { .. } => "rmdir",
         Call::Unlink { .. } => "unlink",
         Call::Rename { .. } => "rename",
-        Call::Link { .. } => "link",
+        Call::Link { .. } | Call::LinkFd { .. } => "link",
         Call::Symlink { .. } => "symlink",
         Call::Mknod { .. } => "mknod",
         Call::Chmod { .. } => "chmod",

@@ -185,7 +185,7 @@ impl Names {
             let name = b.new_name("name");
             match &mut self.source {
                 Some((source_dir, source, links)) if *links < LINKS_PER_FILE => {
-                    b.quiet(&Call::Link { from: source_dir.at(source), to: dir.at(&name) })?;
+                    b.quiet(&Call::Link { from: source_dir.at(source), to: dir.at(&name), follow: false })?;
                     *links += 1;
                 }
                 source => {

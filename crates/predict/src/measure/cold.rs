@@ -162,7 +162,7 @@ impl Cold {
             names.push(name);
         }
         for name in names.iter().take(LOOKUPS) {
-            let call = Call::Link { from: dir.at(name), to: link_dir.at(name) };
+            let call = Call::Link { from: dir.at(name), to: link_dir.at(name), follow: false };
             if b.outcome(&call).result.is_ok() {
                 linked.push(name.clone());
             }

@@ -361,7 +361,7 @@ fn plain_rename<'a>(dir: Dir, from: &'a str, to: &'a str) -> Call<'a> {
 
 fn link(b: &mut Bench<'_>, dir: Dir, at: At<'_>) -> Result<(), MeasureError> {
     let name = b.new_name("link");
-    if b.try_timed(Class::Link, 0, &Call::Link { from: at, to: dir.at(&name) })?.is_some() {
+    if b.try_timed(Class::Link, 0, &Call::Link { from: at, to: dir.at(&name), follow: false })?.is_some() {
         b.unlink(dir.at(&name))?;
     }
     Ok(())

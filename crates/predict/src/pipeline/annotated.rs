@@ -306,17 +306,19 @@ pub struct SyncMark {
     pub data_only: bool,
 }
 
-/// Notes and steps of one batch.
+/// Notes and steps of consecutive events of one batch.
 #[derive(Clone, Debug, Default)]
 pub struct Annotated {
+    /// Which of the batch's events is the first.
+    pub first: usize,
     /// One per event.
     pub notes: Vec<Note>,
-    /// The steps of all events, in order.
+    /// The steps of these events, in order.
     pub steps: Vec<Step>,
 }
 
 impl Annotated {
-    /// The steps of the event at an index; none if there is no such event.
+    /// The steps of the event with the note at an index; none if there is no such event.
     pub fn steps_of(&self, event: usize) -> &[Step] {
         let Some(note) = self.notes.get(event) else { return &[] };
         let end = self.notes.get(event + 1).map_or(self.steps.len(), |next| next.first_step as usize);
@@ -325,6 +327,7 @@ impl Annotated {
 
     /// Forgets all, keeping the memory.
     pub fn clear(&mut self) {
+        self.first = 0;
         self.notes.clear();
         self.steps.clear();
     }

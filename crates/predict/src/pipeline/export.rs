@@ -4,9 +4,8 @@
 
 use super::annotated::{Annotated, DirtyKind, Found, Mark, Pattern};
 use super::options::{PredictError, PredictOptions};
-use super::preprocess::Preprocess;
 use super::request::Request;
-use super::run::{Group, Member, PricedCall};
+use super::run::{Group, Member, PricedCall, begin, each_part};
 use crate::SystemProfile;
 use crate::vector::entry_name;
 use serde::Serialize;
@@ -205,12 +204,11 @@ pub fn write_annotated(
         WriterOptions { overwrite, annotations: columns.iter().map(annotation).collect(), ..WriterOptions::default() };
     let mut writer = Writer::create(directory, writer_options)?;
     let snapshot = reader.snapshot()?;
-    let mut preprocess = Preprocess::new(&snapshot);
+    let mut preprocess = begin(reader.directory(), &snapshot)?;
     let mut group = Group::new(Member::new(0, &profile, options), options, &preprocess);
     let mut annotated = Annotated::default();
     for batch in reader.batches()? {
         let batch = batch?;
-        preprocess.annotate(&batch, &mut annotated);
         let mut values: Vec<Values> = columns.iter().map(|c| nulls(c.kind, batch.events.len())).collect();
         let mut fill = |call: PricedCall<'_>| {
             for (column, values) in columns.iter().zip(&mut values) {
@@ -219,7 +217,9 @@ pub fn write_annotated(
                 put(values, call.index, cell);
             }
         };
-        group.batch(&batch, &annotated, &mut Some(&mut fill));
+        each_part(&mut preprocess, reader.directory(), &batch, &mut annotated, &mut |annotated| {
+            group.batch(&batch, annotated, &mut Some(&mut fill));
+        })?;
         writer.push_annotated(&batch, &values)?;
     }
     Ok(writer.finish(reader.meta().clone(), &snapshot)?)

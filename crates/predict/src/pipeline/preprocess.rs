@@ -15,6 +15,7 @@ use super::walk::{End, Memo, Must, Parsed, Walked};
 use crate::vector::Class;
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
+use trace::profile::IMPLIED_DIRECTORIES_MAX;
 use trace::snapshot::Snapshot;
 use trace::{Batch, Event, OfdId, Op, PathId, flag};
 
@@ -25,6 +26,9 @@ const BLOCK_BYTES: u64 = 4096;
 const BYTES_MAX: u64 = 1 << 62;
 /// What one call moves at most (`MAX_RW_COUNT` of Linux).
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+
+/// Steps after which a part of a batch ends: a path of thousands of components has as many at every call. Ordinary batches have fewer in all.
+const STEPS_MAX: usize = 1 << 22;
 
 /// Directories that time is reported under; more than these are reported with their parent.
 const REPORT_DIRECTORIES_MAX: usize = 1 << 16;
@@ -80,6 +84,8 @@ pub struct Preprocess {
     /// Names that were there before the trace and that no snapshot told of.
     pub(super) discovered_names: u64,
     surprises: u64,
+    /// Directories that nothing but names deeper in them told of.
+    pub(super) implied_directories: usize,
 }
 
 impl Preprocess {
@@ -99,6 +105,7 @@ impl Preprocess {
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
             discovered_names: 0,
             surprises: 0,
+            implied_directories: 0,
         };
         stage.load(snapshot);
         stage
@@ -107,6 +114,9 @@ impl Preprocess {
     fn load(&mut self, snapshot: &Snapshot) {
         let mut hard_links: FxHashMap<(u64, u64), NodeId> = FxHashMap::default();
         for entry in &snapshot.entries {
+            if self.is_too_deep() {
+                break;
+            }
             let mut dir = NodeId::ROOT;
             let mut parts = entry.path.split(|&c| c == b'/').filter(|p| !p.is_empty()).peekable();
             while let Some(part) = parts.next() {
@@ -114,7 +124,11 @@ impl Preprocess {
                 let slot = self.tree.slot_of(dir, name, &mut None);
                 let known = self.tree.slot(slot).node;
                 if parts.peek().is_some() {
-                    dir = if known == NodeId::NONE { self.add(slot, FileKind::Directory, 0) } else { known };
+                    dir = known;
+                    if known == NodeId::NONE {
+                        self.implied_directories += 1;
+                        dir = self.add(slot, FileKind::Directory, 0);
+                    }
                     continue;
                 }
                 if known != NodeId::NONE {
@@ -165,16 +179,29 @@ impl Preprocess {
         self.discovered_names
     }
 
-    /// Annotates one batch; batches come in the order of the trace.
-    pub fn annotate(&mut self, batch: &Batch, out: &mut Annotated) {
+    /// Whether the recording tells of more directories than any file system has, by nothing but the depth of its paths
+    /// ([`IMPLIED_DIRECTORIES_MAX`]). Then it is not gone on with.
+    pub fn is_too_deep(&self) -> bool {
+        self.implied_directories > IMPLIED_DIRECTORIES_MAX
+    }
+
+    /// Annotates events of a batch from the one at `first` on, and answers how many of the batch are done now: all, unless their
+    /// paths are very long or a signal asks to stop. Batches come in the order of the trace, and so do their parts.
+    pub fn annotate(&mut self, batch: &Batch, first: usize, out: &mut Annotated) -> usize {
         out.clear();
-        self.parsed.clear();
-        self.components.clear();
-        self.starts.clear();
-        self.memos.clear();
-        self.memo_steps.clear();
-        self.tree.names.sweep();
-        for event in &batch.events {
+        out.first = first;
+        if first == 0 {
+            self.parsed.clear();
+            self.components.clear();
+            self.starts.clear();
+            self.memos.clear();
+            self.memo_steps.clear();
+            self.tree.names.sweep();
+        }
+        for event in batch.events.get(first..).unwrap_or_default() {
+            if out.steps.len() >= STEPS_MAX || self.is_too_deep() || posix::interrupt::requested() {
+                break;
+            }
             let first_step = u32::try_from(out.steps.len()).unwrap_or(u32::MAX);
             let mut call = CallNote::default();
             let status = status_of(event);
@@ -201,6 +228,7 @@ impl Preprocess {
                 surprise: call.surprise,
             });
         }
+        first + out.notes.len()
     }
 
     /// The report directory of a directory, made when first asked for.
@@ -399,9 +427,10 @@ impl Preprocess {
     }
 
     fn follows(&self, event: &Event) -> bool {
-        use Op::{Link, Mkdir, Mknod, ReadLink, Rename, Rmdir, Symlink, Unlink};
+        use Op::{Mkdir, Mknod, ReadLink, Rename, Rmdir, Symlink, Unlink};
         let exclusive = event.op == Op::Open && event.flags & flag::CREATE != 0 && event.flags & flag::EXCL != 0;
-        let never = matches!(event.op, Link | Mkdir | Mknod | ReadLink | Rename | Rmdir | Symlink | Unlink);
+        // A link by a descriptor walks one path, that of the new name.
+        let never = matches!(event.op, Mkdir | Mknod | ReadLink | Rename | Rmdir | Symlink | Unlink);
         !never && !exclusive && event.flags & flag::NOFOLLOW == 0
     }
 

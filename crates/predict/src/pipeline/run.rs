@@ -14,8 +14,9 @@ use super::price::Pricer;
 use super::request::{Request, Requests};
 use super::source::Workload;
 use crate::SystemProfile;
+use std::path::Path;
 use trace::profile::ProfileError;
-use trace::{Batch, Event};
+use trace::{Batch, Event, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
 #[derive(Clone, Copy, Debug)]
@@ -74,27 +75,71 @@ pub(super) fn pass<'p>(
     share: bool,
     mut sink: Option<CallSink<'_>>,
 ) -> Result<Option<Pass<'p>>, ProfileError> {
-    let mut preprocess = Preprocess::new(&workload.snapshot()?);
+    let mut preprocess = begin(workload.path(), &workload.snapshot()?)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
     let mut counter = CoverageCounter::default();
     let mut annotated = Annotated::default();
     let mut must_split = false;
+    let mut failed = None;
     workload.visit(&mut |batch| {
-        preprocess.annotate(batch, &mut annotated);
-        for (event, note) in batch.events.iter().zip(&annotated.notes) {
-            counter.count(event, note);
-        }
-        for group in &mut groups {
-            group.batch(batch, &annotated, &mut sink);
-            must_split |= group.members.len() > 1 && group.cache.time_mattered();
-        }
-        !must_split
+        let parts = each_part(&mut preprocess, workload.path(), batch, &mut annotated, &mut |annotated| {
+            for (event, note) in batch.events.iter().skip(annotated.first).zip(&annotated.notes) {
+                counter.count(event, note);
+            }
+            for group in &mut groups {
+                group.batch(batch, annotated, &mut sink);
+                must_split |= group.members.len() > 1 && group.cache.time_mattered();
+            }
+        });
+        failed = parts.err();
+        !must_split && failed.is_none()
     })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
     if must_split {
         return Ok(None);
     }
     let coverage = counter.finish(&preprocess, workload.stated_coverage());
     Ok(Some(Pass { preprocess, groups, coverage }))
+}
+
+/// The first stage with the names of a snapshot.
+pub(super) fn begin(workload: &Path, snapshot: &Snapshot) -> Result<Preprocess, ProfileError> {
+    let preprocess = Preprocess::new(snapshot);
+    if preprocess.is_too_deep() {
+        return Err(too_deep(workload, "snapshot".to_owned()));
+    }
+    Ok(preprocess)
+}
+
+/// Annotates a batch, and hands on each of its parts.
+pub(super) fn each_part(
+    preprocess: &mut Preprocess,
+    workload: &Path,
+    batch: &Batch,
+    annotated: &mut Annotated,
+    part: &mut dyn FnMut(&Annotated),
+) -> Result<(), ProfileError> {
+    let mut done = 0;
+    while done < batch.events.len() {
+        done = preprocess.annotate(batch, done, annotated);
+        posix::interrupt::check().map_err(|source| interrupted(workload, source))?;
+        if preprocess.is_too_deep() {
+            let call = batch.events.get(done.saturating_sub(1)).map_or(0, |event| event.seq);
+            return Err(too_deep(workload, format!("call {call}")));
+        }
+        part(annotated);
+    }
+    Ok(())
+}
+
+fn interrupted(workload: &Path, source: std::io::Error) -> ProfileError {
+    ProfileError::Io { path: workload.to_owned(), doing: "go on", source }
+}
+
+fn too_deep(workload: &Path, place: String) -> ProfileError {
+    ProfileError::Corrupt { path: workload.to_owned(), place, message: trace::profile::too_deep() }
 }
 
 fn groups_of<'p>(
@@ -169,14 +214,14 @@ impl<'p> Group<'p> {
 
     /// Takes one annotated batch through the stages after preprocessing.
     pub(super) fn batch(&mut self, batch: &Batch, annotated: &Annotated, sink: &mut Option<CallSink<'_>>) {
-        for (i, (event, note)) in batch.events.iter().zip(&annotated.notes).enumerate() {
+        for (i, (event, note)) in batch.events.iter().skip(annotated.first).zip(&annotated.notes).enumerate() {
             let steps = annotated.steps_of(i);
             if note.status != Status::Modelled && steps.is_empty() {
                 continue;
             }
             let wrote = self.marks(event, steps);
             if note.status == Status::Modelled {
-                self.price(i, event, note, wrote, sink);
+                self.price(annotated.first + i, event, note, wrote, sink);
             }
             if steps.iter().any(|s| matches!(s, Step::Freed { .. })) {
                 for member in &mut self.members {

@@ -1,5 +1,6 @@
 //! Where a pipeline's events come from.
 
+use std::path::Path;
 use trace::profile::{Durations, ProfileError, Reader};
 use trace::{Batch, Snapshot};
 
@@ -16,6 +17,11 @@ pub trait Workload {
     /// # Errors
     /// The profile is damaged.
     fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError>;
+
+    /// What it is called, for messages.
+    fn path(&self) -> &Path {
+        Path::new("the workload")
+    }
 
     /// The share of the workload's activity that the importer says the events stand for.
     fn stated_coverage(&self) -> Option<f64>;
@@ -44,6 +50,10 @@ impl Workload for Reader {
 
     fn durations(&self) -> Durations {
         self.meta().durations()
+    }
+
+    fn path(&self) -> &Path {
+        self.directory()
     }
 
     fn stated_coverage(&self) -> Option<f64> {

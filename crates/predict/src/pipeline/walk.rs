@@ -9,6 +9,9 @@ use trace::{Batch, PathId};
 /// Symbolic links followed in one walk before it fails with ELOOP (`MAXSYMLINKS` of Linux).
 const LINKS_MAX: u32 = 40;
 
+/// Steps of walks that are remembered, in all: beyond, a path that is used again is walked again.
+const MEMO_STEPS_MAX: usize = 1 << 21;
+
 /// A path of the batch taken apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parsed {
@@ -120,6 +123,9 @@ impl Preprocess {
         let prefix = &out.steps[before..last];
         let plain = |step: &Step| matches!(step, Step::Lookup { .. });
         if walked.end == End::Broken || !prefix.iter().all(plain) || prefix.len() + 1 != usize::from(walked.lookups) {
+            return;
+        }
+        if self.memo_steps.len() + prefix.len() > MEMO_STEPS_MAX {
             return;
         }
         let at = path.0 as usize;
@@ -284,6 +290,9 @@ impl Preprocess {
             Must::Parents if last => return (slot, NodeId::NONE),
             Must::Parents | Must::All(..) => (FileKind::Directory, 0),
         };
+        if !last {
+            self.implied_directories += 1;
+        }
         // A name that was looked up and absent, or removed, contradicts; one never heard of was only unknown.
         if known.is_some() {
             *surprise = true;

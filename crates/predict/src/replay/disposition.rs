@@ -1,5 +1,6 @@
 //! Which traced calls the replay makes, and why it leaves out the others.
 
+use posix::Errno;
 use serde::Serialize;
 use trace::{Event, OfdId, Op, flag};
 
@@ -71,6 +72,8 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
             (None, Some(_)) | (Some(_), None) if e.errno != 0 => Err(Skip::Foreign),
             _ => Ok(()),
         },
+        // A process without the right to link by a descriptor is told so, too, and the replay needs no such right.
+        Op::Link if e.ofd.is_some() && Errno(e.errno) == Errno::ENOENT => Err(Skip::NotModelled),
         Op::Sync => Ok(()),
         Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
         op if takes_descriptor(op) && e.ofd.is_none() => Err(Skip::Incomplete),
@@ -82,6 +85,17 @@ pub fn disposition(e: &Event) -> Result<(), Skip> {
 /// The source and the destination of a copy; `None` for an end that is no file (a pipe or socket): it has no path.
 pub(super) fn copy_ends(e: &Event) -> (Option<OfdId>, Option<OfdId>) {
     (e.ofd.filter(|_| e.path.is_some()), e.ofd2.filter(|_| e.path2.is_some()))
+}
+
+/// Whether the call gave the offset of a copy's source or destination, so that the description's stays.
+pub(super) fn gives_offset(e: &Event, second: bool) -> bool {
+    let bit = if second { flag::TARGET_OFFSET } else { flag::SOURCE_OFFSET };
+    e.flags & if e.op == Op::Copy { bit } else { flag::POSITIONAL } != 0
+}
+
+/// Whether a file that is open gets a name.
+pub(super) fn links_open_file(e: &Event) -> bool {
+    e.op == Op::Link && e.ofd.is_some()
 }
 
 /// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in

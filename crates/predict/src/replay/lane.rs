@@ -4,7 +4,7 @@
 //! Making ready (opening the directory a walk starts in, a file that was open before the trace began) and tidying up
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
 
-use super::disposition::{Skip, copy_ends, takes_descriptor};
+use super::disposition::{Skip, copy_ends, gives_offset, links_open_file, takes_descriptor};
 use super::rebuild::{pieces, relative};
 use super::shared::{Fetched, Job, Shared, Slot};
 use super::tally::Tally;
@@ -29,6 +29,8 @@ pub(super) struct Lane<'s, 'a> {
     walk_from: Fd,
     /// A call of our own to be made before anything else.
     next_help: Option<Help>,
+    /// A name that stands in for none.
+    stand_in: Vec<u8>,
     /// Whether the last fcntl was a lock.
     locked: bool,
     tally: Option<Tally>,
@@ -67,6 +69,17 @@ enum Help {
         fd: Fd,
         offset: u64,
     },
+    /// Opening the directory of a file that cannot be made without a name here.
+    StandInDirectory,
+    /// Making it with a name that stands in for none.
+    StandIn {
+        dir: Fd,
+    },
+    /// Taking that name away.
+    Unname {
+        dir: Fd,
+        ofd: OfdId,
+    },
 }
 
 /// What to do next, in terms that borrow nothing.
@@ -95,6 +108,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             walk: VecDeque::new(),
             walk_from: shared.fixed.root,
             next_help: None,
+            stand_in: Vec::new(),
             locked: false,
             tally: Some(tally),
         }
@@ -211,7 +225,11 @@ impl<'s, 'a> Lane<'s, 'a> {
     fn make_ready(&mut self) -> Result<Option<Help>, Skip> {
         let Some(job) = &self.job else { return Err(Skip::Incomplete) };
         let e = &job.event;
-        if takes_descriptor(e.op) {
+        if self.shared.fixed.off_path.contains(&e.seq) {
+            return Err(Skip::NotModelled);
+        }
+        let links_open_file = links_open_file(e);
+        if takes_descriptor(e.op) || links_open_file && self.parts.fd.is_none() {
             for second in [false, true] {
                 let Some(ofd) = end(e, second) else { continue };
                 let slot = self.shared.lock().descriptors.get(&ofd).copied();
@@ -234,10 +252,13 @@ impl<'s, 'a> Lane<'s, 'a> {
                     None => return Ok(Some(self.open_inherited(second)?)),
                 }
             }
-            return Ok(None);
+            if !links_open_file {
+                return Ok(None);
+            }
         }
-        let two = matches!(e.op, Op::Rename | Op::Link);
-        for second in [false, true].into_iter().take(1 + usize::from(two)) {
+        let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
+        let two = matches!(job.event.op, Op::Rename | Op::Link);
+        for second in [false, true].into_iter().take(1 + usize::from(two)).skip(usize::from(links_open_file)) {
             if self.directory(second).is_some() {
                 continue;
             }
@@ -297,7 +318,44 @@ impl<'s, 'a> Lane<'s, 'a> {
                 }
             },
             Help::Place { .. } => {}
+            Help::StandInDirectory => match outcome.fd() {
+                Ok(dir) => self.next_help = Some(Help::StandIn { dir }),
+                Err(_) => self.made_unnamed(outcome),
+            },
+            Help::StandIn { dir } => {
+                match self.ofd(false) {
+                    Some(ofd) if outcome.result.is_ok() => {
+                        self.shared.lock().stand_ins.insert(ofd, dir);
+                    }
+                    _ => self.to_close.push(dir),
+                }
+                self.made_unnamed(outcome);
+            }
+            Help::Unname { dir, .. } => {
+                self.to_close.push(dir);
+                self.state = State::Fetch;
+            }
         }
+    }
+
+    /// The open of a file without a name has led to a descriptor or not.
+    fn made_unnamed(&mut self, outcome: &Outcome) {
+        if let Some(e) = self.job.as_ref().map(|job| job.event) {
+            self.descriptors_after(&e, outcome);
+        }
+        self.finish_job();
+    }
+
+    /// Whether a file is to be made without a name, and the target makes none such.
+    fn needs_stand_in(e: &Event, outcome: &Outcome) -> bool {
+        let asked = e.op == Op::Open && e.errno == 0 && e.flags & flag::TMPFILE != 0;
+        // Kernels and file systems that do not know the flag see a directory opened for writing.
+        asked && matches!(outcome.result, Err(Errno::EOPNOTSUPP | Errno::EISDIR))
+    }
+
+    /// The name that stands in for none while a description is open. It is taken away as soon as the file has another.
+    fn name_stand_in(&mut self, ofd: OfdId) {
+        self.stand_in = format!(".fsage-unnamed-{}", ofd.0).into_bytes();
     }
 
     fn ofd(&self, second: bool) -> Option<OfdId> {
@@ -318,7 +376,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         inner.descriptors.insert(ofd, Slot::Open { fd, writes });
         drop(inner);
         let offset = if second { job.event.offset2 } else { job.event.offset };
-        if let Some(offset) = offset.filter(|&o| o > 0 && job.event.flags & flag::POSITIONAL == 0) {
+        if let Some(offset) = offset.filter(|&o| o > 0 && !gives_offset(&job.event, second)) {
             self.next_help = Some(Help::Place { fd, offset });
         }
     }
@@ -406,6 +464,11 @@ impl<'s, 'a> Lane<'s, 'a> {
                 tally.differs(e.seq, e.op, path, mismatch);
             }
         }
+        if let (true, Some(ofd)) = (Self::needs_stand_in(&e, outcome), e.ofd) {
+            self.name_stand_in(ofd);
+            self.next_help = Some(Help::StandInDirectory);
+            return;
+        }
         self.descriptors_after(&e, outcome);
         self.finish_job();
     }
@@ -432,13 +495,26 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
             _ => {}
         }
+        let fixed = &self.shared.fixed;
+        // A name that stands in for none is there until the file has another, or nobody can give it one.
+        let needless = e.ofd.filter(|ofd| match e.op {
+            Op::Link => outcome.result.is_ok(),
+            Op::Open => !fixed.named_later.contains(ofd),
+            op => op == Op::Close || fixed.last_use.get(ofd) == Some(&e.seq),
+        });
+        let unnamed = needless.and_then(|ofd| Some((ofd, inner.stand_ins.remove(&ofd)?)));
         // Descriptions that their process left open are closed after their last use.
         for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
-            if self.shared.fixed.last_use.get(&ofd) == Some(&e.seq)
+            if fixed.last_use.get(&ofd) == Some(&e.seq)
                 && let Some(Slot::Open { fd, .. }) = inner.descriptors.remove(&ofd)
             {
                 self.to_close.push(fd);
             }
+        }
+        drop(inner);
+        if let Some((ofd, dir)) = unnamed {
+            self.name_stand_in(ofd);
+            self.next_help = Some(Help::Unname { dir, ofd });
         }
     }
 
@@ -474,6 +550,18 @@ impl<'s, 'a> Lane<'s, 'a> {
             Help::Place { fd, offset } => {
                 Call::Seek { fd, offset: i64::try_from(offset).unwrap_or(i64::MAX), whence: Whence::Set }
             }
+            Help::StandInDirectory => {
+                let flags = OpenFlags { path_only: true, directory: true, ..OpenFlags::default() };
+                Call::Open { at: translate::at(self.parts.dir, &self.parts.path), flags, mode: Mode(0) }
+            }
+            Help::StandIn { dir } => {
+                let asked = self.job.as_ref().map_or(0, |job| job.event.flags);
+                let asked = translate::open_flags(asked);
+                let flags = OpenFlags { create: true, exclusive: true, tmpfile: false, directory: false, ..asked };
+                let mode = self.job.as_ref().and_then(|job| job.event.mode).unwrap_or(0o644);
+                Call::Open { at: relative(dir, &self.stand_in), flags, mode: Mode(mode & self.parts.modes | 0o600) }
+            }
+            Help::Unname { dir, .. } => Call::Unlink { at: relative(dir, &self.stand_in) },
         }
     }
 }

@@ -31,6 +31,7 @@ pub use tally::{Difference, DifferenceCount, Differences, OpResult, QUANTILES, S
 use posix::{CacheState, Environment, Errno};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trace::profile::too_deep;
 
 /// Whose time passes between calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
@@ -239,12 +240,10 @@ pub enum ReplayError {
         have_inodes: u64,
     },
     /// The trace tells of more directories than any recording, by their depth.
-    #[error("{place}: {}", too_deep(*limit))]
+    #[error("{place}: {}", too_deep())]
     TooDeep {
         /// Call or entry of the snapshot.
         place: String,
-        /// The limit.
-        limit: usize,
     },
     /// The initial state could not be made.
     #[error("rebuilding the initial state: {path}: {errno} (after {done} of {total} names){}", advice(*errno))]
@@ -303,12 +302,6 @@ pub enum ReplayError {
     },
 }
 
-fn too_deep(limit: usize) -> String {
-    format!(
-        "up to here, nothing but the names in them tells of more than {limit} directories: no file system has so many"
-    )
-}
-
 fn advice(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => "; the target is full: use a larger one",
@@ -336,8 +329,8 @@ impl ReplayError {
     /// What is the profile's fault, with the profile's name.
     fn of(self, reader: &trace::profile::Reader) -> ReplayError {
         match self {
-            ReplayError::TooDeep { place, limit } => {
-                let (path, message) = (reader.directory().to_owned(), too_deep(limit));
+            ReplayError::TooDeep { place } => {
+                let (path, message) = (reader.directory().to_owned(), too_deep());
                 ReplayError::Profile(trace::profile::ProfileError::Corrupt { path, place, message })
             }
             other => other,

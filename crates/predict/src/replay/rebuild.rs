@@ -175,7 +175,7 @@ impl<F: FileSystem + ?Sized> Builder<'_, F> {
         let at = relative(dir, &e.name);
         if let Some(first) = e.link_to.and_then(|i| all.entries().get(i)) {
             let other = open_dir(self.fs, self.root, &all.path(first.dir))?;
-            let linked = self.call(&Call::Link { from: relative(other, &first.name), to: at });
+            let linked = self.call(&Call::Link { from: relative(other, &first.name), to: at, follow: false });
             self.fs.call(&Call::Close { fd: other });
             return linked.map(|_| ());
         }

@@ -186,6 +186,8 @@ impl Prepared<'_> {
             last_use: &self.scan.last_use,
             last_of_thread: &self.scan.last_of_thread,
             modes_of_directories: &self.scan.modes_of_directories,
+            named_later: &self.scan.named_later,
+            off_path: &self.scan.off_path,
         };
         let shared = Shared::new(fixed, source, progress);
         let began_ns = fs.now_ns();

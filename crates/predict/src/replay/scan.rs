@@ -1,18 +1,16 @@
 //! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
 
 use super::ReplayError;
-use super::disposition::{copy_ends, disposition};
+use super::disposition::{copy_ends, disposition, links_open_file};
 use super::names::{Names, Node, Object, Walk, components};
 use super::order::Order;
-use posix::{Errno, FileKind};
+use posix::{Errno, Fallocate, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
+use trace::profile::IMPLIED_DIRECTORIES_MAX;
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
 /// What an attribute of unknown length is taken to hold.
 const ATTRIBUTE_BYTES: u64 = 32;
-
-/// Directories that nothing but names deeper in them tell of, at most: a path of 4,096 bytes is 2,000 of them, and each is made.
-const ABOVE_MAX: usize = 1_000_000;
 
 /// What the first pass found.
 #[derive(Debug, Default)]
@@ -33,6 +31,10 @@ pub(super) struct Scan {
     pub last_of_thread: FxHashMap<u32, u64>,
     /// Descriptions the trace never closes (their process ended), with the last call on each.
     pub last_use: FxHashMap<OfdId, u64>,
+    /// Descriptions of files that get a name by way of them.
+    pub named_later: FxHashSet<OfdId>,
+    /// Calls that replay on a path, made on a descriptor of what that path does not lead to.
+    pub off_path: FxHashSet<u64>,
     /// Calls of chmod and fchmod on directories.
     pub modes_of_directories: FxHashSet<u64>,
     /// Objects by their state when the trace began.
@@ -106,9 +108,12 @@ pub(super) fn scan(
     for batch in batches {
         let batch = batch?;
         for event in &batch.events {
+            if posix::interrupt::requested() {
+                return Err(ReplayError::Interrupted { stage: "reading the trace", calls: 0 });
+            }
             scanner.event(event, &batch);
-            if scanner.above > ABOVE_MAX {
-                return Err(ReplayError::TooDeep { place: format!("call {}", event.seq), limit: ABOVE_MAX });
+            if scanner.above > IMPLIED_DIRECTORIES_MAX {
+                return Err(ReplayError::TooDeep { place: format!("call {}", event.seq) });
             }
         }
         progress(scanner.scan.events)?;
@@ -146,9 +151,9 @@ impl Scanner {
                 continue;
             }
             let dir = entry.parent().and_then(|p| ensure_dir(&mut names, p, &mut above));
-            if above > ABOVE_MAX {
+            if above > IMPLIED_DIRECTORIES_MAX {
                 let place = format!("snapshot, {}", trace::profile::escape(&entry.path));
-                return Err(ReplayError::TooDeep { place, limit: ABOVE_MAX });
+                return Err(ReplayError::TooDeep { place });
             }
             let Some(dir) = dir else {
                 entries.push(None);
@@ -202,7 +207,9 @@ impl Scanner {
         if let Some(dir) = e.caller_dir {
             self.existing(Some(dir), batch, true, Some(FileKind::Directory));
         }
-        if e.errno == 0 {
+        if self.is_off_path(e, batch) {
+            self.scan.off_path.insert(e.seq);
+        } else if e.errno == 0 {
             self.succeeded(e, batch)
         } else {
             self.failed(e, batch)
@@ -292,7 +299,13 @@ impl Scanner {
             Op::Rmdir => self.remove(e.path, batch, Some(FileKind::Directory)),
             Op::Rename => self.rename(e, batch),
             Op::Link => {
-                let Some(node) = self.existing(e.path, batch, follow, None) else { return };
+                let node = if links_open_file(e) {
+                    self.scan.named_later.extend(e.ofd);
+                    self.described(e.ofd, e.path, batch, None)
+                } else {
+                    self.existing(e.path, batch, follow, None)
+                };
+                let Some(node) = node else { return };
                 if let Some((dir, name)) = self.free_name(e.path2, batch) {
                     self.names.attach(dir, &name, node);
                     self.grown_names += 1;
@@ -300,6 +313,17 @@ impl Scanner {
             }
             _ => {}
         }
+    }
+
+    /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had one.
+    fn is_off_path(&self, e: &Event, batch: &Batch) -> bool {
+        if !matches!(e.op, Op::StatFs | Op::ListXattr | Op::GetXattr | Op::SetXattr | Op::RemoveXattr) {
+            return false;
+        }
+        let open = e.ofd.and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
+        let (Some(open), Some(path)) = (open, e.path) else { return false };
+        let walk = self.names.walk(self.names.root(), batch.paths.get(path), true);
+        !matches!(walk, Walk::Found { node, .. } if node == open)
     }
 
     /// What a successful call on an attribute says of the beginning: that there was one.
@@ -435,7 +459,16 @@ impl Scanner {
             }
             Op::Ftruncate => self.resize(node, e.req_bytes.unwrap_or(0)),
             _ => {
-                let end = e.offset.unwrap_or(0).saturating_add(e.req_bytes.unwrap_or(0));
+                let [.., bits] = (e.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
+                let size = self.names.get(node).size_bytes;
+                let len = e.req_bytes.unwrap_or(0);
+                let end = match Fallocate::from_bits(bits) {
+                    Fallocate::PunchHole => size,
+                    Fallocate::CollapseRange => return self.resize(node, size.saturating_sub(len)),
+                    Fallocate::InsertRange => size.saturating_add(len),
+                    // What is reserved beyond the end takes space as well.
+                    _ => e.offset.unwrap_or(0).saturating_add(len),
+                };
                 self.writes(node, end, 1);
             }
         }

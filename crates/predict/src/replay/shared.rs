@@ -68,6 +68,8 @@ pub(super) struct Fixed<'a> {
     pub last_use: &'a FxHashMap<OfdId, u64>,
     pub last_of_thread: &'a FxHashMap<u32, u64>,
     pub modes_of_directories: &'a FxHashSet<u64>,
+    pub named_later: &'a FxHashSet<OfdId>,
+    pub off_path: &'a FxHashSet<u64>,
 }
 
 /// The room the lanes share.
@@ -89,6 +91,8 @@ pub(super) struct Inner<'a> {
     lanes: Lanes,
     pub descriptors: FxHashMap<OfdId, Slot>,
     pub directories: Directories,
+    /// The directories of names that stand in for none (`O_TMPFILE` where the target lacks it), opened as locations.
+    pub stand_ins: FxHashMap<OfdId, Fd>,
     skipped: BTreeMap<Skip, u64>,
     error: Option<ReplayError>,
     tallies: Vec<Tally>,
@@ -117,6 +121,7 @@ impl<'a> Shared<'a> {
             lanes,
             descriptors: FxHashMap::default(),
             directories: Directories::default(),
+            stand_ins: FxHashMap::default(),
             skipped: BTreeMap::new(),
             error: None,
             tallies: Vec::new(),
@@ -181,6 +186,7 @@ impl<'a> Shared<'a> {
             Slot::Open { fd, .. } => Some(*fd),
             Slot::Lost => None,
         }));
+        open.extend(inner.stand_ins.values());
         open.sort_by_key(|fd| fd.0);
         Remains {
             error: inner.error,

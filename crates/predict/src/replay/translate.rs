@@ -1,5 +1,6 @@
 //! One traced call as a [`Call`]: descriptors, split paths, flags.
 
+use super::disposition::{gives_offset, links_open_file};
 use posix::{
     AccessMode, Advice, At, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime,
     Whence,
@@ -80,7 +81,7 @@ impl Parts {
     }
 }
 
-fn at(dir: Option<Fd>, path: &Split) -> At<'_> {
+pub(super) fn at(dir: Option<Fd>, path: &Split) -> At<'_> {
     At { dir, path: Path::new(OsStr::from_bytes(&path.path)) }
 }
 
@@ -127,17 +128,11 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::Truncate => Call::Truncate { at: path(), len_bytes },
         Op::Ftruncate => Call::Ftruncate { fd: parts.fd?, len_bytes },
         Op::Fallocate => {
-            let how = match e.flags >> flag::SUB_SHIFT & 0xff {
-                0 => Fallocate::Allocate,
-                bits if bits & 0x02 != 0 => Fallocate::PunchHole,
-                bits if bits & 0x08 != 0 => Fallocate::CollapseRange,
-                bits if bits & 0x10 != 0 => Fallocate::ZeroRange,
-                bits if bits & 0x20 != 0 => Fallocate::InsertRange,
-                _ => Fallocate::AllocateKeepSize,
-            };
+            let [.., bits] = (e.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
+            let how = Fallocate::from_bits(bits);
             Call::Fallocate { fd: parts.fd?, how, offset: e.offset.unwrap_or(0), len_bytes }
         }
-        Op::Copy => copy(e, parts, positional, len_bytes)?,
+        Op::Copy => copy(e, parts, len_bytes)?,
         Op::Stat => Call::Stat { at: path(), follow },
         Op::Fstat => Call::Fstat { fd: parts.fd? },
         Op::StatFs => Call::StatFs { at: path() },
@@ -154,7 +149,8 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::Rename => {
             Call::Rename { from: path(), to: path2(), noreplace: has(flag::NOREPLACE), exchange: has(flag::EXCHANGE) }
         }
-        Op::Link => Call::Link { from: path(), to: path2() },
+        Op::Link if links_open_file(e) => Call::LinkFd { fd: parts.fd?, to: path2() },
+        Op::Link => Call::Link { from: path(), to: path2(), follow },
         Op::Symlink => Call::Symlink { target: Path::new(OsStr::from_bytes(&parts.path2.path)), at: path() },
         // Never a FIFO: an open of it in the replay could wait for ever.
         Op::Mknod => Call::Mknod { at: path(), kind: FileKind::File, mode },
@@ -210,14 +206,18 @@ pub(super) fn set_xattr(at: At<'_>, follow: bool, bytes: u64) -> Call<'_> {
     Call::SetXattr { at, follow, name: OsStr::new(XATTR), value }
 }
 
-/// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write.
-fn copy<'a>(e: &Event, parts: &Parts, positional: bool, len_bytes: u64) -> Option<Call<'a>> {
-    let from_offset = e.offset.filter(|_| positional);
-    let to_offset = e.offset2.filter(|_| positional);
+/// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write, of as much as the other
+/// end gave or took.
+fn copy<'a>(e: &Event, parts: &Parts, len_bytes: u64) -> Option<Call<'a>> {
+    let from_offset = e.offset.filter(|_| gives_offset(e, false));
+    let to_offset = e.offset2.filter(|_| gives_offset(e, true));
+    let moved = u64::try_from(e.ret).unwrap_or(0);
     match (parts.fd, parts.fd2) {
         (Some(from), Some(to)) => Some(Call::CopyRange { from, from_offset, to, to_offset, len_bytes }),
-        (Some(fd), None) => Some(Call::Read { fd, offset: from_offset, len_bytes }),
-        (None, Some(fd)) => Some(Call::Write { fd, offset: to_offset, len_bytes, data: None }),
+        // That nothing was read says that the file ended there.
+        (Some(fd), None) if moved == 0 => Some(Call::Read { fd, offset: from_offset, len_bytes }),
+        (Some(fd), None) => Some(Call::Read { fd, offset: from_offset, len_bytes: moved }),
+        (None, Some(fd)) => Some(Call::Write { fd, offset: to_offset, len_bytes: moved, data: None }),
         (None, None) => None,
     }
 }
@@ -302,10 +302,25 @@ mod tests {
     #[test]
     fn a_copy_with_one_file_is_a_read_or_a_write() {
         let mut e = event(Op::Copy);
-        e.req_bytes = Some(10);
+        (e.req_bytes, e.ret) = (Some(65536), 10);
         let parts = Parts { fd2: Some(Fd(7)), ..Parts::new(0) };
         assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: None, len_bytes: 10, data: None }));
         assert_eq!(call(&e, &Parts::new(0)), None);
+        (e.offset, e.offset2, e.flags) = (Some(5), Some(7), flag::TARGET_OFFSET);
+        assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: Some(7), len_bytes: 10, data: None }));
+        let parts = Parts { fd: Some(Fd(7)), ..Parts::new(0) };
+        assert_eq!(call(&e, &parts), Some(Call::Read { fd: Fd(7), offset: None, len_bytes: 10 }));
+    }
+
+    #[test]
+    fn every_mode_of_fallocate_is_given_on() {
+        let parts = Parts { fd: Some(Fd(7)), ..Parts::new(0) };
+        for bits in 0..=0xff {
+            let e = Event { flags: u32::from(bits) << flag::SUB_SHIFT, ..event(Op::Fallocate) };
+            let Some(Call::Fallocate { how, .. }) = call(&e, &parts) else { panic!("a fallocate is one") };
+            assert_eq!(how.bits(), bits);
+        }
+        assert_eq!(Fallocate::from_bits(0x11), Fallocate::ZeroRangeKeepSize);
     }
 
     #[test]

@@ -533,7 +533,8 @@ impl Fake {
                 self.add(dir, &name, node);
                 Ok((Reply::Done, ns + cost(class, 0)))
             }
-            Call::Link { from, to } => {
+            Call::LinkFd { .. } => Err((Errno::ENOSYS, 0)),
+            Call::Link { from, to, .. } => {
                 let (node, ns) = self.find(from)?;
                 let (dir, name, _) = self.parent(to).map_err(bad)?;
                 self.nodes[node].nlink += 1;

@@ -2,7 +2,7 @@
 
 use super::calls::{FAMILY_BYTES, FICLONE, FICLONERANGE, How};
 use super::files::Files;
-use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag};
+use super::wire::{self, Fact, IN_BYTES, OUT_BYTES, call_flag, request_flag};
 use crate::Op;
 use crate::strace::constants::{self as c, *};
 use crate::strace::{may_set_mounts, rooted};
@@ -388,7 +388,7 @@ fn mmap<'a>(p: &Parts<'a>, look: &Look<'a>) -> Option<Call<'a>> {
     })
 }
 
-/// `ioctl(3, FICLONE, 4)` shares blocks; the others only ask or set.
+/// `ioctl(3, FICLONE, 4)` shares blocks; some make, remove or change files in other ways; the others only ask or set.
 fn ioctl<'a>(p: &Parts<'a>, fd: Fd<'a>) -> Call<'a> {
     let command = p.int(1).cast_unsigned();
     if command == FICLONE {
@@ -408,6 +408,9 @@ fn ioctl<'a>(p: &Parts<'a>, fd: Fd<'a>) -> Call<'a> {
             reflink: true,
         };
     }
+    if c::ioctl_changes_files(command.into()) {
+        return Call::Other { fd: Some(fd), at: None };
+    }
     on_fd(Op::Ioctl, fd, None, None, None)
 }
 
@@ -421,7 +424,7 @@ fn clone_flags(flags: u64) -> CloneFlags {
 }
 
 /// What an io_uring request asks. Files registered with a ring are descriptors below zero: the ring's own table.
-pub(super) fn request<'a>(request: &wire::Request, fixed: bool, seen: Option<Seen<'a>>) -> Call<'a> {
+pub(super) fn request<'a>(request: &wire::Request, flags: u16, seen: Option<Seen<'a>>) -> Call<'a> {
     /// `IORING_OP_*` of `<linux/io_uring.h>`
     const READV: u32 = 1;
     const WRITEV: u32 = 2;
@@ -433,8 +436,11 @@ pub(super) fn request<'a>(request: &wire::Request, fixed: bool, seen: Option<See
     /// `IORING_FSYNC_DATASYNC`
     const DATASYNC: u32 = 1;
     let number = request.fd.cast_signed();
-    let fd = Fd { number: if fixed { i32::MIN.wrapping_add(number) } else { number }, seen };
+    let is_fixed = flags & request_flag::FIXED_FILE != 0;
+    let fd = Fd { number: if is_fixed { i32::MIN.wrapping_add(number) } else { number }, seen };
     match request.opcode {
+        // How it went is not known.
+        _ if flags & request_flag::SILENT != 0 => Call::Other { fd: seen.map(|_| fd), at: None },
         READV | WRITEV | READ_FIXED | WRITE_FIXED | READ | WRITE => {
             let vector = matches!(request.opcode, READV | WRITEV);
             let offset = i64::try_from(request.offset).ok().and_then(|offset| u64::try_from(offset).ok());

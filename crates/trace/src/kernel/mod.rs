@@ -144,6 +144,11 @@ impl Importer {
                     self.order.saw(tid, start_ns, kind == Kind::Enter);
                 }
             }
+            Some(Kind::Exec) => {
+                if let Some(exec) = wire::Exec::read(body).filter(|exec| exec.tid != exec.old_tid) {
+                    self.order.saw_renumbered(exec.old_tid, exec.tid);
+                }
+            }
             Some(Kind::Fault) => {
                 if let Some(fault) = wire::Fault::read(body) {
                     self.order.saw_beside(fault.tid, fault.start_ns);
@@ -276,7 +281,10 @@ impl Importer {
                     if let Some(running) = self.running.remove(&exec.old_tid) {
                         self.running.insert(exec.tid, running);
                     }
-                    self.order.renumber(exec.old_tid, exec.tid);
+                    self.order.renumber(exec.old_tid, exec.tid, exec.at_ns);
+                    if let Some(root) = self.roots.remove(&exec.old_tid) {
+                        self.roots.insert(exec.tid, root);
+                    }
                 }
                 if let Some(path) = wire::string(rest) {
                     self.images.insert(exec.tid, path.to_vec());
@@ -437,13 +445,15 @@ impl Importer {
         let errno = u16::try_from(-i64::from(request.res)).unwrap_or(0);
         let ret = if errno == 0 { i64::from(request.res) } else { -1 };
         let out = Outcome { ret, errno, dur_ns: request.dur_ns, seen: None, unfinished: false };
-        let fixed = flags & request_flag::FIXED_FILE != 0;
-        let call = decode::request(request, fixed, self.files.seen(request.id));
+        let call = decode::request(request, flags, self.files.seen(request.id));
         let opcode = usize::try_from(request.opcode).unwrap_or(usize::MAX);
-        let name = match calls::REQUESTS.get(opcode) {
+        let mut name = match calls::REQUESTS.get(opcode) {
             Some(name) => format!("io_uring {name}"),
             None => format!("io_uring request {opcode}"),
         };
+        if flags & request_flag::SILENT != 0 {
+            name.push_str(" without completion");
+        }
         let at_ns = self.since_start(request.start_ns);
         self.summary.calls += 1;
         self.tracker.call(tid, at_ns, place, name.as_bytes(), &call, &out);

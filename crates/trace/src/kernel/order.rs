@@ -43,6 +43,13 @@ impl Order {
         }
     }
 
+    /// A record was read by which a thread goes on under another number: the return of its call will tell that one.
+    pub fn saw_renumbered(&mut self, from: u32, to: u32) {
+        if let Some(start_ns) = self.entered.remove(&from) {
+            self.entered.insert(to, start_ns);
+        }
+    }
+
     /// Takes out the next call that started before a moment.
     pub fn next_start(&mut self, before_ns: u64) -> Option<(u32, u64)> {
         let &(start_ns, tid) = self.waiting.front()?;
@@ -73,10 +80,11 @@ impl Order {
         self.places.remove(&(tid, start_ns))
     }
 
-    /// A thread goes on under another number.
-    pub fn renumber(&mut self, from: u32, to: u32) {
-        if let Some(start_ns) = self.entered.remove(&from) {
-            self.entered.insert(to, start_ns);
+    /// A thread goes on under another number from a moment on: so do its calls that started before and have not returned.
+    pub fn renumber(&mut self, from: u32, to: u32, at_ns: u64) {
+        let until = self.waiting.partition_point(|&(start_ns, _)| start_ns <= at_ns);
+        for (_, tid) in self.waiting.range_mut(..until).filter(|(_, tid)| *tid == from) {
+            *tid = to;
         }
         let moved: Vec<(u32, u64)> = self.places.keys().copied().filter(|&(tid, _)| tid == from).collect();
         for (tid, start_ns) in moved {

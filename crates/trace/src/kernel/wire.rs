@@ -141,6 +141,8 @@ flags! {
     request_flag {
         /// The descriptor is a number of the ring's own table.
         FIXED_FILE = 0 as "WIRE_REQUEST_FIXED_FILE",
+        /// Told when it was submitted: no completion tells of its success.
+        SILENT = 1 as "WIRE_REQUEST_SILENT",
     }
 }
 

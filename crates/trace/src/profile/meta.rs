@@ -49,6 +49,11 @@ pub struct Meta {
     pub unseen: Unseen,
     /// Share of the file system activity that the events stand for, 0 to 1.
     pub coverage_share: Option<f64>,
+    /// Open file descriptions (the column `ofd`) that were on their way over a socket when the last descriptor of them was closed, and how
+    /// often: so many of their closes are marked as the last and were not. [`Reader`](super::Reader) takes the marks off, and leaves this
+    /// empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub returned: BTreeMap<u64, u64>,
     /// What is in `snapshot.parquet`.
     pub snapshot: SnapshotSummary,
     /// Columns of `trace.parquet` beyond the format's own, added by the prediction pipeline.

@@ -35,6 +35,17 @@ pub const FORMAT_VERSION: u32 = 2;
 /// The longest path of a profile, bytes: sixteen times what one call takes, as a process that changes into a directory below can go further.
 pub const PATH_BYTES_MAX: usize = 64 << 10;
 
+/// Directories that nothing but names deeper in them tell of, at most: a path of 4,096 bytes is 2,000 of them, and whoever builds the
+/// recording's tree has each.
+pub const IMPLIED_DIRECTORIES_MAX: usize = 1_000_000;
+
+/// What is wrong with a recording that has more of them.
+pub fn too_deep() -> String {
+    format!(
+        "up to here, nothing but the names in them tells of more than {IMPLIED_DIRECTORIES_MAX} directories: no file system has so many"
+    )
+}
+
 /// Why no file can have a path, if so.
 pub(crate) fn no_path(path: &[u8]) -> Option<String> {
     if path.len() > PATH_BYTES_MAX {

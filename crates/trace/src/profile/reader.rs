@@ -3,7 +3,8 @@
 use super::columns::trace_fields;
 use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
 use crate::parquet_file::ParquetIn;
-use crate::{Batch, Snapshot};
+use crate::{Batch, Event, Op, Snapshot, flag};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ pub struct Reader {
     meta: Meta,
     pub(super) trace: ParquetIn,
     snapshot: ParquetIn,
+    returned: BTreeMap<u64, u64>,
 }
 
 /// `meta.json` is read whole; none is anywhere near this long.
@@ -25,7 +27,9 @@ impl Reader {
     /// # Errors
     /// [`ProfileError`], naming file and place.
     pub fn open(directory: &Path) -> Result<Reader, ProfileError> {
-        let meta = read_meta(directory)?;
+        posix::memory::in_hand(directory);
+        let mut meta = read_meta(directory)?;
+        let returned = std::mem::take(&mut meta.returned);
         let trace = ParquetIn::open(
             directory.join(TRACE_FILE),
             meta.files.get(TRACE_FILE).into(),
@@ -33,11 +37,12 @@ impl Reader {
             decode::trace_schema,
         )?;
         let snapshot = snapshot_file::open(&directory.join(SNAPSHOT_FILE), meta.files.get(SNAPSHOT_FILE))?;
-        if meta.files.contains_key(TRACE_FILE) && trace.rows() != meta.events {
-            let message = format!("{} rows where meta.json states {}", trace.rows(), meta.events);
+        if trace.rows() != meta.events {
+            let (rows, stated) = (trace.rows(), meta.events);
+            let message = format!("{rows} rows where meta.json states {stated} \"events\"");
             return Err(ProfileError::corrupt(trace.path(), "footer", message));
         }
-        Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot })
+        Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot, returned })
     }
 
     /// The profile's directory.
@@ -45,7 +50,7 @@ impl Reader {
         &self.directory
     }
 
-    /// `meta.json`.
+    /// `meta.json`, but for [`Meta::returned`], which the rows already follow.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -60,7 +65,7 @@ impl Reader {
     /// # Errors
     /// None now; the iterator's items carry what is found wrong while reading, and end there.
     pub fn batches(&self) -> Result<Batches<'_>, ProfileError> {
-        Ok(Batches { reader: self, next: 0 })
+        Ok(Batches { reader: self, next: 0, returned: self.returned.clone() })
     }
 
     /// The names that were there when the trace began.
@@ -76,6 +81,8 @@ impl Reader {
 pub struct Batches<'a> {
     reader: &'a Reader,
     next: usize,
+    /// Of the rows to come: how many closes of a description are not its last.
+    returned: BTreeMap<u64, u64>,
 }
 
 impl Batches<'_> {
@@ -97,7 +104,22 @@ impl Batches<'_> {
             decode::append(trace.path(), first_row + batch.events.len() as u64, rows, batch)
         })?;
         self.next = group + 1;
+        if !self.returned.is_empty() {
+            batch.events.iter_mut().for_each(|event| self.keep_open(event));
+        }
         Ok(true)
+    }
+
+    /// Takes the mark off a close that was not the last.
+    fn keep_open(&mut self, event: &mut Event) {
+        if event.op == Op::Close
+            && event.flags & flag::LAST != 0
+            && let Some(ofd) = event.ofd
+            && let Some(times) = self.returned.get_mut(&ofd.0).filter(|times| **times > 0)
+        {
+            *times -= 1;
+            event.flags &= !flag::LAST;
+        }
     }
 }
 

@@ -8,16 +8,17 @@ use super::{
     snapshot_file,
 };
 use crate::parquet_file::{self, ParquetOut};
+use crate::room::Room;
 use crate::{Batch, Provenance, Snapshot};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
+use posix::cleanup::Growing;
+use rustix::fs::{Access, AtFlags, CWD};
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a profile is written.
 #[derive(Clone, Debug)]
@@ -28,11 +29,21 @@ pub struct WriterOptions {
     pub annotations: Vec<Annotation>,
     /// Rows of a row group: the unit of reading, writing and checking.
     pub row_group_rows: usize,
+    /// What is left to others on the file system.
+    pub room: Option<Room>,
+    /// Where the profile grows, and what is left to others where it is put in the end; `None`: it grows beside its final place.
+    pub grows_in: Option<(PathBuf, Room)>,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        WriterOptions { overwrite: false, annotations: Vec::new(), row_group_rows: ROW_GROUP_ROWS }
+        WriterOptions {
+            overwrite: false,
+            annotations: Vec::new(),
+            row_group_rows: ROW_GROUP_ROWS,
+            room: None,
+            grows_in: None,
+        }
     }
 }
 
@@ -109,11 +120,11 @@ impl Writer {
     /// The directory exists (and is not to be overwritten, or is no profile), or cannot be created.
     pub fn create(directory: &Path, options: WriterOptions) -> Result<Writer, ProfileError> {
         check_annotations(directory, &options.annotations)?;
-        let directories = Directories::create(directory, options.overwrite)?;
+        let directories = Directories::create(directory, options.overwrite, options.grows_in.clone())?;
         let mut fields = trace_fields();
         fields.extend(options.annotations.iter().map(|a| Field::new(&a.name, annotation_type(a.kind), true)));
         let schema = Arc::new(Schema::new(fields));
-        let path = directories.partial.join(TRACE_FILE);
+        let path = directories.growing.path().join(TRACE_FILE);
         let encoder = Encoder::new().map_err(ProfileError::io(&path, "make a compressor"))?;
         let trace = ParquetOut::create(path, schema, parquet_file::properties().build())?;
         Ok(Writer {
@@ -181,6 +192,10 @@ impl Writer {
         if self.columns.rows() == 0 {
             return Ok(());
         }
+        if let Some(room) = self.options.room {
+            let path = self.directories.growing.path().join(TRACE_FILE);
+            room.check(&path, self.columns.bytes() as u64).map_err(ProfileError::io(&path, "write"))?;
+        }
         let descr = trace.columns();
         let (columns, encoder) = (&mut self.columns, &mut self.encoder);
         let annotations = std::mem::take(&mut self.annotations);
@@ -192,7 +207,7 @@ impl Writer {
 
     /// The directory in which the profile grows until it is finished. Whoever gives up a writer that another thread holds removes it.
     pub fn partial(&self) -> &Path {
-        &self.directories.partial
+        self.directories.growing.path()
     }
 
     /// How many events were pushed.
@@ -210,7 +225,7 @@ impl Writer {
         let check = trace.finish()?;
         meta.files.clear();
         meta.files.insert(TRACE_FILE.into(), check);
-        let check = snapshot_file::write(&self.directories.partial.join(SNAPSHOT_FILE), snapshot)?;
+        let check = snapshot_file::write(&self.directories.growing.path().join(SNAPSHOT_FILE), snapshot)?;
         meta.files.insert(SNAPSHOT_FILE.into(), check);
         meta.format_version = FORMAT_VERSION;
         meta.fsage_version = env!("CARGO_PKG_VERSION").into();
@@ -227,7 +242,7 @@ impl Writer {
     }
 
     fn write_meta(&self, meta: &Meta) -> Result<(), ProfileError> {
-        let path = self.directories.partial.join(META_FILE);
+        let path = self.directories.growing.path().join(META_FILE);
         let text =
             meta::to_text(meta).map_err(|e| ProfileError::Invalid { path: path.clone(), message: e.to_string() })?;
         let mut file = parquet_file::create_private(&path)?;
@@ -283,102 +298,70 @@ fn check_annotations(directory: &Path, annotations: &[Annotation]) -> Result<(),
     Ok(())
 }
 
-/// The final directory and the one beside it in which the profile grows.
+/// Where a path's last name is.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The final directory and the one in which the profile grows.
 struct Directories {
     last: PathBuf,
-    partial: PathBuf,
+    growing: Growing,
     overwrite: bool,
-    published: bool,
-    /// Locked while the profile grows: a directory nobody has locked was left by a killed writer.
-    _lock: fs::File,
+    /// What is left to others in the final place, if the profile grows elsewhere.
+    room: Option<Room>,
 }
 
 impl Directories {
-    fn create(last: &Path, overwrite: bool) -> Result<Directories, ProfileError> {
+    fn create(last: &Path, overwrite: bool, grows_in: Option<(PathBuf, Room)>) -> Result<Directories, ProfileError> {
         check_replaceable(last, overwrite)?;
         let invalid = || ProfileError::Invalid { path: last.to_owned(), message: "not a name for a directory".into() };
         let name = last.file_name().ok_or_else(invalid)?;
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(name);
-        prefix.push(".partial-");
-        sweep(last, &prefix);
-        static WRITERS: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let mut partial_name = prefix.clone();
-            partial_name.push(format!("{}-{}", std::process::id(), WRITERS.fetch_add(1, Ordering::Relaxed)));
-            let partial = last.with_file_name(partial_name);
-            // What a workload calls its files is nobody else's business.
-            match fs::DirBuilder::new().mode(0o700).create(&partial) {
-                Ok(()) => {}
-                // Of a process of this number elsewhere (another container), which lives and holds its lock.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(e) => return Err(ProfileError::io(&partial, "create the directory")(e)),
-            }
-            let lock = fs::File::open(&partial).map_err(ProfileError::io(&partial, "open the directory"))?;
-            // Taken by a sweep in the moment before the lock: another name will do.
-            if lock_is_ours(&lock) != Some(false) && partial.exists() {
-                return Ok(Directories { last: last.to_owned(), partial, overwrite, published: false, _lock: lock });
-            }
+        Growing::sweep(parent_of(last), Some(name));
+        if grows_in.is_some() {
+            // It is told now, and not when everything is done.
+            let (needed, as_we_are) = (Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+            let may = rustix::fs::accessat(CWD, parent_of(last), needed, as_we_are).map_err(io::Error::from);
+            may.map_err(ProfileError::io(last, "make it there"))?;
         }
+        let parent = grows_in.as_ref().map_or(parent_of(last), |(directory, _)| directory);
+        // What a workload calls its files is nobody else's business.
+        let growing = Growing::within(parent, name);
+        let growing = growing.map_err(ProfileError::io(last, "create a directory for it to grow in"))?;
+        Ok(Directories { last: last.to_owned(), growing, overwrite, room: grows_in.map(|(_, room)| room) })
     }
 
-    /// Renames the finished profile into place; an old one is moved aside first and removed after.
+    /// A copy of what grew elsewhere, beside the final place, from where it can be renamed.
+    fn near(&mut self) -> Result<Option<Directories>, ProfileError> {
+        if parent_of(self.growing.path()) == parent_of(&self.last) {
+            return Ok(None);
+        }
+        if let Some(room) = self.room {
+            let sizes = [META_FILE, TRACE_FILE, SNAPSHOT_FILE].map(|name| fs::metadata(self.growing.path().join(name)));
+            let bytes = sizes.into_iter().flatten().map(|meta| meta.len()).sum();
+            room.check(parent_of(&self.last), bytes).map_err(ProfileError::io(&self.last, "write"))?;
+        }
+        let near = Directories::create(&self.last, self.overwrite, None)?;
+        for name in [META_FILE, TRACE_FILE, SNAPSHOT_FILE] {
+            let (from, to) = (self.growing.path().join(name), near.growing.path().join(name));
+            let mut new = parquet_file::create_private(&to)?;
+            let copied = fs::File::open(&from).and_then(|mut old| io::copy(&mut old, &mut new));
+            copied.and_then(|_| new.sync_all()).map_err(ProfileError::io(&to, "copy the profile"))?;
+        }
+        // Nothing is left to be done when the profile is in its place.
+        let grown = self.growing.path().to_owned();
+        self.growing.remove().map_err(ProfileError::io(&grown, "remove"))?;
+        Ok(Some(near))
+    }
+
+    /// Gives the finished profile its name; an old one goes.
     fn publish(&mut self) -> Result<(), ProfileError> {
         check_replaceable(&self.last, self.overwrite)?;
-        let mut old_name = self.partial.clone().into_os_string();
-        old_name.push("-old");
-        let old = PathBuf::from(old_name);
-        let replaced = match fs::rename(&self.last, &old) {
-            Ok(()) => true,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-            Err(e) => return Err(ProfileError::io(&self.last, "move the old profile aside")(e)),
-        };
-        if let Err(e) = fs::rename(&self.partial, &self.last) {
-            if replaced {
-                fs::rename(&old, &self.last).map_err(ProfileError::io(&old, "move the old profile back"))?;
-            }
-            return Err(ProfileError::io(&self.last, "rename the finished profile into place")(e));
-        }
-        self.published = true;
-        if replaced {
-            fs::remove_dir_all(&old).map_err(ProfileError::io(&old, "remove the old profile"))?;
-        }
-        Ok(())
-    }
-}
-
-/// Removes what killed writers of the same profile left. What cannot be looked at or removed is left alone.
-fn sweep(last: &Path, prefix: &std::ffi::OsStr) {
-    let parent = last.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let numbers = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
-        let is_ours = numbers.is_some_and(|n| !n.is_empty() && n.iter().all(|b| b.is_ascii_digit() || *b == b'-'));
-        if is_ours
-            && let Ok(directory) = fs::File::open(entry.path())
-            && lock_is_ours(&directory) == Some(true)
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Locks a directory; `false` if somebody else has the lock, `None` where the file system has no locks.
-fn lock_is_ours(directory: &fs::File) -> Option<bool> {
-    use rustix::fs::{FlockOperation, flock};
-    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Some(true),
-        Err(rustix::io::Errno::WOULDBLOCK) => Some(false),
-        Err(_) => None,
-    }
-}
-
-impl Drop for Directories {
-    fn drop(&mut self) {
-        if !self.published {
-            // Nothing can be reported here; what is left is a hidden directory named after this process.
-            let _ = fs::remove_dir_all(&self.partial);
-        }
+        let mut near = self.near()?;
+        let growing = near.as_mut().map_or(&mut self.growing, |near| &mut near.growing);
+        growing
+            .publish(&self.last, self.overwrite)
+            .map_err(ProfileError::io(&self.last, "rename the finished profile into place"))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBesi
 use crate::snapshot::{View, Walked};
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
+use crate::track::SHARED_MOUNT;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -212,7 +213,7 @@ fn path(escaped: &str) -> PathBuf {
 }
 
 /// The calls that change what paths mean and are counted alone.
-const UNFOLLOWED: [&str; 3] = ["pivot_root", "move_mount", "setns"];
+const UNFOLLOWED: [&str; 4] = ["pivot_root", "move_mount", "setns", SHARED_MOUNT];
 
 fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<String>) -> Meta {
     let mut meta = imported.meta();
@@ -239,6 +240,11 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
              strace)",
             count
         )),
+    }
+    if let Some(count) = others.get("ioctl") {
+        notes.push(format!(
+            "{count} requests of ioctl make, remove or change files (subvolumes, snapshots, exchanged extents), which is not followed"
+        ));
     }
     let unfollowed: Vec<&str> = UNFOLLOWED.into_iter().filter(|&name| others.contains_key(name)).collect();
     if !unfollowed.is_empty() {

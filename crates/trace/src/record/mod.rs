@@ -20,11 +20,13 @@ mod before;
 mod capture;
 mod descendants;
 mod host;
+mod meanwhile;
 mod queue;
 mod run;
 mod signals;
 mod source;
 mod strace;
+mod workshop;
 
 pub use analyse::AnalysisError;
 pub use descendants::descendants;
@@ -76,8 +78,14 @@ pub struct RecordOptions {
     pub overwrite: bool,
     /// End the recording after so long; what is recorded goes on. `None`: when it ends, or a signal comes.
     pub duration: Option<Duration>,
-    /// Called once every call of what is recorded is seen from then on.
-    pub on_start: Option<fn()>,
+    /// So many bytes stay free on the file system of the output: what would take of them is not stored, and counted. `None`: a twentieth of
+    /// it, and at most a GiB.
+    pub keep_free_bytes: Option<u64>,
+    /// The directory in which the spool and the profile grow. `None`: that of the output, or one of our own below `/var/tmp` where that of the output is
+    /// in a tree in which what is recorded works (its working directory, and `roots`).
+    pub spool_in: Option<PathBuf>,
+    /// Called with what somebody who waits should know. It holds up nothing.
+    pub on_news: Option<fn(&News)>,
     /// How long the analysis may take over a single frame of the spool before it counts as stuck and is given up.
     pub patience: Duration,
 }
@@ -93,10 +101,23 @@ impl RecordOptions {
             output,
             overwrite: false,
             duration: None,
-            on_start: None,
+            keep_free_bytes: None,
+            spool_in: None,
+            on_news: None,
             patience: Duration::from_secs(60),
         }
     }
+}
+
+/// What somebody who waits for a recording should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Every call of the processes that ran already is seen from now on.
+    Started,
+    /// The spool, until the profile is there, where it is in a directory of our own.
+    SpoolElsewhere(PathBuf),
+    /// The command has ended, and what it started goes on, and with it the recording.
+    OthersGoOn,
 }
 
 /// What came of a recording.
@@ -138,6 +159,8 @@ pub enum RecordError {
     NoMountPoint { path: PathBuf, point: PathBuf },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
+    #[error("a signal came before anything was recorded, and nothing was run")]
+    Interrupted,
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error("no profile could be made of the recording: {error}.{} {}", missing(*lost_records), kept(spool))]
@@ -156,7 +179,7 @@ fn missing(records: u64) -> String {
 fn kept(spool: &Path) -> String {
     match spool.symlink_metadata() {
         Ok(_) => format!("It is kept, and goes on from there: fsage import {}", spool.display()),
-        Err(_) => format!("It is lost: somebody removed {} meanwhile", spool.display()),
+        Err(_) => format!("It is not there any more: somebody removed or moved {} meanwhile", spool.display()),
     }
 }
 
@@ -169,6 +192,7 @@ impl RecordError {
             | RecordError::NoDirectory { .. }
             | RecordError::NoMountPoint { .. }
             | RecordError::NoProcess { .. } => 2,
+            RecordError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
             RecordError::Spool(e) => e.exit_code(),
             RecordError::Profile(e) => e.exit_code(),
             _ => 3,
@@ -295,10 +319,14 @@ fn first_process(group: &Path) -> Option<u32> {
 
 /// The trees to read before the run, as real paths.
 fn roots(options: &RecordOptions, working_directory: Option<&Path>, view: &View) -> Vec<PathBuf> {
+    let read = working_directory.filter(|_| options.snapshot_working_directory);
+    trees(options, read, view)
+}
+
+/// The trees in which what is recorded works, as far as we are told, as real paths.
+fn trees(options: &RecordOptions, working_directory: Option<&Path>, view: &View) -> Vec<PathBuf> {
     let mut roots = options.roots.clone();
-    if options.snapshot_working_directory {
-        roots.extend(working_directory.map(Path::to_owned));
-    }
+    roots.extend(working_directory.map(Path::to_owned));
     let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
     let mut real: Vec<PathBuf> = roots.iter().map(absolute).map(|r| view.real(&r).unwrap_or(r)).collect();
     real.sort();

@@ -2,12 +2,16 @@
 
 use super::analyse::{Analysis, AnalysisError};
 use super::capture::{Capture, Captured};
+use super::meanwhile::Meanwhile;
 use super::signals::{Signals, Wish};
 use super::source::{Ending, Target, Tracer};
+use super::workshop::Workshop;
 use super::{
-    RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, view, working_directory,
+    News, RecordError, RecordOptions, RecordSummary, Subject, find_program, host, now_ns, roots, trees, view,
+    working_directory,
 };
 use crate::profile::{self, WriterOptions, escape};
+use crate::room::Room;
 use crate::snapshot::{WalkLimits, Walked};
 use crate::spool::{self, End, Header, Reader, Writer};
 use crate::strace::{ImportError, ImportOptions};
@@ -26,6 +30,10 @@ const POLL: Duration = Duration::from_millis(20);
 const REAPING: Duration = Duration::from_secs(2);
 /// How long a signal that a terminal sent to the command as well may take through strace, which drops it if it is asked to let go first.
 const DELIVERY: Duration = Duration::from_millis(100);
+/// How long after the command's end others are taken to go on.
+const OTHERS_GO_ON: Duration = Duration::from_secs(1);
+/// How long is waited until somebody has been told that the recording is on.
+const TELLING: Duration = Duration::from_millis(100);
 /// How many spools of one name are kept at most.
 const SPOOLS_MAX: u32 = 1000;
 
@@ -73,6 +81,7 @@ impl Recording {
             self.status = child.try_wait()?;
             let wish = self.signals.take();
             self.signals.pass_on(Some(child.id()));
+            self.signals.relay(Some(child.id()));
             if wish == Some(Wish::Leave) {
                 left_running = self.signals.last();
                 break;
@@ -97,6 +106,17 @@ struct Spool {
     keep: bool,
 }
 
+/// What the recorder of a mount does not see, where its file system is mounted elsewhere too.
+fn missed_by_mount(subject: &Subject) -> Option<String> {
+    let Subject::Mount(path) = subject else { return None };
+    let others = posix::other_mounts(path).unwrap_or_default();
+    let first = escape(others.first()?.as_os_str().as_bytes()).into_owned();
+    let more = if others.len() > 1 { format!(" and {} other places", others.len() - 1) } else { String::new() };
+    Some(format!(
+        "the file system is mounted on {first}{more} too: calls by absolute paths through there, other than opens, are not recorded and not counted"
+    ))
+}
+
 impl Drop for Spool {
     fn drop(&mut self) {
         if !self.keep {
@@ -107,25 +127,41 @@ impl Drop for Spool {
 
 /// See [`super::record_with`].
 pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Recording, RecordError> {
-    let profile = profile::Writer::create(
-        &options.output,
-        WriterOptions { overwrite: options.overwrite, ..WriterOptions::default() },
-    )?;
     let directory = working_directory(&options.subject);
     let view = view(&options.subject);
     let roots = roots(options, directory.as_deref(), &view);
+    let works_in = trees(options, directory.as_deref(), &view);
+    let what = || format!("{}: cannot find where to make the profile", options.output.display());
+    let workshop = Workshop::open(options, &works_in).map_err(|source| RecordError::Io { what: what(), source })?;
+    let place = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let room = Room::on(workshop.path(), options.keep_free_bytes);
+    let writing = WriterOptions {
+        overwrite: options.overwrite,
+        room: Some(room),
+        grows_in: workshop.apart().map(|apart| (apart, Room::on(place, options.keep_free_bytes))),
+        ..WriterOptions::default()
+    };
+    let profile = profile::Writer::create(&options.output, writing)?;
     let limits = WalkLimits { entries_max: options.snapshot_entries_max, ..WalkLimits::default() };
-    let before = view
-        .tree(&roots, &limits)
-        .map_err(|source| RecordError::Io { what: "cannot read the names before the run".into(), source })?;
+    tracer.prepare(target(&options.subject).as_ref())?;
+    let before = view.tree(&roots, &limits).map_err(|source| match source.kind() {
+        std::io::ErrorKind::Interrupted => RecordError::Interrupted,
+        _ => RecordError::Io { what: "cannot read the names before the run".into(), source },
+    })?;
+    // From here on signals are for what is recorded; one that came before is not.
+    let mut signals = Signals::listen(matches!(options.subject, Subject::Command(_)));
+    if posix::interrupt::requested() {
+        return Err(RecordError::Interrupted);
+    }
     let header = Header { mount_namespace: view.namespace(), ..header(options, tracer, directory.as_deref()) };
-    let (mut spool, writer) = spool(options, &header, &before, &roots)?;
-    drop(before);
+    let (mut spool, writer) = spool(options, &header, &before, &roots, (&workshop, room))?;
+    if workshop.is_elsewhere() {
+        tell(options, News::SpoolElsewhere(spool.path.clone()));
+    }
     let decoding =
         ImportOptions { name: "the tracer's records".into(), keep_removed: true, ..ImportOptions::default() };
     let reader = Reader::follow(&spool.path, writer.growth())?;
     let analysis = Analysis::start(reader, tracer.decoder(decoding), profile, view).map_err(no_thread)?;
-    let mut signals = Signals::listen();
     // Of a command, Ctrl-Z stops the program too, as it should. What runs elsewhere must not wait for us: strace waits for its reader.
     let is_command = matches!(options.subject, Subject::Command(_));
     let _not_stopped = (!is_command).then(posix::interrupt::not_stopped);
@@ -137,8 +173,16 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
             return Err(error);
         }
     };
+    let meanwhile = if is_command {
+        drop(before);
+        None
+    } else {
+        // Another view of the same names: the first is the analysis's.
+        Some(Meanwhile::start(before, self::view(&options.subject)))
+    };
     let mut status = None;
     let captured = supervise(options, capture, &mut signals, command.as_mut(), &mut status)?;
+    let changed_meanwhile = meanwhile.and_then(Meanwhile::note);
     let Captured { mut writer, lost_records, why, ending, ended, error } = captured;
     let mut ending = Some(ending);
     let mut end = End { at_unix_ns: now_ns(), ..End::default() };
@@ -166,6 +210,7 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let analysed = analysis.wait(options.patience, &mut || {
         let wish = signals.take();
         signals.pass_on(pid);
+        signals.relay(pid);
         wish == Some(Wish::Leave)
     });
     // A tracer that was asked to end may take its time, and nobody waits for it here.
@@ -177,6 +222,8 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let profile = match analysed {
         Ok(mut summary) => {
             summary.notes.splice(0..0, tracer.notes());
+            summary.notes.extend(missed_by_mount(&options.subject));
+            summary.notes.extend(changed_meanwhile);
             summary.notes.extend(notes);
             summary.notes.extend(error.map(|e| format!("the tracer could not be heard any more: {e}")));
             summary.notes.extend(Some(said).filter(|said| end.tracer_lost && !said.is_empty()));
@@ -210,21 +257,21 @@ fn begin(
     writer: Writer,
 ) -> Result<(Capture, Option<Child>), RecordError> {
     let count = tracer.counter();
-    let (target, held) = match &options.subject {
-        Subject::Command(argv) => {
-            let held = Held::spawn(command(argv)?)
-                .map_err(|source| RecordError::Io { what: "cannot start a process".into(), source })?;
-            (Target::Command(held.pid()), Some(held))
-        }
-        Subject::Processes(pids) => (Target::Processes(pids.clone()), None),
-        Subject::Cgroup(path) => (Target::Cgroup(path.clone()), None),
-        Subject::Mount(path) => (Target::Mount(path.clone()), None),
+    let held = match &options.subject {
+        Subject::Command(argv) => Some(
+            Held::spawn(command(argv)?)
+                .map_err(|source| RecordError::Io { what: "cannot start a process".into(), source })?,
+        ),
+        _ => None,
     };
+    let of_command = || Target::Command(held.as_ref().map_or(0, Held::pid));
+    let target = target(&options.subject).unwrap_or_else(of_command);
     let tracing = tracer.start(&target)?;
-    if let Some(started) = options.on_start {
-        started();
-    }
+    // What strace stopped goes on once it is heard, so this comes before anything that may take its time.
     let capture = Capture::start(tracing, writer, count).map_err(no_thread)?;
+    if held.is_none() {
+        tell(options, News::Started);
+    }
     let Some(held) = held else { return Ok((capture, None)) };
     match held.release() {
         Ok(child) => Ok((capture, Some(child))),
@@ -238,6 +285,27 @@ fn begin(
             };
             Err(RecordError::CannotRun { command: program.into(), why: source.to_string() })
         }
+    }
+}
+
+/// Lets somebody be told who may not be listening: a terminal that is stopped, a pipe that is full. It is waited for a moment only.
+fn tell(options: &RecordOptions, news: News) {
+    let Some(tell) = options.on_news else { return };
+    if let Ok(telling) = std::thread::Builder::new().name("tell".into()).spawn(move || tell(&news)) {
+        let begun = Instant::now();
+        while !telling.is_finished() && begun.elapsed() < TELLING {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// What the tracer is to look at; `None` of a command that is not there yet.
+fn target(subject: &Subject) -> Option<Target> {
+    match subject {
+        Subject::Command(_) => None,
+        Subject::Processes(pids) => Some(Target::Processes(pids.clone())),
+        Subject::Cgroup(path) => Some(Target::Cgroup(path.clone())),
+        Subject::Mount(path) => Some(Target::Mount(path.clone())),
     }
 }
 
@@ -257,10 +325,17 @@ fn supervise(
     status: &mut Option<ExitStatus>,
 ) -> Result<Captured, RecordError> {
     let begun = Instant::now();
+    let mut alone_since = None;
     while !capture.is_finished() {
         if let (Some(child), None) = (&mut command, &status) {
             *status = child.try_wait().map_err(cannot_wait)?;
+            alone_since = status.map(|_| Instant::now());
         }
+        if alone_since.is_some_and(|since: Instant| since.elapsed() > OTHERS_GO_ON) {
+            tell(options, News::OthersGoOn);
+            alone_since = None;
+        }
+        signals.relay(command.as_ref().filter(|_| status.is_none()).map(|child| child.id()));
         let over = options.duration.is_some_and(|duration| begun.elapsed() >= duration);
         let asked = signals.take().is_some();
         if asked && signals.was_from_kernel() {
@@ -318,12 +393,13 @@ fn header(options: &RecordOptions, tracer: &dyn Tracer, directory: Option<&Path>
     }
 }
 
-/// A new spool beside the profile, with the names read before the run. One that an earlier recording left is never touched.
+/// A new spool, with the names read before the run. One that an earlier recording left is never touched.
 fn spool(
     options: &RecordOptions,
     header: &Header,
     before: &Walked,
     roots: &[PathBuf],
+    (workshop, room): (&Workshop, Room),
 ) -> Result<(Spool, Writer), RecordError> {
     let stem = options.output.file_stem().unwrap_or(options.output.as_os_str());
     let mut number = 1;
@@ -334,9 +410,10 @@ fn spool(
         }
         name.push(".");
         name.push(spool::EXTENSION);
-        let path = options.output.with_file_name(name);
+        let path = workshop.apart().map_or_else(|| options.output.with_file_name(&name), |apart| apart.join(&name));
         match Writer::create(&path, header) {
-            Ok(writer) => break (path, writer),
+            // The profile, which comes of it, can still be written when the spool has given way.
+            Ok(writer) => break (path, writer.leaving(room.twice())),
             Err(spool::SpoolError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::AlreadyExists && number < SPOOLS_MAX =>
             {

@@ -1,7 +1,8 @@
-//! What a signal to us means while we record: the recording ends, and a command gets it too.
+//! What a signal to us means while we record. SIGINT and SIGTERM end the recording, and a command gets them too. Whatever else would have ended
+//! or reached the command in our place it gets alone.
 
-use posix::interrupt::{self, PassOn};
-use rustix::process::{Pid, Signal, kill_process};
+use super::descendants::descendants;
+use posix::interrupt::{self, PassOn, Received};
 use std::time::{Duration, Instant};
 
 /// Signals so soon after the first are the same wish: `timeout` sends to us and then to our whole group.
@@ -14,8 +15,9 @@ pub(super) struct Signals {
     first: Option<Instant>,
     last: i32,
     /// The command has not got the last one yet.
-    unsent: Option<Signal>,
+    unsent: Option<i32>,
     from_kernel: bool,
+    of_command: bool,
 }
 
 /// What a signal asks for.
@@ -28,17 +30,18 @@ pub(super) enum Wish {
 }
 
 impl Signals {
-    pub fn listen() -> Signals {
-        Signals { guard: interrupt::pass_on(), first: None, last: 0, unsent: None, from_kernel: false }
+    /// `of_command`: what is recorded is a command of ours.
+    pub fn listen(of_command: bool) -> Signals {
+        Signals { guard: interrupt::pass_on(), first: None, last: 0, unsent: None, from_kernel: false, of_command }
     }
 
     /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on), unless the kernel
     /// sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group.
     pub fn take(&mut self) -> Option<Wish> {
-        let received = self.guard.take()?;
+        let received = self.asking()?;
         self.last = received.signal;
         self.from_kernel = received.from_kernel;
-        self.unsent = Signal::from_named_raw(received.signal).filter(|_| !received.from_kernel);
+        self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
         match self.first {
             None => {
                 self.first = Some(Instant::now());
@@ -49,12 +52,36 @@ impl Signals {
         }
     }
 
+    /// A signal that asks us to end. Without a command there is nobody else whom any could be for.
+    fn asking(&mut self) -> Option<Received> {
+        let received = self.guard.take();
+        if received.is_some() || self.of_command {
+            return received;
+        }
+        let other = self.guard.others().last()?;
+        Some(Received { signal: other.signal, from_kernel: other.from.is_none() })
+    }
+
+    /// Gives a running command what came for it and does not ask us to end: SIGUSR1 from whoever knows us alone, the alarm of whoever executed
+    /// us. What the command or a child of its sent to the parent that it finds stays ours: it would be its own end.
+    pub fn relay(&mut self, command: Option<u32>) {
+        if !self.of_command {
+            return;
+        }
+        for other in self.guard.others() {
+            let own = |command| other.from.is_some_and(|from| descendants(&[command]).contains(&from));
+            if let Some(command) = command.filter(|&command| !own(command)) {
+                interrupt::send(command, other.signal);
+            }
+        }
+    }
+
     /// Gives a running command the signal received last, if it has not got it.
     pub fn pass_on(&mut self, command: Option<u32>) {
-        if let Some(pid) = command.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
+        if let Some(command) = command
             && let Some(signal) = self.unsent.take()
         {
-            let _ = kill_process(pid, signal);
+            interrupt::send(command, signal);
         }
     }
 

@@ -47,6 +47,15 @@ pub trait Tracer {
     /// [`RecordError::CannotTrace`].
     fn check(&self, target: &Target) -> Result<(), RecordError>;
 
+    /// Does what takes its time and looks at nobody, so that little happens between the reading of the names and the [`start`](Self::start).
+    /// `None`: for a command that is not there yet.
+    ///
+    /// # Errors
+    /// As `start`.
+    fn prepare(&mut self, _target: Option<&Target>) -> Result<(), RecordError> {
+        Ok(())
+    }
+
     /// Begins. When it returns, every call of the target from now on is traced.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use crate::spool::Notation;
 use crate::strace::{ImportOptions, Importer, told, traced_calls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -110,21 +111,31 @@ impl Tracer for Strace {
 
     fn start(&mut self, target: &Target) -> Result<Box<dyn Tracing>, RecordError> {
         self.check(target)?;
-        let (pids, asked, held) = match target {
-            Target::Command(pid) => (vec![*pid], 1, true),
-            Target::Processes(pids) => (descendants(pids), pids.len(), false),
+        let (asked, mut below, held) = match target {
+            Target::Command(pid) => (vec![*pid], Vec::new(), true),
+            Target::Processes(asked) => (asked.clone(), descendants(asked).split_off(asked.len()), false),
             Target::Cgroup(_) | Target::Mount(_) => unreachable!("refused above"),
         };
+        // strace would go on with the others.
+        if let Some(pid) = asked.iter().find(|&&pid| !held && !may_attach(pid)) {
+            let why = io::Error::from(rustix::io::Errno::PERM);
+            return Err(RecordError::CannotTrace { said: format!("process {pid}: {why}. {ADVICE}") });
+        }
+        let all = below.len();
+        below.retain(|&pid| may_attach(pid));
+        let pids = [&asked[..], &below].concat();
         let mut running = Running::spawn(self, &pids, held)
             .map_err(|source| RecordError::Io { what: "cannot start strace".into(), source })?;
-        let (asked, below) = pids.split_at(asked);
-        match running.attached(asked, below) {
+        running.left_out = all - below.len();
+        match running.attached(&asked, &below) {
             Ok(true) => {
                 // What has changed meanwhile, nobody knows when.
                 running.stood.retain(|stood| Stood::of(stood.tid).as_ref() == Some(stood));
                 Ok(Box::new(running))
             }
             Ok(false) => {
+                // It may have attached to some.
+                running.stop();
                 let said = Box::new(running).end().said;
                 let said = if said.is_empty() { "strace ended at once" } else { &said };
                 Err(RecordError::CannotTrace { said: format!("{said}. {ADVICE}") })
@@ -158,6 +169,8 @@ struct Running {
     /// When it was asked to let go.
     asked: Option<Instant>,
     said: Option<JoinHandle<String>>,
+    /// Processes below those asked for that may not be traced.
+    left_out: usize,
 }
 
 /// The directories that a thread stands in.
@@ -215,6 +228,8 @@ impl Running {
         }
         // A group of its own: a terminal's signals are not for it.
         command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).process_group(0);
+        // Killed, we would leave it attached to whoever sleeps, and nobody else could attach.
+        posix::held::ends_with_us(&mut command);
         let mut child = command.spawn()?;
         drop(command);
         let stderr = child.stderr.take();
@@ -230,6 +245,7 @@ impl Running {
             gather: false,
             asked: None,
             said: Some(said),
+            left_out: 0,
         })
     }
 
@@ -347,7 +363,12 @@ impl Tracing for Running {
         let status = self.wait();
         let said = self.said.take().map(|thread| thread.join().unwrap_or_default()).unwrap_or_default();
         let lost = self.asked.is_none() && !status.is_ok_and(|status| status.success());
-        Ending { lost, said: said.trim().to_owned(), notes: Vec::new() }
+        let left_out = match self.left_out {
+            0 => None,
+            1 => Some("a process that they started before may not be traced, and is not recorded".to_owned()),
+            n => Some(format!("{n} processes that they started before may not be traced, and are not recorded")),
+        };
+        Ending { lost, said: said.trim().to_owned(), notes: left_out.into_iter().collect() }
     }
 }
 
@@ -356,6 +377,11 @@ impl Drop for Running {
         self.stop();
         let _ = self.wait();
     }
+}
+
+/// Whether we may attach to a process: its memory is for whom the kernel lets do so (`PTRACE_MODE_ATTACH`). One that is gone is nobody's.
+fn may_attach(pid: u32) -> bool {
+    !File::open(format!("/proc/{pid}/mem")).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Who traces a process: 0 if nobody does; `None` if it is gone.

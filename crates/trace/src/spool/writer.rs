@@ -3,6 +3,7 @@
 use super::frame::{Kind, MAGIC, Packer};
 use super::{End, FRAME_BYTES_MAX, Growth, Header, Lost, NamesEnd, SpoolError, names};
 use crate::SnapshotEntry;
+use crate::room::Room;
 use crate::snapshot::Walked;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -23,6 +24,8 @@ pub struct Writer {
     /// The end of the last whole frame.
     len_bytes: u64,
     growth: Arc<Growth>,
+    /// What is left to others.
+    room: Option<Room>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -45,13 +48,20 @@ impl Writer {
         };
         let made = Packer::new().and_then(|mut packer| Ok((begin(&mut packer)?, packer)));
         let (begin, packer) = made.map_err(failed("begin the spool"))?;
-        let mut writer = Writer { file, path: path.to_owned(), packer, len_bytes: 0, growth: Growth::new() };
+        let mut writer =
+            Writer { file, path: path.to_owned(), packer, len_bytes: 0, growth: Growth::new(), room: None };
         if let Err(source) = writer.append(&begin) {
             // It was made here and holds nothing.
             let _ = std::fs::remove_file(path);
             return Err(SpoolError::Io { path: path.to_owned(), doing: "begin the spool", source });
         }
         Ok(writer)
+    }
+
+    /// Leaves so much room on the file system to others: records and names that would take of it fail.
+    pub fn leaving(mut self, room: Room) -> Writer {
+        self.room = Some(room);
+        self
     }
 
     /// Where it is.
@@ -129,6 +139,10 @@ impl Writer {
 
     fn frame(&mut self, kind: Kind, raw: &[u8]) -> io::Result<()> {
         let bytes = self.packer.pack(kind, raw)?;
+        // What tells of a gap and of the end is small, and without it the rest says less.
+        if let (Some(room), Kind::Names | Kind::Records) = (self.room, kind) {
+            room.check(&self.path, bytes.len() as u64)?;
+        }
         self.append(&bytes)
     }
 

@@ -308,3 +308,46 @@ pub(super) fn io_uring_flag(name: &[u8]) -> u64 {
 pub(super) fn resolve_flag(name: &[u8]) -> u64 {
     if name == b"RESOLVE_IN_ROOT" { IN_ROOT } else { 0 }
 }
+/// Requests of ioctl that make, remove or change files: name as strace prints it, type and number (`_IOC` of `<linux/ioctl.h>`).
+/// `<linux/btrfs.h>`, `<linux/falloc.h>`, `<xfs/xfs_fs.h>`, `fs/ext4/ext4.h`, `<linux/f2fs.h>`.
+const CHANGING_IOCTLS: [(&[u8], u64, u64); 17] = [
+    (b"BTRFS_IOC_SNAP_CREATE", 0x94, 1),
+    (b"BTRFS_IOC_SUBVOL_CREATE", 0x94, 14),
+    (b"BTRFS_IOC_SNAP_DESTROY", 0x94, 15),
+    (b"BTRFS_IOC_SNAP_CREATE_V2", 0x94, 23),
+    (b"BTRFS_IOC_SUBVOL_CREATE_V2", 0x94, 24),
+    (b"BTRFS_IOC_SNAP_DESTROY_V2", 0x94, 63),
+    (b"FS_IOC_RESVSP", 0x58, 40),
+    (b"FS_IOC_UNRESVSP", 0x58, 41),
+    (b"FS_IOC_RESVSP64", 0x58, 42),
+    (b"FS_IOC_UNRESVSP64", 0x58, 43),
+    (b"FS_IOC_ZERO_RANGE", 0x58, 57),
+    (b"XFS_IOC_SWAPEXT", 0x58, 109),
+    (b"XFS_IOC_EXCHANGE_RANGE", 0x58, 129),
+    (b"EXT4_IOC_MOVE_EXT", 0x66, 15),
+    (b"F2FS_IOC_START_ATOMIC_WRITE", 0xf5, 1),
+    (b"F2FS_IOC_COMMIT_ATOMIC_WRITE", 0xf5, 2),
+    (b"F2FS_IOC_MOVE_RANGE", 0xf5, 9),
+];
+
+/// Whether a request of ioctl makes, removes or changes files.
+pub(crate) fn ioctl_changes_files(request: u64) -> bool {
+    let (kind, number) = (request >> 8 & 0xff, request & 0xff);
+    CHANGING_IOCTLS.iter().any(|&(_, k, n)| (k, n) == (kind, number))
+}
+
+/// The same of one as strace prints it: all names that its number has, or `_IOC(_IOC_READ|_IOC_WRITE, 0x58, 0x6d, 0xc0)`.
+pub(super) fn printed_ioctl_changes_files(text: &[u8]) -> bool {
+    let Some(parts) = text.strip_prefix(b"_IOC(") else {
+        let mut names = text.split(|&b| b == b' ');
+        return names.any(|name| CHANGING_IOCTLS.iter().any(|&(known, ..)| known == name));
+    };
+    let mut parts = parts.split(|&b| b == b',').skip(1).map(|part| {
+        let digits = std::str::from_utf8(part.trim_ascii()).ok()?;
+        u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+    });
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(kind), Some(number)) => ioctl_changes_files(kind << 8 | number),
+        _ => false,
+    }
+}

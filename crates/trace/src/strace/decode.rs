@@ -467,7 +467,7 @@ fn fcntl<'a>(args: &Args<'a>) -> Option<Call<'a>> {
     })
 }
 
-/// `ioctl(3</x>, FICLONE, 4</y>)` shares blocks; the others only ask or set.
+/// `ioctl(3</x>, FICLONE, 4</y>)` shares blocks; some make, remove or change files in other ways; the others only ask or set.
 fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;
@@ -496,6 +496,7 @@ fn ioctl<'a>(args: &Args<'a>, ret: &Return<'a>) -> Option<Call<'a>> {
             len: field(last, b"src_length").and_then(unsigned).filter(|&len| len > 0),
             reflink: true,
         }),
+        _ if c::printed_ioctl_changes_files(args.get(1)) => Some(Call::Other { fd: Some(on), at: None }),
         _ => Some(Call::OnFd { op: Op::Ioctl, fd: on, offset: None, len: None, mode: None }),
     }
 }

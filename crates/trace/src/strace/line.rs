@@ -125,6 +125,8 @@ pub(super) enum Body<'a> {
     Call(&'a [u8]),
     /// A call that has started: from its name on, up to where it was interrupted.
     Unfinished(&'a [u8]),
+    /// The same of an execve whose thread goes on under another number.
+    Changed { text: &'a [u8], to: u32 },
     /// The rest of a call: its name, and what follows.
     Resumed { name: &'a [u8], rest: &'a [u8], unfinished: bool },
     /// `+++ exited with N +++`
@@ -149,11 +151,21 @@ pub(super) fn body(rest: &[u8]) -> Result<Body<'_>, Reason> {
         }
         [b'+', b'+', b'+', b' ', text @ ..] => ending(text),
         [b'<', b'.', b'.', b'.', b' ', text @ ..] => resumed(text),
-        _ => match started(rest) {
-            Some(text) => Ok(Body::Unfinished(text)),
-            None => Ok(Body::Call(rest)),
-        },
+        _ => Ok(match (started(rest), changed(rest)) {
+            (Some(text), _) => Body::Unfinished(text),
+            (None, Some((text, to))) => Body::Changed { text, to },
+            (None, None) => Body::Call(rest),
+        }),
     }
+}
+
+/// An execve of a thread that goes on under the number of its process's first: the text before ` <pid changed to 12 ...>`, and that number.
+fn changed(text: &[u8]) -> Option<(&[u8], u32)> {
+    const MARK: &[u8] = b" <pid changed to ";
+    let inside = text.strip_suffix(b" ...>")?;
+    let at = memchr::memmem::rfind(inside, MARK)?;
+    let (n, rest) = digits(&inside[at + MARK.len()..])?;
+    Some((&inside[..at], u32::try_from(n).ok().filter(|_| rest.is_empty())?))
 }
 
 /// The text before ` <unfinished ...>`; also ` <detached ...>`, where strace was told to stop, and
@@ -370,6 +382,8 @@ mod tests {
         assert_eq!(body(b"--- SIGCHLD {si_signo=SIGCHLD} ---"), Ok(Body::Signal));
         assert!(body(b"--- SIGCHLD {si_sig").is_err());
         assert!(body(b"+++ exited wi").is_err());
+        let changed = Body::Changed { text: b"execve(\"/bin/sh\", [...], 0x7f /* 3 vars */", to: 12 };
+        assert_eq!(body(b"execve(\"/bin/sh\", [...], 0x7f /* 3 vars */ <pid changed to 12 ...>"), Ok(changed));
         assert_eq!(body(b"read(3,  <unfinished ...>"), Ok(Body::Unfinished(b"read(3, ")));
         assert_eq!(
             body(b"<... read resumed>\"\", 5) = 0 <0.1>"),

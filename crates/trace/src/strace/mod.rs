@@ -17,27 +17,33 @@
 //!
 //! A line that is not understood is counted and listed with its number; nothing is dropped silently.
 
+mod births;
+mod calls;
 pub(crate) mod constants;
 mod decode;
+mod imported;
 mod lex;
 mod line;
 mod notation;
 mod profile;
 mod summary;
+mod told;
 mod value;
 
+pub use imported::Imported;
 pub use profile::{ImportedProfile, import, import_file};
 pub use summary::{ImportError, Problem, Summary};
+pub(crate) use told::told;
 
 use crate::Batch;
 use crate::analysis::Decode;
-use crate::profile::{Meta, ProfileError};
-use crate::track::{
-    Call, CloneFlags, Cloning, Closing, Coverage, Fd, Outcome, Place, Removed, Seen, TrackOptions, Tracker,
-};
-use decode::{Form, Forms, decode};
+use crate::profile::ProfileError;
+use crate::track::{Coverage, Place, TrackOptions, Tracker};
+use births::Held;
+use calls::{NO_CALL, Running, parse_call};
+use decode::Forms;
 pub(crate) use decode::{may_set_mounts, rooted, traced_calls};
-use lex::{Args, Return};
+use lex::Args;
 use line::{Body, Head, Leader, Reason};
 pub(crate) use notation::{Keeps, Notation};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -49,12 +55,6 @@ use std::path::PathBuf;
 const LINE_BYTES_MAX: usize = 16 << 20;
 /// Lines without a usable time stamp before the input is refused.
 const PATIENCE: u64 = 50;
-/// Lines of threads of unknown parent kept back at most, in bytes.
-const HELD_BYTES_MAX: usize = 32 << 20;
-
-/// Room kept for the texts of calls that start, so that each need not ask for its own.
-const SPARE_TEXTS_MAX: usize = 64;
-const SPARE_TEXT_BYTES_MAX: usize = 4096;
 
 /// Where batches go, for good: the events a sink is given are its own.
 pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), ProfileError> + 's;
@@ -76,26 +76,6 @@ impl Default for ImportOptions {
     fn default() -> Self {
         ImportOptions { name: PathBuf::from("trace"), cwd: None, keep_removed: false, problems_listed: 20 }
     }
-}
-
-/// What the names of the recorder's own lines begin with.
-const TOLD: &[u8] = b"fsage_";
-
-/// A line in strace's notation that says what strace does not: where a thread stood when it was attached to, `what` being its working
-/// directory (`cwd`) or its root directory (`root`), at the time of another line.
-pub(crate) fn told(tid: u32, stamp: &[u8], what: &str, path: &[u8]) -> Vec<u8> {
-    let mut line = format!("{tid} ").into_bytes();
-    line.extend_from_slice(stamp);
-    line.extend_from_slice(format!(" fsage_{what}(\"").as_bytes());
-    for &byte in path {
-        match byte {
-            b'"' | b'\\' => line.extend([b'\\', byte]),
-            b' '..=b'~' => line.push(byte),
-            _ => line.extend(format!("\\{byte:03o}").bytes()),
-        }
-    }
-    line.extend_from_slice(b"\") = 0 <0.000000000>\n");
-    line
 }
 
 /// Whether a line is one that this module can use.
@@ -144,36 +124,6 @@ struct Leaders {
     whole_seconds: u64,
     relative: u64,
     unstamped: u64,
-}
-
-#[derive(Debug)]
-struct Running {
-    start_ns: u64,
-    place: Option<Place>,
-    form: Option<Form>,
-    /// From the name on.
-    text: Vec<u8>,
-    closing: Option<Closing>,
-    clone: Option<RunningClone>,
-    /// Of an execve: what it had of others when it began.
-    unsharing: Option<Cloning>,
-}
-
-/// A clone that is running.
-#[derive(Debug)]
-struct RunningClone {
-    flags: CloneFlags,
-    begun: Option<Cloning>,
-}
-
-/// A line kept back.
-#[derive(Debug)]
-struct Held {
-    tid: u32,
-    number: u64,
-    /// The place in the order that its call takes, if it begins one, or if that kept none when it began.
-    place: Option<Place>,
-    line: Vec<u8>,
 }
 
 impl Importer {
@@ -451,121 +401,6 @@ impl Importer {
         }
     }
 
-    /// The thread a line belongs to, made known to the tracker; `None` if the line has to wait.
-    fn admit(&mut self, head: Head<'_>, body: &Body<'_>, line: &[u8]) -> Option<u32> {
-        let Some(tid) = head.tid else { return Some(self.tracker.sole_thread().unwrap_or(0)) };
-        if self.held_threads.contains(&tid) {
-            self.hold(tid, body, line);
-            return None;
-        }
-        if self.tracker.knows(tid) {
-            return Some(tid);
-        }
-        // Without -o, the first process has no number until a second one appears.
-        let anonymous = self.tracker.knows(0) && tid != 0;
-        if anonymous && (matches!(body, Body::Resumed { .. }) || self.cloning.is_empty()) {
-            self.renumber(0, tid);
-            return Some(tid);
-        }
-        match self.cloning.len() {
-            0 => Some(tid),
-            1 => {
-                self.adopt(tid);
-                Some(tid)
-            }
-            _ => {
-                self.hold(tid, body, line);
-                None
-            }
-        }
-    }
-
-    /// Keeps a line back until its thread's parent is known.
-    fn hold(&mut self, tid: u32, body: &Body<'_>, line: &[u8]) {
-        self.held_bytes += line.len();
-        let has_event = matches!(body, Body::Call(_) | Body::Unfinished(_) | Body::Resumed { .. });
-        let place = has_event.then(|| self.tracker.start());
-        self.held.push_back(Held { tid, number: self.line_number, place, line: line.to_vec() });
-        self.held_threads.insert(tid);
-        if self.held_bytes > HELD_BYTES_MAX {
-            self.release_held(true);
-        }
-    }
-
-    fn renumber(&mut self, from: u32, to: u32) {
-        self.tracker.renumber(from, to);
-        if self.first_tid == Some(from) {
-            self.first_tid = Some(to);
-        }
-        if let Some(running) = self.running.remove(&from) {
-            self.running.insert(to, running);
-        }
-        for tid in &mut self.cloning {
-            if *tid == from {
-                *tid = to;
-            }
-        }
-    }
-
-    /// Makes a new thread the child of the clone that has been running longest.
-    fn adopt(&mut self, child: u32) {
-        if self.cloning.is_empty() {
-            return;
-        }
-        let parent = self.cloning.remove(0);
-        self.parents_changed = true;
-        if let Some(clone) = self.running.get_mut(&parent).and_then(|running| running.clone.as_mut()) {
-            let (flags, begun) = (clone.flags, clone.begun.take());
-            self.spawn(parent, child, flags, begun);
-        }
-    }
-
-    fn spawn(&mut self, parent: u32, child: u32, flags: CloneFlags, begun: Option<Cloning>) {
-        match begun {
-            Some(begun) => self.tracker.spawn_begun(parent, child, flags, begun),
-            None => self.tracker.spawn(parent, child, flags),
-        }
-    }
-
-    /// Takes in the lines kept back, as far as their threads' parents are known now. With `all`, guesses.
-    fn release_held(&mut self, all: bool) {
-        if self.held.is_empty() || !(all || self.parents_changed) {
-            return;
-        }
-        self.parents_changed = false;
-        let mut at = 0;
-        while let Some(held) = self.held.get(at) {
-            let tid = held.tid;
-            if !self.tracker.knows(tid) {
-                if !all && self.cloning.len() > 1 {
-                    at += 1;
-                    continue;
-                }
-                self.adopt(tid);
-            }
-            if let Some(held) = self.held.remove(at) {
-                self.held_bytes -= held.line.len();
-                self.take_held(held);
-            }
-            // What a line tells may free lines before it, of threads that were unknown then.
-            if std::mem::take(&mut self.parents_changed) {
-                at = 0;
-            }
-        }
-        self.held_threads = self.held.iter().map(|held| held.tid).collect();
-    }
-
-    fn take_held(&mut self, held: Held) {
-        let Leader::Stamped(head) = line::leader(&held.line) else { return };
-        let taken = line::body(head.rest).and_then(|body| self.take_body(held.tid, head.at_ns, body, held.place));
-        if let Err(reason) = taken {
-            if let Some(place) = held.place {
-                self.tracker.skip_place(place);
-            }
-            self.problem(held.number, &held.line, reason);
-        }
-    }
-
     /// `place`: the call's place in the order, if it has one already.
     fn take_body(&mut self, tid: u32, at_ns: u64, body: Body<'_>, place: Option<Place>) -> Result<(), Reason> {
         match body {
@@ -596,14 +431,27 @@ impl Importer {
                 self.ended(tid, at_ns, 128 + constants::signal(signal).unwrap_or(0));
                 Ok(())
             }
+            Body::Changed { text, to } => {
+                let taken = self.take_body(tid, at_ns, Body::Unfinished(text), place);
+                self.supersede(to, tid);
+                taken
+            }
             Body::Superseded(by) => {
-                self.abandon(tid);
-                self.tracker.superseded(tid, by);
-                if let Some(running) = self.running.remove(&by) {
-                    self.running.insert(tid, running);
-                }
+                self.supersede(tid, by);
                 Ok(())
             }
+        }
+    }
+
+    /// An exec makes a thread go on under the number of its process's first, which is gone.
+    fn supersede(&mut self, tid: u32, by: u32) {
+        if !self.tracker.knows(by) {
+            return; // Another line told it.
+        }
+        self.abandon(tid);
+        self.tracker.superseded(tid, by);
+        if let Some(running) = self.running.remove(&by) {
+            self.running.insert(tid, running);
         }
     }
 
@@ -619,239 +467,6 @@ impl Importer {
     fn since_start(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.first_ns.unwrap_or(at_ns))
     }
-
-    /// A call that started and returned on one line.
-    fn whole_call(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) -> Result<(), Reason> {
-        let mut args = Args::default();
-        let (name, ret) = parse_call(text, &mut args)?;
-        if let Some(told) = name.strip_prefix(TOLD) {
-            return self.told(tid, told, args.get(0));
-        }
-        let form = self.forms.get(name);
-        self.returned(&ret);
-        let call = if form == Some(Form::Ignored) { None } else { decode(form, &args, &ret) };
-        let Some(call) = call else {
-            self.summary.other_lines += 1;
-            self.last_ns = self.last_ns.max(at_ns.saturating_add(ret.dur_ns.unwrap_or(0)));
-            if let Some(place) = place {
-                self.tracker.skip_place(place);
-            }
-            return Ok(());
-        };
-        self.hand_over(tid, at_ns, place, name, &call, &ret)
-    }
-
-    /// A line that the recorder put before strace's own ([`told`]).
-    fn told(&mut self, tid: u32, what: &[u8], path: &[u8]) -> Result<(), Reason> {
-        self.summary.notes += 1;
-        let raw = path.strip_prefix(b"\"").and_then(|path| path.strip_suffix(b"\"")).ok_or(NO_CALL)?;
-        match what {
-            b"cwd" => self.tracker.saw_cwd(tid, raw),
-            b"root" => self.tracker.saw_root(tid, Some(Seen::Path { raw, deleted: false, who: None })),
-            _ => return Err(NO_CALL),
-        }
-        Ok(())
-    }
-
-    fn hand_over(
-        &mut self,
-        tid: u32,
-        start_ns: u64,
-        place: Option<Place>,
-        name: &[u8],
-        call: &Call<'_>,
-        ret: &Return<'_>,
-    ) -> Result<(), Reason> {
-        let out = outcome(ret)?;
-        self.summary.calls += 1;
-        self.parents_changed |= matches!(call, Call::Clone(_));
-        self.last_ns = self.last_ns.max(start_ns.saturating_add(out.dur_ns));
-        self.tracker.call(tid, self.since_start(start_ns), place, name, call, &out);
-        Ok(())
-    }
-
-    fn returned(&mut self, ret: &Return<'_>) {
-        if ret.dur_ns.is_some() {
-            self.with_duration += 1;
-        } else if ret.value.is_some() {
-            self.without_duration += 1;
-            self.summary.without_duration += 1;
-        }
-    }
-
-    /// A call has started.
-    fn start(&mut self, tid: u32, at_ns: u64, text: &[u8], place: Option<Place>) {
-        let (name, rest) = lex::name(text).unwrap_or((b"", b""));
-        let form = self.forms.get(name);
-        let rest = rest.get(1..).unwrap_or_default();
-        let mut own = self.spare_texts.pop().unwrap_or_default();
-        own.extend_from_slice(text);
-        let mut running =
-            Running { start_ns: at_ns, place: None, form, text: own, closing: None, clone: None, unsharing: None };
-        // A read of a pipe can take for ever; it need not keep its place.
-        let first = lex::first_arg(rest);
-        let foreign = value::fd(first).is_some_and(|fd: Fd<'_>| self.tracker.is_foreign_fd(tid, &fd));
-        let keeps_place = match form {
-            None | Some(Form::Ignored | Form::NewFd | Form::IoUringEnter | Form::Unshare) => false,
-            Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3) => true,
-            Some(_) => !foreign,
-        };
-        running.place = match (keeps_place, place) {
-            (true, place) => Some(place.unwrap_or_else(|| self.tracker.start())),
-            (false, Some(place)) => {
-                self.tracker.skip_place(place);
-                None
-            }
-            (false, None) => None,
-        };
-        let at_once =
-            matches!(form, Some(Form::Close | Form::Fork | Form::Clone | Form::Clone3 | Form::Exec | Form::ExecAt));
-        match at_once.then(|| decode(form, &lex::partial_args(rest), &Return::default())).flatten() {
-            Some(Call::Clone(flags)) => {
-                let begun = self.tracker.begin_clone(tid, flags);
-                running.clone = Some(RunningClone { flags, begun });
-                self.cloning.push(tid);
-            }
-            Some(Call::Exec { .. }) => running.unsharing = self.tracker.begin_exec(tid),
-            Some(Call::Close { fd }) => {
-                running.closing = Some(self.tracker.begin_close(tid, self.since_start(at_ns), &fd));
-            }
-            _ => {}
-        }
-        self.running.insert(tid, running);
-    }
-
-    /// A call goes on, and usually returns.
-    fn resume(
-        &mut self,
-        tid: u32,
-        at_ns: u64,
-        (name, rest): (&[u8], &[u8]),
-        unfinished: bool,
-        place: Option<Place>,
-    ) -> Result<(), Reason> {
-        let Some(mut running) = self.running.remove(&tid) else { return Err("a call resumed that had not started") };
-        match place {
-            Some(place) if running.place.is_some() || unfinished => self.tracker.skip_place(place),
-            Some(_) => running.place = place,
-            None => {}
-        }
-        self.last_ns = self.last_ns.max(at_ns);
-        running.text.extend_from_slice(rest);
-        if unfinished {
-            self.running.insert(tid, running);
-            return Ok(());
-        }
-        let text = std::mem::take(&mut running.text);
-        let place = running.place;
-        if let Some(clone) = running.clone.take() {
-            self.cloned(tid, clone, &text);
-        }
-        if let Some(begun) = running.unsharing.take() {
-            let ok = parse_call(&text, &mut Args::default()).is_ok_and(|(_, ret)| ret.value == Some(0));
-            self.tracker.end_exec(tid, begun, ok);
-        }
-        let result = self.finish_call(tid, running, &text, name);
-        self.give_back(text);
-        if result.is_err()
-            && let Some(place) = place
-        {
-            self.tracker.skip_place(place);
-        }
-        result
-    }
-
-    /// Keeps the room of a text for another's.
-    fn give_back(&mut self, mut text: Vec<u8>) {
-        if self.spare_texts.len() < SPARE_TEXTS_MAX && text.capacity() <= SPARE_TEXT_BYTES_MAX {
-            text.clear();
-            self.spare_texts.push(text);
-        }
-    }
-
-    /// A clone has returned, or will not.
-    fn cloned(&mut self, tid: u32, clone: RunningClone, text: &[u8]) {
-        self.cloning.retain(|&parent| parent != tid);
-        self.parents_changed = true;
-        let Some(begun) = clone.begun else { return };
-        let child = parse_call(text, &mut Args::default())
-            .ok()
-            .and_then(|(_, ret)| u32::try_from(ret.value?).ok())
-            .filter(|&tid| tid > 0);
-        match child {
-            Some(child) => self.tracker.spawn_begun(tid, child, clone.flags, begun),
-            None => self.tracker.drop_clone(begun),
-        }
-    }
-
-    fn finish_call(&mut self, tid: u32, running: Running, text: &[u8], resumed: &[u8]) -> Result<(), Reason> {
-        let mut args = Args::default();
-        let parsed = parse_call(text, &mut args).and_then(|(name, ret)| {
-            if name != resumed && resumed != b"???" {
-                return Err("a call resumed under another name");
-            }
-            let closed = if running.closing.is_some() { Some(outcome(&ret)?) } else { None };
-            Ok((name, ret, closed))
-        });
-        let (name, ret, closed) = match parsed {
-            Ok(parsed) => parsed,
-            Err(reason) => {
-                if let Some(closing) = running.closing {
-                    self.tracker.drop_close(closing);
-                }
-                return Err(reason);
-            }
-        };
-        self.returned(&ret);
-        let start_ns = running.start_ns;
-        if let (Some(closing), Some(out)) = (running.closing, closed) {
-            self.summary.calls += 1;
-            self.tracker.end_close(closing, running.place, &out);
-            return Ok(());
-        }
-        let call = if running.form == Some(Form::Ignored) { None } else { decode(running.form, &args, &ret) };
-        match call {
-            Some(call) => self.hand_over(tid, start_ns, running.place, name, &call, &ret),
-            None => {
-                self.summary.other_lines += 1;
-                if let Some(place) = running.place {
-                    self.tracker.skip_place(place);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// A started call that will not return: its thread ended, or went on without our seeing the return.
-    fn abandon(&mut self, tid: u32) {
-        let Some(mut running) = self.running.remove(&tid) else { return };
-        if let Some(clone) = running.clone.take() {
-            self.cloned(tid, clone, b"");
-        }
-        if let Some(begun) = running.unsharing.take() {
-            self.tracker.drop_clone(begun);
-        }
-        let out = Outcome { ret: -1, errno: 0, dur_ns: 0, seen: None, unfinished: true };
-        if let Some(closing) = running.closing {
-            self.tracker.end_close(closing, running.place, &out);
-            return;
-        }
-        let (name, rest) = lex::name(&running.text).unwrap_or((b"", b""));
-        let args = lex::partial_args(rest.get(1..).unwrap_or_default());
-        let form = running.form.filter(|&form| form != Form::Ignored);
-        match form.and_then(|form| decode(Some(form), &args, &Return::default())) {
-            Some(call) => {
-                self.summary.calls += 1;
-                self.tracker.call(tid, self.since_start(running.start_ns), running.place, name, &call, &out);
-            }
-            None => {
-                self.summary.other_lines += 1;
-                if let Some(place) = running.place {
-                    self.tracker.skip_place(place);
-                }
-            }
-        }
-    }
 }
 
 impl Decode for Importer {
@@ -862,85 +477,4 @@ impl Decode for Importer {
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) -> Result<Imported, ImportError> {
         Importer::finish(*self, sink)
     }
-}
-
-/// An imported trace: what is to be said of it, and the state it ended in.
-#[derive(Debug)]
-pub struct Imported {
-    /// Counts.
-    pub summary: Summary,
-    tracker: Tracker,
-    /// What the notation itself says for `meta.json`: tracer and clock.
-    says: Meta,
-    /// Files of which the trace reads so many bytes that it did not write.
-    least_sizes: FxHashMap<Vec<u8>, u64>,
-}
-
-impl Imported {
-    /// The end of an import; `says` is what the notation itself tells for `meta.json`.
-    pub(crate) fn new(summary: Summary, tracker: Tracker, says: Meta) -> Self {
-        Imported { summary, tracker, says, least_sizes: FxHashMap::default() }
-    }
-
-    /// With lengths that files (by absolute path) must have had when the trace began.
-    pub(crate) fn with_least_sizes(mut self, sizes: FxHashMap<Vec<u8>, u64>) -> Self {
-        self.least_sizes = sizes;
-        self
-    }
-
-    /// The names that were there before and are gone ([`ImportOptions::keep_removed`]).
-    pub fn take_removed(&mut self) -> Vec<Removed> {
-        self.tracker.take_removed()
-    }
-
-    /// The directories in which the trace looked up names or which it read, by the paths they had when it began.
-    pub fn take_touched(&mut self) -> Vec<Vec<u8>> {
-        self.tracker.take_touched()
-    }
-
-    /// The names the trace implies were there when it began, with what it tells of them. Sorted by nothing.
-    pub fn implied_snapshot(&mut self) -> Vec<crate::SnapshotEntry> {
-        let mut entries = self.tracker.implied_snapshot();
-        for entry in entries.iter_mut().filter(|entry| entry.kind == posix::FileKind::File) {
-            if let Some(&least) = self.least_sizes.get(&entry.path) {
-                entry.size_bytes = entry.size_bytes.max(least);
-            }
-        }
-        entries
-    }
-
-    /// What became of a path that is there at the end of the trace.
-    pub fn history(&self, path: &[u8]) -> crate::track::History {
-        self.tracker.history(path)
-    }
-
-    /// Whether the trace met an absolute path: used it, or one below it.
-    pub fn has_met(&self, path: &[u8]) -> bool {
-        self.tracker.has_met(path)
-    }
-}
-
-const NO_CALL: Reason = "neither a call nor anything else strace prints";
-
-/// The name and the result; the arguments go into an empty list.
-#[inline]
-fn parse_call<'a>(text: &'a [u8], args: &mut Args<'a>) -> Result<(&'a [u8], Return<'a>), Reason> {
-    let (name, rest) = lex::name(text).ok_or(NO_CALL)?;
-    let Some(rest) = rest.strip_prefix(b"(") else { return Err(NO_CALL) };
-    let rest = lex::split_args(rest, args)?;
-    Ok((name, lex::returned(rest)?))
-}
-
-fn outcome<'a>(ret: &Return<'a>) -> Result<Outcome<'a>, Reason> {
-    let errno = match ret.error {
-        Some(name) => constants::errno(name).ok_or("an error name that Linux does not have")?,
-        None => 0,
-    };
-    Ok(Outcome {
-        ret: ret.value.unwrap_or(-1),
-        errno,
-        dur_ns: ret.dur_ns.unwrap_or(0),
-        seen: ret.decoration.map(value::seen_behind),
-        unfinished: ret.value.is_none() && errno == 0,
-    })
 }

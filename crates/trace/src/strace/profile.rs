@@ -4,8 +4,8 @@ use super::{ImportError, ImportOptions, Imported, Importer, Summary};
 use crate::Snapshot;
 use crate::profile::{Meta, Tracer, Unparsed, Unseen, Writer, WriterBeside, WriterOptions};
 use crate::track::Coverage;
+use posix::input::Stream;
 use serde::Serialize;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -37,10 +37,7 @@ pub fn import_file(
         return import(BufReader::with_capacity(BUFFER_BYTES, std::io::stdin().lock()), output, options, writing);
     }
     let unreadable = |source| ImportError::Read { name: input.to_owned(), source };
-    let file = File::open(input).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.is_dir() {
-        return Err(unreadable(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
-    }
+    let file = Stream::open(input).map_err(unreadable)?;
     let options = ImportOptions { name: input.to_owned(), ..options };
     import(BufReader::with_capacity(BUFFER_BYTES, file), output, options, writing)
 }
@@ -91,6 +88,7 @@ impl Imported {
             coverage_share: coverage.share(self.summary.lost_events),
             lost_events: summary.lost_events,
             gaps: summary.gaps.clone(),
+            returned: self.returned(),
             ..self.says.clone()
         }
     }

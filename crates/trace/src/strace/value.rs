@@ -153,12 +153,17 @@ pub(super) fn string(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 
 /// A path in the working directory.
 pub(super) fn path(text: &[u8]) -> At<'_> {
-    At { start: Start::Cwd(None), path: string(text) }
+    At { start: Start::Cwd(None), path: possible(text) }
+}
+
+/// A path that a file can have. With a NUL in it, it is no more known than one cut short.
+fn possible(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    string(text).filter(|path| memchr::memchr(0, path).is_none())
 }
 
 /// A path in a given directory.
 pub(super) fn at<'a>(dir: impl Into<Arg<'a>>, text: &'a [u8]) -> At<'a> {
-    At { start: start(dir).unwrap_or(Start::Cwd(None)), path: string(text) }
+    At { start: start(dir).unwrap_or(Start::Cwd(None)), path: possible(text) }
 }
 
 /// The value of `name=` in a structure.

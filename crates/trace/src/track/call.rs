@@ -330,6 +330,46 @@ pub enum Call<'a> {
     },
 }
 
+/// The path arguments of a call, as variants hold them.
+macro_rules! paths {
+    ($call:expr) => {
+        match $call {
+            Call::Open { at, .. }
+            | Call::OnPath { at, .. }
+            | Call::Truncate { at, .. }
+            | Call::Stat { at, .. }
+            | Call::Mkdir { at, .. }
+            | Call::Rmdir { at }
+            | Call::Unlink { at }
+            | Call::LinkFd { to: at, .. }
+            | Call::Symlink { at, .. }
+            | Call::Mknod { at, .. }
+            | Call::Bind { at }
+            | Call::Chdir { at }
+            | Call::Exec { at }
+            | Call::Chroot { at }
+            | Call::Unmount { at }
+            | Call::Other { at: Some(at), .. } => [Some(at), None],
+            Call::Rename { from, to, .. } | Call::Link { from, to, .. } | Call::Mount { from, to, .. } => {
+                [Some(from), Some(to)]
+            }
+            _ => [None, None],
+        }
+    };
+}
+
+impl<'a> Call<'a> {
+    /// Its path arguments.
+    pub(super) fn paths(&self) -> [Option<&At<'a>>; 2] {
+        paths!(self)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn paths_mut(&mut self) -> [Option<&mut At<'a>>; 2] {
+        paths!(self)
+    }
+}
+
 /// What a new process shares with its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CloneFlags {

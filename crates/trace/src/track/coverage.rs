@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// (`fault_around_bytes`, 64 KiB by default), so a mapping touched everywhere faults at least once for each.
 pub const FAULT_AROUND_BYTES: u64 = 64 * 1024;
 
+/// The unit in which unseen writes through a mapping are reckoned once an msync has made its pages clean: the first write to each faults.
+pub const PAGE_BYTES: u64 = 4096;
+
 /// Counts of what was seen, seen and not modelled, and known to be unseen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Coverage {
@@ -35,8 +38,8 @@ pub struct Coverage {
     pub data_maps: u64,
     #[allow(missing_docs)]
     pub data_mapped_bytes: u64,
-    /// Unseen accesses through data mappings if each were touched everywhere once, in units of
-    /// `FAULT_AROUND_BYTES`.
+    /// Unseen accesses through data mappings if each were touched everywhere once, in units of `FAULT_AROUND_BYTES`, and written everywhere
+    /// between one msync and the next, in units of `PAGE_BYTES`.
     pub data_map_accesses: u64,
     /// Accesses through mappings are events of their own.
     pub accesses_seen: bool,

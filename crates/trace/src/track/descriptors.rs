@@ -9,7 +9,7 @@ use super::names::{File, Names};
 use super::sequence::Interned;
 use crate::OfdId;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How many descriptions that no table holds any more are remembered: one that was sent over a socket and closed arrives later.
 const UNHELD_MAX: usize = 4096;
@@ -52,6 +52,8 @@ pub(super) struct Description {
     /// [`Names::moves`] when the path was last known to be right.
     pub moves: u64,
     refs: u32,
+    /// Its last descriptor was closed, as far as was seen: it may be on its way over a socket.
+    left: bool,
 }
 
 impl Description {
@@ -91,6 +93,8 @@ pub(super) struct Descriptors {
     known: FxHashMap<u64, Ofd>,
     /// Of these, the ones that no table held at some time, the earliest first.
     unheld: VecDeque<(Ofd, OfdId)>,
+    /// How often a description that no table held any more arrived in one.
+    returned: BTreeMap<OfdId, u64>,
     next_id: u64,
 }
 
@@ -204,7 +208,11 @@ impl Descriptors {
 
     /// Puts a description behind a descriptor and counts the reference. Returns what was there.
     pub fn put(&mut self, table: Table, fd: i32, slot: Slot) -> Option<Ofd> {
-        self.ofds[slot.ofd.0 as usize].refs += 1;
+        let state = &mut self.ofds[slot.ofd.0 as usize];
+        state.refs += 1;
+        if std::mem::take(&mut state.left) && !state.foreign {
+            *self.returned.entry(state.id).or_default() += 1;
+        }
         self.settle(table, fd);
         self.tables[table.0 as usize].slots.insert(fd, slot).map(|old| old.ofd)
     }
@@ -234,6 +242,7 @@ impl Descriptors {
             mount: Mount::default(),
             moves: names.moves(),
             refs: 0,
+            left: false,
         };
         match self.free_ofds.pop() {
             Some(ofd) => {
@@ -257,6 +266,11 @@ impl Descriptors {
         &mut self.ofds[ofd.0 as usize]
     }
 
+    /// Through which mounts the descriptions are seen.
+    pub fn mounts(&self) -> impl Iterator<Item = Mount> {
+        self.ofds.iter().filter(|state| state.id != GONE).map(|state| state.mount)
+    }
+
     /// The description that the kernel knows as this.
     pub fn with(&self, who: Who) -> Option<Ofd> {
         let ofd = self.known.get(&who.description).copied()?;
@@ -267,6 +281,11 @@ impl Descriptors {
     pub fn identify(&mut self, ofd: Ofd, who: Who) {
         self.ofd_mut(ofd).who = Some(who);
         self.known.insert(who.description, ofd);
+    }
+
+    /// The descriptions whose last descriptor was closed and that came into a table after it, over a socket, and how often.
+    pub fn returned(&self) -> &BTreeMap<OfdId, u64> {
+        &self.returned
     }
 
     /// Whether this is the only descriptor of the description.
@@ -298,6 +317,7 @@ impl Descriptors {
         if state.refs > 0 {
             return;
         }
+        state.left = true;
         let id = state.id;
         if state.who.is_none() {
             return self.free(ofd, names);

@@ -90,6 +90,8 @@ impl Tracker {
             entries.push(removed.into_entry());
         });
         entries.extend(self.take_removed().into_iter().map(Removed::into_entry));
+        // What a text gave for a path and none can be is left out here as it is in the rows.
+        entries.retain(|entry| crate::profile::no_path(&entry.path).is_none());
         // What has names in it is a directory, whether or not a call said so.
         let parents: FxHashSet<Vec<u8>> =
             entries.iter().filter_map(|e| parent_of(&e.path).map(<[u8]>::to_vec)).collect();

@@ -8,6 +8,7 @@
 //! what stands behind a descriptor, that is taken as the truth, and a difference from our tables is counted.
 //! Memory is bounded by live descriptors, live names and running calls.
 
+mod by_proc;
 mod call;
 #[cfg(test)]
 mod check;
@@ -30,17 +31,19 @@ pub use call::{At, Attrs, Call, CloneFlags, Fd, Inode, Kind, Outcome, Seen, Spen
 pub use coverage::{ByOp, Coverage};
 pub use history::{Change, History};
 pub use names::Removed;
+pub(crate) use on_path::SHARED_MOUNT;
 pub(crate) use process::Cloning;
 pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 pub use tree::Standing;
 
-use crate::{Batch, Event, Op, flag};
+use crate::{Batch, Event, OfdId, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
 use mounts::{Mount, Mounts, Spot};
 use names::{File, Names};
 use rustc_hash::FxHashMap;
 use sequence::{Draft, Interned, Parked, Sequence};
+use std::collections::BTreeMap;
 
 /// `EBADF`
 const EBADF: u16 = 9;
@@ -51,6 +54,8 @@ const ENOENT: u16 = 2;
 #[derive(Debug)]
 pub struct Tracker {
     threads: FxHashMap<u32, Thread>,
+    /// By the thread that is in a clone, the child that has shown itself: when the clone returns, that may have ended already.
+    born: FxHashMap<u32, u32>,
     fs: Vec<FsContext>,
     free_fs: Vec<FsId>,
     fds: Descriptors,
@@ -65,6 +70,8 @@ pub struct Tracker {
     names_known: bool,
     /// Where the time of the call at hand went, if the tracer knows.
     spent: Option<Spent>,
+    /// The call at hand went by way of `/proc`, and is told without.
+    by_proc: bool,
     /// Scratch: the absolute path of the argument at hand.
     path: Vec<u8>,
     /// Scratch: an unescaped path.
@@ -130,6 +137,7 @@ impl Tracker {
     pub fn new(options: TrackOptions) -> Self {
         Tracker {
             threads: FxHashMap::default(),
+            born: FxHashMap::default(),
             fs: Vec::new(),
             free_fs: Vec::new(),
             fds: Descriptors::default(),
@@ -141,6 +149,7 @@ impl Tracker {
             first_cwd: options.cwd,
             names_known: false,
             spent: None,
+            by_proc: false,
             path: Vec::new(),
             unescaped: Vec::new(),
         }
@@ -158,7 +167,9 @@ impl Tracker {
         out: &Outcome<'_>,
     ) {
         let ctx = Ctx { tid, thread: self.thread(tid), t_ns, place };
-        match call {
+        let direct = self.without_proc(ctx, call);
+        self.by_proc = direct.is_some();
+        match direct.as_ref().unwrap_or(call) {
             Call::Open { at, flags, mode } => self.open(ctx, at, *flags, *mode, out),
             Call::Close { fd } => {
                 let event = self.close(ctx, fd);
@@ -167,14 +178,14 @@ impl Tracker {
             Call::CloseRange { first, last, cloexec, unshare } => {
                 self.close_range(ctx, (*first, *last), *cloexec, *unshare, out)
             }
-            Call::Transfer { .. } => self.transfer(ctx, call, out),
+            call @ Call::Transfer { .. } => self.transfer(ctx, call, out),
             Call::Seek { fd, by, whence } => self.seek(ctx, fd, *by, *whence, out),
             Call::OnFd { op, fd, offset, len, mode } => self.on_fd(ctx, *op, fd, (*offset, *len, *mode), out),
             Call::OnPath { op, at, nofollow, mode, len } => self.on_path(ctx, *op, at, *nofollow, (*mode, *len), out),
             Call::Truncate { at, len } => self.truncate(ctx, at, *len, out),
             Call::Ftruncate { fd, len } => self.ftruncate(ctx, fd, *len, out),
             Call::Fallocate { fd, mode, offset, len } => self.fallocate(ctx, fd, *mode, *offset, *len, out),
-            Call::Copy { .. } => self.copy(ctx, call, out),
+            call @ Call::Copy { .. } => self.copy(ctx, call, out),
             Call::Stat { at, nofollow, attrs } => self.stat(ctx, at, *nofollow, *attrs, out),
             Call::Fstat { fd, attrs } => self.fstat(ctx, fd, *attrs, out),
             Call::Mkdir { at, mode } => self.make(ctx, (Op::Mkdir, 0), at, (Kind::Directory, *mode), None, out),
@@ -188,9 +199,14 @@ impl Tracker {
             Call::Rename { from, to, noreplace, exchange } => self.rename(ctx, from, to, *noreplace, *exchange, out),
             Call::Link { from, to, follow } => self.link(ctx, from, to, *follow, out),
             Call::LinkFd { from, to } => self.link_fd(ctx, from, to, out),
-            Call::Mmap { .. } => self.mmap(ctx, call, out),
+            call @ Call::Mmap { .. } => self.mmap(ctx, call, out),
             Call::Access { write, file, offset } => self.access(ctx, *write, *file, *offset, out),
-            Call::Msync { len } => self.plain(ctx, Op::Msync, Some(*len), out),
+            Call::Msync { len } => {
+                if out.ok() && !self.coverage.accesses_seen {
+                    self.coverage.data_map_accesses += len.div_ceil(coverage::PAGE_BYTES);
+                }
+                self.plain(ctx, Op::Msync, Some(*len), out);
+            }
             Call::Sync => self.plain(ctx, Op::Sync, None, out),
             Call::Dup { fd, to, cloexec } => self.dup(ctx, fd, *to, *cloexec, out),
             Call::Control { fd, about } => self.control(ctx, fd, *about, out),
@@ -300,6 +316,11 @@ impl Tracker {
     /// What was and was not covered.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
+    }
+
+    /// The descriptions that arrived over a socket after their last close was told, and how often.
+    pub(crate) fn returned(&self) -> &BTreeMap<OfdId, u64> {
+        self.fds.returned()
     }
 
     /// Events made so far, and how many of them lost their place in the order.

@@ -8,9 +8,8 @@
 //! cover. What the kernel does with mounts by itself (propagation to peers) is not followed.
 
 use super::names::{File, LINKS_MAX, Names, Node};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use slotmap::{Key as _, SlotMap, new_key_type};
-use std::collections::VecDeque;
 
 new_key_type! {
     /// A mount; the null key is what is mounted at the root.
@@ -24,8 +23,8 @@ pub(super) struct Spot {
     pub node: Node,
 }
 
-/// How many mounts are remembered that are unmounted, as somebody may still be in them.
-const DETACHED_MAX: usize = 1024;
+/// So many mounts may be unmounted before it is looked who is still in them.
+const DETACHED_MIN: usize = 64;
 
 /// One mount.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +66,10 @@ pub(super) struct How {
 pub(super) struct Mounts {
     all: SlotMap<Mount, Bound>,
     over: FxHashMap<Spot, Mount>,
-    /// Those unmounted, the earliest first.
-    detached: VecDeque<Mount>,
+    /// Those unmounted: somebody may still be in them.
+    detached: Vec<Mount>,
+    /// How many of them somebody was in when it was last looked.
+    occupied: usize,
 }
 
 /// Who walks: where their root directory is, and whether they found every directory on the way.
@@ -96,6 +97,11 @@ impl Mounts {
     /// The tree's root directory. What is mounted on it is not seen by those who have it for their root.
     pub fn root(names: &Names) -> Spot {
         Spot { mount: Mount::null(), node: names.root() }
+    }
+
+    /// Where a file is that is mounted, if this mount is of it.
+    pub fn seen_at(&self, mount: Mount, file: File) -> Option<Spot> {
+        self.all.get(mount).filter(|bound| bound.file == file).map(|bound| Spot { mount, node: bound.top })
     }
 
     /// What is seen in this place: what covers it, if anything does. It may have no name any more.
@@ -366,12 +372,20 @@ impl Mounts {
             if let Some(point) = self.all[mount].point.take() {
                 self.over.remove(&point);
                 names.closed(self.all[mount].file);
-                self.detached.push_back(mount);
+                self.detached.push(mount);
             }
             doomed.extend(self.over.iter().filter(|(point, _)| point.mount == mount).map(|(_, &above)| above));
         }
-        while self.detached.len() > DETACHED_MAX {
-            self.detached.pop_front().and_then(|mount| self.all.remove(mount));
-        }
+    }
+
+    /// Whether so many are unmounted that those nobody is in are to be [forgotten](Self::forget_all_but).
+    pub fn is_crowded(&self) -> bool {
+        self.detached.len() > DETACHED_MIN.max(2 * self.occupied)
+    }
+
+    /// Forgets those unmounted but for these, which somebody is in.
+    pub fn forget_all_but(&mut self, occupied: &FxHashSet<Mount>) {
+        self.detached.retain(|mount| occupied.contains(mount) || self.all.remove(*mount).is_none());
+        self.occupied = self.detached.len();
     }
 }

@@ -221,9 +221,15 @@ impl Tracker {
         if source_foreign {
             event.path = None;
         } else {
+            if from_offset.is_some() {
+                event.flags |= flag::SOURCE_OFFSET;
+            }
             event.offset = from_offset.or_else(|| source.and_then(|ofd| self.fds.ofd(ofd).offset));
         }
         if !target_foreign {
+            if to_offset.is_some() {
+                event.flags |= flag::TARGET_OFFSET;
+            }
             event.path2 = target_event.path;
             event.offset2 = to_offset.or_else(|| target.and_then(|ofd| self.fds.ofd(ofd).offset));
         }

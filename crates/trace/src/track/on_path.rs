@@ -15,11 +15,19 @@ const MS_REMOUNT: u64 = 32;
 const MS_BIND: u64 = 4096;
 const MS_MOVE: u64 = 8192;
 const MS_REC: u64 = 16384;
+const MS_SHARED: u64 = 1 << 20;
+/// The name by which a `mount` is counted that makes a mount pass on to its peers what is mounted below it.
+pub(crate) const SHARED_MOUNT: &str = "mount(MS_SHARED)";
 /// `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`
 const MS_PROPAGATION: u64 = 0xf << 17;
 
 /// A socket's permission bits, of which the process's mask is taken.
 const SOCKET_MODE: u16 = 0o777;
+
+/// Whether an open makes a file empty: also one for reading alone.
+fn truncates(flags: u32) -> bool {
+    flags & (flag::TRUNC | flag::PATH_ONLY) == flag::TRUNC
+}
 
 impl Tracker {
     /// The event of a call on a path.
@@ -33,7 +41,7 @@ impl Tracker {
         if located.foreign {
             event.flags |= flag::FOREIGN;
         }
-        if located.by_mount {
+        if located.by_mount || self.by_proc {
             event.flags |= flag::BY_MOUNT;
         }
         (event, located)
@@ -178,9 +186,14 @@ impl Tracker {
             None
         } else {
             let is_gone = matches!(out.seen, Some(Seen::Path { deleted: true, .. }));
-            if (event.flags & flag::FOREIGN != 0 || event.path.is_none()) && path.first() == Some(&b'/') && !is_gone {
-                // By way of /proc, or of a root of its own: where it led is told in the place of what was given.
-                event.path = Some(self.out.intern(&path));
+            let unnamed = flags & flag::TMPFILE != 0;
+            let led_to = if unnamed { split_last(&path).map(|(dir, _)| dir) } else { Some(&path[..]) };
+            if let Some(led_to) = led_to.filter(|path| path.first() == Some(&b'/') && (unnamed || !is_gone))
+                && (event.flags & flag::FOREIGN != 0 || event.path.is_none())
+            {
+                // By way of /proc, or of a root of its own: where it led is told in the place of what was given. A file made
+                // without a name is shown below its directory, by a name that nothing finds it by.
+                event.path = Some(self.out.intern(led_to));
                 event.caller_dir = None;
                 event.flags |= flag::BY_MOUNT;
             }
@@ -190,7 +203,7 @@ impl Tracker {
             let file = match again.or(located.nameless(follow).map(|(_, file)| file)) {
                 Some(file) => {
                     self.describe_file(&mut event, file);
-                    if flags & flag::TRUNC != 0 && flags & flag::WRITE != 0 {
+                    if truncates(flags) {
                         self.set_size(file, Some(0));
                     }
                     Some(file)
@@ -271,7 +284,7 @@ impl Tracker {
             None => self.names.of_inode(inode),
         };
         self.describe_file(event, file);
-        if event.flags & flag::TRUNC != 0 && event.flags & flag::WRITE != 0 {
+        if truncates(event.flags) {
             self.set_size(file, Some(0));
         }
         Some(file)
@@ -287,7 +300,10 @@ impl Tracker {
         follow: bool,
     ) -> Option<File> {
         if event.flags & flag::TMPFILE != 0 {
-            let dir = self.walk(located, at, true, true).node;
+            let dir = match split_last(path) {
+                Some((dir, _)) if path.first() == Some(&b'/') => self.names.canonical(dir, true),
+                _ => self.walk(located, at, true, true).node,
+            };
             event.parent = dir.and_then(|dir| self.names.id_of(dir));
             let file = self.names.made_file(Kind::Regular);
             let state = self.names.file_mut(file);
@@ -326,7 +342,7 @@ impl Tracker {
         if event.flags & flag::DIRECTORY != 0 {
             self.names.file_mut(file).kind = Kind::Directory;
         }
-        if event.flags & flag::TRUNC != 0 && event.flags & flag::WRITE != 0 {
+        if truncates(event.flags) {
             self.set_size(file, Some(0));
         }
         Some(file)
@@ -594,7 +610,8 @@ impl Tracker {
         if let Some(node) = self.walk(&located, to, true, out.ok()).node {
             self.describe_node(&mut event, node);
         }
-        self.not_modelled(ctx, name, event);
+        let is_shared = out.ok() && flags & MS_SHARED != 0;
+        self.not_modelled(ctx, if is_shared { SHARED_MOUNT.as_bytes() } else { name }, event);
         let mounts = &mut self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace];
         match (to_spot, from_spot) {
             (Some(to), Some(from)) if bound => mounts.bind(&mut self.names, from, to, flags & MS_REC != 0),
@@ -608,7 +625,13 @@ impl Tracker {
         let spot = (out.ok() && self.mounts_of(ctx).is_some()).then(|| self.spot(ctx, at)).flatten();
         self.other(ctx, name, None, Some(at), out);
         if let Some(spot) = spot {
-            self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace].unmount(&mut self.names, spot);
+            let mounts = &mut self.mounts[self.fs[ctx.thread.fs.0 as usize].namespace];
+            mounts.unmount(&mut self.names, spot);
+            if mounts.is_crowded() {
+                let contexts = self.fs.iter().filter(|fs| fs.users > 0);
+                let in_them = contexts.flat_map(|fs| [Some(fs.mount), fs.root.map(|(spot, _)| spot.mount)]).flatten();
+                mounts.forget_all_but(&in_them.chain(self.fds.mounts()).collect());
+            }
         }
     }
 

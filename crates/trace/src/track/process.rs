@@ -2,7 +2,7 @@
 
 use super::call::{At, CloneFlags, Fd, Kind, Outcome, Seen};
 use super::descriptors::{Slot, Table};
-use super::mounts::{How, Mounts, Spot};
+use super::mounts::{Mounts, Spot};
 use super::names::File;
 use super::resolve::{is_foreign, unescape_into};
 use super::{Ctx, FsContext, FsId, Thread, Tracker};
@@ -95,8 +95,13 @@ impl Tracker {
         }
     }
 
-    /// A thread or process came to be. Does nothing if it is known already.
+    /// A thread or process came to be, of a clone that has not returned. Does nothing if it is known already.
     pub(crate) fn spawn(&mut self, parent: u32, child: u32, flags: CloneFlags) {
+        self.born.insert(parent, child);
+        self.add(parent, child, flags);
+    }
+
+    fn add(&mut self, parent: u32, child: u32, flags: CloneFlags) {
         if self.knows(child) || child == 0 {
             return;
         }
@@ -179,8 +184,11 @@ impl Tracker {
     }
 
     pub(super) fn clone_call(&mut self, ctx: Ctx, flags: CloneFlags, out: &Outcome<'_>) {
-        if let (true, Ok(child)) = (out.ok(), u32::try_from(out.ret)) {
-            self.spawn(ctx.tid, child, flags);
+        let born = self.born.remove(&ctx.tid);
+        if let (true, Ok(child)) = (out.ok(), u32::try_from(out.ret))
+            && born != Some(child)
+        {
+            self.add(ctx.tid, child, flags);
         }
         self.plain(ctx, Op::Clone, None, out);
     }
@@ -191,6 +199,7 @@ impl Tracker {
         let out = Outcome { ret: status, errno: 0, dur_ns: 0, seen: None, unfinished: false };
         self.plain(ctx, Op::Exit, None, &out);
         self.threads.remove(&tid);
+        self.born.remove(&tid);
         for ofd in self.fds.leave(ctx.thread.table) {
             self.implied_close(ctx, ofd);
         }
@@ -290,17 +299,24 @@ impl Tracker {
         if !out.ok() {
             return;
         }
-        let unknown = self.coverage.unknown_directory_calls;
-        let located = self.locate(ctx, at, How { enter: true, exists: true });
-        self.coverage.unknown_directory_calls = unknown; // The path was counted above.
+        let place = self.place(ctx, at);
         let mut path = std::mem::take(&mut self.path);
-        if let Some(node) = self.walk(&located, at, true, true).node {
-            self.names.path(node, &mut path);
-            let file = self.names.file_of(node);
-            self.names.file_mut(file).kind = Kind::Directory;
+        match place {
+            Some((spot, file)) if !self.names.is_live(spot.node) => {
+                self.stand(ctx, &path, file);
+                if spot != Spot::default() {
+                    self.fs[ctx.thread.fs.0 as usize].mount = spot.mount;
+                }
+            }
+            _ => {
+                if let Some((spot, file)) = place {
+                    self.names.path(spot.node, &mut path);
+                    self.names.file_mut(file).kind = Kind::Directory;
+                }
+                self.enter(ctx, &path);
+                self.fs[ctx.thread.fs.0 as usize].mount = place.unwrap_or_default().0.mount;
+            }
         }
-        self.enter(ctx, &path);
-        self.fs[ctx.thread.fs.0 as usize].mount = located.mount;
         self.path = path;
     }
 
@@ -310,30 +326,31 @@ impl Tracker {
             let state = self.fds.ofd(ofd);
             let (path, file, mount) = (state.path.bytes().to_vec(), state.file, state.mount);
             match file {
-                // The directory itself, whether or not it still has a name.
-                Some(file) => {
-                    let fs = &mut self.fs[ctx.thread.fs.0 as usize];
-                    fs.raw.clear();
-                    fs.cwd.set(&path);
-                    fs.node = self.names.node_of(file);
-                    fs.moves = self.names.moves();
-                    self.work_in(ctx.thread.fs, Some(file));
-                }
+                Some(file) => self.stand(ctx, &path, file),
                 None => self.enter(ctx, &path),
             }
             self.fs[ctx.thread.fs.0 as usize].mount = mount;
         }
     }
 
+    /// Makes a directory the working one, whether or not it still has a name.
+    fn stand(&mut self, ctx: Ctx, path: &[u8], directory: File) {
+        let fs = &mut self.fs[ctx.thread.fs.0 as usize];
+        fs.raw.clear();
+        fs.cwd.set(path);
+        fs.node = self.names.node_of(directory);
+        fs.moves = self.names.moves();
+        self.work_in(ctx.thread.fs, Some(directory));
+    }
+
     /// It is no activity on files: counted by name.
     pub(super) fn chroot(&mut self, ctx: Ctx, name: &[u8], at: &At<'_>, out: &Outcome<'_>) {
-        let spot = out.ok().then(|| self.spot(ctx, at));
+        let place = out.ok().then(|| self.place(ctx, at));
         self.other(ctx, name, None, Some(at), out);
-        if let Some(spot) = spot {
+        if let Some(place) = place {
             // An unknown root makes every absolute path unknown.
-            let file = spot.map(|spot| self.names.file_of(spot.node));
-            let file = file.unwrap_or_else(|| self.names.new_file(Kind::Directory));
-            self.root_at(ctx.thread.fs, spot.unwrap_or_default(), file);
+            let (spot, file) = place.unwrap_or_else(|| (Spot::default(), self.names.new_file(Kind::Directory)));
+            self.root_at(ctx.thread.fs, spot, file);
         }
     }
 

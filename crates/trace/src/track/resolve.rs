@@ -163,6 +163,11 @@ impl Tracker {
         }
     }
 
+    /// Whether names mean to a thread what the tree alone says.
+    pub(super) fn sees_the_tree(&self, ctx: Ctx) -> bool {
+        self.sight(ctx).is_none()
+    }
+
     /// A path that the tracer shows, unescaped, and as the tree knows it. The mount through which it is seen, where there are mounts.
     pub(super) fn shown(&self, ctx: Ctx, raw: &[u8], path: &mut Vec<u8>) -> Option<Mount> {
         unescape_into(raw, path);
@@ -175,16 +180,22 @@ impl Tracker {
         Some(translated.mount)
     }
 
-    /// The place that a path leads to, links followed, made known if it was not.
-    pub(super) fn spot(&mut self, ctx: Ctx, at: &At<'_>) -> Option<Spot> {
+    /// The place that a path leads to, links followed, made known if it was not, and what is there: a file that has no name any more is in no
+    /// place unless it is mounted. Leaves the path in [`Tracker::path`].
+    pub(super) fn place(&mut self, ctx: Ctx, at: &At<'_>) -> Option<(Spot, File)> {
         let unknown = self.coverage.unknown_directory_calls;
         let located = self.locate(ctx, at, How { enter: true, exists: true });
         self.coverage.unknown_directory_calls = unknown; // It is counted as the call's own.
-        if let Some((spot, _)) = located.nameless(true) {
-            return Some(spot).filter(|&spot| spot != Spot::default());
+        if let Some(nameless) = located.nameless(true) {
+            return Some(nameless);
         }
         let node = self.walk(&located, at, true, true).node?;
-        Some(Spot { mount: located.mount, node })
+        Some((Spot { mount: located.mount, node }, self.names.file_of(node)))
+    }
+
+    /// The same, the place alone.
+    pub(super) fn spot(&mut self, ctx: Ctx, at: &At<'_>) -> Option<Spot> {
+        self.place(ctx, at).map(|(spot, _)| spot).filter(|&spot| spot != Spot::default())
     }
 
     /// Brings the path of a description up to date where the tracer does not print it: its file may have been renamed.
@@ -415,19 +426,28 @@ impl Tracker {
         self.path.clear();
         let mut located = Located::default();
         let mut mount = Mount::default();
+        // Where the path starts that has no name any more, but is mounted.
+        let mut mounted = None;
         let Some(given) = at.path.as_deref() else { return located };
         if given.first() == Some(&b'/') {
-            let root = self.fs[ctx.thread.fs.0 as usize].root.map_or(self.names.root(), |(root, _)| root.node);
-            if !self.names.is_live(root) {
-                self.coverage.unknown_directory_calls += 1;
-                return located;
-            }
-            if root != self.names.root() {
-                located.by_mount = true;
-                self.names.path(root, &mut self.path);
+            let root = self.fs[ctx.thread.fs.0 as usize].root;
+            let node = root.map_or(self.names.root(), |(root, _)| root.node);
+            if self.names.is_live(node) {
+                located.start = Some(node);
+                if node != self.names.root() {
+                    located.by_mount = true;
+                    self.names.path(node, &mut self.path);
+                }
+            } else {
+                // Nothing is below it, nor above.
+                located.nameless = root.filter(|_| is_only_dots(given));
+                mounted = root.map(|(root, _)| root).filter(|&root| root != Spot::default());
+                if mounted.is_none() {
+                    self.coverage.unknown_directory_calls += u64::from(located.nameless.is_none());
+                    return located;
+                }
             }
             self.path.extend_from_slice(given);
-            located.start = Some(root);
         } else {
             // The directory that the path starts in, named or not.
             let mut removed = None;
@@ -456,10 +476,13 @@ impl Tracker {
                 }
             }
             if let (None, Some(directory)) = (located.start, removed) {
-                if let Some((start, rest)) = self.names.up_from_removed(directory, given) {
-                    (located.start, located.walked) = (Some(start), given.len() - rest.len());
-                } else if is_itself(given) {
-                    located.nameless = Some((Spot::default(), directory));
+                mounted = self.mounts_of(ctx).and_then(|mounts| mounts.seen_at(mount, directory));
+                match self.names.up_from_removed(directory, given).filter(|_| mounted.is_none()) {
+                    Some((start, rest)) => {
+                        (located.start, located.walked) = (Some(start), given.len() - rest.len());
+                    }
+                    None if is_itself(given) => located.nameless = Some((Spot::default(), directory)),
+                    None => {}
                 }
             }
             if self.path.is_empty() {
@@ -474,8 +497,9 @@ impl Tracker {
         located.foreign = is_foreign(&self.path);
         if located.foreign {
             located.start = None;
-        } else if let (Some((mounts, root)), Some(node)) = (self.sight(ctx), located.start) {
-            let start = Spot { mount, node };
+        } else if let (Some((mounts, root)), Some(start)) =
+            (self.sight(ctx), located.start.map(|node| Spot { mount, node }).or(mounted))
+        {
             let rest = &given[located.walked..];
             let translated = mounts.translate(&self.names, root, start, rest, how);
             located.mount = translated.mount;
@@ -534,6 +558,11 @@ impl Tracker {
 /// Whether a relative path leads to the directory that it starts in.
 fn is_itself(path: &[u8]) -> bool {
     path.first() == Some(&b'.') && path.split(|&b| b == b'/').all(|name| matches!(name, b"" | b"."))
+}
+
+/// Whether an absolute path leads no further than the root.
+fn is_only_dots(path: &[u8]) -> bool {
+    path.split(|&b| b == b'/').all(|name| matches!(name, b"" | b"." | b".."))
 }
 
 /// Splits a path into its directory (with the slash; empty if there is none) and last component.

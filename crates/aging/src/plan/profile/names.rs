@@ -4,6 +4,7 @@ use posix::FileKind;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use trace::Snapshot;
+use trace::profile::IMPLIED_DIRECTORIES_MAX;
 
 /// Index of a node.
 pub(super) type Id = u32;
@@ -36,6 +37,21 @@ pub(super) enum Walk {
 
 pub(super) struct Names {
     pub(super) nodes: Vec<Node>,
+    /// Directories that nothing but names deeper in them told of.
+    pub(super) implied_directories: usize,
+}
+
+/// A walk on its way.
+struct Way {
+    at: Id,
+    todo: VecDeque<Box<[u8]>>,
+    links: u32,
+}
+
+impl Way {
+    fn new(path: &[u8]) -> Way {
+        Way { at: ROOT, todo: components(path), links: 0 }
+    }
 }
 
 impl Names {
@@ -48,9 +64,12 @@ impl Names {
             size_bytes: 0,
             initial: None,
         };
-        let mut names = Names { nodes: vec![root] };
+        let mut names = Names { nodes: vec![root], implied_directories: 0 };
         let mut inodes: FxHashMap<(u64, u64), Id> = FxHashMap::default();
         for entry in &snapshot.entries {
+            if names.is_too_deep() {
+                break;
+            }
             let Some(parent) = entry.parent() else { continue };
             let Some(dir) = names.directory(parent) else { continue };
             let linked = entry.nlink > 1 && entry.ino != 0 && entry.kind != FileKind::Directory;
@@ -147,42 +166,55 @@ impl Names {
 
     /// The directory of a path, made (as one that was there) with those above it where it is not known.
     pub(super) fn directory(&mut self, path: &[u8]) -> Option<Id> {
+        let mut way = Way::new(path);
         loop {
-            match self.walk(path, true) {
+            match self.go(&mut way, true) {
                 Walk::Found(id) => return self.get(id).filter(|n| n.kind == FileKind::Directory).map(|_| id),
-                Walk::Missing(dir, name) => drop(self.add_initial(dir, &name, FileKind::Directory, 0)),
+                Walk::Missing(dir, name) => {
+                    self.implied_directories += 1;
+                    way.at = self.add_initial(dir, &name, FileKind::Directory, 0);
+                }
                 Walk::Nowhere => return None,
             }
         }
     }
 
+    /// Whether the recording tells of more directories than any file system has, by nothing but the depth of its paths.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.implied_directories > IMPLIED_DIRECTORIES_MAX
+    }
+
     /// Follows an absolute path. A directory on the way that is not known is where the walk stops: [`Walk::Missing`] names it.
     pub(super) fn walk(&self, path: &[u8], follow: bool) -> Walk {
-        let mut todo: VecDeque<Box<[u8]>> = components(path);
-        let (mut at, mut links) = (ROOT, 0);
+        self.go(&mut Way::new(path), follow)
+    }
+
+    /// Goes on with a walk, to its end or to what is missing.
+    fn go(&self, way: &mut Way, follow: bool) -> Walk {
+        let Way { at, todo, links } = way;
         while let Some(name) = todo.pop_front() {
             if &*name == b".." {
-                at = self.get(at).and_then(|n| n.places.first()).map_or(ROOT, |(parent, _)| *parent);
+                *at = self.get(*at).and_then(|n| n.places.first()).map_or(ROOT, |(parent, _)| *parent);
                 continue;
             }
-            let Some(node) = self.get(at).filter(|n| n.kind == FileKind::Directory) else { return Walk::Nowhere };
-            let Some(&id) = node.children.get(&name) else { return Walk::Missing(at, name) };
+            let Some(node) = self.get(*at).filter(|n| n.kind == FileKind::Directory) else { return Walk::Nowhere };
+            let Some(&id) = node.children.get(&name) else { return Walk::Missing(*at, name) };
             let target = self.get(id).and_then(|n| n.target.as_deref());
             match target.filter(|_| follow || !todo.is_empty()) {
                 Some(target) => {
-                    links += 1;
-                    if links > LINKS_MAX {
+                    *links += 1;
+                    if *links > LINKS_MAX {
                         return Walk::Nowhere;
                     }
                     if target.starts_with(b"/") {
-                        at = ROOT;
+                        *at = ROOT;
                     }
                     components(target).into_iter().rev().for_each(|c| todo.push_front(c));
                 }
-                None => at = id,
+                None => *at = id,
             }
         }
-        Walk::Found(at)
+        Walk::Found(*at)
     }
 }
 

@@ -88,14 +88,24 @@ impl Script {
             now_ns: 0,
             temporary: 0,
         };
+        let too_deep = |place: String| Err(PlanError::input(path, place, trace::profile::too_deep()));
+        if scribe.names.is_too_deep() {
+            return too_deep("snapshot".to_owned());
+        }
         let mut batches = reader.batches().map_err(profile)?;
         let mut batch = Batch::default();
         while batches.next_into(&mut batch).map_err(profile)? {
             for event in &batch.events {
                 // Calls overlap; they are taken in the order in which they began.
+                if posix::interrupt::requested() {
+                    return Err(PlanError::Interrupted);
+                }
                 scribe.now_ns = scribe.now_ns.max(event.t_ns);
                 if event.errno == 0 && event.flags & (flag::FOREIGN | flag::UNFINISHED) == 0 {
                     scribe.event(event, &batch);
+                    if scribe.names.is_too_deep() {
+                        return too_deep(format!("call {}", event.seq));
+                    }
                 }
             }
         }

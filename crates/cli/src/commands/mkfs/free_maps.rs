@@ -1,6 +1,6 @@
 //! `fsage mkfs free-maps IMAGE MAPS`.
 
-use super::open;
+use super::{Opened, finish, open};
 use crate::failure;
 use crate::output::{self, ResultArgs};
 use anyhow::Context as _;
@@ -37,14 +37,9 @@ pub(super) fn make(args: &FreeMapsArgs) -> anyhow::Result<ExitCode> {
     let maps = read(&args.maps)?;
     let maps = if args.emptied { maps.emptied()? } else { maps };
     let volume = Ffs::from_free_maps(&maps, Options::default()).with_context(|| output::shown(&args.maps))?;
-    let there = args.image.exists();
-    let (mut store, _) = open(&args.image, maps.size_bytes())?;
-    let stored = volume.store(&mut store, None);
-    if stored.is_err() && !there {
-        // Half a file system is worse than none; the error to report is the first.
-        let _ = std::fs::remove_file(&args.image);
-    }
-    stored?;
+    let Opened { mut store, whole, .. } = open(&args.image, maps.size_bytes())?;
+    volume.store(&mut store, None).with_context(|| output::shown(&args.image))?;
+    finish(whole, &args.image)?;
     let made = FreeMaps::of(&volume)?.figures();
     args.result.emit("fsage.mkfs-free-maps/1", &made, &report::ffs_free_maps(&output::shown(&args.image), &made))?;
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `fsage mkfs lfs IMAGE --size SIZE`.
 
-use super::{Populate, Result, narrow, now, open, size_of};
+use super::{Opened, Populate, Result, finish, narrow, now, open, size_of};
 use crate::output::{self, ResultArgs};
 use crate::values;
 use ::lfs::mkfs::MkfsOptions;
@@ -64,16 +64,12 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
     let size = args.size.map_or_else(|| size_of(&args.image), Ok)?;
     let options = options(args, size)?;
     options.check().with_context(|| output::shown(&args.image))?;
-    let there = args.image.exists();
-    let (mut store, _) = open(&args.image, size)?;
+    let Opened { mut store, whole, .. } = open(&args.image, size)?;
     let policy = ::lfs::Options::default();
     let made = ::lfs::mkfs(&mut store, &options)
         .and_then(|made| Ok((made, args.populate.copy::<::lfs::Lfs>(store, policy, options.time_s, args.time)?)));
-    if made.is_err() && !there {
-        // Half a file system is worse than none; the error to report is the first.
-        let _ = std::fs::remove_file(&args.image);
-    }
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
+    finish(whole, &args.image)?;
     let document = report::lfs_made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-lfs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)

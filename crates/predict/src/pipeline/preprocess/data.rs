@@ -131,8 +131,12 @@ impl Preprocess {
             }
         }
         if !reflink {
-            self.advance(event.ofd, from_offset + len_bytes);
-            self.advance(event.ofd2, to_offset + len_bytes);
+            if event.flags & flag::SOURCE_OFFSET == 0 {
+                self.advance(event.ofd, from_offset + len_bytes);
+            }
+            if event.flags & flag::TARGET_OFFSET == 0 {
+                self.advance(event.ofd2, to_offset + len_bytes);
+            }
         }
     }
 

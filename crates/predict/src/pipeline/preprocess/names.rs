@@ -149,7 +149,15 @@ impl Preprocess {
     }
 
     pub(super) fn link(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+        let (from, to) = if event.ofd.is_some() {
+            // By a descriptor: the file may never have had a name.
+            let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+            let Some(to) = self.walk_second(event, batch, out, call) else { return };
+            (node, to)
+        } else {
+            let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+            (from.node, to)
+        };
         if to.end == End::Found {
             call.surprise = true;
             self.tree.detach(to.slot);
@@ -159,9 +167,9 @@ impl Preprocess {
             self.set_role(out, &to, Role::Makes);
         }
         out.steps.push(Step::Call(Class::Link));
-        self.tree.attach(to.slot, from.node);
-        call.node = from.node;
-        out.steps.push(Step::Linked { dir: to.dir, slot: to.slot, node: from.node });
+        self.tree.attach(to.slot, from);
+        call.node = from;
+        out.steps.push(Step::Linked { dir: to.dir, slot: to.slot, node: from });
     }
 
     /// The walk of a successful one-path call; `None` if there is nothing to go on.
@@ -196,20 +204,41 @@ impl Preprocess {
         out: &mut Annotated,
         call: &mut CallNote,
     ) -> Option<(Walked, Walked)> {
-        let Some(path2) = event.path2 else {
+        if event.path2.is_none() {
             call.status = Status::Unidentified;
             return None;
-        };
-        let size = size_before(event);
-        let from = self.walk_event(event, batch, out, call, false, Must::All(FileKind::File, size))?;
-        let to = self.walk(out, batch, path2, event.caller_dir2, false, Must::Parents);
-        self.note(call, &to);
-        call.dir = to.dir;
-        if from.slot == SlotId::NONE || to.slot == SlotId::NONE || to.end == End::Broken {
+        }
+        let (size, follow) = (size_before(event), self.follows(event));
+        let from = self.walk_event(event, batch, out, call, follow, Must::All(FileKind::File, size))?;
+        let to = self.walk_second(event, batch, out, call)?;
+        if from.slot == SlotId::NONE {
             call.surprise = true;
             out.steps.push(Step::Call(Class::Access));
             return None;
         }
         Some((from, to))
+    }
+
+    /// The walk to a new name.
+    fn walk_second(
+        &mut self,
+        event: &Event,
+        batch: &Batch,
+        out: &mut Annotated,
+        call: &mut CallNote,
+    ) -> Option<Walked> {
+        let Some(path2) = event.path2 else {
+            call.status = Status::Unidentified;
+            return None;
+        };
+        let to = self.walk(out, batch, path2, event.caller_dir2, false, Must::Parents);
+        self.note(call, &to);
+        call.dir = to.dir;
+        if to.slot == SlotId::NONE || to.end == End::Broken {
+            call.surprise = true;
+            out.steps.push(Step::Call(Class::Access));
+            return None;
+        }
+        Some(to)
     }
 }

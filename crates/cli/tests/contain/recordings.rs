@@ -1,54 +1,20 @@
-//! A recording from somebody else, replayed beside a tree that nobody may touch.
-//!
-//! The judges are the kernel's: inotify(7) says whether anything outside was opened, read, changed or made, `lstat` whether
-//! names, modes, owners, sizes or times differ, and the bytes are compared. `FSAGE_CONTAIN_CALLS` sets how many hostile calls the
-//! property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED` makes one seed again. A `find /` of somebody else's is seen
-//! too: in the long setting, point TMPDIR at a directory that nobody else looks into.
+//! Recordings, replayed.
 
-mod common;
-
+use crate::common;
+use crate::stage::{NOBODY, PATIENCE, Stage, User, every_path, open_directory};
+use crate::{Dice, Seeds};
 use common::{code, fsage, is_root, stderr};
-use rand_core::{Rng as _, SeedableRng as _};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use trace::profile::{Meta, Writer, WriterOptions};
 use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
 
-/// Nobody, on every Linux.
-const NOBODY: u32 = 65534;
-/// Nothing that is replayed here takes anywhere near as long.
-const PATIENCE: Duration = Duration::from_secs(1800);
 const EACCES: u16 = 13;
 const EEXIST: u16 = 17;
 const ENOENT: u16 = 2;
-
-/// Who replays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum User {
-    /// Whoever runs the test.
-    Same,
-    /// An ordinary user, whom the tree outside belongs to.
-    Nobody,
-    /// The same where nobody gets a user namespace: in a process whose root directory is not the machine's.
-    NobodyWithout,
-}
-
-/// A directory that is replayed in, and beside it a tree that nothing may happen to.
-struct Stage {
-    base: tempfile::TempDir,
-    user: User,
-    watch: OwnedFd,
-    before: BTreeMap<PathBuf, String>,
-}
 
 /// Whether an ordinary user of this machine may have a user namespace.
 fn nobody_has_namespaces() -> bool {
@@ -58,56 +24,9 @@ fn nobody_has_namespaces() -> bool {
 }
 
 impl Stage {
-    fn new(user: User) -> Stage {
-        let base = tempfile::Builder::new().prefix("fsage-contain").tempdir().expect("a temporary directory");
-        let at = |name: &str| base.path().join(name);
-        for directory in ["root", "target", "outside", "outside/victim", "outside/victim/dir"] {
-            fs::create_dir(at(directory)).expect("a new directory");
-        }
-        for (name, mode) in [("victim/prog", 0o755), ("victim/secret", 0o600), ("victim/dir/deep", 0o644)] {
-            let path = at("outside").join(name);
-            fs::write(&path, format!("{name} is not yours")).expect("a new file");
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
-        }
-        symlink("secret", at("outside/victim/link")).expect("a new link");
-        let fifo = at("outside/victim/fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a new FIFO");
-        if user != User::Same {
-            fs::set_permissions(base.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
-            fs::copy(env!("CARGO_BIN_EXE_fsage"), at("fsage")).expect("a copy that anybody may run");
-            for path in every_path(&at("outside")).into_iter().chain([at("target")]) {
-                std::os::unix::fs::lchown(&path, Some(NOBODY), Some(NOBODY)).expect("root may give away");
-            }
-            chown(base.path(), Some(NOBODY), Some(NOBODY)).expect("root may give away");
-        }
-        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("inotify");
-        for path in every_path(&at("outside")).iter().filter(|path| path.symlink_metadata().is_ok_and(|m| m.is_dir())) {
-            inotify::add_watch(&watch, path, WatchFlags::ALL_EVENTS).expect("a watch");
-        }
-        // Nor may anything be made beside the target.
-        let changes = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE | WatchFlags::ATTRIB;
-        inotify::add_watch(&watch, base.path(), changes).expect("a watch");
-        let mut stage = Stage { base, user, watch, before: BTreeMap::new() };
-        stage.note();
-        stage
-    }
-
-    /// Notes what is outside; our own look at it is no news.
-    fn note(&mut self) {
-        let paths = every_path(&self.at("outside"));
-        make_old(&paths);
-        self.before = paths.into_iter().map(|path| (path.clone(), look(&path))).collect();
-        drain(&self.watch);
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.base.path().join(name)
-    }
-
     /// Replays a recording, and checks that nothing happened outside. Answers what the replay says of itself.
     fn replay(&mut self, recording: &Recording, args: &[&str]) -> serde_json::Value {
-        let profiles = tempfile::Builder::new().prefix("fsage-contain").tempdir().expect("a temporary directory");
-        fs::set_permissions(profiles.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let profiles = open_directory();
         let profile = profiles.path().join("hostile.workload");
         recording.write(&profile);
         // Whoever replays it here may read it.
@@ -115,20 +34,9 @@ impl Stage {
             let mode = if path.is_dir() { 0o755 } else { 0o644 };
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
         }
-        let mut command = match self.user {
-            User::Same => fsage(),
-            User::Nobody => self.as_nobody(assert_cmd::Command::new("setpriv")),
-            User::NobodyWithout => {
-                let script = "mount --rbind / \"$1\" && shift && exec chroot \"$0\" setpriv \"$@\"";
-                let mut command = assert_cmd::Command::new("unshare");
-                command.args(["--mount", "--propagation", "private", "sh", "-c", script]);
-                command.arg(self.at("root")).arg(self.at("root"));
-                self.as_nobody(command)
-            }
-        };
+        let mut command = self.fsage();
         command.arg("replay").arg(&profile).arg(self.at("target")).arg("--json").args(args);
-        let output = command.current_dir("/").timeout(PATIENCE).output().expect("the binary runs");
-        self.check();
+        let output = self.run(&mut command);
         assert_eq!(code(&output), 0, "{}", stderr(&output));
         let without = stderr(&output).contains("no user namespace");
         let refused = self.user == User::Nobody && !nobody_has_namespaces();
@@ -136,86 +44,6 @@ impl Stage {
         let left = common::names(&self.at("target"));
         assert!(left.iter().all(|name| !name.starts_with("fsage-")), "left behind: {left:?}");
         serde_json::from_slice(&output.stdout).expect("JSON")
-    }
-
-    fn as_nobody(&self, mut command: assert_cmd::Command) -> assert_cmd::Command {
-        command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]);
-        command.arg(self.at("fsage")).env_remove("RUST_BACKTRACE").env_remove("XDG_RUNTIME_DIR");
-        command.env("TMPDIR", self.at("target")).env("HOME", self.at("target"));
-        command
-    }
-
-    /// Nothing outside was opened, read, changed, made or removed.
-    #[track_caller]
-    fn check(&mut self) {
-        let mut events = drain(&self.watch);
-        // What we looked at is closed late where another thread of this test starts a program meanwhile: until that runs, its copy of our
-        // descriptors is open. Whoever else closes something has opened it before.
-        if !events.iter().any(|event| event.contains("OPEN")) {
-            events.retain(|event| !event.contains("CLOSE_NOWRITE"));
-        }
-        assert!(events.is_empty(), "outside the target: {events:#?}");
-        for (path, was) in &self.before {
-            assert_eq!(&look(path), was, "{}", path.display());
-        }
-        let now = every_path(&self.at("outside"));
-        assert_eq!(now, self.before.keys().cloned().collect::<Vec<_>>(), "names outside");
-        self.note();
-    }
-}
-
-/// A directory and everything below it, sorted.
-fn every_path(top: &Path) -> Vec<PathBuf> {
-    let mut found = vec![top.to_owned()];
-    let mut next = 0;
-    while let Some(path) = found.get(next).cloned() {
-        if fs::symlink_metadata(&path).expect("it is there").is_dir() {
-            found.extend(fs::read_dir(&path).expect("a directory").map(|entry| entry.expect("an entry").path()));
-        }
-        next += 1;
-    }
-    found.sort();
-    found
-}
-
-/// Sets times of access before those of change, so that the next reader shows where times of access are kept.
-fn make_old(paths: &[PathBuf]) {
-    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
-    for path in paths {
-        let times = Timestamps {
-            last_access: Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 },
-            last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        };
-        utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("times of our own files");
-    }
-}
-
-/// What the kernel says of a name, and of a file its bytes, read without a trace.
-fn look(path: &Path) -> String {
-    let Ok(m) = fs::symlink_metadata(path) else { return "gone".to_owned() };
-    let mut out = format!("{:o} {}:{} {} names, {} bytes", m.mode(), m.uid(), m.gid(), m.nlink(), m.size());
-    let times = [(m.atime(), m.atime_nsec()), (m.mtime(), m.mtime_nsec()), (m.ctime(), m.ctime_nsec())];
-    write!(out, ", {times:?}").expect("into a string");
-    if m.is_file() {
-        use rustix::fs::{Mode, OFlags, open};
-        let file = open(path, OFlags::RDONLY | OFlags::NOATIME, Mode::empty()).expect("our own file");
-        let bytes = std::io::read_to_string(fs::File::from(file)).expect("what we wrote");
-        write!(out, ", {bytes:?}").expect("into a string");
-    }
-    out
-}
-
-/// What has happened in the watched directories.
-fn drain(watch: &OwnedFd) -> Vec<String> {
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 1 << 14];
-    let mut reader = inotify::Reader::new(watch, &mut buffer);
-    let mut found = Vec::new();
-    loop {
-        match reader.next() {
-            Ok(event) => found.push(format!("{:?} {:?}", event.events(), event.file_name())),
-            Err(rustix::io::Errno::AGAIN) => return found,
-            Err(e) => panic!("inotify: {e}"),
-        }
     }
 }
 
@@ -399,7 +227,7 @@ fn programs_do_not_become_setuid() {
 
 /// Everything a recording can say, at random, with a taste for what has led out.
 struct Hostile {
-    dice: Xoshiro256PlusPlus,
+    dice: Dice,
     outside: String,
     open: Vec<OfdId>,
     /// Where links are, as far as one can tell.
@@ -456,44 +284,36 @@ const ON_DESCRIPTIONS: [Op; 12] = [
 ];
 
 impl Hostile {
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.dice.next_u64() % n as u64).expect("less than n")
-    }
-
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
     fn path(&mut self) -> String {
-        let mut path = match self.below(4) {
-            0 => DEEP[..2 * self.below(DEEP.len() / 2)].to_owned(),
+        let mut path = match self.dice.below(4) {
+            0 => DEEP[..2 * self.dice.below(DEEP.len() / 2)].to_owned(),
             1 => self.link().unwrap_or_default(),
             _ => String::new(),
         };
-        for _ in 0..1 + self.below(3) {
+        for _ in 0..1 + self.dice.below(3) {
             path.push('/');
-            path.push_str(if self.below(100) < self.dot_dots { ".." } else { self.one_of(&NAMES) });
+            path.push_str(if self.dice.below(100) < self.dot_dots { ".." } else { self.dice.one_of(&NAMES) });
         }
-        if self.below(10) == 0 { path + "/" } else { path }
+        if self.dice.below(10) == 0 { path + "/" } else { path }
     }
 
     /// A path that would be outside if one of the links led there.
     fn prey(&mut self) -> String {
         let link = match self.link() {
-            Some(link) if self.below(3) == 0 => link,
+            Some(link) if self.dice.below(3) == 0 => link,
             _ => return self.path(),
         };
-        let prey = self.one_of(&PREY);
-        if self.below(2) == 0 { link + &self.outside + &prey["outside".len()..] } else { link + "/" + prey }
+        let prey = self.dice.one_of(&PREY);
+        if self.dice.below(2) == 0 { link + &self.outside + &prey["outside".len()..] } else { link + "/" + prey }
     }
 
     /// Where a link that was made is moved: often to the top, where its `..` lead further up.
     fn place(&mut self) -> String {
-        if self.below(2) == 0 { format!("/{}", self.one_of(&NAMES)) } else { self.path() }
+        if self.dice.below(2) == 0 { format!("/{}", self.dice.one_of(&NAMES)) } else { self.path() }
     }
 
     fn link(&mut self) -> Option<String> {
-        let which = self.below(self.links.len().max(1));
+        let which = self.dice.below(self.links.len().max(1));
         self.links.get(which).cloned()
     }
 
@@ -505,50 +325,50 @@ impl Hostile {
     }
 
     fn leads_to(&mut self) -> String {
-        let up = ["../"; 14][..1 + self.below(14)].concat();
-        match self.below(7) {
-            0 => self.one_of(&["/", "/..", ".", "..", "L", "/L/M", "a/../N"]).to_owned(),
+        let up = ["../"; 14][..1 + self.dice.below(14)].concat();
+        match self.dice.below(7) {
+            0 => self.dice.one_of(&["/", "/..", ".", "..", "L", "/L/M", "a/../N"]).to_owned(),
             1 => self.outside.clone(),
             2 => format!("/..{}", self.outside),
-            3 => up + self.one_of(&PREY),
+            3 => up + self.dice.one_of(&PREY),
             _ => up,
         }
     }
 
     /// What a call is said to have come to: mostly an error that says nothing of the names, so that nothing is rebuilt for it.
     fn errno(&mut self) -> u16 {
-        self.one_of(&[EACCES, EACCES, EACCES, EACCES, ENOENT, EEXIST, 0])
+        self.dice.one_of(&[EACCES, EACCES, EACCES, EACCES, ENOENT, EEXIST, 0])
     }
 
     fn call(&mut self, r: &mut Recording) {
         let errno = self.errno();
         let failing = if errno == 0 { EACCES } else { errno };
         let path = self.prey();
-        match self.below(20) {
+        match self.dice.below(20) {
             0..=2 => {
                 let (path, target) = (self.path(), self.leads_to());
                 self.remember(&path);
                 r.two(Op::Symlink, failing, path, target);
             }
             3..=6 => {
-                let flags = self.one_of(&[0, 0, flag::EXCHANGE, flag::NOREPLACE]);
-                let link = self.link().filter(|_| self.below(2) == 0);
+                let flags = self.dice.one_of(&[0, 0, flag::EXCHANGE, flag::NOREPLACE]);
+                let link = self.link().filter(|_| self.dice.below(2) == 0);
                 let to = self.place();
                 if link.is_some() {
                     self.remember(&to);
                 }
                 let from = link.unwrap_or(path);
-                let op = self.one_of(&[Op::Rename, Op::Rename, Op::Rename, Op::Link]);
+                let op = self.dice.one_of(&[Op::Rename, Op::Rename, Op::Rename, Op::Link]);
                 r.two(op, failing, from, to).flags = flags;
             }
             7..=8 => {
                 r.call(Op::Mkdir, failing, path).mode = Some(0o6777);
             }
             9..=11 => {
-                let special = self.one_of(&[0, 0, flag::TMPFILE | flag::WRITE, flag::PATH_ONLY, flag::APPEND]);
+                let special = self.dice.one_of(&[0, 0, flag::TMPFILE | flag::WRITE, flag::PATH_ONLY, flag::APPEND]);
                 let usual = [flag::READ, flag::WRITE, flag::CREATE, flag::TRUNC, flag::DIRECTORY, flag::NOFOLLOW];
-                let flags = usual.into_iter().filter(|_| self.below(3) == 0).fold(special, |all, one| all | one);
-                if self.below(3) == 0 {
+                let flags = usual.into_iter().filter(|_| self.dice.below(3) == 0).fold(special, |all, one| all | one);
+                if self.dice.below(3) == 0 {
                     let ofd = r.open(path, flags);
                     self.open.push(ofd);
                 } else {
@@ -557,17 +377,17 @@ impl Hostile {
                 }
             }
             12..=13 if !self.open.is_empty() => {
-                let op = self.one_of(&ON_DESCRIPTIONS);
-                let which = self.below(self.open.len());
+                let op = self.dice.one_of(&ON_DESCRIPTIONS);
+                let which = self.dice.below(self.open.len());
                 let ofd = if op == Op::Close { self.open.swap_remove(which) } else { self.open[which] };
-                let bytes = self.below(10_000) as u64;
+                let bytes = self.dice.below(10_000) as u64;
                 let event = r.call(op, EACCES, path);
                 (event.ofd, event.req_bytes, event.mode) = (Some(ofd), Some(bytes), Some(0o6777));
                 (event.flags, event.path) = (flag::LAST, None);
             }
             _ => {
-                let op = self.one_of(&ON_PATHS);
-                let flags = self.one_of(&[0, 0, flag::NOFOLLOW]);
+                let op = self.dice.one_of(&ON_PATHS);
+                let flags = self.dice.one_of(&[0, 0, flag::NOFOLLOW]);
                 let event = r.call(op, failing, path);
                 (event.flags, event.mode) = (flags, Some(0o6777));
                 event.req_bytes = Some(17);
@@ -581,17 +401,17 @@ impl Hostile {
         let Some(path) = r.batch.events.last().and_then(|event| event.path) else { return };
         let path = r.batch.paths.get(path).to_vec();
         let slashes: Vec<usize> = (1..path.len()).filter(|&i| path[i] == b'/').collect();
-        if slashes.is_empty() || self.below(4) > 0 {
+        if slashes.is_empty() || self.dice.below(4) > 0 {
             return;
         }
-        let cut = self.one_of(&slashes);
+        let cut = self.dice.one_of(&slashes);
         let dir = r.batch.paths.intern(&path[..cut]);
         r.batch.events.last_mut().expect("a call").caller_dir = Some(dir);
     }
 }
 
 fn hostile(seed: u64, calls: u64, threads: u64, outside: &Path) -> Recording {
-    let dice = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let dice = Dice::new(seed);
     let (outside, dot_dots) = (outside.display().to_string(), if seed.is_multiple_of(2) { 0 } else { 12 });
     let mut hostile = Hostile { dice, outside, open: Vec::new(), links: Vec::new(), dot_dots };
     let mut r = Recording { threads, dur_ns: if threads > 1 { 1500 } else { 10 }, ..Recording::default() };
@@ -604,33 +424,22 @@ fn hostile(seed: u64, calls: u64, threads: u64, outside: &Path) -> Recording {
     r
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
-}
-
 /// Calls of one recording: a tree that has been worked over for longer only gets emptier.
 const CALLS_OF_ONE: u64 = 5_000;
 
 fn nothing_happens_outside(user: User) {
-    let calls = number("FSAGE_CONTAIN_CALLS").unwrap_or(3 * CALLS_OF_ONE);
-    let only = number("FSAGE_CONTAIN_SEED");
     let mut stage = Stage::new(user);
-    let (mut seed, mut made) = (only.unwrap_or(1), 0);
-    while made < calls {
-        println!("seed {seed}");
+    let mut seeds = Seeds::new(3 * CALLS_OF_ONE);
+    while let Some(seed) = seeds.next() {
         let threads = 1 + seed % 4;
         let recording = hostile(seed, CALLS_OF_ONE, threads, &stage.at("outside"));
         let said = stage.replay(&recording, &["--threads", "keep"]);
         assert_eq!(said["concurrency"]["replay_threads"], threads, "seed {seed}");
         let now = said["calls"].as_u64().expect("a number");
         assert!(now > CALLS_OF_ONE / 2, "seed {seed}: {said:#}");
-        made += now;
-        seed += 1;
-        if only.is_some() {
-            break;
-        }
+        seeds.made += now;
     }
-    println!("{made} calls made as {user:?}");
+    println!("{} calls made as {user:?}", seeds.made);
 }
 
 #[test]
