@@ -411,7 +411,8 @@ fn damaged_images_are_bad_inputs() {
     let d = tempfile::tempdir().expect("a directory");
     fs::create_dir(d.path().join("tree")).expect("a directory");
     fs::write(d.path().join("tree/file"), vec![7; 100_000]).expect("a file");
-    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 3] = [
         ("cut off", |bytes| bytes.truncate(70_000)),
         ("zeros behind the superblocks", |bytes| bytes[80_000..].fill(0)),
         ("ones behind the superblocks", |bytes| bytes[80_000..].fill(0xFF)),

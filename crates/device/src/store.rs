@@ -339,7 +339,7 @@ impl<S: Store> Store for Overlay<S> {
 /// Copies a store into an empty file of the same length, leaving out what is all zeros. A signal ends it.
 pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), StoreError> {
     const PIECE: u64 = 64 << 10;
-    const ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
+    static ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
     let len_bytes = from.len_bytes();
     let wrong = |at_byte, len, source| StoreError { doing: "copy", at_byte, len, source };
     to.set_len(len_bytes).map_err(|source| wrong(0, 0, source))?;
