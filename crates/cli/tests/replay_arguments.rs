@@ -190,7 +190,7 @@ fn check(with: &str, case: &str) {
     let replayed = run(&base, &["replay", &profile, target.to_str().unwrap(), "--keep", "--data", "all", "--json"]);
     let result = succeeds(&replayed);
     let kept = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
-    let found = with_names_of(&kept, work.strip_prefix("/").unwrap());
+    let found = with_names_of(&kept.join("root"), work.strip_prefix("/").unwrap());
     assert_eq!(tree(&found), tree(&work), "{result}");
     let work = work.to_str().unwrap();
     assert!(!result.split("\"differences\"").nth(1).unwrap_or_default().contains(work), "{result}");

@@ -79,20 +79,20 @@ fn failures_have_the_error_numbers_of_posix() {
 #[test]
 fn no_contained_call_leaves_the_root() {
     let dir = tempfile::tempdir().unwrap();
-    for name in ["root", "root/a", "root/a/b"] {
+    for name in ["private", "private/root", "private/root/a", "private/root/a/b"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();
     }
-    for name in ["outside", "root/inside", "root/a/inside"] {
+    for name in ["outside", "private/root/inside", "private/root/a/inside"] {
         std::fs::write(dir.path().join(name), "content").unwrap();
     }
-    std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("root/absolute")).unwrap();
-    std::os::unix::fs::symlink("../../../outside", dir.path().join("root/a/climbs")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("private/root/absolute")).unwrap();
+    std::os::unix::fs::symlink("../../../../outside", dir.path().join("private/root/a/climbs")).unwrap();
     let (here, threads) = (std::env::current_dir().unwrap(), std::thread::available_parallelism().unwrap());
-    let mut fs = Mounted::open(&dir.path().join("root")).unwrap();
+    let mut fs = Mounted::open(&dir.path().join("private")).unwrap();
     fs.contained(&mut |fs| {
         let a = fs.call(&Call::Open { at: "a".into(), flags: OpenFlags::DIRECTORY, mode: Mode(0) }).fd().unwrap();
         let from = |path| At { dir: Some(a), path: Path::new(path) };
-        for path in ["../outside", "/../outside", "absolute", "a/climbs", "a/../../outside"] {
+        for path in ["../outside", "/../outside", "absolute", "a/climbs", "a/../../outside", "a/../../../outside"] {
             assert_eq!(fs.call(&Call::Truncate { at: path.into(), len_bytes: 0 }).result, Err(Errno::ENOENT), "{path}");
             assert_eq!(fs.call(&Call::StatFs { at: path.into() }).result, Err(Errno::ENOENT), "{path}");
             assert_eq!(fs.call(&Call::Chmod { at: path.into(), mode: Mode(0) }).result, Err(Errno::ENOENT), "{path}");
@@ -106,7 +106,7 @@ fn no_contained_call_leaves_the_root() {
     })
     .unwrap();
     let len = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().len();
-    assert_eq!((len("outside"), len("root/inside"), len("root/a/inside")), (7, 4, 3));
+    assert_eq!((len("outside"), len("private/root/inside"), len("private/root/a/inside")), (7, 4, 3));
     // The rest of the process is where it was.
     assert_eq!((std::env::current_dir().unwrap(), std::thread::available_parallelism().unwrap()), (here, threads));
     assert!(Path::new("/proc/self").exists());

@@ -5,6 +5,7 @@
 mod import_common;
 
 use import_common::{import, import_with, rows, trace, try_import};
+use posix::FileKind;
 use trace::strace::ImportOptions;
 use trace::{Op, flag};
 
@@ -737,6 +738,21 @@ fn the_implied_snapshot_undoes_the_trace() {
     found.sort();
     let want = [("/w/d", 0), ("/w/d/inside", 0), ("/w/gone", 77), ("/w/grown", 5)];
     assert_eq!(found, want.map(|(p, n)| (p.to_owned(), n)));
+}
+
+/// A directory of which no call says what it is, and in which the trace makes all the names, was told as a file: nothing could be planned from such
+/// a text, as nothing can be made in a file.
+#[test]
+fn what_a_name_is_made_in_was_a_directory() {
+    let import = import(&trace(&[
+        "openat(AT_FDCWD, \"/d/f\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3</d/f>",
+        "unlink(\"/d/f\") = 0",
+        "openat(AT_FDCWD, \"/file\", O_RDONLY) = 4</file>",
+    ]));
+    let kinds = import.implied.iter().map(|entry| (&*entry.path, entry.kind));
+    let mut kinds: Vec<(&[u8], FileKind)> = kinds.filter(|(path, _)| *path != b"/w").collect();
+    kinds.sort();
+    assert_eq!(kinds, [(&b"/d"[..], FileKind::Directory), (b"/file", FileKind::File)]);
 }
 
 #[test]

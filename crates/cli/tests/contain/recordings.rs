@@ -219,10 +219,35 @@ fn programs_do_not_become_setuid() {
         let target = stage.at("target");
         let output = fsage().arg("replay").arg(&profile).arg(&target).args(args).output().expect("the binary runs");
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let kept = target.join(&common::names(&target)[0]);
+        let kept = target.join(&common::names(&target)[0]).join("root");
         let modes = ["made", "changed"].map(|name| kept.join(name).symlink_metadata().expect("made").mode() & 0o7777);
         assert_eq!(modes, [expected; 2], "{args:?}");
     }
+}
+
+/// A recording gave everybody the run's own directory, and who moved a directory out of it while a call began there led that call out, as root: what a
+/// recording can give away lies in a directory that it cannot name.
+#[test]
+fn the_runs_own_directory_stays_private() {
+    let stage = Stage::new(User::Same);
+    let mut r = Recording::default();
+    r.call(Op::Mkdir, 0, "/a").mode = Some(0o777);
+    for path in ["/", "/..", "/a/..", "/a/../.."] {
+        r.call(Op::Chmod, 0, path).mode = Some(0o777);
+    }
+    let open = r.open("/", 0);
+    let fchmod = r.call(Op::Fchmod, 0, "/");
+    (fchmod.ofd, fchmod.mode) = (Some(open), Some(0o777));
+    let profiles = tempfile::tempdir().expect("a temporary directory");
+    let profile = profiles.path().join("w.workload");
+    r.write(&profile);
+    let target = stage.at("target");
+    let output = fsage().arg("replay").arg(&profile).arg(&target).arg("--keep").output().expect("the binary runs");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let kept = target.join(&common::names(&target)[0]);
+    let mode = |path: &Path| path.symlink_metadata().expect("kept").mode() & 0o7777;
+    assert_eq!((mode(&kept), mode(&kept.join("root"))), (0o700, 0o777));
+    assert_eq!(common::names(&kept), ["root"]);
 }
 
 /// Everything a recording can say, at random, with a taste for what has led out.

@@ -53,9 +53,14 @@ const SPINS: u32 = 2000;
 /// How often a sleeper looks whether it has been interrupted.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Has work done by a thread whose root directory is the handle's root, or else by one that has every path resolved below it; see
+/// The directory below a handle's root that contained calls have for theirs. They can give it any mode, and whoever could then move
+/// a directory out of it, while they work in that, would lead them out. So it is reached by the one above alone, which they cannot name.
+const INSIDE: &str = "root";
+
+/// Has work done by a thread whose root directory is [`INSIDE`] the handle's root, or else by one that has every path resolved below it; see
 /// [`FileSystem::contained`].
 pub(super) fn contained(handle: &Mounted, work: &mut Contained<'_>) -> io::Result<()> {
+    let handle = &handle.subdir(INSIDE)?;
     // What is read below /proc for it is not there inside.
     processors();
     std::thread::scope(|scope| {

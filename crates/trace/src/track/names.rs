@@ -392,7 +392,13 @@ impl Names {
     pub fn add(&mut self, dir: Node, name: &[u8], file: File, birth: Birth) -> Node {
         debug_assert!(self.child(dir, name).is_none(), "a name was made twice");
         let node = self.entries.insert(Entry::new(dir, name, file, birth));
-        self.entry_mut(dir).children.insert(name.into(), node);
+        let parent = self.entry_mut(dir);
+        parent.children.insert(name.into(), node);
+        let parent = parent.file;
+        // What has a name in it is a directory, whether or not a call said so.
+        if self.file(parent).kind == Kind::Unknown {
+            self.file_mut(parent).kind = Kind::Directory;
+        }
         let state = self.file_mut(file);
         match state.node {
             None => state.node = Some(node),
