@@ -53,9 +53,18 @@ pub(crate) enum Resource {
     },
 }
 
+/// What came of removing something.
+#[derive(Debug)]
+enum Removal {
+    /// It is gone, or was before.
+    Gone,
+    /// What has its name is not what we made, and is left alone; why. There is nothing to be tried again.
+    NotOurs(String),
+}
+
 impl Resource {
     /// Removes it if it is there and is what we made.
-    fn remove(&self) -> io::Result<()> {
+    fn remove(&self) -> io::Result<Removal> {
         match self {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
@@ -146,21 +155,27 @@ fn take(id: u64) {
     journal::write(&list);
 }
 
-/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry.
+/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What could not be removed stays in
+/// the list, and so in the journal: a later run finds it there.
 fn remove_entry(id: u64) -> io::Result<()> {
     let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
     let Some(resource) = found else { return Ok(()) };
-    let result = resource.remove();
+    let removal = resource.remove()?;
     take(id);
-    result
+    match removal {
+        Removal::Gone => Ok(()),
+        Removal::NotOurs(why) => Err(io::Error::other(why)),
+    }
 }
 
 /// Removes everything in the list, the youngest first, and says in words what could not be removed. For the end
 /// of a process that cannot unwind.
 pub fn release_all() -> Vec<String> {
-    let mut troubles = Vec::new();
+    let (mut troubles, mut tried) = (Vec::new(), Vec::new());
     loop {
-        let Some(id) = list().last().map(|listed| listed.id) else { return troubles };
+        let next = list().iter().rev().map(|listed| listed.id).find(|id| !tried.contains(id));
+        let Some(id) = next else { return troubles };
+        tried.push(id);
         if let Err(error) = remove_entry(id) {
             troubles.push(format!("cannot clean up: {error}"));
         }
@@ -424,57 +439,59 @@ impl Drop for Temporary {
     }
 }
 
-fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<()> {
-    let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
+fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
     if !crate::output::is_temporary_name(path) {
         return because("it is not a file that fsage was about to put in its place");
     }
     let stat = match fs::lstat(path) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     let regular = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
     if !regular || ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return because("another file has taken its name");
     }
-    std::fs::remove_file(path)
+    std::fs::remove_file(path).map(|()| Removal::Gone)
 }
 
-fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<()> {
-    let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
+fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
     let is_ours = is_private_name(path) || path.file_name().is_some_and(|name| growing_name(name).is_some());
     let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_ours) else {
         return because("it is not a private directory of fsage");
     };
     let parent = match fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     let stat = match fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     if ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return because("another directory has taken its name");
     }
     let removed = remove_tree(parent.as_fd(), Path::new(name));
-    removed.map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))
+    removed
+        .map(|()| Removal::Gone)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))
 }
 
 /// Unmounts what is mounted directly inside a private directory. Tries for some seconds, as other programs look
 /// into new file systems; the last resort is a lazy unmount, which is reported.
-pub(crate) fn unmount_ours(point: &Path) -> io::Result<()> {
+fn unmount_ours(point: &Path) -> io::Result<Removal> {
     const ATTEMPTS: u32 = 30;
     let mounted = || mounted::mounts().iter().any(|m| m.point == point);
     if !mounted() {
-        return Ok(());
+        return Ok(Removal::Gone);
     }
     if !point.parent().is_some_and(is_private_name) {
-        return Err(io::Error::other(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));
+        return Ok(Removal::NotOurs(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));
     }
     for attempt in 0..ATTEMPTS {
         match unmount(point, UnmountFlags::NOFOLLOW) {
-            Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(()),
+            Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(Removal::Gone),
             Err(rustix::io::Errno::BUSY) if attempt + 1 < ATTEMPTS => std::thread::sleep(Duration::from_millis(100)),
             Err(rustix::io::Errno::BUSY) => {}
             Err(e) => return Err(io::Error::new(io::Error::from(e).kind(), format!("{}: {e}", point.display()))),
