@@ -161,7 +161,7 @@ fn is_directory(dir: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Opens a directory without crossing into another mount, be it of the same file system; kernels before 5.6 leave
 /// that to the comparison of device numbers.
-fn open_dir(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match fs::openat2(at, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
         Err(Errno::NOSYS | Errno::PERM) => fs::openat(at, name, flags, Mode::empty()),
