@@ -84,7 +84,7 @@ pub(super) fn complete(
 ) -> Completed {
     let directories = touched.sorted();
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
-    // An interrupt cannot reach the walk: signals are the command's until the recording ends.
+    // No interrupt reaches the walk: signals are the command's until the recording ends, and after that end the waiting for this thread.
     let after = view.directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = Wanted::default();
     wanted.directories.extend(real_directories(view, &directories, &mut wanted.names));
