@@ -511,3 +511,57 @@ fn a_limit_of_file_sizes_leaves_nothing_half_done() {
         assert!(["ffs.img", "lfs.img", "made.html"].map(sums) == whole, "{args:?} changed what was there");
     }
 }
+
+/// A number as Thrift's compact protocol writes it, seven bits a byte.
+fn varint(mut n: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while n > 127 {
+        bytes.push((n & 127) as u8 | 128);
+        n >>= 7;
+    }
+    bytes.push(n as u8);
+    bytes
+}
+
+/// A Parquet file without rows whose columns are groups in groups: eight bytes a level.
+fn parquet_of_groups(levels: usize) -> Vec<u8> {
+    let root = [&b"\x48\x01r\x15\x02\0"[..]];
+    let groups = std::iter::repeat_n(&b"\x35\0\x18\x01g\x15\x02\0"[..], levels);
+    let schema = root.into_iter().chain(groups).chain([&b"\x15\x02\x25\0\x18\x01x\0"[..]]);
+    // The version, a list of structures; after it no rows, no row groups.
+    let mut footer = [&b"\x15\x02\x19\xfc"[..], &varint(levels + 2)].concat();
+    footer.extend(schema.flatten());
+    footer.extend(b"\x16\0\x19\x0c\0");
+    let length = u32::try_from(footer.len()).expect("a short footer").to_le_bytes();
+    [b"PAR1", &footer[..], &length, b"PAR1"].concat()
+}
+
+/// The Parquet decoder calls itself for each level of the columns: 20,000 of them, in a file of 160 KB, ended the process by its stack.
+#[test]
+fn columns_in_columns_end_no_stack() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_workload(d.path());
+    // Read unchecked, as if another tool had written it; whoever makes one can make its checksums too.
+    let meta = d.path().join("small.workload/meta.json");
+    let mut unchecked: serde_json::Value = serde_json::from_slice(&fs::read(&meta).expect("read")).expect("JSON");
+    let fields = unchecked.as_object_mut().expect("an object");
+    fields.remove("meta_crc32c").expect("a checksum");
+    fields["files"].as_object_mut().expect("files").remove("snapshot.parquet").expect("a check");
+    fs::write(&meta, unchecked.to_string()).expect("written");
+    let commands = [
+        ("x.aging", &["inspect", "x.aging"][..]),
+        ("x.snapshot", &["inspect", "x.snapshot"]),
+        ("small.workload/snapshot.parquet", &["inspect", "small.workload"]),
+    ];
+    for (file, args) in commands {
+        for (levels, said) in [(20_000, "20002 elements"), (900, "")] {
+            fs::write(d.path().join(file), parquet_of_groups(levels)).expect("written");
+            fails(&limited(d.path(), args), 4, &[file, said]);
+        }
+        // What does not begin as a footer does is none: the list may not hide behind something else.
+        let mut other = parquet_of_groups(20_000);
+        other[4] = 0x25;
+        fs::write(d.path().join(file), other).expect("written");
+        fails(&limited(d.path(), args), 4, &[file, "footer"]);
+    }
+}

@@ -15,12 +15,14 @@
 mod journal;
 
 use crate::mounted;
-use crate::remove::remove_tree;
+use crate::remove::{open_dir, remove_tree};
 use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
+use std::ffi::{CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -53,9 +55,18 @@ pub(crate) enum Resource {
     },
 }
 
+/// What came of removing something.
+#[derive(Debug)]
+enum Removal {
+    /// It is gone, or was before.
+    Gone,
+    /// What has its name is not what we made, and is left alone; why. There is nothing to be tried again.
+    NotOurs(String),
+}
+
 impl Resource {
     /// Removes it if it is there and is what we made.
-    fn remove(&self) -> io::Result<()> {
+    fn remove(&self) -> io::Result<Removal> {
         match self {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
@@ -146,21 +157,27 @@ fn take(id: u64) {
     journal::write(&list);
 }
 
-/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry.
+/// Removes the thing first and strikes it off afterwards, so that a process killed in between leaves its entry. What could not be removed stays in
+/// the list, and so in the journal: a later run finds it there.
 fn remove_entry(id: u64) -> io::Result<()> {
     let found = list().iter().find(|listed| listed.id == id).map(|listed| listed.resource.clone());
     let Some(resource) = found else { return Ok(()) };
-    let result = resource.remove();
+    let removal = resource.remove()?;
     take(id);
-    result
+    match removal {
+        Removal::Gone => Ok(()),
+        Removal::NotOurs(why) => Err(io::Error::other(why)),
+    }
 }
 
 /// Removes everything in the list, the youngest first, and says in words what could not be removed. For the end
 /// of a process that cannot unwind.
 pub fn release_all() -> Vec<String> {
-    let mut troubles = Vec::new();
+    let (mut troubles, mut tried) = (Vec::new(), Vec::new());
     loop {
-        let Some(id) = list().last().map(|listed| listed.id) else { return troubles };
+        let next = list().iter().rev().map(|listed| listed.id).find(|id| !tried.contains(id));
+        let Some(id) = next else { return troubles };
+        tried.push(id);
         if let Err(error) = remove_entry(id) {
             troubles.push(format!("cannot clean up: {error}"));
         }
@@ -185,7 +202,7 @@ pub(crate) fn private_name() -> io::Result<String> {
 
 /// Whether a name is one that [`private_name`] makes.
 pub(crate) fn is_private_name(path: &Path) -> bool {
-    let name = path.file_name().and_then(std::ffi::OsStr::to_str).and_then(|name| name.strip_prefix("fsage-"));
+    let name = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix("fsage-"));
     name.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }
 
@@ -193,11 +210,10 @@ pub(crate) fn is_private_name(path: &Path) -> bool {
 const GROWING: &str = ".partial-";
 
 /// Whether a name is one that [`Growing::within`] makes, and for which result.
-fn growing_name(name: &std::ffi::OsStr) -> Option<&std::ffi::OsStr> {
-    use std::os::unix::ffi::OsStrExt as _;
+fn growing_name(name: &OsStr) -> Option<&OsStr> {
     let (result, hex) = name.as_bytes().strip_prefix(b".")?.split_at_checked(name.len().checked_sub(17)?)?;
     let is_hex = hex.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
-    result.strip_suffix(GROWING.as_bytes()).filter(|_| is_hex).map(std::ffi::OsStr::from_bytes)
+    result.strip_suffix(GROWING.as_bytes()).filter(|_| is_hex).map(OsStr::from_bytes)
 }
 
 /// A directory (mode 0700) in which a result grows until it is whole, beside its place or elsewhere. It goes when this is dropped, or with the
@@ -213,7 +229,7 @@ impl Growing {
     ///
     /// # Errors
     /// Those of mkdir(2).
-    pub fn within(parent: &Path, result: &std::ffi::OsStr) -> io::Result<Growing> {
+    pub fn within(parent: &Path, result: &OsStr) -> io::Result<Growing> {
         loop {
             let mut name = std::ffi::OsString::from(".");
             name.push(result);
@@ -225,24 +241,16 @@ impl Growing {
         }
     }
 
-    /// Removes what killed runs left in a directory, of results of this name or of all: directories of our own user that nobody has locked and that are
-    /// no mount points. What cannot be looked at or removed is left alone.
-    pub fn sweep(parent: &Path, result: Option<&std::ffi::OsStr>) {
+    /// Removes what killed runs left in a directory, of results of this name or of all: directories of our own user that nobody has locked, that are
+    /// no mount points, and that hold nothing but regular files of the names `parts`, which are all that a result consists of. What cannot be
+    /// looked at or removed is left alone.
+    pub fn sweep(parent: &Path, result: Option<&OsStr>, parts: &[&str]) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(parent_fd) = fs::open(parent, flags, fs::Mode::empty()) else { return };
         for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            if growing_name(&name).is_none_or(|grown| result.is_some_and(|result| result != grown)) {
-                continue;
-            }
-            let path = parent.join(&name);
-            let is_own = |directory: &OwnedFd| {
-                fs::fstat(directory).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw())
-            };
-            if let Locking::Ours(lock) = lock_directory(&path)
-                && is_own(&lock)
-            {
-                let _ = remove_tree(parent_fd.as_fd(), Path::new(&name));
+            if growing_name(&name).is_some_and(|grown| result.is_none_or(|result| result == grown)) {
+                let _ = sweep_grown(parent_fd.as_fd(), &name, parts);
             }
         }
     }
@@ -303,6 +311,35 @@ impl Growing {
     }
 }
 
+/// Removes a directory in which a result grew, if it is ours, nobody has it, and nothing else is in it. Where others may rename, the name may be that of
+/// any directory of ours by now: files go by their names in what was locked, and the directory only when it is empty.
+fn sweep_grown(parent: BorrowedFd<'_>, name: &OsStr, parts: &[&str]) -> io::Result<()> {
+    let directory = open_dir(parent, &CString::new(name.as_bytes())?)?;
+    let stat = fs::fstat(&directory)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_dev != fs::fstat(parent)?.st_dev {
+        return Ok(());
+    }
+    let Locking::Ours(directory) = lock(directory) else { return Ok(()) };
+    let mut found = Vec::new();
+    for entry in fs::Dir::read_from(&directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let stat = fs::statat(&directory, name, fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_file = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
+        if !is_file || !parts.iter().any(|part| part.as_bytes() == name.to_bytes()) {
+            return Ok(());
+        }
+        found.push(name.to_owned());
+    }
+    for name in found {
+        fs::unlinkat(&directory, &name, fs::AtFlags::empty())?;
+    }
+    Ok(fs::unlinkat(parent, name, fs::AtFlags::REMOVEDIR)?)
+}
+
 /// Where names cannot be exchanged: whoever is killed in the middle leaves what was there, under another name, and no sweep takes it.
 fn replace_in_steps(new: &Path, place: &Path) -> io::Result<()> {
     let mut aside = std::ffi::OsString::from(".");
@@ -340,7 +377,10 @@ pub enum Locking {
 /// Locks a directory (flock(2)), which whoever works in it does. Follows no link, and waits for nothing.
 pub fn lock_directory(path: &Path) -> Locking {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(directory) = fs::open(path, flags, fs::Mode::empty()) else { return Locking::Unknown };
+    fs::open(path, flags, fs::Mode::empty()).map_or(Locking::Unknown, lock)
+}
+
+fn lock(directory: OwnedFd) -> Locking {
     match fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Locking::Ours(directory),
         Err(rustix::io::Errno::WOULDBLOCK) => Locking::Theirs,
@@ -424,57 +464,59 @@ impl Drop for Temporary {
     }
 }
 
-fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<()> {
-    let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
+fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
     if !crate::output::is_temporary_name(path) {
         return because("it is not a file that fsage was about to put in its place");
     }
     let stat = match fs::lstat(path) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     let regular = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
     if !regular || ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return because("another file has taken its name");
     }
-    std::fs::remove_file(path)
+    std::fs::remove_file(path).map(|()| Removal::Gone)
 }
 
-fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<()> {
-    let because = |why: &str| Err(io::Error::other(format!("{}: left alone, as {why}", path.display())));
+fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
+    let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
     let is_ours = is_private_name(path) || path.file_name().is_some_and(|name| growing_name(name).is_some());
     let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_ours) else {
         return because("it is not a private directory of fsage");
     };
     let parent = match fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     let stat = match fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(Removal::Gone),
         other => other?,
     };
     if ino.is_some_and(|ino| ino != stat.st_ino) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return because("another directory has taken its name");
     }
     let removed = remove_tree(parent.as_fd(), Path::new(name));
-    removed.map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))
+    removed
+        .map(|()| Removal::Gone)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: cannot be removed: {error}", path.display())))
 }
 
 /// Unmounts what is mounted directly inside a private directory. Tries for some seconds, as other programs look
 /// into new file systems; the last resort is a lazy unmount, which is reported.
-pub(crate) fn unmount_ours(point: &Path) -> io::Result<()> {
+fn unmount_ours(point: &Path) -> io::Result<Removal> {
     const ATTEMPTS: u32 = 30;
     let mounted = || mounted::mounts().iter().any(|m| m.point == point);
     if !mounted() {
-        return Ok(());
+        return Ok(Removal::Gone);
     }
     if !point.parent().is_some_and(is_private_name) {
-        return Err(io::Error::other(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));
+        return Ok(Removal::NotOurs(format!("{}: not unmounted, as it is not a mount of fsage", point.display())));
     }
     for attempt in 0..ATTEMPTS {
         match unmount(point, UnmountFlags::NOFOLLOW) {
-            Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(()),
+            Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(Removal::Gone),
             Err(rustix::io::Errno::BUSY) if attempt + 1 < ATTEMPTS => std::thread::sleep(Duration::from_millis(100)),
             Err(rustix::io::Errno::BUSY) => {}
             Err(e) => return Err(io::Error::new(io::Error::from(e).kind(), format!("{}: {e}", point.display()))),
@@ -509,17 +551,43 @@ mod tests {
             std::os::unix::fs::chown(name(2), Some(65534), None).expect("given away");
         }
         let elsewhere = tempfile::tempdir().expect("a directory");
-        std::fs::write(elsewhere.path().join("precious"), "a").expect("written");
+        std::fs::write(elsewhere.path().join("a"), "precious").expect("written");
         let mounted = rustix::mount::mount_bind(elsewhere.path(), name(3)).is_ok();
-        Growing::sweep(dir.path(), Some(std::ffi::OsStr::new("w")));
-        Growing::sweep(dir.path(), Some(std::ffi::OsStr::new("x")));
+        Growing::sweep(dir.path(), Some(OsStr::new("w")), &["a"]);
+        Growing::sweep(dir.path(), Some(OsStr::new("x")), &["a"]);
         if mounted {
-            assert!(elsewhere.path().join("precious").exists());
+            assert!(elsewhere.path().join("a").exists());
             unmount(name(3), UnmountFlags::empty()).expect("unmounted");
         }
         let left: Vec<bool> = (0..6).map(|n| name(n).symlink_metadata().is_ok()).collect();
         assert_eq!(left, [true, true, is_root, mounted, false, true]);
         drop(living);
+    }
+
+    /// Whoever may rename in the directory could have had a directory of ours emptied, by a name that a growing result has.
+    #[test]
+    fn a_sweep_removes_the_files_of_a_result_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let name = |n: u32| dir.path().join(format!(".w{GROWING}{n:016x}"));
+        let write = |path: PathBuf| std::fs::write(path, "a").expect("written");
+        for n in 0..6 {
+            std::fs::create_dir(name(n)).expect("made");
+            write(name(n).join("a"));
+        }
+        write(name(0).join("another"));
+        std::fs::create_dir_all(name(1).join("directory")).expect("made");
+        write(name(1).join("directory/a"));
+        std::fs::create_dir(name(2).join("b")).expect("made");
+        std::os::unix::fs::symlink(name(0), name(3).join("b")).expect("a link");
+        write(name(4).join("b"));
+        Growing::sweep(dir.path(), None, &["a", "b"]);
+        for left in ["a", "another"].map(|file| name(0).join(file)) {
+            assert!(left.exists(), "{left:?}");
+        }
+        assert!(name(1).join("a").exists() && name(1).join("directory/a").exists());
+        assert!(name(2).join("a").exists() && name(2).join("b").is_dir());
+        assert!(name(3).join("a").exists() && name(3).join("b").is_symlink());
+        assert!(!name(4).exists() && !name(5).exists());
     }
 
     /// What was to be replaced was in a directory that a sweep takes, while nothing had its place.

@@ -61,6 +61,7 @@ mod setup;
 mod site;
 mod target;
 pub mod text;
+pub mod trail;
 mod workspace;
 
 pub use call::{

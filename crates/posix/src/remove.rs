@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Directories kept open at a time; deeper ones are re-opened through `..` on the way back.
-const OPEN_MAX: usize = 64;
+/// Directories kept open at a time; those above are re-opened through `..` on the way back. Few, for whoever cleans up may have few descriptors left.
+const OPEN_MAX: usize = 4;
 /// How often a directory that others fill while it is emptied is emptied again.
 const PASSES_MAX: u32 = 8;
 
@@ -161,7 +161,7 @@ fn is_directory(dir: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Opens a directory without crossing into another mount, be it of the same file system; kernels before 5.6 leave
 /// that to the comparison of device numbers.
-fn open_dir(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match fs::openat2(at, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
         Err(Errno::NOSYS | Errno::PERM) => fs::openat(at, name, flags, Mode::empty()),

@@ -316,6 +316,38 @@ fn files_on_their_way_are_swept() {
     place.assert_nothing_left(running.child.id(), None, "an output that was given up");
 }
 
+/// A directory that could not be removed was struck off the list, and stayed for ever.
+#[test]
+fn what_could_not_be_removed_is_swept_later() {
+    if !is_root() {
+        return println!("skipped: mounting needs root");
+    }
+    let place = Place::new();
+    let mut running = place.start(place.dir.path().to_str().unwrap(), "mounted");
+    let code = running.wait();
+    if code == 1 {
+        return println!("skipped: cannot mount here: {}", output(running.child));
+    }
+    let point = running.private.join("point");
+    assert!(point.exists(), "something is mounted there");
+    rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();
+    assert_eq!(code, 3);
+    place.sweep();
+    place.assert_nothing_left(running.child.id(), None, "swept once nothing was in the way");
+}
+
+/// What was in deep directories stayed there where a process may have few descriptors: the clean-up held 64.
+#[test]
+fn deep_directories_go_with_few_descriptors() {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\"", HELPER, place.dir.path().to_str().unwrap(), "deep"]);
+    let output = command.env("XDG_STATE_HOME", place.dir.path().join("state")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.filter(|name| name != "state").collect::<Vec<_>>(), Vec::<std::ffi::OsString>::new());
+}
+
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

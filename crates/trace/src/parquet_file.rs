@@ -35,6 +35,9 @@ const ROW_GROUP_ROWS_MAX: i64 = 1 << 20;
 const ROW_GROUP_BYTES_MAX: u64 = 1 << 30;
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 
+/// Columns, and groups of columns. The decoder calls itself for each group in a group, and a stack is short. No file of ours has a tenth.
+const SCHEMA_ELEMENTS_MAX: usize = 1_000;
+
 /// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth.
 const READING_BYTES_MAX: usize = 1 << 30;
 
@@ -444,7 +447,38 @@ fn read_footer(path: &Path, file: &File, len: u64, check: Check<'_>) -> Result<P
     let start = tail_at.checked_sub(footer_len).filter(|_| footer_len <= FOOTER_BYTES_MAX);
     let start = start.ok_or_else(|| corrupt(format!("cannot be {footer_len} bytes long")))?;
     let footer = read_range(path, file, start, tail_at)?;
+    let elements = schema_elements(&footer).ok_or_else(|| corrupt("does not begin as a Parquet footer does".into()))?;
+    if elements > SCHEMA_ELEMENTS_MAX {
+        let message = format!("its schema has {elements} elements, where at most {SCHEMA_ELEMENTS_MAX} are read");
+        return Err(corrupt(message));
+    }
     guarded(|| ParquetMetaDataReader::decode_metadata(&footer)).map_err(|e| corrupt(e.to_string()))
+}
+
+/// How many elements the schema of a footer has, before anything is decoded. A footer is a structure in Thrift's compact protocol, and begins with
+/// its fields 1, the version, and 2, the list of elements; the decoder takes no list but the first.
+fn schema_elements(footer: &[u8]) -> Option<usize> {
+    // A field's distance from the one before, and its type: a number, a list.
+    const VERSION: u8 = 0x15;
+    const SCHEMA: u8 = 0x19;
+    // The length does not fit beside the type of what is in the list, and follows.
+    const LONG: u8 = 0xf;
+    let [VERSION, version, SCHEMA, list, rest @ ..] = footer else { return None };
+    if *version > 0x7f {
+        return None;
+    }
+    if list >> 4 != LONG {
+        return Some(usize::from(list >> 4));
+    }
+    // Seven bits a byte, the lowest first. Nobody needs more bytes for what fits into 32 bits.
+    let mut elements = 0;
+    for (byte, shift) in rest.iter().zip((0..32).step_by(7)) {
+        elements |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(elements);
+        }
+    }
+    None
 }
 
 /// Finds the bytes of every row group, from the checksums where the file is checked, else from the footer.

@@ -6,7 +6,7 @@
 //! `(dev, ino)`.
 
 mod view;
-mod walk;
+pub(crate) mod walk;
 
 use posix::FileKind;
 use serde::{Deserialize, Serialize};

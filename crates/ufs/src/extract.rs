@@ -1,6 +1,7 @@
 //! Copying files out of an image.
 
 use crate::{FileType, Ino, Time, mode};
+use posix::trail::Trail;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -131,8 +132,7 @@ pub fn extract<T: Tree>(
         options,
         go_on,
         done: Extracted::default(),
-        root: None,
-        parent: None,
+        trail: None,
         names: BTreeMap::new(),
         directories: Vec::new(),
     };
@@ -151,11 +151,9 @@ struct Extraction<'a, T> {
     options: ExtractOptions,
     go_on: &'a mut dyn FnMut(&Extracted) -> bool,
     done: Extracted,
-    /// The destination, where it is a directory.
-    root: Option<Rc<OwnedFd>>,
-    /// The directory that the last name was made in, and its path below the root.
-    parent: Option<(PathBuf, Rc<OwnedFd>)>,
-    /// Where files with several names are, below the root.
+    /// From the destination, where it is a directory, to the one that the last name was made in.
+    trail: Option<Trail>,
+    /// Where files with several names are, below the destination.
     names: BTreeMap<Ino, PathBuf>,
     /// Directories get their modes and times last: making their entries changes both, and may need the right to write.
     directories: Vec<(PathBuf, Status)>,
@@ -252,7 +250,7 @@ impl<T: Tree> Extraction<'_, T> {
         };
         let root = rustix::fs::open(self.to, DIRECTORY | follow, Mode::empty())
             .map_err(errno::<T>(self.to, "open the directory"))?;
-        self.root = Some(Rc::new(root));
+        self.trail = Some(Trail::new(root, open).map_err(errno::<T>(self.to, "look at the directory"))?);
         self.directories.push((PathBuf::new(), status));
         self.done.directories += 1;
         Ok(())
@@ -260,7 +258,7 @@ impl<T: Tree> Extraction<'_, T> {
 
     /// Where a path below the destination leads, through directories only.
     fn place(&mut self, below: &Path, ino: Ino) -> Result<Place, T::Error> {
-        let Some(root) = &self.root else {
+        let Some(trail) = &mut self.trail else {
             // One file, whose destination is its own name.
             let name = self
                 .to
@@ -276,14 +274,8 @@ impl<T: Tree> Extraction<'_, T> {
             return Err(T::inode_error(ino, format!("its name {} leads elsewhere", below.display())));
         };
         let shown = self.to.join(below);
-        let directory = match &self.parent {
-            Some((path, open)) if path == parent => Rc::clone(open),
-            _ => {
-                let open = walk(root, parent).map_err(errno::<T>(&shown, "open the directory of"))?;
-                self.parent = Some((parent.to_owned(), Rc::clone(&open)));
-                open
-            }
-        };
+        trail.go(names(parent)).map_err(errno::<T>(&shown, "open the directory of"))?;
+        let directory = Rc::clone(trail.here());
         Ok(Place { directory, name: name.to_owned(), shown })
     }
 
@@ -375,21 +367,32 @@ impl<T: Tree> Extraction<'_, T> {
     }
 
     fn finish_directories(&mut self) -> Result<(), T::Error> {
-        let Some(root) = self.root.clone() else { return Ok(()) };
+        let Some(mut trail) = self.trail.take() else { return Ok(()) };
+        // Those below come first. The trail stays above: nobody may be able to walk through what has its mode.
         for (below, status) in std::mem::take(&mut self.directories).iter().rev() {
+            self.asked()?;
             let shown = self.to.join(below);
-            let open = walk(&root, below).map_err(errno::<T>(&shown, "open the directory"))?;
-            self.opened(&open, &shown, status)?;
+            trail.go(names(below.parent().unwrap_or(below))).map_err(errno::<T>(&shown, "open the directory of"))?;
+            let Some(name) = below.file_name() else {
+                self.opened(trail.here(), &shown, status)?;
+                continue;
+            };
+            let directory = open(trail.here(), name).map_err(errno::<T>(&shown, "open the directory"))?;
+            self.opened(&directory, &shown, status)?;
         }
         Ok(())
     }
 }
 
-/// Opens a directory below another, one component after the other: none may be a link.
-fn walk(root: &Rc<OwnedFd>, below: &Path) -> Result<Rc<OwnedFd>, Errno> {
-    below.components().try_fold(Rc::clone(root), |at, part| {
-        rustix::fs::openat(&at, part.as_os_str(), DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map(Rc::new)
-    })
+fn names(path: &Path) -> impl Iterator<Item = &[u8]> + Clone {
+    path.components().map(|part| part.as_os_str().as_bytes())
+}
+
+/// Opens a directory by its name in another, which may be no link.
+fn open(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    #[cfg(test)]
+    tests::OPENED.set(tests::OPENED.get() + 1);
+    rustix::fs::openat(at, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Sets the mode of a special file just made, and of nothing else: where others can write to the directory, a link may have taken its name.
@@ -414,4 +417,107 @@ fn times(status: &Status) -> Timestamps {
 fn timespec(time: &Time) -> Timespec {
     // A foreign number of nanoseconds is cut to what the call takes.
     Timespec { tv_sec: time.s, tv_nsec: i64::from(time.ns.clamp(0, 999_999_999)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ROOT_INO;
+    use std::cell::Cell;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    thread_local! {
+        /// How often a directory was opened below the destination.
+        pub static OPENED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Directories in directories, and a file in each after what is below: so many.
+    struct Nest(usize);
+
+    impl Tree for Nest {
+        type Inode = FileType;
+        type Error = String;
+
+        fn find(&self, _: &[u8]) -> Result<Ino, String> {
+            Ok(ROOT_INO)
+        }
+
+        fn each_name(&self, from: Ino, each: EachName<'_, Self>) -> Result<(), String> {
+            let mut path = b".".to_vec();
+            each(&path, from, &FileType::Directory)?;
+            for _ in 0..self.0 {
+                path.extend(b"/d");
+                each(&path, from, &FileType::Directory)?;
+            }
+            while path.len() > 1 {
+                each(&[&path, &b"/f"[..]].concat(), from, &FileType::Regular)?;
+                path.truncate(path.len() - 2);
+            }
+            Ok(())
+        }
+
+        fn status(&self, inode: &FileType) -> Status {
+            let mode = if *inode == FileType::Directory { 0o40500 } else { 0o100400 };
+            let time = Time { s: 7, ns: 0 };
+            Status { mode, nlink: 1, uid: 0, gid: 0, size: 0, atime: time, mtime: time, device: (0, 0) }
+        }
+
+        fn each_piece(&self, _: Ino, _: &FileType, _: EachPiece<'_, String>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn target(&self, _: Ino, _: &FileType) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+
+        fn host_error(path: String, doing: &'static str, source: io::Error) -> String {
+            format!("{path}: cannot {doing}: {source}")
+        }
+
+        fn inode_error(_: Ino, problem: String) -> String {
+            problem
+        }
+
+        fn interrupted() -> String {
+            "interrupted".into()
+        }
+    }
+
+    /// Each directory was walked to from the destination, twice, and nobody asked for signals the second time.
+    #[test]
+    fn directories_in_directories_cost_a_step_each_and_end_when_asked() {
+        const DEPTH: usize = 500;
+        let base = tempfile::tempdir().expect("a directory");
+        let copy = |to: &str, go_on: &mut dyn FnMut(&Extracted) -> bool| {
+            extract(&Nest(DEPTH), b"/", &base.path().join(to), ExtractOptions::default(), go_on)
+        };
+        let done = copy("whole", &mut |_| true).expect("copied");
+        assert_eq!((done.directories, done.files), (DEPTH as u64 + 1, DEPTH as u64));
+        let opened = OPENED.take();
+        assert!(opened < 5 * DEPTH, "{opened} directories were opened");
+        let mut directories = 0;
+        let mut path = base.path().join("whole");
+        while path.exists() {
+            let meta = path.metadata().expect("there");
+            assert_eq!(meta.permissions().mode() & 0o7777, 0o500);
+            assert_eq!(meta.modified().expect("a time"), std::time::UNIX_EPOCH + std::time::Duration::from_secs(7));
+            directories += 1;
+            path.push("d");
+        }
+        assert_eq!(directories, DEPTH + 1);
+        let mut asked = 0;
+        let ended = copy("part", &mut |done| {
+            asked += usize::from(done.files == DEPTH as u64);
+            asked < 10
+        });
+        assert_eq!(ended, Err("interrupted".into()));
+        // Whoever is not root may not remove what is in a directory without the right to write.
+        for top in ["whole", "part"] {
+            let mut path = base.path().join(top);
+            while path.exists() {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("ours");
+                path.push("d");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! share the directory. So it holds a lock (flock(2)) on a file beside its journal for as long as that is there. Only where a file system
 //! has no locks, the number is asked.
 
-use super::Resource;
+use super::{Removal, Resource};
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -99,6 +99,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         return;
     }
     let before = report.troubles.len();
+    let mut left_alone = Vec::new();
     for resource in journal.resources.iter().rev() {
         let there = match resource {
             Resource::Directory { path, .. } | Resource::File { path, .. } => path.symlink_metadata().is_ok(),
@@ -108,10 +109,11 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
             continue;
         }
         match (resource.remove(), resource) {
-            (Ok(()), Resource::Directory { path, .. } | Resource::File { path, .. }) => {
+            (Ok(Removal::NotOurs(why)), _) => left_alone.push(why),
+            (Ok(Removal::Gone), Resource::Directory { path, .. } | Resource::File { path, .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", path.display()));
             }
-            (Ok(()), Resource::Mount { point }) => {
+            (Ok(Removal::Gone), Resource::Mount { point }) => {
                 report.removed.push(format!("{}: unmounted, left by a run that was killed", point.display()));
             }
             (Err(error), _) => report.troubles.push(error.to_string()),
@@ -121,6 +123,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         let _ = std::fs::remove_file(path);
         let _ = std::fs::remove_file(path.with_extension("lock"));
     }
+    report.troubles.append(&mut left_alone);
 }
 
 /// Takes a lock for as long as what comes back is there; an error if it is held, `None` if there is none or nobody can tell.

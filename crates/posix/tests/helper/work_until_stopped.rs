@@ -1,8 +1,9 @@
-//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn|crowd]`.
+//! A run that the clean-up tests stop in its middle: `work_until_stopped TARGET [panic|keep|finish|stubborn|crowd|deep|mounted]`.
 //!
 //! Opens a workspace, says where on standard output, and makes files until a signal ends it. `panic` panics after a while,
 //! `finish` ends by itself, `keep` keeps the workspace and ends, `stubborn` ignores the first signal, `crowd` has three
 //! processes: two make directories, one is blocked for ever.
+//! `deep` makes directories in directories and ends by itself, `mounted` mounts something in its way and does.
 //! `output` as what it does makes a file on its way to a place in the directory TARGET, and a temporary directory, and waits.
 //! With `sweep` as its only argument it sweeps up after killed runs and says what it removed.
 
@@ -64,6 +65,24 @@ fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             other => Err((1, format!("{other:?}"))),
         };
+    }
+    if how == "deep" {
+        let mut path = std::path::PathBuf::new();
+        for _ in 0..500 {
+            path.push("d");
+            fs.call(&Call::Mkdir { at: path.as_path().into(), mode: Mode(0o755) })
+                .result
+                .map_err(|e| (1, e.to_string()))?;
+        }
+    }
+    if how == "mounted" {
+        let point = workspace.path().join("point");
+        let mounted = std::fs::create_dir(&point).and_then(|()| Ok(rustix::mount::mount_bind(&point, &point)?));
+        mounted.map_err(|e| (1, e.to_string()))?;
+    }
+    if matches!(how, "deep" | "mounted") {
+        drop(fs);
+        return workspace.close().map_err(|e| (3, e.to_string()));
     }
     let mut n = 0u64;
     loop {

@@ -61,3 +61,5 @@ pub const META_FILE: &str = "meta.json";
 pub const TRACE_FILE: &str = "trace.parquet";
 /// Name of the snapshot in a profile's directory.
 pub const SNAPSHOT_FILE: &str = "snapshot.parquet";
+/// All that a profile's directory holds.
+pub(crate) const FILES: [&str; 3] = [META_FILE, TRACE_FILE, SNAPSHOT_FILE];

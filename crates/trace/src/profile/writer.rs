@@ -4,8 +4,8 @@ use super::columns::trace_fields;
 use super::encode::Columns;
 use super::pages::Encoder;
 use super::{
-    Annotation, AnnotationKind, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, encode, meta,
-    snapshot_file,
+    Annotation, AnnotationKind, FILES, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE,
+    encode, meta, snapshot_file,
 };
 use crate::parquet_file::{self, ParquetOut};
 use crate::room::Room;
@@ -317,7 +317,7 @@ impl Directories {
         check_replaceable(last, overwrite)?;
         let invalid = || ProfileError::Invalid { path: last.to_owned(), message: "not a name for a directory".into() };
         let name = last.file_name().ok_or_else(invalid)?;
-        Growing::sweep(parent_of(last), Some(name));
+        Growing::sweep(parent_of(last), Some(name), &FILES);
         if grows_in.is_some() {
             // It is told now, and not when everything is done.
             let (needed, as_we_are) = (Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
@@ -337,12 +337,12 @@ impl Directories {
             return Ok(None);
         }
         if let Some(room) = self.room {
-            let sizes = [META_FILE, TRACE_FILE, SNAPSHOT_FILE].map(|name| fs::metadata(self.growing.path().join(name)));
+            let sizes = FILES.map(|name| fs::metadata(self.growing.path().join(name)));
             let bytes = sizes.into_iter().flatten().map(|meta| meta.len()).sum();
             room.check(parent_of(&self.last), bytes).map_err(ProfileError::io(&self.last, "write"))?;
         }
         let near = Directories::create(&self.last, self.overwrite, None)?;
-        for name in [META_FILE, TRACE_FILE, SNAPSHOT_FILE] {
+        for name in FILES {
             let (from, to) = (self.growing.path().join(name), near.growing.path().join(name));
             let mut new = parquet_file::create_private(&to)?;
             let copied = fs::File::open(&from).and_then(|mut old| io::copy(&mut old, &mut new));
@@ -376,7 +376,7 @@ fn check_replaceable(path: &Path, overwrite: bool) -> Result<(), ProfileError> {
     }
     for entry in fs::read_dir(path).map_err(ProfileError::io(path, "list"))? {
         let name = entry.map_err(ProfileError::io(path, "list"))?.file_name();
-        if ![META_FILE, TRACE_FILE, SNAPSHOT_FILE].iter().any(|ours| name == *ours) {
+        if !FILES.iter().any(|ours| name == *ours) {
             return Err(ProfileError::NotOurs { path: path.to_owned() });
         }
     }

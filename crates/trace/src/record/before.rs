@@ -84,7 +84,7 @@ pub(super) fn complete(
 ) -> Completed {
     let directories = touched.sorted();
     let is_exact = |path: &[u8]| exact.iter().any(|root| Path::new(OsStr::from_bytes(path)).starts_with(root));
-    // An interrupt cannot reach the walk: signals are the command's until the recording ends.
+    // No interrupt reaches the walk: signals are the command's until the recording ends, and after that end the waiting for this thread.
     let after = view.directories(&directories, &WalkLimits::default()).unwrap_or_default();
     let mut wanted = Wanted::default();
     wanted.directories.extend(real_directories(view, &directories, &mut wanted.names));
@@ -134,19 +134,29 @@ pub(super) fn implied(imported: &mut Imported, before: Walked, exact: &[PathBuf]
 /// behind other links and behind `..`.
 fn real_directories(view: &View, directories: &[PathBuf], passed: &mut FxHashSet<Vec<u8>>) -> FxHashSet<Vec<u8>> {
     let mut wanted: FxHashSet<Vec<u8>> = FxHashSet::default();
+    let mut reals = view.real_paths();
+    // Those above the next that are there, by the paths they were used by and by their real paths.
+    let mut above: Vec<(&Path, PathBuf)> = Vec::new();
     for directory in directories {
-        // A directory that is gone keeps the path it was used by.
-        let real = view.real(directory).unwrap_or_else(|| directory.clone());
-        if real != *directory {
-            let mut at = PathBuf::from("/");
-            for component in directory.components().skip(1) {
-                let name = at.join(component);
-                passed.insert(name.as_os_str().as_bytes().to_vec());
-                let Some(next) = view.real(&name) else { break };
-                at = next;
-            }
+        while above.last().is_some_and(|(above, _)| !directory.starts_with(above)) {
+            above.pop();
         }
-        wanted.insert(real.into_os_string().into_encoded_bytes());
+        let (from, mut real) = above.last().cloned().unwrap_or((Path::new("/"), PathBuf::from("/")));
+        let mut names = Vec::new();
+        let is_there = directory.strip_prefix(from).unwrap_or(directory).components().all(|component| {
+            let name = real.join(component);
+            let found = reals.of(&name);
+            names.push(name.into_os_string().into_encoded_bytes());
+            found.map(|found| real = found).is_some()
+        });
+        // A directory that is gone keeps the path it was used by.
+        if is_there {
+            if real != *directory {
+                passed.extend(names);
+            }
+            above.push((directory, real.clone()));
+            wanted.insert(real.into_os_string().into_encoded_bytes());
+        }
         wanted.insert(directory.as_os_str().as_bytes().to_vec());
     }
     wanted
@@ -221,4 +231,33 @@ fn born_ns(view: &View, path: &[u8]) -> Option<i64> {
         return None;
     }
     stat.stx_btime.tv_sec.checked_mul(1_000_000_000)?.checked_add(i64::from(stat.stx_btime.tv_nsec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::walk::tests::{OPENED, nest};
+
+    /// Each was resolved from `/`, its names one by one.
+    #[test]
+    fn real_paths_of_directories_in_directories_cost_a_step_each() {
+        let base = tempfile::tempdir().expect("a directory");
+        let top = base.path().canonicalize().expect("there");
+        let (straight, link) = (nest(&top, 400), top.join("link"));
+        std::os::unix::fs::symlink(&top, &link).expect("a link");
+        let linked = straight.iter().map(|path| link.join(path.strip_prefix(&top).expect("below")));
+        let (odd, gone) = (top.join("link/d/../link/d"), top.join("link/none/d"));
+        let mut all: Vec<PathBuf> = straight.iter().cloned().chain(linked).chain([odd.clone(), gone.clone()]).collect();
+        all.sort_unstable();
+        OPENED.set(0);
+        let mut passed = FxHashSet::default();
+        let wanted = real_directories(&View::own(), &all, &mut passed);
+        assert!(all.iter().all(|path| wanted.contains(path.as_os_str().as_bytes())));
+        assert_eq!(wanted.len(), all.len());
+        assert!(passed.contains(link.as_os_str().as_bytes()), "a link, and what is behind it");
+        assert!(straight.iter().all(|path| passed.contains(path.as_os_str().as_bytes())));
+        assert!(passed.contains(top.join("d/..").as_os_str().as_bytes()));
+        let opened = OPENED.take();
+        assert!(opened < 4 * all.len(), "{opened} directories were opened");
+    }
 }

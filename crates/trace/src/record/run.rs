@@ -207,6 +207,9 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
     let ended_in_spool = writer.end(&end);
     drop(writer);
     let pid = command.as_ref().filter(|_| status.is_none()).map(Child::id);
+    if pid.is_none() {
+        signals.over();
+    }
     let analysed = analysis.wait(options.patience, &mut || {
         let wish = signals.take();
         signals.pass_on(pid);

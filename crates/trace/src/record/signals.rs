@@ -12,12 +12,38 @@ const SAME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Signals {
     guard: PassOn,
-    first: Option<Instant>,
+    wishes: Wishes,
     last: i32,
     /// The command has not got the last one yet.
     unsent: Option<i32>,
     from_kernel: bool,
     of_command: bool,
+}
+
+/// What signals ask for, by when they come.
+#[derive(Debug, Default)]
+struct Wishes {
+    /// When the recording was asked to end, or ended.
+    ended: Option<Instant>,
+}
+
+impl Wishes {
+    /// A signal came.
+    fn came(&mut self, now: Instant) -> Option<Wish> {
+        match self.ended {
+            None => {
+                self.ended = Some(now);
+                Some(Wish::End)
+            }
+            Some(ended) if now.duration_since(ended) < SAME => None,
+            Some(_) => Some(Wish::Leave),
+        }
+    }
+
+    /// The recording is over, and there is nothing left that a signal could ask to end but us.
+    fn over(&mut self, now: Instant) {
+        self.ended.get_or_insert(now);
+    }
 }
 
 /// What a signal asks for.
@@ -32,7 +58,14 @@ pub(super) enum Wish {
 impl Signals {
     /// `of_command`: what is recorded is a command of ours.
     pub fn listen(of_command: bool) -> Signals {
-        Signals { guard: interrupt::pass_on(), first: None, last: 0, unsent: None, from_kernel: false, of_command }
+        Signals {
+            guard: interrupt::pass_on(),
+            wishes: Wishes::default(),
+            last: 0,
+            unsent: None,
+            from_kernel: false,
+            of_command,
+        }
     }
 
     /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on), unless the kernel
@@ -42,14 +75,13 @@ impl Signals {
         self.last = received.signal;
         self.from_kernel = received.from_kernel;
         self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
-        match self.first {
-            None => {
-                self.first = Some(Instant::now());
-                Some(Wish::End)
-            }
-            Some(first) if first.elapsed() < SAME => None,
-            Some(_) => Some(Wish::Leave),
-        }
+        self.wishes.came(Instant::now())
+    }
+
+    /// What was recorded has ended. A signal that came with the end has nothing more to ask for; one that comes later asks us to leave.
+    pub fn over(&mut self) {
+        let _ = self.take();
+        self.wishes.over(Instant::now());
     }
 
     /// A signal that asks us to end. Without a command there is nobody else whom any could be for.
@@ -93,5 +125,25 @@ impl Signals {
     /// The last signal received.
     pub fn last(&self) -> Option<i32> {
         Some(self.last).filter(|&signal| signal != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a command that had ended by itself, SIGTERM was taken for the wish to end the recording, which was over: nothing came of it.
+    #[test]
+    fn a_signal_after_the_end_asks_to_leave() {
+        let begun = Instant::now();
+        let mut asked = Wishes::default();
+        assert_eq!(asked.came(begun), Some(Wish::End));
+        asked.over(begun + SAME / 2);
+        assert_eq!(asked.came(begun + SAME / 2), None);
+        assert_eq!(asked.came(begun + SAME), Some(Wish::Leave));
+        let mut by_itself = Wishes::default();
+        by_itself.over(begun);
+        assert_eq!(by_itself.came(begun + SAME / 2), None, "sent to the command and to us, as it ended");
+        assert_eq!(by_itself.came(begun + SAME), Some(Wish::Leave));
     }
 }

@@ -105,7 +105,7 @@ fn sweep(parent: &Path) {
             && path.symlink_metadata().is_ok_and(is_ours)
             && let Locking::Ours(_lock) = lock_directory(&path)
         {
-            Growing::sweep(&path, None);
+            Growing::sweep(&path, None, &crate::profile::FILES);
             let _ = fs::remove_dir(&path);
         }
     }

@@ -61,7 +61,7 @@ impl View {
     pub(super) fn root(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match &self.other {
-            None => super::walk::open_directory(CWD, OsStr::from_bytes(b"/")),
+            None => super::walk::open_directory_at(CWD, OsStr::from_bytes(b"/")),
             Some(other) => rustix::fs::openat(&other.root, ".", flags, Mode::empty()),
         }
     }
