@@ -194,6 +194,11 @@ pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, add: &mut dyn FnMut(u64, S
         }
     }
     if sb.wide() {
+        if sb.flags & !flags::KNOWN != 0 {
+            let message = format!("superblock: flags {:#x} has bits that no system knows", sb.flags);
+            add(1312, message, "cleared");
+            sb.flags &= flags::KNOWN;
+        }
         if !(0..=i64::from(g.fpg / 2)).contains(&sb.metaspace) {
             let message = format!("superblock: metaspace is {} fragments of a group of {}", sb.metaspace, g.fpg);
             add(880, message, "set to 0");

@@ -1,0 +1,178 @@
+//! Repairs that made things worse, each with the commands that showed it.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod common;
+
+use common::{code, run, succeeds};
+use serde_json::Value;
+use std::path::Path;
+
+const MADE: &str = "--size 6M --bsize 8K --fsize 1K --time 1700000000";
+
+fn fsage(at: &Path, line: &str) -> std::process::Output {
+    run(at, &line.split_whitespace().collect::<Vec<_>>())
+}
+
+fn json(at: &Path, line: &str) -> Value {
+    let output = fsage(at, &format!("{line} --json"));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {}", common::stderr(&output)))
+}
+
+/// Makes `N.img` of the tree `t`, with further options.
+fn made(at: &Path, n: u32, options: &str) {
+    succeeds(&fsage(at, &format!("mkfs ffs {n}.img {MADE} {options} --populate t")));
+    assert_eq!(code(&fsage(at, &format!("fsck {n}.img"))), 0);
+}
+
+/// `dd conv=notrunc`.
+fn poke(at: &Path, image: &str, byte: usize, bytes: &[u8]) {
+    let path = at.join(image);
+    let mut all = std::fs::read(&path).unwrap();
+    all[byte..byte + bytes.len()].copy_from_slice(bytes);
+    std::fs::write(path, all).unwrap();
+}
+
+/// Repairs `N.img` to `Nr.img`, which must be clean then, and stays as it is when it is repaired again.
+fn repaired(at: &Path, n: u32) {
+    assert_eq!(code(&fsage(at, &format!("fsck {n}.img"))), 1, "the damage is seen");
+    assert_eq!(code(&fsage(at, &format!("fsck {n}.img --repair --copy {n}r.img"))), 1);
+    let again = fsage(at, &format!("fsck {n}r.img --repair --copy {n}rr.img"));
+    assert_eq!(code(&again), 0, "{}", String::from_utf8_lossy(&again.stdout));
+    assert!(std::fs::read(at.join(format!("{n}r.img"))).unwrap() == std::fs::read(at.join(format!("{n}rr.img"))).unwrap());
+}
+
+fn copied(at: &Path, n: u32, name: &str) -> Vec<u8> {
+    let _ = std::fs::remove_file(at.join("out"));
+    succeeds(&fsage(at, &format!("cp {n}r.img:/{name} out")));
+    std::fs::read(at.join("out")).unwrap()
+}
+
+/// A stray indirect pointer of an empty file leads to another's data: "bad pointers" in there were cleared.
+#[test]
+fn a_a_repair_does_not_clear_pointers_in_anothers_data() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/a"), b"").unwrap();
+    std::fs::write(at.join("t/b"), [b'B'; 8192]).unwrap();
+    made(at, 1, "");
+    let (a, b) = (json(at, "dump 1.img inode /a"), json(at, "dump 1.img inode /b"));
+    assert_eq!((&a["ino"], &a["at_byte"]), (&Value::from(3), &Value::from(33152)));
+    assert!(b.to_string().contains("96"), "b.db[0] is 96: {b}");
+    poke(at, "1.img", 33240, b"\x60\0\0\0");
+    repaired(at, 1);
+    assert!(copied(at, 1, "b") == [b'B'; 8192], "b is as it was");
+    assert_eq!(copied(at, 1, "a"), b"", "size and block count of a agree");
+}
+
+/// Another's indirect block as data: the blocks below it were not known to be in use when the copy was made.
+#[test]
+fn b_a_copy_is_not_written_over_what_a_shared_indirect_block_leads_to() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/a"), b"").unwrap();
+    let file = std::fs::File::create(at.join("t/s")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[b'S'; 8192], 20 * 8192).unwrap();
+    made(at, 2, "--fpg 8192");
+    assert!(json(at, "dump 2.img inode /s").to_string().contains("296"), "s.ib[0] is 296");
+    poke(at, "2.img", 33192, b"\x28\x01\0\0");
+    repaired(at, 2);
+    assert!(copied(at, 2, "s") == std::fs::read(at.join("t/s")).unwrap(), "s is as it was");
+    assert_eq!(copied(at, 2, "a"), b"", "size and block count of a agree");
+}
+
+/// An indirect block that was zeroed: the file gets shorter, and the block must not stay behind its end.
+#[test]
+fn c_nothing_is_left_beyond_the_end_of_a_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/c"), vec![b'C'; 200_000]).unwrap();
+    made(at, 3, "");
+    poke(at, "3.img", 1544 * 1024, &[0; 8192]);
+    repaired(at, 3);
+    let dump = json(at, "dump 3r.img inode /c").to_string();
+    assert!(dump.contains("\"98304\"") && dump.contains("[0, 0, 0]"), "{dump}");
+    assert!(copied(at, 3, "c") == [b'C'; 98304]);
+}
+
+/// A pointer beyond the size is reported wherever it is.
+#[test]
+fn c_a_pointer_beyond_the_size_is_reported() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/c"), vec![b'C'; 200_000]).unwrap();
+    made(at, 4, "");
+    // 24.4 blocks: places 13 and on of the indirect block are behind the end.
+    for place in [13_usize, 2047] {
+        poke(at, "4.img", 1544 * 1024 + 4 * place, &5000_u32.to_le_bytes());
+        repaired(at, 4);
+        assert!(copied(at, 4, "c") == vec![b'C'; 200_000], "size and block count agree");
+        std::fs::remove_file(at.join("4r.img")).unwrap();
+        std::fs::remove_file(at.join("4rr.img")).unwrap();
+        poke(at, "4.img", 1544 * 1024 + 4 * place, &[0; 4]);
+    }
+    // And in the inode: the double and the triple indirect one.
+    for byte in [92, 96] {
+        poke(at, "4.img", 33024 + 128 + byte, &5000_u32.to_le_bytes());
+        repaired(at, 4);
+        assert!(copied(at, 4, "c") == vec![b'C'; 200_000]);
+        std::fs::remove_file(at.join("4r.img")).unwrap();
+        std::fs::remove_file(at.join("4rr.img")).unwrap();
+        poke(at, "4.img", 33024 + 128 + byte, &[0; 4]);
+    }
+}
+
+/// Links that no system would make: one is left out and reported, the rest is copied, and the check sees it.
+#[test]
+fn d_one_bad_symbolic_link_does_not_stop_a_copy() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    for name in ["l1", "l2", "l3"] {
+        std::os::unix::fs::symlink("target/of/the/link", at.join("t").join(name)).unwrap();
+    }
+    std::fs::write(at.join("t/z"), b"the last").unwrap();
+    made(at, 5, "");
+    let inode = |name: &str| json(at, &format!("dump 5.img inode /{name}"))["at_byte"].as_u64().unwrap() as usize;
+    let (l1, l2, l3) = (inode("l1"), inode("l2"), inode("l3"));
+    poke(at, "5.img", l1 + 40 + 3, b"\0"); // A zero byte in the target.
+    poke(at, "5.img", l2 + 8, &[0; 8]); // No target.
+    poke(at, "5.img", l2 + 40, &[0; 60]);
+    // As long as a block, and longer than any path: a block of its own.
+    poke(at, "5.img", l3 + 8, &8000_u64.to_le_bytes());
+    poke(at, "5.img", l3 + 40, &[0; 60]);
+    poke(at, "5.img", l3 + 40, &4000_u32.to_le_bytes());
+    poke(at, "5.img", l3 + 104, &16_u32.to_le_bytes());
+    poke(at, "5.img", 4000 * 1024, &[b'p'; 8000]);
+    let out = fsage(at, "cp 5.img:/ out --json");
+    assert_eq!(code(&out), 1, "{}", common::stderr(&out));
+    assert_eq!(std::fs::read(at.join("out/z")).unwrap(), b"the last");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(["l1", "l2", "l3"].iter().all(|name| text.contains(&format!("out/{name}"))), "{text}");
+    let found = json(at, "fsck 5.img")["problems"].to_string();
+    for name in ["l1", "l2", "l3"] {
+        let ino = json(at, &format!("dump 5.img inode /{name}"))["ino"].to_string();
+        assert!(found.contains(&format!("\"ino\":{ino}")), "{name}: {found}");
+    }
+    repaired(at, 5);
+    std::fs::remove_dir_all(at.join("out")).unwrap();
+    let out = fsage(at, "cp 5r.img:/ out");
+    assert_eq!(code(&out), 0, "everything can be copied out of what was repaired: {}", common::stderr(&out));
+}
+
+/// A check hash where none is kept, and flags that nobody knows.
+#[test]
+fn i_stray_hashes_and_flags_are_noticed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    for (n, byte, options) in [(6, 24 * 1024 + 132, ""), (7, 8192 + 1312 + 2, "")] {
+        made(at, n, options);
+        poke(at, &format!("{n}.img"), byte, &[0x5a]);
+        repaired(at, n);
+    }
+}
