@@ -176,3 +176,24 @@ fn i_stray_hashes_and_flags_are_noticed() {
         repaired(at, n);
     }
 }
+
+/// Files that found no room were tried again in a directory that had been removed in between: ENOENT "the plan contradicts itself".
+#[test]
+fn e_aging_goes_on_where_the_file_system_is_full() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    succeeds(&fsage(at, "age ffs:size=64M --like home --years 1 --fill 0.95 --seed 1"));
+}
+
+/// Nothing was left for the mark, and no image was kept.
+#[test]
+fn e_an_image_is_kept_that_has_no_room_for_the_mark() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    let said = succeeds(&fsage(
+        at,
+        "age ffs:data=full,ufs2,root,size=32M --like news --years 1 --fill 0.85 --seed 1 --keep n.img",
+    ));
+    assert!(said.contains("no .fsage-aged"), "{said}");
+    assert_eq!(code(&fsage(at, "fsck n.img")), 0);
+}
