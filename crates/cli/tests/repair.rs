@@ -3,6 +3,11 @@
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
 mod common;
+#[path = "../../lfs/tests/netbsd/passes.rs"]
+mod passes;
+#[allow(dead_code)]
+#[path = "../../lfs/tests/netbsd/raw.rs"]
+mod raw;
 
 use common::{code, run, succeeds};
 use serde_json::Value;
@@ -39,7 +44,9 @@ fn repaired(at: &Path, n: u32) {
     assert_eq!(code(&fsage(at, &format!("fsck {n}.img --repair --copy {n}r.img"))), 1);
     let again = fsage(at, &format!("fsck {n}r.img --repair --copy {n}rr.img"));
     assert_eq!(code(&again), 0, "{}", String::from_utf8_lossy(&again.stdout));
-    assert!(std::fs::read(at.join(format!("{n}r.img"))).unwrap() == std::fs::read(at.join(format!("{n}rr.img"))).unwrap());
+    assert!(
+        std::fs::read(at.join(format!("{n}r.img"))).unwrap() == std::fs::read(at.join(format!("{n}rr.img"))).unwrap()
+    );
 }
 
 fn copied(at: &Path, n: u32, name: &str) -> Vec<u8> {
@@ -196,4 +203,63 @@ fn e_an_image_is_kept_that_has_no_room_for_the_mark() {
     ));
     assert!(said.contains("no .fsage-aged"), "{said}");
     assert_eq!(code(&fsage(at, "fsck n.img")), 0);
+}
+
+/// The list of free inodes in the order in which they were freed: NetBSD's kernel sorts it and writes half of it back.
+#[test]
+fn f_the_free_inodes_of_an_aged_log_are_in_ascending_order() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    let target = "lfs:data=full,size=48M,seed=1,low=20,high=40";
+    succeeds(&fsage(at, &format!("age {target} --like home --years 0.5 --fill 0.5 --keep al.img --seed 1")));
+    let image = std::fs::read(at.join("al.img")).unwrap();
+    assert_eq!(passes::complaints(&image, passes::Writer::Ours), Vec::<String>::new());
+}
+
+/// Changes fields of every superblock of a log, and puts the checksums right.
+fn change_superblocks(image: &mut [u8], change: &dyn Fn(&mut [u8])) {
+    let first = raw::Superblock(&image[8192..8704]);
+    let places: Vec<u64> =
+        (0..10).map(|n| first.sboff(n)).take_while(|at| *at != 0).map(|at| at * first.fsize()).collect();
+    for at in places {
+        let place = &mut image[at as usize..][..512];
+        change(place);
+        let sum = raw::cksum(&place[..508]);
+        place[508..].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// What newfs_lfs writes: `nfiles` 0, and half of the inode blocks as free. Both were called damage, and `cp` and `clean` refused.
+#[test]
+fn g_a_file_system_as_newfs_lfs_makes_it_is_clean_and_written_to() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::write(at.join("file"), vec![7; 70_000]).unwrap();
+    succeeds(&fsage(at, "mkfs lfs g.img --size 24M --time 1700000000"));
+    let mut image = std::fs::read(at.join("g.img")).unwrap();
+    // One block of inodes.
+    let half = raw::Superblock(&image[8192..8704]).ibsize() / raw::Superblock(&image[8192..8704]).fsize() / 2;
+    change_superblocks(&mut image, &|sb| {
+        sb[40..44].fill(0);
+        let bfree = raw::u32_at(sb, 36) + half as u32;
+        sb[36..40].copy_from_slice(&bfree.to_le_bytes());
+    });
+    assert_eq!(passes::complaints(&image, passes::Writer::Other), Vec::<String>::new(), "it is one that NetBSD takes");
+    std::fs::write(at.join("g.img"), &image).unwrap();
+    succeeds(&fsage(at, "fsck g.img"));
+    succeeds(&fsage(at, "cp file g.img:/"));
+    succeeds(&fsage(at, "fsck g.img"));
+    let image = std::fs::read(at.join("g.img")).unwrap();
+    assert_eq!(passes::complaints(&image, passes::Writer::Other), Vec::<String>::new());
+    // As one that a kernel has used: one low.
+    let mut low = image.clone();
+    change_superblocks(&mut low, &|sb| sb[40] -= 1);
+    std::fs::write(at.join("low.img"), &low).unwrap();
+    succeeds(&fsage(at, "fsck low.img"));
+    succeeds(&fsage(at, "cp file low.img:/again"));
+    // More than there are is damage.
+    let mut high = image;
+    change_superblocks(&mut high, &|sb| sb[40] += 1);
+    std::fs::write(at.join("high.img"), &high).unwrap();
+    assert_eq!(code(&fsage(at, "fsck high.img")), 1);
 }

@@ -302,8 +302,8 @@ impl<S: Store> Check<'_, S> {
             aside(met.pointer);
             let Some(below) = met.below else { return Ok(Next::Into) };
             // Each is looked into once, so that circles end.
-            let new = g.holds(met.pointer, g.frag.into())
-                && looked_into.insert((met.pointer.unsigned_abs(), below.level));
+            let new =
+                g.holds(met.pointer, g.frag.into()) && looked_into.insert((met.pointer.unsigned_abs(), below.level));
             Ok(if new { Next::Into } else { Next::Past })
         })?;
         Ok(())
@@ -382,7 +382,8 @@ impl<S: Store> Check<'_, S> {
             Ok(())
         };
         if slot.lbn >= terms.end_lbn {
-            let message = format!("{what} pointer {old} is beyond the end of the file, which its block count agrees with");
+            let message =
+                format!("{what} pointer {old} is beyond the end of the file, which its block count agrees with");
             return clear(self, Phase::BlocksAndSizes, "pointer", message);
         }
         if !self.can_be(old, frags.into()) {
@@ -448,9 +449,8 @@ impl<S: Store> Check<'_, S> {
         let at = self.g.byte_of(to);
         let pointers = decode_pointers(&bytes, &self.g);
         let frag = u64::from(self.g.frag);
-        let sound = |pointer: &i64| {
-            *pointer == 0 || terms.snapshot && (1..=2).contains(pointer) || self.can_be(*pointer, frag)
-        };
+        let sound =
+            |pointer: &i64| *pointer == 0 || terms.snapshot && (1..=2).contains(pointer) || self.can_be(*pointer, frag);
         let trusted = slot.trusted && pointers.iter().all(sound);
         let mut changed = from != to;
         for (i, old) in pointers.into_iter().enumerate() {
