@@ -253,7 +253,7 @@ fn g_a_file_system_as_newfs_lfs_makes_it_is_clean_and_written_to() {
     assert_eq!(passes::complaints(&image, passes::Writer::Other), Vec::<String>::new());
     // As one that a kernel has used: one low.
     let mut low = image.clone();
-    change_superblocks(&mut low, &|sb| sb[40] -= 1);
+    change_superblocks(&mut low, &|sb| sb[40] = sb[40].saturating_sub(1));
     std::fs::write(at.join("low.img"), &low).unwrap();
     succeeds(&fsage(at, "fsck low.img"));
     succeeds(&fsage(at, "cp file low.img:/again"));
@@ -262,4 +262,41 @@ fn g_a_file_system_as_newfs_lfs_makes_it_is_clean_and_written_to() {
     change_superblocks(&mut high, &|sb| sb[40] += 1);
     std::fs::write(at.join("high.img"), &high).unwrap();
     assert_eq!(code(&fsage(at, "fsck high.img")), 1);
+}
+
+/// What a repair changes can be taken back; nothing is written without `--repair`.
+#[test]
+fn a_repair_is_taken_back() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/c"), vec![b'C'; 200_000]).unwrap();
+    made(at, 8, "");
+    poke(at, "8.img", 1544 * 1024, &[0; 8192]);
+    poke(at, "8.img", 8192 + 1312 + 2, &[0x5a]);
+    let damaged = std::fs::read(at.join("8.img")).unwrap();
+    for line in ["fsck 8.img", "fsck 8.img -n", "fsck 8.img --repair --copy x.img --undo x.undo"] {
+        assert_eq!(code(&fsage(at, line)), 1);
+        assert!(std::fs::read(at.join("8.img")).unwrap() == damaged, "{line}");
+    }
+    assert_eq!(code(&fsage(at, "fsck 8.img --undo no.undo")), 2, "--undo is for --repair");
+    assert_eq!(code(&fsage(at, "fsck 8.img --repair --in-place --undo 8.undo")), 1);
+    let repaired = std::fs::read(at.join("8.img")).unwrap();
+    succeeds(&fsage(at, "fsck 8.img"));
+    assert!(repaired == std::fs::read(at.join("x.img")).unwrap());
+    common::fails(&fsage(at, "fsck 8.img --repair --in-place --undo 8.undo"), 2, &["8.undo", "already there"]);
+    let bytes = json(at, "fsck 8.img --revert 8.undo")["changed_bytes"].as_u64().unwrap();
+    assert!(std::fs::read(at.join("8.img")).unwrap() == damaged);
+    assert_eq!(bytes as usize, damaged.iter().zip(&repaired).filter(|(a, b)| a != b).count());
+    // The copy's changes are the same, and it can be taken back as well.
+    succeeds(&fsage(at, "fsck x.img --revert x.undo"));
+    assert!(std::fs::read(at.join("x.img")).unwrap() == damaged);
+    // Not when somebody has written since.
+    assert_eq!(code(&fsage(at, "fsck 8.img --repair --in-place --undo 9.undo")), 1);
+    std::fs::write(at.join("new"), b"new").unwrap();
+    succeeds(&fsage(at, "cp new 8.img:/"));
+    let used = std::fs::read(at.join("8.img")).unwrap();
+    common::fails(&fsage(at, "fsck 8.img --revert 9.undo"), 4, &["9.undo", "changed after the repair"]);
+    common::fails(&fsage(at, "fsck 8.img --revert 8.img"), 4, &["byte 0"]);
+    assert!(std::fs::read(at.join("8.img")).unwrap() == used);
 }

@@ -289,6 +289,26 @@ impl<S: Store> Overlay<S> {
     pub fn changed_bytes(&self) -> u64 {
         self.pages.len() as u64 * PAGE
     }
+
+    /// Pages that differ from what is below: place, what is there, what is over it.
+    pub fn changes(&self) -> Result<Vec<(u64, Vec<u8>, &[u8])>, StoreError> {
+        let mut changes = Vec::new();
+        for (number, page) in &self.pages {
+            let old = read(&self.under, number * PAGE, page.len())?;
+            if old[..] != page[..] {
+                changes.push((number * PAGE, old, &page[..]));
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Writes the changes to what is below.
+    pub fn apply(mut self) -> Result<S, StoreError> {
+        for (number, page) in &self.pages {
+            write(&mut self.under, number * PAGE, page)?;
+        }
+        Ok(self.under)
+    }
 }
 
 impl<S: Store> Store for Overlay<S> {

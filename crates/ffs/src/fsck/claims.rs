@@ -23,6 +23,11 @@ const SNAPSHOT: u32 = 0x0020_0000;
 /// Bytes of the longest target of a link with its zero byte (`MAXPATHLEN`).
 const PATH_MAX: u64 = 1024;
 
+/// Whether an inode can be of the type that a mode has. Whiteouts are entries of directories only.
+fn is_of_inode(mode: u16) -> bool {
+    FileType::of(mode).is_some_and(|file_type| file_type != FileType::Whiteout)
+}
+
 impl<S: Store> Check<'_, S> {
     pub(super) fn blocks_and_sizes(&mut self) -> Result<(), FfsError> {
         self.claim_metadata();
@@ -145,7 +150,7 @@ impl<S: Store> Check<'_, S> {
             inode.mode = inode.permissions() | FileType::Directory.mode_bits();
             self.put_inode(ino, &inode)?;
         }
-        if inode.file_type().is_none() {
+        if !is_of_inode(inode.mode) {
             return Ok(true);
         }
         self.take_up(ino, inode)?;
@@ -175,7 +180,7 @@ impl<S: Store> Check<'_, S> {
             for (ino, entry_type) in wanted {
                 let mut inode = self.inode(ino)?;
                 let mode = inode.permissions() | u16::from(entry_type) << 12;
-                if entry_type == 0 || FileType::of(mode).is_none() {
+                if entry_type == 0 || !is_of_inode(mode) {
                     untyped.push(ino);
                     continue;
                 }
@@ -389,6 +394,11 @@ impl<S: Store> Check<'_, S> {
         if any {
             let message = format!("a {file_type} with block pointers");
             self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+        }
+        if keep == 1 && inode.db[0] == -1 {
+            let message = format!("a {file_type} with no device's number");
+            self.problem(Phase::BlocksAndSizes, "device", Place::Inode(ino), message, "set to 0");
+            inode.db[0] = 0;
         }
         if inode.size != 0 {
             let message = format!("a {file_type} with size {}", inode.size);

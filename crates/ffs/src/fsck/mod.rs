@@ -34,7 +34,7 @@ pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Res
         endian: chosen.geometry.endian(),
         fsize: chosen.geometry.fsize,
         superblock_at: chosen.at_byte,
-        marked_clean: chosen.sb.clean == 1,
+        marked_clean: superblock::is_marked_clean(&chosen.sb),
         problems: Vec::new(),
         problem_count: 0,
         unrepaired: 0,

@@ -398,6 +398,34 @@ pub fn damages() -> Vec<Damage> {
             Contents,
         ),
         (
+            "entry: the name of another",
+            |p| {
+                let (at, other) = (p.entry_at("", "size1"), p.entry_at("", "size2"));
+                let name = p.store.0[other + 7..other + 14].to_vec();
+                p.put(at + 7, &name);
+            },
+            "entry",
+            Contents,
+        ),
+        (
+            "device without a number",
+            |p| {
+                p.change("one", |i| {
+                    i.mode = 0o020_644;
+                    (i.size, i.blocks) = (0, 0);
+                    i.db[0] = -1;
+                });
+            },
+            "device",
+            AllBut(1),
+        ),
+        (
+            "inode: the type of a whiteout",
+            |p| p.change("indirect", |i| i.mode = i.mode & 0o7777 | 0o160_000),
+            "type",
+            Everything,
+        ),
+        (
             "entry: `.` astray",
             |p| {
                 let at = p.entry_at("dir/below", ".");
