@@ -279,6 +279,17 @@ pub struct Overlay<S> {
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
+/// A piece of a store that changes laid over it replace.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// Where.
+    pub at_byte: u64,
+    /// What is there.
+    pub old: Vec<u8>,
+    /// What replaces it, of the same length.
+    pub new: &'a [u8],
+}
+
 impl<S: Store> Overlay<S> {
     /// No changes yet.
     pub fn new(under: S) -> Overlay<S> {
@@ -290,13 +301,13 @@ impl<S: Store> Overlay<S> {
         self.pages.len() as u64 * PAGE
     }
 
-    /// Pages that differ from what is below: place, what is there, what is over it.
-    pub fn changes(&self) -> Result<Vec<(u64, Vec<u8>, &[u8])>, StoreError> {
+    /// Pages that differ from what is below.
+    pub fn changes(&self) -> Result<Vec<Change<'_>>, StoreError> {
         let mut changes = Vec::new();
         for (number, page) in &self.pages {
             let old = read(&self.under, number * PAGE, page.len())?;
             if old[..] != page[..] {
-                changes.push((number * PAGE, old, &page[..]));
+                changes.push(Change { at_byte: number * PAGE, old, new: page });
             }
         }
         Ok(changes)
@@ -359,7 +370,7 @@ impl<S: Store> Store for Overlay<S> {
 /// Copies a store into an empty file of the same length, leaving out what is all zeros. A signal ends it.
 pub fn copy_sparse<S: Store + ?Sized>(from: &S, to: &File) -> Result<(), StoreError> {
     const PIECE: u64 = 64 << 10;
-    const ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
+    static ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
     let len_bytes = from.len_bytes();
     let wrong = |at_byte, len, source| StoreError { doing: "copy", at_byte, len, source };
     to.set_len(len_bytes).map_err(|source| wrong(0, 0, source))?;

@@ -3,7 +3,7 @@
 //! Changes are gathered in an [`Overlay`]; [`record`] makes the file of them before [`Overlay::apply`] writes any, and [`revert`] puts
 //! back what was there. A run that is killed between the two, or within one of them, is reverted all the same. Format: docs/formats.md.
 
-use crate::store::{Overlay, Store, StoreError, read, write};
+use crate::store::{Change, Overlay, Store, StoreError, read, write};
 
 /// The first bytes.
 const MAGIC: [u8; 8] = *b"FSAGEUND";
@@ -12,7 +12,7 @@ const VERSION: u32 = 1;
 /// Bytes of the head: magic, version, unused, length of the store, number of pieces.
 const HEAD: usize = 32;
 /// Bytes of a piece's head: its place, its length, the checksum of what replaced it.
-const PIECE: usize = 16;
+const PIECE_HEAD: usize = 16;
 
 /// Why changes cannot be taken back.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +36,14 @@ pub enum UndoError {
 /// What the changes in an overlay would replace.
 pub fn record<S: Store>(changes: &Overlay<S>) -> Result<Vec<u8>, StoreError> {
     let pieces = changes.changes()?;
-    let mut file = Vec::with_capacity(HEAD + pieces.len() * (PIECE + 512) + 4);
+    let mut file = Vec::with_capacity(HEAD + pieces.len() * (PIECE_HEAD + 512) + 4);
     file.extend(MAGIC);
     file.extend(VERSION.to_le_bytes());
     file.extend([0; 4]);
     file.extend(changes.len_bytes().to_le_bytes());
     file.extend((pieces.len() as u64).to_le_bytes());
-    for (at, old, new) in pieces {
-        file.extend(at.to_le_bytes());
+    for Change { at_byte, old, new } in pieces {
+        file.extend(at_byte.to_le_bytes());
         file.extend((old.len() as u32).to_le_bytes());
         file.extend(crc32c::crc32c(new).to_le_bytes());
         file.extend(old);
@@ -58,7 +58,7 @@ pub fn record<S: Store>(changes: &Overlay<S>) -> Result<Vec<u8>, StoreError> {
 pub fn revert<S: Store>(file: &[u8], store: &mut S) -> Result<u64, UndoError> {
     let pieces = pieces(file, store.len_bytes())?;
     let mut changed = Vec::new();
-    for (at, sum, old) in pieces {
+    for Piece { at_byte: at, sum, old } in pieces {
         let now = read(store, at, old.len())?;
         if now == old {
             continue;
@@ -78,8 +78,15 @@ pub fn revert<S: Store>(file: &[u8], store: &mut S) -> Result<u64, UndoError> {
     Ok(bytes)
 }
 
-/// The pieces of a file, each with its place and the checksum of what replaced it.
-fn pieces(file: &[u8], store_bytes: u64) -> Result<Vec<(u64, u32, &[u8])>, UndoError> {
+/// A piece of a store as it was.
+struct Piece<'a> {
+    at_byte: u64,
+    /// Checksum of what replaced it.
+    sum: u32,
+    old: &'a [u8],
+}
+
+fn pieces(file: &[u8], store_bytes: u64) -> Result<Vec<Piece<'_>>, UndoError> {
     let wrong = |at_byte: usize, problem: &str| UndoError::Format { at_byte, problem: problem.to_owned() };
     let u32_at = |at: usize| file.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
     let u64_at = |at: usize| file.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
@@ -106,14 +113,14 @@ fn pieces(file: &[u8], store_bytes: u64) -> Result<Vec<(u64, u32, &[u8])>, UndoE
         let (Some(place), Some(len), Some(sum)) = (u64_at(at), u32_at(at + 8), u32_at(at + 12)) else {
             return Err(wrong(at, "a piece without an end"));
         };
-        let end = at + PIECE + len as usize;
-        let Some(old) = file.get(at + PIECE..end).filter(|_| end <= body) else {
+        let end = at + PIECE_HEAD + len as usize;
+        let Some(old) = file.get(at + PIECE_HEAD..end).filter(|_| end <= body) else {
             return Err(wrong(at + 8, "a piece longer than the file"));
         };
         if place.checked_add(len.into()).is_none_or(|end| end > store_bytes) {
             return Err(wrong(at, "a piece outside the image"));
         }
-        pieces.push((place, sum, old));
+        pieces.push(Piece { at_byte: place, sum, old });
         at = end;
     }
     if u64_at(24) != Some(pieces.len() as u64) {
@@ -136,7 +143,7 @@ mod tests {
         // The same bytes again are no change.
         write(&mut changes, 2560, &before.0[2560..2570]).unwrap();
         let file = record(&changes).unwrap();
-        assert_eq!(file.len(), HEAD + 4 * PIECE + 3 * 512 + (5000 - 4608) + 4);
+        assert_eq!(file.len(), HEAD + 4 * PIECE_HEAD + 3 * 512 + (5000 - 4608) + 4);
         let repaired = changes.apply().unwrap();
         assert!(repaired.0[100..1100] == [9; 1000] && repaired.0[4990..] == [7; 10]);
 

@@ -160,7 +160,7 @@ struct Damage<'a> {
     random: Xoshiro256PlusPlus,
 }
 
-const CLASSES: u64 = 12;
+const CLASSES: u64 = 13;
 
 impl Damage<'_> {
     fn below(&mut self, n: usize) -> usize {
@@ -200,7 +200,7 @@ impl Damage<'_> {
     }
 
     /// The byte of a pointer in an inode: 0 to 11 direct, 12 to 14 indirect.
-    fn pointer_at(&mut self, inode: usize, n: usize) -> (usize, usize) {
+    fn pointer_at(&self, inode: usize, n: usize) -> (usize, usize) {
         if self.ufs2() { (inode + 112 + 8 * n, 8) } else { (inode + 40 + 4 * n, 4) }
     }
 
@@ -356,6 +356,22 @@ impl Damage<'_> {
                 let at = place.start + self.below(place.len() / 4) * 4;
                 let value = self.edge();
                 self.number(at, 4, value);
+            }
+            // A pointer of another inode's in place of one's own: both may agree with themselves.
+            11 => {
+                let (from, to) = (self.one(&base.inodes).start, self.one(&base.inodes).start);
+                let places: Vec<usize> = (0..15)
+                    .filter(|n| {
+                        let (at, width) = self.pointer_at(to, *n);
+                        self.bytes[at..at + width].iter().any(|byte| *byte != 0)
+                    })
+                    .collect();
+                if !places.is_empty() {
+                    let n = places[self.below(places.len())];
+                    let first = if n < 12 && self.below(3) > 0 { 0 } else { n };
+                    let ((from, width), (to, _)) = (self.pointer_at(from, first), self.pointer_at(to, n));
+                    self.bytes.copy_within(from..from + width, to);
+                }
             }
             // A byte of anything but data.
             _ => {
