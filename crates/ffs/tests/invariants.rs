@@ -96,10 +96,11 @@ impl Base {
             directories: Vec::new(),
             indirects: Vec::new(),
             data: Vec::new(),
-            superblocks: vec![sb_at..sb_at + 1376],
+            superblocks: Vec::new(),
             later,
             store: store.clone(),
         };
+        base.superblocks.push(sb_at..sb_at + 1376);
         for c in (0..g.ncg).map(ffs::GroupNo) {
             let at = g.byte_of(g.group_block(c)) as usize;
             base.groups.push(at..at + g.cgsize as usize);
@@ -116,8 +117,9 @@ impl Base {
         let raw = Files::new(&bytes, self.sb_at);
         for inode in raw.all().filter(|inode| inode.mode != 0) {
             let held = raw.held(&inode);
-            let mut places = vec![inode.at..inode.at + inode.width];
-            self.inodes.push(inode.at..inode.at + inode.width);
+            let own = inode.at..inode.at + inode.width;
+            self.inodes.push(own.clone());
+            let mut places = Vec::from([own]);
             for piece in &held.pieces {
                 let place = raw.bytes_of(piece);
                 places.push(place.clone());
