@@ -90,6 +90,33 @@ fn b_a_copy_is_not_written_over_what_a_shared_indirect_block_leads_to() {
     assert_eq!(copied(at, 2, "a"), b"", "size and block count of a agree");
 }
 
+/// Of two files with damage of their own one shares a block with a third, and the other one, which contradicts itself, has a stray
+/// indirect pointer to its data: what agrees is settled first, and its data is not taken for pointers.
+#[test]
+fn b_what_contradicts_itself_is_settled_last() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    for (name, fill, blocks) in [("a", b'A', 2), ("y", b'Y', 1), ("b", b'B', 2)] {
+        std::fs::write(at.join("t").join(name), vec![fill; blocks * 8192]).unwrap();
+    }
+    made(at, 9, "");
+    let image = std::fs::read(at.join("9.img")).unwrap();
+    let inode = |name: &str| json(at, &format!("dump 9.img inode /{name}"))["at_byte"].as_u64().unwrap() as usize;
+    let (a, b, y) = (inode("a"), inode("b"), inode("y"));
+    let pointer = |inode: usize, n: usize| image[inode + 40 + 4 * n..][..4].to_vec();
+    let (first, second) = if a < b { (a, b) } else { (b, a) };
+    // The first, which agrees with itself, has a block of the second's.
+    poke(at, "9.img", first + 44, &pointer(second, 0));
+    // And the third's indirect pointer leads to the second's data; size and pointers do not agree, count and pointers do.
+    poke(at, "9.img", y + 88, &pointer(second, 1));
+    poke(at, "9.img", y + 104, &32_u32.to_le_bytes());
+    repaired(at, 9);
+    let (name, fill) = if a < b { ("b", b'B') } else { ("a", b'A') };
+    assert!(copied(at, 9, name) == vec![fill; 2 * 8192], "{name} is as it was");
+    assert!(copied(at, 9, "y") == [b'Y'; 8192]);
+}
+
 /// An indirect block that was zeroed: the file gets shorter, and the block must not stay behind its end.
 #[test]
 fn c_nothing_is_left_beyond_the_end_of_a_file() {
