@@ -2,7 +2,7 @@
 //!
 //! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), flash drives ([`ssd`]), their
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
-//! ([`validate`]), and stores for the bytes ([`store`]). What may not: file systems,
+//! ([`validate`]), and stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]). What may not: file systems,
 //! caches of the host, event engines. Nothing here keeps a clock or draws a random number, so the same requests at the
 //! same times complete at the same times, always.
 
@@ -14,6 +14,7 @@ mod flash;
 mod request;
 pub mod ssd;
 pub mod store;
+pub mod undo;
 pub mod validate;
 
 pub use device::Device;

@@ -279,6 +279,17 @@ pub struct Overlay<S> {
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
+/// A piece of a store that changes laid over it replace.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// Where.
+    pub at_byte: u64,
+    /// What is there.
+    pub old: Vec<u8>,
+    /// What replaces it, of the same length.
+    pub new: &'a [u8],
+}
+
 impl<S: Store> Overlay<S> {
     /// No changes yet.
     pub fn new(under: S) -> Overlay<S> {
@@ -288,6 +299,26 @@ impl<S: Store> Overlay<S> {
     /// Bytes of the pages that were written.
     pub fn changed_bytes(&self) -> u64 {
         self.pages.len() as u64 * PAGE
+    }
+
+    /// Pages that differ from what is below.
+    pub fn changes(&self) -> Result<Vec<Change<'_>>, StoreError> {
+        let mut changes = Vec::new();
+        for (number, page) in &self.pages {
+            let old = read(&self.under, number * PAGE, page.len())?;
+            if old[..] != page[..] {
+                changes.push(Change { at_byte: number * PAGE, old, new: page });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Writes the changes to what is below.
+    pub fn apply(mut self) -> Result<S, StoreError> {
+        for (number, page) in &self.pages {
+            write(&mut self.under, number * PAGE, page)?;
+        }
+        Ok(self.under)
     }
 }
 

@@ -155,7 +155,9 @@ impl FreeMaps {
             return Err(FfsError::Options("4.2BSD cylinder groups can be read, not written".to_owned()));
         }
         // What does not change where anything is, and is wrong, was to be repaired anyway.
-        crate::fsck::superblock::mend(&mut sb, &g, &mut |_, _, _| {});
+        crate::fsck::superblock::mend(&mut sb, &g, sb_at, &mut |_, _, _| {});
+        // Where the maps are in a group depends on some of it.
+        let g = sb.geometry(sb_at)?;
         if sb.wide() {
             // The new file system is clean, and has neither snapshots nor a journal.
             sb.f.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK | flags::SUJ);

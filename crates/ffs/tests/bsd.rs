@@ -72,7 +72,12 @@ fn aged(version: Version, endian: Endian) -> MemoryStore {
 /// A field: its name, whether it is in the superblock (or in a group), its byte, how wide it is.
 type Field = (&'static str, bool, usize, usize);
 
-const OF_BOTH: [Field; 40] = [
+const OF_BOTH: [Field; 45] = [
+    ("maxbsize", true, 860, 4),
+    ("sblockactualloc", true, 992, 8),
+    ("sblockloc", true, 1000, 8),
+    ("unknown flags", true, 1312, 4),
+    ("a check hash where none is kept", false, 132, 4),
     ("minfree", true, 60, 4),
     ("bmask", true, 72, 4),
     ("fmask", true, 76, 4),
@@ -114,8 +119,20 @@ const OF_BOTH: [Field; 40] = [
     ("a spare byte", false, 150, 1),
     ("old_ncyl", false, 16, 2),
 ];
-const OF_UFS1: [Field; 3] =
-    [("old_npsect", true, 132, 4), ("old_interleave", true, 136, 4), ("initediblk", false, 120, 4)];
+const OF_UFS1: [Field; 12] = [
+    ("old_rps", true, 68, 4),
+    ("old_nspf", true, 124, 4),
+    ("old_npsect", true, 132, 4),
+    ("old_interleave", true, 136, 4),
+    ("old_trackskew", true, 140, 4),
+    ("old_nsect", true, 168, 4),
+    ("old_spc", true, 172, 4),
+    ("old_ncyl", true, 176, 4),
+    ("old_cpc", true, 856, 4),
+    ("old_postblformat", true, 1356, 4),
+    ("old_nrpos", true, 1360, 4),
+    ("initediblk", false, 120, 4),
+];
 
 #[test]
 fn our_fsck_sees_to_every_field() {

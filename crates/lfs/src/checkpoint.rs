@@ -12,6 +12,7 @@ use kernel::program::IoId;
 use kernel::{Block, Cx, Durability, Ino, Pbn};
 use posix::Errno;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 /// The ifile as a file in memory: which of its blocks differ from the disk.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +83,20 @@ impl Lfs {
         self.checkpoint(cx, Durability::Started)?;
         self.write_superblock(cx, Durability::Started);
         Ok(())
+    }
+
+    /// Puts the list of free inodes into ascending order, if there is room for the blocks of the ifile that change.
+    pub(crate) fn order_free_inodes(&mut self, cx: &Cx) {
+        let places = |ino: u32| self.g.map_place(crate::format::Ino(ino)).0;
+        let blocks: BTreeSet<u64> = self.map.out_of_order().into_iter().map(places).collect();
+        // With what is above them, twice over: there may be a checkpoint that fails.
+        let takes = blocks.len() as u64 * 2 * u64::from(self.g.bsize) + self.checkpoint_takes_bytes(cx);
+        if blocks.is_empty() || takes > self.log.room_bytes() {
+            return;
+        }
+        self.map.order();
+        self.ifile.touch(0);
+        blocks.into_iter().for_each(|lbn| self.ifile.touch(lbn));
     }
 
     /// Everything of the log is on the disk before what comes next.

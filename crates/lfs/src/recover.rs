@@ -15,7 +15,8 @@
 use crate::blocks::file_blocks;
 use crate::format::{
     DINODE_BYTES, DIR_FORMAT, DIRBLKSIZ, DataSum, Dinode, FragAddr, Geometry, IFILE_INO, Ino, InodeMapEntry, NDADDR,
-    Piece, SegNo, SegmentSummary, SegmentUsage, Superblock, inodes_of_block, parse_chunk, segment_flags, summary_flags,
+    Piece, ROOT_INO, SegNo, SegmentSummary, SegmentUsage, Superblock, inodes_of_block, parse_chunk, segment_flags,
+    summary_flags,
 };
 use crate::image::inode_at;
 use crate::{Ifile, Image, LfsError, Store};
@@ -417,7 +418,7 @@ impl<S: Store> Image<S> {
             usage.flags &= !segment_flags::EMPTY;
             usage.flags |= if usage.nbytes == 0 { segment_flags::EMPTY } else { 0 };
         }
-        self.ifile.relink_free(&done.freed);
+        self.ifile.relink_free();
         Ok(())
     }
 
@@ -536,21 +537,10 @@ impl<S: Store> Image<S> {
 }
 
 impl Ifile {
-    /// Takes inodes that are in use now out of the free list, and puts those that are not at its end: `freed` first, then new
-    /// ones of a map that has grown.
-    fn relink_free(&mut self, freed: &[Ino]) {
-        let mut listed = vec![false; self.map.len()];
-        let mut list = Vec::new();
-        let is_free = |map: &[InodeMapEntry], ino: Ino| map.get(ino.0 as usize).is_some_and(|e| e.daddr == 0);
-        let candidates = self.free_list().chain(freed.iter().copied()).collect::<Vec<_>>();
-        let all = (IFILE_INO.0 + 1..self.map.len() as u32).map(Ino);
-        for ino in candidates.into_iter().chain(all) {
-            match listed.get_mut(ino.0 as usize) {
-                Some(seen) if !*seen && ino > IFILE_INO && is_free(&self.map, ino) => *seen = true,
-                _ => continue,
-            }
-            list.push(ino);
-        }
+    /// The list of those inodes that are not in use now, in ascending order.
+    fn relink_free(&mut self) {
+        let free = |(ino, entry): &(Ino, &InodeMapEntry)| *ino > ROOT_INO && entry.daddr == 0;
+        let list: Vec<Ino> = (0_u32..).map(Ino).zip(&self.map).filter(free).map(|(ino, _)| ino).collect();
         for (i, ino) in list.iter().enumerate() {
             let next = list.get(i + 1).map_or(0, |next| next.0);
             if let Some(entry) = self.map.get_mut(ino.0 as usize) {

@@ -143,3 +143,50 @@ fn an_inode_map_that_roll_forward_has_made_longer_is_written_whole() {
     let names: Vec<u64> = files.iter().map(|ino| after.live.volume().attributes(*ino).unwrap().size_bytes).collect();
     assert_eq!(names.len(), 300);
 }
+
+/// H: a file that was unlinked and open when the power failed has an inode in the checkpoint's map, marked or (as NetBSD's newer kernels
+/// leave it) not. It was called damage, and `cp` refused to write.
+#[test]
+fn an_unlinked_inode_in_the_map_is_no_damage_and_is_freed() {
+    let mut one = Live::new(&small(), "cleaner=greedy");
+    let (kept, open) = (one.make("kept", FileKind::File, b""), one.make("open", FileKind::File, b""));
+    one.write(kept, 0, 5000).unwrap();
+    one.write(open, 0, 9000).unwrap();
+    one.sync();
+    one.live.run(|volume, cx| volume.unlink(cx, ROOT, b"open", open)).unwrap();
+    one.sync();
+    let crashed = one.disk.lock().unwrap().clone();
+    let image = lfs::Image::open(crashed.clone(), lfs::Checkpoint::Newer).unwrap();
+    let (g, ifile) = (*image.geometry(), image.ifile());
+    assert_ne!(ifile.entry(lfs::format::Ino(open.0)).unwrap().daddr, 0, "it is in the map");
+    // The entry as other systems leave it: on no list, without a mark.
+    let (lbn, place) = g.map_place(lfs::format::Ino(open.0));
+    let mut block = None;
+    image
+        .blocks(lfs::format::IFILE_INO, &ifile.inode, &mut |b| {
+            block = block.or((b.lbn == lbn as i64).then_some(b.addr));
+            Ok(())
+        })
+        .unwrap();
+    let at = g.byte_of(block.unwrap()) as usize + place + 8;
+    for marked in [true, false] {
+        let mut crashed = crashed.clone();
+        if !marked {
+            crashed.0[at..at + 4].fill(0);
+        }
+        let report = lfs::fsck(crashed.clone(), &mut |_| true).unwrap();
+        assert!(report.is_clean(), "marked {marked}: {:#?}", report.problems);
+        let from = tempfile::tempdir().unwrap();
+        std::fs::write(from.path().join("new"), vec![3; 20_000]).unwrap();
+        let mut inserter = lfs::Inserter::open(crashed, Options::default(), 820_000_000_000_000_000).unwrap();
+        inserter.insert(&from.path().join("new"), b"/", lfs::InsertOptions::default(), &mut |_| true).unwrap();
+        let (store, _) = inserter.finish().unwrap();
+        let report = lfs::fsck(store.clone(), &mut |_| true).unwrap();
+        assert!(report.is_clean(), "marked {marked}: {:#?}", report.problems);
+        let image = lfs::Image::open(store, lfs::Checkpoint::Newer).unwrap();
+        assert!(image.resolve(b"/kept").is_ok() && image.resolve(b"/new").is_ok());
+        // Freed: the number is the new file's, or on the list.
+        let number = lfs::format::Ino(open.0);
+        assert!(image.resolve(b"/new").unwrap().0 == number || image.ifile().free_list().any(|ino| ino == number));
+    }
+}

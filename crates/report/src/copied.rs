@@ -31,7 +31,7 @@ pub fn extracted(done: &Extracted) -> Document {
     add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
     let mut document = Document::new("");
     document.table(table);
-    left_out(&mut document, &done.left_out);
+    left_out(&mut document, &[done.left_out.as_slice(), &done.bad_links].concat());
     document
 }
 

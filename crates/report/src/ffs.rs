@@ -14,6 +14,15 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);
 }
 
+/// A repair that was taken back.
+pub fn reverted(image: &str, changed_bytes: u64) -> Document {
+    let mut table = Table::new("reverted", "", &FIGURES);
+    add(&mut table, "bytes that are as before the repair again", Cell::Count(changed_bytes));
+    let mut document = Document::new(format!("Repair of {image} taken back"));
+    document.table(table);
+    document
+}
+
 /// A new file system, and what was copied into it.
 pub fn ffs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);

@@ -46,6 +46,8 @@ pub struct Extracted {
     pub data_bytes: u64,
     /// What could not be made here, with the reason.
     pub left_out: Vec<String>,
+    /// Symbolic links that could be made nowhere, with the reason: the image is damaged.
+    pub bad_links: Vec<String>,
 }
 
 impl Extracted {
@@ -60,6 +62,7 @@ impl Extracted {
         self.devices_left_out += other.devices_left_out;
         self.data_bytes += other.data_bytes;
         self.left_out.extend(other.left_out);
+        self.bad_links.extend(other.bad_links);
     }
 }
 
@@ -216,7 +219,19 @@ impl<T: Tree> Extraction<'_, T> {
             }
             FileType::Regular => self.regular(&place, ino, inode, &status)?,
             FileType::Symlink => {
-                let text = self.image.target(ino, inode)?;
+                // Longer than a path can be; the target is not read for it.
+                let too_long = status.size >= PATH_MAX;
+                let text = if too_long { Vec::new() } else { self.image.target(ino, inode)? };
+                let why = match text.as_slice() {
+                    _ if too_long => format!("{} bytes", status.size),
+                    [] => "no target".to_owned(),
+                    text if text.contains(&0) => "zero bytes in its target".to_owned(),
+                    _ => String::new(),
+                };
+                if !why.is_empty() {
+                    self.done.bad_links.push(format!("{}: symbolic link with {why}", place.shown.display()));
+                    return Ok(());
+                }
                 rustix::fs::symlinkat(OsStr::from_bytes(&text), &place.directory, &place.name)
                     .map_err(errno::<T>(&place.shown, "make the link"))?;
                 self.done.symlinks += 1;
@@ -406,6 +421,9 @@ fn set_mode(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> 
     // What was opened by its path alone has no other way in (open(2), O_PATH).
     rustix::fs::chmod(format!("/proc/self/fd/{}", open.as_raw_fd()), mode)
 }
+
+/// Bytes of the longest target of a link with its zero byte, here (`PATH_MAX`).
+const PATH_MAX: u64 = 4096;
 
 /// The bits of a mode with which a program runs as the owner or group of its file.
 const SET_IDS: u16 = 0o6000;

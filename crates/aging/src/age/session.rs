@@ -48,11 +48,11 @@ impl Marker {
         }
     }
 
-    /// Writes it into the root of the tree.
+    /// Writes it into the root of the tree; whether there was room for it. A full file system has none, and no part of it then.
     ///
     /// # Errors
     /// [`AgeError::Io`].
-    pub fn write(&self, fs: &mut dyn FileSystem) -> Result<(), AgeError> {
+    pub fn write(&self, fs: &mut dyn FileSystem) -> Result<bool, AgeError> {
         let target = format!("{}, {}", fs.environment().target, super::MARKER_NAME);
         let io = |source| AgeError::Io { target: target.clone(), doing: "write the mark", source };
         let text = serde_json::to_string_pretty(self).map_err(|e| io(e.into()))?;
@@ -66,7 +66,15 @@ impl Marker {
             let whole = written.count()? == bytes.len() as u64;
             closed.and(if whole { Ok(()) } else { Err(Errno::ENOSPC) })
         };
-        write().map_err(|errno| io(errno.into()))
+        match write() {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOSPC) => {
+                // It may not have been made at all.
+                let _ = fs.call(&Call::Unlink { at: super::MARKER_NAME.into() });
+                Ok(false)
+            }
+            Err(errno) => Err(io(errno.into())),
+        }
     }
 }
 

@@ -316,6 +316,11 @@ impl Process for Writer<'_> {
                     self.fail(number, job.node, None);
                     continue;
                 }
+                // A file that is still to be made may belong into it: what was put off is done in order.
+                None if job.action == Action::Rmdir && self.window.was_full() => {
+                    self.fail(number, job.node, None);
+                    continue;
+                }
                 None => self.begin(job),
             };
             match next {

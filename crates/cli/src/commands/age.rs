@@ -140,8 +140,11 @@ fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> anyhow::Result<(AgeR
             result.notes.push(note.clone());
         }
     }
-    if job.keep.is_some() {
-        Marker::of(&result).write(&mut *fs)?;
+    if job.keep.is_some() && !Marker::of(&result).write(&mut *fs)? {
+        result.notes.push(format!(
+            "the file system is full: there is no {} in the tree, and benchmarks will not overwrite it",
+            age::MARKER_NAME
+        ));
     }
     sync(&mut *fs)?;
     Ok((result, mended))

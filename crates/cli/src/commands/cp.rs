@@ -28,7 +28,9 @@ Examples:
   fsage cp kernel disk.img:/boot/kernel
   fsage cp etc usr disk.img:/                    trees below the root
   fsage cp tree/. disk.img:/                     what is in a directory
-  fsage cp --owner 0:0 --policy noswitch,dirpref src disk.img:/usr")]
+  fsage cp --owner 0:0 --policy noswitch,dirpref src disk.img:/usr
+
+Exit codes: 0 copied, 1 copied but for symbolic links that are damaged in the image, 4 a damaged image.")]
 pub struct Args {
     /// What is copied, and where it goes: files and IMAGE:/PATH, or IMAGE:/PATH and a path. In a directory that is there
     /// everything keeps its name.
@@ -183,7 +185,7 @@ fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Res
     }
     bar.finish_and_clear();
     args.result.emit("fsage.cp-ffs/1", &all, &report::extracted(&all))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if all.bad_links.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 
 fn one_out_of(

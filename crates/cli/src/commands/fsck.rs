@@ -4,10 +4,12 @@ use super::lfs;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use anyhow::Context as _;
+use device::undo::UndoError;
 use ffs::fsck::Report;
-use ffs::{FileStore, Overlay};
+use ffs::{FileStore, Overlay, Store as _};
 use posix::output::Output;
-use std::fs::OpenOptions;
+use serde_json::json;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,9 +25,10 @@ use std::process::ExitCode;
 Examples:
   fsage fsck disk.img                    what is wrong; changes nothing
   fsage fsck disk.img --repair           a repaired copy: disk.img.repaired
-  fsage fsck disk.img --repair --in-place
+  fsage fsck disk.img --repair --in-place --undo disk.undo
+  fsage fsck disk.img --revert disk.undo      as it was before that repair
 
-Exit codes: 0 clean, 1 problems found (and repaired, if asked), 4 no file system.")]
+Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 4 no file system, or not what the file is of.")]
 pub struct Args {
     /// An unmounted image file or device.
     image: PathBuf,
@@ -41,6 +44,12 @@ pub struct Args {
     /// Repair the image itself.
     #[arg(long, requires = "repair")]
     in_place: bool,
+    /// Write to FILE what the repair changes, before it is changed: --revert takes it back.
+    #[arg(long, value_name = "FILE", requires = "repair")]
+    undo: Option<PathBuf>,
+    /// Take a repair back: write to the image what was there before.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["repair", "no"])]
+    revert: Option<PathBuf>,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -51,6 +60,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let image = output::shown(&args.image);
     let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
     let original = || FileStore::open(&args.image).map_err(cannot);
+    let writable = || {
+        let file = OpenOptions::new().read(true).write(true).open(&args.image);
+        file.and_then(FileStore::new).map_err(cannot)
+    };
+    if let Some(file) = &args.revert {
+        return revert(&args, file, writable()?, &image);
+    }
     if ::lfs::is_lfs(&original()?) {
         if args.repair {
             return Err(failure::usage(
@@ -64,8 +80,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let outcome = if report.is_clean() { "Clean." } else { "Nothing was changed; --repair repairs a copy." };
         (report, outcome.to_owned())
     } else if args.in_place {
-        let file = OpenOptions::new().read(true).write(true).open(&args.image);
-        let report = check(file.and_then(FileStore::new).map_err(cannot)?, &image)?;
+        let (report, file) = repair(writable()?, args.undo.as_deref(), &image)?;
+        file.sync_all().with_context(|| image.clone())?;
         let outcome = repaired(&report, &image);
         (report, outcome)
     } else {
@@ -73,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         name.push(".repaired");
         let copy = args.copy.clone().unwrap_or_else(|| PathBuf::from(name));
         output::must_be_new(&copy)?;
-        let report = repair_copy(&original()?, &copy, &image)?;
+        let report = repair_copy(&original()?, &copy, args.undo.as_deref(), &image)?;
         let outcome = repaired(&report, &output::shown(&copy));
         (report, outcome)
     };
@@ -82,13 +98,44 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// A copy that was not repaired would only mislead: it takes its place afterwards.
-fn repair_copy(original: &FileStore, copy: &Path, image: &str) -> anyhow::Result<Report> {
+fn repair_copy(original: &FileStore, copy: &Path, undo: Option<&Path>, image: &str) -> anyhow::Result<Report> {
     let cannot = || format!("cannot make {}", output::shown(copy));
     let (whole, file) = Output::create(copy, 0o666).with_context(cannot)?;
     ffs::copy_sparse(original, &file).with_context(cannot)?;
-    let report = check(FileStore::new(file)?, image)?;
+    let (report, _) = repair(FileStore::new(file)?, undo, image)?;
     whole.finish().with_context(cannot)?;
     Ok(report)
+}
+
+/// Nothing is written before it is known what all of it will be, and what it replaces is stored.
+fn repair(store: FileStore, undo: Option<&Path>, image: &str) -> anyhow::Result<(Report, File)> {
+    if let Some(path) = undo {
+        output::must_be_new(path)?;
+    }
+    let mut changes = Overlay::new(store);
+    let report = check(&mut changes, image)?;
+    if let Some(path) = undo {
+        let file = device::undo::record(&changes).with_context(|| image.to_owned())?;
+        posix::output::write_durably(path, &file).with_context(|| format!("cannot write {}", output::shown(path)))?;
+    }
+    let store = changes.apply().with_context(|| image.to_owned())?;
+    Ok((report, store.into_file()))
+}
+
+fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> anyhow::Result<ExitCode> {
+    let shown = output::shown(file);
+    // A piece of 512 bytes has a head of 16.
+    let most = store.len_bytes().saturating_mul(2).saturating_add(4096);
+    let bytes =
+        posix::input::read(file, most).map_err(|e| failure::bad_input(format!("{shown}: cannot read it: {e}")))?;
+    let done = match device::undo::revert(&bytes, &mut store) {
+        Ok(done) => done,
+        Err(UndoError::Store(error)) => return Err(error).context(image.to_owned()),
+        Err(error) => return Err(failure::bad_input(format!("{image}: {shown}: {error}"))),
+    };
+    store.into_file().sync_all().with_context(|| image.to_owned())?;
+    args.result.emit("fsage.fsck-reverted/1", &json!({ "changed_bytes": done }), &report::reverted(image, done))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check<S: ffs::Store>(store: S, image: &str) -> anyhow::Result<Report> {

@@ -27,6 +27,8 @@ pub mod flags {
     pub const SUJ: i32 = 8;
     /// `metackhash` says which check hashes are kept.
     pub const METACKHASH: i32 = 0x200;
+    /// Those that FreeBSD or NetBSD give a meaning.
+    pub const KNOWN: i32 = 0xFFF;
 }
 
 /// Bits of `old_flags`.

@@ -1,10 +1,16 @@
-//! Phase 1: which blocks each inode claims, and whether its size and counts agree with them. Phase 1b: blocks claimed twice.
+//! Phase 1: which blocks each inode claims, and whether its size and counts agree with them. Phase 1b: inodes that do not agree, or
+//! whose blocks are another's.
+//!
+//! Nothing is written into a block before it is settled whose it is. First every inode that agrees with itself (size, block count and
+//! pointers say the same) takes its blocks, unless one is taken already. Then everything that the others lead to is set aside, so
+//! that no copy is written there. Then they are settled one after the other, those that agree first.
 
 use super::names::lenient;
+use super::pointers::{Held, Terms};
 use super::{Check, Kind, Phase, Place};
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, Disk as _, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, Version,
-    fresh_chunk,
+    CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, Version,
+    fresh_chunk, symlink_area_bytes,
 };
 use crate::image::{decode_pointers, file_runs};
 use crate::mkfs::metadata;
@@ -14,76 +20,18 @@ use std::collections::BTreeMap;
 
 /// `SF_SNAPSHOT`: a snapshot of FreeBSD, whose pointers 1 and 2 stand for blocks not copied.
 const SNAPSHOT: u32 = 0x0020_0000;
+/// Bytes of the longest target of a link with its zero byte (`MAXPATHLEN`).
+const PATH_MAX: u64 = 1024;
 
-/// What came of a claim.
-enum Claim {
-    Granted,
-    /// Somebody has it already.
-    Taken,
-    /// No file's block can be there.
-    Bad,
+/// Whether an inode can be of the type that a mode has. Whiteouts are entries of directories only.
+fn is_of_inode(mode: u16) -> bool {
+    FileType::of(mode).is_some_and(|file_type| file_type != FileType::Whiteout)
 }
-
-/// What an inode's pointers amount to.
-#[derive(Default)]
-struct Held {
-    frags: u64,
-    /// The last block that there is.
-    last: Option<u64>,
-    /// A block before it is missing.
-    hole: bool,
-    /// The block after the last seen, to notice holes.
-    next: u64,
-    /// An indirect block was not looked into, so that the rest is not known.
-    partial: bool,
-}
-
-/// How a block with a second claimant is dealt with.
-#[derive(Clone, Copy, PartialEq)]
-enum OnDuplicate {
-    /// Phase 1: remembered.
-    Note,
-    /// Phase 1b: copied.
-    Copy,
-}
-
-/// A pointer: where it is, and what it should point to.
-#[derive(Clone, Copy)]
-struct Slot {
-    ino: Ino,
-    /// Its byte in the image.
-    at_byte: u64,
-    /// Fragments of what it points to.
-    frags: u32,
-    /// For one to an indirect block: what that reaches.
-    below: Option<Below>,
-    /// In a snapshot, where 1 and 2 stand for blocks not copied.
-    snapshot: bool,
-}
-
-/// An indirect block's reach: its pointers go to blocks of a file (level 0) or to indirect blocks of the level below, `span`
-/// blocks of the file each, the first at `first`.
-#[derive(Clone, Copy)]
-struct Below {
-    level: usize,
-    first: u64,
-    span: u64,
-}
-
-/// A pointer to something that another inode has as well.
-pub(super) struct Duplicate {
-    slot: Slot,
-    pointer: i64,
-}
-
-/// Duplicates remembered; beyond that, pointers are cleared.
-const DUPLICATES: usize = 1 << 20;
 
 impl<S: Store> Check<'_, S> {
     pub(super) fn blocks_and_sizes(&mut self) -> Result<(), FfsError> {
         self.claim_metadata();
         self.read_groups()?;
-        let mut untyped = Vec::new();
         for c in 0..self.g.ncg {
             self.asked(Phase::BlocksAndSizes)?;
             let count = self.inited.get(c as usize).copied().unwrap_or(0);
@@ -97,12 +45,12 @@ impl<S: Store> Check<'_, S> {
                     let ino = Ino(first + from + i as u32);
                     let inode = Dinode::decode(raw, &self.g);
                     if self.inode_or_untyped(ino, inode)? {
-                        untyped.push(ino);
+                        self.untyped.push(ino);
                     }
                 }
             }
         }
-        self.give_types(untyped)
+        Ok(())
     }
 
     /// Superblocks, groups, inodes and group summaries belong to nobody else.
@@ -117,7 +65,7 @@ impl<S: Store> Check<'_, S> {
         self.claimed.put_range(self.g.csaddr.0 as usize, summaries, true);
     }
 
-    fn is_metadata(&self, addr: u64, frags: u64) -> bool {
+    pub(super) fn is_metadata(&self, addr: u64, frags: u64) -> bool {
         let group = self.g.group_of(FragAddr(addr));
         let (low, high) = metadata(&self.g, group);
         let base = self.g.group_base(group).0;
@@ -202,7 +150,7 @@ impl<S: Store> Check<'_, S> {
             inode.mode = inode.permissions() | FileType::Directory.mode_bits();
             self.put_inode(ino, &inode)?;
         }
-        if inode.file_type().is_none() {
+        if !is_of_inode(inode.mode) {
             return Ok(true);
         }
         self.take_up(ino, inode)?;
@@ -232,7 +180,7 @@ impl<S: Store> Check<'_, S> {
             for (ino, entry_type) in wanted {
                 let mut inode = self.inode(ino)?;
                 let mode = inode.permissions() | u16::from(entry_type) << 12;
-                if entry_type == 0 || FileType::of(mode).is_none() {
+                if entry_type == 0 || !is_of_inode(mode) {
                     untyped.push(ino);
                     continue;
                 }
@@ -241,6 +189,7 @@ impl<S: Store> Check<'_, S> {
                 inode.mode = mode;
                 self.put_inode(ino, &inode)?;
                 self.take_up(ino, inode)?;
+                self.settle_all()?;
             }
             // A directory that has its type back may name further ones.
             if untyped.len() == before {
@@ -273,7 +222,7 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
-    /// Claims the blocks of an inode of known type, and sets its size and block count by them.
+    /// Takes up an inode of known type: one that agrees with itself has its blocks now, any other is settled later.
     fn take_up(&mut self, ino: Ino, mut inode: Dinode) -> Result<(), FfsError> {
         let Some(file_type) = inode.file_type() else { return Ok(()) };
         let kind = if file_type == FileType::Directory { Kind::Dir } else { Kind::File };
@@ -285,22 +234,44 @@ impl<S: Store> Check<'_, S> {
         }
         let before = inode.clone();
         if file_type == FileType::Symlink {
-            self.symlink_size(ino, &mut inode);
-        }
-        let mut held = Held::default();
-        if inode.has_blocks(&self.g) {
-            self.claim_inode(ino, &mut inode, &mut held)?;
-            if !self.is_snapshot(ino, &inode) && !held.partial {
-                self.size_by_blocks(ino, &mut inode, &held, kind);
-            }
+            self.symlinks.push(ino);
+            self.symlink_size(ino, &mut inode)?;
         } else if file_type.is_special() {
             self.no_pointers(ino, &mut inode, file_type);
         }
-        self.claim_extended(ino, &mut inode, &mut held)?;
-        if !held.partial {
-            self.block_count(ino, &mut inode, &held);
+        if inode != before {
+            self.put_inode(ino, &inode)?;
         }
-        if kind == Kind::Dir && !held.partial && (held.hole || held.last.is_none()) {
+        let survey = self.survey(ino, &inode)?;
+        if !survey.agrees {
+            self.unsettled.push(ino);
+        } else if survey.taken || self.claim_all(ino, &inode)? {
+            self.second.push(ino);
+        }
+        Ok(())
+    }
+
+    /// Settles whose the blocks of an inode are, and sets its size and block count by them.
+    fn settle(&mut self, ino: Ino, second: bool) -> Result<(), FfsError> {
+        let mut inode = self.inode(ino)?;
+        let before = inode.clone();
+        let kind = if inode.is_dir() { Kind::Dir } else { Kind::File };
+        let mut held = Held::default();
+        let snapshot = self.is_snapshot(ino, &inode);
+        if inode.has_blocks(&self.g) {
+            let survey = self.survey(ino, &inode)?;
+            // Size and block count agree: what lies beyond the size is stray. Where only one of them is right, the pointers tell.
+            let stray = survey.within == survey.counted && inode.size <= self.g.max_file_bytes() && !snapshot;
+            let end_lbn = if stray { inode.size.div_ceil(self.g.bsize.into()) } else { u64::MAX };
+            self.settle_inode(ino, &mut inode, &mut held, Terms { end_lbn, second, snapshot })?;
+            if !snapshot {
+                self.size_by_blocks(ino, &mut inode, &held, kind);
+                self.prune(ino, &mut inode, &mut held)?;
+            }
+        }
+        self.settle_extended(ino, &mut inode, &mut held, second)?;
+        self.block_count(ino, &mut inode, &held);
+        if kind == Kind::Dir && (held.hole || held.last.is_none()) {
             self.holes.push(ino);
         }
         if inode != before {
@@ -310,7 +281,7 @@ impl<S: Store> Check<'_, S> {
     }
 
     /// Whether it is one of the snapshots that the superblock lists.
-    fn is_snapshot(&self, ino: Ino, inode: &Dinode) -> bool {
+    pub(super) fn is_snapshot(&self, ino: Ino, inode: &Dinode) -> bool {
         let listed = self.sb.wide() && self.sb.snapinum.contains(&ino.0);
         listed && inode.flags & SNAPSHOT != 0 && inode.size <= self.g.max_file_bytes()
     }
@@ -324,17 +295,92 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// A short symbolic link's size must be that of its target.
-    fn symlink_size(&mut self, ino: Ino, inode: &mut Dinode) {
-        let area = inode.pointer_area(&self.g);
-        let length = area.iter().position(|b| *b == 0).unwrap_or(area.len()) as u64;
-        let inline = inode.is_short_symlink(&self.g) || inode.blocks == 0 && self.g.maxsymlinklen > 0;
-        // One that is about as long as the area may have been kept in a block all the same.
-        if inline && inode.size != length && length > 0 && (length as usize) < area.len() {
+    /// A short symbolic link's size must be that of its target, and nothing is behind it in the place of the pointers.
+    fn symlink_size(&mut self, ino: Ino, inode: &mut Dinode) -> Result<(), FfsError> {
+        if let Some(length) = self.length_of_long_link(inode)? {
             let message = format!("symbolic link of {length} bytes with size {}", inode.size);
             self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set");
             inode.size = length;
+            return Ok(());
         }
+        let mut area = inode.pointer_area(&self.g);
+        let length = area.iter().position(|b| *b == 0).unwrap_or(area.len());
+        let inline = inode.is_short_symlink(&self.g) || inode.blocks == 0 && self.g.maxsymlinklen > 0;
+        // One that is about as long as the area may have been kept in a block all the same.
+        if inline && inode.size != length as u64 && length > 0 && length < area.len() {
+            let message = format!("symbolic link of {length} bytes with size {}", inode.size);
+            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set");
+            inode.size = length as u64;
+        }
+        if inode.is_short_symlink(&self.g) {
+            let width = self.g.layout.version.pointer_bytes() as usize;
+            let behind = (inode.size as usize).next_multiple_of(width).min(area.len());
+            let rest = area.get_mut(behind..).unwrap_or_default();
+            if rest.iter().any(|byte| *byte != 0) {
+                let message = "something behind the target of a symbolic link";
+                self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+                rest.fill(0);
+                inode.set_pointer_area(&area, &self.g);
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of a link's target in a block, where the size says that there is none and all else that there is one.
+    fn length_of_long_link(&self, inode: &Dinode) -> Result<Option<u64>, FfsError> {
+        let [first, rest @ ..] = &inode.db;
+        let one_block = rest.iter().chain(&inode.ib).all(|pointer| *pointer == 0) && self.g.holds(*first, 1);
+        let frags = inode.blocks / u64::from(self.g.fsize / 512);
+        let fits = (1..=u64::from(self.g.frag)).contains(&frags) && self.g.holds(*first, frags);
+        let short = inode.size < u64::from(self.g.maxsymlinklen) && inode.blocks > 0 && inode.extsize == 0;
+        if !(short && one_block && fits) || self.is_metadata(first.unsigned_abs(), frags) {
+            return Ok(None);
+        }
+        let at = self.g.byte_of(FragAddr(first.unsigned_abs()));
+        let bytes = read(&self.store, at, (frags << self.g.fshift) as usize)?;
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()) as u64;
+        Ok(Some(length).filter(|length| *length >= u64::from(self.g.maxsymlinklen)))
+    }
+
+    /// What no system would take for a link's target is kept as a regular file.
+    fn links(&mut self) -> Result<(), FfsError> {
+        for ino in std::mem::take(&mut self.symlinks) {
+            let mut inode = self.inode(ino)?;
+            let mut target = Vec::new();
+            if inode.is_short_symlink(&self.g) {
+                target = inode.pointer_area(&self.g);
+                target.truncate(inode.size as usize);
+            } else if inode.size < PATH_MAX {
+                target.resize(inode.size as usize, 0);
+                let (store, g) = (&self.store, &self.g);
+                file_runs(store, g, ino, &inode, &mut |run| {
+                    let at = (run.lbn.0 << g.bshift) as usize;
+                    let bytes = read(store, g.byte_of(run.addr), run.bytes as usize)?;
+                    target.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = byte);
+                    Ok(())
+                })?;
+            }
+            let why = match target.as_slice() {
+                [] if inode.size > 0 => format!("{} bytes", inode.size),
+                [] => "no target".to_owned(),
+                target if target.contains(&0) => "zero bytes in its target".to_owned(),
+                _ => continue,
+            };
+            let message = format!("symbolic link with {why}");
+            self.problem(Phase::BlocksAndSizes, "link", Place::Inode(ino), message, "made a regular file");
+            if inode.is_short_symlink(&self.g) {
+                // What is in the place of the pointers are none.
+                let empty = vec![0; symlink_area_bytes(self.g.layout.version)];
+                inode.set_pointer_area(&empty, &self.g);
+                inode.size = 0;
+            }
+            inode.mode = inode.permissions() | FileType::Regular.mode_bits();
+            self.put_inode(ino, &inode)?;
+            if let Some(known) = self.known_mut(ino) {
+                known.entry_type = FileType::Regular.entry_type();
+            }
+        }
+        Ok(())
     }
 
     /// Pipes, sockets and devices have neither blocks nor a size; a device's number is in the place of the first block.
@@ -349,6 +395,11 @@ impl<S: Store> Check<'_, S> {
             let message = format!("a {file_type} with block pointers");
             self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
         }
+        if keep == 1 && inode.db[0] == -1 {
+            let message = format!("a {file_type} with no device's number");
+            self.problem(Phase::BlocksAndSizes, "device", Place::Inode(ino), message, "set to 0");
+            inode.db[0] = 0;
+        }
         if inode.size != 0 {
             let message = format!("a {file_type} with size {}", inode.size);
             self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set to 0");
@@ -356,178 +407,9 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// Goes over all pointers of an inode, whatever its size, and claims what they point to.
-    fn claim_inode(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
-        let tail = self.tail(inode);
-        let snapshot = self.is_snapshot(ino, inode);
-        let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
-        let (db_at, ib_at, width) = match self.g.layout.version {
-            Version::Ufs1 => (40, 88, 4),
-            Version::Ufs2 => (112, 208, 8),
-        };
-        for (lbn, pointer) in inode.db.iter_mut().enumerate() {
-            let frags = tail.filter(|(at, _)| *at == lbn).map_or(self.g.frag, |(_, frags)| frags);
-            let at_byte = inode_at + db_at + lbn as u64 * width;
-            let slot = Slot { ino, at_byte, frags, below: None, snapshot };
-            if self.claim_slot(slot, pointer, held, OnDuplicate::Note)? {
-                held.saw(lbn as u64);
-            }
-        }
-        let (mut first, mut span) = (NDADDR as u64, 1);
-        for (level, pointer) in inode.ib.iter_mut().enumerate() {
-            let at_byte = inode_at + ib_at + level as u64 * width;
-            let slot = Slot { ino, at_byte, frags: self.g.frag, below: Some(Below { level, first, span }), snapshot };
-            self.claim_slot(slot, pointer, held, OnDuplicate::Note)?;
-            span *= self.g.nindir();
-            first += span;
-        }
-        Ok(())
-    }
-
-    /// Blocks of extended attributes.
-    fn claim_extended(&mut self, ino: Ino, inode: &mut Dinode, held: &mut Held) -> Result<(), FfsError> {
-        let Some(inode_at) = self.g.inode_at(ino) else { return Ok(()) };
-        let size = u64::from(inode.extsize);
-        if size == 0 && inode.extb != [0; 2] {
-            // Nothing leads to blocks of no bytes.
-            let message = "blocks of extended attributes without a size";
-            self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
-            inode.extb = [0; 2];
-        }
-        for (i, pointer) in inode.extb.iter_mut().enumerate() {
-            let frags = match self.g.frags_of(self.g.block_bytes(size, i as u64).into()) {
-                0 => self.g.frag,
-                frags => frags as u32,
-            };
-            let slot = Slot { ino, at_byte: inode_at + 96 + 8 * i as u64, frags, below: None, snapshot: false };
-            self.claim_slot(slot, pointer, held, OnDuplicate::Note)?;
-        }
-        Ok(())
-    }
-
-    /// What the pointers of an indirect block point to.
-    fn claim_below(
-        &mut self,
-        slot: Slot,
-        addr: FragAddr,
-        below: Below,
-        held: &mut Held,
-        mode: OnDuplicate,
-    ) -> Result<(), FfsError> {
-        let at = self.g.byte_of(addr);
-        let mut bytes = read(&self.store, at, self.g.bsize as usize)?;
-        let mut changed = false;
-        for (i, old) in decode_pointers(&bytes, &self.g).into_iter().enumerate() {
-            let mut pointer = old;
-            let first = below.first + i as u64 * below.span;
-            let deeper =
-                below.level.checked_sub(1).map(|level| Below { level, first, span: below.span / self.g.nindir() });
-            let at_byte = at + i as u64 * u64::from(self.g.layout.version.pointer_bytes());
-            let slot = Slot { at_byte, frags: self.g.frag, below: deeper, ..slot };
-            if self.claim_slot(slot, &mut pointer, held, mode)? && deeper.is_none() {
-                held.saw(first);
-            }
-            if pointer != old {
-                self.set_pointer(&mut bytes, i, pointer);
-                changed = true;
-            }
-        }
-        if changed {
-            write(&mut self.store, at, &bytes)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn set_pointer(&self, block: &mut [u8], i: usize, pointer: i64) {
-        match self.g.layout.version {
-            Version::Ufs1 => (pointer as i32).put(self.g.endian(), block, i * 4),
-            Version::Ufs2 => pointer.put(self.g.endian(), block, i * 8),
-        }
-    }
-
-    /// Claims what one pointer points to; whether there is a block. An indirect block that is taken already is not looked
-    /// into in phase 1, so that each block is read once and pointers in a circle end.
-    fn claim_slot(
-        &mut self,
-        slot: Slot,
-        pointer: &mut i64,
-        held: &mut Held,
-        mode: OnDuplicate,
-    ) -> Result<bool, FfsError> {
-        if *pointer == 0 || slot.snapshot && (1..=2).contains(pointer) {
-            return Ok(false);
-        }
-        let what = if slot.below.is_some() { "indirect block" } else { "block" };
-        let place = Place::InodeByte(slot.ino, slot.at_byte);
-        let (frags, addr) = (slot.frags, FragAddr(pointer.unsigned_abs()));
-        match self.claim(*pointer, frags) {
-            Claim::Bad => {
-                let message = format!("{what} pointer {pointer} is where no file's block can be");
-                self.problem(Phase::BlocksAndSizes, "pointer", place, message, "cleared: a hole");
-                *pointer = 0;
-                return Ok(false);
-            }
-            Claim::Granted => {
-                held.frags += u64::from(frags);
-                if let Some(below) = slot.below {
-                    self.claim_below(slot, addr, below, held, mode)?;
-                }
-            }
-            Claim::Taken if mode == OnDuplicate::Note && self.duplicates.len() < DUPLICATES => {
-                held.frags += u64::from(frags);
-                held.partial |= slot.below.is_some();
-                self.pending.put_range(addr.0 as usize, frags as usize, true);
-                self.duplicates.push(Duplicate { slot, pointer: *pointer });
-            }
-            Claim::Taken => return self.copy_duplicate(slot, pointer, held),
-        }
-        Ok(true)
-    }
-
-    /// Gives a second claimant a copy of its own.
-    fn copy_duplicate(&mut self, slot: Slot, pointer: &mut i64, held: &mut Held) -> Result<bool, FfsError> {
-        let what = if slot.below.is_some() { "indirect block" } else { "block" };
-        let place = Place::InodeByte(slot.ino, slot.at_byte);
-        let (frags, addr) = (slot.frags, FragAddr(pointer.unsigned_abs()));
-        let Some(copy) = self.take_block() else {
-            let message = format!("{what} at fragment {addr} belongs to another file too, and no block is free");
-            self.problem(Phase::Duplicates, "duplicate", place, message, "cleared: a hole");
-            *pointer = 0;
-            return Ok(false);
-        };
-        let message = format!("{what} at fragment {addr} belongs to another file too");
-        self.problem(Phase::Duplicates, "duplicate", place, message, "copied");
-        // Fragments need no more than their own length; the rest of the block is given back.
-        self.claimed.put_range(copy.0 as usize + frags as usize, (self.g.frag - frags) as usize, false);
-        let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
-        write(&mut self.store, self.g.byte_of(copy), &bytes)?;
-        *pointer = copy.0 as i64;
-        held.frags += u64::from(frags);
-        if let Some(below) = slot.below {
-            self.claim_below(slot, copy, below, held, OnDuplicate::Copy)?;
-        }
-        Ok(true)
-    }
-
-    fn claim(&mut self, pointer: i64, frags: u32) -> Claim {
-        if !self.g.holds(pointer, frags.into()) {
-            return Claim::Bad;
-        }
-        let addr = pointer.unsigned_abs();
-        let frag = u64::from(self.g.frag);
-        if addr % frag + u64::from(frags) > frag || self.is_metadata(addr, frags.into()) {
-            return Claim::Bad;
-        }
-        if self.is_claimed(FragAddr(addr), frags) {
-            return Claim::Taken;
-        }
-        self.claimed.put_range(addr as usize, frags as usize, true);
-        Claim::Granted
-    }
-
     /// The last block of a file without indirect blocks, and how many fragments it has. The size says so; where it contradicts
     /// the pointers, the block count, or the map of free fragments, the block count does.
-    fn tail(&self, inode: &Dinode) -> Option<(usize, u32)> {
+    pub(super) fn tail(&self, inode: &Dinode) -> Option<(usize, u32)> {
         if inode.ib.iter().any(|p| *p != 0) {
             return None;
         }
@@ -572,16 +454,14 @@ impl<S: Store> Check<'_, S> {
             None => (0, 0),
             Some(last) => {
                 let begin = last << self.g.bshift;
-                match self.tail(inode) {
-                    Some((_, frags)) => {
-                        let end = begin + (u64::from(frags) << self.g.fshift);
-                        (end - u64::from(self.g.fsize) + 1, end)
-                    }
-                    None => (begin + 1, begin + u64::from(self.g.bsize)),
+                if last < NDADDR as u64 {
+                    let end = begin + (u64::from(held.last_frags) << self.g.fshift);
+                    (end - u64::from(self.g.fsize) + 1, end)
+                } else {
+                    (begin + 1, begin + u64::from(self.g.bsize))
                 }
             }
         };
-        // Cleared pointers at the end of a file may leave a direct block whose fragments cannot be told any more.
         let mut size = if (low..=high).contains(&inode.size) { inode.size } else { high };
         if kind == Kind::Dir {
             size = size.next_multiple_of(DIRBLKSIZ as u64);
@@ -598,21 +478,28 @@ impl<S: Store> Check<'_, S> {
 
     pub(super) fn duplicates(&mut self) -> Result<(), FfsError> {
         self.asked(Phase::Duplicates)?;
-        for Duplicate { slot, pointer } in std::mem::take(&mut self.duplicates) {
-            let (mut now, mut held) = (pointer, Held::default());
-            self.copy_duplicate(slot, &mut now, &mut held)?;
-            let mut bytes = vec![0; self.g.layout.version.pointer_bytes() as usize];
-            self.set_pointer(&mut bytes, 0, now);
-            write(&mut self.store, slot.at_byte, &bytes)?;
-            if self.g.inode_hash {
-                // The pointer may have been one in the inode, and writing the inode puts its hash right.
-                let inode = self.inode(slot.ino)?;
-                self.put_inode(slot.ino, &inode)?;
-            }
+        let untyped = std::mem::take(&mut self.untyped);
+        let later: Vec<Ino> = [&self.second, &self.unsettled, &untyped].into_iter().flatten().copied().collect();
+        for ino in later {
+            self.set_aside(ino)?;
         }
+        self.settle_all()?;
+        self.give_types(untyped)?;
         self.pending = crate::format::Bitmap::new(self.pending.capacity());
+        self.looked_into.clear();
+        self.links()?;
         for ino in std::mem::take(&mut self.holes) {
             self.fill_holes(ino)?;
+        }
+        Ok(())
+    }
+
+    fn settle_all(&mut self) -> Result<(), FfsError> {
+        for ino in std::mem::take(&mut self.second) {
+            self.settle(ino, true)?;
+        }
+        for ino in std::mem::take(&mut self.unsettled) {
+            self.settle(ino, false)?;
         }
         Ok(())
     }
@@ -701,13 +588,5 @@ impl<S: Store> Check<'_, S> {
             Ok(())
         })?;
         Ok(end.min(inode.size))
-    }
-}
-
-impl Held {
-    fn saw(&mut self, lbn: u64) {
-        self.hole |= lbn > self.next;
-        self.next = lbn + 1;
-        self.last = Some(lbn);
     }
 }

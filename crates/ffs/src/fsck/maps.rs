@@ -108,6 +108,9 @@ impl<S: Store> Check<'_, S> {
         if modern {
             // Inodes without names have all been found by now.
             cg.unrefs = 0;
+            if !g.group_hash {
+                cg.ckhash = 0;
+            }
         }
         // Bits behind the last of a map are nobody's, and clear.
         cg.free = Bitmap::new(g.fpg as usize);
@@ -148,6 +151,7 @@ impl<S: Store> Check<'_, S> {
         };
         let hash_is_wrong = found.hash_is_right(&self.g) == Some(false);
         let problems = self.report.problem_count;
+        let hash_is_kept = self.g.group_hash || expected.format == GroupFormat::Fixed;
         let mut say = |kind, offset: u32, message: String| {
             let message = format!("cylinder group {group}: {message}");
             self.problem(Phase::Groups, kind, Place::Byte(at + u64::from(offset)), message, "set");
@@ -174,7 +178,7 @@ impl<S: Store> Check<'_, S> {
             say("rotation", f.old_btotoff.unsigned_abs(), "counts of free blocks by position are wrong".to_owned());
         }
         let short = |n: i16| u32::from(n as u16);
-        let numbers: [(&str, u32, u32, u32); 15] = [
+        let numbers: [(&str, u32, u32, u32); 16] = [
             ("old_btotoff", 84, f.old_btotoff as u32, e.old_btotoff as u32),
             ("old_boff", 88, f.old_boff as u32, e.old_boff as u32),
             ("clustersumoff", 104, f.clustersumoff, e.clustersumoff),
@@ -190,6 +194,8 @@ impl<S: Store> Check<'_, S> {
             ("nclusterblks", 112, f.nclusterblks, e.nclusterblks),
             ("niblk", 116, f.niblk, e.niblk),
             ("initediblk", 120, f.initediblk, e.initediblk),
+            // One that is kept is seen to in phase 1.
+            ("ckhash", 132, if hash_is_kept { 0 } else { f.ckhash }, 0),
         ];
         for (name, offset, found, expected) in numbers {
             if found != expected {

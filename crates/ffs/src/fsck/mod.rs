@@ -4,12 +4,14 @@
 //! the store that it is given. To look without touching, give it an [`Overlay`](crate::Overlay).
 //!
 //! Where BSD's fsck offers to clear a file, this one keeps what can be kept: a bad block pointer becomes a hole, a block
-//! claimed twice is copied for the second claimant, a size that contradicts the blocks is set by them, an entry that cannot be
-//! followed is skipped over, and what has lost its name goes to `lost+found`. It does not ask.
+//! claimed twice stays with the file that agrees with itself and is copied for the other, a size that contradicts blocks and their
+//! count is set by them, an entry that cannot be followed is skipped over, and what has lost its name goes to `lost+found`. It does
+//! not ask.
 
 mod claims;
 mod maps;
 mod names;
+mod pointers;
 mod report;
 pub(crate) mod superblock;
 
@@ -18,7 +20,7 @@ pub use report::{Contents, Phase, Problem, Report};
 use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
 use crate::image::{read_inode, write_inode};
 use crate::{FfsError, Store};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned out to be
 /// another's, and so there is another pass after every one that repaired something.
@@ -32,7 +34,7 @@ pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Res
         endian: chosen.geometry.endian(),
         fsize: chosen.geometry.fsize,
         superblock_at: chosen.at_byte,
-        marked_clean: chosen.sb.clean == 1,
+        marked_clean: superblock::is_marked_clean(&chosen.sb),
         problems: Vec::new(),
         problem_count: 0,
         unrepaired: 0,
@@ -102,12 +104,19 @@ struct Check<'a, S> {
     known: Vec<Known>,
     /// Fragments that belong to something.
     claimed: Bitmap,
-    /// Fragments that a second claimant still has to be read from.
+    /// Fragments that inodes lead to which are not settled yet: nothing new is put there.
     pending: Bitmap,
+    /// Indirect blocks that were set aside with what they lead to, and their levels.
+    looked_into: BTreeSet<(u64, usize)>,
     /// Where to look for a free block next.
     alloc_from: usize,
-    /// Pointers to blocks that another inode has as well.
-    duplicates: Vec<claims::Duplicate>,
+    /// Inodes that agree with themselves, and have a block that another one has as well.
+    second: Vec<Ino>,
+    /// Inodes whose size, block count and pointers do not agree.
+    unsettled: Vec<Ino>,
+    /// Inodes in use without a type.
+    untyped: Vec<Ino>,
+    symlinks: Vec<Ino>,
     /// Directories with blocks missing.
     holes: Vec<Ino>,
     dirs: BTreeMap<Ino, DirInfo>,
@@ -137,8 +146,12 @@ impl<'a, S: Store> Check<'a, S> {
             known: vec![free; g.inodes() as usize],
             claimed: Bitmap::new(frags),
             pending: Bitmap::new(frags),
+            looked_into: BTreeSet::new(),
             alloc_from: 0,
-            duplicates: Vec::new(),
+            second: Vec::new(),
+            unsettled: Vec::new(),
+            untyped: Vec::new(),
+            symlinks: Vec::new(),
             holes: Vec::new(),
             dirs: BTreeMap::new(),
             lost_found: None,

@@ -8,7 +8,7 @@ use crate::format::{
 use crate::image::{decode_pointers, file_runs};
 use crate::{FfsError, Store};
 use device::store::{read, write};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The type that marks a hidden name, and the inode number it has.
 const WHITEOUT: (u8, u32) = (0o16, 1);
@@ -90,6 +90,14 @@ fn packed(entries: &[DirEntry], format: DirFormat) -> (Vec<u8>, Vec<DirEntry>) {
     let mut chunk = fresh_chunk(format);
     let over = entries.iter().filter(|e| !insert(&mut chunk, format, e.ino, e.kind, &e.name)).cloned().collect();
     (chunk, over)
+}
+
+/// A chunk of a directory.
+struct ChunkPlace {
+    dir: Ino,
+    /// It is the first one, with `.` and `..`.
+    first: bool,
+    at_byte: u64,
 }
 
 impl<S: Store> Check<'_, S> {
@@ -218,12 +226,14 @@ impl<S: Store> Check<'_, S> {
         links: &mut BTreeMap<Ino, Vec<Ino>>,
         over: &mut Vec<(Ino, DirEntry)>,
     ) -> Result<(), FfsError> {
+        let mut names = BTreeSet::new();
         for (i, (at_byte, len)) in self.dir_blocks(dir)?.into_iter().enumerate() {
             let mut block = read(&self.store, at_byte, len)?;
             let mut changed = false;
             for (j, chunk) in block.chunks_mut(DIRBLKSIZ).enumerate() {
                 let chunk_at = at_byte + (j * DIRBLKSIZ) as u64;
-                changed |= self.chunk(dir, (i, j) == (0, 0), chunk, chunk_at, links, over);
+                let place = ChunkPlace { dir, first: (i, j) == (0, 0), at_byte: chunk_at };
+                changed |= self.chunk(place, chunk, &mut names, links, over);
             }
             if changed {
                 write(&mut self.store, at_byte, &block)?;
@@ -232,13 +242,12 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
-    /// One chunk; whether it was changed.
+    /// One chunk; whether it was changed. `names` are those of the directory before it.
     fn chunk(
         &mut self,
-        dir: Ino,
-        first: bool,
+        ChunkPlace { dir, first, at_byte: chunk_at }: ChunkPlace,
         chunk: &mut [u8],
-        chunk_at: u64,
+        names: &mut BTreeSet<Vec<u8>>,
         links: &mut BTreeMap<Ino, Vec<Ino>>,
         over: &mut Vec<(Ino, DirEntry)>,
     ) -> bool {
@@ -257,7 +266,13 @@ impl<S: Store> Check<'_, S> {
         let mut kept = Vec::new();
         for (n, entry) in entries.into_iter().enumerate() {
             let dot = first && n < 2;
-            match if dot { None } else { self.entry_problem(dir, &entry) } {
+            let twice = |entry: &DirEntry| {
+                let name = String::from_utf8_lossy(&entry.name);
+                format!("{name} in directory {dir} is there twice, the second time for inode {}", entry.ino)
+            };
+            let problem = if dot { None } else { self.entry_problem(dir, &entry) };
+            // Of two names that are the same only one can be reached.
+            match problem.or_else(|| (!names.insert(entry.name.clone())).then(|| twice(&entry))) {
                 Some(message) => {
                     let place = Place::InodeByte(dir, chunk_at + entry.at as u64);
                     self.problem(Phase::PathNames, "entry", place, message, "removed");
@@ -473,7 +488,14 @@ impl<S: Store> Check<'_, S> {
         let what = if kind == FileType::Directory.entry_type() { "directory" } else { "file" };
         let place = self.lost_found()?;
         let saved = match place {
-            Some(dir) => self.add_entry(dir, ino, kind, format!("#{:05}", ino.0).as_bytes())?,
+            Some(dir) => {
+                // Somebody may have a file of that name there.
+                let mut name = format!("#{:05}", ino.0);
+                while self.look_up(dir, name.as_bytes())?.is_some() {
+                    name.push('#');
+                }
+                self.add_entry(dir, ino, kind, name.as_bytes())?
+            }
             None => false,
         };
         let repair = saved.then_some("put into lost+found");

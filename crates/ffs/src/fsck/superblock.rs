@@ -103,7 +103,8 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
         let message = format!("the superblock at byte {home_byte} is damaged or contradicts the groups");
         add("superblock-damaged", home_byte, message, &format!("written anew from the copy at byte {at_byte}"));
     }
-    mend(&mut sb, &g, &mut |at, message, repair| add("superblock-field", at_byte + at, message, repair));
+    let mut field = |at, message: String, repair: &str| add("superblock-field", at_byte + at, message, repair);
+    mend(&mut sb, &g, home_byte, &mut field);
     if report.problem_count > 0 {
         write(store, home_byte, &sb.encode())?;
     }
@@ -111,72 +112,111 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
     Ok(sb)
 }
 
-/// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is done.
-pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, add: &mut dyn FnMut(u64, String, &str)) {
+/// Puts right what the superblock says of its own place.
+fn places(sb: &mut Superblock, home_byte: u64, add: &mut dyn FnMut(u64, String, &str)) {
+    let home = home_byte as i64;
+    let ufs2 = sb.layout.version == Version::Ufs2;
+    // UFS1 from before the field has 0.
+    let right = if ufs2 { sb.sblockloc == home } else { (0..=8192).contains(&sb.sblockloc) };
+    if !right && home != 0 {
+        add(1000, format!("superblock: sblockloc is {}, and should be {home}", sb.sblockloc), "set");
+        sb.sblockloc = home;
+    }
+    if sb.sblockactualloc != 0 && sb.sblockactualloc != home {
+        add(992, format!("superblock: sblockactualloc is {}, and should be {home}", sb.sblockactualloc), "set");
+        sb.sblockactualloc = home;
+    }
+}
+
+/// A field of 32 bits.
+type Narrow = fn(&mut Superblock) -> &mut i32;
+
+/// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is done. The superblock
+/// belongs at `home_byte`.
+pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, home_byte: u64, add: &mut dyn FnMut(u64, String, &str)) {
+    if sb.wide() {
+        places(sb, home_byte, add);
+    }
     let log2 = |n: u32| n.trailing_zeros() as i32;
     let pointer = g.layout.version.pointer_bytes();
-    let mut derived = vec![
-        ("bmask", 72, sb.bmask, !(g.bsize as i32 - 1)),
-        ("fmask", 76, sb.fmask, !(g.fsize as i32 - 1)),
-        ("bshift", 80, sb.bshift, g.bshift as i32),
-        ("fshift", 84, sb.fshift, g.fshift as i32),
-        ("fragshift", 96, sb.fragshift, g.fragshift as i32),
-        ("fsbtodb", 100, sb.fsbtodb, log2(g.fsize / 512)),
-        ("nindir", 116, sb.nindir, (g.bsize / pointer) as i32),
-        ("inopb", 120, sb.inopb as i32, g.inopb() as i32),
+    let inopb = g.inopb();
+    if sb.inopb != inopb {
+        add(120, format!("superblock: inopb is {}, and should be {inopb}", sb.inopb), "set");
+        sb.inopb = inopb;
+    }
+    let mut derived: Vec<(&str, u64, Narrow, i32)> = vec![
+        ("bmask", 72, |sb| &mut sb.f.bmask, !(g.bsize as i32 - 1)),
+        ("fmask", 76, |sb| &mut sb.f.fmask, !(g.fsize as i32 - 1)),
+        ("bshift", 80, |sb| &mut sb.f.bshift, g.bshift as i32),
+        ("fshift", 84, |sb| &mut sb.f.fshift, g.fshift as i32),
+        ("fragshift", 96, |sb| &mut sb.f.fragshift, g.fragshift as i32),
+        ("fsbtodb", 100, |sb| &mut sb.f.fsbtodb, log2(g.fsize / 512)),
+        ("nindir", 116, |sb| &mut sb.f.nindir, (g.bsize / pointer) as i32),
     ];
-    if !(1376..=SB_SIZE_MAX as i32).contains(&sb.sbsize) {
-        derived.push(("sbsize", 104, sb.sbsize, 1376_u32.next_multiple_of(g.fsize).min(SB_SIZE_MAX as u32) as i32));
+    if !(1376..=SB_SIZE_MAX as i32).contains(&sb.sbsize) || sb.wide() && sb.sbsize % 512 != 0 {
+        derived.push((
+            "sbsize",
+            104,
+            |sb| &mut sb.f.sbsize,
+            1376_u32.next_multiple_of(g.fsize).min(SB_SIZE_MAX as u32) as i32,
+        ));
     }
     if !(0..=99).contains(&sb.minfree) {
-        derived.push(("minfree", 60, sb.minfree, 8));
+        derived.push(("minfree", 60, |sb| &mut sb.f.minfree, 8));
     }
     if !(0..=1).contains(&sb.optim) {
-        derived.push(("optim", 128, sb.optim, 0));
+        derived.push(("optim", 128, |sb| &mut sb.f.optim, 0));
     }
     if g.layout.version == Version::Ufs1 && !g.old_groups {
-        let nsect = sb.old_nsect.max(1);
-        if !(1..=nsect).contains(&sb.old_interleave) {
-            derived.push(("old_interleave", 136, sb.old_interleave, 1));
+        derived.push(("old_nspf", 124, |sb| &mut sb.f.old_nspf, (g.fsize / 512) as i32));
+        if sb.wide() && sb.old_cpg == 1 {
+            // One cylinder a group: there are no heads and tracks.
+            let spc = g.fpg.saturating_mul(g.fsize / 512) as i32;
+            derived.extend::<[(&str, u64, Narrow, i32); 9]>([
+                ("old_rps", 68, |sb| &mut sb.f.old_rps, 60),
+                ("old_npsect", 132, |sb| &mut sb.f.old_npsect, spc),
+                ("old_interleave", 136, |sb| &mut sb.f.old_interleave, 1),
+                ("old_trackskew", 140, |sb| &mut sb.f.old_trackskew, 0),
+                ("old_nsect", 168, |sb| &mut sb.f.old_nsect, spc),
+                ("old_spc", 172, |sb| &mut sb.f.old_spc, spc),
+                ("old_ncyl", 176, |sb| &mut sb.f.old_ncyl, g.ncg as i32),
+                ("old_cpc", 856, |sb| &mut sb.f.old_cpc, 0),
+                ("old_nrpos", 1360, |sb| &mut sb.f.old_nrpos, 1),
+            ]);
+        } else {
+            let nsect = sb.old_nsect.max(1);
+            if !(1..=nsect).contains(&sb.old_interleave) {
+                derived.push(("old_interleave", 136, |sb| &mut sb.f.old_interleave, 1));
+            }
+            if !(nsect..=nsect.saturating_mul(2)).contains(&sb.old_npsect) {
+                derived.push(("old_npsect", 132, |sb| &mut sb.f.old_npsect, nsect));
+            }
         }
-        if !(nsect..=nsect.saturating_mul(2)).contains(&sb.old_npsect) {
-            derived.push(("old_npsect", 132, sb.old_npsect, nsect));
+        if sb.wide() {
+            derived.push(("old_postblformat", 1356, |sb| &mut sb.f.old_postblformat, 1));
         }
     }
     if sb.wide() {
         let area = crate::format::symlink_area_bytes(g.layout.version) as i32;
         // Without any, short links are in blocks, and stay there.
         if !g.old_inodes && sb.maxsymlinklen != 0 {
-            derived.push(("maxsymlinklen", 1320, sb.maxsymlinklen, area));
+            derived.push(("maxsymlinklen", 1320, |sb| &mut sb.f.maxsymlinklen, area));
         }
-        derived.push(("cssize", 156, sb.cssize, (g.ncg * 16).next_multiple_of(g.fsize) as i32));
+        derived.push(("cssize", 156, |sb| &mut sb.f.cssize, (g.ncg * 16).next_multiple_of(g.fsize) as i32));
         if u32::try_from(sb.cgrotor).map_or(true, |group| group >= g.ncg) {
-            derived.push(("cgrotor", 724, sb.cgrotor, 0));
+            derived.push(("cgrotor", 724, |sb| &mut sb.f.cgrotor, 0));
+        }
+        let bsize = g.bsize as i32;
+        if sb.maxbsize < bsize || sb.maxbsize > 16 * bsize || sb.maxbsize & (sb.maxbsize - 1) != 0 {
+            derived.push(("maxbsize", 860, |sb| &mut sb.f.maxbsize, bsize));
         }
     }
-    for (name, at, found, expected) in derived {
-        if found == expected {
-            continue;
-        }
-        let message = format!("superblock: {name} is {found}, and should be {expected}");
-        add(at, message, "set");
-        match name {
-            "bmask" => sb.bmask = expected,
-            "fmask" => sb.fmask = expected,
-            "bshift" => sb.bshift = expected,
-            "fshift" => sb.fshift = expected,
-            "fragshift" => sb.fragshift = expected,
-            "fsbtodb" => sb.fsbtodb = expected,
-            "nindir" => sb.nindir = expected,
-            "inopb" => sb.inopb = expected as u32,
-            "sbsize" => sb.sbsize = expected,
-            "minfree" => sb.minfree = expected,
-            "old_interleave" => sb.old_interleave = expected,
-            "old_npsect" => sb.old_npsect = expected,
-            "maxsymlinklen" => sb.maxsymlinklen = expected,
-            "cssize" => sb.cssize = expected,
-            "cgrotor" => sb.cgrotor = expected,
-            _ => sb.optim = expected,
+    for (name, at, field, expected) in derived {
+        let field = field(sb);
+        if *field != expected {
+            let message = format!("superblock: {name} is {field}, and should be {expected}");
+            add(at, message, "set");
+            *field = expected;
         }
     }
     if sb.wide() && sb.old_inodefmt >= 2 {
@@ -194,6 +234,11 @@ pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, add: &mut dyn FnMut(u64, S
         }
     }
     if sb.wide() {
+        if sb.flags & !flags::KNOWN != 0 {
+            let message = format!("superblock: flags {:#x} has bits that no system knows", sb.flags);
+            add(1312, message, "cleared");
+            sb.flags &= flags::KNOWN;
+        }
         if !(0..=i64::from(g.fpg / 2)).contains(&sb.metaspace) {
             let message = format!("superblock: metaspace is {} fragments of a group of {}", sb.metaspace, g.fpg);
             add(880, message, "set to 0");
@@ -234,6 +279,11 @@ fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Resu
     Ok(())
 }
 
+/// Whether it says of itself that it was unmounted in order and nothing is to be done.
+pub(super) fn is_marked_clean(sb: &Superblock) -> bool {
+    sb.clean == 1 && !(sb.wide() && sb.flags & (flags::UNCLEAN | flags::NEEDSFSCK) != 0)
+}
+
 /// Marks a repaired file system as clean; one that nothing was wrong with stays as it is.
 pub(super) fn finish<S: Store>(
     store: &mut S,
@@ -248,8 +298,6 @@ pub(super) fn finish<S: Store>(
     sb.fmod = 0;
     if sb.wide() {
         (sb.pendingblocks, sb.pendinginodes) = (0, 0);
-    }
-    if sb.layout.version == Version::Ufs2 {
         sb.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK);
     }
     Ok(write(store, home_byte, &sb.encode())?)

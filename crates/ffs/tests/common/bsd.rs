@@ -1,10 +1,13 @@
-//! What the fsck_ffs of FreeBSD 14 and of NetBSD ask of a superblock, its copies, the groups and the inodes before and apart from
-//! following pointers and names, worked out again from the bytes alone: nothing of the crate under test is used to read them.
+//! What the fsck_ffs of FreeBSD 14 and of NetBSD ask of a superblock, its copies, the groups, and (`bsd_files.rs`) of inodes, blocks and
+//! names, worked out again from the bytes alone: nothing of the crate under test is used to read them.
 //!
 //! FreeBSD: `validate_sblock` (ffs_subr.c), `check_cgmagic` (fsutil.c), `checkinode` (pass1.c), pass5.c. NetBSD: `setup` and
 //! `cmpsblks` (setup.c), pass5.c.
 
 #![allow(dead_code)]
+
+#[path = "bsd_files.rs"]
+pub mod files;
 
 pub struct Bytes<'a> {
     pub image: &'a [u8],
@@ -62,9 +65,13 @@ pub fn complaints(image: &[u8], big: bool, sb_at: usize) -> Vec<String> {
             }
         }
     }
+    if found.is_empty() {
+        files::complaints(&b, sb_at, &mut found);
+    }
     found
 }
 
+#[derive(Clone)]
 struct Fs {
     ufs2: bool,
     bsize: i64,
@@ -84,6 +91,8 @@ struct Fs {
     cblkno: i64,
     iblkno: i64,
     csaddr: i64,
+    /// Groups carry check hashes.
+    group_hash: bool,
 }
 
 impl Fs {
@@ -108,6 +117,7 @@ impl Fs {
             cblkno: i(12),
             iblkno: i(16),
             csaddr: b.i64(sb + 1096),
+            group_hash: i(1372) == 0x1954_0119 && i(1312) & 0x200 != 0 && i(1308) & 2 != 0,
         }
     }
     fn start(&self, c: i64) -> i64 {
@@ -212,7 +222,8 @@ fn superblock(b: &Bytes<'_>, sb: usize, found: &mut Vec<String>) {
     must("csaddr", fs.csaddr, data >= i(20) && (fs.csaddr + cssize / fsize) / fs.fpg.max(1) == group);
     must("cgrotor", i(724), (0..fs.ncg).contains(&i(724)));
     must("clean", i64::from(b.image[sb + 209]), b.image[sb + 209] == 1);
-    must("flags", i(1312), i(1312) & 5 == 0);
+    // FreeBSD's and NetBSD's (FS_KNOWN_FLAGS), and none that says that something is to be done.
+    must("flags", i(1312), i(1312) & 5 == 0 && i(1312) & !0xfff == 0);
     must("pendingblocks", b.i64(sb + 1104), b.i64(sb + 1104) == 0);
     must("pendinginodes", i(1112), i(1112) == 0);
 }
@@ -278,6 +289,9 @@ fn group(b: &Bytes<'_>, fs: &Fs, c: i64, total: &mut [i64; 4], found: &mut Vec<S
     must("unrefs", i(124), 0);
     for offset in (128..132).chain(144..168) {
         must("a spare byte", b.image[at + offset].into(), 0);
+    }
+    if !fs.group_hash {
+        must("ckhash", i(132), 0);
     }
     let mut expected = vec![0_u8; fs.bsize as usize];
     let cs = maps(b, fs, c, at, &mut expected, (iused, free, sum, clusters));

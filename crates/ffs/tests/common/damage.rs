@@ -232,6 +232,33 @@ pub fn damages() -> Vec<Damage> {
             AllBut(1),
         ),
         (
+            "inode: stray pointer behind the end",
+            |p| {
+                let (_, other) = p.inode("indirect");
+                p.change("size5", |i| i.db[9] = other.db[3]);
+            },
+            "pointer",
+            Everything,
+        ),
+        (
+            "inode: stray indirect pointer to another's data",
+            |p| {
+                let (_, other) = p.inode("indirect");
+                p.change("size5", |i| i.ib[1] = other.db[3]);
+            },
+            "pointer",
+            Everything,
+        ),
+        (
+            "inode: another's indirect block as data",
+            |p| {
+                let (_, other) = p.inode("indirect");
+                p.change("size5", |i| i.db[1] = other.ib[0]);
+            },
+            "duplicate",
+            AllBut(1),
+        ),
+        (
             "inode: shared indirect block",
             |p| {
                 let (_, other) = p.inode("indirect");
@@ -243,7 +270,19 @@ pub fn damages() -> Vec<Damage> {
             "duplicate",
             AllBut(1),
         ),
-        ("inode: indirect block in a circle", |p| p.change("indirect", |i| i.ib[2] = i.ib[0]), "duplicate", AllBut(1)),
+        // Size and block count agree without it.
+        ("inode: stray indirect block", |p| p.change("indirect", |i| i.ib[2] = i.ib[0]), "pointer", Everything),
+        (
+            "inode: indirect block in a circle",
+            |p| {
+                p.change("indirect", |i| {
+                    i.ib[2] = i.ib[0];
+                    i.blocks += 1;
+                });
+            },
+            "duplicate",
+            AllBut(1),
+        ),
         ("inode: no type", |p| p.change("indirect", |i| i.mode &= 0o7777), "type", Everything),
         ("inode: directory without type", |p| p.change("dir/below", |i| i.mode = 0o070_755), "type", Everything),
         ("inode: root without type", |p| p.change("", |i| i.mode = 0o755), "root-type", Everything),
@@ -357,6 +396,34 @@ pub fn damages() -> Vec<Damage> {
             },
             "directory-chunk",
             Contents,
+        ),
+        (
+            "entry: the name of another",
+            |p| {
+                let (at, other) = (p.entry_at("", "size1"), p.entry_at("", "size2"));
+                let name = p.store.0[other + 7..other + 14].to_vec();
+                p.put(at + 7, &name);
+            },
+            "entry",
+            Contents,
+        ),
+        (
+            "device without a number",
+            |p| {
+                p.change("one", |i| {
+                    i.mode = 0o020_644;
+                    (i.size, i.blocks) = (0, 0);
+                    i.db[0] = -1;
+                });
+            },
+            "device",
+            AllBut(1),
+        ),
+        (
+            "inode: the type of a whiteout",
+            |p| p.change("indirect", |i| i.mode = i.mode & 0o7777 | 0o160_000),
+            "type",
+            Everything,
         ),
         (
             "entry: `.` astray",

@@ -1,7 +1,7 @@
 //! Directories: every name leads to an inode, every inode has as many names as it says.
 
 use super::{Check, Phase};
-use crate::format::{FileType, IFILE_INO, Ino, InodeMapEntry, ROOT_INO};
+use crate::format::{FileType, IFILE_INO, Ino, ROOT_INO};
 use crate::{Entry, LfsError, Store};
 use std::collections::BTreeSet;
 
@@ -112,9 +112,8 @@ impl<S: Store> Check<'_, S> {
             } else {
                 self.report.contents.files += 1;
             }
-            // Held open when the checkpoint was made: to be freed at the next mount.
-            let orphan = self.image.ifile.entry(ino).is_some_and(|entry| entry.nextfree == InodeMapEntry::ORPHAN);
-            if orphan && known.names == 0 && known.nlink <= 0 {
+            // Held open when the checkpoint was made: to be freed at the next mount. Not every system marks it in the map.
+            if known.names == 0 && known.nlink <= 0 {
                 continue;
             }
             if known.names == 0 || known.entry_type == directory && !reached.contains(&ino) {

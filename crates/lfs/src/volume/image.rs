@@ -124,8 +124,14 @@ impl Lfs {
             mounted: false,
             recovered,
         };
-        if recovered {
-            // What roll-forward has changed of the ifile is on the disk in no form yet.
+        // What roll-forward has changed of the ifile is on the disk in no form yet. And the list of free inodes is in ascending order
+        // from here on: where it is not so in the image, all of it is written.
+        let ordered = (ifile.info.free_head, ifile.info.free_tail) == (lfs.map.head(), lfs.map.tail())
+            && ifile.free_list().all(|ino| {
+                let next = ifile.entry(ino).map(|entry| entry.nextfree);
+                next == lfs.map.get(ino.0).map(|entry| entry.next)
+            });
+        if recovered || !ordered {
             lfs.whole_ifile_changed();
         }
         // Operations rely on it that everything agrees.

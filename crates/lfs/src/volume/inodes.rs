@@ -94,7 +94,9 @@ pub(crate) struct MapEntry {
     pub(crate) next: u32,
 }
 
-/// All numbers that the ifile has entries for, and the list of the free ones: the one freed last is used first, as in 4.4BSD.
+/// All numbers that the ifile has entries for, and the list of the free ones: the one freed last is used first, as in 4.4BSD. A file
+/// system that is not mounted has them in ascending order: NetBSD's kernel sorts the list when it mounts one, and writes only those
+/// blocks of the result that change afterwards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InodeMap {
     entries: Vec<MapEntry>,
@@ -145,6 +147,35 @@ impl InodeMap {
         for ino in (first..first + by).rev() {
             self.free(ino);
         }
+    }
+
+    /// The free numbers whose entries differ once the list is in ascending order.
+    pub(crate) fn out_of_order(&self) -> Vec<u32> {
+        let mut listed = Vec::new();
+        let mut at = self.head;
+        while at != 0 {
+            listed.push(at);
+            at = self.get(at).map_or(0, |entry| entry.next);
+        }
+        listed.sort_unstable();
+        let next = listed.iter().skip(1).copied().chain([0]);
+        listed
+            .iter()
+            .copied()
+            .zip(next)
+            .filter(|(ino, next)| self.get(*ino).is_some_and(|e| e.next != *next))
+            .map(|(ino, _)| ino)
+            .collect()
+    }
+
+    /// Puts the list into ascending order.
+    pub(crate) fn order(&mut self) {
+        let mut listed = Vec::new();
+        while let Some((ino, _)) = self.take() {
+            listed.push(ino);
+        }
+        listed.sort_unstable();
+        listed.into_iter().rev().for_each(|ino| self.free(ino));
     }
 
     fn free(&mut self, ino: u32) {

@@ -290,12 +290,14 @@ impl Volume for Lfs {
     }
 
     fn unmount(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        self.order_free_inodes(cx);
         if self.checkpoint(cx, Durability::All).is_err() {
             self.clean_for_room(cx, true)?;
             self.checkpoint(cx, Durability::All)?;
         }
         // Each superblock may make segments clean, which the ifile is to know; but it may be too full for that.
         for _ in 0..2 {
+            self.order_free_inodes(cx);
             let _ = self.checkpoint(cx, Durability::All);
         }
         self.mounted = false;
