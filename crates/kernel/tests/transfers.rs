@@ -189,3 +189,33 @@ fn reading_what_is_wanted_and_giving_up_what_is_not() {
     assert_eq!(lab.evict(fd).unwrap(), CacheState::Cold);
     assert!(read(&mut lab, fd, 0, BLOCK) > 0);
 }
+
+#[test]
+fn looking_at_the_cache_is_not_using_it() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let (fd, from) = cold_file(&mut lab, 12, BLOCK);
+    blocks_asked(&asked, 0, BLOCK);
+    let before_ns = lab.now_ns();
+    let look = |lab: &mut kernel::Lab<MemVolume>, offset, len_bytes| {
+        let outcome = lab.call(&Call::Residency { fd, offset, len_bytes });
+        assert_eq!(outcome.dur_ns, 0);
+        let found = outcome.residency().unwrap();
+        (found.cached_bytes, found.missing_bytes, found.dirty_bytes.unwrap())
+    };
+    assert_eq!(look(&mut lab, 0, 0), (0, 12 * BLOCK, 0));
+    assert_eq!(lab.now_ns(), before_ns);
+    assert!(blocks_asked(&asked, from, BLOCK).is_empty(), "nothing was read");
+    // Of twelve blocks the one that was read is there; what was asked for ahead of it comes when the disk has read it.
+    let reading = Call::Advise { fd, offset: 0, len_bytes: 0, advice: posix::Advice::Random };
+    call(&mut lab, reading).unwrap();
+    read(&mut lab, fd, 4 * BLOCK + 5, 10);
+    assert_eq!(look(&mut lab, 0, 0), (BLOCK, 11 * BLOCK, 0));
+    assert_eq!(look(&mut lab, 4 * BLOCK, BLOCK), (BLOCK, 0, 0));
+    assert_eq!(look(&mut lab, 5 * BLOCK - 1, 2), (BLOCK, BLOCK, 0), "two bytes, of two blocks");
+    assert_eq!(look(&mut lab, 12 * BLOCK, 0), (0, 0, 0), "behind the end nothing is missing");
+    let fd = open(&mut lab, "f", OpenFlags::READ_WRITE).unwrap();
+    write(&mut lab, fd, 0, 100);
+    assert_eq!(look(&mut lab, 0, 0), (2 * BLOCK, 10 * BLOCK, BLOCK));
+    let root = open(&mut lab, ".", OpenFlags::DIRECTORY).unwrap();
+    assert_eq!(call(&mut lab, Call::Residency { fd: root, offset: 0, len_bytes: 0 }), Err(posix::Errno::EINVAL));
+}

@@ -262,6 +262,9 @@ pub enum Call<'a> {
     /// `mmap(2)` of the first `len_bytes` of a file, shared and read-only, and at once `munmap(2)` of them: what a process
     /// pays for the mapping itself. No page is touched.
     MapUnmap { fd: Fd, len_bytes: u64 },
+    /// `cachestat(2)` of a range of an ordinary file (a length of 0: to its end); answers [`Reply::Residency`]. It looks and does
+    /// not use: no page becomes younger, and in the laboratory no time passes.
+    Residency { fd: Fd, offset: u64, len_bytes: u64 },
     /// `newfstatat(2)`; answers [`Reply::Stat`].
     Stat { at: At<'a>, follow: bool },
     /// `fstat(2)`; answers [`Reply::Stat`].
@@ -354,6 +357,17 @@ pub struct Stat {
     pub ctime_ns: i64,
 }
 
+/// How much of a file, or of a range of it, is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Bytes of it in the cache, in whole pages or blocks: a page counts in full even if the file ends in it.
+    pub cached_bytes: u64,
+    /// Bytes of it up to the file's end that are not, in whole pages or blocks. A hole may be among them.
+    pub missing_bytes: u64,
+    /// Of the cached ones, dirty or being written back; `None` where the system does not tell.
+    pub dirty_bytes: Option<u64>,
+}
+
 /// What a successful call answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -365,6 +379,8 @@ pub enum Reply {
     Count(u64),
     /// Attributes.
     Stat(Stat),
+    /// What is in memory.
+    Residency(Residency),
 }
 
 /// One call's result and time.
@@ -391,6 +407,14 @@ impl Outcome {
     pub fn count(&self) -> Result<u64, Errno> {
         match self.result? {
             Reply::Count(n) => Ok(n),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The answer of a successful look at the cache.
+    pub fn residency(&self) -> Result<Residency, Errno> {
+        match self.result? {
+            Reply::Residency(r) => Ok(r),
             _ => Err(Errno::EINVAL),
         }
     }

@@ -64,7 +64,8 @@ pub mod text;
 mod workspace;
 
 pub use call::{
-    AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime, Stat, Whence,
+    AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, Residency, SetTime,
+    Stat, Whence,
 };
 pub use errno::Errno;
 pub use fs::{

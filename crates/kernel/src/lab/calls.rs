@@ -16,6 +16,9 @@ impl<V: Volume> Lab<V> {
     /// Lets a call take effect now; its program is left in the context.
     pub(super) fn perform(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {
         self.begin();
+        if let Call::Residency { fd, offset, len_bytes } = *call {
+            return self.residency(fd, offset, len_bytes);
+        }
         self.cx.cpu(self.cx.costs.call_ns);
         let result = self.dispatch(call);
         self.after_operation();
@@ -81,6 +84,7 @@ impl<V: Volume> Lab<V> {
                     _ => Err(Errno::ENODEV),
                 }
             }
+            Call::Residency { fd, offset, len_bytes } => self.residency(fd, offset, len_bytes),
             Call::Stat { at, follow } => {
                 let ino = self.resolve(at, follow)?;
                 self.stat(ino)
@@ -239,6 +243,18 @@ impl<V: Volume> Lab<V> {
         self.volume.write_back(&mut self.cx, &blocks);
         self.drop_clean_data(ino, offset, len);
         Ok(Reply::Done)
+    }
+
+    /// Looks at the cache: no time passes, nothing is touched.
+    fn residency(&self, fd: Fd, offset: u64, len_bytes: u64) -> Result<Reply, Errno> {
+        let description = self.descriptors.get(fd)?;
+        description.opened()?;
+        if description.kind != FileKind::File {
+            return Err(Errno::EINVAL);
+        }
+        let len = if len_bytes == 0 { u64::MAX } else { len_bytes };
+        let size_bytes = self.volume.attributes(description.ino)?.size_bytes;
+        Ok(Reply::Residency(self.cached_data(description.ino, offset, offset.saturating_add(len).min(size_bytes))))
     }
 
     fn advise(&mut self, fd: Fd, offset: u64, len_bytes: u64, advice: Advice) -> Result<Reply, Errno> {

@@ -85,6 +85,19 @@ pub struct CacheCounts {
     pub pages_dirty_at_end: u64,
 }
 
+/// What a call finds of what is not stable yet, as the simulation has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Unstable {
+    /// Dirty pages of all files.
+    pub dirty_pages: u64,
+    /// Files that have some.
+    pub dirty_files: u64,
+    /// Changes of names, attributes and lengths since anything was last committed.
+    pub metadata_changes: u64,
+    /// How long ago that was; `None` before the first commit.
+    pub since_commit_ns: Option<f64>,
+}
+
 /// The caches of one system.
 #[derive(Clone, Debug)]
 pub struct CacheStage {
@@ -99,6 +112,9 @@ pub struct CacheStage {
     clock: u32,
     committed: u32,
     new_pages: u64,
+    /// Changes of metadata since the last commit, and when that was.
+    metadata_changes: u64,
+    committed_ns: Option<f64>,
     counts: CacheCounts,
 }
 
@@ -121,6 +137,8 @@ impl CacheStage {
             clock: 1,
             committed: 0,
             new_pages: 0,
+            metadata_changes: 0,
+            committed_ns: None,
             counts: CacheCounts::default(),
         }
     }
@@ -155,6 +173,21 @@ impl CacheStage {
     /// Whether anything so far depended on the predicted time.
     pub fn time_mattered(&self) -> bool {
         self.writeback.time_mattered
+    }
+
+    /// What is not stable yet, for a call that begins now.
+    pub fn unstable(&self, now_ns: f64) -> Unstable {
+        Unstable {
+            dirty_pages: self.data.dirty_pages(),
+            dirty_files: self.writeback.waiting_files(),
+            metadata_changes: self.metadata_changes,
+            since_commit_ns: self.committed_ns.map(|then_ns| now_ns - then_ns),
+        }
+    }
+
+    /// Dirty pages of a file.
+    pub fn dirty_pages_of(&self, node: NodeId) -> u64 {
+        self.data.pages_of(node).1
     }
 
     /// Whether background write-back competes with a call at this time.
@@ -218,6 +251,7 @@ impl CacheStage {
     /// Answers one step.
     #[inline]
     pub fn apply(&mut self, step: &Step, now_ns: f64) -> Mark {
+        self.metadata_changes += u64::from(changes_metadata(step));
         match *step {
             Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
             Step::Lookup { dir, slot, child, .. } => self.lookup(dir, slot, child),
@@ -227,9 +261,9 @@ impl CacheStage {
             Step::Write { .. } => self.write(step, now_ns),
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
             Step::CloseWritten { node } => self.close_written(node),
-            Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory)),
+            Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory, now_ns)),
             Step::SyncRange { node } => self.sync_range(node),
-            Step::SyncAll => self.sync_all(),
+            Step::SyncAll => self.sync_all(now_ns),
             Step::ReadDir { node, first, end, .. } => self.read_dir(node, first, end),
             _ => self.change(step),
         }
@@ -302,7 +336,7 @@ impl CacheStage {
             file.grew = clock;
         }
         if direct {
-            let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false));
+            let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false, now_ns));
             let cached_bytes = len_bytes - new_bytes;
             return Mark::Write { new_bytes, extends: false, cached_bytes, uncached_bytes: 0, partial_blocks: 0, sync };
         }
@@ -311,7 +345,7 @@ impl CacheStage {
         if stable != Stable::No
             && let Mark::Write { sync, .. } = &mut mark
         {
-            *sync = Some(self.sync(node, stable == Stable::Data, false));
+            *sync = Some(self.sync(node, stable == Stable::Data, false, now_ns));
         }
         mark
     }
@@ -408,7 +442,7 @@ impl CacheStage {
         }
     }
 
-    fn sync(&mut self, node: NodeId, data_only: bool, directory: bool) -> SyncMark {
+    fn sync(&mut self, node: NodeId, data_only: bool, directory: bool, now_ns: f64) -> SyncMark {
         let state = *self.file(node);
         let dirty_pages = self.data.pages_of(node).1;
         let open = |stamp| self.is_open_change(&state, stamp);
@@ -428,12 +462,13 @@ impl CacheStage {
         self.clean_file(node);
         // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
         if kind != DirtyKind::Clean && !(kind == DirtyKind::Overwrite && data_only) {
-            self.commit(node);
+            self.commit(node, now_ns);
         }
         mark
     }
 
-    fn commit(&mut self, node: NodeId) {
+    fn commit(&mut self, node: NodeId, now_ns: f64) {
+        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
         let clock = self.clock;
         if self.options.log_per_file {
             self.file(node).committed = clock;
@@ -455,7 +490,8 @@ impl CacheStage {
         Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true })
     }
 
-    fn sync_all(&mut self) -> Mark {
+    fn sync_all(&mut self, now_ns: f64) -> Mark {
+        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
         let dirty_bytes = self.data.dirty_pages() * PAGE_BYTES;
         let (data, files, total) = (&mut self.data, &mut self.files, &mut self.new_pages);
         self.writeback.drain(|node| {
@@ -577,6 +613,24 @@ fn clean(files: &mut [FileState], total: &mut u64, node: NodeId) {
     if let Some(file) = files.get_mut(node.index()) {
         *total -= file.new_pages.min(*total);
         file.new_pages = 0;
+    }
+}
+
+/// Whether a step changes what a log would have to carry: names, attributes, lengths, maps of blocks.
+fn changes_metadata(step: &Step) -> bool {
+    match *step {
+        Step::Made { .. }
+        | Step::Linked { .. }
+        | Step::Unlinked { .. }
+        | Step::RemovedDirectory { .. }
+        | Step::Renamed { .. }
+        | Step::Exchanged { .. }
+        | Step::Changed { .. } => true,
+        Step::Write { new_bytes, .. } => new_bytes > 0,
+        Step::Truncate { from_bytes, to_bytes, .. } => from_bytes != to_bytes,
+        Step::Allocate { grew, .. } => grew,
+        Step::Freed { on_close, .. } => on_close,
+        _ => false,
     }
 }
 

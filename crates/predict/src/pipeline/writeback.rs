@@ -58,6 +58,7 @@ pub struct Writeback {
     waiting: Vec<Waiting>,
     oldest: u32,
     newest: u32,
+    files: u64,
     busy_until_ns: f64,
     /// Pages written back by age or threshold so far.
     pub written_pages: u64,
@@ -74,6 +75,7 @@ impl Writeback {
             waiting: Vec::new(),
             oldest: NONE,
             newest: NONE,
+            files: 0,
             busy_until_ns: 0.0,
             written_pages: 0,
             device_ns: 0.0,
@@ -90,6 +92,7 @@ impl Writeback {
         if self.waiting[at].queued {
             return;
         }
+        self.files += 1;
         self.waiting[at] = Waiting { since_ns: now_ns, before: self.newest, after: NONE, queued: true };
         if self.newest == NONE {
             self.oldest = node.0;
@@ -102,6 +105,7 @@ impl Writeback {
     /// A file is clean or gone.
     pub fn cleaned(&mut self, node: NodeId) {
         let Some(&Waiting { before, after, queued: true, .. }) = self.waiting.get(node.index()) else { return };
+        self.files -= 1;
         if before == NONE {
             self.oldest = after
         } else {
@@ -146,6 +150,11 @@ impl Writeback {
             until_ns = self.busy_until_ns.max(now_ns);
         }
         until_ns - now_ns
+    }
+
+    /// Files that have dirty data.
+    pub fn waiting_files(&self) -> u64 {
+        self.files
     }
 
     /// Whether the flusher is writing.

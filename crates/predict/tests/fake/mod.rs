@@ -480,6 +480,7 @@ impl Fake {
             Call::Advise { .. } => done(Fadvise),
             Call::Lock { .. } => done(Fcntl),
             Call::MapUnmap { .. } => done(Mmap),
+            Call::Residency { .. } => Err((Errno::ENOSYS, 0)),
             Call::Stat { at, .. } => {
                 let (node, ns) = self.find(at)?;
                 Ok((self.stat_of(node), ns + cost(Stat, 0)))
