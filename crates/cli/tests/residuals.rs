@@ -72,6 +72,7 @@ fn the_rows_add_up_to_the_report() {
         close(&sums[3], &cell["predicted"]["prediction_ns"]);
         assert_eq!(sums[4].as_f64(), cell["measured_ns"].as_f64());
         assert_eq!((&sums[5], &sums[6]), (&cell["predicted_calls"], &cell["measured_calls"]));
+        assert_eq!(sums[5], sums[6], "what is predicted is what the replay makes");
     }
     // By call, too.
     let query = "select target, op, sum(predicted_ns), sum(measured_ns)::double from r group by all order by all";

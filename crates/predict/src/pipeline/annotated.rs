@@ -59,11 +59,13 @@ pub enum Status {
     Unidentified,
     /// A call that has no class in the system vector (ioctl and the like).
     Other,
+    /// A replay does not make it, and the prediction is of a replay.
+    NotReplayed,
 }
 
 impl Status {
     /// Every status, in order.
-    pub const ALL: [Status; 9] = [
+    pub const ALL: [Status; 10] = [
         Status::Modelled,
         Status::Foreign,
         Status::Process,
@@ -73,6 +75,7 @@ impl Status {
         Status::Unfinished,
         Status::Unidentified,
         Status::Other,
+        Status::NotReplayed,
     ];
 
     /// The name used in tables and annotated traces.
@@ -87,12 +90,13 @@ impl Status {
             Status::Unfinished => "unfinished",
             Status::Unidentified => "unidentified",
             Status::Other => "other",
+            Status::NotReplayed => "not_replayed",
         }
     }
 
     /// Whether a call with this status is file system activity that the prediction leaves out.
     pub const fn is_uncovered(self) -> bool {
-        !matches!(self, Status::Modelled | Status::Foreign | Status::Process | Status::Exec)
+        !matches!(self, Status::Modelled | Status::Foreign | Status::Process | Status::Exec | Status::NotReplayed)
     }
 }
 

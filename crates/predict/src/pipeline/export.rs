@@ -228,7 +228,7 @@ pub fn write_annotated(
         WriterOptions { overwrite, annotations: columns.iter().map(annotation).collect(), ..WriterOptions::default() };
     let mut writer = Writer::create(directory, writer_options)?;
     let snapshot = reader.snapshot()?;
-    let mut preprocess = begin(reader.directory(), &snapshot)?;
+    let mut preprocess = begin(reader.directory(), &snapshot, options.calls)?;
     let mut group = Group::new(Member::new(0, &profile, options), options, &preprocess);
     let mut annotated = Annotated::default();
     for batch in reader.batches()? {

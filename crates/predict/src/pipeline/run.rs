@@ -6,7 +6,7 @@
 
 use super::annotated::{Annotated, Mark, NodeId, Note, Status, Step};
 use super::cache::{CacheOptions, CacheStage, Unstable};
-use super::options::{InitialCaches, Pace, PredictOptions};
+use super::options::{Calls, InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
@@ -94,7 +94,7 @@ pub(super) fn pass<'p>(
     share: bool,
     mut sink: Option<CallSink<'_>>,
 ) -> Result<Option<Pass<'p>>, ProfileError> {
-    let mut preprocess = begin(workload.path(), &workload.snapshot()?)?;
+    let mut preprocess = begin(workload.path(), &workload.snapshot()?, options.calls)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
     let mut counter = CoverageCounter::default();
     let mut annotated = Annotated::default();
@@ -124,8 +124,8 @@ pub(super) fn pass<'p>(
 }
 
 /// The first stage with the names of a snapshot.
-pub(super) fn begin(workload: &Path, snapshot: &Snapshot) -> Result<Preprocess, ProfileError> {
-    let preprocess = Preprocess::new(snapshot);
+pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, ProfileError> {
+    let preprocess = Preprocess::new(snapshot, calls);
     if preprocess.is_too_deep() {
         return Err(too_deep(workload, "snapshot".to_owned()));
     }

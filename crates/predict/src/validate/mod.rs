@@ -15,7 +15,7 @@ pub use compare::{
 };
 
 use crate::measure::{MeasureError, MeasureOptions};
-use crate::pipeline::{PredictError, PredictOptions};
+use crate::pipeline::{Calls, PredictError, PredictOptions};
 use crate::replay::{ReplayError, ReplayOptions, ReplayResult};
 use crate::residuals::ResidualWriter;
 use posix::SetupError;
@@ -48,7 +48,7 @@ impl ValidateOptions {
             seed,
             measure: MeasureOptions::quick(seed),
             replay: ReplayOptions::default(),
-            predict: PredictOptions { seed, ..PredictOptions::default() },
+            predict: PredictOptions { seed, calls: Calls::Replayed, ..PredictOptions::default() },
         }
     }
 }
