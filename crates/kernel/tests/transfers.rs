@@ -191,6 +191,27 @@ fn reading_what_is_wanted_and_giving_up_what_is_not() {
 }
 
 #[test]
+fn write_back_that_is_started_is_waited_for_by_who_asks() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let fd = create(&mut lab, "f");
+    write(&mut lab, fd, 0, 4 * BLOCK);
+    let from = start_of(&mut lab, fd);
+    blocks_asked(&asked, 0, BLOCK);
+    let mut sync = |bits| {
+        let how = posix::SyncRange::from_bits(bits).unwrap();
+        let outcome = lab.call(&Call::SyncRange { fd, offset: 0, len_bytes: 0, how });
+        outcome.result.unwrap();
+        outcome.dur_ns
+    };
+    assert_eq!(sync(0), 0, "nothing was asked for");
+    assert_eq!(sync(2), 0, "started");
+    // The disk takes a millisecond a request.
+    assert_eq!(sync(1), 1_000_000, "waited for");
+    assert_eq!(sync(7), 0, "all is written");
+    assert_eq!(blocks_asked(&asked, from, BLOCK), [('w', 0, 4)], "once");
+}
+
+#[test]
 fn looking_at_the_cache_is_not_using_it() {
     let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
     let (fd, from) = cold_file(&mut lab, 12, BLOCK);

@@ -187,6 +187,37 @@ impl Fallocate {
     }
 }
 
+/// What `sync_file_range(2)` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct SyncRange {
+    /// `SYNC_FILE_RANGE_WAIT_BEFORE`: waits for what is under way already.
+    pub wait_before: bool,
+    /// `SYNC_FILE_RANGE_WRITE`: starts to write what is dirty.
+    pub write: bool,
+    /// `SYNC_FILE_RANGE_WAIT_AFTER`: waits for what is under way then.
+    pub wait_after: bool,
+}
+
+impl SyncRange {
+    /// All three: the data is written when the call returns.
+    pub const WAITED: SyncRange = SyncRange { wait_before: true, write: true, wait_after: true };
+    /// Writing is started, and nobody waits for it.
+    pub const STARTED: SyncRange = SyncRange { wait_before: false, write: true, wait_after: false };
+
+    /// What the kernel's bits ask for (`linux/fs.h`); `None` where there are others, which it refuses.
+    pub const fn from_bits(bits: u16) -> Option<SyncRange> {
+        if bits > 7 {
+            return None;
+        }
+        Some(SyncRange { wait_before: bits & 1 != 0, write: bits & 2 != 0, wait_after: bits & 4 != 0 })
+    }
+
+    /// The kernel's bits.
+    pub const fn bits(self) -> u16 {
+        self.wait_before as u16 | (self.write as u16) << 1 | (self.wait_after as u16) << 2
+    }
+}
+
 /// A timestamp given to `utimensat(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetTime {
@@ -241,8 +272,8 @@ pub enum Call<'a> {
     Fsync { fd: Fd },
     /// `fdatasync(2)`
     Fdatasync { fd: Fd },
-    /// `sync_file_range(2)` with write and wait-before/after.
-    SyncRange { fd: Fd, offset: u64, len_bytes: u64 },
+    /// `sync_file_range(2)` (a length of 0: to the end of the file).
+    SyncRange { fd: Fd, offset: u64, len_bytes: u64, how: SyncRange },
     /// `syncfs(2)` of the whole file system.
     SyncFs,
     /// `ftruncate(2)`

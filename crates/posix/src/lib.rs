@@ -65,7 +65,7 @@ mod workspace;
 
 pub use call::{
     AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, Residency, SetTime,
-    Stat, Whence,
+    Stat, SyncRange, Whence,
 };
 pub use errno::Errno;
 pub use fs::{

@@ -292,7 +292,8 @@ fn every_call_has_its_effect() {
     for call in [
         Call::Fsync { fd },
         Call::Fdatasync { fd },
-        Call::SyncRange { fd, offset: 0, len_bytes: 4096 },
+        Call::SyncRange { fd, offset: 0, len_bytes: 4096, how: posix::SyncRange::STARTED },
+        Call::SyncRange { fd, offset: 0, len_bytes: 4096, how: posix::SyncRange::WAITED },
         Call::SyncFs,
         Call::StatFs { at: "f".into() },
         Call::Access { at: "f".into(), mode: AccessMode { read: true, ..AccessMode::default() } },

@@ -107,9 +107,9 @@ impl Mounted {
                 let file = table.get(fd)?.0;
                 timed(|| fs::fdatasync(file)).done()
             }
-            Call::SyncRange { fd, offset, len_bytes } => {
+            Call::SyncRange { fd, offset, len_bytes, how } => {
                 let file = table.get(fd)?.0;
-                timed(|| raw::sync_range(file, offset, len_bytes)).done()
+                timed(|| raw::sync_range(file, offset, len_bytes, how)).done()
             }
             Call::SyncFs => timed(|| fs::syncfs(&shared.root)).done(),
             Call::Ftruncate { fd, len_bytes } => {

@@ -1,7 +1,7 @@
 //! System calls that rustix does not have, each behind a safe function.
 #![allow(unsafe_code)]
 
-use crate::{Errno, Lock, Residency, Whence};
+use crate::{Errno, Lock, Residency, SyncRange, Whence};
 use rustix::fs::AtFlags;
 use rustix::io::Result;
 use std::ffi::CStr;
@@ -86,12 +86,11 @@ pub(crate) fn lseek(fd: BorrowedFd<'_>, offset: i64, whence: Whence) -> Result<u
     answer(unsafe { libc::lseek64(fd.as_raw_fd(), offset, whence) })
 }
 
-/// `sync_file_range(2)`: writes the range back and waits for it.
-pub(crate) fn sync_range(fd: BorrowedFd<'_>, offset: u64, len_bytes: u64) -> Result<()> {
+/// `sync_file_range(2)`
+pub(crate) fn sync_range(fd: BorrowedFd<'_>, offset: u64, len_bytes: u64, how: SyncRange) -> Result<()> {
     let (offset, len) = (signed(offset)?, signed(len_bytes)?);
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: takes a descriptor and integers, touches no memory of ours.
-    answer(unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, flags) }.into()).map(drop)
+    answer(unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, how.bits().into()) }.into()).map(drop)
 }
 
 /// `getdents64(2)`

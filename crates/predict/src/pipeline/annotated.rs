@@ -6,6 +6,7 @@
 //! turns step and mark into entries of the system vector.
 
 use crate::vector::Class;
+use posix::SyncRange;
 
 /// A file, directory or link of the name tree. Numbers are re-used after a file is gone ([`Step::Freed`] says when).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,8 +207,10 @@ pub enum Step {
     Changed { node: NodeId },
     /// fsync or fdatasync of one file or directory.
     Sync { node: NodeId, data_only: bool, directory: bool },
-    /// sync_file_range of one file.
-    SyncRange { node: NodeId },
+    /// sync_file_range of one file, taken for all of it.
+    SyncRange { node: NodeId, how: SyncRange },
+    /// The file's pages from one to before another are given up (`POSIX_FADV_DONTNEED`).
+    DontNeed { node: NodeId, first_page: u64, end_page: u64 },
     /// sync or syncfs.
     SyncAll,
     /// Directory entries were read: `share_bytes` of `total_bytes`, `entries` in all.
@@ -291,6 +294,8 @@ pub enum Mark {
     Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.
     Sync(SyncMark),
+    /// What sync_file_range started to write, where it did not wait for that, and how long it waited for what was under way.
+    SyncRange { started_bytes: u64, wait_ns: f64 },
     /// A directory read from disk or from the cache.
     ReadDir { cold: bool },
     /// Dirty bytes of the file system at a sync.
@@ -308,6 +313,19 @@ pub struct SyncMark {
     pub other_bytes: u64,
     /// fdatasync.
     pub data_only: bool,
+    /// How long it waits for what is being written already, nanoseconds.
+    pub wait_ns: f64,
+}
+
+impl Mark {
+    /// Waiting for write-back that is under way: in no entry.
+    pub fn wait_ns(&self) -> f64 {
+        match *self {
+            Mark::Sync(sync) | Mark::Write { sync: Some(sync), .. } => sync.wait_ns,
+            Mark::SyncRange { wait_ns, .. } => wait_ns,
+            _ => 0.0,
+        }
+    }
 }
 
 /// Notes and steps of consecutive events of one batch.

@@ -11,7 +11,7 @@ use super::pages::{DataCache, PAGE_BYTES};
 use super::tree::Tree;
 use super::writeback::{Policy, Writeback};
 use crate::system::Parameters;
-use posix::FileKind;
+use posix::{FileKind, SyncRange};
 
 /// The largest read-ahead window, pages (`read_ahead_kb` = 128, Linux's default).
 const READ_AHEAD_PAGES: u64 = 32;
@@ -43,6 +43,8 @@ struct FileState {
     committed: u32,
     /// Dirty pages in new blocks.
     new_pages: u64,
+    /// When what was handed to the device by request will be written.
+    under_way_until_ns: f64,
     /// It was cut to nothing and not closed since.
     emptied: Emptied,
     /// A directory is being listed, and its blocks were not cached when that began.
@@ -262,7 +264,12 @@ impl CacheStage {
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
             Step::CloseWritten { node } => self.close_written(node),
             Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory, now_ns)),
-            Step::SyncRange { node } => self.sync_range(node),
+            Step::SyncRange { node, how } => self.sync_range(node, how, now_ns),
+            Step::DontNeed { node, first_page, end_page } => {
+                self.data.drop_clean(node, first_page, end_page);
+                self.start(node, now_ns);
+                Mark::Nothing
+            }
             Step::SyncAll => self.sync_all(now_ns),
             Step::ReadDir { node, first, end, .. } => self.read_dir(node, first, end),
             _ => self.change(step),
@@ -458,7 +465,8 @@ impl CacheStage {
             DirtyKind::Clean
         };
         let other_bytes = (self.new_pages - state.new_pages.min(self.new_pages)) * PAGE_BYTES;
-        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only };
+        let wait_ns = self.wait_for(node, now_ns);
+        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only, wait_ns };
         self.clean_file(node);
         // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
         if kind != DirtyKind::Clean && !(kind == DirtyKind::Overwrite && data_only) {
@@ -483,11 +491,35 @@ impl CacheStage {
         self.settle(node);
     }
 
-    fn sync_range(&mut self, node: NodeId) -> Mark {
+    fn sync_range(&mut self, node: NodeId, how: SyncRange, now_ns: f64) -> Mark {
         let dirty_bytes = self.data.pages_of(node).1 * PAGE_BYTES;
-        self.clean_file(node);
-        let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
-        Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true })
+        let waits = how.wait_before || how.wait_after;
+        let wait_ns = if waits { self.wait_for(node, now_ns) } else { 0.0 };
+        if how.write && how.wait_after {
+            self.clean_file(node);
+            let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
+            return Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true, wait_ns });
+        }
+        let started_bytes = if how.write { dirty_bytes } else { 0 };
+        if how.write {
+            self.start(node, now_ns + wait_ns);
+        }
+        Mark::SyncRange { started_bytes, wait_ns }
+    }
+
+    /// Hands a file's dirty pages to the device; nobody waits.
+    fn start(&mut self, node: NodeId, now_ns: f64) {
+        if self.data.pages_of(node).1 > 0 {
+            let until_ns = self.writeback.start(&mut self.data, node, now_ns);
+            clean(&mut self.files, &mut self.new_pages, node);
+            self.file(node).under_way_until_ns = until_ns;
+        }
+    }
+
+    /// How long whoever waits for a file's data waits for what is under way.
+    fn wait_for(&mut self, node: NodeId, now_ns: f64) -> f64 {
+        let until_ns = std::mem::take(&mut self.file(node).under_way_until_ns);
+        (until_ns - now_ns).max(0.0)
     }
 
     fn sync_all(&mut self, now_ns: f64) -> Mark {

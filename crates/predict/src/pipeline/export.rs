@@ -98,7 +98,7 @@ const COLUMNS: &[Column] = &[
         stage: Stage::Cache,
         name: "dirty",
         kind: AnnotationKind::Utf8,
-        meaning: "what a sync or removal found: clean, overwritten, appended, created, names, dirty, uncached",
+        meaning: "what a sync or removal found: clean, overwritten, appended, created, names, dirty, uncached; started: write-back that is not waited for",
         fill: |call, cell| cell.text = call.dirt().map(str::to_owned),
     },
     Column {
@@ -180,6 +180,8 @@ fn dirty(mark: &Mark) -> Option<&'static str> {
             DirtyKind::Create => "created",
             DirtyKind::Names => "names",
         }),
+        Mark::SyncRange { started_bytes: 0, .. } => Some("clean"),
+        Mark::SyncRange { .. } => Some("started"),
         Mark::Remove { dirty: true, .. } => Some("dirty"),
         Mark::Remove { uncached: true, .. } => Some("uncached"),
         Mark::Remove { .. } => Some("clean"),

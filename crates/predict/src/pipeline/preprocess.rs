@@ -386,6 +386,9 @@ impl Preprocess {
             if event.errno == 0 && changes_attributes(event.op) {
                 out.steps.push(Step::Changed { node });
             }
+            if event.op == Op::Fadvise && event.errno == 0 && event.mode == Some(flag::ADVICE_DONT_NEED) {
+                out.steps.push(self.dont_need(event, node));
+            }
             return;
         }
         let Some(path) = event.path else {

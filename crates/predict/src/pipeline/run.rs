@@ -305,7 +305,8 @@ impl<'p> Group<'p> {
             let busy = self.cache.is_writing_back(member.now_ns);
             let factor = if busy { member.slowdown } else { 1.0 };
             let price = member.pricer.price(event.op, self.requests.list(), factor);
-            let stall_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
+            let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
+            let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;
             member.now_ns += ns.max(0.0);
             member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
