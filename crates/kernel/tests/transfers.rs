@@ -212,6 +212,22 @@ fn write_back_that_is_started_is_waited_for_by_who_asks() {
 }
 
 #[test]
+fn a_hole_is_read_without_the_disk() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let fd = create(&mut lab, "f");
+    write(&mut lab, fd, 0, BLOCK);
+    // All within the direct pointers, so that no map has to be read either.
+    call(&mut lab, Call::Ftruncate { fd, len_bytes: 12 * BLOCK }).unwrap();
+    call(&mut lab, Call::Close { fd }).unwrap();
+    assert_eq!(lab.drop_caches().unwrap(), CacheState::Cold);
+    let fd = open(&mut lab, "f", OpenFlags::READ).unwrap();
+    blocks_asked(&asked, 0, BLOCK);
+    assert_eq!(read(&mut lab, fd, 4 * BLOCK, 4 * BLOCK), 0, "the disk takes a millisecond, the processor nothing");
+    assert!(blocks_asked(&asked, 0, BLOCK).is_empty());
+    assert!(read(&mut lab, fd, 0, BLOCK) > 0, "data is");
+}
+
+#[test]
 fn looking_at_the_cache_is_not_using_it() {
     let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
     let (fd, from) = cold_file(&mut lab, 12, BLOCK);

@@ -162,8 +162,8 @@ pub enum Step {
     Parent { first: bool },
     /// A symbolic link was followed: its target is read, further components follow.
     Follow,
-    /// Data was read.
-    Read { node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, direct: bool, copy: bool },
+    /// Data was read; `hole_bytes` of it have no blocks.
+    Read { node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, hole_bytes: u64, direct: bool, copy: bool },
     /// Data was written: `new_bytes` of it had no blocks before; the file was `size_bytes` long.
     Write {
         node: NodeId,

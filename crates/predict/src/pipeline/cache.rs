@@ -257,9 +257,7 @@ impl CacheStage {
         match *step {
             Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
             Step::Lookup { dir, slot, child, .. } => self.lookup(dir, slot, child),
-            Step::Read { node, offset, len_bytes, size_bytes, direct, .. } => {
-                self.read(node, offset, len_bytes, size_bytes, direct)
-            }
+            Step::Read { .. } => self.read(step),
             Step::Write { .. } => self.write(step, now_ns),
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
             Step::CloseWritten { node } => self.close_written(node),
@@ -302,7 +300,10 @@ impl CacheStage {
         Mark::Lookup { found, directory_cached, pattern: Pattern::None }
     }
 
-    fn read(&mut self, node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, direct: bool) -> Mark {
+    fn read(&mut self, step: &Step) -> Mark {
+        let Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, .. } = *step else {
+            return Mark::Nothing;
+        };
         if direct {
             return Mark::Read {
                 cached_bytes: 0,
@@ -317,9 +318,12 @@ impl CacheStage {
         self.counts.page_hits += touched.hits;
         self.counts.page_misses += touched.misses;
         self.counts.pages_forced += touched.forced;
-        let disk_bytes = if touched.misses == count { len_bytes } else { (touched.misses * PAGE_BYTES).min(len_bytes) };
+        let missing_bytes =
+            if touched.misses == count { len_bytes } else { (touched.misses * PAGE_BYTES).min(len_bytes) };
+        // A hole's pages are filled with zeros where they are.
+        let disk_bytes = missing_bytes.min(len_bytes - hole_bytes);
         let mut window_bytes = disk_bytes;
-        if first == 0 && touched.misses == count {
+        if first == 0 && touched.misses == count && disk_bytes > 0 {
             // The first read of a file: the kernel reads a window ahead of it.
             let window = initial_window(count).max(count);
             window_bytes = size_bytes.min(window * PAGE_BYTES).max(len_bytes);

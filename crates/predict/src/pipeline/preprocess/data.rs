@@ -38,7 +38,8 @@ impl Preprocess {
             self.tree.node_mut(node).size_bytes = end;
         }
         let size_bytes = self.tree.node(node).size_bytes;
-        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, direct, copy });
+        let hole_bytes = len_bytes - self.tree.allocated_in(node, offset, len_bytes).min(len_bytes);
+        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, copy });
     }
 
     pub(super) fn write(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
