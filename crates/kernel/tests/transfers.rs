@@ -189,3 +189,70 @@ fn reading_what_is_wanted_and_giving_up_what_is_not() {
     assert_eq!(lab.evict(fd).unwrap(), CacheState::Cold);
     assert!(read(&mut lab, fd, 0, BLOCK) > 0);
 }
+
+#[test]
+fn write_back_that_is_started_is_waited_for_by_who_asks() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let fd = create(&mut lab, "f");
+    write(&mut lab, fd, 0, 4 * BLOCK);
+    let from = start_of(&mut lab, fd);
+    blocks_asked(&asked, 0, BLOCK);
+    let mut sync = |bits| {
+        let how = posix::SyncRange::from_bits(bits).unwrap();
+        let outcome = lab.call(&Call::SyncRange { fd, offset: 0, len_bytes: 0, how });
+        outcome.result.unwrap();
+        outcome.dur_ns
+    };
+    assert_eq!(sync(0), 0, "nothing was asked for");
+    assert_eq!(sync(2), 0, "started");
+    // The disk takes a millisecond a request.
+    assert_eq!(sync(1), 1_000_000, "waited for");
+    assert_eq!(sync(7), 0, "all is written");
+    assert_eq!(blocks_asked(&asked, from, BLOCK), [('w', 0, 4)], "once");
+}
+
+#[test]
+fn a_hole_is_read_without_the_disk() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let fd = create(&mut lab, "f");
+    write(&mut lab, fd, 0, BLOCK);
+    // All within the direct pointers, so that no map has to be read either.
+    call(&mut lab, Call::Ftruncate { fd, len_bytes: 12 * BLOCK }).unwrap();
+    call(&mut lab, Call::Close { fd }).unwrap();
+    assert_eq!(lab.drop_caches().unwrap(), CacheState::Cold);
+    let fd = open(&mut lab, "f", OpenFlags::READ).unwrap();
+    blocks_asked(&asked, 0, BLOCK);
+    assert_eq!(read(&mut lab, fd, 4 * BLOCK, 4 * BLOCK), 0, "the disk takes a millisecond, the processor nothing");
+    assert!(blocks_asked(&asked, 0, BLOCK).is_empty());
+    assert!(read(&mut lab, fd, 0, BLOCK) > 0, "data is");
+}
+
+#[test]
+fn looking_at_the_cache_is_not_using_it() {
+    let (mut lab, asked) = noting_lab(volume(64 * MB, Metadata::Delayed), fixed(), free_machine(8 * MB));
+    let (fd, from) = cold_file(&mut lab, 12, BLOCK);
+    blocks_asked(&asked, 0, BLOCK);
+    let before_ns = lab.now_ns();
+    let look = |lab: &mut kernel::Lab<MemVolume>, offset, len_bytes| {
+        let outcome = lab.call(&Call::Residency { fd, offset, len_bytes });
+        assert_eq!(outcome.dur_ns, 0);
+        let found = outcome.residency().unwrap();
+        (found.cached_bytes, found.missing_bytes, found.dirty_bytes.unwrap())
+    };
+    assert_eq!(look(&mut lab, 0, 0), (0, 12 * BLOCK, 0));
+    assert_eq!(lab.now_ns(), before_ns);
+    assert!(blocks_asked(&asked, from, BLOCK).is_empty(), "nothing was read");
+    // Of twelve blocks the one that was read is there; what was asked for ahead of it comes when the disk has read it.
+    let reading = Call::Advise { fd, offset: 0, len_bytes: 0, advice: posix::Advice::Random };
+    call(&mut lab, reading).unwrap();
+    read(&mut lab, fd, 4 * BLOCK + 5, 10);
+    assert_eq!(look(&mut lab, 0, 0), (BLOCK, 11 * BLOCK, 0));
+    assert_eq!(look(&mut lab, 4 * BLOCK, BLOCK), (BLOCK, 0, 0));
+    assert_eq!(look(&mut lab, 5 * BLOCK - 1, 2), (BLOCK, BLOCK, 0), "two bytes, of two blocks");
+    assert_eq!(look(&mut lab, 12 * BLOCK, 0), (0, 0, 0), "behind the end nothing is missing");
+    let fd = open(&mut lab, "f", OpenFlags::READ_WRITE).unwrap();
+    write(&mut lab, fd, 0, 100);
+    assert_eq!(look(&mut lab, 0, 0), (2 * BLOCK, 10 * BLOCK, BLOCK));
+    let root = open(&mut lab, ".", OpenFlags::DIRECTORY).unwrap();
+    assert_eq!(call(&mut lab, Call::Residency { fd: root, offset: 0, len_bytes: 0 }), Err(posix::Errno::EINVAL));
+}

@@ -187,6 +187,37 @@ impl Fallocate {
     }
 }
 
+/// What `sync_file_range(2)` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct SyncRange {
+    /// `SYNC_FILE_RANGE_WAIT_BEFORE`: waits for what is under way already.
+    pub wait_before: bool,
+    /// `SYNC_FILE_RANGE_WRITE`: starts to write what is dirty.
+    pub write: bool,
+    /// `SYNC_FILE_RANGE_WAIT_AFTER`: waits for what is under way then.
+    pub wait_after: bool,
+}
+
+impl SyncRange {
+    /// All three: the data is written when the call returns.
+    pub const WAITED: SyncRange = SyncRange { wait_before: true, write: true, wait_after: true };
+    /// Writing is started, and nobody waits for it.
+    pub const STARTED: SyncRange = SyncRange { wait_before: false, write: true, wait_after: false };
+
+    /// What the kernel's bits ask for (`linux/fs.h`); `None` where there are others, which it refuses.
+    pub const fn from_bits(bits: u16) -> Option<SyncRange> {
+        if bits > 7 {
+            return None;
+        }
+        Some(SyncRange { wait_before: bits & 1 != 0, write: bits & 2 != 0, wait_after: bits & 4 != 0 })
+    }
+
+    /// The kernel's bits.
+    pub const fn bits(self) -> u16 {
+        self.wait_before as u16 | (self.write as u16) << 1 | (self.wait_after as u16) << 2
+    }
+}
+
 /// A timestamp given to `utimensat(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetTime {
@@ -241,8 +272,8 @@ pub enum Call<'a> {
     Fsync { fd: Fd },
     /// `fdatasync(2)`
     Fdatasync { fd: Fd },
-    /// `sync_file_range(2)` with write and wait-before/after.
-    SyncRange { fd: Fd, offset: u64, len_bytes: u64 },
+    /// `sync_file_range(2)` (a length of 0: to the end of the file).
+    SyncRange { fd: Fd, offset: u64, len_bytes: u64, how: SyncRange },
     /// `syncfs(2)` of the whole file system.
     SyncFs,
     /// `ftruncate(2)`
@@ -262,6 +293,9 @@ pub enum Call<'a> {
     /// `mmap(2)` of the first `len_bytes` of a file, shared and read-only, and at once `munmap(2)` of them: what a process
     /// pays for the mapping itself. No page is touched.
     MapUnmap { fd: Fd, len_bytes: u64 },
+    /// `cachestat(2)` of a range of an ordinary file (a length of 0: to its end); answers [`Reply::Residency`]. It looks and does
+    /// not use: no page becomes younger, and in the laboratory no time passes.
+    Residency { fd: Fd, offset: u64, len_bytes: u64 },
     /// `newfstatat(2)`; answers [`Reply::Stat`].
     Stat { at: At<'a>, follow: bool },
     /// `fstat(2)`; answers [`Reply::Stat`].
@@ -354,6 +388,17 @@ pub struct Stat {
     pub ctime_ns: i64,
 }
 
+/// How much of a file, or of a range of it, is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Bytes of it in the cache, in whole pages or blocks: a page counts in full even if the file ends in it.
+    pub cached_bytes: u64,
+    /// Bytes of it up to the file's end that are not, in whole pages or blocks. A hole may be among them.
+    pub missing_bytes: u64,
+    /// Of the cached ones, dirty or being written back; `None` where the system does not tell.
+    pub dirty_bytes: Option<u64>,
+}
+
 /// What a successful call answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -365,6 +410,8 @@ pub enum Reply {
     Count(u64),
     /// Attributes.
     Stat(Stat),
+    /// What is in memory.
+    Residency(Residency),
 }
 
 /// One call's result and time.
@@ -391,6 +438,14 @@ impl Outcome {
     pub fn count(&self) -> Result<u64, Errno> {
         match self.result? {
             Reply::Count(n) => Ok(n),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The answer of a successful look at the cache.
+    pub fn residency(&self) -> Result<Residency, Errno> {
+        match self.result? {
+            Reply::Residency(r) => Ok(r),
             _ => Err(Errno::EINVAL),
         }
     }

@@ -292,7 +292,8 @@ fn every_call_has_its_effect() {
     for call in [
         Call::Fsync { fd },
         Call::Fdatasync { fd },
-        Call::SyncRange { fd, offset: 0, len_bytes: 4096 },
+        Call::SyncRange { fd, offset: 0, len_bytes: 4096, how: posix::SyncRange::STARTED },
+        Call::SyncRange { fd, offset: 0, len_bytes: 4096, how: posix::SyncRange::WAITED },
         Call::SyncFs,
         Call::StatFs { at: "f".into() },
         Call::Access { at: "f".into(), mode: AccessMode { read: true, ..AccessMode::default() } },
@@ -410,4 +411,48 @@ fn what_one_handle_writes_the_disk_has() {
     assert_eq!(fs.read_into(fd, 0, &mut ours), Ok(12_288));
     direct.read_exact_at(&mut theirs, 0).unwrap();
     assert_eq!(ours, theirs);
+}
+
+/// Pages of a file that are in memory, in the words of util-linux.
+fn fincore(path: &Path) -> Option<u64> {
+    let output = std::process::Command::new("fincore").args(["-b", "-n", "-r", "-o", "PAGES"]).arg(path).output();
+    String::from_utf8(output.ok()?.stdout).ok()?.trim().parse().ok()
+}
+
+/// What is in memory of ranges of a file, where the test has put it there and taken it away; fincore is asked as well.
+#[test]
+fn a_look_at_the_cache_finds_what_is_there() {
+    // On a disk: a file in memory alone cannot be dropped.
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let page = rustix::param::page_size() as u64;
+    let fs = &mut Mounted::open(dir.path()).unwrap();
+    let fd = create(fs, "f").unwrap();
+    write(fs, fd, None, 64 * page + 1).unwrap();
+    let look = |fs: &mut Mounted, offset, len_bytes| {
+        let outcome = fs.call(&Call::Residency { fd, offset, len_bytes });
+        assert_eq!(outcome.dur_ns, 0, "it is no call of the workload's");
+        outcome.residency().unwrap()
+    };
+    let all = look(fs, 0, 0);
+    assert_eq!((all.cached_bytes, all.missing_bytes), (65 * page, 0));
+    let dirty = all.dirty_bytes;
+    result(fs, Call::Fdatasync { fd }).unwrap();
+    assert!(dirty.is_none_or(|dirty| dirty > 0 && dirty <= 65 * page), "{dirty:?}");
+    assert_eq!(look(fs, 0, 0).dirty_bytes, dirty.map(|_| 0));
+    // All of it: a large folio is given up whole or not at all.
+    result(fs, Call::DontNeed { fd, offset: 0, len_bytes: 0 }).unwrap();
+    assert_eq!(look(fs, 0, 0).missing_bytes, 65 * page);
+    assert_eq!(look(fs, 3, 2).missing_bytes, page);
+    let reader = open(fs, "f", OpenFlags::READ).unwrap();
+    result(fs, Call::Advise { fd: reader, offset: 0, len_bytes: 0, advice: posix::Advice::Random }).unwrap();
+    result(fs, Call::Read { fd: reader, offset: Some(40 * page), len_bytes: 10 }).unwrap();
+    let left = look(fs, 0, 0);
+    if let Some(pages) = fincore(&dir.path().join("f")) {
+        assert_eq!(left.cached_bytes, pages * page, "as fincore counts");
+    }
+    assert_eq!(left.cached_bytes + left.missing_bytes, 65 * page);
+    assert_eq!(look(fs, 40 * page, page).missing_bytes, 0);
+    assert_eq!(look(fs, 0, 8 * page).cached_bytes, 0, "{left:?}");
+    let root = open(fs, ".", OpenFlags::DIRECTORY).unwrap();
+    assert_eq!(result(fs, Call::Residency { fd: root, offset: 0, len_bytes: 0 }), Err(Errno::EINVAL));
 }

@@ -36,6 +36,7 @@ impl Both {
         match self.fs.call(&call).result? {
             posix::Reply::Count(n) => Ok(n),
             posix::Reply::Stat(s) => Ok(s.size_bytes + (u64::from(s.mode.0) << 40)),
+            posix::Reply::Residency(found) => Ok(found.cached_bytes),
             posix::Reply::Done | posix::Reply::Fd(_) => Ok(0),
         }
     }

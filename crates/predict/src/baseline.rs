@@ -53,7 +53,7 @@ fn classes_of(op: Op) -> &'static [Class] {
         Op::Seek => &[C::Seek],
         Op::Fsync => &[C::FsyncClean, C::FsyncAppend, C::FsyncOverwrite, C::FsyncCreate],
         Op::Fdatasync => &[C::FsyncClean, C::FdatasyncAppend, C::FdatasyncOverwrite, C::FdatasyncCreate],
-        Op::SyncRange => &[C::FdatasyncOverwrite],
+        Op::SyncRange => &[C::SyncRangeStart, C::FdatasyncOverwrite],
         Op::Sync | Op::SyncFs => &[C::SyncFs],
         Op::Truncate | Op::Ftruncate => &[C::TruncateCached, C::TruncateUncached],
         Op::Fallocate => &[C::Fallocate],

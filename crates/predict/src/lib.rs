@@ -12,6 +12,7 @@ pub mod measure;
 pub mod pipeline;
 pub mod rank;
 pub mod replay;
+pub mod residuals;
 pub mod system;
 pub mod tipping;
 pub mod uncertainty;

@@ -225,6 +225,8 @@ classes! {
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";
+    /// sync_file_range that starts write-back of a new file and waits for nothing, per dirty bytes.
+    SyncRangeStart = "sfr", curve DIRTY;
     /// syncfs with this much dirty data of new 64 KB files.
     SyncFs = "syncfs", curve &[0, 64 * K, 1024 * K, 4096 * K];
 }

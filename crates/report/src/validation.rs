@@ -4,6 +4,7 @@ use crate::environment::environment;
 use crate::plot::{Point, agreement, lines};
 use crate::{Cell, Document, Table};
 use posix::CacheState;
+use predict::residuals::contexts::Context;
 use predict::validate::{self, PairVerdict, Validation};
 use trace::profile::Durations;
 
@@ -26,6 +27,9 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     document.heading("Rankings").table(pairs(validation));
     document.heading("Where the errors come from").table(by_op(validation));
     document.plot(distribution(validation));
+    if let Some(found) = &validation.contexts {
+        document.heading("Which states the errors come from").table(contexts(found));
+    }
     let mut seen: Vec<&str> = Vec::new();
     document.heading("Targets");
     for cell in &validation.cells {
@@ -206,6 +210,41 @@ fn by_op(validation: &Validation) -> Table {
                 Cell::SignedShare(op.error_of_total),
             ]);
         }
+    }
+    table
+}
+
+/// Contexts shown, the greatest errors first.
+const CONTEXTS: usize = 20;
+
+fn contexts(found: &[Context]) -> Table {
+    let mut table = Table::new(
+        "contexts",
+        "Found by a regression tree over the residuals of all replays made; each call is in one row. The share is that of the sizes of \
+         all rows' errors, those not shown among them.",
+        &[
+            ("State", "state"),
+            ("Calls", "calls"),
+            ("Predicted", "predicted_ns"),
+            ("Measured", "measured_ns"),
+            ("Error", "error"),
+            ("Of the errors", "share"),
+            ("Mostly", "entries"),
+        ],
+    );
+    for context in found.iter().take(CONTEXTS) {
+        let state = if context.conditions.is_empty() { "any".to_owned() } else { context.conditions.join("; ") };
+        let error = if context.measured_ns > 0.0 { context.error_ns / context.measured_ns } else { f64::INFINITY };
+        let entries: Vec<&str> = context.entries.iter().map(|(name, _)| name.as_str()).collect();
+        table.row(vec![
+            Cell::from(state.as_str()),
+            Cell::Count(context.calls),
+            Cell::Ns(context.predicted_ns),
+            Cell::Ns(context.measured_ns),
+            if error.is_finite() { Cell::SignedShare(error) } else { Cell::Empty },
+            Cell::Share(context.share),
+            Cell::from(entries.join(", ").as_str()),
+        ]);
     }
     table
 }

@@ -35,7 +35,8 @@ pub struct Event {
     pub op: Op,
     /// Flags of the call: see [`flag`].
     pub flags: u32,
-    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute).
+    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute), what `sync_file_range` did (1 wait
+    /// before, 2 write, 4 wait after), which advice `fadvise` gave (`POSIX_FADV_*`; 4 is `DONTNEED`).
     pub mode: Option<u16>,
     /// Error number, 0 on success.
     pub errno: u16,
@@ -171,6 +172,8 @@ pub mod flag {
     pub const TARGET_OFFSET: u32 = 1 << 25;
     /// Path calls: a path was given by way of a bind mount, and stands here as the file system itself knows it.
     pub const BY_MOUNT: u32 = 1 << 31;
+    /// fadvise: the advice (in [`Event::mode`](super::Event::mode)) to give pages up, `POSIX_FADV_DONTNEED`.
+    pub const ADVICE_DONT_NEED: u16 = 4;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.
     pub const SUB_SHIFT: u32 = 24;

@@ -80,6 +80,25 @@ fn descriptor_calls() {
     }
 }
 
+/// Found by residuals: write-back that is only started was taken for one that is waited for, and `DONTNEED` for any advice.
+#[test]
+fn what_was_asked_of_a_range_is_kept() {
+    for (call, asked) in [
+        ("sync_file_range(3</w/f>, 0, 0, SYNC_FILE_RANGE_WRITE) = 0", Some(2)),
+        (
+            "sync_file_range(3</w/f>, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE|SYNC_FILE_RANGE_WAIT_AFTER) = 0",
+            Some(7),
+        ),
+        ("sync_file_range(3</w/f>, 0, 0, 0) = 0", Some(0)),
+        ("fadvise64(3</w/f>, 0, 0, POSIX_FADV_DONTNEED) = 0", Some(4)),
+        ("fadvise64(3</w/f>, 0, 0, POSIX_FADV_NORMAL) = 0", Some(0)),
+        ("fadvise64(3</w/f>, 0, 0, POSIX_FADV_SEQUENTIAL) = 0", Some(2)),
+        ("readahead(3</w/f>, 0, 4096) = 0", None),
+    ] {
+        assert_eq!(on_file(call).event.mode, asked, "{call}");
+    }
+}
+
 /// Found by replaying bsdtar: a fcntl on flags was not told from a lock.
 #[test]
 fn fcntl_on_flags_is_no_lock() {

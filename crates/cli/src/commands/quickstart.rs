@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use posix::Target;
 use posix::output::Output as Placed;
 use predict::measure::MeasureOptions;
-use predict::pipeline::PredictOptions;
+use predict::pipeline::{Calls, PredictOptions};
 use predict::replay::{self, ReplayOptions};
 use report::quickstart::{Checked, Quickstart};
 use serde::Serialize;
@@ -90,7 +90,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
     let mut systems = vec![here];
     systems.extend(bundled::systems()?);
     said.bundled = systems.iter().skip(1).map(Into::into).collect();
-    let options = PredictOptions { seed: args.seed, ..PredictOptions::default() };
+    let options = PredictOptions { seed: args.seed, calls: Calls::Replayed, ..PredictOptions::default() };
     let output = prediction::Output::new(Path::new("quickstart"), &reader, &systems, &options, None, true)?;
 
     progress::note("4 of 4: replaying it here, to check the prediction");

@@ -8,6 +8,7 @@ use predict::SystemProfile;
 use predict::measure::MeasureOptions;
 use predict::pipeline::InitialCaches;
 use predict::replay::Initially;
+use predict::residuals::{ResidualReader, ResidualWriter, contexts};
 use predict::validate::{self, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ use trace::profile::Reader;
 #[command(after_help = "\
 Examples:
   fsage validate untar.workload compile.workload --on ext4:8G --on xfs:8G --on btrfs:8G -o results/validation
-  fsage validate web.workload --on ext4:8G --system ext4:8G=ext4.system")]
+  fsage validate web.workload --on ext4:8G --system ext4:8G=ext4.system
+  fsage validate web.workload --on ext4:8G --residuals web.parquet --explain")]
 pub struct Args {
     /// The workload profiles.
     #[arg(value_name = "W.workload", required = true)]
@@ -48,6 +50,15 @@ pub struct Args {
     /// Exit with 1 where the median error of the totals is above this.
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     max_error: Option<f64>,
+    /// Replace an entry's cost in every target's profile, such as rm=50us (first point of a curve: the whole curve moves).
+    #[arg(long, value_name = "NAME=TIME", value_parser = values::setting)]
+    set: Vec<(String, f64)>,
+    /// Write what every call of every replay took beyond its price, with the state it was made in, as Parquet.
+    #[arg(long, value_name = "FILE")]
+    residuals: Option<PathBuf>,
+    /// Name the states that the errors come from, with their shares (from the residuals).
+    #[arg(long, requires = "residuals")]
+    explain: bool,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -67,9 +78,13 @@ enum InitialArg {
 /// Validates.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
+    if let Some(path) = &args.residuals {
+        output::writable_parent(path)?;
+    }
     let mut options = ValidateOptions::new(args.seed);
     options.repeats = args.repeats;
     options.predict.min_coverage = args.min_coverage;
+    options.predict.set_ns.clone_from(&args.set);
     if let Some(budget_ns) = args.budget {
         options.measure =
             MeasureOptions { budget: Some(Duration::from_nanos(budget_ns)), ..MeasureOptions::full(args.seed) };
@@ -81,9 +96,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let workloads = args.workloads.iter().map(|path| workload(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let targets = targets(&args)?;
     let bar = progress::bar(1, "validating");
-    let validated = validate::validate(workloads, targets, Box::new(open), &options, &mut |p| show(&bar, p));
+    let mut residuals = args.residuals.as_deref().map(ResidualWriter::create).transpose()?;
+    let open = Box::new(open);
+    let validated = validate::validate(workloads, targets, open, &options, residuals.as_mut(), &mut |p| show(&bar, p));
     bar.finish_and_clear();
-    let validation = validated?;
+    let mut validation = validated?;
+    if let Some(writer) = residuals {
+        let path = writer.path().to_owned();
+        writer.finish()?;
+        if args.explain {
+            validation.contexts = Some(contexts::contexts(&ResidualReader::open(&path)?)?);
+        }
+    }
     let document = report::validation("Validation: prediction against replay", &command(), &validation);
     args.result.emit("fsage.validate/1", &validation, &document)?;
     let error = validation.methods.first().and_then(|method| method.median_error);

@@ -2,7 +2,7 @@
 
 use super::Lab;
 use crate::{Durability, Ino, NewNode, SetAttributes, Volume};
-use posix::{Advice, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, Reply, SetTime, Stat};
+use posix::{Advice, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, Reply, SetTime, Stat, SyncRange};
 use std::os::unix::ffi::OsStrExt;
 
 /// The device number that files of a laboratory show.
@@ -16,6 +16,9 @@ impl<V: Volume> Lab<V> {
     /// Lets a call take effect now; its program is left in the context.
     pub(super) fn perform(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {
         self.begin();
+        if let Call::Residency { fd, offset, len_bytes } = *call {
+            return self.residency(fd, offset, len_bytes);
+        }
         self.cx.cpu(self.cx.costs.call_ns);
         let result = self.dispatch(call);
         self.after_operation();
@@ -34,7 +37,7 @@ impl<V: Volume> Lab<V> {
             Call::Seek { fd, offset, whence } => self.seek(fd, offset, whence),
             Call::Fsync { fd } => self.fsync(fd, Durability::All),
             Call::Fdatasync { fd } => self.fsync(fd, Durability::Data),
-            Call::SyncRange { fd, offset, len_bytes } => self.sync_range(fd, offset, len_bytes),
+            Call::SyncRange { fd, offset, len_bytes, how } => self.sync_range(fd, offset, len_bytes, how),
             Call::SyncFs => {
                 self.volume.sync(&mut self.cx, Durability::All)?;
                 Ok(Reply::Done)
@@ -81,6 +84,7 @@ impl<V: Volume> Lab<V> {
                     _ => Err(Errno::ENODEV),
                 }
             }
+            Call::Residency { fd, offset, len_bytes } => self.residency(fd, offset, len_bytes),
             Call::Stat { at, follow } => {
                 let ino = self.resolve(at, follow)?;
                 self.stat(ino)
@@ -172,7 +176,7 @@ impl<V: Volume> Lab<V> {
         Ok(Reply::Done)
     }
 
-    fn sync_range(&mut self, fd: Fd, offset: u64, len_bytes: u64) -> Result<Reply, Errno> {
+    fn sync_range(&mut self, fd: Fd, offset: u64, len_bytes: u64, how: SyncRange) -> Result<Reply, Errno> {
         let description = self.descriptors.get(fd)?;
         description.opened()?;
         let end = offset.checked_add(len_bytes).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EINVAL)?;
@@ -182,10 +186,18 @@ impl<V: Volume> Lab<V> {
         let block = i64::from(self.volume.block_bytes());
         let end = if len_bytes == 0 { i64::MAX } else { end as i64 };
         let range = offset as i64 / block..=(end - 1) / block;
-        let dirty = self.cx.cache.dirty_of(description.ino).map(|slot| self.cx.cache.get(slot).id);
-        let blocks: Vec<_> = dirty.filter(|id| range.contains(&id.lbn.0)).collect();
-        self.volume.write_back(&mut self.cx, &blocks);
-        self.cx.wait_for_file(description.ino);
+        // Whoever waits waits for all of the file that is under way: a file's requests are not told apart by range.
+        if how.wait_before {
+            self.cx.wait_for_file(description.ino);
+        }
+        if how.write {
+            let dirty = self.cx.cache.dirty_of(description.ino).map(|slot| self.cx.cache.get(slot).id);
+            let blocks: Vec<_> = dirty.filter(|id| range.contains(&id.lbn.0)).collect();
+            self.volume.write_back(&mut self.cx, &blocks);
+        }
+        if how.wait_after {
+            self.cx.wait_for_file(description.ino);
+        }
         Ok(Reply::Done)
     }
 
@@ -239,6 +251,18 @@ impl<V: Volume> Lab<V> {
         self.volume.write_back(&mut self.cx, &blocks);
         self.drop_clean_data(ino, offset, len);
         Ok(Reply::Done)
+    }
+
+    /// Looks at the cache: no time passes, nothing is touched.
+    fn residency(&self, fd: Fd, offset: u64, len_bytes: u64) -> Result<Reply, Errno> {
+        let description = self.descriptors.get(fd)?;
+        description.opened()?;
+        if description.kind != FileKind::File {
+            return Err(Errno::EINVAL);
+        }
+        let len = if len_bytes == 0 { u64::MAX } else { len_bytes };
+        let size_bytes = self.volume.attributes(description.ino)?.size_bytes;
+        Ok(Reply::Residency(self.cached_data(description.ino, offset, offset.saturating_add(len).min(size_bytes))))
     }
 
     fn advise(&mut self, fd: Fd, offset: u64, len_bytes: u64, advice: Advice) -> Result<Reply, Errno> {

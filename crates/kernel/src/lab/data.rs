@@ -2,8 +2,9 @@
 
 use super::Lab;
 use super::descriptors::Description;
+use crate::program::Direction;
 use crate::{BlockId, Contents, Durability, Ino, Lbn, Volume, WriteRange, readahead};
-use posix::{Errno, Fd, FileKind, OpenFlags, Reply, Whence};
+use posix::{Errno, Fd, FileKind, OpenFlags, Reply, Residency, Whence};
 
 /// What one call moves at most (`MAX_RW_COUNT` of linux/fs.h).
 const CALL_BYTES_MAX: u64 = 0x7fff_f000;
@@ -262,6 +263,26 @@ impl<V: Volume> Lab<V> {
                 self.cx.drop_slot(slot);
             }
         }
+    }
+
+    /// How much of a file's data from one byte to before another is in memory.
+    pub(super) fn cached_data(&self, ino: Ino, from: u64, to: u64) -> Residency {
+        let block = u64::from(self.volume.block_bytes());
+        let blocks = to.div_ceil(block).saturating_sub(from / block);
+        let range = (from / block) as i64..to.div_ceil(block) as i64;
+        let (mut present, mut cached_bytes, mut dirty_bytes) = (0, 0, 0);
+        for slot in self.cx.cache.blocks_of(ino) {
+            let buffer = self.cx.cache.get(slot);
+            let moving = buffer.io.and_then(|io| self.cx.ios().get(io)).map(|io| io.direction);
+            // What is being read is not there yet.
+            let there = buffer.contents == Contents::Data && moving != Some(Direction::Read);
+            if there && range.contains(&buffer.id.lbn.0) {
+                present += 1;
+                cached_bytes += u64::from(buffer.bytes);
+                dirty_bytes += if buffer.dirty || moving.is_some() { u64::from(buffer.bytes) } else { 0 };
+            }
+        }
+        Residency { cached_bytes, missing_bytes: (blocks - present) * block, dirty_bytes: Some(dirty_bytes) }
     }
 
     /// Whether any of a file's data is in memory.

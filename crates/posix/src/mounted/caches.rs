@@ -75,17 +75,17 @@ impl Mounted {
         let sample = self.sample()?;
         fs::sync();
         self.shared.settle_metadata();
-        let mut pages = 0;
+        let mut bytes = 0;
         for _ in 0..ATTEMPTS {
             if let Err(error) = drop_caches("3") {
                 // Root of a container may be refused although the file's mode allows it.
                 return self.drop_own_files(&format!("writing {DROP_CACHES} failed: {error}"));
             }
-            pages = 0;
+            bytes = 0;
             for (file, size_bytes) in &sample.files {
-                pages += raw::residency(file.as_fd(), *size_bytes)?.cached_pages;
+                bytes += raw::residency(file.as_fd(), 0, 0, *size_bytes)?.cached_bytes;
             }
-            if pages == 0 {
+            if bytes == 0 {
                 break;
             }
             fs::sync();
@@ -102,8 +102,8 @@ impl Mounted {
             }
         }
         let mut why = Vec::new();
-        if pages > 0 {
-            why.push(format!("{pages} pages of sampled files stayed in memory"));
+        if bytes > 0 {
+            why.push(format!("{bytes} bytes of sampled files stayed in memory"));
         }
         match names {
             Names::Cached { some: false } => {}
@@ -112,7 +112,7 @@ impl Mounted {
         }
         let cold_if = |cold| if cold { CacheState::Cold } else { CacheState::Unverified };
         let names = cold_if(names == Names::Cached { some: false });
-        Ok(CacheDrop { data: cold_if(pages == 0), names, checked_files, why: why.join("; ") })
+        Ok(CacheDrop { data: cold_if(bytes == 0), names, checked_files, why: why.join("; ") })
     }
 
     /// Whether any of some paths below the root can be walked from memory alone.
@@ -158,7 +158,7 @@ impl Mounted {
                 sample.paths.push(path.iter().map(|name| OsStr::from_bytes(name.to_bytes())).collect());
             }
             if let Ok(file) = file
-                && raw::residency(file.as_fd(), size_bytes).is_ok_and(|r| r.cached_pages > 0)
+                && raw::residency(file.as_fd(), 0, 0, size_bytes).is_ok_and(|r| r.cached_bytes > 0)
             {
                 sample.files.push((file, size_bytes));
             }
@@ -215,7 +215,7 @@ fn evict(file: BorrowedFd<'_>) -> io::Result<CacheState> {
     for _ in 0..ATTEMPTS {
         fs::fdatasync(file)?;
         fs::fadvise(file, 0, None, Advice::DontNeed)?;
-        if raw::residency(file, size_bytes)?.cached_pages == 0 {
+        if raw::residency(file, 0, 0, size_bytes)?.cached_bytes == 0 {
             return Ok(CacheState::Cold);
         }
     }
@@ -313,11 +313,19 @@ mod tests {
     fn both_ways_of_counting_pages_agree() {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         std::io::Write::write_all(&mut file, &vec![1; 100 * 4096 + 1]).unwrap();
-        let counted = raw::residency(file.as_fd(), 100 * 4096 + 1).unwrap();
-        assert_eq!(counted.cached_pages, 101);
-        assert_eq!(raw::mincore(file.as_fd(), 100 * 4096 + 1).unwrap(), 101);
+        let size = 100 * 4096 + 1;
+        let counted = raw::residency(file.as_fd(), 0, 0, size).unwrap();
+        assert_eq!(counted.cached_bytes, 101 * 4096);
+        assert_eq!(raw::mincore(file.as_fd(), 0, size).unwrap(), 101);
+        // Byte 4095 to byte 8192 is three pages of which the middle one is whole.
+        let found = raw::residency(file.as_fd(), 4095, 4098, size).unwrap();
+        assert_eq!((found.cached_bytes, found.missing_bytes), (3 * 4096, 0));
+        assert_eq!(raw::mincore(file.as_fd(), 4095, 4095 + 4098).unwrap(), 3);
         if evict(file.as_fd()).unwrap() == CacheState::Cold {
-            assert_eq!(raw::mincore(file.as_fd(), 100 * 4096 + 1).unwrap(), 0);
+            assert_eq!(raw::mincore(file.as_fd(), 0, size).unwrap(), 0);
+            // The range reaches beyond the file's end, where nothing can be missing.
+            let found = raw::residency(file.as_fd(), 99 * 4096, 1 << 20, size).unwrap();
+            assert_eq!((found.cached_bytes, found.missing_bytes), (0, 2 * 4096));
         }
     }
 }

@@ -107,9 +107,9 @@ impl Mounted {
                 let file = table.get(fd)?.0;
                 timed(|| fs::fdatasync(file)).done()
             }
-            Call::SyncRange { fd, offset, len_bytes } => {
+            Call::SyncRange { fd, offset, len_bytes, how } => {
                 let file = table.get(fd)?.0;
-                timed(|| raw::sync_range(file, offset, len_bytes)).done()
+                timed(|| raw::sync_range(file, offset, len_bytes, how)).done()
             }
             Call::SyncFs => timed(|| fs::syncfs(&shared.root)).done(),
             Call::Ftruncate { fd, len_bytes } => {
@@ -146,6 +146,16 @@ impl Mounted {
                 let file = table.get(fd)?.0;
                 let len = usize::try_from(len_bytes).map_err(|_| Errno::EOVERFLOW)?;
                 timed(|| raw::map_unmap(file, len)).done()
+            }
+            Call::Residency { fd, offset, len_bytes } => {
+                let file = table.get(fd)?.0;
+                let stat = fs::fstat(file)?;
+                if fs::FileType::from_raw_mode(stat.st_mode) != fs::FileType::RegularFile {
+                    return Err(Errno::EINVAL);
+                }
+                let size_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+                let found = raw::residency(file, offset, len_bytes, size_bytes)?;
+                Outcome { start_ns: clock::now_ns(), dur_ns: 0, result: Ok(Reply::Residency(found)) }
             }
             Call::Stat { at, follow } => {
                 let (dir, path) = place.walk(at, Last::follow(follow), &mut tools.one)?;

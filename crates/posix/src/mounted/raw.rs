@@ -1,7 +1,7 @@
 //! System calls that rustix does not have, each behind a safe function.
 #![allow(unsafe_code)]
 
-use crate::{Errno, Lock, Whence};
+use crate::{Errno, Lock, Residency, SyncRange, Whence};
 use rustix::fs::AtFlags;
 use rustix::io::Result;
 use std::ffi::CStr;
@@ -86,12 +86,11 @@ pub(crate) fn lseek(fd: BorrowedFd<'_>, offset: i64, whence: Whence) -> Result<u
     answer(unsafe { libc::lseek64(fd.as_raw_fd(), offset, whence) })
 }
 
-/// `sync_file_range(2)`: writes the range back and waits for it.
-pub(crate) fn sync_range(fd: BorrowedFd<'_>, offset: u64, len_bytes: u64) -> Result<()> {
+/// `sync_file_range(2)`
+pub(crate) fn sync_range(fd: BorrowedFd<'_>, offset: u64, len_bytes: u64, how: SyncRange) -> Result<()> {
     let (offset, len) = (signed(offset)?, signed(len_bytes)?);
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: takes a descriptor and integers, touches no memory of ours.
-    answer(unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, flags) }.into()).map(drop)
+    answer(unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, how.bits().into()) }.into()).map(drop)
 }
 
 /// `getdents64(2)`
@@ -192,40 +191,46 @@ pub(crate) fn removexattrat(dir: BorrowedFd<'_>, path: &CStr, how: AtFlags, name
         .map(drop)
 }
 
-/// Pages of a file, or of a range of it, that are in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Residency {
-    /// Pages in the page cache.
-    pub(crate) cached_pages: u64,
-    /// Of those, dirty or being written back.
-    pub(crate) dirty_pages: u64,
-}
-
-/// How much of a file is in the page cache: `cachestat(2)` (Linux 6.5), else `mincore(2)` on a mapping, which does
-/// not tell dirty pages.
-pub(crate) fn residency(fd: BorrowedFd<'_>, size_bytes: u64) -> std::result::Result<Residency, Errno> {
+/// How much of a range of a file is in the page cache (a length of 0: to the end): `cachestat(2)` (Linux 6.5), else `mincore(2)`
+/// on a mapping, which does not tell dirty pages. Whoever may not be told gets an error: `mincore` would tell such
+/// that everything is there.
+pub(crate) fn residency(
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    len_bytes: u64,
+    size_bytes: u64,
+) -> std::result::Result<Residency, Errno> {
     const SYS_CACHESTAT: libc::c_long = 451;
-    let range = [0u64, 0u64];
+    let page = rustix::param::page_size() as u64;
+    let end = if len_bytes == 0 { size_bytes } else { offset.saturating_add(len_bytes).min(size_bytes) };
+    let pages = end.div_ceil(page).saturating_sub(offset / page);
+    let found = |cached: u64, dirty: Option<u64>| Residency {
+        cached_bytes: cached.saturating_mul(page),
+        missing_bytes: pages.saturating_sub(cached) * page,
+        dirty_bytes: dirty.map(|dirty| dirty.saturating_mul(page)),
+    };
+    let range = [offset, len_bytes];
     let mut stat = [0u64; 5];
     // SAFETY: `range` and `stat` have the layouts of struct cachestat_range and struct cachestat (linux/mman.h)
     // and outlive the call.
     let asked =
         answer(unsafe { libc::syscall(SYS_CACHESTAT, fd.as_raw_fd(), range.as_ptr(), stat.as_mut_ptr(), 0u32) });
     match asked {
-        Ok(_) => Ok(Residency { cached_pages: stat[0], dirty_pages: stat[1] + stat[2] }),
-        Err(_) => Ok(Residency { cached_pages: mincore(fd, size_bytes)?, dirty_pages: 0 }),
+        Ok(_) => Ok(found(stat[0], Some(stat[1].saturating_add(stat[2])))),
+        Err(rustix::io::Errno::NOSYS) => Ok(found(mincore(fd, offset, end)?, None)),
+        Err(errno) => Err(errno.into()),
     }
 }
 
-/// Counts the resident pages of a file, window by window.
-pub(crate) fn mincore(fd: BorrowedFd<'_>, size_bytes: u64) -> std::result::Result<u64, Errno> {
+/// Counts the resident pages of a range of a file, window by window.
+pub(crate) fn mincore(fd: BorrowedFd<'_>, from: u64, to: u64) -> std::result::Result<u64, Errno> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
     const WINDOW_BYTES: u64 = 1 << 30;
     let page = rustix::param::page_size();
     let mut resident = 0;
-    let mut offset = 0;
-    while offset < size_bytes {
-        let len = usize::try_from((size_bytes - offset).min(WINDOW_BYTES)).map_err(|_| Errno::EOVERFLOW)?;
+    let mut offset = from / page as u64 * page as u64;
+    while offset < to {
+        let len = usize::try_from((to - offset).min(WINDOW_BYTES)).map_err(|_| Errno::EOVERFLOW)?;
         // SAFETY: a new shared read-only mapping at an address of the kernel's choice; it is never read, so a file
         // that shrinks meanwhile cannot raise SIGBUS.
         let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, fd, offset) }?;

@@ -286,6 +286,7 @@ pub(super) fn call_name(call: &Call<'_>) -> &'static str {
         Call::DontNeed { .. } | Call::Advise { .. } => "posix_fadvise",
         Call::Lock { .. } => "fcntl",
         Call::MapUnmap { .. } => "mmap",
+        Call::Residency { .. } => "cachestat",
         Call::Stat { .. } => "stat",
         Call::Fstat { .. } => "fstat",
         Call::StatFs { .. } => "statfs",

@@ -6,7 +6,7 @@
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
 use crate::vector::Class;
-use posix::{Call, Fd, OpenFlags};
+use posix::{Call, Fd, OpenFlags, SyncRange};
 
 const BLOCK_BYTES: u64 = 4096;
 /// The files that are overwritten and appended to.
@@ -21,6 +21,7 @@ enum Item {
     Append(Class, u64),
     Overwrite(Class, u64),
     Create(Class, u64),
+    Start(u64),
     Clean,
     Directory,
     Other(u64),
@@ -50,6 +51,7 @@ impl Group for Stable {
             FdatasyncCreate,
             FsyncOther,
             FsyncDir,
+            SyncRangeStart,
             SyncFs,
         ]
     }
@@ -97,6 +99,16 @@ impl Group for Stable {
                     let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
                     append(b, fd, size)?;
                     b.timed(class, size, &stable(class, fd))?;
+                    b.close(fd)?;
+                    made.push(name);
+                }
+                Item::Start(size) => {
+                    let name = b.new_name("started");
+                    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                    append(b, fd, size)?;
+                    let how = SyncRange::STARTED;
+                    b.try_timed(Class::SyncRangeStart, size, &Call::SyncRange { fd, offset: 0, len_bytes: 0, how })?;
+                    b.quiet(&Call::Fdatasync { fd })?;
                     b.close(fd)?;
                     made.push(name);
                 }
@@ -167,6 +179,9 @@ fn items(mode: Mode) -> Vec<Item> {
     }
     for &size in Class::FsyncOther.points() {
         items.extend((0..more).map(|_| Item::Other(size)));
+    }
+    for &size in Class::SyncRangeStart.points() {
+        items.extend((0..more).map(|_| Item::Start(size)));
     }
     for &size in Class::SyncFs.points() {
         items.extend((0..more).map(|_| Item::Everything(size)));

@@ -295,7 +295,12 @@ impl Process for Background<'_> {
                 self.syncing = true;
                 let offset = (self.written % chunks) * LOAD_CHUNK_BYTES;
                 self.written += 1;
-                return Step::Call(Call::SyncRange { fd, offset, len_bytes: LOAD_CHUNK_BYTES });
+                return Step::Call(Call::SyncRange {
+                    fd,
+                    offset,
+                    len_bytes: LOAD_CHUNK_BYTES,
+                    how: posix::SyncRange::WAITED,
+                });
             }
             self.syncing = false;
             let due = first.saturating_add(self.written.saturating_mul(self.interval_ns));

@@ -6,6 +6,7 @@
 //! turns step and mark into entries of the system vector.
 
 use crate::vector::Class;
+use posix::SyncRange;
 
 /// A file, directory or link of the name tree. Numbers are re-used after a file is gone ([`Step::Freed`] says when).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,11 +60,13 @@ pub enum Status {
     Unidentified,
     /// A call that has no class in the system vector (ioctl and the like).
     Other,
+    /// A replay does not make it, and the prediction is of a replay.
+    NotReplayed,
 }
 
 impl Status {
     /// Every status, in order.
-    pub const ALL: [Status; 9] = [
+    pub const ALL: [Status; 10] = [
         Status::Modelled,
         Status::Foreign,
         Status::Process,
@@ -73,6 +76,7 @@ impl Status {
         Status::Unfinished,
         Status::Unidentified,
         Status::Other,
+        Status::NotReplayed,
     ];
 
     /// The name used in tables and annotated traces.
@@ -87,12 +91,13 @@ impl Status {
             Status::Unfinished => "unfinished",
             Status::Unidentified => "unidentified",
             Status::Other => "other",
+            Status::NotReplayed => "not_replayed",
         }
     }
 
     /// Whether a call with this status is file system activity that the prediction leaves out.
     pub const fn is_uncovered(self) -> bool {
-        !matches!(self, Status::Modelled | Status::Foreign | Status::Process | Status::Exec)
+        !matches!(self, Status::Modelled | Status::Foreign | Status::Process | Status::Exec | Status::NotReplayed)
     }
 }
 
@@ -157,8 +162,8 @@ pub enum Step {
     Parent { first: bool },
     /// A symbolic link was followed: its target is read, further components follow.
     Follow,
-    /// Data was read.
-    Read { node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, direct: bool, copy: bool },
+    /// Data was read; `hole_bytes` of it have no blocks.
+    Read { node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, hole_bytes: u64, direct: bool, copy: bool },
     /// Data was written: `new_bytes` of it had no blocks before; the file was `size_bytes` long.
     Write {
         node: NodeId,
@@ -202,8 +207,10 @@ pub enum Step {
     Changed { node: NodeId },
     /// fsync or fdatasync of one file or directory.
     Sync { node: NodeId, data_only: bool, directory: bool },
-    /// sync_file_range of one file.
-    SyncRange { node: NodeId },
+    /// sync_file_range of one file, taken for all of it.
+    SyncRange { node: NodeId, how: SyncRange },
+    /// The file's pages from one to before another are given up (`POSIX_FADV_DONTNEED`).
+    DontNeed { node: NodeId, first_page: u64, end_page: u64 },
     /// sync or syncfs.
     SyncAll,
     /// Directory entries were read: `share_bytes` of `total_bytes`, `entries` in all.
@@ -287,6 +294,8 @@ pub enum Mark {
     Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.
     Sync(SyncMark),
+    /// What sync_file_range started to write, where it did not wait for that, and how long it waited for what was under way.
+    SyncRange { started_bytes: u64, wait_ns: f64 },
     /// A directory read from disk or from the cache.
     ReadDir { cold: bool },
     /// Dirty bytes of the file system at a sync.
@@ -304,6 +313,19 @@ pub struct SyncMark {
     pub other_bytes: u64,
     /// fdatasync.
     pub data_only: bool,
+    /// How long it waits for what is being written already, nanoseconds.
+    pub wait_ns: f64,
+}
+
+impl Mark {
+    /// Waiting for write-back that is under way: in no entry.
+    pub fn wait_ns(&self) -> f64 {
+        match *self {
+            Mark::Sync(sync) | Mark::Write { sync: Some(sync), .. } => sync.wait_ns,
+            Mark::SyncRange { wait_ns, .. } => wait_ns,
+            _ => 0.0,
+        }
+    }
 }
 
 /// Notes and steps of consecutive events of one batch.

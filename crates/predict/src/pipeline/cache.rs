@@ -11,7 +11,7 @@ use super::pages::{DataCache, PAGE_BYTES};
 use super::tree::Tree;
 use super::writeback::{Policy, Writeback};
 use crate::system::Parameters;
-use posix::FileKind;
+use posix::{FileKind, SyncRange};
 
 /// The largest read-ahead window, pages (`read_ahead_kb` = 128, Linux's default).
 const READ_AHEAD_PAGES: u64 = 32;
@@ -43,6 +43,8 @@ struct FileState {
     committed: u32,
     /// Dirty pages in new blocks.
     new_pages: u64,
+    /// When what was handed to the device by request will be written.
+    under_way_until_ns: f64,
     /// It was cut to nothing and not closed since.
     emptied: Emptied,
     /// A directory is being listed, and its blocks were not cached when that began.
@@ -85,6 +87,19 @@ pub struct CacheCounts {
     pub pages_dirty_at_end: u64,
 }
 
+/// What a call finds of what is not stable yet, as the simulation has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Unstable {
+    /// Dirty pages of all files.
+    pub dirty_pages: u64,
+    /// Files that have some.
+    pub dirty_files: u64,
+    /// Changes of names, attributes and lengths since anything was last committed.
+    pub metadata_changes: u64,
+    /// How long ago that was; `None` before the first commit.
+    pub since_commit_ns: Option<f64>,
+}
+
 /// The caches of one system.
 #[derive(Clone, Debug)]
 pub struct CacheStage {
@@ -99,6 +114,9 @@ pub struct CacheStage {
     clock: u32,
     committed: u32,
     new_pages: u64,
+    /// Changes of metadata since the last commit, and when that was.
+    metadata_changes: u64,
+    committed_ns: Option<f64>,
     counts: CacheCounts,
 }
 
@@ -121,6 +139,8 @@ impl CacheStage {
             clock: 1,
             committed: 0,
             new_pages: 0,
+            metadata_changes: 0,
+            committed_ns: None,
             counts: CacheCounts::default(),
         }
     }
@@ -155,6 +175,21 @@ impl CacheStage {
     /// Whether anything so far depended on the predicted time.
     pub fn time_mattered(&self) -> bool {
         self.writeback.time_mattered
+    }
+
+    /// What is not stable yet, for a call that begins now.
+    pub fn unstable(&self, now_ns: f64) -> Unstable {
+        Unstable {
+            dirty_pages: self.data.dirty_pages(),
+            dirty_files: self.writeback.waiting_files(),
+            metadata_changes: self.metadata_changes,
+            since_commit_ns: self.committed_ns.map(|then_ns| now_ns - then_ns),
+        }
+    }
+
+    /// Dirty pages of a file.
+    pub fn dirty_pages_of(&self, node: NodeId) -> u64 {
+        self.data.pages_of(node).1
     }
 
     /// Whether background write-back competes with a call at this time.
@@ -218,18 +253,22 @@ impl CacheStage {
     /// Answers one step.
     #[inline]
     pub fn apply(&mut self, step: &Step, now_ns: f64) -> Mark {
+        self.metadata_changes += u64::from(changes_metadata(step));
         match *step {
             Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
             Step::Lookup { dir, slot, child, .. } => self.lookup(dir, slot, child),
-            Step::Read { node, offset, len_bytes, size_bytes, direct, .. } => {
-                self.read(node, offset, len_bytes, size_bytes, direct)
-            }
+            Step::Read { .. } => self.read(step),
             Step::Write { .. } => self.write(step, now_ns),
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
             Step::CloseWritten { node } => self.close_written(node),
-            Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory)),
-            Step::SyncRange { node } => self.sync_range(node),
-            Step::SyncAll => self.sync_all(),
+            Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory, now_ns)),
+            Step::SyncRange { node, how } => self.sync_range(node, how, now_ns),
+            Step::DontNeed { node, first_page, end_page } => {
+                self.data.drop_clean(node, first_page, end_page);
+                self.start(node, now_ns);
+                Mark::Nothing
+            }
+            Step::SyncAll => self.sync_all(now_ns),
             Step::ReadDir { node, first, end, .. } => self.read_dir(node, first, end),
             _ => self.change(step),
         }
@@ -261,7 +300,10 @@ impl CacheStage {
         Mark::Lookup { found, directory_cached, pattern: Pattern::None }
     }
 
-    fn read(&mut self, node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, direct: bool) -> Mark {
+    fn read(&mut self, step: &Step) -> Mark {
+        let Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, .. } = *step else {
+            return Mark::Nothing;
+        };
         if direct {
             return Mark::Read {
                 cached_bytes: 0,
@@ -276,9 +318,12 @@ impl CacheStage {
         self.counts.page_hits += touched.hits;
         self.counts.page_misses += touched.misses;
         self.counts.pages_forced += touched.forced;
-        let disk_bytes = if touched.misses == count { len_bytes } else { (touched.misses * PAGE_BYTES).min(len_bytes) };
+        let missing_bytes =
+            if touched.misses == count { len_bytes } else { (touched.misses * PAGE_BYTES).min(len_bytes) };
+        // A hole's pages are filled with zeros where they are.
+        let disk_bytes = missing_bytes.min(len_bytes - hole_bytes);
         let mut window_bytes = disk_bytes;
-        if first == 0 && touched.misses == count {
+        if first == 0 && touched.misses == count && disk_bytes > 0 {
             // The first read of a file: the kernel reads a window ahead of it.
             let window = initial_window(count).max(count);
             window_bytes = size_bytes.min(window * PAGE_BYTES).max(len_bytes);
@@ -302,7 +347,7 @@ impl CacheStage {
             file.grew = clock;
         }
         if direct {
-            let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false));
+            let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false, now_ns));
             let cached_bytes = len_bytes - new_bytes;
             return Mark::Write { new_bytes, extends: false, cached_bytes, uncached_bytes: 0, partial_blocks: 0, sync };
         }
@@ -311,7 +356,7 @@ impl CacheStage {
         if stable != Stable::No
             && let Mark::Write { sync, .. } = &mut mark
         {
-            *sync = Some(self.sync(node, stable == Stable::Data, false));
+            *sync = Some(self.sync(node, stable == Stable::Data, false, now_ns));
         }
         mark
     }
@@ -408,7 +453,7 @@ impl CacheStage {
         }
     }
 
-    fn sync(&mut self, node: NodeId, data_only: bool, directory: bool) -> SyncMark {
+    fn sync(&mut self, node: NodeId, data_only: bool, directory: bool, now_ns: f64) -> SyncMark {
         let state = *self.file(node);
         let dirty_pages = self.data.pages_of(node).1;
         let open = |stamp| self.is_open_change(&state, stamp);
@@ -424,16 +469,18 @@ impl CacheStage {
             DirtyKind::Clean
         };
         let other_bytes = (self.new_pages - state.new_pages.min(self.new_pages)) * PAGE_BYTES;
-        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only };
+        let wait_ns = self.wait_for(node, now_ns);
+        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only, wait_ns };
         self.clean_file(node);
         // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
         if kind != DirtyKind::Clean && !(kind == DirtyKind::Overwrite && data_only) {
-            self.commit(node);
+            self.commit(node, now_ns);
         }
         mark
     }
 
-    fn commit(&mut self, node: NodeId) {
+    fn commit(&mut self, node: NodeId, now_ns: f64) {
+        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
         let clock = self.clock;
         if self.options.log_per_file {
             self.file(node).committed = clock;
@@ -448,14 +495,39 @@ impl CacheStage {
         self.settle(node);
     }
 
-    fn sync_range(&mut self, node: NodeId) -> Mark {
+    fn sync_range(&mut self, node: NodeId, how: SyncRange, now_ns: f64) -> Mark {
         let dirty_bytes = self.data.pages_of(node).1 * PAGE_BYTES;
-        self.clean_file(node);
-        let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
-        Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true })
+        let waits = how.wait_before || how.wait_after;
+        let wait_ns = if waits { self.wait_for(node, now_ns) } else { 0.0 };
+        if how.write && how.wait_after {
+            self.clean_file(node);
+            let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
+            return Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true, wait_ns });
+        }
+        let started_bytes = if how.write { dirty_bytes } else { 0 };
+        if how.write {
+            self.start(node, now_ns + wait_ns);
+        }
+        Mark::SyncRange { started_bytes, wait_ns }
     }
 
-    fn sync_all(&mut self) -> Mark {
+    /// Hands a file's dirty pages to the device; nobody waits.
+    fn start(&mut self, node: NodeId, now_ns: f64) {
+        if self.data.pages_of(node).1 > 0 {
+            let until_ns = self.writeback.start(&mut self.data, node, now_ns);
+            clean(&mut self.files, &mut self.new_pages, node);
+            self.file(node).under_way_until_ns = until_ns;
+        }
+    }
+
+    /// How long whoever waits for a file's data waits for what is under way.
+    fn wait_for(&mut self, node: NodeId, now_ns: f64) -> f64 {
+        let until_ns = std::mem::take(&mut self.file(node).under_way_until_ns);
+        (until_ns - now_ns).max(0.0)
+    }
+
+    fn sync_all(&mut self, now_ns: f64) -> Mark {
+        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
         let dirty_bytes = self.data.dirty_pages() * PAGE_BYTES;
         let (data, files, total) = (&mut self.data, &mut self.files, &mut self.new_pages);
         self.writeback.drain(|node| {
@@ -577,6 +649,24 @@ fn clean(files: &mut [FileState], total: &mut u64, node: NodeId) {
     if let Some(file) = files.get_mut(node.index()) {
         *total -= file.new_pages.min(*total);
         file.new_pages = 0;
+    }
+}
+
+/// Whether a step changes what a log would have to carry: names, attributes, lengths, maps of blocks.
+fn changes_metadata(step: &Step) -> bool {
+    match *step {
+        Step::Made { .. }
+        | Step::Linked { .. }
+        | Step::Unlinked { .. }
+        | Step::RemovedDirectory { .. }
+        | Step::Renamed { .. }
+        | Step::Exchanged { .. }
+        | Step::Changed { .. } => true,
+        Step::Write { new_bytes, .. } => new_bytes > 0,
+        Step::Truncate { from_bytes, to_bytes, .. } => from_bytes != to_bytes,
+        Step::Allocate { grew, .. } => grew,
+        Step::Freed { on_close, .. } => on_close,
+        _ => false,
     }
 }
 

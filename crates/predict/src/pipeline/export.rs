@@ -71,57 +71,42 @@ const COLUMNS: &[Column] = &[
         name: "lookup_misses",
         kind: AnnotationKind::U64,
         meaning: "components whose name or attributes were not cached",
-        fill: |call, cell| cell.number = Some(call.marks.iter().filter(|m| is_lookup_miss(m)).count() as u64),
+        fill: |call, cell| cell.number = Some(call.lookup_misses()),
     },
     Column {
         stage: Stage::Cache,
         name: "cached_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes read from or written over cached pages",
-        fill: |call, cell| {
-            cell.number = bytes(call.marks, |m| match *m {
-                Mark::Read { cached_bytes, .. } | Mark::Write { cached_bytes, .. } => Some(cached_bytes),
-                _ => None,
-            })
-        },
+        fill: |call, cell| cell.number = call.cached_bytes(),
     },
     Column {
         stage: Stage::Cache,
         name: "disk_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes read from disk",
-        fill: |call, cell| {
-            cell.number = bytes(call.marks, |m| match *m {
-                Mark::Read { disk_bytes, .. } => Some(disk_bytes),
-                _ => None,
-            })
-        },
+        fill: |call, cell| cell.number = call.disk_bytes(),
     },
     Column {
         stage: Stage::Cache,
         name: "new_bytes",
         kind: AnnotationKind::U64,
         meaning: "bytes written that had no blocks before",
-        fill: |call, cell| {
-            cell.number = bytes(call.marks, |m| match *m {
-                Mark::Write { new_bytes, .. } => Some(new_bytes),
-                _ => None,
-            })
-        },
+        fill: |call, cell| cell.number = call.new_bytes(),
     },
     Column {
         stage: Stage::Cache,
         name: "dirty",
         kind: AnnotationKind::Utf8,
-        meaning: "what a sync or removal found: clean, overwritten, appended, created, names, dirty, uncached",
-        fill: |call, cell| cell.text = call.marks.iter().find_map(dirty).map(str::to_owned),
+        meaning: "what a sync or removal found: clean, overwritten, appended, created, names, dirty, uncached; started: write-back that is not waited for",
+        fill: |call, cell| cell.text = call.dirt().map(str::to_owned),
     },
     Column {
         stage: Stage::Pattern,
         name: "pattern",
         kind: AnnotationKind::Utf8,
         meaning: "of what went to disk: first, sequential or random",
-        fill: |call, cell| cell.text = call.marks.iter().rev().find_map(pattern).map(str::to_owned),
+        fill: |call, cell| cell.text = call.pattern().map(str::to_owned),
     },
     Column {
         stage: Stage::Price,
@@ -139,8 +124,47 @@ const COLUMNS: &[Column] = &[
     },
 ];
 
-fn is_lookup_miss(mark: &Mark) -> bool {
-    matches!(mark, Mark::Lookup { found, .. } if !matches!(found, Found::Hit | Found::NegativeHit))
+impl PricedCall<'_> {
+    /// Components whose name or attributes were not cached.
+    pub fn lookup_misses(&self) -> u64 {
+        let misses =
+            |m: &&Mark| matches!(m, Mark::Lookup { found, .. } if !matches!(found, Found::Hit | Found::NegativeHit));
+        self.marks.iter().filter(misses).count() as u64
+    }
+
+    /// Bytes read from or written over cached pages; `None` of a call that moves no data.
+    pub fn cached_bytes(&self) -> Option<u64> {
+        bytes(self.marks, |m| match *m {
+            Mark::Read { cached_bytes, .. } | Mark::Write { cached_bytes, .. } => Some(cached_bytes),
+            _ => None,
+        })
+    }
+
+    /// Bytes read from disk; `None` of a call that reads nothing.
+    pub fn disk_bytes(&self) -> Option<u64> {
+        bytes(self.marks, |m| match *m {
+            Mark::Read { disk_bytes, .. } => Some(disk_bytes),
+            _ => None,
+        })
+    }
+
+    /// Bytes written that had no blocks before; `None` of a call that writes nothing.
+    pub fn new_bytes(&self) -> Option<u64> {
+        bytes(self.marks, |m| match *m {
+            Mark::Write { new_bytes, .. } => Some(new_bytes),
+            _ => None,
+        })
+    }
+
+    /// What a sync or removal found.
+    pub fn dirt(&self) -> Option<&'static str> {
+        self.marks.iter().find_map(dirty)
+    }
+
+    /// The pattern of what went to disk.
+    pub fn pattern(&self) -> Option<&'static str> {
+        self.marks.iter().rev().find_map(pattern)
+    }
 }
 
 fn bytes(marks: &[Mark], of: impl Fn(&Mark) -> Option<u64>) -> Option<u64> {
@@ -156,6 +180,8 @@ fn dirty(mark: &Mark) -> Option<&'static str> {
             DirtyKind::Create => "created",
             DirtyKind::Names => "names",
         }),
+        Mark::SyncRange { started_bytes: 0, .. } => Some("clean"),
+        Mark::SyncRange { .. } => Some("started"),
         Mark::Remove { dirty: true, .. } => Some("dirty"),
         Mark::Remove { uncached: true, .. } => Some("uncached"),
         Mark::Remove { .. } => Some("clean"),
@@ -204,7 +230,7 @@ pub fn write_annotated(
         WriterOptions { overwrite, annotations: columns.iter().map(annotation).collect(), ..WriterOptions::default() };
     let mut writer = Writer::create(directory, writer_options)?;
     let snapshot = reader.snapshot()?;
-    let mut preprocess = begin(reader.directory(), &snapshot)?;
+    let mut preprocess = begin(reader.directory(), &snapshot, options.calls)?;
     let mut group = Group::new(Member::new(0, &profile, options), options, &preprocess);
     let mut annotated = Annotated::default();
     for batch in reader.batches()? {

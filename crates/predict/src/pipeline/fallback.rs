@@ -87,6 +87,8 @@ fn alternative(class: Class) -> Option<(Class, At)> {
             alternative_sync(class)
         }
         FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
+        // Closing a file that was emptied starts its write-back, too.
+        SyncRangeStart => same(CloseTruncated),
         SyncFs => same(FsyncAppend),
         _ => None,
     }

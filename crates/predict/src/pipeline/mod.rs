@@ -31,9 +31,9 @@ mod walk;
 mod writeback;
 
 pub use annotated::{Annotated, Mark, Note, Status, Step};
-pub use cache::CacheCounts;
+pub use cache::{CacheCounts, Unstable};
 pub use export::{Stage, write_annotated};
-pub use options::{InitialCaches, MissingEntry, Pace, PredictError, PredictOptions, with_cache};
+pub use options::{Calls, InitialCaches, MissingEntry, Pace, PredictError, PredictOptions, with_cache};
 pub use postprocess::{Coverage, DirectoryTotal, FileTotal, OpTotal, Timeline};
 pub use preprocess::Preprocess;
 pub use price::Fallback;

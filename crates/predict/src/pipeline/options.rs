@@ -27,6 +27,18 @@ pub enum Pace {
     Recorded,
 }
 
+/// Which calls of a trace a prediction is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calls {
+    /// All that have a price.
+    #[default]
+    All,
+    /// Those that a replay makes, and what those find that only they have done: for holding a prediction against a replay. Accesses through
+    /// mappings, which no replay makes, bring nothing into the caches either.
+    Replayed,
+}
+
 /// Options of a prediction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PredictOptions {
@@ -34,6 +46,8 @@ pub struct PredictOptions {
     pub initial: InitialCaches,
     /// When calls are made.
     pub pace: Pace,
+    /// Which calls.
+    pub calls: Calls,
     /// Another size of the data cache for all systems, bytes; dirty thresholds follow in proportion.
     pub cache_bytes: Option<u64>,
     /// Entries or curves to replace in all systems: name and nanoseconds.
@@ -55,6 +69,7 @@ impl Default for PredictOptions {
         PredictOptions {
             initial: InitialCaches::Cold,
             pace: Pace::Asap,
+            calls: Calls::All,
             cache_bytes: None,
             set_ns: Vec::new(),
             min_coverage: 0.9,

@@ -248,6 +248,24 @@ impl DataCache {
         }
     }
 
+    /// Drops the clean pages of a file from `first` on to before `end`.
+    pub fn drop_clean(&mut self, node: NodeId, first: u64, end: u64) {
+        let mut at = self.files.get(node.index()).map_or(NONE, |f| f.newest);
+        while at != NONE {
+            let Chunk { number, older, present, dirty, .. } = self.chunks[at as usize];
+            let start = number * self.chunk_pages;
+            let (from, to) = (first.max(start) - start, end.min(start + self.chunk_pages).saturating_sub(start));
+            let gone = if from < to { mask(from, to - from) & present & !dirty } else { 0 };
+            if gone == present {
+                self.recency.remove(at);
+                self.remove_chunk(at);
+            } else if gone != 0 {
+                self.cut_chunk(at, !gone);
+            }
+            at = older;
+        }
+    }
+
     fn cut_chunk(&mut self, at: u32, keep: u64) {
         let chunk = &mut self.chunks[at as usize];
         let pages = u64::from((chunk.present & !keep).count_ones());
@@ -325,6 +343,10 @@ mod tests {
                         cache.drop_from(NodeId(node), first);
                         naive.pages.retain(|p| p.0 != node || p.1 < first);
                     }
+                    2 => {
+                        cache.drop_clean(NodeId(node), first, first + count);
+                        naive.pages.retain(|p| p.2 || p.0 != node || p.1 < first || p.1 >= first + count);
+                    }
                     1 => {
                         cache.clean(NodeId(node), u64::MAX);
                         naive.pages.iter_mut().filter(|p| p.0 == node).for_each(|p| p.2 = false);
@@ -356,6 +378,10 @@ mod tests {
                 match op {
                     0 => { large.drop_from(node, first); exact.drop_from(node, first); }
                     1 => prop_assert_eq!(large.clean(node, u64::MAX), exact.clean(node, u64::MAX)),
+                    5 => {
+                        large.drop_clean(node, first, first + count);
+                        exact.drop_clean(node, first, first + count);
+                    }
                     _ => prop_assert_eq!(large.touch(node, first, count, op < 4), exact.touch(node, first, count, op < 4)),
                 }
                 prop_assert_eq!((large.pages(), large.dirty_pages()), (exact.pages(), exact.dirty_pages()));

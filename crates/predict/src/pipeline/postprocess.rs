@@ -330,7 +330,7 @@ pub struct Coverage {
     pub uncovered_by_op: BTreeMap<&'static str, u64>,
     /// Traced time of priced calls, nanoseconds.
     pub modelled_traced_ns: u64,
-    /// Priced calls over priced and uncovered calls; 1 if there were none.
+    /// Priced calls, and those left out because no replay makes them, over these and uncovered calls; 1 if there were none.
     pub calls_share: f64,
     /// The share the tracer's importer states, accesses through mappings included; absent where it could not be known.
     pub stated_share: Option<f64>,
@@ -370,7 +370,8 @@ impl CoverageCounter {
 
     /// The counts by name, and the shares.
     pub fn finish(&self, preprocess: &Preprocess, stated_share: Option<f64>) -> Coverage {
-        let modelled = self.by_status[Status::Modelled as usize];
+        // What a replay does not make could have been priced.
+        let modelled = self.by_status[Status::Modelled as usize] + self.by_status[Status::NotReplayed as usize];
         let uncovered: u64 = self.uncovered.iter().sum();
         let all = modelled + uncovered;
         let statuses = Status::ALL.iter().zip(&self.by_status).filter(|(_, n)| **n > 0);

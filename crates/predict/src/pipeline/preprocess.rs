@@ -10,8 +10,10 @@ mod names;
 
 use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step};
 use super::names::NameId;
+use super::options::Calls;
 use super::tree::Tree;
 use super::walk::{End, Memo, Must, Parsed, Walked};
+use crate::replay::disposition;
 use crate::vector::Class;
 use posix::{Errno, FileKind};
 use rustc_hash::FxHashMap;
@@ -86,11 +88,12 @@ pub struct Preprocess {
     surprises: u64,
     /// Directories that nothing but names deeper in them told of.
     pub(super) implied_directories: usize,
+    calls: Calls,
 }
 
 impl Preprocess {
     /// A tree with the names of a snapshot.
-    pub fn new(snapshot: &Snapshot) -> Preprocess {
+    pub fn new(snapshot: &Snapshot, calls: Calls) -> Preprocess {
         let mut stage = Preprocess {
             tree: Tree::new(),
             files: FxHashMap::default(),
@@ -106,6 +109,7 @@ impl Preprocess {
             discovered_names: 0,
             surprises: 0,
             implied_directories: 0,
+            calls,
         };
         stage.load(snapshot);
         stage
@@ -204,8 +208,16 @@ impl Preprocess {
             }
             let first_step = u32::try_from(out.steps.len()).unwrap_or(u32::MAX);
             let mut call = CallNote::default();
-            let status = status_of(event);
-            if status == Status::Modelled {
+            let status = match status_of(event) {
+                Status::Modelled if self.calls == Calls::Replayed && disposition(event).is_err() => Status::NotReplayed,
+                status => status,
+            };
+            let mapped = matches!(event.op, Op::MapRead | Op::MapWrite);
+            if status == Status::NotReplayed && !mapped {
+                // What it did is done by whatever stands in for it.
+                self.call(event, batch, out, &mut call);
+                call.status = status;
+            } else if status == Status::Modelled {
                 call.status = Status::Modelled;
                 self.call(event, batch, out, &mut call);
             } else {
@@ -373,6 +385,9 @@ impl Preprocess {
             out.steps.push(Step::Call(self.outcome_class(event, class)));
             if event.errno == 0 && changes_attributes(event.op) {
                 out.steps.push(Step::Changed { node });
+            }
+            if event.op == Op::Fadvise && event.errno == 0 && event.mode == Some(flag::ADVICE_DONT_NEED) {
+                out.steps.push(self.dont_need(event, node));
             }
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::fallback::{Resolved, resolve};
 use super::request::Request;
+use crate::system::PricePoint;
 use crate::vector::Class;
 use crate::{PriceTable, SystemProfile};
 use trace::Op;
@@ -104,6 +105,23 @@ impl Pricer {
         if sum > *largest {
             *largest = sum;
             price.dominant = point.first.entry;
+        }
+    }
+
+    /// The entries that make a call's price, as [`price`](Pricer::price) charges them: number and weight of each. Charges nothing.
+    pub fn terms(&self, requests: &[Request], factor: f64, each: &mut dyn FnMut(u16, f64)) {
+        let mut point = |class, size, weight: f64| {
+            let terms = self.table.point(class, size);
+            terms.iter().flat_map(PricePoint::terms).for_each(|term| each(term.entry, term.weight * weight));
+        };
+        for request in requests {
+            match self.resolved.get(request.class as usize) {
+                Some(Resolved::Own) => point(request.class, request.size, request.weight * factor),
+                Some(Resolved::Instead(parts)) => {
+                    parts.iter().for_each(|p| point(p.class, p.at.size(request.size), request.weight * factor));
+                }
+                _ => {}
+            }
         }
     }
 

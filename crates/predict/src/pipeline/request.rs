@@ -94,6 +94,10 @@ impl Requests {
                 self.add(remove_class(mark), OVER_BYTES, -1.0);
             }
             (Step::Sync { .. } | Step::SyncRange { .. }, Mark::Sync(sync)) => self.sync(sync),
+            (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes: 0, .. }) => self.add(Class::FsyncClean, 0, 1.0),
+            (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes, .. }) => {
+                self.add(Class::SyncRangeStart, started_bytes, 1.0);
+            }
             (Step::SyncAll, &Mark::SyncAll { dirty_bytes }) => self.add(Class::SyncFs, dirty_bytes, 1.0),
             (Step::ReadDir { .. }, &Mark::ReadDir { cold }) => self.read_dir(step, cold),
             _ => {}

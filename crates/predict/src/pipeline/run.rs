@@ -4,9 +4,9 @@
 //! predicted time. So systems with the same parameters share one cache simulation; if write-back does come in, the pass is
 //! thrown away and made again with one simulation each. A system's prediction never depends on which others are in the run.
 
-use super::annotated::{Annotated, Mark, Note, Status, Step};
-use super::cache::{CacheOptions, CacheStage};
-use super::options::{InitialCaches, Pace, PredictOptions};
+use super::annotated::{Annotated, Mark, NodeId, Note, Status, Step};
+use super::cache::{CacheOptions, CacheStage, Unstable};
+use super::options::{Calls, InitialCaches, Pace, PredictOptions};
 use super::pattern::PatternStage;
 use super::postprocess::{Coverage, CoverageCounter, Postprocess};
 use super::preprocess::Preprocess;
@@ -35,6 +35,25 @@ pub struct PricedCall<'a> {
     pub requests: &'a [Request],
     /// Predicted latency, nanoseconds.
     pub ns: f64,
+    /// Of that, waiting for write-back: in no entry.
+    pub stall_ns: f64,
+    /// What background write-back multiplies the entries by.
+    pub factor: f64,
+    /// Number of the entry with the largest share.
+    pub dominant: u16,
+    /// Its system's prices.
+    pub pricer: &'a Pricer,
+    /// What was not stable when it began.
+    pub unstable: Unstable,
+    /// Dirty pages of its file then.
+    pub file_dirty_pages: u64,
+}
+
+/// What a call found before it changed anything.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    unstable: Unstable,
+    file_dirty_pages: u64,
 }
 
 /// Receives every priced call of every system.
@@ -75,7 +94,7 @@ pub(super) fn pass<'p>(
     share: bool,
     mut sink: Option<CallSink<'_>>,
 ) -> Result<Option<Pass<'p>>, ProfileError> {
-    let mut preprocess = begin(workload.path(), &workload.snapshot()?)?;
+    let mut preprocess = begin(workload.path(), &workload.snapshot()?, options.calls)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
     let mut counter = CoverageCounter::default();
     let mut annotated = Annotated::default();
@@ -105,8 +124,8 @@ pub(super) fn pass<'p>(
 }
 
 /// The first stage with the names of a snapshot.
-pub(super) fn begin(workload: &Path, snapshot: &Snapshot) -> Result<Preprocess, ProfileError> {
-    let preprocess = Preprocess::new(snapshot);
+pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, ProfileError> {
+    let preprocess = Preprocess::new(snapshot, calls);
     if preprocess.is_too_deep() {
         return Err(too_deep(workload, "snapshot".to_owned()));
     }
@@ -219,9 +238,13 @@ impl<'p> Group<'p> {
             if note.status != Status::Modelled && steps.is_empty() {
                 continue;
             }
+            let before = match sink {
+                Some(_) => self.before(event, note),
+                None => Before::default(),
+            };
             let wrote = self.marks(event, steps);
             if note.status == Status::Modelled {
-                self.price(annotated.first + i, event, note, wrote, sink);
+                self.price(annotated.first + i, event, note, before, wrote, sink);
             }
             if steps.iter().any(|s| matches!(s, Step::Freed { .. })) {
                 for member in &mut self.members {
@@ -231,9 +254,8 @@ impl<'p> Group<'p> {
         }
     }
 
-    /// Cache and pattern stages of one event, and its requests; says whether it wrote.
-    #[inline]
-    fn marks(&mut self, event: &Event, steps: &[Step]) -> bool {
+    /// The time of an event: that of the member who is furthest.
+    fn advance(&mut self, event: &Event) -> f64 {
         let mut now_ns = 0.0f64;
         for member in &mut self.members {
             if self.pace == Pace::Recorded {
@@ -242,6 +264,20 @@ impl<'p> Group<'p> {
             now_ns = now_ns.max(member.now_ns);
         }
         self.cache.tick(now_ns);
+        now_ns
+    }
+
+    /// What a call finds, for those who ask.
+    fn before(&mut self, event: &Event, note: &Note) -> Before {
+        let now_ns = self.advance(event);
+        let file_dirty_pages = if note.node == NodeId::NONE { 0 } else { self.cache.dirty_pages_of(note.node) };
+        Before { unstable: self.cache.unstable(now_ns), file_dirty_pages }
+    }
+
+    /// Cache and pattern stages of one event, and its requests; says whether it wrote.
+    #[inline]
+    fn marks(&mut self, event: &Event, steps: &[Step]) -> bool {
+        let now_ns = self.advance(event);
         self.requests.clear();
         self.marks.clear();
         let mut wrote = false;
@@ -256,19 +292,42 @@ impl<'p> Group<'p> {
     }
 
     #[inline]
-    fn price(&mut self, index: usize, event: &Event, note: &Note, wrote: bool, sink: &mut Option<CallSink<'_>>) {
+    fn price(
+        &mut self,
+        index: usize,
+        event: &Event,
+        note: &Note,
+        before: Before,
+        wrote: bool,
+        sink: &mut Option<CallSink<'_>>,
+    ) {
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
             let factor = if busy { member.slowdown } else { 1.0 };
             let price = member.pricer.price(event.op, self.requests.list(), factor);
-            let stall_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
+            let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
+            let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;
             member.now_ns += ns.max(0.0);
             member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
             member.post.add(event, note, price, ns, stall_ns);
             if let Some(sink) = sink {
                 let (marks, requests) = (self.marks.as_slice(), self.requests.list());
-                sink(PricedCall { system: member.system, index, event, note, marks, requests, ns });
+                sink(PricedCall {
+                    system: member.system,
+                    index,
+                    event,
+                    note,
+                    marks,
+                    requests,
+                    ns,
+                    stall_ns,
+                    factor,
+                    dominant: price.dominant,
+                    pricer: &member.pricer,
+                    unstable: before.unstable,
+                    file_dirty_pages: before.file_dirty_pages,
+                });
             }
         }
     }

@@ -58,6 +58,7 @@ pub struct Writeback {
     waiting: Vec<Waiting>,
     oldest: u32,
     newest: u32,
+    files: u64,
     busy_until_ns: f64,
     /// Pages written back by age or threshold so far.
     pub written_pages: u64,
@@ -74,6 +75,7 @@ impl Writeback {
             waiting: Vec::new(),
             oldest: NONE,
             newest: NONE,
+            files: 0,
             busy_until_ns: 0.0,
             written_pages: 0,
             device_ns: 0.0,
@@ -90,6 +92,7 @@ impl Writeback {
         if self.waiting[at].queued {
             return;
         }
+        self.files += 1;
         self.waiting[at] = Waiting { since_ns: now_ns, before: self.newest, after: NONE, queued: true };
         if self.newest == NONE {
             self.oldest = node.0;
@@ -102,6 +105,7 @@ impl Writeback {
     /// A file is clean or gone.
     pub fn cleaned(&mut self, node: NodeId) {
         let Some(&Waiting { before, after, queued: true, .. }) = self.waiting.get(node.index()) else { return };
+        self.files -= 1;
         if before == NONE {
             self.oldest = after
         } else {
@@ -148,6 +152,29 @@ impl Writeback {
         until_ns - now_ns
     }
 
+    /// Files that have dirty data.
+    pub fn waiting_files(&self) -> u64 {
+        self.files
+    }
+
+    /// A file's dirty pages are handed to the device now, behind what it has; answers when they will be written.
+    pub fn start(&mut self, data: &mut DataCache, node: NodeId, now_ns: f64) -> f64 {
+        let pages = data.clean(node, u64::MAX);
+        self.cleaned(node);
+        self.occupy(pages, self.busy_until_ns.max(now_ns));
+        self.busy_until_ns
+    }
+
+    /// The device writes so many pages of a file.
+    fn occupy(&mut self, pages: u64, start_ns: f64) {
+        self.time_mattered = true;
+        let cost_ns =
+            self.policy.file_ns.max(self.policy.page_ns) + self.policy.page_ns * pages.saturating_sub(1) as f64;
+        self.busy_until_ns = start_ns + cost_ns;
+        self.written_pages += pages;
+        self.device_ns += cost_ns;
+    }
+
     /// Whether the flusher is writing.
     pub fn is_busy(&self, now_ns: f64) -> bool {
         now_ns < self.busy_until_ns
@@ -155,14 +182,9 @@ impl Writeback {
 
     /// Writes that somebody waited for keep the flusher busy as well, but are not its own.
     fn write_piece(&mut self, data: &mut DataCache, start_ns: f64, on_clean: &mut impl FnMut(NodeId)) {
-        self.time_mattered = true;
         let node = NodeId(self.oldest);
         let pages = data.clean(node, PIECE_PAGES);
-        let cost_ns =
-            self.policy.file_ns.max(self.policy.page_ns) + self.policy.page_ns * pages.saturating_sub(1) as f64;
-        self.busy_until_ns = start_ns + cost_ns;
-        self.written_pages += pages;
-        self.device_ns += cost_ns;
+        self.occupy(pages, start_ns);
         let since_ns = self.waiting[node.index()].since_ns;
         self.cleaned(node);
         if data.pages_of(node).1 > 0 {

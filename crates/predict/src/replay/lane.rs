@@ -5,12 +5,13 @@
 //! (closing what the trace does not close) are calls too, but neither timed nor counted.
 
 use super::disposition::{Skip, copy_ends, gives_offset, links_open_file, takes_descriptor};
+use super::observed::{Observation, Observer};
 use super::rebuild::{pieces, relative};
 use super::shared::{Fetched, Job, Shared, Slot};
 use super::tally::Tally;
 use super::translate::{self, Mismatch, Parts, compare, split};
 use super::{Pace, ReplayError};
-use posix::{Call, Errno, Fd, Lock, Mode, OpenFlags, Outcome, Process, Reply, Step, Whence};
+use posix::{Call, Errno, Fd, Lock, Mode, OpenFlags, Outcome, Process, Reply, Residency, Step, Whence};
 use std::collections::VecDeque;
 use trace::{Event, OfdId, Op, flag};
 
@@ -34,6 +35,11 @@ pub(super) struct Lane<'s, 'a> {
     /// Whether the last fcntl was a lock.
     locked: bool,
     tally: Option<Tally>,
+    observer: Option<Observer<'a>>,
+    /// Whether the cache was looked at for the call in hand, what was found, and how many calls were under way.
+    looked: bool,
+    found: Option<Residency>,
+    in_flight: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,12 @@ enum Help {
     StandIn {
         dir: Fd,
     },
+    /// Looking what of a range is in memory.
+    Look {
+        fd: Fd,
+        offset: u64,
+        len_bytes: u64,
+    },
     /// Taking that name away.
     Unname {
         dir: Fd,
@@ -111,6 +123,10 @@ impl<'s, 'a> Lane<'s, 'a> {
             stand_in: Vec::new(),
             locked: false,
             tally: Some(tally),
+            observer: shared.fixed.observed.map(Observer::new),
+            looked: false,
+            found: None,
+            in_flight: 0,
         }
     }
 
@@ -158,6 +174,9 @@ impl<'s, 'a> Lane<'s, 'a> {
                 }
                 State::Ready => match self.make_ready() {
                     Ok(None) => {
+                        if let Some(look) = self.look() {
+                            return self.help(look);
+                        }
                         self.state = State::Calling;
                         return Do::Call;
                     }
@@ -184,7 +203,12 @@ impl<'s, 'a> Lane<'s, 'a> {
     fn end(&mut self) -> Do {
         self.state = State::Ended;
         if let Some(tally) = self.tally.take() {
-            self.shared.hand_in(tally);
+            let observed = self.observer.take().map(Observer::end).transpose();
+            let observed = observed.unwrap_or_else(|source| {
+                self.shared.stop(ReplayError::Io { doing: "storing what was seen of the calls", source });
+                None
+            });
+            self.shared.hand_in(tally, observed);
         }
         Do::Done
     }
@@ -197,6 +221,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         self.parts.fd2 = None;
         self.parts.dir = None;
         self.parts.dir2 = None;
+        (self.looked, self.found) = (false, None);
         self.parts.sets_directory = self.shared.fixed.modes_of_directories.contains(&e.seq);
         let text = |id: Option<trace::PathId>| id.map_or(&b""[..], |id| paths.get(id));
         if !takes_descriptor(e.op) {
@@ -283,6 +308,26 @@ impl<'s, 'a> Lane<'s, 'a> {
         Ok(None)
     }
 
+    /// The look at the cache that is due before the call in hand, once: at the range that it reads or writes, or at the whole file
+    /// where what is dirty of it decides.
+    fn look(&mut self) -> Option<Help> {
+        self.observer.as_ref()?;
+        if std::mem::replace(&mut self.looked, true) {
+            return None;
+        }
+        let (e, fd) = (&self.job.as_ref()?.event, self.parts.fd?);
+        match e.op {
+            Op::Read | Op::Write | Op::Copy => {
+                let len_bytes = u64::try_from(e.ret).ok().filter(|&len| len > 0)?;
+                Some(Help::Look { fd, offset: e.offset?, len_bytes })
+            }
+            Op::Fsync | Op::Fdatasync | Op::SyncRange | Op::Ftruncate | Op::Close => {
+                Some(Help::Look { fd, offset: 0, len_bytes: 0 })
+            }
+            _ => None,
+        }
+    }
+
     fn directory(&self, second: bool) -> Option<Fd> {
         if second { self.parts.dir2 } else { self.parts.dir }
     }
@@ -318,6 +363,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                 }
             },
             Help::Place { .. } => {}
+            Help::Look { .. } => self.found = outcome.residency().ok(),
             Help::StandInDirectory => match outcome.fd() {
                 Ok(dir) => self.next_help = Some(Help::StandIn { dir }),
                 Err(_) => self.made_unnamed(outcome),
@@ -436,6 +482,7 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     /// The traced call has returned.
     fn take_in(&mut self, outcome: &Outcome) {
+        self.shared.leave();
         let Some(job) = &self.job else { return };
         let e = job.event;
         let path = e.path.map_or(&b""[..], |p| job.batch.paths.get(p));
@@ -459,10 +506,20 @@ impl<'s, 'a> Lane<'s, 'a> {
                 self.descriptors_after(&e, outcome);
                 return self.finish_job();
             }
-            tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
+            tally.timed(e.op, path, outcome.dur_ns, outcome.result.is_err());
             if let Some(mismatch) = mismatch {
                 tally.differs(e.seq, e.op, path, mismatch);
             }
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.see(&Observation {
+                seq: e.seq,
+                op: e.op,
+                latency_ns: outcome.dur_ns,
+                in_flight: self.in_flight,
+                unlike: mismatch.is_some(),
+                found: self.found,
+            });
         }
         if let (true, Some(ofd)) = (Self::needs_stand_in(&e, outcome), e.ofd) {
             self.name_stand_in(ofd);
@@ -561,6 +618,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                 let mode = self.job.as_ref().and_then(|job| job.event.mode).unwrap_or(0o644);
                 Call::Open { at: relative(dir, &self.stand_in), flags, mode: Mode(mode & self.parts.modes | 0o600) }
             }
+            Help::Look { fd, offset, len_bytes } => Call::Residency { fd, offset, len_bytes },
             Help::Unname { dir, .. } => Call::Unlink { at: relative(dir, &self.stand_in) },
         }
     }
@@ -574,6 +632,9 @@ impl Process for Lane<'_, '_> {
             if what == Do::Call && !self.translates() {
                 self.leave_out(Skip::Incomplete);
                 continue;
+            }
+            if what == Do::Call {
+                self.in_flight = self.shared.enter();
             }
             break what;
         };

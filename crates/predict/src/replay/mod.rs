@@ -11,6 +11,7 @@
 mod disposition;
 mod lane;
 mod names;
+mod observed;
 mod order;
 mod rebuild;
 mod run;
@@ -23,8 +24,9 @@ mod translate;
 pub(crate) mod testing;
 
 pub use disposition::{Skip, disposition};
+pub use observed::{InOrder, Observation, ObservationFile, Observations};
 pub use rebuild::Rebuilt;
-pub use run::{OpenTrace, replay, replay_on, requirements};
+pub use run::{OpenTrace, replay, replay_observed, replay_on, replay_on_observed, requirements};
 pub use shared::Source;
 pub use tally::{Difference, DifferenceCount, Differences, OpResult, QUANTILES, SubtreeResult};
 
@@ -102,8 +104,6 @@ pub struct ReplayOptions {
     pub subtree_depth: usize,
     /// Whether what the trace makes setuid or setgid becomes so.
     pub allow_setuid: bool,
-    /// Keep each call's latency (16 bytes a call), for an annotated trace.
-    pub keep_latencies: bool,
 }
 
 impl Default for ReplayOptions {
@@ -116,7 +116,6 @@ impl Default for ReplayOptions {
             differences_max: 20,
             subtree_depth: 3,
             allow_setuid: false,
-            keep_latencies: false,
         }
     }
 }
@@ -176,9 +175,6 @@ pub struct ReplayResult {
     pub per_subtree: Vec<SubtreeResult>,
     /// Outcomes that were not the traced ones.
     pub differences: Differences,
-    /// Latency of each call made: `(seq, nanoseconds)` in the order of the trace; empty unless asked for.
-    #[serde(skip)]
-    pub latencies: Vec<(u64, u64)>,
 }
 
 /// What a replay needs of its target.

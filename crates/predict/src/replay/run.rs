@@ -1,6 +1,7 @@
 //! The replay from end to end: scan, check the space, rebuild, empty the caches, run, write back.
 
 use super::lane::Lane;
+use super::observed::{ObservationFile, Observations, Run};
 use super::rebuild::{self, relative};
 use super::scan::{self, Scan};
 use super::shared::{Fixed, Remains, Report, Shared, Source};
@@ -24,12 +25,40 @@ pub fn replay(
     options: &ReplayOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<ReplayResult, ReplayError> {
+    replay_read(reader, site, options, None, progress).map(|(result, _)| result)
+}
+
+/// As [`replay`], and tells of every call what was seen of it, by way of a file.
+///
+/// Where a descriptor tells, the cache is looked at just before the call, outside its time. That alone is not without an
+/// effect: what the look reads of the kernel's own structures is in the processor's caches when the call begins.
+///
+/// # Errors
+/// As [`replay`], and the file cannot be written.
+pub fn replay_observed(
+    reader: &Reader,
+    site: &dyn Site,
+    options: &ReplayOptions,
+    file: ObservationFile,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(ReplayResult, Observations), ReplayError> {
+    let (result, observations) = replay_read(reader, site, options, Some(file), progress)?;
+    Ok((result, observations.expect("who gives a file gets observations")))
+}
+
+fn replay_read(
+    reader: &Reader,
+    site: &dyn Site,
+    options: &ReplayOptions,
+    file: Option<ObservationFile>,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(ReplayResult, Option<Observations>), ReplayError> {
     let mut fs = site.handle();
     let snapshot = reader.snapshot()?;
     let open = || -> Result<Source<'_>, ReplayError> {
         Ok(Box::new(reader.batches()?.map(|batch| batch.map_err(ReplayError::from))))
     };
-    replay_on(&mut fs, &snapshot, &open, options, progress).map_err(|error| error.of(reader))
+    replay_from(&mut fs, &snapshot, &open, options, file, progress).map_err(|error| error.of(reader))
 }
 
 /// What a replay of a workload needs of its target, found by reading the trace once.
@@ -60,6 +89,33 @@ pub fn replay_on<F: FileSystem>(
     options: &ReplayOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<ReplayResult, ReplayError> {
+    replay_from(fs, snapshot, open_trace, options, None, progress).map(|(result, _)| result)
+}
+
+/// As [`replay_on`], and tells of every call what was seen of it ([`replay_observed`]).
+///
+/// # Errors
+/// As [`replay_observed`].
+pub fn replay_on_observed<F: FileSystem>(
+    fs: &mut F,
+    snapshot: &Snapshot,
+    open_trace: &OpenTrace<'_>,
+    options: &ReplayOptions,
+    file: ObservationFile,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(ReplayResult, Observations), ReplayError> {
+    let (result, observations) = replay_from(fs, snapshot, open_trace, options, Some(file), progress)?;
+    Ok((result, observations.expect("who gives a file gets observations")))
+}
+
+fn replay_from<F: FileSystem>(
+    fs: &mut F,
+    snapshot: &Snapshot,
+    open_trace: &OpenTrace<'_>,
+    options: &ReplayOptions,
+    file: Option<ObservationFile>,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(ReplayResult, Option<Observations>), ReplayError> {
     let scan = scan::scan(snapshot, open_trace()?, |done| {
         progress(Progress { stage: Stage::Scan, done, total: None });
         not_interrupted("reading the trace")
@@ -91,15 +147,14 @@ pub fn replay_on<F: FileSystem>(
 
     let source = open_trace()?;
     let (ran, final_sync_ns) = contained(fs, |fs, root| {
-        let ran = Prepared { scan: &scan, root, options }.run(fs, source, progress)?;
+        let ran = Prepared { scan: &scan, root, options, observed: file.as_ref() }.run(fs, source, progress)?;
         progress(Progress { stage: Stage::Sync, done: 0, total: None });
         let final_sync_ns = write_back(fs, root, ran.calls)?;
         Ok((ran, final_sync_ns))
     })?;
     let mut tally = ran.tally;
-    let mut latencies = tally.latencies.take().unwrap_or_default();
-    latencies.sort_unstable();
-    Ok(ReplayResult {
+    let observations = file.map(|file| Observations::new(file, ran.observed));
+    let result = ReplayResult {
         environment,
         options: *options,
         traced_calls: scan.events,
@@ -121,8 +176,8 @@ pub fn replay_on<F: FileSystem>(
         per_subtree: tally.per_subtree(),
         differences: tally.differences(),
         skipped: std::mem::take(&mut tally.skipped),
-        latencies,
-    })
+    };
+    Ok((result, observations))
 }
 
 /// What `work` answers, done with calls that cannot leave the file system's root, which is open for it.
@@ -160,17 +215,19 @@ struct Prepared<'s> {
     scan: &'s Scan,
     root: Fd,
     options: &'s ReplayOptions,
+    observed: Option<&'s ObservationFile>,
 }
 
 struct Ran {
     tally: Tally,
     calls: u64,
     wall_ns: u64,
+    observed: Vec<Run>,
 }
 
 impl Prepared<'_> {
     fn tally(&self) -> Tally {
-        Tally::new(self.options.subtree_depth, self.options.differences_max, self.options.keep_latencies)
+        Tally::new(self.options.subtree_depth, self.options.differences_max)
     }
 
     /// Makes the calls. Descriptors left open are closed on every way out.
@@ -188,6 +245,7 @@ impl Prepared<'_> {
             modes_of_directories: &self.scan.modes_of_directories,
             named_later: &self.scan.named_later,
             off_path: &self.scan.off_path,
+            observed: self.observed,
         };
         let shared = Shared::new(fixed, source, progress);
         let began_ns = fs.now_ns();
@@ -197,7 +255,7 @@ impl Prepared<'_> {
             fs.run(processes)
         };
         let wall_ns = fs.now_ns().saturating_sub(began_ns);
-        let Remains { error, tallies, skipped, open, calls } = shared.finish();
+        let Remains { error, tallies, observed, skipped, open, calls } = shared.finish();
         for fd in open {
             fs.call(&Call::Close { fd });
         }
@@ -219,7 +277,7 @@ impl Prepared<'_> {
         for (why, count) in skipped {
             *tally.skipped.entry(why).or_default() += count;
         }
-        Ok(Ran { tally, calls, wall_ns })
+        Ok(Ran { tally, calls, wall_ns, observed })
     }
 }
 

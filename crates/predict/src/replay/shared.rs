@@ -5,13 +5,14 @@
 //! the earliest call waiting can always run, so they get on.
 
 use super::disposition::{Skip, disposition};
+use super::observed::{ObservationFile, Run};
 use super::order::Order;
 use super::tally::Tally;
 use super::{Pace, Progress, ReplayError, Stage, Threads};
 use posix::Fd;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trace::{Batch, Event, OfdId};
 
@@ -70,6 +71,8 @@ pub(super) struct Fixed<'a> {
     pub modes_of_directories: &'a FxHashSet<u64>,
     pub named_later: &'a FxHashSet<OfdId>,
     pub off_path: &'a FxHashSet<u64>,
+    /// Where what is seen of each call goes, if that is wanted.
+    pub observed: Option<&'a ObservationFile>,
 }
 
 /// The room the lanes share.
@@ -78,6 +81,7 @@ pub(super) struct Shared<'a> {
     inner: Mutex<Inner<'a>>,
     stopping: AtomicBool,
     calls: AtomicU64,
+    in_flight: AtomicU32,
 }
 
 pub(super) struct Inner<'a> {
@@ -96,12 +100,14 @@ pub(super) struct Inner<'a> {
     skipped: BTreeMap<Skip, u64>,
     error: Option<ReplayError>,
     tallies: Vec<Tally>,
+    observed: Vec<Run>,
 }
 
 /// What is left when all lanes have ended.
 pub(super) struct Remains {
     pub error: Option<ReplayError>,
     pub tallies: Vec<Tally>,
+    pub observed: Vec<Run>,
     pub skipped: BTreeMap<Skip, u64>,
     pub open: Vec<Fd>,
     pub calls: u64,
@@ -125,8 +131,15 @@ impl<'a> Shared<'a> {
             skipped: BTreeMap::new(),
             error: None,
             tallies: Vec::new(),
+            observed: Vec::new(),
         };
-        Shared { fixed, inner: Mutex::new(inner), stopping: AtomicBool::new(false), calls: AtomicU64::new(0) }
+        Shared {
+            fixed,
+            inner: Mutex::new(inner),
+            stopping: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+        }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner<'a>> {
@@ -149,6 +162,17 @@ impl<'a> Shared<'a> {
 
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// A traced call is about to be made; how many are under way with it.
+    pub fn enter(&self) -> u32 {
+        self.in_flight.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// It has returned.
+    pub fn leave(&self) {
+        let before = self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "only a call that was made returns");
     }
 
     /// The next call of a lane.
@@ -175,8 +199,10 @@ impl<'a> Shared<'a> {
         }
     }
 
-    pub fn hand_in(&self, tally: Tally) {
-        self.lock().tallies.push(tally);
+    pub fn hand_in(&self, tally: Tally, observed: Option<Run>) {
+        let mut inner = self.lock();
+        inner.tallies.push(tally);
+        inner.observed.extend(observed);
     }
 
     pub fn finish(self) -> Remains {
@@ -191,6 +217,7 @@ impl<'a> Shared<'a> {
         Remains {
             error: inner.error,
             tallies: inner.tallies,
+            observed: inner.observed,
             skipped: inner.skipped,
             open,
             calls: self.calls.into_inner(),

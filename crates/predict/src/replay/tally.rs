@@ -91,8 +91,6 @@ pub(super) struct Tally {
     kinds: BTreeMap<(Op, Kind), u64>,
     first: Vec<(u64, Op, Vec<u8>, Mismatch)>,
     first_max: usize,
-    /// (seq, nanoseconds) of each call, if wanted.
-    pub latencies: Option<Vec<(u64, u64)>>,
 }
 
 #[derive(Debug)]
@@ -110,7 +108,7 @@ enum Kind {
 }
 
 impl Tally {
-    pub fn new(subtree_depth: usize, first_max: usize, keep_latencies: bool) -> Tally {
+    pub fn new(subtree_depth: usize, first_max: usize) -> Tally {
         Tally {
             ops: std::iter::repeat_with(|| None).take(Op::ALL.len()).collect(),
             subtrees: FxHashMap::default(),
@@ -120,7 +118,6 @@ impl Tally {
             kinds: BTreeMap::new(),
             first: Vec::new(),
             first_max,
-            latencies: keep_latencies.then(Vec::new),
         }
     }
 
@@ -128,7 +125,7 @@ impl Tally {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    pub fn timed(&mut self, seq: u64, op: Op, path: &[u8], dur_ns: u64, failed: bool) {
+    pub fn timed(&mut self, op: Op, path: &[u8], dur_ns: u64, failed: bool) {
         let slot = &mut self.ops[op as usize];
         let tally = slot.get_or_insert_with(|| OpTally {
             // Two digits and a half: a quantile is within 0.1 %. One hour and longer count as one hour.
@@ -142,9 +139,6 @@ impl Tally {
         tally.failed += u64::from(failed);
         tally.total_ns += dur_ns;
         self.in_subtree(path, dur_ns);
-        if let Some(latencies) = &mut self.latencies {
-            latencies.push((seq, dur_ns));
-        }
     }
 
     fn in_subtree(&mut self, path: &[u8], dur_ns: u64) {
@@ -208,9 +202,6 @@ impl Tally {
             *self.kinds.entry(kind).or_default() += count;
         }
         self.first.append(&mut other.first);
-        if let (Some(mine), Some(theirs)) = (&mut self.latencies, other.latencies) {
-            mine.extend(theirs);
-        }
     }
 
     pub fn total_ns(&self) -> u64 {
@@ -307,11 +298,11 @@ mod tests {
 
     #[test]
     fn merging_adds_everything_up() {
-        let mut a = Tally::new(1, 2, true);
-        let mut b = Tally::new(1, 2, true);
-        a.timed(0, Op::Read, b"/x/f", 100, false);
-        b.timed(1, Op::Read, b"/x/g", 300, true);
-        b.timed(2, Op::Write, b"/y/g", 5, false);
+        let mut a = Tally::new(1, 2);
+        let mut b = Tally::new(1, 2);
+        a.timed(Op::Read, b"/x/f", 100, false);
+        b.timed(Op::Read, b"/x/g", 300, true);
+        b.timed(Op::Write, b"/y/g", 5, false);
         b.differs(1, Op::Read, b"/x/g", Mismatch::Errno { expected: 0, got: 2 });
         a.differs(0, Op::Read, b"/x/f", Mismatch::Count { expected: 1, got: 2 });
         a.merge(b);

@@ -40,6 +40,5 @@ pub(crate) fn result(ops: &[(&str, u64, u64)]) -> ReplayResult {
         per_op: per_op.collect(),
         per_subtree: Vec::new(),
         differences: super::Differences::default(),
-        latencies: Vec::new(),
     }
 }

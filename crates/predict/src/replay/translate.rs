@@ -3,7 +3,7 @@
 use super::disposition::{gives_offset, links_open_file};
 use posix::{
     AccessMode, Advice, At, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, SetTime,
-    Whence,
+    SyncRange, Whence,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -123,7 +123,10 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         }
         Op::Fsync => Call::Fsync { fd: parts.fd? },
         Op::Fdatasync => Call::Fdatasync { fd: parts.fd? },
-        Op::SyncRange => Call::SyncRange { fd: parts.fd?, offset: e.offset.unwrap_or(0), len_bytes },
+        Op::SyncRange => {
+            let how = e.mode.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
+            Call::SyncRange { fd: parts.fd?, offset: e.offset.unwrap_or(0), len_bytes, how }
+        }
         Op::Sync | Op::SyncFs => Call::SyncFs,
         Op::Truncate => Call::Truncate { at: path(), len_bytes },
         Op::Ftruncate => Call::Ftruncate { fd: parts.fd?, len_bytes },
@@ -166,10 +169,17 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         Op::ListXattr => Call::ListXattr { at: path(), follow },
         Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: attribute },
         Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
-        // Traces do not keep which advice; tools give this one.
         Op::Fadvise => {
-            let offset = e.offset.unwrap_or(0);
-            Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::Sequential }
+            let (fd, offset) = (parts.fd?, e.offset.unwrap_or(0));
+            let advise = |advice| Call::Advise { fd, offset, len_bytes, advice };
+            match e.mode {
+                Some(flag::ADVICE_DONT_NEED) => Call::DontNeed { fd, offset, len_bytes },
+                Some(0) => advise(Advice::Normal),
+                Some(1) => advise(Advice::Random),
+                Some(3) => advise(Advice::WillNeed),
+                // Where a trace does not say which: tools give this one.
+                _ => advise(Advice::Sequential),
+            }
         }
         Op::Readahead => {
             let offset = e.offset.unwrap_or(0);

@@ -2,9 +2,11 @@
 
 use super::{ValidateError, ValidateOptions};
 use crate::pipeline::{SystemPrediction, predict};
-use crate::replay::{self, ReplayResult, Requirements};
+use crate::replay::{self, ObservationFile, ReplayError, ReplayResult, Requirements};
+use crate::residuals::{ResidualWriter, Source, residuals_of};
 use crate::{SystemProfile, measure};
 use posix::{SetupError, Site, Target};
+use std::path::Path;
 use trace::profile::Reader;
 
 /// Workloads and targets by number.
@@ -32,11 +34,17 @@ pub trait Bench {
     /// The workload cannot be read or priced.
     fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError>;
 
-    /// Replays a workload on a fresh copy of a target.
+    /// Replays a workload on a fresh copy of a target; where residuals are wanted, adds those of this replay, the so many-th of its
+    /// cell.
     ///
     /// # Errors
-    /// The target cannot be made ready, or the replay fails.
-    fn replay(&mut self, workload: usize, target: usize) -> Result<ReplayResult, ValidateError>;
+    /// The target cannot be made ready, or the replay fails; the residuals cannot be written.
+    fn replay(
+        &mut self,
+        workload: usize,
+        target: usize,
+        residuals: Option<(&mut ResidualWriter, u32)>,
+    ) -> Result<ReplayResult, ValidateError>;
 }
 
 /// A recorded workload.
@@ -134,7 +142,12 @@ impl Bench for RealBench {
         predicted.map(|p| p.systems.into_iter().next().unwrap_or_default()).map_err(failed)
     }
 
-    fn replay(&mut self, workload: usize, target: usize) -> Result<ReplayResult, ValidateError> {
+    fn replay(
+        &mut self,
+        workload: usize,
+        target: usize,
+        residuals: Option<(&mut ResidualWriter, u32)>,
+    ) -> Result<ReplayResult, ValidateError> {
         let (name, target_name) = self.names(workload, target);
         let failed = |source| ValidateError::Replay {
             workload: name.clone(),
@@ -150,8 +163,23 @@ impl Bench for RealBench {
         };
         let site = self.open(target, needs.bytes, needs.inodes)?;
         let reader = &self.workloads[workload].reader;
-        let result = replay::replay(reader, &*site, &self.options.replay, &mut |_| {}).map_err(failed)?;
+        let options = &self.options.replay;
+        let Some((out, number)) = residuals else {
+            let result = replay::replay(reader, &*site, options, &mut |_| {}).map_err(failed)?;
+            self.close(target, site)?;
+            return Ok(result);
+        };
+        let beside = out.path().parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = ObservationFile::create_in(beside)
+            .map_err(|source| failed(ReplayError::Io { doing: "making a file for what the replay sees", source }))?;
+        let (result, seen) = replay::replay_observed(reader, &*site, options, file, &mut |_| {}).map_err(failed)?;
         self.close(target, site)?;
+        let Some(profile) = &self.targets[target].profile else { unreachable!("a target is measured before") };
+        let source = Source { workload: &name, target: &target_name, replay: number };
+        residuals_of(reader, profile, &self.options.predict, &seen, source, out).map_err(|source| {
+            let (workload, target) = (name.clone(), target_name.clone());
+            ValidateError::Predict { workload, target, source: Box::new(source) }
+        })?;
         Ok(result)
     }
 }

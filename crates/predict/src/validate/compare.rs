@@ -3,6 +3,7 @@
 use super::stats::{mean, median, pearson, rms};
 use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
+use crate::residuals::contexts::Context;
 use posix::{CacheState, Environment};
 use serde::Serialize;
 use trace::profile::Durations;
@@ -185,6 +186,9 @@ pub struct Validation {
     pub methods: Vec<MethodSummary>,
     /// Every pair of targets under each workload.
     pub pairs: Vec<PairComparison>,
+    /// The states that the errors come from, the greatest first; only where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<Vec<Context>>,
 }
 
 impl Cell {
@@ -302,7 +306,7 @@ pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
             }
         })
         .collect();
-    Validation { repeats, seed, quantiles: crate::system::QUANTILES.to_vec(), methods, pairs, cells }
+    Validation { repeats, seed, quantiles: crate::system::QUANTILES.to_vec(), methods, pairs, cells, contexts: None }
 }
 
 /// Every two targets of one workload.

@@ -15,8 +15,9 @@ pub use compare::{
 };
 
 use crate::measure::{MeasureError, MeasureOptions};
-use crate::pipeline::{PredictError, PredictOptions};
+use crate::pipeline::{Calls, PredictError, PredictOptions};
 use crate::replay::{ReplayError, ReplayOptions, ReplayResult};
+use crate::residuals::ResidualWriter;
 use posix::SetupError;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -47,7 +48,7 @@ impl ValidateOptions {
             seed,
             measure: MeasureOptions::quick(seed),
             replay: ReplayOptions::default(),
-            predict: PredictOptions { seed, ..PredictOptions::default() },
+            predict: PredictOptions { seed, calls: Calls::Replayed, ..PredictOptions::default() },
         }
     }
 }
@@ -157,7 +158,8 @@ impl ValidateError {
     }
 }
 
-/// Validates recorded workloads on targets, which `open` makes ready.
+/// Validates recorded workloads on targets, which `open` makes ready. With a file of residuals every replay is looked into, and each
+/// that was made is in it: on a deterministic target that is one.
 ///
 /// # Errors
 /// A target, a measurement, a prediction or a replay fails ([`ValidateError`] says which).
@@ -166,10 +168,11 @@ pub fn validate(
     targets: Vec<ValidateTarget>,
     open: OpenTarget,
     options: &ValidateOptions,
+    residuals: Option<&mut ResidualWriter>,
     progress: &mut dyn FnMut(&ValidateProgress),
 ) -> Result<Validation, ValidateError> {
     let mut bench = RealBench::new(workloads, targets, open, options.clone());
-    validate_on(&mut bench, options, progress)
+    validate_on(&mut bench, options, residuals, progress)
 }
 
 /// Validates whatever is behind a [`Bench`].
@@ -179,6 +182,7 @@ pub fn validate(
 pub fn validate_on(
     bench: &mut dyn Bench,
     options: &ValidateOptions,
+    mut residuals: Option<&mut ResidualWriter>,
     progress: &mut dyn FnMut(&ValidateProgress),
 ) -> Result<Validation, ValidateError> {
     let (workloads, targets) = (bench.workloads(), bench.targets());
@@ -203,7 +207,7 @@ pub fn validate_on(
     }
     let mut replays: Vec<Vec<ReplayResult>> = cells.iter().map(|_| Vec::new()).collect();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(options.seed);
-    for _ in 0..options.repeats {
+    for round in 0..options.repeats {
         // Shuffled anew in each round: what drifts with time is spread over all cells.
         let mut order: Vec<usize> = (0..cells.len()).collect();
         shuffle(&mut order, &mut dice);
@@ -213,7 +217,7 @@ pub fn validate_on(
             // In virtual time another run would be the same.
             let again = match replays[i].first() {
                 Some(first) if bench.is_deterministic(t) => first.clone(),
-                _ => bench.replay(w, t)?,
+                _ => bench.replay(w, t, residuals.as_deref_mut().map(|out| (out, round)))?,
             };
             replays[i].push(again);
         }

@@ -42,7 +42,12 @@ impl Bench for Fake {
         Ok(SystemPrediction { total_ns, by_op: vec![read], calls: 2, baselines, ..SystemPrediction::default() })
     }
 
-    fn replay(&mut self, w: usize, t: usize) -> Result<ReplayResult, ValidateError> {
+    fn replay(
+        &mut self,
+        w: usize,
+        t: usize,
+        _: Option<(&mut ResidualWriter, u32)>,
+    ) -> Result<ReplayResult, ValidateError> {
         self.log.push(('r', w, t));
         let i = self.cell(w, t);
         Ok(result(&[("read", 2, self.measured_ns[i].remove(0))]))
@@ -60,7 +65,7 @@ fn fake(predicted_ns: &[f64], measured_ns: &[[u64; 3]], targets: usize) -> Fake 
 }
 
 fn run(fake: &mut Fake) -> Validation {
-    validate_on(fake, &ValidateOptions::new(7), &mut |_| {}).unwrap()
+    validate_on(fake, &ValidateOptions::new(7), None, &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -108,8 +113,8 @@ fn replays_are_interleaved_and_repeatable() {
 #[test]
 fn bad_requests_are_refused() {
     let mut options = ValidateOptions::new(1);
-    assert!(matches!(validate_on(&mut fake(&[], &[], 1), &options, &mut |_| {}), Err(ValidateError::Nothing)));
+    assert!(matches!(validate_on(&mut fake(&[], &[], 1), &options, None, &mut |_| {}), Err(ValidateError::Nothing)));
     options.repeats = 2;
-    let refused = validate_on(&mut fake(&[1.0], &[[1, 1, 1]], 1), &options, &mut |_| {});
+    let refused = validate_on(&mut fake(&[1.0], &[[1, 1, 1]], 1), &options, None, &mut |_| {});
     assert_eq!(refused.unwrap_err().exit_code(), 2);
 }

@@ -4,7 +4,7 @@
 
 use posix::{
     At, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mode, OpenFlags,
-    Outcome, Process, Reply, Stat, Step, Unavailable,
+    Outcome, Process, Reply, Stat, Step, SyncRange, Unavailable,
 };
 use predict::Class;
 use rustc_hash::FxHashMap;
@@ -454,7 +454,11 @@ impl Fake {
                 let node = self.node_of(fd).map_err(bad)?;
                 Ok((Reply::Done, self.sync_node(node, true)))
             }
-            Call::SyncRange { .. } => done(SyncFs),
+            Call::SyncRange { fd, how, .. } => {
+                let node = self.node_of(fd).map_err(bad)?;
+                let class = if how == SyncRange::STARTED { SyncRangeStart } else { SyncFs };
+                Ok((Reply::Done, cost(class, self.nodes[node].new_bytes)))
+            }
             Call::SyncFs => {
                 let bytes = self.dirty_bytes();
                 for node in std::mem::take(&mut self.dirty) {
@@ -480,6 +484,7 @@ impl Fake {
             Call::Advise { .. } => done(Fadvise),
             Call::Lock { .. } => done(Fcntl),
             Call::MapUnmap { .. } => done(Mmap),
+            Call::Residency { .. } => Err((Errno::ENOSYS, 0)),
             Call::Stat { at, .. } => {
                 let (node, ns) = self.find(at)?;
                 Ok((self.stat_of(node), ns + cost(Stat, 0)))

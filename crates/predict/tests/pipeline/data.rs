@@ -242,3 +242,21 @@ fn allocation_and_holes() {
     // What was reserved is overwritten, what was punched is new.
     assert_eq!(cold(&t)[1..], ["falloc_65536", "wru_4096", "trc_65536", "wra_4096"]);
 }
+
+/// Holes were priced as data from the disk. That no disk is asked for them: `a_hole_is_read_without_the_disk` of the laboratory.
+#[test]
+fn a_hole_is_read_without_the_disk() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ | flag::WRITE);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(1024 * K);
+    t.read(f, 512 * K, 64 * K);
+    t.read(f, 0, 4 * K);
+    // Half data, half hole.
+    t.write(f, 256 * K, 64 * K);
+    let punch = t.fd(Op::Fallocate, f);
+    (punch.offset, punch.req_bytes, punch.flags) = (Some(32 * K), Some(16 * K), 3 << flag::SUB_SHIFT);
+    t.read(f, 32 * K, 32 * K);
+    let got = cold(&t);
+    assert_eq!((got[2].as_str(), got[3].as_str()), ("rdc_65536", "rdf_16384"));
+    assert!(got[6].contains("rrd_16384") && got[6].contains("rdc_16384"), "{}", got[6]);
+}

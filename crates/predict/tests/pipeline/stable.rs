@@ -182,3 +182,76 @@ fn background_write_back_slows_calls_down() {
     assert_eq!(stat(&slowed), stat(&calm).map(|ns| ns * 3.0));
     assert!((slowed.writeback.overhead_ns - (slowed.total_ns - calm.total_ns)).abs() < 1e-6);
 }
+
+/// How `sync_file_range` was asked, in the kernel's bits; `None`: a trace that does not tell.
+fn sync_range(t: &mut Trace, f: trace::OfdId, asked: Option<u16>) {
+    let event = t.fd(Op::SyncRange, f);
+    (event.offset, event.req_bytes, event.mode) = (Some(0), Some(0), asked);
+}
+
+#[test]
+fn write_back_that_is_only_started_is_no_sync() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 16 * K);
+    sync_range(&mut t, f, Some(2));
+    sync_range(&mut t, f, Some(2));
+    sync_range(&mut t, f, Some(1));
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    // It makes the data clean and commits nothing: the file is still new to the log.
+    assert_eq!(got[2..], ["sfr_16384", "fsync_clean", "fsync_clean", "fsync_cr_4096"]);
+    let mut waited = Trace::new();
+    let f = waited.create("/f");
+    waited.write(f, 0, 16 * K);
+    sync_range(&mut waited, f, Some(7));
+    waited.write(f, 0, 4 * K);
+    sync_range(&mut waited, f, None);
+    assert_eq!(cold(&waited)[2..], ["fds_ovr_16384", "wrc_4096", "fds_ovr_4096"]);
+}
+
+/// The device takes 10 ms for the file; whoever waits at once waits for that, once.
+#[test]
+fn who_waits_for_what_was_started_waits_for_what_is_left() {
+    let mut system = primes();
+    system.parameters.writeback_bytes_per_s = 16.0 * 1024.0 / 0.01;
+    system.parameters.writeback_files_per_s = 400.0;
+    let waits = |asked: &[Option<u16>]| {
+        let mut t = Trace::new();
+        let f = t.create("/f");
+        t.write(f, 0, 16 * K);
+        asked.iter().for_each(|&asked| sync_range(&mut t, f, asked));
+        t.predict_with(&system, &PredictOptions::default()).writeback.stall_ns
+    };
+    assert_eq!(waits(&[Some(2)]), 0.0, "nobody does");
+    let waited_ns = waits(&[Some(2), Some(1)]);
+    let call_ns = 10e6 - waited_ns;
+    assert!((0.0..1e6).contains(&call_ns), "10 ms less what the call itself took: {waited_ns}");
+    assert_eq!(waits(&[Some(2), Some(1), Some(1)]), waited_ns);
+    assert_eq!(waits(&[Some(7)]), 0.0, "that is in its class");
+}
+
+#[test]
+fn advice_that_pages_are_not_needed_takes_the_clean_ones() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ | flag::WRITE);
+    let advise = |t: &mut Trace, asked: Option<u16>, offset, len| {
+        let event = t.fd(Op::Fadvise, f);
+        (event.offset, event.req_bytes, event.mode) = (Some(offset), Some(len), asked);
+    };
+    t.read(f, 0, 64 * K);
+    advise(&mut t, None, 0, 0);
+    t.read(f, 0, 64 * K);
+    // From the second byte to the 63,000th: fourteen whole pages.
+    advise(&mut t, Some(4), 1, 63_000);
+    t.read(f, 0, 4 * K);
+    t.read(f, 4 * K, 4 * K);
+    t.write(f, 8 * K, 4 * K);
+    advise(&mut t, Some(4), 0, 0);
+    t.read(f, 8 * K, 4 * K);
+    t.read(f, 60 * K, 4 * K);
+    let got = cold(&t);
+    assert_eq!(got[3], "rdc_65536");
+    assert_eq!((got[5].as_str(), got[6].as_str()), ("rdc_4096", "rrd_4096"));
+    assert_eq!((got[9].as_str(), got[10].as_str()), ("rdc_4096", "rrd_4096"), "a dirty page stays");
+}

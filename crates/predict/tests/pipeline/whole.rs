@@ -318,3 +318,22 @@ fn an_empty_trace() {
     assert_eq!((p.total_ns, p.calls), (0.0, 0));
     assert!(cold(&t).is_empty());
 }
+
+/// Held against a replay, which touches no mapping and makes one close of each description, a prediction has neither.
+#[test]
+fn a_prediction_of_a_replay_is_of_the_calls_that_it_makes() {
+    use predict::pipeline::Calls;
+    let mut t = Trace::new().has("/f", 64 * 1024);
+    let f = t.open("/f", flag::READ);
+    let mapped = t.fd(Op::MapRead, f);
+    (mapped.offset, mapped.ret) = (Some(0), 64 * 1024);
+    t.read(f, 0, 64 * 1024);
+    t.fd(Op::Close, f);
+    t.close(f);
+    let all = t.vectors(&primes(), &PredictOptions::default());
+    assert_eq!(all[2], "rdc_65536", "the mapping has brought it in");
+    assert_eq!(all.len(), 5);
+    let replayed = PredictOptions { calls: Calls::Replayed, ..PredictOptions::default() };
+    let (open, close) = (&all[0], &all[4]);
+    assert_eq!(t.vectors(&primes(), &replayed), [open.as_str(), "", "rdf_65536", "", close.as_str()]);
+}

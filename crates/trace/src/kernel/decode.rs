@@ -167,7 +167,10 @@ pub(super) fn decode<'a>(how: How, p: &Parts<'a>, look: &Look<'a>) -> Option<Cal
         How::Preadv2 | How::Pwritev2 => transfer(how == How::Pwritev2, fd0(), p.iov_bytes(), p.offset(3), p.bits(5)),
         How::Seek => Call::Seek { fd: fd0(), by: p.unsigned(1).cast_signed(), whence: p.int(2).cast_unsigned() },
         How::Fd(op) => on_fd(op, fd0(), None, None, None),
-        How::FdRange(op) => on_fd(op, fd0(), p.offset(1), Some(p.unsigned(2)), None),
+        How::FdRange(op) => {
+            let asked = matches!(op, Op::SyncRange | Op::Fadvise).then(|| p.int(3));
+            on_fd(op, fd0(), p.offset(1), Some(p.unsigned(2)), asked.and_then(|asked| u16::try_from(asked).ok()))
+        }
         How::FdLen(op) => on_fd(op, fd0(), None, Some(p.bits(2)), None),
         How::FdMode(op) => on_fd(op, fd0(), None, None, p.mode(1)),
         How::Truncate => Call::Truncate { at: path(), len: p.unsigned(1) },

@@ -134,6 +134,28 @@ pub(crate) fn fallocate_flag(name: &[u8]) -> u64 {
     }
 }
 
+/// `SYNC_FILE_RANGE_*`.
+pub(crate) fn sync_range_flag(name: &[u8]) -> u64 {
+    match name {
+        b"SYNC_FILE_RANGE_WAIT_BEFORE" => 1,
+        b"SYNC_FILE_RANGE_WRITE" => 2,
+        b"SYNC_FILE_RANGE_WAIT_AFTER" => 4,
+        _ => 0,
+    }
+}
+
+/// `POSIX_FADV_*`, as on all machines but s390.
+pub(crate) fn advice(name: &[u8]) -> u64 {
+    match name {
+        b"POSIX_FADV_RANDOM" => 1,
+        b"POSIX_FADV_SEQUENTIAL" => 2,
+        b"POSIX_FADV_WILLNEED" => 3,
+        b"POSIX_FADV_DONTNEED" => 4,
+        b"POSIX_FADV_NOREUSE" => 5,
+        _ => 0,
+    }
+}
+
 /// `PROT_*`.
 pub(crate) fn prot(name: &[u8]) -> u64 {
     match name {

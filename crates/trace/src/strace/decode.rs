@@ -337,7 +337,13 @@ fn decode_data<'a>(form: Form, args: &Args<'a>, ret: &Return<'a>) -> Option<Call
         }),
         Form::Fd(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: None, mode: None }),
         Form::FdRange(op) => {
-            Some(Call::OnFd { op, fd: fd(d(0))?, offset: offset(a(1)), len: unsigned(a(2)), mode: None })
+            let asked = match op {
+                _ if a(3).is_empty() => None,
+                Op::SyncRange => u16::try_from(flags(a(3), sync_range_flag)).ok(),
+                Op::Fadvise => u16::try_from(flags(a(3), advice)).ok(),
+                _ => None,
+            };
+            Some(Call::OnFd { op, fd: fd(d(0))?, offset: offset(a(1)), len: unsigned(a(2)), mode: asked })
         }
         Form::FdLen(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: unsigned(a(2)), mode: None }),
         Form::FdMode(op) => Some(Call::OnFd { op, fd: fd(d(0))?, offset: None, len: None, mode: mode(a(1)) }),

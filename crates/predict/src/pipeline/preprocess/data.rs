@@ -1,6 +1,8 @@
 //! Calls that move data or change how much of it there is.
 
+use super::super::pages::PAGE_BYTES;
 use super::*;
+use posix::SyncRange;
 
 impl Preprocess {
     pub(super) fn read(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
@@ -36,7 +38,8 @@ impl Preprocess {
             self.tree.node_mut(node).size_bytes = end;
         }
         let size_bytes = self.tree.node(node).size_bytes;
-        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, direct, copy });
+        let hole_bytes = len_bytes - self.tree.allocated_in(node, offset, len_bytes).min(len_bytes);
+        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, copy });
     }
 
     pub(super) fn write(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
@@ -198,9 +201,21 @@ impl Preprocess {
         }
         let directory = self.tree.node(node).kind == FileKind::Directory;
         out.steps.push(match event.op {
-            Op::SyncRange => Step::SyncRange { node },
+            // Where a trace does not say what was asked for, it was waited for.
+            Op::SyncRange => {
+                let how = event.mode.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
+                Step::SyncRange { node, how }
+            }
             _ => Step::Sync { node, data_only: event.op == Op::Fdatasync, directory },
         });
+    }
+
+    /// Pages are given up whole: the kernel leaves those alone of which the range has only a part.
+    pub(super) fn dont_need(&self, event: &Event, node: NodeId) -> Step {
+        let (offset, len) = (event.offset.unwrap_or(0), event.req_bytes.unwrap_or(0));
+        let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
+        let last = if end >= self.tree.node(node).size_bytes { u64::MAX } else { end / PAGE_BYTES };
+        Step::DontNeed { node, first_page: offset.div_ceil(PAGE_BYTES), end_page: last }
     }
 
     pub(super) fn change_space(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
