@@ -9,7 +9,7 @@ use device::store::{read, write};
 use std::collections::BTreeSet;
 
 /// Where superblocks are looked for, in this order (`SBLOCKSEARCH`).
-const SUPERBLOCK_PLACES: [u64; 4] = [65536, 8192, 0, 262144];
+pub(crate) const SUPERBLOCK_PLACES: [u64; 4] = [65536, 8192, 0, 262144];
 /// Where group 0 keeps its copy, for the usual block sizes: behind the standard place, rounded up to a block.
 const COPY_PLACES: [u64; 7] = [16384, 32768, 65536, 73728, 81920, 98304, 131072];
 /// How far into an image copies are searched for.
@@ -482,7 +482,7 @@ fn candidate<S: Store + ?Sized>(store: &S, at: u64) -> Result<Option<Located>, F
 }
 
 /// The byte where the standard superblock belongs, given one found at `at`.
-fn home(sb: &Superblock, g: &Geometry, at: u64) -> u64 {
+pub(crate) fn home(sb: &Superblock, g: &Geometry, at: u64) -> u64 {
     let is_copy = (0..g.ncg).any(|c| sb.copy_at(g, GroupNo(c)) == at);
     match u64::try_from(sb.sblockloc) {
         Ok(place) if sb.wide() && SUPERBLOCK_PLACES.contains(&place) && place != 0 => place,

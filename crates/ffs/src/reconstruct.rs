@@ -16,6 +16,7 @@ use crate::format::{
     Bitmap, CsumTotal, CylinderGroup, Dinode, FileType, FragAddr, Geometry, GroupNo, Ino, NDADDR, ROOT_INO, Superblock,
     Time, Version, flags, fresh_chunk,
 };
+use crate::image::{SUPERBLOCK_PLACES, home};
 use crate::mkfs::metadata;
 use crate::policy::Options;
 use crate::volume::inodes::{Body, Inodes, Node};
@@ -153,6 +154,11 @@ impl FreeMaps {
         let g = sb.geometry(sb_at)?;
         if g.old_groups {
             return Err(FfsError::Options("4.2BSD cylinder groups can be read, not written".to_owned()));
+        }
+        // It may have been found in a copy; where else it was, nobody would look for it.
+        let sb_at = home(&sb, &g, sb_at);
+        if !SUPERBLOCK_PLACES.contains(&sb_at) {
+            return Err(wrong(format!("no file system has its superblock at byte {sb_at}")));
         }
         // What does not change where anything is, and is wrong, was to be repaired anyway.
         crate::fsck::superblock::mend(&mut sb, &g, sb_at, &mut |_, _, _| {});

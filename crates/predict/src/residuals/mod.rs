@@ -1,7 +1,7 @@
 //! Residuals: what each call of a replay took beyond its price, with the state it was made in, as a table.
 //!
 //! A row is a call that was priced or made ([`Row`]), in the order of the trace within each replay. [`write`] makes the file, a batch at
-//! a time; [`merge`] brings prices and observations together; [`read`] reads it back; [`contexts`] says which states carry the
+//! a time; `merge` brings prices and observations together; `read` reads it back; [`contexts`] says which states carry the
 //! error. The columns are one table ([`COLUMNS`]): the writer, the reader and docs/formats.md have the same. What may not live
 //! here: how a call is priced or replayed.
 
