@@ -541,7 +541,7 @@ os.ftruncate(fd, 2000)
     let at = dir.path();
     fs::create_dir(at.join("scratch")).unwrap();
     succeeds(&run(at, &["replay", "out.workload", "scratch", "--keep"]));
-    let kept = fs::read_dir(at.join("scratch")).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read_dir(at.join("scratch")).unwrap().next().unwrap().unwrap().path().join("root");
     let length = |name: &str| {
         let path = [&kept, at.join("work").strip_prefix("/").unwrap(), Path::new(name)].iter().collect::<PathBuf>();
         fs::metadata(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).len()
