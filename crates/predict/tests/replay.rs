@@ -368,7 +368,7 @@ fn check(seed: u64, how: &str, calls: u64, options: &ReplayOptions) -> ReplayRes
     furnish(&dir, seed);
     let traced = trace(&top, &format!("{}|{seed}|{calls}|{how}", dir.display()), &base);
     let (mounted, result) = replay_in(&target, &traced, options);
-    let replayed = mounted.path().join(top.strip_prefix("/").unwrap());
+    let replayed = mounted.path().join("root").join(top.strip_prefix("/").unwrap());
     let (before, after) = (tree(&top), tree(&replayed));
     let differing: Vec<_> = before
         .iter()
@@ -554,6 +554,6 @@ fn a_directory_missing_in_the_snapshot_is_made_in_its_place() {
     let mut snapshot = Snapshot::of_tree(&[&tree_before], &WalkLimits::default()).unwrap().snapshot;
     snapshot.entries.retain(|entry| entry.name() != b"b");
     let (mounted, _) = replay_in(&target, &Traced { batches: Vec::new(), snapshot }, &checking());
-    let rebuilt = mounted.path().join(tree_before.strip_prefix("/").unwrap());
+    let rebuilt = mounted.path().join("root").join(tree_before.strip_prefix("/").unwrap());
     assert_eq!(tree(&rebuilt), tree(&tree_before));
 }
