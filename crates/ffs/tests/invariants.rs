@@ -536,6 +536,17 @@ fn frags(pieces: &[Piece]) -> impl Iterator<Item = i64> + '_ {
     pieces.iter().flat_map(|piece| piece.addr..piece.addr + piece.frags)
 }
 
+/// 96042: a UFS1 superblock that said it belonged between 0 and its place was left so, and FreeBSD's check reckons from there.
+#[test]
+fn seeds_that_failed() {
+    let bases = bases();
+    for seed in [96_042] {
+        let base = &bases[(seed % bases.len() as u64) as usize];
+        let found = one_image(base, seed, &mut Tally::default());
+        assert!(found.is_ok(), "seed {seed}, {}: {found:?}", base.name);
+    }
+}
+
 #[test]
 fn a_repair_never_makes_things_worse() {
     let (from, to) = match std::env::var("FSAGE_FFS_INVARIANTS") {

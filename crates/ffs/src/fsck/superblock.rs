@@ -117,7 +117,7 @@ fn places(sb: &mut Superblock, home_byte: u64, add: &mut dyn FnMut(u64, String, 
     let home = home_byte as i64;
     let ufs2 = sb.layout.version == Version::Ufs2;
     // UFS1 from before the field has 0.
-    let right = if ufs2 { sb.sblockloc == home } else { (0..=8192).contains(&sb.sblockloc) };
+    let right = sb.sblockloc == home || (!ufs2 && sb.sblockloc == 0);
     if !right && home != 0 {
         add(1000, format!("superblock: sblockloc is {}, and should be {home}", sb.sblockloc), "set");
         sb.sblockloc = home;
