@@ -98,3 +98,22 @@ fn reason(error: anyhow::Error) -> anyhow::Result<String> {
         _ => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::profile::Reader;
+
+    /// It was of the format before, and nothing read it: where strace cannot run, quickstart ended with an error.
+    #[test]
+    fn the_bundled_recording_is_read_to_its_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (name, bytes) in RECORDED {
+            fs::write(directory.path().join(name), bytes).expect("written");
+        }
+        let reader = Reader::open(directory.path()).expect("of this format");
+        let events: usize = reader.batches().expect("a trace").map(|batch| batch.expect("whole").events.len()).sum();
+        assert_eq!(events as u64, reader.meta().events);
+        assert!(events > 10_000 && !reader.snapshot().expect("names").entries.is_empty());
+    }
+}
