@@ -187,7 +187,7 @@ fn check(with: &str, case: &str) {
     let Some((work, profile)) = recorded(with, case, &base) else { return };
     let target = base.join("target");
     fs::create_dir(&target).unwrap();
-    let replayed = run(&base, &["replay", &profile, target.to_str().unwrap(), "--keep", "--data", "all", "--json"]);
+    let replayed = run(&base, &["replay", &profile, target.to_str().unwrap(), "--keep", "--json"]);
     let result = succeeds(&replayed);
     let kept = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
     let found = with_names_of(&kept.join("root"), work.strip_prefix("/").unwrap());
@@ -202,7 +202,7 @@ fn where_files_have_names_the_stand_in_leaves_none() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let Some((work, profile)) = recorded("strace", "files_without_a_name", &base) else { return };
-    let replayed = run(&base, &["replay", &profile, "ffs:size=200M", "--keep", "--data", "sparse", "--json"]);
+    let replayed = run(&base, &["replay", &profile, "ffs:size=200M", "--keep", "--json"]);
     let result: serde_json::Value = serde_json::from_str(&succeeds(&replayed)).unwrap();
     let unlike = serde_json::json!([{"op": "open", "expected": "success", "got": "EOPNOTSUPP", "count": 4}]);
     assert!(holds(&result, &unlike), "{result}");
