@@ -3,7 +3,7 @@
 //! `map [--rounds N] [--side N] DIRECTORY`: prints the processor time of both (the system's part included) and their ratio.
 
 use anyhow::{Context, bail};
-use fsage_benchmarks::on_cpu_s;
+use fsage_benchmarks::{median, on_cpu_s};
 use layout::{MapOrder, SurveyOptions};
 use std::path::{Path, PathBuf};
 
@@ -43,9 +43,4 @@ fn timed(target: &Path, map: Option<MapOrder>) -> anyhow::Result<(u64, f64)> {
     let start_s = on_cpu_s();
     let survey = layout::survey(target, &SurveyOptions { map, ..SurveyOptions::default() }, &mut |_| true)?;
     Ok((survey.walked.files, on_cpu_s() - start_s))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
