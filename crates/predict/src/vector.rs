@@ -122,8 +122,11 @@ classes! {
     Rmdir = "rmdir";
     /// rename to a new name in the same directory.
     Rename = "rename";
-    /// rename over an existing file of 4 KB.
+    /// rename over an existing file of 4 KB, of a file that is written back.
     RenameOver = "rename_over";
+    /// The same of a file that was just written, per dirty bytes: some systems begin to write it back then, lest a crash leave neither
+    /// (ext4's auto_da_alloc).
+    RenameOverDirty = "rename_wr", curve &[4 * K, 64 * K, 1024 * K];
     /// link.
     Link = "link";
     /// symlink (short target).
@@ -173,8 +176,9 @@ classes! {
     ReadSeq = "rd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached read at a random place of a large file, per request size.
     ReadRand = "rrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-    /// First uncached read of a whole small file (open already paid), per file size.
-    ReadFirst = "rdf", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// First uncached read of a whole small file (open already paid), per file size. The smallest may lie beside their inodes (btrfs), and
+    /// come with them.
+    ReadFirst = "rdf", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached O_DIRECT read at a random aligned place.
     ReadDirect = "rdd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// write of new blocks at the end of a file, from a block's start, per request size.

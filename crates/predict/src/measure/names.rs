@@ -35,6 +35,7 @@ enum Script {
     NewFile,
     Rename,
     RenameOver,
+    RenameWritten,
     Link,
     Symlink,
     Directory,
@@ -51,6 +52,7 @@ const SCRIPTS: &[Script] = &[
     Script::NewFile,
     Script::Rename,
     Script::RenameOver,
+    Script::RenameWritten,
     Script::Link,
     Script::Symlink,
     Script::Directory,
@@ -77,6 +79,8 @@ pub(super) struct Names {
     warm_since: Option<u64>,
     /// Files made in this round.
     made: Vec<(Dir, String)>,
+    /// Pairs of files that are written back, the first to be renamed over the second.
+    pairs: Vec<(Dir, String, String)>,
     shallow_ns: Vec<f64>,
     deep_ns: Vec<f64>,
 }
@@ -109,6 +113,7 @@ impl Group for Names {
             Rmdir,
             Rename,
             RenameOver,
+            RenameOverDirty,
             Link,
             Symlink,
             Chmod,
@@ -171,10 +176,11 @@ impl Group for Names {
         for place in &mut self.places {
             place.dir = Some(b.open_dir(&place.path)?);
         }
-        self.warm_up(b)?;
         let each = if b.mode == Mode::Quick { QUICK_SCRIPTS } else { FULL_SCRIPTS };
         let mut scripts: Vec<Script> = (0..each).flat_map(|_| SCRIPTS.iter().copied()).collect();
         b.shuffle(&mut scripts);
+        self.make_pairs(b, each)?;
+        self.warm_up(b)?;
         for script in scripts {
             if !b.go_on()? {
                 break;
@@ -184,6 +190,10 @@ impl Group for Names {
         }
         self.burst(b, each * NEW_FILES)?;
         self.file_depths(b);
+        for (dir, from, to) in self.pairs.drain(..) {
+            b.unlink(dir.at(&from))?;
+            self.made.push((dir, to));
+        }
         for (dir, name) in self.made.drain(..) {
             b.unlink(dir.at(&name))?;
         }
@@ -218,6 +228,19 @@ impl Names {
         Ok(())
     }
 
+    /// Files to be renamed over others, written back all at once.
+    fn make_pairs(&mut self, b: &mut Bench<'_>, pairs: usize) -> Result<(), MeasureError> {
+        for _ in 0..pairs {
+            let chosen = b.pick(self.places.len());
+            let Some(dir) = self.places.get(chosen).and_then(|place| place.dir) else { continue };
+            let (from, to) = (b.new_name("old"), b.new_name("over"));
+            b.make_file(dir.at(&from), FILE_BYTES)?;
+            b.make_file(dir.at(&to), FILE_BYTES)?;
+            self.pairs.push((dir, from, to));
+        }
+        b.sync()
+    }
+
     fn run(&mut self, b: &mut Bench<'_>, script: Script, number: usize) -> Result<(), MeasureError> {
         let Some(place) = self.places.get(number) else { return Ok(()) };
         let Some(dir) = place.dir else { return Ok(()) };
@@ -232,7 +255,8 @@ impl Names {
             Script::MapFile => map_file(b, at),
             Script::NewFile => new_file(b, dir, &mut self.made),
             Script::Rename => rename(b, dir, &mut self.made),
-            Script::RenameOver => rename_over(b, dir, &mut self.made),
+            Script::RenameOver => self.rename_over(b),
+            Script::RenameWritten => rename_written(b, dir, &mut self.made),
             Script::Link => link(b, dir, at),
             Script::Symlink => symlink(b, dir, &place.symlink),
             Script::Directory => directory(b, dir),
@@ -253,6 +277,13 @@ impl Names {
             let chosen = b.pick(self.places.len());
             self.run(b, Script::NewFile, chosen)?;
         }
+        Ok(())
+    }
+
+    fn rename_over(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let Some((dir, from, to)) = self.pairs.pop() else { return Ok(()) };
+        b.timed(Class::RenameOver, 0, &plain_rename(dir, &from, &to))?;
+        self.made.push((dir, to));
         Ok(())
     }
 
@@ -346,11 +377,14 @@ fn rename(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<(Dir, String)>) -> Result<
     Ok(())
 }
 
-fn rename_over(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
+/// As editors and package managers replace a file: the new one is written, and takes the old one's name at once.
+fn rename_written(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
+    let sizes = Class::RenameOverDirty.points();
+    let size = sizes.get(b.pick(sizes.len())).copied().unwrap_or(FILE_BYTES);
     let (old, new) = (b.new_name("old"), b.new_name("over"));
     b.make_file(dir.at(&new), FILE_BYTES)?;
-    b.make_file(dir.at(&old), FILE_BYTES)?;
-    b.timed(Class::RenameOver, 0, &plain_rename(dir, &old, &new))?;
+    b.make_file(dir.at(&old), size)?;
+    b.timed(Class::RenameOverDirty, size, &plain_rename(dir, &old, &new))?;
     made.push((dir, new));
     Ok(())
 }

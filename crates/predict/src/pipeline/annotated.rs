@@ -156,8 +156,8 @@ pub enum Step {
     Call(Class),
     /// The call itself, for a class with a size.
     CallAt(Class, u64),
-    /// One component of a path.
-    Lookup { dir: NodeId, slot: SlotId, child: NodeId, role: Role, first: bool },
+    /// One component of a path; its name is in that page of the directory.
+    Lookup { dir: NodeId, slot: SlotId, page: u32, child: NodeId, role: Role, first: bool },
     /// A `..` component.
     Parent { first: bool },
     /// A symbolic link was followed: its target is read, further components follow.
@@ -191,6 +191,7 @@ pub enum Step {
     RemovedDirectory { dir: NodeId, slot: SlotId },
     /// A file moved to another name; what had that name before, if anything, is `over` and `over_bytes` long.
     Renamed {
+        moved: NodeId,
         from_dir: NodeId,
         from_slot: SlotId,
         to_dir: NodeId,
@@ -288,8 +289,8 @@ pub enum Mark {
         partial_blocks: u32,
         sync: Option<SyncMark>,
     },
-    /// State of a file when it is removed or truncated.
-    Remove { dirty: bool, uncached: bool },
+    /// State of a file when it is removed or truncated; of one that takes another's name, its dirty bytes.
+    Remove { dirty: bool, uncached: bool, moved_dirty_bytes: u64 },
     /// What closing a written file did: wrote back this much at once, because it had been emptied.
     Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.

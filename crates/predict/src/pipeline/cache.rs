@@ -8,7 +8,7 @@
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark};
 use super::lru::Lru;
 use super::pages::{DataCache, PAGE_BYTES};
-use super::tree::Tree;
+use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
 use crate::system::Parameters;
 use posix::{FileKind, SyncRange};
@@ -18,9 +18,6 @@ const READ_AHEAD_PAGES: u64 = 32;
 
 /// A file warms at most this many pages (1 TiB): sparse files can be longer than anyone's memory.
 const WARM_PAGES_MAX: u64 = 1 << 28;
-
-/// Pages of a directory's blocks that are charged to the data cache: the leaf that a lookup reads.
-const DIRECTORY_PAGES: u64 = 1;
 
 /// How the stage is set up beyond a system's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +149,11 @@ impl CacheStage {
             self.attribute(record.node);
         }
         for (id, node) in tree.live_nodes() {
-            let pages =
-                if node.kind == FileKind::Directory { DIRECTORY_PAGES } else { node.size_bytes.div_ceil(PAGE_BYTES) };
+            let pages = if node.kind == FileKind::Directory {
+                directory_pages(node.dirent_bytes).into()
+            } else {
+                node.size_bytes.div_ceil(PAGE_BYTES)
+            };
             self.data.touch(id, 0, pages, false);
         }
     }
@@ -226,8 +226,19 @@ impl CacheStage {
         hit
     }
 
+    /// What changes a directory has its first page in the cache.
     fn directory(&mut self, dir: NodeId) -> bool {
-        let touched = self.data.touch(dir, 0, DIRECTORY_PAGES, false);
+        self.directory_pages(dir, 0, 1)
+    }
+
+    fn directory_page(&mut self, dir: NodeId, page: u32) -> bool {
+        // All of a directory that was made in the trace is in the cache if any of it is.
+        let page = if self.file(dir).made == 0 { page } else { 0 };
+        self.directory_pages(dir, page.into(), 1)
+    }
+
+    fn directory_pages(&mut self, dir: NodeId, first: u64, count: u64) -> bool {
+        let touched = self.data.touch(dir, first, count, false);
         self.counts.pages_forced += touched.forced;
         touched.misses == 0
     }
@@ -256,7 +267,7 @@ impl CacheStage {
         self.metadata_changes += u64::from(changes_metadata(step));
         match *step {
             Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
-            Step::Lookup { dir, slot, child, .. } => self.lookup(dir, slot, child),
+            Step::Lookup { dir, slot, page, child, .. } => self.lookup(dir, slot, page, child),
             Step::Read { .. } => self.read(step),
             Step::Write { .. } => self.write(step, now_ns),
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
@@ -269,12 +280,12 @@ impl CacheStage {
                 Mark::Nothing
             }
             Step::SyncAll => self.sync_all(now_ns),
-            Step::ReadDir { node, first, end, .. } => self.read_dir(node, first, end),
+            Step::ReadDir { node, total_bytes, first, end, .. } => self.read_dir(node, total_bytes, first, end),
             _ => self.change(step),
         }
     }
 
-    fn lookup(&mut self, dir: NodeId, slot: SlotId, child: NodeId) -> Mark {
+    fn lookup(&mut self, dir: NodeId, slot: SlotId, page: u32, child: NodeId) -> Mark {
         let name_hit = self.name(slot);
         let present = child != NodeId::NONE;
         let attributes_hit = present && self.attribute(child);
@@ -290,7 +301,7 @@ impl CacheStage {
         }
         *misses += 1;
         // A cached name says where the inode is: then the directory is not read.
-        let directory_cached = name_hit || self.directory(dir);
+        let directory_cached = name_hit || self.directory_page(dir, page);
         let found = match (present, attributes_hit, directory_cached) {
             (true, true, _) => Found::AttributesHit,
             (true, false, _) => Found::Miss,
@@ -442,7 +453,7 @@ impl CacheStage {
         let state = *self.file(node);
         let unwritten = self.is_open_change(&state, state.made);
         let is_dirty = if size_bytes == 0 { unwritten } else { dirty > 0 && dirty * 2 >= pages };
-        Mark::Remove { dirty: is_dirty, uncached: size_bytes > 0 && pages == 0 }
+        Mark::Remove { dirty: is_dirty, uncached: size_bytes > 0 && pages == 0, moved_dirty_bytes: 0 }
     }
 
     /// After pages were dropped: is the file still dirty?
@@ -542,8 +553,9 @@ impl CacheStage {
         Mark::SyncAll { dirty_bytes }
     }
 
-    fn read_dir(&mut self, node: NodeId, first: bool, end: bool) -> Mark {
-        let cached = self.directory(node);
+    fn read_dir(&mut self, node: NodeId, total_bytes: u64, first: bool, end: bool) -> Mark {
+        let pages = if self.file(node).made == 0 { directory_pages(total_bytes) } else { 1 };
+        let cached = self.directory_pages(node, 0, pages.into());
         let file = self.file(node);
         if first {
             file.listing_cold = !cached;
@@ -591,8 +603,11 @@ impl CacheStage {
                 self.name(slot);
                 self.changed_names(dir);
             }
-            Step::Renamed { from_dir, from_slot, to_dir, to_slot, over, over_bytes, .. } => {
-                let mark = if over == NodeId::NONE { Mark::Nothing } else { self.removal(over, over_bytes) };
+            Step::Renamed { moved, from_dir, from_slot, to_dir, to_slot, over, over_bytes, .. } => {
+                let mut mark = if over == NodeId::NONE { Mark::Nothing } else { self.removal(over, over_bytes) };
+                if let Mark::Remove { moved_dirty_bytes, .. } = &mut mark {
+                    *moved_dirty_bytes = self.data.pages_of(moved).1 * PAGE_BYTES;
+                }
                 // The cached entry moves to the new name; nothing is known any more of the old one.
                 self.names.remove(from_slot.0);
                 self.name(to_slot);
@@ -626,7 +641,7 @@ impl CacheStage {
                     self.name(slot);
                     self.attribute(node);
                     self.directory(dir);
-                    let pages = if directory { DIRECTORY_PAGES } else { size_bytes.div_ceil(PAGE_BYTES) };
+                    let pages = if directory { 1 } else { size_bytes.div_ceil(PAGE_BYTES) };
                     self.warm_pages(node, pages);
                 }
             }

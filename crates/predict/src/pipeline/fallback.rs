@@ -69,6 +69,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         Mkdir | Symlink | Link => same(Create),
         Rmdir => Some((Remove, At::Fixed(0))),
         RenameOver => same(Rename),
+        RenameOverDirty => Some((RenameOver, At::Fixed(0))),
         Fchmod | Chown | Utimens | SetXattr => same(Chmod),
         Fchown => same(Fchmod),
         Futimens => same(Utimens),

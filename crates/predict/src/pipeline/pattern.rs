@@ -83,8 +83,14 @@ mod tests {
     fn lookups_are_sequential_in_a_directory_that_is_cached_or_the_last() {
         let mut stage = PatternStage::default();
         let mut look = |dir: u32, directory_cached: bool| {
-            let step =
-                Step::Lookup { dir: NodeId(dir), slot: SlotId(0), child: NodeId(9), role: Role::Walk, first: true };
+            let step = Step::Lookup {
+                dir: NodeId(dir),
+                slot: SlotId(0),
+                page: 0,
+                child: NodeId(9),
+                role: Role::Walk,
+                first: true,
+            };
             let mut mark = Mark::Lookup { found: Found::Miss, directory_cached, pattern: Pattern::None };
             stage.apply(&step, &mut mark);
             let Mark::Lookup { pattern, .. } = mark else { unreachable!() };

@@ -89,9 +89,16 @@ impl Requests {
                 self.add(remove_class(mark), size_bytes, 1.0);
                 self.add(remove_class(mark), 0, -1.0);
             }
-            (Step::Renamed { over_bytes, over_last: true, .. }, mark) if over_bytes > OVER_BYTES => {
-                self.add(remove_class(mark), over_bytes, 1.0);
-                self.add(remove_class(mark), OVER_BYTES, -1.0);
+            (Step::Renamed { over_bytes, over_last, .. }, mark @ &Mark::Remove { moved_dirty_bytes, .. }) => {
+                if over_last && over_bytes > OVER_BYTES {
+                    self.add(remove_class(mark), over_bytes, 1.0);
+                    self.add(remove_class(mark), OVER_BYTES, -1.0);
+                }
+                if moved_dirty_bytes > 0 {
+                    // The call itself was charged as that of a file which is written back.
+                    self.add(Class::RenameOverDirty, moved_dirty_bytes, 1.0);
+                    self.add(Class::RenameOver, 0, -1.0);
+                }
             }
             (Step::Sync { .. } | Step::SyncRange { .. }, Mark::Sync(sync)) => self.sync(sync),
             (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes: 0, .. }) => self.add(Class::FsyncClean, 0, 1.0),
@@ -207,13 +214,18 @@ impl Requests {
         }
     }
 
-    /// A directory's curve is the sum over its calls: half of what an empty one costs goes to the first call, half to the
-    /// empty answer, and what depends on the entries to each call in proportion to what it returned.
+    /// A directory's curve is the sum over its calls. Of what an empty one costs half goes to the first call and half to the
+    /// empty answer, of one that is read from disk all to the first, which waits for it; what depends on the entries goes to each call in
+    /// proportion to what it returned.
     fn read_dir(&mut self, step: &Step, cold: bool) {
         let Step::ReadDir { entries, share_bytes, total_bytes, first, end, .. } = *step else { return };
         let class = if cold { Class::ReadDirCold } else { Class::ReadDir };
         let share = if total_bytes > 0 { share_bytes as f64 / total_bytes as f64 } else { 0.0 };
-        let fixed = if first || end { 0.5 } else { 0.0 };
+        let fixed = match (cold, first, end) {
+            (true, true, _) => 1.0,
+            (false, true, _) | (false, _, true) => 0.5,
+            _ => 0.0,
+        };
         if share > 0.0 {
             self.add(class, entries, share);
         }

@@ -6,6 +6,7 @@
 use super::annotated::{NodeId, SlotId};
 use super::lru::Lru;
 use super::names::{NameId, Names};
+use super::pages::PAGE_BYTES;
 use posix::FileKind;
 use rustc_hash::FxHashMap;
 
@@ -76,6 +77,18 @@ fn key(dir: NodeId, name: NameId) -> u64 {
 /// Bytes of one `linux_dirent64`: 19 bytes of header, the name, a NUL, rounded up to 8.
 fn dirent_bytes(name: &[u8]) -> u64 {
     (19 + name.len() as u64 + 1).next_multiple_of(8)
+}
+
+/// Pages of a directory's blocks by the length of its listing: a block holds shorter records of the same names, and is seldom full.
+pub(super) fn directory_pages(dirent_bytes: u64) -> u32 {
+    u32::try_from(dirent_bytes.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX).max(1)
+}
+
+/// The page of a directory that a name is in: which one it is, its hash decides.
+pub(super) fn page_of(slot: SlotId, dirent_bytes: u64) -> u32 {
+    // Fibonacci hashing (Knuth, *The Art of Computer Programming* 3, section 6.4).
+    let hash = u64::from(slot.0.wrapping_mul(0x9e37_79b9));
+    ((hash * u64::from(directory_pages(dirent_bytes))) >> 32) as u32
 }
 
 impl Tree {

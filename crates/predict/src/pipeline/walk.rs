@@ -3,6 +3,7 @@
 use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
 use super::names::{DOT, DOTDOT, NameId};
 use super::preprocess::Preprocess;
+use super::tree::page_of;
 use posix::FileKind;
 use trace::{Batch, PathId};
 
@@ -228,7 +229,8 @@ impl Preprocess {
             (walked.dir, walked.slot) = (here, slot);
             if charged {
                 walked.last_step = Some(out.steps.len());
-                out.steps.push(Step::Lookup { dir: here, slot, child, role: Role::Walk, first });
+                let page = page_of(slot, self.tree.node(here).dirent_bytes);
+                out.steps.push(Step::Lookup { dir: here, slot, page, child, role: Role::Walk, first });
             } else if child != NodeId::NONE {
                 out.steps.push(Step::Pinned { dir: here, slot, node: child });
             }

@@ -534,9 +534,15 @@ impl Fake {
                 let node = self.nodes[old_dir].entries[&old];
                 self.nodes[node].nlink += 1;
                 self.remove(old_dir, &old);
-                let class = if self.remove(dir, &name).is_some() { RenameOver } else { Rename };
+                let replaced = self.remove(dir, &name).is_some();
+                let dirty_bytes = self.nodes[node].new_bytes + self.nodes[node].over_bytes;
+                let (class, at) = match (replaced, dirty_bytes) {
+                    (false, _) => (Rename, 0),
+                    (true, 0) => (RenameOver, 0),
+                    (true, bytes) => (RenameOverDirty, bytes),
+                };
                 self.add(dir, &name, node);
-                Ok((Reply::Done, ns + cost(class, 0)))
+                Ok((Reply::Done, ns + cost(class, at)))
             }
             Call::LinkFd { .. } => Err((Errno::ENOSYS, 0)),
             Call::Link { from, to, .. } => {

@@ -135,6 +135,7 @@ impl Preprocess {
         }
         call.node = moved;
         out.steps.push(Step::Renamed {
+            moved,
             from_dir: from.dir,
             from_slot: from.slot,
             to_dir: to.dir,
