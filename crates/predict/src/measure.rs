@@ -14,6 +14,7 @@ mod bench;
 mod caches;
 mod cold;
 mod data;
+mod far;
 mod host;
 mod names;
 mod remove;
@@ -280,6 +281,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 /// The share of the budget that the vector may use; the rest is for caches and write-back.
 const VECTOR_SHARE: f64 = 0.7;
+/// The share of the budget in which a group makes files that it can do without.
+const PREPARE_SHARE: f64 = 0.02;
 /// An interval of this width, relative to the mean, is narrow enough: more rounds would not change a prediction.
 const NARROW: f64 = 0.02;
 
@@ -330,6 +333,7 @@ impl Run<'_, '_> {
         let groups: Vec<Box<dyn Group>> = vec![
             Box::new(names::Names::default()),
             Box::new(data::Data::default()),
+            Box::new(far::Far::default()),
             Box::new(uncached::Uncached::default()),
             Box::new(remove::Remove::default()),
             Box::new(stable::Stable::default()),
@@ -338,6 +342,7 @@ impl Run<'_, '_> {
         let mut turns = Vec::with_capacity(groups.len());
         for mut group in groups {
             self.report("preparing files");
+            self.bench.set_slice_ns((self.budget_ns as f64 * PREPARE_SHARE) as u64);
             group.prepare(&mut self.bench)?;
             turns.push(Turn { group, rounds: 0, spent_ns: 0 });
         }

@@ -61,6 +61,7 @@ const K: u64 = 1024;
 const REQUEST: &[u64] = &[1, 512, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
 const FILE: &[u64] = &[0, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const DIRTY: &[u64] = &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
+const FAR: &[u64] = &[1024 * K, 4096 * K, 16384 * K];
 const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
 
 classes! {
@@ -77,6 +78,11 @@ classes! {
     LookupSeqAttrHit = "lus_ac";
     /// The same, the first lookup in its directory, whose blocks are not cached (thesis: lur_ac).
     LookupRandAttrHit = "lur_ac";
+    /// What a lookup of a cached name takes longer, per bytes touched since the name and its inode were last touched (1 KB for each other
+    /// name), where names are met in another order than they came in: they are no longer in the processor's caches.
+    LookupFar = "lu_far", curve FAR;
+    /// The same where names are met in the order in which they came in.
+    LookupFarInOrder = "lu_far_seq", curve FAR;
     /// stat of a missing name, its absence cached (a negative entry): the whole call.
     NegativeHit = "lun_bc";
     /// stat of a missing name, its absence not cached, the directory's blocks in memory: the whole call.
@@ -172,6 +178,10 @@ classes! {
     WriteOverhead = "wro";
     /// read of cached data, per request size.
     ReadCached = "rdc", curve REQUEST;
+    /// What a cached read of one byte takes longer, per bytes touched since its page was last touched.
+    ReadFarByte = "rdb_far", curve FAR;
+    /// What a cached read of 16 KB takes longer, per bytes touched since its pages were last touched.
+    ReadFar = "rdc_far", curve FAR;
     /// Uncached sequential read in a large file, per request size: read-ahead included, the run's first read apart.
     ReadSeq = "rd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached read at a random place of a large file, per request size.

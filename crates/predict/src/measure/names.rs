@@ -250,6 +250,17 @@ impl Names {
         let chosen = b.pick(place.files.len() / 2) * 2 + usize::from(changes);
         let Some(name) = place.files.get(chosen) else { return Ok(()) };
         let at = dir.at(name);
+        if matches!(
+            script,
+            Script::ReadFile
+                | Script::MapFile
+                | Script::Link
+                | Script::OpenAttributes
+                | Script::Xattr
+                | Script::Question
+        ) {
+            approach(b, at)?;
+        }
         match script {
             Script::ReadFile => read_file(b, at),
             Script::MapFile => map_file(b, at),
@@ -316,6 +327,13 @@ impl Names {
             b.sheet.record(Class::LookupHit, 0, (ns - base) / CHAIN_DEPTH as f64);
         }
     }
+}
+
+/// Brings a file's name, inode and data to the processor: what it costs when they are far is measured apart (`far`).
+fn approach(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
+    let fd = b.open(at, OpenFlags::READ)?;
+    b.quiet(&Call::Read { fd, offset: None, len_bytes: FILE_BYTES })?;
+    b.close(fd)
 }
 
 fn read_file(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {

@@ -47,7 +47,11 @@ impl Group for Uncached {
         b.make_file(dir.at("big"), self.big_bytes)?;
         let more = if b.mode == Mode::Quick { 1 } else { 2 };
         for &size in Class::ReadFirst.points() {
-            let files = if size <= 64 << 10 { 12 } else { 4 };
+            let files = match size {
+                0..4096 => 5,
+                4096..=65_536 => 12,
+                _ => 4,
+            };
             for _ in 0..files * more {
                 let name = b.new_name("first");
                 b.make_file(dir.at(&name), size)?;

@@ -5,6 +5,7 @@
 //! a [`Mark`] (hit or miss, dirty or clean, for one system), the pattern stage refines the marks of what goes to disk, and pricing
 //! turns step and mark into entries of the system vector.
 
+use super::near::{Distance, FarPages};
 use crate::vector::Class;
 use posix::SyncRange;
 
@@ -275,10 +276,10 @@ pub enum DirtyKind {
 pub enum Mark {
     /// Nothing to say.
     Nothing,
-    /// How a component was found; `directory_cached`: without reading the directory's blocks.
-    Lookup { found: Found, directory_cached: bool, pattern: Pattern },
+    /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the processor a cached name was.
+    Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance },
     /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead).
-    Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern },
+    Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages },
     /// Bytes by kind, and edge blocks that had to be read first. `extends`: the new bytes all lie in the file's last block. The
     /// sync that `O_SYNC` implies is in `sync`.
     Write {
@@ -287,6 +288,7 @@ pub enum Mark {
         cached_bytes: u64,
         uncached_bytes: u64,
         partial_blocks: u32,
+        far: FarPages,
         sync: Option<SyncMark>,
     },
     /// State of a file when it is removed or truncated; of one that takes another's name, its dirty bytes.

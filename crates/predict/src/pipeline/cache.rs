@@ -7,6 +7,7 @@
 
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark};
 use super::lru::Lru;
+use super::near::{Distance, FarPages, NearNames};
 use super::pages::{DataCache, PAGE_BYTES};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
@@ -103,6 +104,7 @@ pub struct CacheStage {
     options: CacheOptions,
     block_bytes: u64,
     names: Lru,
+    near: NearNames,
     attributes: Lru,
     data: DataCache,
     writeback: Writeback,
@@ -129,6 +131,7 @@ impl CacheStage {
             options,
             block_bytes: u64::from(parameters.block_bytes).clamp(512, PAGE_BYTES),
             names: Lru::new(unbounded_if_zero(parameters.name_cache_entries)),
+            near: NearNames::default(),
             attributes: Lru::new(unbounded_if_zero(parameters.attribute_cache_files)),
             data: DataCache::new((data_bytes > 0).then_some(data_bytes), options.chunk_pages),
             writeback: Writeback::new(Policy::new(parameters)),
@@ -146,6 +149,7 @@ impl CacheStage {
     pub fn warm_with(&mut self, tree: &Tree) {
         for (slot, record) in tree.live_slots() {
             self.name(slot);
+            self.near.enter(&mut self.data.clock, slot.0);
             self.attribute(record.node);
         }
         for (id, node) in tree.live_nodes() {
@@ -287,6 +291,12 @@ impl CacheStage {
 
     fn lookup(&mut self, dir: NodeId, slot: SlotId, page: u32, child: NodeId) -> Mark {
         let name_hit = self.name(slot);
+        let far = if name_hit {
+            self.near.touch(&mut self.data.clock, slot.0)
+        } else {
+            self.near.enter(&mut self.data.clock, slot.0);
+            Distance::default()
+        };
         let present = child != NodeId::NONE;
         let attributes_hit = present && self.attribute(child);
         let (hits, misses) = if present {
@@ -297,7 +307,7 @@ impl CacheStage {
         if name_hit && (attributes_hit || !present) {
             *hits += 1;
             let found = if present { Found::Hit } else { Found::NegativeHit };
-            return Mark::Lookup { found, directory_cached: true, pattern: Pattern::None };
+            return Mark::Lookup { found, directory_cached: true, pattern: Pattern::None, far };
         }
         *misses += 1;
         // A cached name says where the inode is: then the directory is not read.
@@ -308,7 +318,8 @@ impl CacheStage {
             (false, _, true) => Found::NegativeMiss,
             (false, _, false) => Found::NegativeCold,
         };
-        Mark::Lookup { found, directory_cached, pattern: Pattern::None }
+        // What was just read is near.
+        Mark::Lookup { found, directory_cached, pattern: Pattern::None, far: Distance::default() }
     }
 
     fn read(&mut self, step: &Step) -> Mark {
@@ -321,6 +332,7 @@ impl CacheStage {
                 disk_bytes: len_bytes,
                 window_bytes: len_bytes,
                 pattern: Pattern::None,
+                far: FarPages::default(),
             };
         }
         let first = offset / PAGE_BYTES;
@@ -343,7 +355,8 @@ impl CacheStage {
                 self.counts.pages_forced += self.data.touch(node, count, last - count, false).forced;
             }
         }
-        Mark::Read { cached_bytes: len_bytes - disk_bytes, disk_bytes, window_bytes, pattern: Pattern::None }
+        let (cached_bytes, far) = (len_bytes - disk_bytes, touched.far);
+        Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern: Pattern::None, far }
     }
 
     fn write(&mut self, step: &Step, now_ns: f64) -> Mark {
@@ -360,7 +373,16 @@ impl CacheStage {
         if direct {
             let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false, now_ns));
             let cached_bytes = len_bytes - new_bytes;
-            return Mark::Write { new_bytes, extends: false, cached_bytes, uncached_bytes: 0, partial_blocks: 0, sync };
+            let far = FarPages::default();
+            return Mark::Write {
+                new_bytes,
+                extends: false,
+                cached_bytes,
+                uncached_bytes: 0,
+                partial_blocks: 0,
+                far,
+                sync,
+            };
         }
         let mut mark = self.write_cached(node, offset, len_bytes, size_bytes, new_bytes);
         self.writeback.dirtied(node, now_ns);
@@ -410,6 +432,7 @@ impl CacheStage {
             cached_bytes: (old_bytes - uncached_bytes).saturating_sub(edge_bytes),
             uncached_bytes,
             partial_blocks,
+            far: touched.far,
             sync: None,
         }
     }
@@ -639,6 +662,7 @@ impl CacheStage {
                 *self.file(node) = FileState::default();
                 if self.options.warm {
                     self.name(slot);
+                    self.near.enter(&mut self.data.clock, slot.0);
                     self.attribute(node);
                     self.directory(dir);
                     let pages = if directory { 1 } else { size_bytes.div_ceil(PAGE_BYTES) };

@@ -128,7 +128,11 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     if table.has(class) {
         return Resolved::Own;
     }
-    if class == Class::FsyncOther {
+    // What comes on top of another class, and is small.
+    if matches!(
+        class,
+        Class::FsyncOther | Class::LookupFar | Class::LookupFarInOrder | Class::ReadFarByte | Class::ReadFar
+    ) {
         return Resolved::Instead(Vec::new());
     }
     if let Some(parts) = cold_names(table, class) {

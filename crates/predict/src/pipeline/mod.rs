@@ -17,6 +17,7 @@ mod export;
 mod fallback;
 pub mod lru;
 mod names;
+pub mod near;
 mod options;
 pub mod pages;
 pub mod pattern;

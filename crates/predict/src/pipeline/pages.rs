@@ -6,6 +6,7 @@
 
 use super::annotated::NodeId;
 use super::lru::Lru;
+use super::near::{Clock, FarPages, NEAR_BYTES};
 use rustc_hash::FxHashMap;
 
 /// Bytes of a page: the unit of Linux's page cache.
@@ -21,6 +22,39 @@ struct Chunk {
     dirty: u64,
     newer: u32,
     older: u32,
+    /// When its pages were last touched, and which of them; the others were at `before`, if ever.
+    touched: u64,
+    before: u64,
+    seen: u64,
+}
+
+impl Chunk {
+    /// Touches pages that are there, and counts those that were far.
+    #[inline]
+    fn approach(&mut self, bits: u64, clock: &mut Clock, far: &mut FarPages) {
+        let again = bits & self.seen;
+        if again != 0 && clock.since(self.touched) > NEAR_BYTES {
+            // Another pass over the chunk begins.
+            (self.before, self.seen) = (self.touched, 0);
+        }
+        let late = bits & !self.seen;
+        if late == 0 {
+            self.touched = clock.touch(self.touched, 0).1;
+            return;
+        }
+        let pages = u64::from(late.count_ones());
+        let (distance, now) = clock.touch(self.before, pages * PAGE_BYTES);
+        far.add(pages, distance);
+        self.touched = now;
+        self.seen |= bits;
+    }
+
+    /// Touches pages that have just come in.
+    #[inline]
+    fn enter(&mut self, bits: u64, clock: &mut Clock) {
+        self.touched = clock.enter(u64::from(bits.count_ones()) * PAGE_BYTES);
+        self.seen |= bits;
+    }
 }
 
 /// A file's pages.
@@ -50,6 +84,8 @@ pub struct Touched {
     pub dirtied: u64,
     /// Dirty pages evicted to make room: they had to be written at once.
     pub forced: u64,
+    /// Of the hits, those that were no longer in the processor's caches.
+    pub far: FarPages,
 }
 
 /// The cache.
@@ -64,6 +100,8 @@ pub struct DataCache {
     files: Vec<FilePages>,
     index: FxHashMap<(u32, u64), u32>,
     recency: Lru,
+    /// Of bytes touched, these pages and whatever else shares the processor's caches.
+    pub clock: Clock,
 }
 
 /// The bits of a chunk that a run of pages covers.
@@ -86,6 +124,7 @@ impl DataCache {
             index: FxHashMap::default(),
             // Chunks are counted in pages, so the list itself needs no limit, only an order.
             recency: Lru::new(limit_bytes.map(|_| usize::MAX)),
+            clock: Clock::default(),
         }
     }
 
@@ -154,6 +193,12 @@ impl DataCache {
         let chunk = &mut self.chunks[at as usize];
         let hits = u64::from((chunk.present & bits).count_ones());
         let misses = u64::from((bits & !chunk.present).count_ones());
+        if hits > 0 {
+            chunk.approach(bits & chunk.present, &mut self.clock, &mut touched.far);
+        }
+        if misses > 0 {
+            chunk.enter(bits & !chunk.present, &mut self.clock);
+        }
         chunk.present |= bits;
         let dirtied = if dirty { u64::from((bits & !chunk.dirty).count_ones()) } else { 0 };
         if dirty {
@@ -179,7 +224,8 @@ impl DataCache {
 
     fn new_chunk(&mut self, node: NodeId, number: u64) -> u32 {
         let older = self.file(node).newest;
-        let chunk = Chunk { node: node.0, number, present: 0, dirty: 0, newer: NONE, older };
+        let (touched, before) = (0, 0);
+        let chunk = Chunk { node: node.0, number, present: 0, dirty: 0, newer: NONE, older, touched, before, seen: 0 };
         let at = match self.free.pop() {
             Some(at) => {
                 self.chunks[at as usize] = chunk;
@@ -205,7 +251,7 @@ impl DataCache {
 
     /// Forgets a chunk that is already out of the recency list; returns its dirty pages.
     fn remove_chunk(&mut self, at: u32) -> u64 {
-        let Chunk { node, number, present, dirty, newer, older } = self.chunks[at as usize];
+        let Chunk { node, number, present, dirty, newer, older, .. } = self.chunks[at as usize];
         let (pages, dirty) = (u64::from(present.count_ones()), u64::from(dirty.count_ones()));
         let file = &mut self.files[node as usize];
         if newer == NONE {
@@ -329,6 +375,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pass_over_data_is_as_far_as_it_is_long() {
+        let mut cache = DataCache::new(None, 16);
+        let pages = 16 << 10;
+        for pass in 0..3 {
+            for page in 0..pages {
+                let far = cache.touch(NodeId(1), page, 1, false).far;
+                if pass == 0 {
+                    assert_eq!(far, FarPages::default());
+                } else {
+                    let off = far.mean_bytes().abs_diff(pages * PAGE_BYTES);
+                    assert!(far.pages == 1 && off <= 64 * PAGE_BYTES, "{pass} {page}: {far:?}");
+                    assert_eq!(cache.touch(NodeId(1), page, 1, false).far, FarPages::default(), "once more");
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn chunks_of_one_page_are_exact_lru(
@@ -353,7 +417,8 @@ mod tests {
                     }
                     _ => {
                         let dirty = op < 5;
-                        prop_assert_eq!(cache.touch(NodeId(node), first, count, dirty), naive.touch(node, first, count, dirty));
+                        let touched = Touched { far: FarPages::default(), ..cache.touch(NodeId(node), first, count, dirty) };
+                        prop_assert_eq!(touched, naive.touch(node, first, count, dirty));
                     }
                 }
                 prop_assert_eq!(cache.pages(), naive.pages.len() as u64);
@@ -382,7 +447,12 @@ mod tests {
                         large.drop_clean(node, first, first + count);
                         exact.drop_clean(node, first, first + count);
                     }
-                    _ => prop_assert_eq!(large.touch(node, first, count, op < 4), exact.touch(node, first, count, op < 4)),
+                    _ => {
+                        let (a, b) = (large.touch(node, first, count, op < 4), exact.touch(node, first, count, op < 4));
+                        // Distances are those of whole chunks.
+                        let far = FarPages::default();
+                        prop_assert_eq!(Touched { far, ..a }, Touched { far, ..b });
+                    }
                 }
                 prop_assert_eq!((large.pages(), large.dirty_pages()), (exact.pages(), exact.dirty_pages()));
                 prop_assert_eq!(large.has(node, first), exact.has(node, first));

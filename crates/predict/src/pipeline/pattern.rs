@@ -17,7 +17,7 @@ impl PatternStage {
         match (step, mark) {
             (
                 Step::Lookup { dir, .. },
-                Mark::Lookup { found: Found::Miss | Found::AttributesHit, directory_cached, pattern },
+                Mark::Lookup { found: Found::Miss | Found::AttributesHit, directory_cached, pattern, .. },
             ) => {
                 // A directory whose blocks are in memory is as good as the one before: what is left is the inode.
                 let sequential = *directory_cached || self.previous_directory == Some(*dir);
@@ -58,12 +58,14 @@ impl PatternStage {
 mod tests {
     use super::*;
     use crate::pipeline::annotated::{Role, SlotId};
+    use crate::pipeline::near::{Distance, FarPages};
 
     fn read(stage: &mut PatternStage, node: u32, offset: u64, len_bytes: u64, window_bytes: u64) -> Pattern {
         let node = NodeId(node);
         let step =
             Step::Read { node, offset, len_bytes, size_bytes: 1 << 20, hole_bytes: 0, direct: false, copy: false };
-        let mut mark = Mark::Read { cached_bytes: 0, disk_bytes: len_bytes, window_bytes, pattern: Pattern::None };
+        let (pattern, far) = (Pattern::None, FarPages::default());
+        let mut mark = Mark::Read { cached_bytes: 0, disk_bytes: len_bytes, window_bytes, pattern, far };
         stage.apply(&step, &mut mark);
         let Mark::Read { pattern, .. } = mark else { unreachable!() };
         pattern
@@ -91,7 +93,8 @@ mod tests {
                 role: Role::Walk,
                 first: true,
             };
-            let mut mark = Mark::Lookup { found: Found::Miss, directory_cached, pattern: Pattern::None };
+            let far = Distance::default();
+            let mut mark = Mark::Lookup { found: Found::Miss, directory_cached, pattern: Pattern::None, far };
             stage.apply(&step, &mut mark);
             let Mark::Lookup { pattern, .. } = mark else { unreachable!() };
             pattern

@@ -1,6 +1,8 @@
 //! Request vectors: how many of which elementary operation a marked step costs.
 
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark};
+use super::near::FarPages;
+use super::pages::PAGE_BYTES;
 use crate::vector::Class;
 
 /// A class at a size, and how often. Negative where one class already includes a part of another.
@@ -20,6 +22,9 @@ const OTHER_BYTES_MAX: u64 = 4 << 20;
 const OTHER_BYTES_MIN: u64 = 64 << 10;
 /// `rename_over` is measured over a file of this length.
 const OVER_BYTES: u64 = 4096;
+
+/// `rdc_far` is measured with requests of this many bytes.
+const FAR_BYTES: f64 = 16384.0;
 
 /// Collects the requests of one call.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +55,20 @@ impl Requests {
             (Step::Call(class), _) => self.add(class, 0, 1.0),
             (Step::CallAt(class, size), _) => self.add(class, size, 1.0),
             (Step::Parent { first: false }, _) => self.add(Class::LookupHit, 0, 1.0),
-            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, .. }) => {
+            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, far, .. }) => {
                 self.lookup(role, first, child != NodeId::NONE, found, pattern);
+                let class = if far.in_order { Class::LookupFarInOrder } else { Class::LookupFar };
+                self.far(class, far.bytes, 1.0);
             }
             (
                 Step::Read { len_bytes, direct, copy, .. },
-                &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern },
+                &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern, ref far },
             ) => match (direct, copy) {
                 (true, _) => self.add(Class::ReadDirect, len_bytes, 1.0),
-                (false, false) => self.read(cached_bytes, disk_bytes, window_bytes, pattern),
+                (false, false) => {
+                    self.read(cached_bytes, disk_bytes, window_bytes, pattern);
+                    self.far_pages(far, cached_bytes);
+                }
                 (false, true) if disk_bytes > 0 => {
                     // The copy's class has the cached read in it; add what the disk takes longer.
                     self.read(0, disk_bytes, window_bytes, pattern);
@@ -142,6 +152,28 @@ impl Requests {
         }
     }
 
+    /// What is far takes longer; less so where it is nearer than what was measured.
+    fn far(&mut self, class: Class, distance_bytes: u64, weight: f64) {
+        let (Some(&least), Some(&most)) = (class.points().first(), class.points().last()) else { return };
+        if distance_bytes > 0 && weight > 0.0 {
+            let share = (distance_bytes as f64 / least as f64).min(1.0);
+            self.add(class, distance_bytes.clamp(least, most), weight * share);
+        }
+    }
+
+    /// Cached data that is far: what each page takes, be it for a byte, and what its bytes do.
+    fn far_pages(&mut self, far: &FarPages, cached_bytes: u64) {
+        if far.pages == 0 {
+            return;
+        }
+        let pages = far.pages as f64;
+        let bytes = (cached_bytes as f64).min(pages * PAGE_BYTES as f64);
+        let whole = bytes / (pages * PAGE_BYTES as f64);
+        let distance_bytes = far.mean_bytes();
+        self.far(Class::ReadFarByte, distance_bytes, pages * (1.0 - whole));
+        self.far(Class::ReadFar, distance_bytes, bytes / FAR_BYTES);
+    }
+
     fn read(&mut self, cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern) {
         if disk_bytes == 0 {
             self.add(Class::ReadCached, cached_bytes, 1.0);
@@ -160,7 +192,8 @@ impl Requests {
 
     fn write(&mut self, step: &Step, mark: &Mark) {
         let Step::Write { len_bytes, direct, copy, .. } = *step else { return };
-        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, sync } = *mark else {
+        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, ref far, sync } = *mark
+        else {
             return;
         };
         if direct {
@@ -176,6 +209,7 @@ impl Requests {
             }
             if !copy && cached_bytes > 0 {
                 part(self, Class::WriteCached, cached_bytes, 1.0);
+                self.far_pages(far, cached_bytes);
             }
             if !copy && uncached_bytes > 0 {
                 part(self, Class::WriteUncached, uncached_bytes, 1.0);

@@ -18,6 +18,8 @@ pub fn cost(class: Class, at: u64) -> u64 {
     let number = class as u64;
     let base = match class {
         LookupHit => return 120,
+        // It has no processor.
+        LookupFar | LookupFarInOrder | ReadFarByte | ReadFar => return 0,
         LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit => 40_000 + 1000 * number,
         ReadSeq => 20_000,
         ReadRand | ReadFirst | ReadDirect | WriteDirect | WritePartial => 60_000 + 100 * number,

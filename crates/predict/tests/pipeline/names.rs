@@ -293,7 +293,10 @@ fn a_file_that_replaces_another_is_written_back_then_if_it_is_dirty() {
     t.on_two(Op::Rename, "/new", "/old");
     t.on_two(Op::Rename, "/clean", "/old");
     let got = cold(&t);
-    assert!(got[3].contains("0.933333*rename_wr_4096 0.066667*rename_wr_65536") && !got[3].contains("rename_over"), "{got:?}");
+    assert!(
+        got[3].contains("0.933333*rename_wr_4096 0.066667*rename_wr_65536") && !got[3].contains("rename_over"),
+        "{got:?}"
+    );
     assert!(got[4].contains("rename_over") && !got[4].contains("rename_wr"), "{got:?}");
 }
 
