@@ -73,6 +73,9 @@ classes! {
     LookupSeqMiss = "lus_nc";
     /// The same, the first lookup in its directory (thesis: lur_nc).
     LookupRandMiss = "lur_nc";
+    /// What a lookup in a directory whose blocks are cached takes longer than a hit, per how many files were made between this one and the
+    /// nearest whose inode is cached: inodes that were made one after the other lie in one block, and come with it.
+    LookupNearMiss = "lus_nn", curve &[1, 8, 64, 256];
     /// What a lookup takes longer than a hit when the attributes are cached (through another name) and this name is
     /// not, the lookup before was in the same directory (thesis: lus_ac).
     LookupSeqAttrHit = "lus_ac";
@@ -239,6 +242,8 @@ classes! {
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";
+    /// fsync of a directory in which nothing has changed since.
+    FsyncDirClean = "fsync_dir_clean";
     /// sync_file_range that starts write-back of a new file and waits for nothing, per dirty bytes.
     SyncRangeStart = "sfr", curve DIRTY;
     /// syncfs with this much dirty data of new 64 KB files.

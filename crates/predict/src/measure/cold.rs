@@ -20,6 +20,9 @@ const LARGE_EVERY: usize = 8;
 const LARGE_ENTRIES: usize = 400;
 /// Names looked up in each directory.
 const LOOKUPS: usize = 16;
+/// Entries of the directories of which names are looked up in their order, and how many are at most.
+const ORDERED_ENTRIES: u64 = 520;
+const ORDERED_LOOKUPS: u64 = 64;
 const FILE_BYTES: u64 = 4096;
 /// The buffer of the C library's readdir.
 const DENTS_BYTES: u64 = 32 << 10;
@@ -40,6 +43,8 @@ pub(super) struct Cold {
     empty_handed: Vec<String>,
     /// Directories to read, with their number of entries; each once more for every round-trip.
     listed: Vec<(String, u64)>,
+    /// Directories of which names are looked up in the order in which they were made, every so many.
+    ordered: Vec<(String, u64)>,
 }
 
 #[derive(Clone)]
@@ -47,6 +52,7 @@ enum Item {
     Names(usize),
     Missing(usize),
     List(usize),
+    Ordered(usize),
     Remove(u64, String),
     Truncate(u64, String),
 }
@@ -61,6 +67,7 @@ impl Group for Cold {
         &[
             LookupSeqMiss,
             LookupRandMiss,
+            LookupNearMiss,
             LookupSeqAttrHit,
             LookupRandAttrHit,
             NegativeCold,
@@ -84,6 +91,15 @@ impl Group for Cold {
             let path = format!("cold/absent{number}");
             self.make_listed(b, &path, ENTRIES as u64)?;
             self.empty_handed.push(path);
+        }
+        for &apart in Class::LookupNearMiss.points() {
+            let path = format!("cold/ordered{apart}");
+            let dir = b.new_dir(&path)?;
+            for number in 0..ORDERED_ENTRIES {
+                b.make_file(dir.at(&ordered_name(number)), 0)?;
+            }
+            b.close(dir.fd)?;
+            self.ordered.push((path, apart));
         }
         for &entries in Class::ReadDir.points() {
             // The small ones several times: one call on one directory would be the whole round.
@@ -121,6 +137,7 @@ impl Group for Cold {
                 Item::Names(number) if state == CacheState::Cold => self.look_up(b, *number)?,
                 Item::Missing(number) if state == CacheState::Cold => self.miss(b, *number)?,
                 Item::List(number) => self.list(b, *number, state == CacheState::Cold)?,
+                Item::Ordered(number) if state == CacheState::Cold => self.in_order(b, *number)?,
                 Item::Remove(size, path) => {
                     b.quiet(&Call::Stat { at: path.as_str().into(), follow: true })?;
                     let at = path.strip_prefix("cold/removed/").unwrap_or(path);
@@ -137,7 +154,7 @@ impl Group for Cold {
                     b.close(dir.fd)?;
                     b.sheet.note_cache(Class::TruncateUncached, *size, state);
                 }
-                Item::Names(_) | Item::Missing(_) => {}
+                Item::Names(_) | Item::Missing(_) | Item::Ordered(_) => {}
             }
         }
         for item in &items {
@@ -186,6 +203,7 @@ impl Cold {
         items.extend((0..self.dirs.len()).map(Item::Names));
         items.extend((0..self.empty_handed.len()).map(Item::Missing));
         items.extend((0..self.listed.len()).map(Item::List));
+        items.extend((0..self.ordered.len()).map(Item::Ordered));
         let mut sizes = Class::RemoveUncached.points().to_vec();
         b.shuffle(&mut sizes);
         for size in sizes {
@@ -205,7 +223,15 @@ impl Cold {
 
     fn give_up_names(&self, b: &mut Bench<'_>) {
         use Class::*;
-        for class in [LookupSeqMiss, LookupRandMiss, LookupSeqAttrHit, LookupRandAttrHit, NegativeCold, ReadDirCold] {
+        for class in [
+            LookupSeqMiss,
+            LookupRandMiss,
+            LookupNearMiss,
+            LookupSeqAttrHit,
+            LookupRandAttrHit,
+            NegativeCold,
+            ReadDirCold,
+        ] {
             let why =
                 "names and attributes cannot be dropped from the caches here (run as root on a system of its own)";
             b.sheet.give_up(class.name().to_owned(), why.to_owned());
@@ -241,6 +267,28 @@ impl Cold {
         Ok(())
     }
 
+    /// Names of a directory whose blocks were read, every so many of them in the order in which the files were made.
+    fn in_order(&self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
+        let Some((path, apart)) = self.ordered.get(number) else { return Ok(()) };
+        list_once(b, path)?;
+        let names: Vec<String> = (0..ORDERED_LOOKUPS)
+            .map(|lookup| lookup * apart)
+            .take_while(|&at| at < ORDERED_ENTRIES)
+            .map(ordered_name)
+            .collect();
+        let names: Vec<&String> = names.iter().collect();
+        let dir = b.open_dir(path)?;
+        let first = stat_all(b, dir, &names)?;
+        let base = midmean(&stat_all(b, dir, &names)?);
+        b.close(dir.fd)?;
+        // Of the first nothing is near.
+        for ns in first.into_iter().skip(1) {
+            b.sheet.record(Class::LookupNearMiss, *apart, ns - base);
+            b.sheet.note_cache(Class::LookupNearMiss, *apart, CacheState::Cold);
+        }
+        Ok(())
+    }
+
     fn miss(&self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
         let Some(path) = self.empty_handed.get(number) else { return Ok(()) };
         let name = b.new_name("absent");
@@ -262,6 +310,10 @@ impl Cold {
         b.sheet.record(Class::ReadDir, *entries, again);
         Ok(())
     }
+}
+
+fn ordered_name(number: u64) -> String {
+    format!("made{number:04}.dat")
 }
 
 /// The time of each stat.

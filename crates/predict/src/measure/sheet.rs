@@ -41,6 +41,7 @@ fn waits_for_device(class: Class) -> bool {
             | FdatasyncCreate
             | FsyncOther
             | FsyncDir
+            | FsyncDirClean
             | SyncFs
     )
 }

@@ -268,6 +268,8 @@ pub enum DirtyKind {
     Create,
     /// A directory whose names changed.
     Names,
+    /// A directory, and nothing.
+    CleanDirectory,
 }
 
 /// One system's answer to a step.
@@ -276,8 +278,9 @@ pub enum DirtyKind {
 pub enum Mark {
     /// Nothing to say.
     Nothing,
-    /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the processor a cached name was.
-    Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance },
+    /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the processor a cached name was;
+    /// of one that was not cached, how many files were made between it and the nearest with a cached inode (at least 1).
+    Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance, inode_distance: u32 },
     /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead).
     Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages },
     /// Bytes by kind, and edge blocks that had to be read first. `extends`: the new bytes all lie in the file's last block. The

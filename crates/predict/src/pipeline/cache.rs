@@ -6,6 +6,7 @@
 //! an fsync finds, and when write-back takes it away.
 
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark};
+use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
 use super::pages::{DataCache, PAGE_BYTES};
@@ -106,6 +107,7 @@ pub struct CacheStage {
     names: Lru,
     near: NearNames,
     attributes: Lru,
+    inodes: Inodes,
     data: DataCache,
     writeback: Writeback,
     files: Vec<FileState>,
@@ -133,6 +135,7 @@ impl CacheStage {
             names: Lru::new(unbounded_if_zero(parameters.name_cache_entries)),
             near: NearNames::default(),
             attributes: Lru::new(unbounded_if_zero(parameters.attribute_cache_files)),
+            inodes: Inodes::default(),
             data: DataCache::new((data_bytes > 0).then_some(data_bytes), options.chunk_pages),
             writeback: Writeback::new(Policy::new(parameters)),
             files: Vec::new(),
@@ -307,7 +310,7 @@ impl CacheStage {
         if name_hit && (attributes_hit || !present) {
             *hits += 1;
             let found = if present { Found::Hit } else { Found::NegativeHit };
-            return Mark::Lookup { found, directory_cached: true, pattern: Pattern::None, far };
+            return Mark::Lookup { found, directory_cached: true, pattern: Pattern::None, far, inode_distance: 1 };
         }
         *misses += 1;
         // A cached name says where the inode is: then the directory is not read.
@@ -318,8 +321,9 @@ impl CacheStage {
             (false, _, true) => Found::NegativeMiss,
             (false, _, false) => Found::NegativeCold,
         };
+        let inode_distance = if found == Found::Miss { self.inodes.read(child.0) } else { 1 };
         // What was just read is near.
-        Mark::Lookup { found, directory_cached, pattern: Pattern::None, far: Distance::default() }
+        Mark::Lookup { found, directory_cached, pattern: Pattern::None, far: Distance::default(), inode_distance }
     }
 
     fn read(&mut self, step: &Step) -> Mark {
@@ -492,7 +496,7 @@ impl CacheStage {
         let dirty_pages = self.data.pages_of(node).1;
         let open = |stamp| self.is_open_change(&state, stamp);
         let kind = if directory {
-            if open(state.names) || open(state.made) { DirtyKind::Names } else { DirtyKind::Clean }
+            if open(state.names) || open(state.made) { DirtyKind::Names } else { DirtyKind::CleanDirectory }
         } else if open(state.made) {
             DirtyKind::Create
         } else if open(state.grew) {
@@ -507,7 +511,8 @@ impl CacheStage {
         let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only, wait_ns };
         self.clean_file(node);
         // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
-        if kind != DirtyKind::Clean && !(kind == DirtyKind::Overwrite && data_only) {
+        if !matches!(kind, DirtyKind::Clean | DirtyKind::CleanDirectory) && !(kind == DirtyKind::Overwrite && data_only)
+        {
             self.commit(node, now_ns);
         }
         mark

@@ -179,6 +179,7 @@ fn dirty(mark: &Mark) -> Option<&'static str> {
             DirtyKind::Append => "appended",
             DirtyKind::Create => "created",
             DirtyKind::Names => "names",
+            DirtyKind::CleanDirectory => "clean directory",
         }),
         Mark::SyncRange { started_bytes: 0, .. } => Some("clean"),
         Mark::SyncRange { .. } => Some("started"),

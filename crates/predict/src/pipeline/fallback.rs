@@ -88,6 +88,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
             alternative_sync(class)
         }
         FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
+        FsyncDirClean => same(FsyncClean),
         // Closing a file that was emptied starts its write-back, too.
         SyncRangeStart => same(CloseTruncated),
         SyncFs => same(FsyncAppend),
@@ -127,6 +128,12 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     }
     if table.has(class) {
         return Resolved::Own;
+    }
+    if class == Class::LookupNearMiss {
+        return match resolve_class(table, Class::LookupSeqMiss) {
+            Resolved::Own => Resolved::Instead(vec![Part { class: Class::LookupSeqMiss, at: At::Same }]),
+            other => other,
+        };
     }
     // What comes on top of another class, and is small.
     if matches!(

@@ -15,6 +15,7 @@ pub mod annotated;
 pub mod cache;
 mod export;
 mod fallback;
+mod inodes;
 pub mod lru;
 mod names;
 pub mod near;

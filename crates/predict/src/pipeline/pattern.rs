@@ -94,7 +94,8 @@ mod tests {
                 first: true,
             };
             let far = Distance::default();
-            let mut mark = Mark::Lookup { found: Found::Miss, directory_cached, pattern: Pattern::None, far };
+            let mut mark =
+                Mark::Lookup { found: Found::Miss, directory_cached, pattern: Pattern::None, far, inode_distance: 1 };
             stage.apply(&step, &mut mark);
             let Mark::Lookup { pattern, .. } = mark else { unreachable!() };
             pattern

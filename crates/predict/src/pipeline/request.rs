@@ -1,6 +1,7 @@
 //! Request vectors: how many of which elementary operation a marked step costs.
 
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark};
+use super::inodes::DISTANCE_MAX;
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
 use crate::vector::Class;
@@ -55,8 +56,8 @@ impl Requests {
             (Step::Call(class), _) => self.add(class, 0, 1.0),
             (Step::CallAt(class, size), _) => self.add(class, size, 1.0),
             (Step::Parent { first: false }, _) => self.add(Class::LookupHit, 0, 1.0),
-            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, far, .. }) => {
-                self.lookup(role, first, child != NodeId::NONE, found, pattern);
+            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, far, inode_distance, .. }) => {
+                self.lookup(role, first, child != NodeId::NONE, found, pattern, inode_distance);
                 let class = if far.in_order { Class::LookupFarInOrder } else { Class::LookupFar };
                 self.far(class, far.bytes, 1.0);
             }
@@ -111,7 +112,7 @@ impl Requests {
                 }
             }
             (Step::Sync { .. } | Step::SyncRange { .. }, Mark::Sync(sync)) => self.sync(sync),
-            (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes: 0, .. }) => self.add(Class::FsyncClean, 0, 1.0),
+            (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes: 0, .. }) => self.add(Class::Fadvise, 0, 1.0),
             (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes, .. }) => {
                 self.add(Class::SyncRangeStart, started_bytes, 1.0);
             }
@@ -121,15 +122,22 @@ impl Requests {
         }
     }
 
-    fn lookup(&mut self, role: Role, first: bool, present: bool, found: Found, pattern: Pattern) {
+    fn lookup(&mut self, role: Role, first: bool, present: bool, found: Found, pattern: Pattern, inode_distance: u32) {
         if !first {
             self.add(Class::LookupHit, 0, 1.0);
         }
         let random = pattern == Pattern::Random;
         match (found, role) {
             (Found::Hit, _) => {}
-            (Found::Miss, _) if random => self.add(Class::LookupRandMiss, 0, 1.0),
-            (Found::Miss, _) => self.add(Class::LookupSeqMiss, 0, 1.0),
+            (Found::Miss, _) if random => {
+                self.add(Class::LookupRandMiss, 0, 1.0);
+                if inode_distance < DISTANCE_MAX {
+                    // The class is of an inode that nothing is known of.
+                    self.add(Class::LookupNearMiss, inode_distance.into(), 1.0);
+                    self.add(Class::LookupNearMiss, DISTANCE_MAX.into(), -1.0);
+                }
+            }
+            (Found::Miss, _) => self.add(Class::LookupNearMiss, inode_distance.into(), 1.0),
             (Found::AttributesHit, _) if random => self.add(Class::LookupRandAttrHit, 0, 1.0),
             (Found::AttributesHit, _) => self.add(Class::LookupSeqAttrHit, 0, 1.0),
             (Found::NegativeHit, Role::Fails) => self.add(Class::NegativeHit, 0, 1.0),
@@ -229,9 +237,10 @@ impl Requests {
     }
 
     fn sync(&mut self, mark: &SyncMark) {
-        use DirtyKind::{Append, Clean, Create, Names, Overwrite};
+        use DirtyKind::{Append, Clean, CleanDirectory, Create, Names, Overwrite};
         let class = match (mark.kind, mark.data_only) {
             (Clean, _) => return self.add(Class::FsyncClean, 0, 1.0),
+            (CleanDirectory, _) => return self.add(Class::FsyncDirClean, 0, 1.0),
             (Names, _) => Class::FsyncDir,
             (Overwrite, false) => Class::FsyncOverwrite,
             (Append, false) => Class::FsyncAppend,

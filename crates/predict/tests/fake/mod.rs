@@ -21,6 +21,8 @@ pub fn cost(class: Class, at: u64) -> u64 {
         // It has no processor.
         LookupFar | LookupFarInOrder | ReadFarByte | ReadFar => return 0,
         LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit => 40_000 + 1000 * number,
+        // Each inode has a block of its own.
+        LookupNearMiss => return cost(LookupSeqMiss, 0),
         ReadSeq => 20_000,
         ReadRand | ReadFirst | ReadDirect | WriteDirect | WritePartial => 60_000 + 100 * number,
         FsyncClean => 5_000,
@@ -87,6 +89,8 @@ struct Node {
     new_bytes: u64,
     over_bytes: u64,
     ever_synced: bool,
+    /// Directories: since they were last synced.
+    names_changed: bool,
     /// Directory blocks, or a file's block map.
     map_cached: bool,
     /// Emptied by O_TRUNC and not closed since; how much it held.
@@ -157,6 +161,7 @@ impl Fake {
             new_bytes: 0,
             over_bytes: 0,
             ever_synced: false,
+            names_changed: false,
             map_cached: true,
             emptied: None,
         });
@@ -227,12 +232,14 @@ impl Fake {
     fn add(&mut self, dir: usize, name: &str, node: usize) {
         self.nodes[dir].entries.insert(name.to_owned(), node);
         self.nodes[dir].map_cached = true;
+        self.nodes[dir].names_changed = true;
         self.names.touch((dir, name.to_owned()));
     }
 
     fn remove(&mut self, dir: usize, name: &str) -> Option<usize> {
         self.names.forget(&(dir, name.to_owned()));
         let node = self.nodes[dir].entries.remove(name)?;
+        self.nodes[dir].names_changed = true;
         self.nodes[node].nlink -= 1;
         if self.nodes[node].nlink == 0 {
             self.drop_blocks(node);
@@ -368,7 +375,8 @@ impl Fake {
     fn sync_node(&mut self, node: usize, data_only: bool) -> u64 {
         use Class::*;
         if self.nodes[node].kind == FileKind::Directory {
-            return cost(FsyncDir, 0);
+            let changed = std::mem::take(&mut self.nodes[node].names_changed);
+            return cost(if changed { FsyncDir } else { FsyncDirClean }, 0);
         }
         let total = self.dirty_bytes();
         self.dirty.remove(&node);

@@ -3,6 +3,7 @@
 use crate::builder::{Trace, cold, primes};
 use posix::Errno;
 use predict::pipeline::{InitialCaches, PredictOptions};
+use predict::{Class, Entry};
 use trace::{Op, flag};
 
 #[test]
@@ -343,4 +344,24 @@ fn the_trace_is_believed_and_surprises_are_counted() {
     assert_eq!(prediction.coverage.surprises, 2);
     assert_eq!(prediction.coverage.discovered_names, 3);
     assert_eq!(cold(&t)[3], "2*lu_bc 2*lur_nc lus_nc stat");
+}
+
+#[test]
+fn inodes_come_with_those_made_beside_them() {
+    let mut t = Trace::new();
+    for i in 0..300 {
+        t = t.has(&format!("/d/f{i:03}"), 1);
+    }
+    let mut system = primes();
+    for &at in Class::LookupNearMiss.points() {
+        system.entries.insert(predict::vector::entry_name(Class::LookupNearMiss, at), Entry::exactly(at as f64));
+    }
+    for name in ["/d/f000", "/d/f001", "/d/f009", "/d/f290", "/d/f290"] {
+        t.on(Op::Stat, name);
+    }
+    let got = t.vectors(&system, &PredictOptions::default());
+    assert_eq!(got[1], "lu_bc lus_nn_1 stat");
+    assert_eq!(got[2], "lu_bc lus_nn_8 stat");
+    assert_eq!(got[3], "lu_bc lus_nn_256 stat", "farther than any system reads at once");
+    assert_eq!(got[4], "lu_bc stat");
 }

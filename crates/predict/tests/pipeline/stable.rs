@@ -77,7 +77,7 @@ fn sqlite_rollback_journal() {
     // Two dirty pages of a new file.
     assert_eq!(second[3], "0.333333*fds_cr_16384 0.666667*fds_cr_4096");
     // The journal's fdatasync committed the directory as well: one log.
-    assert_eq!(second[5], "fsync_clean");
+    assert_eq!(second[5], "fsync_dir_clean");
     // Its header is overwritten, then the database's page.
     assert_eq!(second[8], "fds_ovr_4096");
     assert_eq!(second[9], "wrc_4096");
@@ -91,7 +91,7 @@ fn with_a_log_per_file_the_directory_is_still_to_be_committed() {
     t.fd(Op::Fsync, f);
     let d = t.open("/", flag::READ | flag::DIRECTORY);
     t.fd(Op::Fsync, d);
-    assert_eq!(cold(&t)[3], "fsync_clean");
+    assert_eq!(cold(&t)[3], "fsync_dir_clean");
     let mut btrfs = primes();
     btrfs.environment.fs_type = "btrfs".into();
     assert_eq!(t.vectors(&btrfs, &PredictOptions::default())[3], "fsync_dir");
@@ -200,7 +200,7 @@ fn write_back_that_is_only_started_is_no_sync() {
     t.fd(Op::Fsync, f);
     let got = cold(&t);
     // It makes the data clean and commits nothing: the file is still new to the log.
-    assert_eq!(got[2..], ["sfr_16384", "fsync_clean", "fsync_clean", "fsync_cr_4096"]);
+    assert_eq!(got[2..], ["sfr_16384", "fadvise", "fadvise", "fsync_cr_4096"]);
     let mut waited = Trace::new();
     let f = waited.create("/f");
     waited.write(f, 0, 16 * K);
