@@ -19,6 +19,10 @@ enum Item {
     Copy(u64),
 }
 
+/// Files that grow by little at the same time, and what they begin with.
+const LOGS: usize = 8;
+const LOG_START_BYTES: u64 = 100;
+
 /// What is written is kept until there is this much of it: pages given back at once would be handed out again while the processor
 /// still has them in its caches, and new data would seem cheaper than it is to a program that keeps what it writes.
 const KEPT_BYTES: u64 = 64 << 20;
@@ -76,6 +80,7 @@ impl Group for Data {
         // Appends come in a run: programs that make files make many, and a file system that leaves work for later
         // (btrfs's delayed items, XFS's log) lets the later ones pay for the earlier.
         items.sort_by_key(|item| matches!(item, Item::Append(_)));
+        let mut logs = (0..LOGS).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
         for item in items {
             if !b.go_on()? {
                 break;
@@ -91,7 +96,12 @@ impl Group for Data {
                     b.timed(Class::WriteCached, size, &call)?;
                 }
                 Item::Append(size) => self.append(b, dir, size)?,
-                Item::Extend(size) => extend(b, dir, size)?,
+                Item::Extend(size) => {
+                    let chosen = b.pick(logs.len());
+                    if let Some(log) = logs.get_mut(chosen) {
+                        log.extend(b, dir, size)?;
+                    }
+                }
                 Item::Fallocate(size) => fallocate(b, dir, size)?,
                 Item::Copy(size) => {
                     let offset = self.place(b, size);
@@ -99,6 +109,7 @@ impl Group for Data {
                 }
             }
         }
+        logs.into_iter().try_for_each(|log| log.end(b, dir))?;
         if self.kept_bytes >= KEPT_BYTES {
             for name in std::mem::take(&mut self.kept) {
                 b.unlink(dir.at(&name))?;
@@ -179,16 +190,36 @@ fn items() -> Vec<Item> {
     items
 }
 
-/// Lengthens a file without leaving its first block.
-fn extend(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
-    let name = b.new_name("extend");
-    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
-    b.quiet(&Call::Write { fd, offset: None, len_bytes: 100, data: None })?;
-    for _ in 0..((BLOCK_BYTES - 100) / size).min(3) {
-        b.timed(Class::WriteExtend, size, &Call::Write { fd, offset: None, len_bytes: size, data: None })?;
+/// A file that grows by little, as logs and whatever is printed do: other calls come in between.
+struct Log {
+    fd: Fd,
+    name: String,
+    bytes: u64,
+}
+
+impl Log {
+    fn new(b: &mut Bench<'_>, dir: Dir) -> Result<Log, MeasureError> {
+        let name = b.new_name("extend");
+        let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+        b.quiet(&Call::Write { fd, offset: None, len_bytes: LOG_START_BYTES, data: None })?;
+        Ok(Log { fd, name, bytes: LOG_START_BYTES })
     }
-    b.close(fd)?;
-    b.unlink(dir.at(&name))
+
+    /// Lengthens the file without leaving its first block; a full one makes room for another.
+    fn extend(&mut self, b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
+        if self.bytes + size > BLOCK_BYTES {
+            let full = std::mem::replace(self, Log::new(b, dir)?);
+            full.end(b, dir)?;
+        }
+        self.bytes += size;
+        b.timed(Class::WriteExtend, size, &Call::Write { fd: self.fd, offset: None, len_bytes: size, data: None })?;
+        Ok(())
+    }
+
+    fn end(self, b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
+        b.close(self.fd)?;
+        b.unlink(dir.at(&self.name))
+    }
 }
 
 fn fallocate(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
