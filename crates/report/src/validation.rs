@@ -23,6 +23,7 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         document.code(command);
     }
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
+    document.heading("By target").table(targets(validation));
     document.heading("Beside simpler methods").table(methods(validation)).paragraph(traced(validation));
     document.heading("Rankings").table(pairs(validation));
     document.heading("Where the errors come from").table(by_op(validation));
@@ -88,10 +89,42 @@ fn state(state: CacheState) -> &'static str {
     }
 }
 
+fn targets(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "targets",
+        "Sizes of the prediction's errors; how often the measured time is inside the 95 % interval; and the noise: the median over the \
+         workloads of the replays' spread.",
+        &[
+            ("Target", "target"),
+            ("Workloads", "cells"),
+            ("Median error", "median_error"),
+            ("90th percentile", "p90_error"),
+            ("Worst", "worst_error"),
+            ("Bias (median)", "bias"),
+            ("Inside the interval", "inside_interval"),
+            ("Noise", "spread"),
+        ],
+    );
+    for target in &validation.targets {
+        table.row(vec![
+            Cell::from(if target.target.is_empty() { "all" } else { target.target.as_str() }),
+            Cell::Count(target.cells),
+            Cell::Share(target.median_error),
+            Cell::Share(target.p90_error),
+            Cell::Share(target.worst_error),
+            Cell::SignedShare(target.bias),
+            Cell::Share(target.inside_interval),
+            Cell::Share(target.spread),
+        ]);
+    }
+    table
+}
+
 fn methods(validation: &Validation) -> Table {
     let mut table = Table::new(
         "methods",
-        "Errors over all cells; rankings over the pairs that the replays tell apart.",
+        "Errors over all cells; rankings over the pairs that the replays tell apart. Regret: how much longer the workloads take on the \
+         target that the method says is fastest than on the fastest, on average.",
         &[
             ("Method", "method"),
             ("Cells", "cells"),
@@ -101,6 +134,7 @@ fn methods(validation: &Validation) -> Table {
             ("Bias", "bias"),
             ("Correlation", "correlation"),
             ("Of logarithms", "correlation_log"),
+            ("Regret", "mean_regret"),
             ("Ranked right", "ranked_right"),
             ("Pairs", "pairs"),
             ("Ties", "ties"),
@@ -118,6 +152,7 @@ fn methods(validation: &Validation) -> Table {
             method.bias.map_or(Cell::Empty, Cell::SignedShare),
             number(method.correlation),
             number(method.correlation_log),
+            share(method.mean_regret),
             share(method.ranking.share_right()),
             Cell::Count(method.ranking.decided),
             Cell::Count(method.ranking.ties),

@@ -1,6 +1,7 @@
 //! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside them.
 
 use super::stats::{mean, median, pearson, rms};
+use crate::measure::stats::quantile;
 use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
 use crate::residuals::contexts::Context;
@@ -114,6 +115,30 @@ pub struct MethodSummary {
     pub correlation_log: Option<f64>,
     /// How it ranked.
     pub ranking: RankingSummary,
+    /// What following it costs: of each workload the measured time on the target that it says is fastest, over that on the fastest, less one;
+    /// the mean over workloads with several targets of which it can say something.
+    pub mean_regret: Option<f64>,
+}
+
+/// How good the prediction was on one target, or on all.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetSummary {
+    /// The target; empty: all of them.
+    pub target: String,
+    /// Workloads.
+    pub cells: u64,
+    /// Median, 90th percentile and greatest of the errors' sizes, as shares of the measured time.
+    pub median_error: f64,
+    #[allow(missing_docs)]
+    pub p90_error: f64,
+    #[allow(missing_docs)]
+    pub worst_error: f64,
+    /// Median of the signed errors.
+    pub bias: f64,
+    /// Share of the cells whose measured time is inside the prediction's 95 % interval.
+    pub inside_interval: f64,
+    /// Median of the replays' spread: an error below that says little.
+    pub spread: f64,
 }
 
 /// Pairs of targets ranked, over all workloads or for one.
@@ -184,6 +209,8 @@ pub struct Validation {
     pub cells: Vec<Cell>,
     /// The prediction first, then the simpler methods.
     pub methods: Vec<MethodSummary>,
+    /// The prediction on each target, and last on all of them.
+    pub targets: Vec<TargetSummary>,
     /// Every pair of targets under each workload.
     pub pairs: Vec<PairComparison>,
     /// The states that the errors come from, the greatest first; only where that was asked for.
@@ -306,7 +333,62 @@ pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
             }
         })
         .collect();
-    Validation { repeats, seed, quantiles: crate::system::QUANTILES.to_vec(), methods, pairs, cells, contexts: None }
+    let (quantiles, targets) = (crate::system::QUANTILES.to_vec(), by_target(&cells));
+    Validation { repeats, seed, quantiles, methods, targets, pairs, cells, contexts: None }
+}
+
+fn by_target(cells: &[Cell]) -> Vec<TargetSummary> {
+    let mut names: Vec<&str> = Vec::new();
+    for cell in cells {
+        if !names.contains(&cell.target.as_str()) {
+            names.push(&cell.target);
+        }
+    }
+    if names.len() > 1 {
+        names.push("");
+    }
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let mine: Vec<&Cell> =
+                cells.iter().filter(|c| c.measured_ns > 0.0 && (name.is_empty() || c.target == name)).collect();
+            let errors: Vec<f64> = mine.iter().map(|c| c.error).collect();
+            let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+            sizes.sort_by(f64::total_cmp);
+            let inside = mine.iter().filter(|c| (c.predicted_low_ns..=c.predicted_high_ns).contains(&c.measured_ns));
+            Some(TargetSummary {
+                target: name.to_owned(),
+                cells: mine.len() as u64,
+                median_error: median(&sizes)?,
+                p90_error: quantile(&sizes, 0.9),
+                worst_error: *sizes.last()?,
+                bias: median(&errors)?,
+                inside_interval: share(inside.count() as f64, mine.len() as f64),
+                spread: median(&mine.iter().map(|c| c.spread).collect::<Vec<f64>>())?,
+            })
+        })
+        .collect()
+}
+
+/// See [`MethodSummary::mean_regret`].
+fn mean_regret(method: usize, cells: &[Cell]) -> Option<f64> {
+    let mut workloads: Vec<&str> = cells.iter().map(|c| c.workload.as_str()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let regrets: Vec<f64> = workloads
+        .into_iter()
+        .filter_map(|workload| {
+            let said = cells.iter().filter(|c| c.workload == workload && c.measured_ns > 0.0);
+            let said: Vec<(f64, f64)> =
+                said.filter_map(|c| Some(((*c.by_method().get(method)?)?, c.measured_ns))).collect();
+            // A method that says the same of all chooses none.
+            let tells = said.iter().any(|&(p, _)| p != said[0].0);
+            let chosen = said.iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1;
+            let fastest = said.iter().map(|&(_, m)| m).min_by(f64::total_cmp)?;
+            tells.then_some(chosen / fastest - 1.0)
+        })
+        .collect();
+    mean(&regrets)
 }
 
 /// Every two targets of one workload.
@@ -353,6 +435,7 @@ fn summarize(name: &str, method: usize, cells: &[Cell]) -> MethodSummary {
         correlation: pearson(&said),
         correlation_log: pearson(&logs),
         ranking,
+        mean_regret: mean_regret(method, cells),
     }
 }
 

@@ -83,6 +83,19 @@ fn errors_are_against_the_median() {
 }
 
 #[test]
+fn targets_are_summed_up_and_what_following_a_method_costs() {
+    // w0: the fastest is chosen; w1: the slower one, twice as slow. No interval holds anything.
+    let predicted = [90.0, 300.0, 60.0, 50.0];
+    let v = run(&mut fake(&predicted, &[[100; 3], [200; 3], [40; 3], [80; 3]], 2));
+    let of = |target: &str| v.targets.iter().find(|t| t.target == target).unwrap();
+    assert_eq!((of("t0").cells, of("t0").worst_error, of("").cells), (2, 0.5, 4));
+    assert!((of("t0").median_error - 0.3).abs() < 1e-12 && (of("t0").bias - 0.2).abs() < 1e-12);
+    assert_eq!((of("").inside_interval, of("").spread), (0.0, 0.0));
+    assert_eq!(v.prediction().unwrap().mean_regret, Some(0.5));
+    assert_eq!(v.methods.last().unwrap().mean_regret, None, "who says the same of all recommends none");
+}
+
+#[test]
 fn ties_by_noise_are_set_apart() {
     // t0 and t1 overlap; t2 is slower than both, and predicted between them.
     let v = run(&mut fake(&[100.0, 300.0, 200.0], &[[100, 110, 120], [115, 125, 130], [500, 510, 520]], 3));
