@@ -210,6 +210,97 @@ fn a_file_whose_path_is_too_long_is_known_by_its_inode() {
     assert_ne!(events[0].ofd, events[2].ofd);
 }
 
+/// What the recorder tells of an open file by its directory: its one name, or what else stands there.
+fn told_below(records: &mut Vec<u8>, id: u64, ino: u64, directory: u64, names: &[u8]) {
+    let names_bytes = u32::try_from(wire::Below::BYTES + names.len()).expect("a short name");
+    let file = wire::File { id, ino, dev: 8, mode: 0o100_644, names_bytes, ..Default::default() };
+    wire::append(records, Kind::File, wire::file_flag::BELOW, |out| {
+        file.write(out);
+        wire::Below { directory }.write(out);
+        out.extend_from_slice(names);
+    });
+}
+
+/// Paths of all events, as they stand in the profile.
+fn paths(records: &[u8]) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut importer = Importer::new(ImportOptions::default());
+    let mut sink = |batch: trace::Batch| {
+        let path = |event: &Event| event.path.map(|id| String::from_utf8_lossy(batch.paths.get(id)).into_owned());
+        paths.extend(batch.events.iter().map(|event| path(event).unwrap_or_default()));
+        Ok(())
+    };
+    importer.bytes(records, &mut sink).expect("the sink takes everything");
+    importer.finish(&mut sink).expect("the sink takes everything");
+    paths
+}
+
+/// A file told by its directory has the path that the directory has where the record stands: neither an older nor a later one.
+#[test]
+fn a_file_told_by_its_directory_lies_there() {
+    let mut records = Vec::new();
+    start(&mut records);
+    let read = |records: &mut Vec<u8>, fd, id| on_fd(records, 7, (READ, fd, 1, 1), fd * 10, id);
+    told(&mut records, 90, 2, "old", 0);
+    told(&mut records, 90, 2, "da\\rk", 0);
+    told_below(&mut records, 50, 1000, 90, b"\x01f");
+    told(&mut records, 90, 2, "later", 0);
+    read(&mut records, 3, 50);
+    told_below(&mut records, 51, 1001, 90, b"\x03a\\b");
+    read(&mut records, 4, 51);
+    // The top of the mount tree has no name.
+    wire::append(&mut records, Kind::File, 0, |out| wire::File { id: 91, ino: 1, ..Default::default() }.write(out));
+    told_below(&mut records, 52, 1002, 91, b"\x01g");
+    read(&mut records, 5, 52);
+    assert_eq!(paths(&records), ["/da\\rk/f", "/later/a\\b", "/g"]);
+}
+
+/// Where the directory was not told, or by no path, a file is known by its inode, as one whose path is too long.
+#[test]
+fn a_file_told_by_a_directory_without_a_path_is_known_by_its_inode() {
+    let mut records = Vec::new();
+    start(&mut records);
+    told_below(&mut records, 50, 1000, 90, b"\x01f");
+    on_fd(&mut records, 7, (READ, 3, 1, 1), 10, 50);
+    let long = wire::File { id: 90, ino: 2, dev: 8, ..Default::default() };
+    wire::append(&mut records, Kind::File, wire::file_flag::CUT, |out| long.write(out));
+    told_below(&mut records, 51, 1000, 90, b"\x01f");
+    on_fd(&mut records, 7, (READ, 4, 1, 1), 20, 51);
+    let (events, _) = import(&records);
+    assert!(events[0].file.is_some() && events[0].file == events[1].file, "{events:?}");
+    assert_ne!(events[0].ofd, events[1].ofd);
+}
+
+#[test]
+fn a_file_told_by_its_directory_without_a_name_is_damaged() {
+    for names in [&b""[..], b"\x05f"] {
+        let mut records = Vec::new();
+        start(&mut records);
+        told(&mut records, 90, 2, "d", 0);
+        told_below(&mut records, 50, 1000, 90, names);
+        on_fd(&mut records, 7, (READ, 3, 1, 1), 10, 50);
+        let (_, imported) = import(&records);
+        let summary = imported.expect("an import").summary;
+        assert_eq!(summary.problems.len(), 1, "{:?}", summary.problems);
+        assert_eq!(summary.problems[0].reason, "a file whose names are damaged");
+    }
+}
+
+/// Spools of the version before are read, those of later ones are not.
+#[test]
+fn versions_that_are_read() {
+    for version in 0..=wire::VERSION + 1 {
+        let mut records = Vec::new();
+        let first = wire::Start { version, features: 3, monotonic_ns: 0, realtime_ns: 1 << 60 };
+        wire::append(&mut records, Kind::Start, 0, |out| first.write(out));
+        told(&mut records, 50, 1000, "f", 0);
+        on_fd(&mut records, 7, (READ, 3, 1, 1), 10, 50);
+        let (_, imported) = import(&records);
+        let problems = imported.expect("an import").summary.problems.len();
+        assert_eq!(problems, usize::from(!(1..=2).contains(&version)), "version {version}");
+    }
+}
+
 /// A call that the kernel will begin again was told to have failed with an error of which no program ever hears.
 #[test]
 fn restart_codes_are_interruptions() {

@@ -92,12 +92,12 @@ struct state {
 	} access;
 };
 
-/* What a file was told as. */
+/* What a file is to be told as. */
 struct telling {
-	u64 key; /* the file, or the directory's name; 0: nothing */
-	u64 key_mnt; /* the directory's; 0: a file */
+	u64 key; /* the file, or the directory's name and its mount */
+	u64 print; /* of what the file is: from dentry to deleted */
 	u64 epoch; /* when the sum was last found right */
-	u64 sum; /* over the path and the inode */
+	u64 sum; /* over the path; of a file told by its directory, over the directory's; 0: to be told again */
 	u64 dentry;
 	u64 mnt;
 	u64 inode;
@@ -105,15 +105,36 @@ struct telling {
 	u64 hash_len;
 	u64 ino;
 	u64 deleted;
+	u64 sb;
+	u32 dev;
+	u32 internal;
+	u32 is_open; /* an open file, not a directory by its path */
+	u32 reserved;
+};
+
+/* What a file was told as. */
+struct told_way {
+	u64 key; /* 0: nothing */
+	u64 print;
+	u64 epoch;
+	u64 sum;
+	u64 sb;
+	u32 dev;
+	u32 internal;
 };
 
 /* Room to put a record together and to look at objects. */
 struct scratch {
 	u8 record[24 * 1024];
 	struct telling now;
+	struct telling above; /* of the directory of `now` */
+	u64 name; /* where the last component of `now` stands */
+	u32 open_flags;
+	u32 reserved;
 	u8 file[192];
 	u8 dentry[64];
 	u8 inode[128];
+	u8 sb[128];
 };
 
 struct {
@@ -159,23 +180,34 @@ struct {
 	__type(value, struct strings);
 } texts SEC(".maps");
 
-/* Files told of: a set for each hash, of which the one told longest ago makes room; it is told again then. `turn` is odd while a set is
- * written. Nobody waits: who finds it so tells the file again, and if he cannot write down that he did, the set is spoiled. */
+/* Files told of: a set for each hash, of which the one told longest ago makes room; it is told again then.
+ *
+ * Who tells of a file holds the set (WRITING) from before the record is in the ring until what he told is kept. Nobody waits: who finds
+ * the set held tells the file all the same, and marks it as spoiled before and after; nothing in it is believed then, and the next who
+ * holds it empties it first. Each of these steps changes the word, as it counts them. So where the word is the same at two moments and
+ * neither WRITING nor SPOILED, no record about a file of the set went into the ring between the two, and what the set holds of a file is
+ * what the last record about it says. */
 struct told_set {
-	u64 turn;
-	u64 spoiled; /* it may hold what is no longer the last that was told */
-	struct telling ways[TOLD_WAYS];
+	u64 word;
+	struct told_way ways[TOLD_WAYS];
+	u64 reserved[3]; /* Two lines of the processor's cache, the keys in one: most of what a fresh file costs is waiting for these. */
 };
+
+#define WRITING 1ull
+#define SPOILED 2ull
+#define STEP 4ull
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins a page, so that sets begin lines */
 	__uint(max_entries, TOLD_SETS);
 	__type(key, u32);
 	__type(value, struct told_set);
 } told SEC(".maps");
 
-/* Counts what may move directories. A path is walked again only when this has changed, and every few seconds, as not every such call
- * shows itself. */
+/* Counts what may move or remove directories. A path is walked again only when this has changed, and every few seconds, as not every such
+ * call shows itself. Removals count as well: the names that a walk goes by are known by their addresses, and another directory may get
+ * those of one that was removed, down to its inode's number. */
 u64 moves = 0;
 #define EPOCH_SHIFT 9 /* of jiffies */
 
@@ -258,7 +290,7 @@ static __noinline long tell_losses(struct counters *counters, u64 now)
 	return 0;
 }
 
-/* Writes a record, or counts it as lost. */
+/* Writes a record, or counts it as lost. `now`: the time; 0: it is not known here. */
 static __always_inline long put(void *record, u64 bytes, u64 now)
 {
 	struct counters *counters = counted();
@@ -266,7 +298,7 @@ static __always_inline long put(void *record, u64 bytes, u64 now)
 	if (!counters)
 		return -1;
 	if (counters->lost != counters->told)
-		tell_losses(counters, now);
+		tell_losses(counters, now ? now : bpf_ktime_get_ns());
 	counters->records += 1;
 	long failed = bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP);
 	if (failed)
@@ -299,20 +331,25 @@ struct seen_file {
 
 static __always_inline void look_at_file(struct seen_file *seen, struct file *file, struct scratch *scratch)
 {
-	u32 low = lower(lower(BEGIN_OF(struct file, f_inode), BEGIN_OF(struct file, f_path)), BEGIN_OF(struct file, f_pos));
-	u32 high = higher(higher(END_OF(struct file, f_inode), END_OF(struct file, f_path)), END_OF(struct file, f_pos));
+	u32 low = lower(lower(BEGIN_OF(struct file, f_inode), BEGIN_OF(struct file, f_path)),
+			lower(BEGIN_OF(struct file, f_pos), BEGIN_OF(struct file, f_flags)));
+	u32 high = higher(higher(END_OF(struct file, f_inode), END_OF(struct file, f_path)),
+			  higher(END_OF(struct file, f_pos), END_OF(struct file, f_flags)));
 
+	low &= ~7u;
 	if (high - low <= sizeof(scratch->file)) {
 		bpf_probe_read_kernel(scratch->file, high - low, (char *)file + low);
 		seen->inode = PART(scratch->file, low, struct file, f_inode, u64);
 		seen->dentry = PART(scratch->file, low, struct file, f_path.dentry, u64);
 		seen->mnt = PART(scratch->file, low, struct file, f_path.mnt, u64);
 		seen->pos = PART(scratch->file, low, struct file, f_pos, u64);
+		scratch->open_flags = PART(scratch->file, low, struct file, f_flags, u32);
 	} else {
 		seen->inode = (u64)BPF_CORE_READ(file, f_inode);
 		seen->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
 		seen->mnt = (u64)BPF_CORE_READ(file, f_path.mnt);
 		seen->pos = BPF_CORE_READ(file, f_pos);
+		scratch->open_flags = BPF_CORE_READ(file, f_flags);
 	}
 }
 
@@ -508,87 +545,119 @@ static __always_inline u32 padded(u32 bytes)
 	return (bytes + 7) & ~7u;
 }
 
-static __always_inline struct told_set *set_of(struct telling *now)
+#define barrier() asm volatile("" ::: "memory")
+#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
+
+static __always_inline struct told_set *set_of(struct telling *as)
 {
-	u32 at = mix(mix(1, now->key), now->key_mnt) >> 32 & (TOLD_SETS - 1);
+	u32 at = mix(mix(1, as->key), 0) >> 32 & (TOLD_SETS - 1);
 
 	return bpf_map_lookup_elem(&told, &at);
 }
 
-static __always_inline bool has_key(struct telling *a, struct telling *b)
+/* Equal prints, the same file under the same last name. The products do not wait for each other, unlike those of mix(). */
+static __always_inline u64 print_of(struct telling *as)
 {
-	return a->key == b->key && a->key_mnt == b->key_mnt;
-}
+	/* Read back, these are numbers; the verifier lets nobody reckon with pointers. */
+	u64 sum = READ_ONCE(as->dentry) * 0x9e3779b97f4a7c15ull + READ_ONCE(as->mnt) * 0xbf58476d1ce4e5b9ull + as->inode * 0x94d049bb133111ebull +
+		  as->parent * 0xd6e8feb86659fd93ull + as->hash_len * 0xff51afd7ed558ccdull + as->ino * 0xc4ceb9fe1a85ec53ull +
+		  as->deleted * 0xa0761d6478bd642full;
 
-static __always_inline bool is_same(struct telling *a, struct telling *b)
-{
-	return a->dentry == b->dentry && a->mnt == b->mnt && a->inode == b->inode && a->ino == b->ino && a->parent == b->parent &&
-	       a->hash_len == b->hash_len && a->deleted == b->deleted;
+	return sum ^ (sum >> 32);
 }
-
-#define barrier() asm volatile("" ::: "memory")
-#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
 
 enum recalled { NEW, OLD, CURRENT };
 
+struct memory {
+	u64 word; /* the set's */
+	u64 sum;
+	u64 sb;
+	u32 dev;
+	u32 internal;
+};
+
 /* Whether a file was told as it is: of its path CURRENT is sure, and OLD not, as something may have moved since. */
-static __always_inline enum recalled recall(struct telling *now, u64 *sum)
+static __always_inline enum recalled recall(struct telling *as, struct memory *memory)
 {
-	struct told_set *set = set_of(now);
+	struct told_set *set = set_of(as);
 	enum recalled recalled = NEW;
 
+	memory->word = SPOILED;
 	if (!set)
 		return NEW;
-	u64 turn = READ_ONCE(set->turn);
+	u64 word = READ_ONCE(set->word);
 	barrier();
 #pragma unroll
 	for (int i = 0; i < TOLD_WAYS; i++) {
-		struct telling *way = &set->ways[i];
-		if (has_key(way, now) && is_same(way, now)) {
-			recalled = way->epoch == now->epoch ? CURRENT : OLD;
-			*sum = way->sum;
+		struct told_way *way = &set->ways[i];
+		if (way->key == as->key && way->print == as->print) {
+			recalled = way->epoch == as->epoch ? CURRENT : OLD;
+			memory->sum = way->sum;
+			memory->sb = way->sb;
+			memory->dev = way->dev;
+			memory->internal = way->internal;
 		}
 	}
 	barrier();
-	return turn & 1 || READ_ONCE(set->turn) != turn || READ_ONCE(set->spoiled) ? NEW : recalled;
+	memory->word = word;
+	return word & (WRITING | SPOILED) || READ_ONCE(set->word) != word ? NEW : recalled;
 }
 
-/* Keeps what a file was told as, or forgets it (`as` NULL). */
-static __noinline long remember(struct telling *key, struct telling *as)
+/* Takes hold of a set, whose word was `word`. */
+static __always_inline bool hold(struct told_set *set, u64 word)
 {
-	struct told_set *set;
-	u32 at;
-
-	if (!key)
+	if (word & WRITING || __sync_val_compare_and_swap(&set->word, word, (word & ~SPOILED) | WRITING) != word)
 		return 0;
-	set = set_of(key);
-	if (!set)
-		return 0;
-	u64 turn = READ_ONCE(set->turn);
-	if (turn & 1 || __sync_val_compare_and_swap(&set->turn, turn, turn + 1) != turn) {
-		set->spoiled = 1;
-		return 0;
-	}
-	if (READ_ONCE(set->spoiled)) {
-		set->spoiled = 0;
-		barrier();
+	if (word & SPOILED) {
 #pragma unroll
 		for (int i = 0; i < TOLD_WAYS; i++)
 			set->ways[i].key = 0;
 	}
-	at = turn >> 1;
+	barrier();
+	return 1;
+}
+
+/* Keeps what a file was told as in a set that is held, or forgets the file, and lets the set go. Returns its word. */
+static __always_inline u64 let_go(struct told_set *set, struct telling *as, bool keep)
+{
+	u32 at = READ_ONCE(set->word) / STEP;
+
 #pragma unroll
 	for (int i = 0; i < TOLD_WAYS; i++) {
-		if (has_key(&set->ways[i], key)) {
+		if (set->ways[i].key == as->key) {
 			at = i;
 			set->ways[i].key = 0;
 		}
 	}
-	if (as)
-		set->ways[at & (TOLD_WAYS - 1)] = *as;
+	if (keep) {
+		struct told_way *way = &set->ways[at & (TOLD_WAYS - 1)];
+		way->key = as->key;
+		way->print = as->print;
+		way->epoch = as->epoch;
+		way->sum = as->sum;
+		way->sb = as->sb;
+		way->dev = as->dev;
+		way->internal = as->internal;
+	}
 	barrier();
-	__sync_fetch_and_add(&set->turn, 1);
+	return __sync_fetch_and_add(&set->word, STEP - WRITING) + STEP - WRITING;
+}
+
+static __noinline long spoil(struct told_set *set)
+{
+	if (set) {
+		__sync_fetch_and_add(&set->word, STEP);
+		__sync_fetch_and_or(&set->word, SPOILED);
+	}
 	return 0;
+}
+
+/* Keeps a telling that was found right, unless something happened to its set since it was looked at. Returns the set's word. */
+static __noinline u64 keep_old(struct telling *as, u64 word)
+{
+	struct told_set *set = as ? set_of(as) : 0;
+
+	return set && hold(set, word) ? let_go(set, as, 1) : SPOILED;
 }
 
 /* Keeps a mount of a file system. */
@@ -600,50 +669,222 @@ static __always_inline void note_mount(u64 sb, u64 mnt)
 		bpf_map_update_elem(&mounts, &sb, &mnt, BPF_ANY);
 }
 
-/* Tells of the file in `now` unless its path is found to be the one told. */
-static __noinline long tell_new(struct scratch *scratch, u32 which, u64 id, struct seen_inode *seen)
+static __always_inline u64 id_of(struct telling *as)
 {
-	if (!scratch || !seen)
-		return 0;
-	struct telling *now = &scratch->now;
-	u64 dentry = now->dentry, mnt = now->mnt, sum = 0;
-	if (recall(now, &sum) == OLD) {
-		now->sum = path_sum(dentry, mnt);
-		if (now->sum == sum)
-			return remember(now, now);
-	}
+	return as->key ^ secret;
+}
 
-	struct inode *inode = (struct inode *)now->inode;
-	struct super_block *sb = (struct super_block *)seen->sb;
+/* What a record tells of a file beside its path. */
+static __always_inline void tell_facts(struct scratch *scratch, struct telling *as, struct seen_inode *seen)
+{
+	struct inode *inode = (struct inode *)as->inode;
 	struct wire_file *record = (struct wire_file *)scratch->record;
+
 	record->head.kind = WIRE_FILE;
-	record->head.flags = now->deleted ? WIRE_FILE_DELETED : 0;
-	if (BPF_CORE_READ(sb, s_flags) & SB_KERNMOUNT)
-		record->head.flags |= WIRE_FILE_INTERNAL;
-	record->id = id;
-	record->ino = now->ino;
-	record->dev = BPF_CORE_READ(sb, s_dev);
+	record->head.flags = (as->deleted ? WIRE_FILE_DELETED : 0) | (as->internal ? WIRE_FILE_INTERNAL : 0);
+	record->id = id_of(as);
+	record->ino = as->ino;
+	record->dev = as->dev;
 	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->nlink = seen->nlink;
 	record->mode = seen->mode;
-	struct file *file = (struct file *)now->key;
-	record->open_flags = now->key_mnt ? 0 : BPF_CORE_READ(file, f_flags);
+	record->open_flags = as->is_open ? scratch->open_flags : 0;
 	record->size = seen->size;
 	record->names_bytes = 0;
-	now->sum = put_names(which, dentry, mnt);
+}
+
+static __always_inline void look_at_super(struct telling *as, u64 address, struct scratch *scratch)
+{
+	struct super_block *sb = (struct super_block *)address;
+	u32 low = lower(BEGIN_OF(struct super_block, s_dev), BEGIN_OF(struct super_block, s_flags)) & ~7u;
+	u32 high = higher(END_OF(struct super_block, s_dev), END_OF(struct super_block, s_flags));
+
+	as->sb = address;
+	if (high - low <= sizeof(scratch->sb)) {
+		bpf_probe_read_kernel(scratch->sb, high - low, (char *)sb + low);
+		as->dev = PART(scratch->sb, low, struct super_block, s_dev, u32);
+		as->internal = !!(PART(scratch->sb, low, struct super_block, s_flags, u64) & SB_KERNMOUNT);
+	} else {
+		as->dev = BPF_CORE_READ(sb, s_dev);
+		as->internal = !!(BPF_CORE_READ(sb, s_flags) & SB_KERNMOUNT);
+	}
+}
+
+/* Tells of a file by its whole path, unless that is found to be the one told. Returns the word of its set: as long as that is the same
+ * and neither WRITING nor SPOILED, the last record about it is the one with this path, whose sum is `as->sum`. */
+static __noinline u64 tell_whole(struct scratch *scratch, struct telling *as, u32 which, struct seen_inode *seen)
+{
+	struct memory memory = {};
+
+	if (!scratch || !as || !seen)
+		return SPOILED;
+	enum recalled recalled = recall(as, &memory);
+	if (recalled != NEW) {
+		as->sum = recalled == CURRENT ? memory.sum : path_sum(as->dentry, as->mnt);
+		as->sb = memory.sb;
+		as->dev = memory.dev;
+		as->internal = memory.internal;
+		if (recalled == CURRENT)
+			return memory.word;
+		if (as->sum == memory.sum)
+			return keep_old(as, memory.word);
+	}
+	struct told_set *set = set_of(as);
+	if (!set)
+		return SPOILED;
+	bool held = hold(set, READ_ONCE(set->word));
+	if (!held)
+		spoil(set);
+	look_at_super(as, seen->sb, scratch);
+	tell_facts(scratch, as, seen);
+	as->sum = put_names(which, as->dentry, as->mnt);
+	struct wire_file *record = (struct wire_file *)scratch->record;
 	u32 names = record->names_bytes;
 	if (names > PATH_BYTES + NAME_BYTES)
 		names = 0;
 	u32 bytes = sizeof(*record) + padded(names);
 	record->head.bytes = bytes;
-	/* A path that changed while we told it is told again next time. */
-	if (path_sum(dentry, mnt) != now->sum)
-		now->epoch = 0;
-	if (put(scratch->record, bytes, bpf_ktime_get_ns()) == 0) {
-		note_mount((u64)sb, mnt);
-		return remember(now, now);
+	/* A path that changed while we told it is told again next time. That nothing was counted in `moves` does not say that it did not:
+	 * a rename that is under way is counted when it returns. */
+	bool changed = path_sum(as->dentry, as->mnt) != as->sum;
+	bool lost = put(scratch->record, bytes, 0) != 0;
+	if (!lost)
+		note_mount(as->sb, as->mnt);
+	if (changed)
+		as->sum = as->epoch = 0;
+	if (!held) {
+		spoil(set);
+		return SPOILED;
 	}
-	return remember(now, 0);
+	u64 word = let_go(set, as, !lost);
+	return lost || changed ? SPOILED : word;
+}
+
+/* Fills in what an open file is, or (file 0) a directory by its path, but for the path. False: there is no inode. */
+static __always_inline bool look_at(struct telling *as, u64 file, u64 dentry, u64 mnt, u64 inode, struct seen_inode *seen,
+				    struct scratch *scratch, u64 *at)
+{
+	struct seen_dentry name;
+
+	look_at_dentry(&name, (struct dentry *)dentry, scratch->dentry, sizeof(scratch->dentry));
+	if (!file)
+		inode = name.inode;
+	if (!inode)
+		return 0;
+	look_at_inode(seen, (struct inode *)inode, scratch);
+	as->is_open = file != 0;
+	as->mnt = mnt;
+	as->epoch = epoch_now();
+	as->dentry = dentry;
+	as->inode = inode;
+	as->ino = seen->ino;
+	as->parent = name.parent;
+	as->hash_len = name.hash_len;
+	as->deleted = !name.hashed && name.parent != dentry;
+	as->print = print_of(as);
+	as->key = file ? file : READ_ONCE(as->dentry) ^ (READ_ONCE(as->mnt) << 1);
+	*at = name.name;
+	return 1;
+}
+
+/* Sees to it that the directory of the file in `now` is told as it is, and returns the word of its set, as tell_whole does. */
+static __noinline u64 tell_above(struct scratch *scratch, u32 which)
+{
+	struct seen_inode seen = {};
+	u64 name;
+
+	if (!scratch)
+		return SPOILED;
+	struct telling *now = &scratch->now;
+	u64 dentry = now->parent, mnt = now->mnt;
+	if (!look_at(&scratch->above, 0, dentry, mnt, 0, &seen, scratch, &name))
+		return SPOILED;
+	return tell_whole(scratch, &scratch->above, which, &seen);
+}
+
+/* Tells of the open file in `now` by its directory, which was told and whose set had this word then, and its last name. Nothing is told,
+ * and false returned, where the name cannot be read.
+ *
+ * Whoever reads the records takes the directory's path from the last record about it that stands before ours. Is that the path whose sum
+ * we keep? The word of the directory's set said so when we took it, and still does when it is the same after ours is in the ring: every
+ * record about the directory in between would have changed it before. Otherwise we keep no sum, and the file is told again next time.
+ * Afterwards the directory may be told anew, by another path. That changes nothing for us: the file's path is looked at again when
+ * `moves` has changed, by the sum over the directory's path as it is then; equal sums, equal paths.
+ *
+ * Renames by others meanwhile: one that takes the file from this directory or changes its name shows itself in the name's hash and parent,
+ * which we look at before the name and after; it is also seen by the next who compares them with what is kept. One that moves a directory
+ * above is counted in `moves` when it returns, hence after we took the epoch that is kept with the sum, if it was not done by then. Until
+ * that call has its record, the old path is the one that the records before lead to. */
+static __noinline bool tell_below(struct scratch *scratch, u64 word, struct seen_inode *seen)
+{
+	if (!scratch || !seen)
+		return 0;
+	struct telling *now = &scratch->now;
+	struct told_set *set = set_of(now), *set_above = set_of(&scratch->above);
+	u32 len = now->hash_len >> 32;
+	struct wire_file *record = (struct wire_file *)scratch->record;
+	struct wire_below *below = (struct wire_below *)(scratch->record + sizeof(*record));
+	if (!set || !set_above || len == 0 || len >= NAME_BYTES || scratch->above.sb != seen->sb)
+		return 0;
+	u8 *text = scratch->record + sizeof(*record) + sizeof(*below);
+	if (bpf_probe_read_kernel(text + 1, len & 255, (void *)scratch->name))
+		return 0;
+	text[0] = len;
+	bool held = hold(set, READ_ONCE(set->word));
+	if (!held)
+		spoil(set);
+	else if (set == set_above)
+		word |= WRITING;
+	now->sb = scratch->above.sb;
+	now->dev = scratch->above.dev;
+	now->internal = scratch->above.internal;
+	now->sum = scratch->above.sum;
+	tell_facts(scratch, now, seen);
+	record->head.flags |= WIRE_FILE_BELOW;
+	below->directory = id_of(&scratch->above);
+	record->names_bytes = sizeof(*below) + 1 + len;
+	u32 bytes = sizeof(*record) + padded(sizeof(*below) + 1 + len);
+	record->head.bytes = bytes;
+
+	struct seen_dentry again;
+	look_at_dentry(&again, (struct dentry *)now->dentry, scratch->dentry, sizeof(scratch->dentry));
+	bool lost = put(scratch->record, bytes & 1023, 0) != 0;
+	if (again.parent != now->parent || again.hash_len != now->hash_len || READ_ONCE(set_above->word) != word)
+		now->sum = now->epoch = 0;
+	if (held)
+		let_go(set, now, !lost);
+	else
+		spoil(set);
+	return 1;
+}
+
+/* Tells of the file in `now`, unless its path is found to be the one told. */
+static __noinline long tell_new(struct scratch *scratch, u32 which, struct seen_inode *seen)
+{
+	struct memory memory = {};
+
+	if (!scratch || !seen)
+		return 0;
+	struct telling *now = &scratch->now;
+	struct vfsmount *mnt = (struct vfsmount *)now->mnt;
+	/* Only open files are told by their directory: directories are not, so a path is put together once. */
+	if (now->is_open && now->parent != now->dentry && (u64)BPF_CORE_READ(mnt, mnt_root) != now->dentry) {
+		u64 word = tell_above(scratch, which);
+		if (!(word & (WRITING | SPOILED))) {
+			if (recall(now, &memory) != NEW && memory.sum == scratch->above.sum) {
+				now->sum = memory.sum;
+				now->sb = memory.sb;
+				now->dev = memory.dev;
+				now->internal = memory.internal;
+				keep_old(now, memory.word);
+				return 0;
+			}
+			if (tell_below(scratch, word, seen))
+				return 0;
+		}
+	}
+	tell_whole(scratch, now, which, seen);
+	return 0;
 }
 
 /* The id of a file, or of a directory by its path (file 0). It is told of first, unless it was told as it is. 0: there is none. */
@@ -651,30 +892,18 @@ static __always_inline u64 tell(u64 file, u64 dentry, u64 mnt, u64 inode, struct
 				u32 which)
 {
 	struct telling *now = &scratch->now;
-	struct seen_dentry name;
-	u64 sum;
+	struct memory memory;
+	u64 name;
 
 	if (!dentry || !mnt)
 		return 0;
-	look_at_dentry(&name, (struct dentry *)dentry, scratch->dentry, sizeof(scratch->dentry));
-	if (!file)
-		inode = name.inode;
-	if (!inode)
+	if (!look_at(now, file, dentry, mnt, inode, seen, scratch, &name))
 		return 0;
-	look_at_inode(seen, (struct inode *)inode, scratch);
-	now->key = file ? file : dentry;
-	now->key_mnt = file ? 0 : mnt;
-	now->mnt = mnt;
-	now->epoch = epoch_now();
-	now->dentry = dentry;
-	now->inode = inode;
-	now->ino = seen->ino;
-	now->parent = name.parent;
-	now->hash_len = name.hash_len;
-	now->deleted = !name.hashed && name.parent != dentry;
-	u64 id = now->key ^ (now->key_mnt << 1) ^ secret;
-	if (recall(now, &sum) != CURRENT)
-		tell_new(scratch, which, id, seen);
+	u64 id = id_of(now);
+	if (recall(now, &memory) != CURRENT) {
+		scratch->name = name;
+		tell_new(scratch, which, seen);
+	}
 	return id;
 }
 
@@ -1226,7 +1455,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 
 	const volatile struct spec *made = spec_of(number);
 	if (made && made->flags & (SPEC_RECORDED | SPEC_MOVES)) {
-		if (made->flags & SPEC_MOVES)
+		if (made->flags & SPEC_MOVES && (!made->moves_if_bit || regs->dx >> (made->moves_if_bit & 31) & 1))
 			__sync_fetch_and_add(&moves, 1); /* whoever calls */
 		if (is_candidate(task))
 			now = bpf_ktime_get_ns();
@@ -1557,6 +1786,9 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 	struct state *state;
 
 	if (!mapping)
+		return 0;
+	state = state_of(task);
+	if (state && state->flags & IN_CALL)
 		return 0;
 	inode = mapping->host;
 	state = accessor(task, inode);

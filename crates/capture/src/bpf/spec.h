@@ -14,7 +14,7 @@ enum spec_flag {
 	SPEC_EXEC = 1 << 4,
 	SPEC_NEEDS_FD = 1 << 5, /* of no interest without a descriptor */
 	SPEC_IN_IF = 1 << 6, /* memory is read only if argument 1 is in_if */
-	SPEC_MOVES = 1 << 7, /* may move directories */
+	SPEC_MOVES = 1 << 7, /* may move or remove directories */
 };
 
 /* Of one system call. The Rust side: trace::kernel::Spec. */
@@ -27,7 +27,8 @@ struct spec {
 	u8 out; /* that point to memory read at the return */
 	u8 out_bytes;
 	u8 str_skip; /* bytes of the first string's argument before the string */
-	u8 reserved[4];
+	u8 moves_if_bit; /* SPEC_MOVES only if this bit of argument 2 is set; 0: always */
+	u8 reserved[3];
 	u32 in_if;
 };
 

@@ -4,7 +4,7 @@
 #ifndef FSAGE_WIRE_H
 #define FSAGE_WIRE_H
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 /* What begins every record. */
 struct wire_head {
@@ -85,6 +85,7 @@ enum wire_file_flag {
 	WIRE_FILE_DELETED = 1 << 0, /* the name is gone */
 	WIRE_FILE_INTERNAL = 1 << 1, /* of a file system of the kernel's own (pipes, sockets, memfd) */
 	WIRE_FILE_CUT = 1 << 2, /* the path is longer than we tell */
+	WIRE_FILE_BELOW = 1 << 3, /* since version 2: the path is that of a directory told before, and one name */
 };
 
 struct wire_file {
@@ -98,7 +99,13 @@ struct wire_file {
 	u32 open_flags;
 	u32 names_bytes;
 	u64 size;
-	/* names_bytes of: u8 length, name; the last component first, up to the top of the mount tree. Padding to 8. */
+	/* names_bytes of: u8 length, name; the last component first, up to the top of the mount tree. With WIRE_FILE_BELOW: of
+	 * struct wire_below, u8 length, name. Padding to 8. */
+};
+
+/* Where a file lies of which only the last name is told. */
+struct wire_below {
+	u64 directory; /* the id: its path is that of the last WIRE_FILE of it before this record */
 };
 
 enum wire_fork_flag {

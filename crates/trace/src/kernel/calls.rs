@@ -4,6 +4,7 @@
 //! not: what calls mean. The numbers are those of x86-64 (`<asm/unistd_64.h>`).
 
 use crate::Op;
+use crate::strace::constants::AT_REMOVEDIR;
 
 /// An argument that is not there.
 pub const NO_ARG: u8 = 0xff;
@@ -30,7 +31,7 @@ pub mod spec_flag {
     pub const NEEDS_FD: u8 = 1 << 5;
     /// Memory is read only if argument 1 is [`in_if`](super::Spec::in_if).
     pub const IN_IF: u8 = 1 << 6;
-    /// It may move directories, whoever makes it.
+    /// It may move or remove directories, whoever makes it.
     pub const MOVES: u8 = 1 << 7;
 }
 
@@ -49,6 +50,8 @@ pub struct Spec {
     pub input: [(u8, u8); 2],
     /// The same when it returns.
     pub out: (u8, u8),
+    /// [`spec_flag::MOVES`] only if this bit of argument 2 is set; 0: always.
+    pub moves_if_bit: u8,
     /// See [`spec_flag::IN_IF`].
     pub in_if: u32,
 }
@@ -62,6 +65,7 @@ impl Spec {
             str_skip: 0,
             input: [(NO_ARG, 0); 2],
             out: (NO_ARG, 0),
+            moves_if_bit: 0,
             in_if: 0,
         }
     }
@@ -105,7 +109,7 @@ impl Spec {
             self.out.0,
             self.out.1,
             self.str_skip,
-            0,
+            self.moves_if_bit,
             0,
             0,
             0,
@@ -327,8 +331,22 @@ pub const CALLS: &[(u32, &str, How)] = {
 /// The first number that no kernel known to us gives a meaning: calls from here on are counted as not modelled.
 pub const FIRST_UNKNOWN: u32 = 470;
 
-/// Calls after which directories may have other paths than before.
-const MOVES: &[&str] = &["rename", "renameat", "renameat2", "pivot_root", "mount", "umount2", "move_mount"];
+const AT_REMOVEDIR_BIT: u8 = 9;
+const _: () = assert!(AT_REMOVEDIR == 1 << AT_REMOVEDIR_BIT);
+
+/// Calls after which directories may have other paths than before, or be gone; and the bit of argument 2 without which the call does no
+/// such thing (0: always).
+const MOVES: &[(&str, u8)] = &[
+    ("rename", 0),
+    ("renameat", 0),
+    ("renameat2", 0),
+    ("rmdir", 0),
+    ("unlinkat", AT_REMOVEDIR_BIT),
+    ("pivot_root", 0),
+    ("mount", 0),
+    ("umount2", 0),
+    ("move_mount", 0),
+];
 
 /// What the recorder is told, by the numbers of calls. Those that no kernel known to us gives a meaning are recorded without a
 /// look at their arguments, and counted.
@@ -336,8 +354,9 @@ pub fn specs() -> Vec<[u8; SPEC_BYTES]> {
     let mut specs = vec![[0; SPEC_BYTES]; SPECS];
     for &(number, name, how) in CALLS {
         let mut spec = how.spec();
-        if MOVES.contains(&name) {
+        if let Some(&(_, bit)) = MOVES.iter().find(|&&(moves, _)| moves == name) {
             spec.flags |= spec_flag::MOVES;
+            spec.moves_if_bit = bit;
         }
         specs[usize::try_from(number).expect("small numbers")] = spec.to_bytes();
     }

@@ -1,9 +1,9 @@
 //! What ids stand for: the files the recorder has told of.
 //!
 //! An id is the address of a kernel object, hidden; it is told of again when the object stands for another file or the file has
-//! another path. So there are no more ids than the kernel ever had open files at once.
+//! another path. So there are no more ids than the kernel ever had open files, and directories in its cache, at once.
 
-use super::wire::{File, file_flag, path_of};
+use super::wire::{Below, File, file_flag, path_of};
 use crate::strace::constants::O_APPEND;
 use crate::track::{Inode, Seen, Who};
 use rustc_hash::FxHashMap;
@@ -26,15 +26,30 @@ pub(super) struct Files(FxHashMap<u64, Told>);
 
 impl Files {
     /// Takes note of a file; `None` if the names are damaged.
+    ///
+    /// A file told by its directory has the path that the directory has now: the recorder sees to it that this is the one it meant. Where
+    /// the directory's record was lost or has no path, the file has none either, and is known by its inode.
     pub fn tell(&mut self, flags: u16, file: &File, names: &[u8]) -> Option<()> {
-        let path = path_of(names.get(..usize::try_from(file.names_bytes).ok()?)?)?;
+        let mut names = names.get(..usize::try_from(file.names_bytes).ok()?)?;
+        let raw = if flags & file_flag::BELOW != 0 {
+            let directory = Below::read(&mut names)?.directory;
+            let (1.., names) = (names.len(), names) else { return None };
+            let name = escape(path_of(names)?);
+            match self.0.get(&directory).map(|told| &*told.raw) {
+                None | Some([]) => Box::default(),
+                Some(b"/") => name,
+                Some(path) => [path, &*name].concat().into(),
+            }
+        } else {
+            escape(path_of(names)?)
+        };
         let cut = flags & file_flag::CUT != 0;
         let told = Told {
             who: Who {
                 description: file.id,
                 inode: Inode { dev: file.dev, generation: file.generation, ino: file.ino },
             },
-            raw: if cut { Box::default() } else { escape(path) },
+            raw: if cut { Box::default() } else { raw },
             regular: file.mode & 0o170_000 == 0o100_000,
             appends: u64::from(file.open_flags) & O_APPEND != 0,
             deleted: flags & file_flag::DELETED != 0,

@@ -254,7 +254,7 @@ impl Importer {
         match record.kind.ok_or("a record of an unknown kind")? {
             Kind::Start => {
                 let start = wire::Start::read(rest).ok_or(SHORT)?;
-                if start.version != wire::VERSION {
+                if !(wire::VERSION_READ..=wire::VERSION).contains(&start.version) {
                     return Err("records of another version of fsage's recorder");
                 }
                 let has = |feature: u16| start.features & u32::from(feature) != 0;

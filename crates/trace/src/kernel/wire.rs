@@ -4,7 +4,9 @@
 //! Little-endian; every record begins with its length, kind and flags, and is a multiple of 8 bytes long.
 
 /// The layout's version, in the first record of a recording.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The oldest that is read. Version 2 added [`file_flag::BELOW`].
+pub const VERSION_READ: u32 = 1;
 
 /// Bytes of the head that begins every record.
 pub const HEAD_BYTES: usize = 8;
@@ -113,6 +115,8 @@ flags! {
         INTERNAL = 1 as "WIRE_FILE_INTERNAL",
         /// The path is longer than is told.
         CUT = 2 as "WIRE_FILE_CUT",
+        /// The path is that of a directory told before ([`Below`](super::Below)), and one name.
+        BELOW = 3 as "WIRE_FILE_BELOW",
     }
 }
 
@@ -272,7 +276,8 @@ records! {
         /// Length.
         size: u64,
     }
-    /// What an id stands for. The path's components follow, the last first: length in a byte, then the name.
+    /// What an id stands for. The path's components follow, the last first: length in a byte, then the name. With
+    /// [`file_flag::BELOW`] a [`Below`] follows, and the last one alone.
     File "wire_file" {
         #[allow(missing_docs)]
         id: u64,
@@ -292,6 +297,11 @@ records! {
         names_bytes: u32,
         /// Length.
         size: u64,
+    }
+    /// Where a file lies of which only the last name is told.
+    Below "wire_below" {
+        /// The directory's id: its path is that of the last `Kind::File` of it before this record.
+        directory: u64,
     }
     /// A new thread or process.
     Fork "wire_fork" {
