@@ -16,6 +16,8 @@ mod ifile;
 mod image;
 mod insert;
 pub mod mkfs;
+#[doc(hidden)]
+pub mod planted;
 pub mod policy;
 pub mod recover;
 mod segment;
@@ -33,6 +35,8 @@ pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, is_lfs, l
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
 pub use policy::Options;
+#[doc(hidden)]
+pub use planted::Planted;
 pub use recover::RolledForward;
 pub use ufs::edit::Edit;
 pub use ufs::insert::{GoOn, InsertOptions, Inserted};

@@ -2,6 +2,7 @@
 
 use super::{Body, Ffs, Node, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
+use crate::planted::Bug;
 use crate::policy::blkpref::{Role, Wanted, block_preference};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use pointers::Pointer;
@@ -147,7 +148,9 @@ impl Ffs {
         } else if let Some(above) = way.numbers.get(level - 1) {
             cx.dirty(BlockId { ino, lbn: Lbn(*above) });
         }
-        self.in_order(cx, block.id);
+        if self.planted != Some(Bug::PointerBeforeIndirect) {
+            self.in_order(cx, block.id);
+        }
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use crate::FfsError;
 use crate::alloc::Space;
 use crate::format::{CylinderGroup, Dinode, DirFormat, FragAddr, Geometry, GroupNo, Superblock, Time, Version};
 use crate::policy::optim::Optimise;
+use crate::planted::Planted;
 use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
 pub use check::Disagreement;
 pub use image::DataSource;
@@ -54,6 +55,8 @@ pub struct Ffs {
     /// Whether superblock and summaries differ from the disk.
     modified: bool,
     mounted: bool,
+    /// A bug that a test must find.
+    planted: Planted,
 }
 
 /// A piece of a block of a file, as long as it is on disk.
@@ -88,6 +91,7 @@ impl Ffs {
             moving: Vec::new(),
             modified: false,
             mounted: false,
+            planted: None,
         };
         Ok(ffs)
     }
@@ -101,6 +105,12 @@ impl Ffs {
     pub fn with_choices(mut self, options: Options) -> Ffs {
         self.options = options;
         self
+    }
+
+    /// Breaks a rule, for tests that must find it.
+    #[doc(hidden)]
+    pub fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     /// The choices in force.

@@ -2,6 +2,7 @@
 
 use super::{Body, Ffs, Piece, date_of, time_of};
 use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_bytes};
+use crate::planted::Bug;
 use crate::policy::directories;
 use kernel::{
     Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
@@ -50,7 +51,10 @@ impl Ffs {
         let d = &mut self.node_mut(ino)?.d;
         d.nlink = d.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
         d.ctime = now;
-        self.update_in_order(cx, ino);
+        match self.planted {
+            Some(Bug::LinkAfterName) => self.update(cx, ino),
+            _ => self.update_in_order(cx, ino),
+        }
         Ok(())
     }
 
@@ -112,7 +116,9 @@ impl Ffs {
         directories::note_new_inode(&mut self.space, preferred, false);
         let ino = self.new_node(cx, preferred, d, body)?;
         // The inode is on the disk before its name.
-        self.update_in_order(cx, ino);
+        if self.planted != Some(Bug::InodeAfterName) {
+            self.update_in_order(cx, ino);
+        }
         let linked = match new.kind {
             FileKind::Symlink => self.write_target(cx, ino, new.target),
             _ => Ok(()),
@@ -404,6 +410,9 @@ impl Volume for Ffs {
         }
         // A link for the time that it has two names.
         self.add_link(cx, ino)?;
+        if self.planted == Some(Bug::OldNameFirst) {
+            self.leave(cx, from_dir, from_name)?;
+        }
         let named = match replaced {
             Some(old) => self
                 .replace(cx, rename, old, directory)
@@ -425,7 +434,9 @@ impl Volume for Ffs {
             self.drop_link(cx, from_dir, 1)?;
             self.move_parent(cx, ino, to_dir)?;
         }
-        self.leave(cx, from_dir, from_name)?;
+        if self.planted != Some(Bug::OldNameFirst) {
+            self.leave(cx, from_dir, from_name)?;
+        }
         self.drop_link(cx, ino, 1)?;
         Ok(())
     }

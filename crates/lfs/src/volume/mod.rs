@@ -22,6 +22,7 @@ pub(crate) mod pointers {
     pub(crate) use ufs::indirect::{Indirects, Leaf, Pointer, of_number, way};
 }
 
+use crate::planted::Planted;
 use crate::checkpoint::{IFILE, IfileState};
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FragAddr, Geometry, Superblock, Time};
@@ -96,6 +97,8 @@ pub struct Lfs {
     mounted: bool,
     /// Whether it was not unmounted cleanly and has not been written since.
     recovered: bool,
+    /// A bug that a test must find.
+    pub(crate) planted: Planted,
 }
 
 impl Lfs {
