@@ -189,7 +189,7 @@ impl<'a> Moment<'a> {
             } else {
                 let was = self.history.trees.iter().rev().find_map(|tree| tree.get(path));
                 let why = || match was {
-                    Some(was) => format!("the name '{path}' leads to inode {}, which is another file than inode {}", id.0, was.0),
+                    Some(was) => format!("the name '{path}' leads to another file: {id:?}, inode and generation, instead of {was:?}"),
                     None => format!("the name '{path}' was never made"),
                 };
                 verdict.worse(Class::Unresolvable, why);

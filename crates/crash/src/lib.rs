@@ -30,7 +30,7 @@ pub use ffs_subject::FfsSubject;
 pub use found::{Found, Identity, Kind, Tree};
 pub use history::History;
 pub use judge::{Class, Verdict, judge};
-pub use lfs_subject::LfsSubject;
+pub use lfs_subject::{LfsSubject, MakeDevice};
 pub use minimise::{Minimised, minimise};
 pub use op::{Op, parse_ops, shown_ops};
 pub use search::{Failure, OpenWrite, Ran, Search, Settings, Start, image_of, one_state, run_ops, search, start};

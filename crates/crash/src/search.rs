@@ -4,7 +4,7 @@
 //! threads there are changes nothing in the result. A state that is known with the same measure is not looked at again.
 
 use crate::judge::{Class, Verdict, judge};
-use crate::{CrashError, Found, History, Op, Subject, Tally, Undone, Watched};
+use crate::{CrashError, Found, History, Names, Op, Subject, Tally, Undone, Unrecoverable, Watched};
 use device::crash::{Crash, Disk, Plan, StateId};
 use device::store::{Frozen, Overlay, Store};
 use kernel::Lab;
@@ -22,6 +22,8 @@ pub struct Start {
     pub image: Frozen,
     /// What is in it.
     pub seen: Found,
+    /// Calls that made it: data of later ones is stamped with greater numbers.
+    pub calls: u32,
 }
 
 /// A history with what else is known of it.
@@ -117,13 +119,14 @@ where
     for op in before {
         watched.perform(op).map_err(|errno| CrashError::Refused { op: op.to_string(), errno })?;
     }
+    let calls = watched.calls();
     let image = watched.unmount()?;
     let mut disk = Overlay::new(image.clone());
     let recovered = subject.recover(&mut disk).map_err(|why| CrashError::Mount(why.0))?;
     if recovered.repaired > 0 || recovered.shared.is_some() {
         return Err(CrashError::Mount("what was unmounted is not clean".to_owned()));
     }
-    Ok(Start { image, seen: recovered.found })
+    Ok(Start { image, seen: recovered.found, calls })
 }
 
 /// Does a sequence and lets time pass.
@@ -139,7 +142,7 @@ pub fn run_ops<S: Subject>(
 where
     Lab<S::Volume>: FileSystem,
 {
-    let mut watched = Watched::mount(subject, start.image.clone(), &start.seen, 0)?;
+    let mut watched = Watched::mount(subject, start.image.clone(), &start.seen, start.calls)?;
     let mut refused = 0;
     for op in ops {
         match watched.perform(op) {
@@ -223,6 +226,11 @@ fn one<S: Subject>(
     if !again {
         return Ok(());
     }
+    let Ok(before) = recovered else { return Ok(()) };
+    if let Err(Unrecoverable(why)) = use_again(subject, disk, &before.found) {
+        let verdict = Verdict { class: Class::Unresolvable, why, exposed: false };
+        outcome.take(mixed(key, 1), state, None, verdict, Vec::new(), history, settings);
+    }
     let log = subject.recovery_log(&disk).map_err(|why| CrashError::Mount(why.0))?;
     let plan = Plan { most_of_a_point: 4, ..settings.plan };
     let mut crash = Crash::new(disk, &log, plan);
@@ -234,11 +242,38 @@ fn one<S: Subject>(
             if sum != 0 && here.insert(sum) {
                 let again = StateId { point: point.number as u32, choice };
                 let recovered = subject.recover(&mut Overlay::new(crash.disk()));
-                let verdict = judge(history, reached, &recovered, subject.names());
+                let mut verdict = judge(history, reached, &recovered, subject.names());
+                if subject.names() == Names::InOrder
+                    && recovered.is_ok_and(|recovered| recovered.found != before.found)
+                    && verdict.class < Class::Unresolvable
+                {
+                    let why = "an interrupted recovery gives another tree than one that is not".to_owned();
+                    verdict = Verdict { class: Class::Unresolvable, why, exposed: false };
+                }
                 outcome.take(mixed(sum, key), state, Some(again), verdict, Vec::new(), history, settings);
             }
             crash.lift()?;
         }
+    }
+    Ok(())
+}
+
+/// Uses what was recovered: mounts it, lets the power fail, mounts and unmounts it. Nothing is to be repaired then, and everything
+/// still there.
+fn use_again<S: Subject>(subject: &S, disk: &Disk<Frozen>, expected: &Found) -> Result<(), Unrecoverable> {
+    let mut overlay = Overlay::new(disk);
+    subject.recover(&mut overlay)?;
+    let mut bytes = vec![0; usize::try_from(overlay.len_bytes())?];
+    overlay.read_at(0, &mut bytes)?;
+    let once = Watched::mount(subject, Frozen(bytes.into()), expected, 0)?.into_history();
+    let unmounted = Watched::mount(subject, once.base, expected, 0)?.unmount()?;
+    let after = subject.recover(&mut Overlay::new(unmounted))?;
+    if after.repaired > 0 || after.shared.is_some() {
+        let what: Vec<_> = after.events.keys().collect();
+        return Err(Unrecoverable(format!("recovered, mounted twice and unmounted, it is not clean: {what:?}")));
+    }
+    if after.found != *expected {
+        return Err(Unrecoverable("recovered, mounted twice and unmounted, it has another tree".to_owned()));
     }
     Ok(())
 }

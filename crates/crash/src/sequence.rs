@@ -1,6 +1,6 @@
 //! Sequences of operations: all short ones over a few names, and long ones drawn by a seed.
 
-use crate::Op;
+use crate::{Found, Identity, Kind, Op};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -25,11 +25,20 @@ pub const SETTLE_MS: u64 = 65_000;
 const FILES: [&str; 3] = ["a", "b", "d/b"];
 const DIRECTORIES: [&str; 2] = ["d", "e"];
 
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Directory,
+    /// Which file: several names may be one's.
+    File(u32),
+    /// A symbolic link: nobody writes through it.
+    Link,
+}
+
 /// A tree as far as it says which operations make sense.
 #[derive(Clone, Debug, Default)]
 struct Names {
-    /// `None` for a directory; otherwise which file it is.
-    paths: BTreeMap<String, Option<u32>>,
+    paths: BTreeMap<String, Node>,
     lengths: BTreeMap<u32, u64>,
     made: u32,
 }
@@ -41,8 +50,30 @@ impl Names {
         names
     }
 
+    fn of(found: &Found) -> Names {
+        let mut names = Names::default();
+        let mut known: BTreeMap<Identity, u32> = BTreeMap::new();
+        for (path, id) in &found.tree {
+            let Some((kind, content)) = found.files.get(id) else { continue };
+            let node = match kind {
+                Kind::Directory => Node::Directory,
+                Kind::File => {
+                    let file = *known.entry(*id).or_insert_with(|| {
+                        names.made += 1;
+                        names.made
+                    });
+                    names.lengths.insert(file, content.len());
+                    Node::File(file)
+                }
+                Kind::Symlink | Kind::Special => Node::Link,
+            };
+            names.paths.insert(path.clone(), node);
+        }
+        names
+    }
+
     fn has_parent(&self, path: &str) -> bool {
-        path.rsplit_once('/').is_none_or(|(parent, _)| self.paths.get(parent) == Some(&None))
+        path.rsplit_once('/').is_none_or(|(parent, _)| self.is_directory(parent))
     }
 
     fn is_free(&self, path: &str) -> bool {
@@ -51,11 +82,18 @@ impl Names {
 
     fn is_empty_directory(&self, path: &str) -> bool {
         let below = format!("{path}/");
-        self.paths.get(path) == Some(&None) && !self.paths.keys().any(|other| other.starts_with(&below))
+        self.is_directory(path) && !self.paths.keys().any(|other| other.starts_with(&below))
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        self.paths.get(path) == Some(&Node::Directory)
     }
 
     fn file(&self, path: &str) -> Option<u32> {
-        self.paths.get(path).copied().flatten()
+        match self.paths.get(path) {
+            Some(Node::File(file)) => Some(*file),
+            _ => None,
+        }
     }
 
     fn length(&self, path: &str) -> Option<u64> {
@@ -66,10 +104,15 @@ impl Names {
         match op {
             Op::Create { path } => {
                 self.made += 1;
-                self.paths.insert(path.clone(), Some(self.made));
+                self.paths.insert(path.clone(), Node::File(self.made));
                 self.lengths.insert(self.made, 0);
             }
-            Op::Mkdir { path } => drop(self.paths.insert(path.clone(), None)),
+            Op::Mkdir { path } => {
+                self.paths.insert(path.clone(), Node::Directory);
+            }
+            Op::Symlink { path, .. } => {
+                self.paths.insert(path.clone(), Node::Link);
+            }
             Op::Write { path, at_byte, len_bytes } => {
                 let end = at_byte + len_bytes;
                 let file = self.file(path);
@@ -85,7 +128,7 @@ impl Names {
             }
             Op::Rename { from, to } => {
                 let below = format!("{from}/");
-                let moved: Vec<(String, Option<u32>)> = self
+                let moved: Vec<(String, Node)> = self
                     .paths
                     .iter()
                     .filter(|(path, _)| *path == from || path.starts_with(&below))
@@ -97,12 +140,14 @@ impl Names {
                 }
             }
             Op::Link { from, to } => {
-                let file = self.paths.get(from).copied().flatten();
-                self.paths.insert(to.clone(), file);
+                if let Some(node) = self.paths.get(from).copied() {
+                    self.paths.insert(to.clone(), node);
+                }
             }
-            Op::Unlink { path } | Op::Rmdir { path } => drop(self.paths.remove(path)),
-            // Symbolic links are no files that are written to; nothing that follows uses their names.
-            Op::Symlink { .. } | Op::Fsync { .. } | Op::Sync | Op::Wait { .. } => {}
+            Op::Unlink { path } | Op::Rmdir { path } => {
+                self.paths.remove(path);
+            }
+            Op::Fsync { .. } | Op::Sync | Op::Wait { .. } => {}
         }
     }
 
@@ -129,7 +174,7 @@ impl Names {
             ops.push(Op::Unlink { path: owned(path) });
             ops.push(Op::Fsync { path: owned(path) });
             for to in FILES.into_iter().filter(|to| *to != path && self.has_parent(to)) {
-                if self.paths.get(to).is_none_or(|file| file.is_some() && *file != self.file(path)) {
+                if self.is_free(to) || self.file(to).is_some_and(|file| Some(file) != self.file(path)) {
                     ops.push(Op::Rename { from: owned(path), to: owned(to) });
                 }
                 if self.is_free(to) {
@@ -150,7 +195,7 @@ impl Names {
                     ops.push(Op::Rename { from: owned(path), to: owned(to) });
                 }
                 let below = format!("{to}/{path}");
-                if self.paths.get(to) == Some(&None) && self.is_free(&below) {
+                if self.is_directory(to) && self.is_free(&below) {
                     ops.push(Op::Rename { from: owned(path), to: below });
                 }
             }
@@ -205,12 +250,14 @@ pub const MIXES: [Mix; 6] = [
     Mix { name: "full", parts: [26, 1, 1, 38, 4, 4, 1, 4, 1, 12, 2, 0], lengths: (16_000, 200_000) },
 ];
 
-/// A long sequence that follows from its seed, beginning with what `before` has made.
+/// A long sequence that follows from its seed, beginning with what is there.
 #[derive(Debug)]
 pub struct Drawn {
     random: Xoshiro256PlusPlus,
     mix: &'static Mix,
     names: Names,
+    /// As they were before the last operation.
+    before: Names,
     serial: u32,
     block_bytes: u32,
     /// How long time passes where it does, at most, milliseconds.
@@ -219,9 +266,9 @@ pub struct Drawn {
 
 impl Drawn {
     /// The beginning of one. `serial` goes before the names that it makes.
-    pub fn new(seed: u64, mix: &'static Mix, before: &[Op], serial: u32, block_bytes: u32) -> Drawn {
+    pub fn new(seed: u64, mix: &'static Mix, found: &Found, serial: u32, block_bytes: u32) -> Drawn {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Drawn { random, mix, names: Names::after(before), serial, block_bytes, most_wait_ms: 40_000 }
+        Drawn { random, mix, names: Names::of(found), before: Names::default(), serial, block_bytes, most_wait_ms: 40_000 }
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -244,15 +291,32 @@ impl Drawn {
         if self.below(3) == 0 {
             return name;
         }
-        let dir = self.pick(|names, path| names.paths.get(path) == Some(&None) && path.matches('/').count() < 3);
+        let dir = self.pick(|names, path| names.is_directory(path) && path.matches('/').count() < 3);
         dir.map_or(name.clone(), |dir| format!("{dir}/{name}"))
     }
 
-    /// A file was refused, since there is no room: what is known of the names is as it was.
-    pub fn refused(&mut self, op: &Op) {
-        if let Op::Create { path } | Op::Mkdir { path } | Op::Symlink { path, .. } = op {
-            self.names.paths.remove(path);
+    /// A quarter of the files goes: there is no room.
+    pub fn make_room(&mut self) -> Vec<Op> {
+        let files = self.names.paths.values().filter(|node| matches!(node, Node::File(_))).count();
+        let mut ops = Vec::new();
+        for _ in 0..files / 4 {
+            if let Some(path) = self.file() {
+                let op = Op::Unlink { path };
+                self.names.perform(&op);
+                ops.push(op);
+            }
         }
+        ops
+    }
+
+    /// One in so many times.
+    pub fn now_and_then(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+
+    /// The last operation was refused: what is known of the names is as it was.
+    pub fn refused(&mut self) {
+        self.names = std::mem::take(&mut self.before);
     }
 
     fn write(&mut self, path: String) -> Op {
@@ -273,7 +337,7 @@ impl Drawn {
             let to = if self.below(3) == 0 { self.file()? } else { self.new_path() };
             return (self.names.file(&from) != self.names.file(&to)).then_some(Op::Rename { from, to });
         }
-        let from = self.pick(|names, path| names.paths.get(path) == Some(&None))?;
+        let from = self.pick(|names, path| names.is_directory(path))?;
         let to = self.new_path();
         (!to.starts_with(&format!("{from}/"))).then_some(Op::Rename { from, to })
     }
@@ -301,7 +365,10 @@ impl Drawn {
                 let len_bytes = if self.below(5) == 0 { 0 } else { self.below(size + 5_000) };
                 Some(Op::Truncate { path, len_bytes })
             }
-            Some(5) => self.file().map(|path| Op::Unlink { path }),
+            Some(5) => {
+                let path = self.pick(|names, path| !names.is_directory(path))?;
+                Some(Op::Unlink { path })
+            }
             Some(6) => self.pick(|names, path| names.is_empty_directory(path)).map(|path| Op::Rmdir { path }),
             Some(7) => self.rename(),
             Some(8) => self.file().map(|from| Op::Link { from, to: self.new_path() }),
@@ -327,6 +394,7 @@ impl Iterator for Drawn {
     /// The next operation: there is always one.
     fn next(&mut self) -> Option<Op> {
         let op = (0..1000).find_map(|_| self.draw()).unwrap_or(Op::Sync);
+        self.before = self.names.clone();
         self.names.perform(&op);
         Some(op)
     }
@@ -351,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same() {
-        let draw = |seed| Drawn::new(seed, &MIXES[0], &prologue(4096), 0, 4096).take(50).collect::<Vec<_>>();
+        let draw = |seed| Drawn::new(seed, &MIXES[0], &Found::default(), 0, 4096).take(50).collect::<Vec<_>>();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }

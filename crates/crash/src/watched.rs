@@ -90,6 +90,11 @@ impl<V: Volume> Watched<V> {
         self.lab.volume()
     }
 
+    /// The number that data is stamped with that the last call has written.
+    pub fn calls(&self) -> u32 {
+        self.history.stamp_from + self.history.last_call()
+    }
+
     /// What has happened. The power fails here.
     pub fn into_history(self) -> History {
         self.history

@@ -13,8 +13,6 @@ pub enum Bug {
     NoRollForward,
     /// An inode without links in the log does not free the file.
     GoneStays,
-    /// Serial numbers are not looked at: what was written before, in an earlier use of the segment, counts.
-    AnySerial,
     /// A summary does not wait for its blocks to be on the medium.
     SummaryFirst,
     /// A superblock does not wait for what it points to.

@@ -122,7 +122,7 @@ fn expected_partial<S: Store + ?Sized>(
 ) -> Result<Partial, String> {
     let partial = partial_at(store, g, addr).map_err(|error| error.to_string())?;
     let header = &partial.summary.header;
-    if header.serial != serial && planted != Some(Bug::AnySerial) {
+    if header.serial != serial {
         return Err(format!("the partial segment at {addr} has serial number {}, not {serial}", header.serial));
     }
     if header.ident != g.ident {

@@ -194,6 +194,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(&g, group));
         };
         if self.space.extend(here, old_frags, new_frags, &mut look) {
+            self.old_pointers_first(cx, here.plus(old_frags.into()), new_frags - old_frags);
             self.group_changed(cx, group);
             self.charge(ino, i64::from(new_frags - old_frags));
             cx.resize(block.id, new);
@@ -209,6 +210,7 @@ impl Ffs {
         });
         let moved = match broken {
             Some(moved) => {
+                self.old_pointers_first(cx, moved, new_frags);
                 self.group_changed(cx, g.group_of(moved));
                 moved
             }
@@ -225,6 +227,7 @@ impl Ffs {
         self.charge(ino, i64::from(new_frags) - i64::from(old_frags));
         cx.resize(block.id, new);
         cx.relocate(block.id, self.pbn(moved));
+        self.has_moved(cx, ino, lbn, here, old_frags);
         Ok(Piece { addr: moved.0 as Pointer, bytes: new })
     }
 

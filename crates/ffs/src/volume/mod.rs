@@ -13,6 +13,7 @@ mod encode;
 mod entries;
 mod image;
 pub(crate) mod inodes;
+mod moved;
 mod operations;
 pub(crate) mod pointers;
 mod truncate;
@@ -57,6 +58,10 @@ pub struct Ffs {
     mounted: bool,
     /// A bug that a test must find.
     planted: Planted,
+    /// What has moved, as long as the disk may not know.
+    moved: Vec<moved::Moved>,
+    /// So many are kept before those are forgotten that the disk knows of.
+    moved_most: usize,
 }
 
 /// A piece of a block of a file, as long as it is on disk.
@@ -92,6 +97,8 @@ impl Ffs {
             modified: false,
             mounted: false,
             planted: None,
+            moved: Vec::new(),
+            moved_most: 0,
         };
         Ok(ffs)
     }
@@ -169,7 +176,10 @@ impl Ffs {
     /// differ.
     pub(crate) fn in_order(&self, cx: &mut Cx, id: BlockId) {
         match self.options.integrity {
-            Integrity::Conventional => cx.write(self, id, true),
+            Integrity::Conventional => {
+                self.moved_data_first(cx, |holder, _| holder == id);
+                cx.write(self, id, true);
+            }
             Integrity::Noorder => {}
         }
     }
@@ -278,6 +288,7 @@ impl Ffs {
             None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
+            self.old_pointers_first(cx, addr, frags);
             self.group_changed(cx, self.space.group_of(addr));
         }
         found

@@ -5,7 +5,7 @@ use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_byte
 use crate::planted::Bug;
 use crate::policy::directories;
 use kernel::{
-    Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
+    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 use ufs::directory::Directory;
@@ -573,6 +573,8 @@ impl Volume for Ffs {
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        let inodes = self.inode_block(ino).id;
+        self.moved_data_first(cx, |holder, data| data.ino == ino || holder == inodes);
         cx.flush_file(self, ino, how);
         if self.node(ino)?.pending {
             self.update(cx, ino);
@@ -586,11 +588,17 @@ impl Volume for Ffs {
 
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
+        self.moved_data_first(cx, |_, _| true);
         cx.flush_all(self, how);
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
         }
         Ok(())
+    }
+
+    fn write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
+        self.moved_data_first(cx, |holder, _| blocks.contains(&holder));
+        cx.write_in_place(self, blocks);
     }
 
     fn extents(&self, ino: Ino) -> Result<Vec<Extent>, Errno> {
