@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
+/// A page that is not there.
+static ZEROS: [u8; PAGE] = [0; PAGE];
+
 /// The bytes of a file. Pages that are not there are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
@@ -50,7 +53,6 @@ impl Content {
     }
 
     fn page(&self, number: u64) -> &[u8; PAGE] {
-        const ZEROS: [u8; PAGE] = [0; PAGE];
         self.pages.get(&number).map_or(&ZEROS, |page| page)
     }
 
@@ -72,18 +74,29 @@ impl Content {
     /// The first byte that is another than in `other`, both going on in zeros.
     pub fn differs_at(&self, other: &Content, from: u64) -> Option<u64> {
         let first = from / PAGE as u64;
-        let numbers = self.pages.range(first..).chain(other.pages.range(first..)).map(|(number, _)| *number);
-        numbers
-            .filter_map(|number| {
-                let (one, two) = (self.page(number), other.page(number));
-                if one == two {
-                    return None;
-                }
-                let skip = from.saturating_sub(number * PAGE as u64) as usize;
-                let at = one.iter().zip(two).skip(skip).position(|(a, b)| a != b)?;
-                Some(number * PAGE as u64 + (at + skip) as u64)
-            })
-            .min()
+        let mut mine = self.pages.range(first..).peekable();
+        let mut theirs = other.pages.range(first..).peekable();
+        loop {
+            let number = match (mine.peek(), theirs.peek()) {
+                (None, None) => return None,
+                (Some((number, _)), None) | (None, Some((number, _))) => **number,
+                (Some((one, _)), Some((two, _))) => **one.min(two),
+            };
+            let one = mine.next_if(|(at, _)| **at == number).map(|(_, page)| page);
+            let two = theirs.next_if(|(at, _)| **at == number).map(|(_, page)| page);
+            if let (Some(one), Some(two)) = (one, two)
+                && Arc::ptr_eq(one, two)
+            {
+                continue;
+            }
+            let (one, two) = (one.map_or(&ZEROS, |page| page), two.map_or(&ZEROS, |page| page));
+            let skip = from.saturating_sub(number * PAGE as u64) as usize;
+            if one != two
+                && let Some(at) = one.iter().zip(two).skip(skip).position(|(a, b)| a != b)
+            {
+                return Some(number * PAGE as u64 + (at + skip) as u64);
+            }
+        }
     }
 
     /// Whether a call that makes `new` of `old`, from the beginning of what it changes on, has this in between.

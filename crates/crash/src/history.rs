@@ -61,6 +61,8 @@ pub struct History {
     pub(crate) stamp_from: u32,
     /// Entries that the laboratory's log had before the history began.
     pub(crate) logged_before: u64,
+    /// Bytes of a full block of the file system.
+    pub(crate) block_bytes: u64,
     /// Calls that found no room.
     pub out_of_space: u32,
     /// Bytes that it takes of memory.
@@ -87,6 +89,7 @@ impl History {
             script: None,
             stamp_from,
             logged_before: 0,
+            block_bytes: 0,
             out_of_space: 0,
             held_bytes: 0,
             cut_short: false,
@@ -96,6 +99,14 @@ impl History {
     /// The last call.
     pub fn last_call(&self) -> u32 {
         self.trees.len() as u32 - 1
+    }
+
+    /// What it begins with.
+    pub fn start(&self) -> crate::Start {
+        let files = self.files.iter().filter(|(_, file)| file.versions.first().is_some_and(|(call, _)| *call == 0));
+        let files = files.map(|(id, file)| (*id, (file.kind, file.versions.first().map(|(_, v)| v.clone()).unwrap_or_default())));
+        let tree = self.trees.first().map(|tree| (**tree).clone()).unwrap_or_default();
+        crate::Start { image: self.base.clone(), seen: Found { tree, files: files.collect() }, calls: self.stamp_from }
     }
 
     /// What was done, so that it can be done again: what was asked for, or else what changed something.

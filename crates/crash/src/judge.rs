@@ -220,6 +220,16 @@ impl<'a> Moment<'a> {
         }
     }
 
+    /// The last call that has changed a range, or has made the file reach into it.
+    fn last_change(&self, versions: &[(u32, Arc<Content>)], at: u64, len: u64) -> Option<u32> {
+        let reaches = |content: &Content| content.len() > at;
+        let changes = |old: &Content, new: &Content| {
+            reaches(old) != reaches(new) || new.differs_at(old, at).is_some_and(|first| first < at + len)
+        };
+        let pairs = versions.iter().zip(versions.iter().skip(1)).rev();
+        pairs.into_iter().find(|((_, old), (_, new))| changes(old, new)).map(|(_, (call, _))| *call)
+    }
+
     /// What a file holds.
     fn content(&self, found: &Found, id: Identity, file: &File, content: &Content, verdict: &mut Verdict) {
         let since = self.promised(file);
@@ -288,7 +298,14 @@ impl<'a> Moment<'a> {
             if cut {
                 continue;
             }
-            let changed = expected.windows(2).rev().find(|pair| matches!(pair, [a, b] if a.1 != b.1)).map(|pair| pair[1].0);
+            let changed = self.last_change(versions, at, STAMP_BYTES as u64);
+            // A hole whose block is being written comes with it.
+            let block = self.history.block_bytes.max(STAMP_BYTES as u64);
+            let is_hole = expected.iter().all(|(_, piece)| *piece == [0; STAMP_BYTES]);
+            let changed = match changed {
+                None if is_hole => self.last_change(versions, at / block * block, block),
+                changed => changed,
+            };
             let other = Stamp::read(&here).filter(|stamp| stamp.file != id || stamp.at_byte != at);
             let newest = changed.map_or(0, |call| call + self.history.stamp_from);
             match (other, changed) {

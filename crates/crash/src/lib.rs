@@ -8,6 +8,7 @@
 //!
 //! A history's base is an image; its log of writes is the laboratory's. docs/crash.md explains the model and the verdicts.
 
+mod campaign;
 mod content;
 mod error;
 mod ffs_subject;
@@ -24,6 +25,7 @@ mod subject;
 mod tally;
 mod watched;
 
+pub use campaign::{Campaign, Driver, Replayed, Shown, Work, campaign, replayed};
 pub use content::Content;
 pub use error::CrashError;
 pub use ffs_subject::FfsSubject;

@@ -380,7 +380,7 @@ where
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    let go_on = || !stop.load(Ordering::Relaxed);
+                    let go_on = || !stop.load(Ordering::Relaxed) && !posix::interrupt::requested();
                     let outcome = match history(number / parts) {
                         Ok(None) => Ok(None),
                         Err(error) => Err(error),

@@ -39,6 +39,8 @@ pub struct Watched<V: Volume> {
     opened: BTreeMap<Fd, Opened>,
     /// Whether a log's checksums see the same in all data.
     pub alike: bool,
+    /// Whether the history begins anew when the caches are emptied: what was done until then made the state that it begins with.
+    pub begins_cold: bool,
 }
 
 /// What a laboratory has logged, as requests to a drive; the laboratory's log has had `before` entries already.
@@ -80,8 +82,9 @@ impl<V: Volume> Watched<V> {
         let history = History::new(base, seen, stamp_from);
         let tree = Arc::new(seen.tree.clone());
         // Entries of mounting count in the laboratory's numbers.
-        let mut watched = Watched { lab, history, tree, opened: BTreeMap::new(), alike: true };
+        let mut watched = Watched { lab, history, tree, opened: BTreeMap::new(), alike: true, begins_cold: false };
         watched.history.logged_before = log.len() as u64;
+        watched.history.block_bytes = watched.lab.volume().block_bytes().into();
         Ok(watched)
     }
 
@@ -98,6 +101,25 @@ impl<V: Volume> Watched<V> {
     /// What has happened. The power fails here.
     pub fn into_history(self) -> History {
         self.history
+    }
+
+    /// The history begins with what is there now, all of which is on the disk.
+    fn begin_here(&mut self) -> io::Result<()> {
+        if self.history.cut_short {
+            return Err(io::Error::other("the state that it begins with takes too much memory"));
+        }
+        let base = after(&self.history.base, &self.history.log);
+        let seen = Found {
+            tree: (*self.tree).clone(),
+            files: self.history.files.iter().map(|(id, file)| (*id, (file.kind, file.content()))).collect(),
+        };
+        let unknown: Vec<Identity> =
+            self.history.files.iter().filter(|(_, file)| !file.known).map(|(id, _)| *id).collect();
+        let (logged, calls) = (self.history.logged_before + self.history.log.len() as u64, self.calls());
+        let block_bytes = self.history.block_bytes;
+        self.history = History { logged_before: logged, block_bytes, ..History::new(base, &seen, calls) };
+        unknown.into_iter().for_each(|id| self.unknown(id));
+        Ok(())
     }
 
     /// Unmounts it and gives the disk.
@@ -616,6 +638,9 @@ where
     fn drop_caches(&mut self) -> io::Result<CacheState> {
         let state = self.lab.drop_caches()?;
         self.end_of_call(None);
+        if std::mem::take(&mut self.begins_cold) {
+            self.begin_here()?;
+        }
         Ok(state)
     }
 

@@ -115,15 +115,16 @@ impl Ffs {
         let preferred = directories::file_preference(crate::Ino(dir.0));
         directories::note_new_inode(&mut self.space, preferred, false);
         let ino = self.new_node(cx, preferred, d, body)?;
-        // The inode is on the disk before its name.
-        if self.planted != Some(Bug::InodeAfterName) {
-            self.update_in_order(cx, ino);
-        }
+        // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
         let linked = match new.kind {
             FileKind::Symlink => self.write_target(cx, ino, new.target),
             _ => Ok(()),
         };
-        // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
+        // The inode is on the disk before its name.
+        match self.planted {
+            Some(Bug::InodeAfterName) => self.update(cx, ino),
+            _ => self.update_in_order(cx, ino),
+        }
         if let Err(error) = linked.and_then(|()| self.enter(cx, dir, name, ino, file_type)) {
             self.unmake(cx, ino);
             return Err(error);
@@ -148,8 +149,8 @@ impl Ffs {
             let block = self.file_block(self.node(ino)?, ino, 0, wanted.piece);
             cx.make(&block);
             self.node_mut(ino)?.d.size = target.len() as u64;
+            self.in_order(cx, block.id);
         }
-        self.update(cx, ino);
         Ok(())
     }
 
