@@ -201,6 +201,15 @@ impl<'a> Moment<'a> {
             let why = || format!("the name '{path}' was promised, and is not there (inode {})", id.0);
             verdict.worse(Class::PromiseBroken, why);
         }
+        // A file that is being renamed has one name or the other.
+        let named: BTreeSet<Identity> = first.values().copied().collect();
+        let always = named.iter().filter(|id| others.iter().all(|tree| tree.values().any(|of| of == *id)));
+        for id in always {
+            if !found.tree.iter().any(|(path, of)| of == id && !is_lost_found(path)) {
+                let why = || format!("inode {}, generation {}, always had a name, and has none", id.0, id.1);
+                verdict.worse(Class::PromiseBroken, why);
+            }
+        }
     }
 
     /// What was promised is there, under whatever name, if it was not removed.

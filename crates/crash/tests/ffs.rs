@@ -91,7 +91,10 @@ fn no_order_damages_much_of_what_it_is_given() {
 /// Sequences that show what each rule is for; all sequences of two operations where none is named.
 fn provoked(bug: Bug) -> Vec<Vec<Op>> {
     let text = match bug {
-        Bug::PointerBeforeIndirect => "create b; write b 0 40000; fsync b; unlink b; write a 49152 600; create b",
+        Bug::PointerBeforeIndirect => {
+            "create d/c; write d/c 0 120000; fsync d/c; unlink d/c; create b; write b 0 40000; fsync b; unlink b; \
+             write a 49152 600; create b"
+        }
         Bug::FreeBeforeInode => "truncate d/b 0; write a 8192 9000; wait 2000",
         Bug::ReuseBeforePointer => "write a 2528 1500; create b; write b 0 2500; fsync b",
         Bug::DirectoryLengthLate => {
