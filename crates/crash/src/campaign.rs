@@ -272,12 +272,7 @@ fn named(state: StateId, again: Option<StateId>) -> String {
     again.map_or(state.to_string(), |again| format!("{state}/{again}"))
 }
 
-fn small<S: Subject>(
-    subject: &S,
-    begin: &Start,
-    failure: &Failure,
-    settings: &Settings,
-) -> Result<Shown, CrashError>
+fn small<S: Subject>(subject: &S, begin: &Start, failure: &Failure, settings: &Settings) -> Result<Shown, CrashError>
 where
     Lab<S::Volume>: FileSystem,
 {

@@ -28,6 +28,11 @@ impl Content {
         self.len
     }
 
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Puts bytes at a place; the file grows if it has to.
     pub fn write(&mut self, at: u64, bytes: &[u8]) {
         for (here, piece) in pages(at, bytes) {

@@ -74,9 +74,8 @@ pub struct History {
 impl History {
     /// Nothing has happened to a disk that shows `seen`.
     pub(crate) fn new(base: Frozen, seen: &Found, stamp_from: u32) -> History {
-        let begun = |(id, (kind, content)): (&Identity, &(Kind, Arc<Content>))| {
-            (*id, File::new(0, *kind, content.clone()))
-        };
+        let begun =
+            |(id, (kind, content)): (&Identity, &(Kind, Arc<Content>))| (*id, File::new(0, *kind, content.clone()));
         History {
             base,
             log: Vec::new(),
@@ -104,7 +103,8 @@ impl History {
     /// What it begins with.
     pub fn start(&self) -> crate::Start {
         let files = self.files.iter().filter(|(_, file)| file.versions.first().is_some_and(|(call, _)| *call == 0));
-        let files = files.map(|(id, file)| (*id, (file.kind, file.versions.first().map(|(_, v)| v.clone()).unwrap_or_default())));
+        let files = files
+            .map(|(id, file)| (*id, (file.kind, file.versions.first().map(|(_, v)| v.clone()).unwrap_or_default())));
         let tree = self.trees.first().map(|tree| (**tree).clone()).unwrap_or_default();
         crate::Start { image: self.base.clone(), seen: Found { tree, files: files.collect() }, calls: self.stamp_from }
     }

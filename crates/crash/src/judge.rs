@@ -61,12 +61,7 @@ impl Verdict {
 }
 
 /// Judges what recovery has made of the disk that a crash left when `reached` entries of the log were complete.
-pub fn judge(
-    history: &History,
-    reached: usize,
-    recovered: &Result<Recovered, Unrecoverable>,
-    names: Names,
-) -> Verdict {
+pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Unrecoverable>, names: Names) -> Verdict {
     let mut verdict = Verdict { class: Class::Clean, why: String::new(), exposed: false };
     let recovered = match recovered {
         Ok(recovered) => recovered,
@@ -149,7 +144,8 @@ impl<'a> Moment<'a> {
     /// The trees that may be there, each once.
     fn trees(&self) -> Vec<&'a Arc<Tree>> {
         let (first, last) = (self.names_since as usize, self.last as usize);
-        let mut trees: Vec<&Arc<Tree>> = self.history.trees.get(first..=last.max(first)).unwrap_or_default().iter().collect();
+        let mut trees: Vec<&Arc<Tree>> =
+            self.history.trees.get(first..=last.max(first)).unwrap_or_default().iter().collect();
         trees.dedup_by(|a, b| Arc::ptr_eq(a, b));
         trees
     }
@@ -170,10 +166,11 @@ impl<'a> Moment<'a> {
         let (more, less) = differences(&found.tree, &expected);
         let why = || {
             let (first, last) = (self.names_since, self.last);
-            format!("the names are as after no call from {first} to {last}; against the last, more {more:?}, less {less:?}")
+            format!(
+                "the names are as after no call from {first} to {last}; against the last, more {more:?}, less {less:?}"
+            )
         };
-        let class =
-            if self.earlier(|tree| *tree == found.tree) { Class::PromiseBroken } else { Class::Unresolvable };
+        let class = if self.earlier(|tree| *tree == found.tree) { Class::PromiseBroken } else { Class::Unresolvable };
         verdict.worse(class, why);
     }
 
@@ -189,7 +186,9 @@ impl<'a> Moment<'a> {
             } else {
                 let was = self.history.trees.iter().rev().find_map(|tree| tree.get(path));
                 let why = || match was {
-                    Some(was) => format!("the name '{path}' leads to another file: {id:?}, inode and generation, instead of {was:?}"),
+                    Some(was) => format!(
+                        "the name '{path}' leads to another file: {id:?}, inode and generation, instead of {was:?}"
+                    ),
                     None => format!("the name '{path}' was never made"),
                 };
                 verdict.worse(Class::Unresolvable, why);
@@ -223,7 +222,8 @@ impl<'a> Moment<'a> {
             let calls = self.history.trees.get(since as usize..=self.last as usize).unwrap_or_default();
             let removed = calls.iter().any(|tree| !tree.values().any(|of| of == id));
             if !removed {
-                let why = || format!("inode {}, generation {}, was promised by call {since} and is not there", id.0, id.1);
+                let why =
+                    || format!("inode {}, generation {}, was promised by call {since} and is not there", id.0, id.1);
                 verdict.worse(Class::PromiseBroken, why);
             }
         }

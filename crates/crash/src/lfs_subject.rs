@@ -97,7 +97,11 @@ impl Subject for LfsSubject {
         events.insert("rolled forward", u64::from(rolled.partial_segments > 0));
         events.insert("not to the end of the log", u64::from(rolled.dropped > 0));
         if report.after_checkpoint > 0 {
-            let cleaned = Image::open(ReadOnly(disk), Checkpoint::Newer)?.log_tail().partials.iter().any(|partial| partial.summary.is(summary_flags::CLEAN));
+            let cleaned = Image::open(ReadOnly(disk), Checkpoint::Newer)?
+                .log_tail()
+                .partials
+                .iter()
+                .any(|partial| partial.summary.is(summary_flags::CLEAN));
             events.insert("with the cleaner's writes", u64::from(cleaned));
         }
         let repaired = u64::from(rolled.partial_segments > 0);

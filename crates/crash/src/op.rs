@@ -9,21 +9,49 @@ use std::str::FromStr;
 #[allow(missing_docs)]
 pub enum Op {
     /// Makes an empty file; it must be new.
-    Create { path: String },
-    Mkdir { path: String },
-    Symlink { target: String, path: String },
+    Create {
+        path: String,
+    },
+    Mkdir {
+        path: String,
+    },
+    Symlink {
+        target: String,
+        path: String,
+    },
     /// Writes so many bytes from a byte of the file on.
-    Write { path: String, at_byte: u64, len_bytes: u64 },
+    Write {
+        path: String,
+        at_byte: u64,
+        len_bytes: u64,
+    },
     /// Sets the length.
-    Truncate { path: String, len_bytes: u64 },
-    Rename { from: String, to: String },
-    Link { from: String, to: String },
-    Unlink { path: String },
-    Rmdir { path: String },
-    Fsync { path: String },
+    Truncate {
+        path: String,
+        len_bytes: u64,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
+    Link {
+        from: String,
+        to: String,
+    },
+    Unlink {
+        path: String,
+    },
+    Rmdir {
+        path: String,
+    },
+    Fsync {
+        path: String,
+    },
     Sync,
     /// Time passes: the kernel writes back what is old.
-    Wait { ms: u64 },
+    Wait {
+        ms: u64,
+    },
 }
 
 impl Op {
@@ -152,7 +180,9 @@ mod tests {
         let ops = parse_ops(text).unwrap();
         assert_eq!(shown_ops(&ops), text);
         assert!(matches!(&ops[2], Op::Symlink { target, .. } if target == "a b"));
-        for wrong in ["creat a", "create", "write a 1", "write a 0 0", "sync now", "create %4", "write a 18446744073709551615 2"] {
+        for wrong in
+            ["creat a", "create", "write a 1", "write a 0 0", "sync now", "create %4", "write a 18446744073709551615 2"]
+        {
             assert!(parse_ops(wrong).is_err(), "{wrong}");
         }
     }

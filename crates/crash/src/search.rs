@@ -133,12 +133,7 @@ where
 ///
 /// # Errors
 /// What it begins with cannot be mounted, or `strict`, and one is refused.
-pub fn run_ops<S: Subject>(
-    subject: &S,
-    start: &Start,
-    ops: &[Op],
-    strict: bool,
-) -> Result<Ran, CrashError>
+pub fn run_ops<S: Subject>(subject: &S, start: &Start, ops: &[Op], strict: bool) -> Result<Ran, CrashError>
 where
     Lab<S::Volume>: FileSystem,
 {

@@ -268,7 +268,15 @@ impl Drawn {
     /// The beginning of one. `serial` goes before the names that it makes.
     pub fn new(seed: u64, mix: &'static Mix, found: &Found, serial: u32, block_bytes: u32) -> Drawn {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Drawn { random, mix, names: Names::of(found), before: Names::default(), serial, block_bytes, most_wait_ms: 40_000 }
+        Drawn {
+            random,
+            mix,
+            names: Names::of(found),
+            before: Names::default(),
+            serial,
+            block_bytes,
+            most_wait_ms: 40_000,
+        }
     }
 
     fn below(&mut self, n: u64) -> u64 {

@@ -88,50 +88,80 @@ fn no_order_damages_much_of_what_it_is_given() {
     assert!(share > 0.05, "{share} of {tally:#?}");
 }
 
-/// Sequences that show what each rule is for; all sequences of two operations where none is named.
-fn provoked(bug: Bug) -> Vec<Vec<Op>> {
-    let text = match bug {
-        Bug::PointerBeforeIndirect => {
-            "create d/c; write d/c 0 120000; fsync d/c; unlink d/c; create b; write b 0 40000; fsync b; unlink b; \
-             write a 49152 600; create b"
-        }
-        Bug::FreeBeforeInode => "truncate d/b 0; write a 8192 9000; wait 2000",
-        Bug::ReuseBeforePointer => "write a 2528 1500; create b; write b 0 2500; fsync b",
-        Bug::DirectoryLengthLate => {
-            return vec![(0..40).map(|n| Op::Create { path: format!("d/a-long-name-of-a-file-{n}") }).collect()];
-        }
-        _ => return sequence::all(2, BLOCK_BYTES),
-    };
-    vec![parse_ops(text).unwrap()]
+/// Files that fill most of the disk.
+const FILLED: u32 = 13;
+
+fn filled(files: u32) -> String {
+    (0..files).map(|n| format!("create d/{n}; write d/{n} 0 40000; fsync d/{n}; ")).collect()
+}
+
+/// A file that was being made had no name yet, and there was no room for lost+found: the check left it as it was, for ever.
+#[test]
+fn what_was_being_made_on_a_full_disk_is_cleared() {
+    let (subject, begin) = subject("conventional,root");
+    let ops = parse_ops(&(filled(16) + "create b; create d/c")).unwrap();
+    let found = each(&subject, &begin, &[ops], &Settings::default());
+    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
+    assert!(found.tally.refused > 0, "the disk was not full");
+}
+
+/// The rules of conventional updates and the phases of fsck, each with a sequence that shows what it is for. Link counts and
+/// the first block of a new directory are not among them: fsck puts any of them right, and nothing is lost.
+fn provoked() -> Vec<(Bug, String)> {
+    let text = |text: &str| text.to_owned();
+    let empty: String = (0..FILLED).map(|n| format!("unlink f{n}; ")).collect();
+    let names: String = (0..20).map(|n| format!("create d/a-long-name-of-a-file-{n}; ")).collect();
+    vec![
+        (Bug::InodeAfterName, text("create b")),
+        (Bug::NameOutlivesInode, text("unlink a")),
+        // Free space is full of what looks like pointers.
+        (Bug::PointerBeforeIndirect, format!("{}{empty}truncate a 400000", filled(FILLED).replace("d/", "f"))),
+        (
+            Bug::FreeBeforeInode,
+            format!(
+                "create b; write b 0 60000; fsync b; {}unlink b; create d/z; write d/z 0 40000; fsync d/z",
+                filled(12)
+            ),
+        ),
+        (Bug::ReuseBeforePointer, text("write a 2528 1500; create b; write b 0 2500; fsync b")),
+        (Bug::OldNameFirst, text("rename a b")),
+        (Bug::DirectoryLengthLate, names),
+        (Bug::FsckLinksBeforeNames, text("create b")),
+        (Bug::FsckGroupsFirst, text("write a 2528 1500; create b")),
+        (Bug::FsckNoConnectivity, text("mkdir e")),
+    ]
 }
 
 #[test]
 fn planted_bugs_are_found() {
-    let bugs = [
-        Bug::InodeAfterName,
-        Bug::NameOutlivesInode,
-        Bug::PointerBeforeIndirect,
-        Bug::FreeBeforeInode,
-        Bug::ReuseBeforePointer,
-        Bug::OldNameFirst,
-        Bug::NameBeforeDirectory,
-        Bug::LinkAfterName,
-        Bug::DirectoryLengthLate,
-        Bug::FsckLinksBeforeNames,
-        Bug::FsckGroupsFirst,
-        Bug::FsckNoConnectivity,
-    ];
-    for bug in bugs {
-        let (sound, begin) = subject("conventional");
-        let settings = Settings { states: 5000, ..Settings::default() };
-        let sequences = provoked(bug);
-        let found = each(&sound, &begin, &sequences, &settings);
-        assert_eq!(found.tally.failed(), 0, "without {bug:?}: {}", explain(&found));
-        let (planted, _) = subject("conventional");
-        let found = each(&planted.planted(Some(bug)), &begin, &sequences, &settings);
-        println!("{bug:?}: {}", explain(&found));
-        assert!(found.tally.failed() > 0, "nobody notices {bug:?}: {}", explain(&found));
+    let mut missed = Vec::new();
+    for (bug, text) in provoked() {
+        let settings = Settings { plan: Plan { most_of_a_point: 32, ..Plan::default() }, ..Settings::default() };
+        let sequences = [parse_ops(&text).unwrap()];
+        let (sound, begin) = subject("conventional,root");
+        let without = each(&sound, &begin, &sequences, &settings);
+        assert_eq!(without.tally.failed(), 0, "without {bug:?}: {}", explain(&without));
+        let found = each(&sound.planted(Some(bug)), &begin, &sequences, &settings);
+        // What an indirect block holds before it is written leads nowhere here: fsck clears it.
+        let cleared = |found: &Search| found.tally.events.get("pointer").copied().unwrap_or(0);
+        let led_astray = bug == Bug::PointerBeforeIndirect && cleared(&found) > cleared(&without);
+        if found.tally.failed() == 0 && !led_astray {
+            missed.push(format!("{bug:?}: {}", explain(&found)));
+        }
     }
+    assert!(missed.is_empty(), "nobody notices\n{}", missed.join("\n"));
+}
+
+/// Without phase 1b a block stays in two files.
+#[test]
+fn a_check_without_duplicates_leaves_them() {
+    let (subject, begin) = subject("noorder");
+    let sequences: Vec<Vec<Op>> = (1..=6).map(|number| long(&begin, number, 60)).collect();
+    let settings = Settings { recovery_of: 0, moment_of: 4, failures: usize::MAX, ..Settings::default() };
+    let left = |found: &Search| found.failures.iter().filter(|f| f.verdict.why.contains("is not clean")).count();
+    assert_eq!(left(&each(&subject, &begin, &sequences, &settings)), 0);
+    let subject = subject.planted(Some(Bug::FsckNoDuplicates));
+    assert!(left(&each(&subject, &begin, &sequences, &settings)) > 0, "nobody notices");
 }
 
 /// A failure among much else becomes as short as it can be, and is made again by its name.
@@ -164,7 +194,8 @@ fn threads_change_nothing() {
     let (subject, begin) = subject("noorder");
     let sequences: Vec<Vec<Op>> = sequence::all(2, BLOCK_BYTES).into_iter().step_by(16).collect();
     let with = |threads| {
-        let settings = Settings { threads, states: 1500, plan: Plan { seed: 3, ..Plan::default() }, ..Settings::default() };
+        let settings =
+            Settings { threads, states: 1500, plan: Plan { seed: 3, ..Plan::default() }, ..Settings::default() };
         each(&subject, &begin, &sequences, &settings)
     };
     let (one, three) = (with(1), with(3));

@@ -94,8 +94,7 @@ impl Life {
         machine.memory.buffer_cache_bytes.value = cache_bytes;
         machine.memory.attribute_cache_inodes.value = 64;
         machine.io.largest_transfer_bytes.value = transfer_bytes;
-        let setup =
-            Setup { machine, target: "lfs".into(), drive: "fixed".into(), epoch_ns: 820_000_000_000_000_000 };
+        let setup = Setup { machine, target: "lfs".into(), drive: "fixed".into(), epoch_ns: 820_000_000_000_000_000 };
         let device = move || -> Result<Box<dyn device::Device>, lab::OpenError> {
             Ok(Box::new(FixedDevice::with_distance(size_bytes, 3_000_000, 100_000, choice)))
         };

@@ -17,10 +17,6 @@ pub enum Bug {
     ReuseBeforePointer,
     /// A rename removes the old name before the new one is there.
     OldNameFirst,
-    /// A new directory's first block is not on the disk before its name.
-    NameBeforeDirectory,
-    /// A link is counted after the name that it is for.
-    LinkAfterName,
     /// A directory that has grown is not on the disk with its new length.
     DirectoryLengthLate,
     /// fsck: no phase 1b.
@@ -31,8 +27,6 @@ pub enum Bug {
     FsckGroupsFirst,
     /// fsck: what has no name is cleared, not put into `lost+found`.
     FsckNoConnectivity,
-    /// fsck: the copy of a block that two files have is written after the inode that leads to it.
-    FsckPointerBeforeCopy,
 }
 
 /// The one that is planted, if any.

@@ -28,7 +28,9 @@ pub enum OpenError {
     #[error("target '{target}': {source}")]
     Lfs { target: String, source: lfs::LfsError },
     /// What is to be held in memory as a whole.
-    #[error("target '{target}': {bytes} bytes are held in memory, and {most_bytes} are the most: ask for a smaller size=")]
+    #[error(
+        "target '{target}': {bytes} bytes are held in memory, and {most_bytes} are the most: ask for a smaller size="
+    )]
     Memory { target: String, bytes: u64, most_bytes: u64 },
     /// A target of one file system where another is needed.
     #[error("target '{target}' is no {system}")]

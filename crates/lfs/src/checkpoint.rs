@@ -3,8 +3,8 @@
 //! The first two superblocks are written in turn. A segment that has become empty is written again only when both know it as
 //! empty: whichever of the two a mount starts from, nothing that it needs has been overwritten.
 
-use crate::planted::Bug;
 use crate::format::{FragAddr, IFILE_INO, LABEL_BYTES, PF_CLEAN, SB_BYTES, SegNo, Superblock};
+use crate::planted::Bug;
 use crate::policy::{Discard, Order};
 use crate::segment::Scope;
 use crate::segment::plan::Plan;

@@ -1,11 +1,11 @@
 //! Reading images: the checkpoint, inodes, blocks of files, directories, paths.
 
-use crate::planted::Planted;
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
     DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock,
     entry_bytes, find_inode, parse_chunk,
 };
+use crate::planted::Planted;
 use crate::{Ifile, LfsError, Store};
 use device::store::read;
 use std::collections::BTreeSet;

@@ -34,9 +34,9 @@ pub use ifile::Ifile;
 pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, is_lfs, locate, superblock_at};
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
-pub use policy::Options;
 #[doc(hidden)]
 pub use planted::Planted;
+pub use policy::Options;
 pub use recover::RolledForward;
 pub use ufs::edit::Edit;
 pub use ufs::insert::{GoOn, InsertOptions, Inserted};

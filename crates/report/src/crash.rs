@@ -40,7 +40,9 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
         document.paragraph("There was no memory for all of it: what came later is left out.");
     }
     match found.undone {
-        Some(Undone::States) => drop(document.paragraph("There were as many states as were asked for; there are more.")),
+        Some(Undone::States) => {
+            drop(document.paragraph("There were as many states as were asked for; there are more."))
+        }
         Some(Undone::Stopped) => drop(document.paragraph("It was stopped before its end.")),
         None => {}
     }

@@ -62,15 +62,7 @@ impl<'a, S: Store> Crash<'a, S> {
             };
             begin.entry(from).or_default().push(number);
         }
-        Crash {
-            log,
-            plan,
-            disk: Disk::new(base),
-            next: 0,
-            begin,
-            open: BTreeSet::new(),
-            settled: FxHashMap::default(),
-        }
+        Crash { log, plan, disk: Disk::new(base), next: 0, begin, open: BTreeSet::new(), settled: FxHashMap::default() }
     }
 
     /// The next moment; `None` when the last entry is complete and that was the last one.

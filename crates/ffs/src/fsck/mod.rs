@@ -21,7 +21,6 @@ use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Supe
 use crate::image::{read_inode, write_inode};
 use crate::planted::{Bug, Planted};
 use crate::{FfsError, Store};
-use device::store::write;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned out to be
@@ -131,8 +130,6 @@ struct Check<'a, S> {
     lost_found: Option<Ino>,
     /// A bug that a test must find.
     planted: Planted,
-    /// Copies that the bug leaves for later.
-    late_copies: Vec<(FragAddr, Vec<u8>)>,
 }
 
 impl<'a, S: Store> Check<'a, S> {
@@ -168,7 +165,6 @@ impl<'a, S: Store> Check<'a, S> {
             dirs: BTreeMap::new(),
             lost_found: None,
             planted: None,
-            late_copies: Vec::new(),
         })
     }
 
@@ -180,9 +176,6 @@ impl<'a, S: Store> Check<'a, S> {
         self.blocks_and_sizes()?;
         if self.planted != Some(Bug::FsckNoDuplicates) {
             self.duplicates()?;
-        }
-        for (to, bytes) in std::mem::take(&mut self.late_copies) {
-            write(&mut self.store, self.g.byte_of(to), &bytes)?;
         }
         if self.planted == Some(Bug::FsckLinksBeforeNames) {
             self.link_counts()?;

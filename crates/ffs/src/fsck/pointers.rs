@@ -1,7 +1,6 @@
 //! Following an inode's pointers: whether they agree with its size and block count, and whose the blocks are that they lead to.
 
 use super::{Check, Phase, Place};
-use crate::planted::Bug;
 use crate::format::{Dinode, Disk as _, FragAddr, Geometry, Ino, NDADDR, Version};
 use crate::image::decode_pointers;
 use crate::{FfsError, Store};
@@ -421,10 +420,7 @@ impl<S: Store> Check<'_, S> {
             self.claimed.put_range((to.0 + u64::from(frags)) as usize, (self.g.frag - frags) as usize, false);
             if slot.below.is_none() {
                 let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
-                match self.planted {
-                    Some(Bug::FsckPointerBeforeCopy) => self.late_copies.push((to, bytes)),
-                    _ => write(&mut self.store, self.g.byte_of(to), &bytes)?,
-                }
+                write(&mut self.store, self.g.byte_of(to), &bytes)?;
             }
         } else {
             self.claimed.put_range(addr.0 as usize, frags as usize, true);

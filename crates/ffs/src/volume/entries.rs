@@ -157,10 +157,8 @@ impl Ffs {
         cx.make(&block);
         self.node_mut(dir)?.d.size = len;
         self.update(cx, dir);
-        if self.planted != Some(Bug::NameBeforeDirectory) {
-            self.in_order(cx, block.id);
-            self.update_in_order(cx, dir);
-        }
+        self.in_order(cx, block.id);
+        self.update_in_order(cx, dir);
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_byte
 use crate::planted::Bug;
 use crate::policy::directories;
 use kernel::{
-    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
+    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
+    WriteRange,
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 use ufs::directory::Directory;
@@ -51,10 +52,7 @@ impl Ffs {
         let d = &mut self.node_mut(ino)?.d;
         d.nlink = d.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
         d.ctime = now;
-        match self.planted {
-            Some(Bug::LinkAfterName) => self.update(cx, ino),
-            _ => self.update_in_order(cx, ino),
-        }
+        self.update_in_order(cx, ino);
         Ok(())
     }
 

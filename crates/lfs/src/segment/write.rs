@@ -6,8 +6,8 @@
 
 use super::log::{INODE_BYTES, NoCleanSegment};
 use super::plan::{InodeSlot, Plan};
-use crate::planted::Bug;
 use crate::format::{FragAddr, IFILE_INO, NDADDR, SegNo, summary_flags};
+use crate::planted::Bug;
 use crate::policy::Order;
 use crate::volume::{Body, INODE_LBN, Lfs, UNWRITTEN, pointers};
 use kernel::{Block, BlockId, Contents, Cx, Ino, Lbn, LogPiece, LogWrite};

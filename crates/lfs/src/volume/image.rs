@@ -3,13 +3,13 @@
 use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node};
 use super::{InodeMap, MapEntry};
-use crate::planted::Planted;
 use crate::blocks::all_blocks;
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
 use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
+use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written, tile};
 use crate::{Image, LfsError, Store, file_data, inode_at};

@@ -22,10 +22,10 @@ pub(crate) mod pointers {
     pub(crate) use ufs::indirect::{Indirects, Leaf, Pointer, of_number, way};
 }
 
-use crate::planted::Planted;
 use crate::checkpoint::{IFILE, IfileState};
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FragAddr, Geometry, Superblock, Time};
+use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;

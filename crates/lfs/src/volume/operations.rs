@@ -1,9 +1,9 @@
 //! The operations of [`Volume`].
 
 use super::{Body, Lfs, UNWRITTEN, date_of, time_of};
-use crate::planted::Bug;
 use crate::checkpoint::IFILE;
 use crate::format::{Dinode, FileType, NDADDR, PF_CLEAN, ROOT_INO, SYMLINK_AREA_BYTES, mode};
+use crate::planted::Bug;
 use crate::policy::CleanerPolicy;
 use crate::segment::{INODE_BYTES, Scope};
 use kernel::{
