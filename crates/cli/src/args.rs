@@ -83,6 +83,7 @@ commands! {
     Dump(dump),
     Cp(cp),
     Clean(clean),
+    Crash(crash),
     Measure(measure),
     Predict(predict),
     Replay(replay),

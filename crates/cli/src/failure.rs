@@ -8,6 +8,7 @@ use aging::AgingError;
 use aging::age::AgeError;
 use aging::plan::PlanError;
 use aging::snapshot::SnapshotError;
+use crash::CrashError;
 use device::DriveError;
 use device::validate::TraceError;
 use experiment::ExperimentError;
@@ -124,6 +125,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(failure.code);
     }
     if let Some(error) = cause.downcast_ref::<SetupError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<CrashError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<OpenError>() {

@@ -2,11 +2,13 @@
 //!
 //! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), flash drives ([`ssd`]), their
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
-//! ([`validate`]), and stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]). What may not: file systems,
+//! ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a power failure may leave of
+//! them ([`crash`]). What may not: file systems,
 //! caches of the host, event engines. Nothing here keeps a clock or draws a random number, so the same requests at the
 //! same times complete at the same times, always.
 
 pub mod array;
+pub mod crash;
 mod device;
 pub mod disk;
 mod drive;

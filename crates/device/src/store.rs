@@ -161,6 +161,25 @@ impl Store for MemoryStore {
     }
 }
 
+/// An image in memory that is only looked at; its copies share it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frozen(pub Arc<[u8]>);
+
+impl Store for Frozen {
+    fn len_bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        within(self.len_bytes(), at, buf.len())?;
+        let start = usize::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        buf.copy_from_slice(self.0.get(start..start + buf.len()).unwrap_or_default());
+        Ok(())
+    }
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
 /// Bytes in memory with room only where something was written; elsewhere zeros. For images as large as the disks they stand for.
 #[derive(Clone, Debug, Default)]
 pub struct SparseStore {

@@ -18,6 +18,8 @@ pub mod fsck;
 mod image;
 mod insert;
 pub mod mkfs;
+#[doc(hidden)]
+pub mod planted;
 pub mod policy;
 mod reconstruct;
 mod volume;
@@ -32,6 +34,8 @@ pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
+#[doc(hidden)]
+pub use planted::Planted;
 pub use reconstruct::{FreeFigures, FreeMaps};
 pub use ufs::edit::Edit;
 pub use ufs::insert::{GoOn, InsertOptions, Inserted};

@@ -39,6 +39,8 @@ pub struct WriteRecord {
     pub issued_ns: u64,
     /// When the device reported it.
     pub completed_ns: u64,
+    /// Entries that the log had, all in all, when the device got it: the power may fail in the midst of it from then on.
+    pub submitted_after: u64,
     /// Whether it survives a power failure then; if not, it does after the next flush.
     pub durable: bool,
     /// Where.
@@ -54,10 +56,12 @@ pub struct WriteRecord {
 pub enum LogEntry {
     /// A write.
     Write(WriteRecord),
-    /// A flush: writes completed before it are durable from now on.
+    /// A flush: writes completed when the device got it are durable from now on.
     Flush {
         /// When.
         completed_ns: u64,
+        /// Entries that the log had, all in all, when the device got it.
+        submitted_after: u64,
     },
     /// A discard has been handed over: what was there may be lost from now on, if power fails or not.
     Discard {
@@ -113,6 +117,8 @@ pub(crate) struct Engine {
     completions: Vec<Completion>,
     pub(crate) counters: DeviceCounters,
     pub(crate) log: Option<Vec<LogEntry>>,
+    /// Entries that the log has had, those taken away among them.
+    logged: u64,
     /// The first request that the device refused.
     pub(crate) refused: Option<RequestError>,
     /// Without the short cut: for tests that compare both.
@@ -134,6 +140,7 @@ impl Engine {
             completions: Vec::new(),
             counters: DeviceCounters::default(),
             log: None,
+            logged: 0,
             refused: None,
             always_queue: false,
         }
@@ -283,6 +290,7 @@ impl Engine {
         let Some(io) = cx.ios.get_mut(id) else { return };
         let tag = u64::from(id.slot) << 32 | u64::from(id.generation);
         io.started = true;
+        io.submitted_after = self.logged;
         let sector = u64::from(self.device.sector_bytes());
         match io.direction {
             Direction::Read => {
@@ -331,6 +339,7 @@ impl Engine {
         self.counters.discarded_bytes += bytes;
         if let Some(log) = &mut self.log {
             log.push(LogEntry::Discard { submitted_ns: at_ns, pbn, bytes });
+            self.logged += 1;
         }
         if end <= first {
             return self.part_done(cx, id, at_ns, true);
@@ -374,16 +383,21 @@ impl Engine {
         if let Some(log) = &mut self.log {
             match io.direction {
                 Direction::Read | Direction::Discard => {}
-                Direction::Flush => log.push(LogEntry::Flush { completed_ns: at_ns }),
+                Direction::Flush => {
+                    log.push(LogEntry::Flush { completed_ns: at_ns, submitted_after: io.submitted_after });
+                    self.logged += 1;
+                }
                 Direction::Write => log.push(LogEntry::Write(WriteRecord {
                     issued_ns: io.issued_ns,
                     completed_ns: at_ns,
+                    submitted_after: io.submitted_after,
                     durable: io.durable,
                     pbn: io.pbn,
                     bytes: io.bytes,
                     contents: io.contents.take(),
                 })),
             }
+            self.logged += u64::from(io.direction == Direction::Write);
         }
         for actor in &io.waiters {
             self.queue.push(Reverse((at_ns, ActorId(*actor))));

@@ -63,6 +63,8 @@ pub struct Io {
     pub(crate) durable: bool,
     /// When the operation that asks for it took effect.
     pub(crate) issued_ns: u64,
+    /// Entries of the log of completed requests when it was handed over.
+    pub(crate) submitted_after: u64,
     /// The bytes it writes, if they are recorded.
     pub(crate) contents: Option<Box<[u8]>>,
     /// Whether it writes a copy of its blocks: they may change before it is complete.
@@ -105,6 +107,7 @@ impl Ios {
             started: false,
             durable: true,
             issued_ns,
+            submitted_after: 0,
             contents: None,
             copied: false,
             waiters,

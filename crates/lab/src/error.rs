@@ -27,6 +27,11 @@ pub enum OpenError {
     /// The log-structured file system cannot be made, or the image has none.
     #[error("target '{target}': {source}")]
     Lfs { target: String, source: lfs::LfsError },
+    /// What is to be held in memory as a whole.
+    #[error(
+        "target '{target}': {bytes} bytes are held in memory, and {most_bytes} are the most: ask for a smaller size="
+    )]
+    Memory { target: String, bytes: u64, most_bytes: u64 },
     /// A target of one file system where another is needed.
     #[error("target '{target}' is no {system}")]
     System { target: String, system: &'static str },
@@ -49,6 +54,7 @@ impl OpenError {
             | OpenError::Machine(kernel::MachineError::Unknown { .. })
             | OpenError::Array { .. }
             | OpenError::Cache { .. }
+            | OpenError::Memory { .. }
             | OpenError::System { .. }
             | OpenError::Lab { .. } => 2,
             OpenError::Drive(_) | OpenError::Machine(_) => 4,

@@ -3,6 +3,7 @@
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
 use crate::{FfsOptions, Laboratory, LfsOptions, OpenError};
+use device::store::{FileStore, MemoryStore, Store as _};
 use ffs::Ffs;
 use kernel::testing::FixedDevice;
 use kernel::{Lab, LabError, Machine, Setup, Volume};
@@ -215,6 +216,46 @@ impl Spec {
         })
     }
 
+    /// The image that a laboratory begins with, in memory and not mounted: a new file system of `size=`, or else of
+    /// `default_bytes`, or what is in the image that the target names.
+    ///
+    /// # Errors
+    /// It cannot be made or read, or has more than `most_bytes`.
+    pub fn image_in_memory(&self, default_bytes: u64, most_bytes: u64) -> Result<MemoryStore, OpenError> {
+        let too_large = |bytes: u64| OpenError::Memory { target: self.text.clone(), bytes, most_bytes };
+        if let Some(path) = &self.image {
+            let file = FileStore::open(path).map_err(|source| OpenError::io(path, "open the image", source))?;
+            let bytes = file.len_bytes();
+            let len = usize::try_from(bytes).ok().filter(|_| bytes <= most_bytes).ok_or_else(|| too_large(bytes))?;
+            let mut image = vec![0; len];
+            file.read_at(0, &mut image).map_err(|source| OpenError::io(path, "read the image", source))?;
+            return Ok(MemoryStore(image));
+        }
+        let bytes = self.size_bytes.unwrap_or(default_bytes);
+        let len = usize::try_from(bytes).ok().filter(|_| bytes <= most_bytes).ok_or_else(|| too_large(bytes))?;
+        let mut store = MemoryStore(vec![0; len]);
+        let target = || self.text.clone();
+        match &self.system {
+            System::Ffs(own) => ffs::mkfs(&mut store, &own.mkfs(bytes, EPOCH_S))
+                .map(drop)
+                .map_err(|source| OpenError::Ffs { target: target(), source })?,
+            System::Lfs(own) => lfs::mkfs(&mut store, &own.mkfs(bytes, EPOCH_S))
+                .map(drop)
+                .map_err(|source| OpenError::Lfs { target: target(), source })?,
+        }
+        Ok(store)
+    }
+
+    /// What is around a file system whose date is `time_s`, seconds since 1970.
+    pub fn setup(&self, machine: Machine, time_s: i64) -> Setup {
+        Setup {
+            machine,
+            target: self.text.clone(),
+            drive: self.drive.to_string(),
+            epoch_ns: time_s.max(EPOCH_S).saturating_mul(1_000_000_000),
+        }
+    }
+
     fn not_a(&self, system: &'static str) -> OpenError {
         OpenError::System { target: self.text.clone(), system }
     }
@@ -233,13 +274,7 @@ impl Spec {
             return Err(OpenError::Lab { target: self.text.clone(), source });
         }
         let Begun { volume, bytes, time_s } = begin(needed_bytes)?;
-        let setup = Setup {
-            machine,
-            target: self.text.clone(),
-            drive: self.drive.to_string(),
-            epoch_ns: time_s.max(EPOCH_S).saturating_mul(1_000_000_000),
-        };
-        let lab = Lab::with_image(volume, device, setup, bytes);
+        let lab = Lab::with_image(volume, device, self.setup(machine, time_s), bytes);
         lab.map_err(|source| OpenError::Lab { target: self.text.clone(), source })
     }
 }

@@ -5,6 +5,7 @@ use crate::format::{
     DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock,
     entry_bytes, find_inode, parse_chunk,
 };
+use crate::planted::Planted;
 use crate::{Ifile, LfsError, Store};
 use device::store::read;
 use std::collections::BTreeSet;
@@ -53,6 +54,7 @@ pub struct Image<S> {
     pub(crate) geometry: Geometry,
     pub(crate) ifile: Ifile,
     sb_at: u64,
+    pub(crate) planted: Planted,
 }
 
 impl<S: Store> Image<S> {
@@ -73,7 +75,13 @@ impl<S: Store> Image<S> {
             }
             (Err(error), None) => return Err(error),
         };
-        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte })
+        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, planted: None })
+    }
+
+    /// Breaks a rule of [roll-forward](Image::roll_forward), for tests that must find it.
+    #[doc(hidden)]
+    pub fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     /// The superblock.

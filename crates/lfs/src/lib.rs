@@ -16,6 +16,8 @@ mod ifile;
 mod image;
 mod insert;
 pub mod mkfs;
+#[doc(hidden)]
+pub mod planted;
 pub mod policy;
 pub mod recover;
 mod segment;
@@ -32,6 +34,8 @@ pub use ifile::Ifile;
 pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, is_lfs, locate, superblock_at};
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
+#[doc(hidden)]
+pub use planted::Planted;
 pub use policy::Options;
 pub use recover::RolledForward;
 pub use ufs::edit::Edit;

@@ -19,6 +19,7 @@ use crate::format::{
     summary_flags,
 };
 use crate::image::inode_at;
+use crate::planted::{Bug, Planted};
 use crate::{Ifile, Image, LfsError, Store};
 use device::store::read;
 use serde::Serialize;
@@ -76,6 +77,7 @@ pub fn log_tail<S: Store + ?Sized>(
     g: &Geometry,
     sb: &Superblock,
     has_superblock: &dyn Fn(SegNo) -> bool,
+    planted: Planted,
 ) -> LogTail {
     let mut tail = LogTail { partials: Vec::new(), complete: 0, ended_by: String::new() };
     let (offset, next) = (FragAddr(sb.offset), FragAddr(sb.nextseg));
@@ -88,7 +90,7 @@ pub fn log_tail<S: Store + ?Sized>(
     // Each place has one serial number, so that no place comes twice.
     loop {
         serial = serial.wrapping_add(1);
-        let found = places.iter().map(|addr| expected_partial(store, g, *addr, serial)).collect::<Vec<_>>();
+        let found = places.iter().map(|addr| expected_partial(store, g, *addr, serial, planted)).collect::<Vec<_>>();
         let mut why = String::new();
         let mut next = None;
         for one in found {
@@ -105,7 +107,7 @@ pub fn log_tail<S: Store + ?Sized>(
         places = next_places(g, segment, partial.end, FragAddr(partial.summary.header.next), has_superblock);
         let unfinished = partial.summary.is(summary_flags::CONT) || is_of_ifile(store, g, &partial);
         tail.partials.push(partial);
-        if !unfinished {
+        if !unfinished || planted == Some(Bug::UnfinishedCounts) {
             tail.complete = tail.partials.len();
         }
     }
@@ -116,6 +118,7 @@ fn expected_partial<S: Store + ?Sized>(
     g: &Geometry,
     addr: FragAddr,
     serial: u64,
+    planted: Planted,
 ) -> Result<Partial, String> {
     let partial = partial_at(store, g, addr).map_err(|error| error.to_string())?;
     let header = &partial.summary.header;
@@ -127,6 +130,9 @@ fn expected_partial<S: Store + ?Sized>(
     }
     if partial.summary.is_empty() {
         return Err(format!("the partial segment at {addr} is empty"));
+    }
+    if planted == Some(Bug::TornCounts) {
+        return Ok(partial);
     }
     if !datasum_is_right(store, g, &partial).map_err(|error| error.to_string())? {
         return Err(format!("the blocks of the partial segment at {addr} are not those it was written with"));
@@ -284,7 +290,7 @@ impl<S: Store> Image<S> {
         done.dropped = (tail.partials.len() - tail.complete) as u64;
         done.ended_by = tail.ended_by;
         let counted = tail.partials.get(..tail.complete).unwrap_or_default();
-        if counted.is_empty() {
+        if counted.is_empty() || self.planted == Some(Bug::NoRollForward) {
             return Ok(done);
         }
         let (sb, ifile) = (self.sb.clone(), self.ifile.clone());
@@ -317,7 +323,7 @@ impl<S: Store> Image<S> {
     /// The log behind the checkpoint, clean or not.
     pub fn log_tail(&self) -> LogTail {
         let has_superblock = |segment| self.ifile.usage(segment).is_some_and(|u| u.is(segment_flags::SUPERBLOCK));
-        log_tail(&self.store, &self.geometry, &self.sb, &has_superblock)
+        log_tail(&self.store, &self.geometry, &self.sb, &has_superblock, self.planted)
     }
 
     /// Counts what a partial segment takes.
@@ -399,7 +405,7 @@ impl<S: Store> Image<S> {
                 let old = inode_at(&self.store, &self.geometry, addr, *ino)?;
                 self.account(*ino, &old, addr, overwritten, false)?;
             }
-            let is_gone = change.inode.nlink <= 0;
+            let is_gone = change.inode.nlink <= 0 && self.planted != Some(Bug::GoneStays);
             let entry = if is_gone {
                 done.freed.push(*ino);
                 InodeMapEntry { version: change.inode.generation.wrapping_add(1), daddr: 0, ..was }

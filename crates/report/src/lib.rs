@@ -12,6 +12,7 @@ mod bench;
 mod bench_phases;
 mod chart;
 mod copied;
+mod crash;
 mod csv;
 mod drive;
 mod environment;
@@ -41,6 +42,7 @@ mod workload;
 pub use self::age::age;
 pub use self::bench::{bench, bench_comparison};
 pub use self::copied::{extracted, inserted};
+pub use self::crash::{crash_state, crashes};
 pub use self::drive::{drive, drive_validation, drives};
 pub use self::experiment::{experiments, reproduction};
 pub use self::ffs::{

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod clean;
 pub mod completions;
 pub mod cp;
+pub mod crash;
 pub mod drive;
 pub mod dump;
 pub mod export;

@@ -19,6 +19,7 @@ pub use report::{Contents, Phase, Problem, Report};
 
 use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
 use crate::image::{read_inode, write_inode};
+use crate::planted::{Bug, Planted};
 use crate::{FfsError, Store};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,17 @@ use std::collections::{BTreeMap, BTreeSet};
 const PASSES: usize = 8;
 
 /// Checks the file system in a store and repairs it there. `go_on` is asked now and then.
-pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, FfsError> {
+pub fn fsck<S: Store>(store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, FfsError> {
+    fsck_planted(store, None, go_on)
+}
+
+/// The same with a bug that a test must find.
+#[doc(hidden)]
+pub fn fsck_planted<S: Store>(
+    mut store: S,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<Report, FfsError> {
     let chosen = superblock::choose(&store)?;
     let mut report = Report {
         version: chosen.geometry.layout.version,
@@ -45,14 +56,10 @@ pub fn fsck<S: Store>(mut store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Res
     for _ in 0..PASSES {
         let repaired = report.repaired();
         let mut check = Check::new(&mut store, sb, home_byte, report, go_on)?;
-        check.blocks_and_sizes()?;
-        check.duplicates()?;
-        check.path_names()?;
-        check.connectivity()?;
-        check.link_counts()?;
-        check.groups()?;
+        check.planted = planted;
+        check.phases()?;
         (report, sb) = (check.report, check.sb);
-        if report.repaired() == repaired {
+        if report.repaired() == repaired || planted == Some(Bug::FsckGroupsFirst) {
             break;
         }
     }
@@ -121,6 +128,8 @@ struct Check<'a, S> {
     holes: Vec<Ino>,
     dirs: BTreeMap<Ino, DirInfo>,
     lost_found: Option<Ino>,
+    /// A bug that a test must find.
+    planted: Planted,
 }
 
 impl<'a, S: Store> Check<'a, S> {
@@ -155,7 +164,33 @@ impl<'a, S: Store> Check<'a, S> {
             holes: Vec::new(),
             dirs: BTreeMap::new(),
             lost_found: None,
+            planted: None,
         })
+    }
+
+    /// One after the other; each relies on those before it.
+    fn phases(&mut self) -> Result<(), FfsError> {
+        if self.planted == Some(Bug::FsckGroupsFirst) {
+            self.groups()?;
+        }
+        self.blocks_and_sizes()?;
+        if self.planted != Some(Bug::FsckNoDuplicates) {
+            self.duplicates()?;
+        }
+        if self.planted == Some(Bug::FsckLinksBeforeNames) {
+            self.link_counts()?;
+        }
+        self.path_names()?;
+        if self.planted != Some(Bug::FsckNoConnectivity) {
+            self.connectivity()?;
+        }
+        if self.planted != Some(Bug::FsckLinksBeforeNames) {
+            self.link_counts()?;
+        }
+        if self.planted != Some(Bug::FsckGroupsFirst) {
+            self.groups()?;
+        }
+        Ok(())
     }
 
     fn problem(

@@ -498,6 +498,15 @@ impl<S: Store> Check<'_, S> {
             }
             None => false,
         };
+        if !saved && !self.dirs.contains_key(&ino) {
+            let inode = self.inode(ino)?;
+            if inode.size == 0 && inode.blocks == 0 {
+                // A full disk has no room for lost+found. BSD's fsck clears such a file in any case: nothing is in it.
+                let message = "empty file without a name, and no room for one";
+                self.problem(phase, "no-name", Place::Inode(ino), message, "cleared");
+                return self.clear(ino);
+            }
+        }
         let repair = saved.then_some("put into lost+found");
         self.problem(phase, "no-name", Place::Inode(ino), format!("{what} without a name"), repair);
         if let (true, Some(dir)) = (saved, place) {

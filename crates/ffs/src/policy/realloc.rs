@@ -67,6 +67,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(g, group));
         };
         let Some(new) = space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
+        self.old_pointers_first(cx, new, old.len() as u32 * self.g.frag);
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
         for (lbn, was) in (first..).zip(old) {
@@ -76,8 +77,11 @@ impl Ffs {
             cx.relocate(block.id, self.pbn(addr));
             addr = addr.plus(self.g.frag.into());
         }
-        // Old pointers may be on the disk: their blocks are as good as unwritten, and 4.4BSD does not wait here either.
+        // Old pointers may be on the disk; 4.4BSD does not wait here either.
         self.update(cx, ino);
+        for (lbn, was) in (first..).zip(old) {
+            self.has_moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag);
+        }
         self.free_blocks(cx, old);
         Ok(true)
     }

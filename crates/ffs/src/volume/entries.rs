@@ -2,6 +2,7 @@
 
 use super::{Body, Ffs, Piece};
 use crate::format::FileType;
+use crate::planted::Bug;
 use kernel::{Cx, Ino};
 use posix::Errno;
 use ufs::directory::{Directory, Slot};
@@ -89,7 +90,7 @@ impl Ffs {
         self.stamp_modified(cx, dir)?;
         self.update(cx, dir);
         self.directory_block_in_order(cx, dir, at)?;
-        if slot == Slot::Append {
+        if slot == Slot::Append && self.planted != Some(Bug::DirectoryLengthLate) {
             self.update_in_order(cx, dir);
         }
         Ok(())
@@ -117,6 +118,9 @@ impl Ffs {
         let at = self.directory_mut(dir)?.leave(name, found.at);
         self.stamp_modified(cx, dir)?;
         self.update(cx, dir);
+        if self.planted == Some(Bug::NameOutlivesInode) {
+            return self.directory_block(cx, dir, at, true);
+        }
         self.directory_block_in_order(cx, dir, at)
     }
 

@@ -13,6 +13,7 @@ mod encode;
 mod entries;
 mod image;
 pub(crate) mod inodes;
+mod moved;
 mod operations;
 pub(crate) mod pointers;
 mod truncate;
@@ -20,6 +21,7 @@ mod truncate;
 use crate::FfsError;
 use crate::alloc::Space;
 use crate::format::{CylinderGroup, Dinode, DirFormat, FragAddr, Geometry, GroupNo, Superblock, Time, Version};
+use crate::planted::Planted;
 use crate::policy::optim::Optimise;
 use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
 pub use check::Disagreement;
@@ -54,6 +56,12 @@ pub struct Ffs {
     /// Whether superblock and summaries differ from the disk.
     modified: bool,
     mounted: bool,
+    /// A bug that a test must find.
+    planted: Planted,
+    /// What has moved, as long as the disk may not know.
+    moved: Vec<moved::Moved>,
+    /// So many are kept before those are forgotten that the disk knows of.
+    moved_most: usize,
 }
 
 /// A piece of a block of a file, as long as it is on disk.
@@ -88,6 +96,9 @@ impl Ffs {
             moving: Vec::new(),
             modified: false,
             mounted: false,
+            planted: None,
+            moved: Vec::new(),
+            moved_most: 0,
         };
         Ok(ffs)
     }
@@ -101,6 +112,12 @@ impl Ffs {
     pub fn with_choices(mut self, options: Options) -> Ffs {
         self.options = options;
         self
+    }
+
+    /// Breaks a rule, for tests that must find it.
+    #[doc(hidden)]
+    pub fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     /// The choices in force.
@@ -159,7 +176,10 @@ impl Ffs {
     /// differ.
     pub(crate) fn in_order(&self, cx: &mut Cx, id: BlockId) {
         match self.options.integrity {
-            Integrity::Conventional => cx.write(self, id, true),
+            Integrity::Conventional => {
+                self.moved_data_first(cx, |holder, _| holder == id);
+                cx.write(self, id, true);
+            }
             Integrity::Noorder => {}
         }
     }
@@ -268,6 +288,7 @@ impl Ffs {
             None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
+            self.old_pointers_first(cx, addr, frags);
             self.group_changed(cx, self.space.group_of(addr));
         }
         found

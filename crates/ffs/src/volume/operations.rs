@@ -2,9 +2,11 @@
 
 use super::{Body, Ffs, Piece, date_of, time_of};
 use crate::format::{FileType, FragAddr, GroupNo, NDADDR, mode, symlink_area_bytes};
+use crate::planted::Bug;
 use crate::policy::directories;
 use kernel::{
-    Attributes, Block, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
+    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
+    WriteRange,
 };
 use posix::{Errno, Extent, ExtentFlags, FileKind, FreeExtent, FsUsage};
 use ufs::directory::Directory;
@@ -111,13 +113,16 @@ impl Ffs {
         let preferred = directories::file_preference(crate::Ino(dir.0));
         directories::note_new_inode(&mut self.space, preferred, false);
         let ino = self.new_node(cx, preferred, d, body)?;
-        // The inode is on the disk before its name.
-        self.update_in_order(cx, ino);
+        // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
         let linked = match new.kind {
             FileKind::Symlink => self.write_target(cx, ino, new.target),
             _ => Ok(()),
         };
-        // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
+        // The inode is on the disk before its name.
+        match self.planted {
+            Some(Bug::InodeAfterName) => self.update(cx, ino),
+            _ => self.update_in_order(cx, ino),
+        }
         if let Err(error) = linked.and_then(|()| self.enter(cx, dir, name, ino, file_type)) {
             self.unmake(cx, ino);
             return Err(error);
@@ -142,8 +147,8 @@ impl Ffs {
             let block = self.file_block(self.node(ino)?, ino, 0, wanted.piece);
             cx.make(&block);
             self.node_mut(ino)?.d.size = target.len() as u64;
+            self.in_order(cx, block.id);
         }
-        self.update(cx, ino);
         Ok(())
     }
 
@@ -404,6 +409,9 @@ impl Volume for Ffs {
         }
         // A link for the time that it has two names.
         self.add_link(cx, ino)?;
+        if self.planted == Some(Bug::OldNameFirst) {
+            self.leave(cx, from_dir, from_name)?;
+        }
         let named = match replaced {
             Some(old) => self
                 .replace(cx, rename, old, directory)
@@ -425,7 +433,9 @@ impl Volume for Ffs {
             self.drop_link(cx, from_dir, 1)?;
             self.move_parent(cx, ino, to_dir)?;
         }
-        self.leave(cx, from_dir, from_name)?;
+        if self.planted != Some(Bug::OldNameFirst) {
+            self.leave(cx, from_dir, from_name)?;
+        }
         self.drop_link(cx, ino, 1)?;
         Ok(())
     }
@@ -562,6 +572,8 @@ impl Volume for Ffs {
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        let inodes = self.inode_block(ino).id;
+        self.moved_data_first(cx, |holder, data| data.ino == ino || holder == inodes);
         cx.flush_file(self, ino, how);
         if self.node(ino)?.pending {
             self.update(cx, ino);
@@ -575,11 +587,17 @@ impl Volume for Ffs {
 
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
+        self.moved_data_first(cx, |_, _| true);
         cx.flush_all(self, how);
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
         }
         Ok(())
+    }
+
+    fn write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
+        self.moved_data_first(cx, |holder, _| blocks.contains(&holder));
+        cx.write_in_place(self, blocks);
     }
 
     fn extents(&self, ino: Ino) -> Result<Vec<Extent>, Errno> {

@@ -6,6 +6,7 @@
 
 use super::{Body, Ffs, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
+use crate::planted::Bug;
 use crate::policy::Discard;
 use kernel::{Cx, Ino, Lbn};
 use pointers::Pointer;
@@ -65,7 +66,10 @@ impl Ffs {
         // Blocks that are given up are not written any more; the inode comes first.
         cx.forget_from(ino, Lbn(keep as i64));
         let gone = self.cut_indirects(cx, ino, keep)?;
-        self.update_in_order(cx, ino);
+        match self.planted {
+            Some(Bug::FreeBeforeInode) => self.update(cx, ino),
+            _ => self.update_in_order(cx, ino),
+        }
         // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
         for (number, addr) in gone {
             let block = self.indirect_block(ino, number, addr);

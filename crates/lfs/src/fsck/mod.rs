@@ -20,11 +20,23 @@ use crate::format::{
 };
 use crate::image::{Located, superblock_at};
 use crate::mkfs::available;
+use crate::planted::Planted;
 use crate::{Checkpoint, Image, LfsError, RolledForward, Store};
 
 /// Checks the file system in a store, from its newer checkpoint on. `go_on` is asked now and then.
 pub fn fsck<S: Store>(store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, LfsError> {
+    fsck_planted(store, None, go_on)
+}
+
+/// The same with a bug that a test must find.
+#[doc(hidden)]
+pub fn fsck_planted<S: Store>(
+    store: S,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<Report, LfsError> {
     let mut image = Image::open(store, Checkpoint::Newer)?;
+    image.plant(planted);
     let tail = image.log_tail();
     let (marked_clean, superblock_at) = (image.sb.is_clean(), image.superblock_at());
     let mut report = Report {

@@ -9,6 +9,7 @@ use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
 use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
+use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::{INODE, INODE_BYTES, Log, SegmentState, Written, tile};
 use crate::{Image, LfsError, Store, file_data, inode_at};
@@ -28,7 +29,14 @@ impl Lfs {
     /// The file system in an image: its newest complete checkpoint, and what the log has after it. Nothing is written; that is for
     /// [mounting](kernel::Volume::mount). One that does not [agree with itself](Lfs::check) is refused.
     pub fn load<S: Store>(store: S, options: Options) -> Result<Lfs, LfsError> {
+        Lfs::load_planted(store, options, None)
+    }
+
+    /// The same with a bug that a test must find.
+    #[doc(hidden)]
+    pub fn load_planted<S: Store>(store: S, options: Options, planted: Planted) -> Result<Lfs, LfsError> {
         let mut image = Image::open(store, Checkpoint::Newer)?;
+        image.plant(planted);
         let at_checkpoint: Vec<bool> = image.ifile().usage.iter().map(|usage| usage.nbytes == 0).collect();
         let rolled = image.roll_forward()?;
         let recovered = !image.superblock().is_clean();
@@ -123,6 +131,7 @@ impl Lfs {
             freed: Vec::new(),
             mounted: false,
             recovered,
+            planted,
         };
         // What roll-forward has changed of the ifile is on the disk in no form yet. And the list of free inodes is in ascending order
         // from here on: where it is not so in the image, all of it is written.

@@ -25,6 +25,7 @@ pub(crate) mod pointers {
 use crate::checkpoint::{IFILE, IfileState};
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FragAddr, Geometry, Superblock, Time};
+use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;
@@ -96,6 +97,8 @@ pub struct Lfs {
     mounted: bool,
     /// Whether it was not unmounted cleanly and has not been written since.
     recovered: bool,
+    /// A bug that a test must find.
+    pub(crate) planted: Planted,
 }
 
 impl Lfs {

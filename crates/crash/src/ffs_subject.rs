@@ -1,0 +1,149 @@
+//! The Fast File System: fsck repairs it.
+
+use crate::found::{Found, Kind, Tree};
+use crate::{Content, CrashError, Names, Recovered, Subject, Unrecoverable};
+use device::crash::{Event, Recording};
+use device::store::{Frozen, Overlay, Store};
+use ffs::fsck::{Phase, Report};
+use ffs::policy::{Integrity, Options};
+use ffs::{Ffs, FileType, Image, Search};
+use kernel::{Lab, Machine, payload};
+use lab::{Spec, System};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A Fast File System as a target asks for it.
+#[derive(Debug)]
+pub struct FfsSubject {
+    spec: Spec,
+    machine: Machine,
+    policy: Options,
+    /// Bugs that tests plant.
+    planted: ffs::Planted,
+}
+
+impl FfsSubject {
+    /// Of a laboratory target.
+    ///
+    /// # Errors
+    /// The target is of another file system, or has no such machine.
+    pub fn new(spec: Spec) -> Result<FfsSubject, CrashError> {
+        let System::Ffs(own) = &spec.system else {
+            let (target, system) = (spec.text.clone(), "Fast File System");
+            return Err(lab::OpenError::System { target, system }.into());
+        };
+        let policy = own.policy;
+        Ok(FfsSubject { machine: spec.load_machine()?, spec, policy, planted: ffs::Planted::default() })
+    }
+
+    /// With a bug that a test must find.
+    #[doc(hidden)]
+    pub fn planted(mut self, planted: ffs::Planted) -> FfsSubject {
+        self.planted = planted;
+        self
+    }
+
+    fn fsck<S: Store>(&self, store: S) -> Result<Report, Unrecoverable> {
+        Ok(ffs::fsck::fsck_planted(store, self.planted, &mut |_| true)?)
+    }
+}
+
+impl Subject for FfsSubject {
+    type Volume = Ffs;
+
+    fn names(&self) -> Names {
+        match self.policy.integrity {
+            Integrity::Conventional => Names::AtReturn,
+            Integrity::Noorder => Names::AfterSync,
+        }
+    }
+
+    fn mount(&self, base: Frozen) -> Result<Lab<Ffs>, CrashError> {
+        let cannot = |error: &dyn std::fmt::Display| CrashError::Mount(error.to_string());
+        let image = Image::open(Overlay::new(base), Search::Standard).map_err(|error| cannot(&error))?;
+        let mut volume = Ffs::load(&image, self.policy).map_err(|error| cannot(&error))?;
+        volume.plant(self.planted);
+        let setup = self.spec.setup(self.machine.clone(), image.superblock().time());
+        let bytes = payload::Image::full(image.into_store());
+        Lab::recorded(volume, self.spec.drive.device()?, setup, bytes).map_err(|error| cannot(&error))
+    }
+
+    fn recover(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {
+        let report = self.fsck(&mut disk)?;
+        if report.unrepaired > 0 {
+            let left = report.problems.iter().find(|problem| problem.repair.is_none());
+            let what = left.map_or_else(String::new, |problem| format!(": {}", problem.message));
+            return Err(Unrecoverable(format!("{} problems cannot be repaired{what}", report.unrepaired)));
+        }
+        let duplicate = report.problems.iter().find(|problem| problem.phase == Phase::Duplicates);
+        let shared = duplicate.map(|problem| problem.message.clone());
+        let mut events = BTreeMap::new();
+        for problem in &report.problems {
+            *events.entry(problem.kind).or_default() += 1;
+        }
+        if report.problem_count > 0 {
+            // Judged by a check without bugs.
+            let again = ffs::fsck(Overlay::new(&mut disk), &mut |_| true)?;
+            if let Some(left) = again.problems.first() {
+                return Err(Unrecoverable(format!("what was repaired is not clean: {}", left.message)));
+            }
+        }
+        let found = look(&*disk)?;
+        Ok(Recovered { found, repaired: report.problem_count, shared, events })
+    }
+
+    fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable> {
+        let mut recording = Recording::new(Overlay::new(ReadOnly(disk)));
+        self.fsck(&mut recording)?;
+        Ok(recording.into_log())
+    }
+}
+
+/// Everything that can be seen in an image.
+fn look(store: &dyn Store) -> Result<Found, Unrecoverable> {
+    let image = Image::open(ReadOnly(store), Search::Standard)?;
+    let (mut tree, mut files) = (Tree::new(), BTreeMap::new());
+    image.walk(ffs::format::ROOT_INO, &mut |path, ino, inode| {
+        let Some(name) = path.get(2..) else { return Ok(()) };
+        let id = (ino.0, inode.generation);
+        tree.insert(String::from_utf8_lossy(name).into_owned(), id);
+        if files.contains_key(&id) {
+            return Ok(());
+        }
+        let mut content = Content::default();
+        let kind = match inode.file_type() {
+            Some(FileType::Directory) => Kind::Directory,
+            Some(FileType::Symlink) => {
+                content.write(0, &image.symlink(ino, inode)?);
+                Kind::Symlink
+            }
+            Some(FileType::Regular) => {
+                image.data(ino, inode, &mut |at, bytes| {
+                    content.write(at, bytes);
+                    Ok(())
+                })?;
+                content.set_len(inode.size);
+                Kind::File
+            }
+            _ => Kind::Special,
+        };
+        files.insert(id, (kind, Arc::new(content)));
+        Ok(())
+    })?;
+    Ok(Found { tree, files })
+}
+
+/// A store that is only looked at.
+pub(crate) struct ReadOnly<'a>(pub(crate) &'a dyn Store);
+
+impl Store for ReadOnly<'_> {
+    fn len_bytes(&self) -> u64 {
+        self.0.len_bytes()
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_at(at, buf)
+    }
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}

@@ -1,0 +1,73 @@
+//! A file system that crashes: how it is mounted, how it recovers, what it promises.
+
+use crate::{CrashError, Found};
+use device::crash::Event;
+use device::store::{Frozen, Store};
+use kernel::{Lab, Volume};
+use std::collections::BTreeMap;
+
+/// When a name that was made or removed is sure to be so after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// When the call returns: directory operations are synchronous.
+    AtReturn,
+    /// After a sync of the file system.
+    AfterSync,
+    /// After a sync, or an fsync of what is named; operations are recovered in their order, wholly or not at all.
+    InOrder,
+}
+
+/// What recovery has made of a disk.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
+    /// What can be seen now.
+    pub found: Found,
+    /// Problems that were repaired.
+    pub repaired: u64,
+    /// A block that two files had, if there was one.
+    pub shared: Option<String>,
+    /// What else happened, by name: so that a test can see that its states are what they should be.
+    pub events: BTreeMap<&'static str, u64>,
+}
+
+/// Why a disk cannot be recovered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrecoverable(pub String);
+
+impl<E: std::error::Error> From<E> for Unrecoverable {
+    fn from(error: E) -> Unrecoverable {
+        Unrecoverable(error.to_string())
+    }
+}
+
+/// A file system under test.
+pub trait Subject: Sync {
+    /// The file system.
+    type Volume: Volume;
+
+    /// What it promises of names.
+    fn names(&self) -> Names;
+
+    /// Mounts what is on a disk, with a log of all writes, those of mounting among them.
+    ///
+    /// # Errors
+    /// It cannot be mounted.
+    fn mount(&self, base: Frozen) -> Result<Lab<Self::Volume>, CrashError>;
+
+    /// Recovers what a crash has left, checks it and looks at all of it. `disk` may be written to.
+    ///
+    /// # Errors
+    /// It cannot be recovered, or what recovery leaves is not consistent.
+    fn recover(&self, disk: &mut dyn Store) -> Result<Recovered, Unrecoverable>;
+
+    /// What recovery writes to a disk, in order.
+    ///
+    /// # Errors
+    /// It cannot be recovered.
+    fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable>;
+
+    /// Counts of the file system's own that say whether anything happened in a run, by name.
+    fn counts(&self, _volume: &Self::Volume) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
