@@ -331,6 +331,37 @@ fn any_records() -> impl Strategy<Value = (Vec<u8>, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
+    /// Ids that are told as directories and as files in each other, in any order: each call is on the path that its id was told by last,
+    /// below what the directory's was then. Held against a table of the paths.
+    #[test]
+    fn files_lie_where_their_directories_did(all in proptest::collection::vec((0..6u64, proptest::option::of(0..6u64), 0..9u32), 1..40)) {
+        let mut records = Vec::new();
+        start(&mut records);
+        let mut table: std::collections::HashMap<u64, Option<String>> = std::collections::HashMap::new();
+        let mut expected = Vec::new();
+        for (i, &(id, directory, name)) in all.iter().enumerate() {
+            let (id, directory) = (id + 1, directory.map(|d| d + 1));
+            // A file is what it is by its inode: each its own, so that no two paths are one file.
+            let ino = 100 + i as u64;
+            let name = format!("n{name}");
+            match directory {
+                None => {
+                    told(&mut records, id, ino, &name, 0);
+                    table.insert(id, Some(format!("/{name}")));
+                }
+                Some(directory) => {
+                    let names = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
+                    told_below(&mut records, id, ino, directory, &names);
+                    let above = table.get(&directory).cloned().flatten();
+                    table.insert(id, above.map(|above| format!("{above}/{name}")));
+                }
+            }
+            on_fd(&mut records, 7, (READ, 3 + i as u64, 1, 1), 10 * (i as u64 + 1), id);
+            expected.push(table[&id].clone().unwrap_or_default());
+        }
+        prop_assert_eq!(paths(&records), expected);
+    }
+
     #[test]
     fn records_of_any_content_are_accounted_for((records, count) in any_records()) {
         let (events, imported) = import(&records);
