@@ -90,7 +90,13 @@ pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Un
         match history.files.get(id) {
             None => verdict.worse(Class::Unresolvable, || format!("{} was never made", shown(found, *id))),
             Some(file) if file.kind != *kind => {
-                verdict.worse(Class::Unresolvable, || format!("{} has become {kind:?}", shown(found, *id)));
+                // Of a symbolic link that has no target yet fsck makes a file.
+                let class = match (names, moment.promised(file)) {
+                    (Names::InOrder, _) => Class::Unresolvable,
+                    (_, Some(_)) => Class::PromiseBroken,
+                    (_, None) => Class::UnsyncedLost,
+                };
+                verdict.worse(class, || format!("{} has become {kind:?}", shown(found, *id)));
             }
             Some(file) => moment.content(found, *id, file, content, &mut verdict),
         }

@@ -88,9 +88,7 @@ fn no_order_damages_much_of_what_it_is_given() {
     assert!(share > 0.05, "{share} of {tally:#?}");
 }
 
-/// Files that fill most of the disk.
-const FILLED: u32 = 13;
-
+/// Files that fill the disk, or most of it.
 fn filled(files: u32) -> String {
     (0..files).map(|n| format!("create d/{n}; write d/{n} 0 40000; fsync d/{n}; ")).collect()
 }
@@ -105,17 +103,14 @@ fn what_was_being_made_on_a_full_disk_is_cleared() {
     assert!(found.tally.refused > 0, "the disk was not full");
 }
 
-/// The rules of conventional updates and the phases of fsck, each with a sequence that shows what it is for. Link counts and
-/// the first block of a new directory are not among them: fsck puts any of them right, and nothing is lost.
+/// The rules of conventional updates and the phases of fsck, each with a sequence that shows what it is for. Link counts, the
+/// first block of a new directory and a new indirect block are not among them: fsck puts any of them right, and nothing is lost.
 fn provoked() -> Vec<(Bug, String)> {
     let text = |text: &str| text.to_owned();
-    let empty: String = (0..FILLED).map(|n| format!("unlink f{n}; ")).collect();
     let names: String = (0..20).map(|n| format!("create d/a-long-name-of-a-file-{n}; ")).collect();
     vec![
         (Bug::InodeAfterName, text("create b")),
         (Bug::NameOutlivesInode, text("unlink a")),
-        // Free space is full of what looks like pointers.
-        (Bug::PointerBeforeIndirect, format!("{}{empty}truncate a 400000", filled(FILLED).replace("d/", "f"))),
         (
             Bug::FreeBeforeInode,
             format!(
@@ -142,10 +137,7 @@ fn planted_bugs_are_found() {
         let without = each(&sound, &begin, &sequences, &settings);
         assert_eq!(without.tally.failed(), 0, "without {bug:?}: {}", explain(&without));
         let found = each(&sound.planted(Some(bug)), &begin, &sequences, &settings);
-        // What an indirect block holds before it is written leads nowhere here: fsck clears it.
-        let cleared = |found: &Search| found.tally.events.get("pointer").copied().unwrap_or(0);
-        let led_astray = bug == Bug::PointerBeforeIndirect && cleared(&found) > cleared(&without);
-        if found.tally.failed() == 0 && !led_astray {
+        if found.tally.failed() == 0 {
             missed.push(format!("{bug:?}: {}", explain(&found)));
         }
     }

@@ -9,8 +9,6 @@ pub enum Bug {
     InodeAfterName,
     /// A removed name is not off the disk before its inode is freed.
     NameOutlivesInode,
-    /// An indirect block is not on the disk before the pointer to it.
-    PointerBeforeIndirect,
     /// A file's blocks are free for others before the inode is on the disk without them.
     FreeBeforeInode,
     /// A moved fragment's old place is used again before the pointer to the new one is on the disk.

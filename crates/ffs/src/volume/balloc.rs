@@ -2,7 +2,6 @@
 
 use super::{Body, Ffs, Node, Piece, pointers};
 use crate::format::{FragAddr, NDADDR};
-use crate::planted::Bug;
 use crate::policy::blkpref::{Role, Wanted, block_preference};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use pointers::Pointer;
@@ -148,9 +147,7 @@ impl Ffs {
         } else if let Some(above) = way.numbers.get(level - 1) {
             cx.dirty(BlockId { ino, lbn: Lbn(*above) });
         }
-        if self.planted != Some(Bug::PointerBeforeIndirect) {
-            self.in_order(cx, block.id);
-        }
+        self.in_order(cx, block.id);
         Ok(())
     }
 
