@@ -80,12 +80,16 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         WritePartial => Some((ReadRand, At::Fixed(4096))),
         WriteDirect => same(ReadDirect),
         Fallocate | CopyRange => same(WriteAppend),
+        CopyDirty => same(CopyRange),
+        TruncateDirty => Some((TruncateCached, At::Fixed(0))),
         TruncateUncached => same(TruncateCached),
         TruncateCached => same(TruncateUncached),
         RemoveDirty | RemoveUncached => same(Remove),
         FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate => {
             alternative_sync(class)
         }
+        FsyncContiguous | FsyncLate => same(FsyncOverwrite),
+        FdatasyncContiguous | FdatasyncLate => same(FdatasyncOverwrite),
         FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
         // Closing a file that was emptied starts its write-back, too.
         SyncRangeStart => same(CloseTruncated),
@@ -127,7 +131,7 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     if table.has(class) {
         return Resolved::Own;
     }
-    if class == Class::FsyncOther {
+    if matches!(class, Class::FsyncOther | Class::FsyncLog) {
         return Resolved::Instead(Vec::new());
     }
     if let Some(parts) = cold_names(table, class) {
