@@ -2,17 +2,20 @@
 //!
 //! The values have to predict real workloads, so calls are made as programs make them: on files spread over many directories,
 //! kinds of calls interleaved, in random order (seeded), in several rounds that take turns, every single call timed. Each
-//! group of classes is a file here: `names` (warm names and attributes), `data` (cached), `uncached` (data on the device),
-//! `remove`, `stable` (fsync and its kin), `cold` (names, directories, block maps after dropping caches). After those the
+//! group of classes is a file here: `names` (warm names and attributes), `data` (cached), `copy`, `uncached` (data on the device),
+//! `remove`, `stable` (fsync and its kin), `cold` (names, directories, block maps after dropping caches). Before those `behaviour`
+//! finds by trying what no cost tells; after them the
 //! caches' sizes (`caches`), write-back and its effect on other calls (`writeback`). `stats` says what stands for many
 //! rounds and why; `host` reads what the machine says of itself.
 //!
 //! What may not live here: anything about a particular file system. A class that a system refuses, or that the time did not
 //! suffice for, is missing from the profile with its reason, never guessed.
 
+mod behaviour;
 mod bench;
 mod caches;
 mod cold;
+mod copy;
 mod data;
 mod far;
 mod host;
@@ -237,6 +240,8 @@ pub fn measure_on(
     let bench = Bench::new(fs, rng, options.mode, interrupted);
     let mut run =
         Run { began_ns: bench.fs.now_ns(), bench, budget_ns: nanoseconds(budget), rounds: 0, share: 0.0, progress };
+    run.report("behaviour");
+    let behaviour = behaviour::find(&mut run.bench)?;
     run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
@@ -269,6 +274,7 @@ pub fn measure_on(
         measured_unix_s,
         environment,
         parameters,
+        behaviour,
         write_load,
         entries,
         missing,
@@ -334,6 +340,7 @@ impl Run<'_, '_> {
             Box::new(names::Names::default()),
             Box::new(data::Data::default()),
             Box::new(far::Far::default()),
+            Box::new(copy::Copy::default()),
             Box::new(uncached::Uncached::default()),
             Box::new(remove::Remove::default()),
             Box::new(stable::Stable::default()),

@@ -1,9 +1,10 @@
 //! System profiles: `NAME.system`, what one file system on one machine costs.
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
-//! The types are here; reading and writing in `file`, prices between measured points in `price`, what-ifs
+//! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
 //! in `edit`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
+mod behaviour;
 mod duration;
 mod edit;
 mod error;
@@ -11,6 +12,7 @@ mod file;
 mod price;
 pub mod thesis;
 
+pub use behaviour::{Behaviour, Family};
 pub use duration::{DurationError, parse_duration_ns};
 pub use edit::OverrideError;
 pub use error::SystemProfileError;
@@ -41,6 +43,9 @@ pub struct SystemProfile {
     pub environment: Environment,
     /// Sizes and thresholds the cache simulation needs.
     pub parameters: Parameters,
+    /// What it does, found by trying.
+    #[serde(skip_serializing_if = "Behaviour::is_unknown")]
+    pub behaviour: Behaviour,
     /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a fixed
     /// mixed workload is slowed by it. In order of load.
     pub write_load: Vec<WriteLoad>,

@@ -62,6 +62,8 @@ const REQUEST: &[u64] = &[1, 512, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
 const FILE: &[u64] = &[0, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const DIRTY: &[u64] = &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const FAR: &[u64] = &[1024 * K, 4096 * K, 16384 * K];
+/// One block is neither scattered nor side by side.
+const BESIDE: &[u64] = &[16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const ENTRIES: &[u64] = &[0, 10, 100, 1000, 10000];
 
 classes! {
@@ -208,14 +210,20 @@ classes! {
     WriteDirect = "wrd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// fallocate of new space, per size.
     Fallocate = "falloc", curve &[4 * K, 64 * K, 1024 * K];
-    /// copy_file_range of cached data into new space, per size.
+    /// copy_file_range of cached data that was written back into new space, whole blocks, per size. Beyond the last point a system that
+    /// shares blocks takes no longer.
     CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
+    /// copy_file_range of the whole of a new file whose data is still dirty, per size: where blocks are shared they are written first.
+    CopyDirty = "copy_new", curve &[4 * K, 64 * K, 1024 * K];
 
     // ---- truncate and remove --------------------------------------------------------------------------
     /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: trc).
     TruncateUncached = "tr", curve FILE;
     /// truncate to zero by path, data and metadata cached and written back, per file size (thesis: tr).
     TruncateCached = "trc", curve FILE;
+    /// ftruncate of a new file, still dirty, to the length it has, per dirty bytes: some systems write them first, lest the new length
+    /// come to be on the device before them (XFS).
+    TruncateDirty = "trd", curve &[4 * K, 64 * K, 1024 * K];
     /// unlink of a file in the cache and written back, per file size (0 is the thesis' rm).
     Remove = "rm", curve FILE;
     /// unlink of a file just written and still dirty, per file size.
@@ -232,12 +240,22 @@ classes! {
     FsyncOverwrite = "fsync_ovr", curve DIRTY;
     /// fsync of a new file, per dirty bytes.
     FsyncCreate = "fsync_cr", curve DIRTY;
+    /// fsync after overwriting allocated blocks that lie side by side, per dirty bytes.
+    FsyncContiguous = "fsync_seq", curve BESIDE;
+    /// fsync of a new file just after that of another that was made beside it, both dirty, per dirty bytes.
+    FsyncLate = "fsync_late", curve &[4 * K, 64 * K, 1024 * K];
     /// fdatasync after appending to an existing file, per dirty bytes.
     FdatasyncAppend = "fds_app", curve DIRTY;
     /// fdatasync after overwriting allocated blocks scattered over the file, per dirty bytes.
     FdatasyncOverwrite = "fds_ovr", curve DIRTY;
     /// fdatasync of a new file, per dirty bytes.
     FdatasyncCreate = "fds_cr", curve DIRTY;
+    /// fdatasync after overwriting allocated blocks that lie side by side, per dirty bytes.
+    FdatasyncContiguous = "fds_seq", curve BESIDE;
+    /// fdatasync of a new file just after that of another that was made beside it, both dirty, per dirty bytes.
+    FdatasyncLate = "fds_late", curve &[4 * K, 64 * K, 1024 * K];
+    /// What an fsync (append of 4 KB) takes longer when so many empty files were made since the last, by their number.
+    FsyncLog = "fsync_log", curve &[10, 100, 1000];
     /// What an fsync (append of 4 KB) takes longer when other files have this much new dirty data.
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
     /// fsync of a directory after a name in it was made or removed.

@@ -6,6 +6,7 @@ use fake::{Fake, cost};
 use predict::Class;
 use predict::SystemProfile;
 use predict::measure::{Host, MeasureError, MeasureOptions, Progress, measure_on};
+use predict::system::{Behaviour, Family};
 use predict::vector::{entry_name, parse_entry_name};
 use std::cell::Cell;
 use std::path::Path;
@@ -65,6 +66,26 @@ fn the_vector_is_what_the_calls_cost() {
     assert!(profile.missing.is_empty(), "{:?}", profile.missing);
     assert_costs(profile, 1);
     assert_eq!(*open_at_drop, 0, "descriptors keep things in the caches");
+}
+
+#[test]
+fn what_a_system_does_is_found_by_trying() {
+    let budget = Some(Duration::from_secs(4));
+    let options = MeasureOptions { budget, ..MeasureOptions::quick(3) };
+    for family in [Family::Log, Family::Each, Family::Segments] {
+        for (shares, cut_writes) in [(false, true), (true, false)] {
+            let mut fake = roomy();
+            (fake.family, fake.shares, fake.cut_writes) = (family, shares, cut_writes);
+            let found = measure(&mut fake, &options).expect("measured").behaviour;
+            let expected = Behaviour {
+                family: Some(family),
+                sync_writes_others: Some(false),
+                copies_share: Some(shares),
+                truncate_writes: Some(cut_writes),
+            };
+            assert_eq!(found, expected);
+        }
+    }
 }
 
 #[test]

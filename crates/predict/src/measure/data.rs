@@ -1,4 +1,4 @@
-//! Reads and writes in the page cache, space, and copies.
+//! Reads and writes in the page cache, and space.
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
@@ -16,7 +16,6 @@ enum Item {
     Append(u64),
     Extend(u64),
     Fallocate(u64),
-    Copy(u64),
 }
 
 /// Files that grow by little at the same time, and what they begin with.
@@ -46,7 +45,7 @@ impl Group for Data {
 
     fn classes(&self) -> &'static [Class] {
         use Class::*;
-        &[ReadCached, WriteAppend, WriteExtend, WriteCached, Fallocate, CopyRange]
+        &[ReadCached, WriteAppend, WriteExtend, WriteCached, Fallocate]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -103,10 +102,6 @@ impl Group for Data {
                     }
                 }
                 Item::Fallocate(size) => fallocate(b, dir, size)?,
-                Item::Copy(size) => {
-                    let offset = self.place(b, size);
-                    copy(b, dir, big, offset, size)?;
-                }
             }
         }
         logs.into_iter().try_for_each(|log| log.end(b, dir))?;
@@ -177,7 +172,6 @@ fn items() -> Vec<Item> {
         (Class::WriteCached, Item::Overwrite),
         (Class::WriteExtend, Item::Extend),
         (Class::Fallocate, Item::Fallocate),
-        (Class::CopyRange, Item::Copy),
     ] {
         for &size in class.points() {
             items.extend((0..count(size)).map(|_| make(size)));
@@ -228,14 +222,5 @@ fn fallocate(b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError>
     let call = Call::Fallocate { fd, how: Fallocate::Allocate, offset: 0, len_bytes: size };
     b.try_timed(Class::Fallocate, size, &call)?;
     b.close(fd)?;
-    b.unlink(dir.at(&name))
-}
-
-fn copy(b: &mut Bench<'_>, dir: Dir, from: Fd, offset: u64, size: u64) -> Result<(), MeasureError> {
-    let name = b.new_name("copy");
-    let to = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
-    let call = Call::CopyRange { from, from_offset: Some(offset), to, to_offset: None, len_bytes: size };
-    b.try_timed(Class::CopyRange, size, &call)?;
-    b.close(to)?;
     b.unlink(dir.at(&name))
 }

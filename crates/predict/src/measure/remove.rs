@@ -29,6 +29,7 @@ enum Item {
     Truncate,
     Rewrite,
     RewriteEmpty,
+    Cut,
 }
 
 /// See the module's documentation.
@@ -43,7 +44,14 @@ impl Group for Remove {
     }
 
     fn classes(&self) -> &'static [Class] {
-        &[Class::Remove, Class::RemoveDirty, Class::TruncateCached, Class::CloseTruncated, Class::CloseTruncatedEmpty]
+        &[
+            Class::Remove,
+            Class::RemoveDirty,
+            Class::TruncateCached,
+            Class::TruncateDirty,
+            Class::CloseTruncated,
+            Class::CloseTruncatedEmpty,
+        ]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -68,6 +76,7 @@ impl Group for Remove {
             (Class::TruncateCached, Item::Truncate),
             (Class::CloseTruncated, Item::Rewrite),
             (Class::CloseTruncatedEmpty, Item::RewriteEmpty),
+            (Class::TruncateDirty, Item::Cut),
         ] {
             for &size in class.points() {
                 items.extend((0..files_of(size)).map(|_| (item, size)));
@@ -84,7 +93,7 @@ impl Group for Remove {
                 if !b.go_on()? {
                     break;
                 }
-                b.make_file(dir.at(&name), if matches!(item, Item::RewriteEmpty) { 0 } else { size })?;
+                b.make_file(dir.at(&name), if matches!(item, Item::RewriteEmpty | Item::Cut) { 0 } else { size })?;
             }
             files.push((item, size, dir, name));
         }
@@ -113,6 +122,13 @@ impl Group for Remove {
                 }
                 Item::Rewrite => rewrite(b, at, Class::CloseTruncated, *size)?,
                 Item::RewriteEmpty => rewrite(b, at, Class::CloseTruncatedEmpty, *size)?,
+                Item::Cut => {
+                    let fd = b.open(at, OpenFlags::WRITE)?;
+                    b.fill(fd, 0, *size)?;
+                    b.timed(Class::TruncateDirty, *size, &Call::Ftruncate { fd, len_bytes: *size })?;
+                    b.close(fd)?;
+                    b.unlink(at)?;
+                }
                 Item::RemoveDirty if made_dirty.contains(name.as_str()) => {
                     b.timed(Class::RemoveDirty, *size, &Call::Unlink { at })?;
                 }

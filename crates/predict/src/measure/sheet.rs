@@ -32,6 +32,7 @@ fn waits_for_device(class: Class) -> bool {
             | WriteDirect
             | TruncateUncached
             | RemoveUncached
+            | CopyDirty
             | FsyncClean
             | FsyncAppend
             | FsyncOverwrite
@@ -39,6 +40,11 @@ fn waits_for_device(class: Class) -> bool {
             | FdatasyncAppend
             | FdatasyncOverwrite
             | FdatasyncCreate
+            | FsyncContiguous
+            | FsyncLate
+            | FdatasyncContiguous
+            | FdatasyncLate
+            | FsyncLog
             | FsyncOther
             | FsyncDir
             | FsyncDirClean

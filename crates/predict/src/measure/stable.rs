@@ -21,6 +21,8 @@ enum Item {
     Append(Class, u64),
     Overwrite(Class, u64),
     Create(Class, u64),
+    Late(Class, u64),
+    Log(u64),
     Start(u64),
     Clean,
     Directory,
@@ -49,6 +51,11 @@ impl Group for Stable {
             FdatasyncAppend,
             FdatasyncOverwrite,
             FdatasyncCreate,
+            FsyncContiguous,
+            FsyncLate,
+            FdatasyncContiguous,
+            FdatasyncLate,
+            FsyncLog,
             FsyncOther,
             FsyncDir,
             FsyncDirClean,
@@ -92,7 +99,10 @@ impl Group for Stable {
                     b.timed(class, size, &stable(class, append_to))?;
                 }
                 Item::Overwrite(class, size) => {
-                    self.scatter(b, overwritten, size)?;
+                    match class {
+                        Class::FsyncContiguous | Class::FdatasyncContiguous => self.overwrite(b, overwritten, size)?,
+                        _ => self.scatter(b, overwritten, size)?,
+                    }
                     b.timed(class, size, &stable(class, overwritten))?;
                 }
                 Item::Create(class, size) => {
@@ -102,6 +112,44 @@ impl Group for Stable {
                     b.timed(class, size, &stable(class, fd))?;
                     b.close(fd)?;
                     made.push(name);
+                }
+                Item::Late(class, size) => {
+                    // Both are made before either is synced, as by programs that make many and then sync each.
+                    let mut files = Vec::new();
+                    for _ in 0..2 {
+                        let name = b.new_name("late");
+                        let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                        append(b, fd, size)?;
+                        files.push(fd);
+                        made.push(name);
+                    }
+                    if let &[first, second] = files.as_slice() {
+                        b.quiet(&stable(class, first))?;
+                        b.timed(class, size, &stable(class, second))?;
+                    }
+                    for fd in files {
+                        b.close(fd)?;
+                    }
+                }
+                Item::Log(names) => {
+                    let plain_ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
+                    let path = format!("stable/{}", b.new_name("names"));
+                    let other = b.new_dir(&path)?;
+                    let of_round = made.len();
+                    for _ in 0..names {
+                        let name = b.new_name("empty");
+                        b.make_file(other.at(&name), 0)?;
+                        made.push(name);
+                    }
+                    let ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncLog, names, ns - plain_ns);
+                    for name in made.drain(of_round..) {
+                        b.unlink(other.at(&name))?;
+                    }
+                    b.close(other.fd)?;
+                    b.quiet(&Call::Rmdir { at: path.as_str().into() })?;
+                    b.sync()?;
                 }
                 Item::Start(size) => {
                     let name = b.new_name("started");
@@ -161,6 +209,22 @@ impl Stable {
     }
 }
 
+impl Stable {
+    /// Overwrites blocks side by side, at a random place, in requests of up to 64 KB.
+    fn overwrite(&self, b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
+        let size = size.min(self.overwritten_bytes);
+        let places = (self.overwritten_bytes - size) / BLOCK_BYTES + 1;
+        let start = b.pick(usize::try_from(places).unwrap_or(1)) as u64 * BLOCK_BYTES;
+        let mut done = 0;
+        while done < size {
+            let len_bytes = (size - done).min(64 << 10);
+            b.quiet(&Call::Write { fd, offset: Some(start + done), len_bytes, data: None })?;
+            done += len_bytes;
+        }
+        Ok(())
+    }
+}
+
 fn items(mode: Mode) -> Vec<Item> {
     let mut items = Vec::new();
     let more = if mode == Mode::Quick { 1 } else { 2 };
@@ -177,6 +241,19 @@ fn items(mode: Mode) -> Vec<Item> {
             let repeats = if size <= 16 << 10 { 3 } else { 1 };
             items.extend((0..repeats * more).map(|_| make(class, size)));
         }
+    }
+    for class in [Class::FsyncContiguous, Class::FdatasyncContiguous] {
+        for &size in class.points() {
+            items.extend((0..more).map(|_| Item::Overwrite(class, size)));
+        }
+    }
+    for class in [Class::FsyncLate, Class::FdatasyncLate] {
+        for &size in class.points() {
+            items.extend((0..more).map(|_| Item::Late(class, size)));
+        }
+    }
+    for &names in Class::FsyncLog.points() {
+        items.extend((0..more).map(|_| Item::Log(names)));
     }
     for &size in Class::FsyncOther.points() {
         items.extend((0..more).map(|_| Item::Other(size)));
@@ -195,7 +272,11 @@ fn items(mode: Mode) -> Vec<Item> {
 
 fn stable(class: Class, fd: Fd) -> Call<'static> {
     match class {
-        Class::FdatasyncAppend | Class::FdatasyncOverwrite | Class::FdatasyncCreate => Call::Fdatasync { fd },
+        Class::FdatasyncAppend
+        | Class::FdatasyncOverwrite
+        | Class::FdatasyncCreate
+        | Class::FdatasyncContiguous
+        | Class::FdatasyncLate => Call::Fdatasync { fd },
         _ => Call::Fsync { fd },
     }
 }

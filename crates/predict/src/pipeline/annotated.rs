@@ -145,11 +145,21 @@ pub enum Stable {
     All,
 }
 
+/// Between what data moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// A process and a file.
+    Process,
+    /// Two files, inside the kernel: another class covers it.
+    Bytes,
+    /// The same, in whole blocks of either: what a file system can share between the two.
+    Blocks,
+}
+
 /// An elementary operation.
 ///
 /// The fields throughout: `node` is the file acted on, `dir` the directory of the name, `slot` the name itself; `size_bytes` is
-/// the file's length before; `first` marks the first component of a path, which the call's own class includes; `copy`
-/// a transfer inside the kernel, whose data movement another class covers; `direct` `O_DIRECT`.
+/// the file's length before; `first` marks the first component of a path, which the call's own class includes; `direct` `O_DIRECT`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
@@ -163,23 +173,36 @@ pub enum Step {
     Parent { first: bool },
     /// A symbolic link was followed: its target is read, further components follow.
     Follow,
-    /// Data was read; `hole_bytes` of it have no blocks.
-    Read { node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, hole_bytes: u64, direct: bool, copy: bool },
-    /// Data was written: `new_bytes` of it had no blocks before; the file was `size_bytes` long.
+    /// Data was read; `hole_bytes` of it have no blocks, or such as nobody wrote.
+    Read {
+        node: NodeId,
+        offset: u64,
+        len_bytes: u64,
+        size_bytes: u64,
+        hole_bytes: u64,
+        direct: bool,
+        transfer: Transfer,
+    },
+    /// Data was written: `new_bytes` of it had no blocks before, or such as nobody wrote; the file was `size_bytes` long. Whether the first
+    /// and the last block held data: `head_holds`, `tail_holds`.
     Write {
         node: NodeId,
         offset: u64,
         len_bytes: u64,
         size_bytes: u64,
         new_bytes: u64,
+        head_holds: bool,
+        tail_holds: bool,
         direct: bool,
-        copy: bool,
+        transfer: Transfer,
         stable: Stable,
     },
+    /// A copy from one file into another begins; its read and its write follow.
+    Copy { from: NodeId, len_bytes: u64, transfer: Transfer },
     /// A description that wrote to the file was closed for the last time.
     CloseWritten { node: NodeId },
-    /// The length was set; `opened` by `O_TRUNC`.
-    Truncate { node: NodeId, from_bytes: u64, to_bytes: u64, opened: bool },
+    /// The length was set; `freed_bytes` of data lay beyond it; `opened` by `O_TRUNC`.
+    Truncate { node: NodeId, from_bytes: u64, to_bytes: u64, freed_bytes: u64, opened: bool },
     /// Space was reserved or given back without a write.
     Allocate { node: NodeId, grew: bool },
     /// A name was made for a new file.
@@ -266,6 +289,8 @@ pub enum DirtyKind {
     Append,
     /// The file itself is new.
     Create,
+    /// New blocks in a file that is new, after another's sync that has committed it, or was of a new file beside it.
+    Late,
     /// A directory whose names changed.
     Names,
     /// A directory, and nothing.
@@ -294,8 +319,12 @@ pub enum Mark {
         far: FarPages,
         sync: Option<SyncMark>,
     },
-    /// State of a file when it is removed or truncated; of one that takes another's name, its dirty bytes.
+    /// How a copy is made: by sharing blocks, of which so much of the source had to be written first.
+    Copy { shares: bool, flushed_bytes: u64 },
+    /// State of a file when it is removed; of one that takes another's name, its dirty bytes.
     Remove { dirty: bool, uncached: bool, moved_dirty_bytes: u64 },
+    /// State of a file whose length is set: `kept_bytes` stay of data that has made the file longer and is not written.
+    Truncate { uncached: bool, kept_bytes: u64 },
     /// What closing a written file did: wrote back this much at once, because it had been emptied.
     Close { flushed_bytes: u64, was_empty: bool },
     /// What fsync had to do.
@@ -304,8 +333,8 @@ pub enum Mark {
     SyncRange { started_bytes: u64, wait_ns: f64 },
     /// A directory read from disk or from the cache.
     ReadDir { cold: bool },
-    /// Dirty bytes of the file system at a sync.
-    SyncAll { dirty_bytes: u64 },
+    /// Dirty bytes of the file system at a sync; names and inodes that changed; whether any metadata did.
+    SyncAll { dirty_bytes: u64, logged: u64, changed: bool },
 }
 
 /// What an fsync or fdatasync had to do.
@@ -315,8 +344,12 @@ pub struct SyncMark {
     pub kind: DirtyKind,
     /// Dirty bytes of this file.
     pub dirty_bytes: u64,
-    /// Dirty bytes of other files in new blocks.
+    /// Runs of neighbouring dirty pages they lie in.
+    pub runs: u64,
+    /// Dirty bytes of other files in new blocks, as far as it waits for them.
     pub other_bytes: u64,
+    /// Names and inodes of others that its log has to carry.
+    pub logged: u64,
     /// fdatasync.
     pub data_only: bool,
     /// How long it waits for what is being written already, nanoseconds.

@@ -5,11 +5,12 @@
 //! the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones, what
 //! an fsync finds, and when write-back takes it away.
 
-use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark};
+use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark, Transfer};
 use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
 use super::pages::{DataCache, PAGE_BYTES};
+use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
 use crate::system::Parameters;
@@ -22,26 +23,19 @@ const READ_AHEAD_PAGES: u64 = 32;
 const WARM_PAGES_MAX: u64 = 1 << 28;
 
 /// How the stage is set up beyond a system's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheOptions {
     /// Whether what is there when the trace begins is cached.
     pub warm: bool,
     /// Pages of a chunk of the data cache.
     pub chunk_pages: u64,
-    /// Whether each file's fsync commits that file alone, rather than everything that came before it in one log.
-    pub log_per_file: bool,
+    /// What decides what a sync does, and what else was found by trying.
+    pub rules: SyncRules,
 }
 
-/// What matters about a file beyond its pages: when its metadata last changed, on the clock that each commit advances.
+/// What matters about a file beyond its pages and what is not committed of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct FileState {
-    made: u32,
-    grew: u32,
-    names: u32,
-    attributes: u32,
-    committed: u32,
-    /// Dirty pages in new blocks.
-    new_pages: u64,
     /// When what was handed to the device by request will be written.
     under_way_until_ns: f64,
     /// It was cut to nothing and not closed since.
@@ -111,13 +105,7 @@ pub struct CacheStage {
     data: DataCache,
     writeback: Writeback,
     files: Vec<FileState>,
-    /// Advances with every commit; a change is committed if its stamp is not above the commit's.
-    clock: u32,
-    committed: u32,
-    new_pages: u64,
-    /// Changes of metadata since the last commit, and when that was.
-    metadata_changes: u64,
-    committed_ns: Option<f64>,
+    ledger: Ledger,
     counts: CacheCounts,
 }
 
@@ -139,11 +127,7 @@ impl CacheStage {
             data: DataCache::new((data_bytes > 0).then_some(data_bytes), options.chunk_pages),
             writeback: Writeback::new(Policy::new(parameters)),
             files: Vec::new(),
-            clock: 1,
-            committed: 0,
-            new_pages: 0,
-            metadata_changes: 0,
-            committed_ns: None,
+            ledger: Ledger::new(options.rules),
             counts: CacheCounts::default(),
         }
     }
@@ -189,8 +173,8 @@ impl CacheStage {
         Unstable {
             dirty_pages: self.data.dirty_pages(),
             dirty_files: self.writeback.waiting_files(),
-            metadata_changes: self.metadata_changes,
-            since_commit_ns: self.committed_ns.map(|then_ns| now_ns - then_ns),
+            metadata_changes: self.ledger.metadata_changes,
+            since_commit_ns: self.ledger.committed_ns.map(|then_ns| now_ns - then_ns),
         }
     }
 
@@ -211,14 +195,14 @@ impl CacheStage {
 
     /// Lets background write-back work until now.
     pub fn tick(&mut self, now_ns: f64) {
-        let (files, total) = (&mut self.files, &mut self.new_pages);
-        self.writeback.tick(&mut self.data, now_ns, |node| clean(files, total, node));
+        let ledger = &mut self.ledger;
+        self.writeback.tick(&mut self.data, now_ns, |node| ledger.cleaned(node));
     }
 
     /// How long a writer has to wait for dirty data to fall below the set point.
     pub fn throttle(&mut self, now_ns: f64) -> f64 {
-        let (files, total) = (&mut self.files, &mut self.new_pages);
-        self.writeback.throttle(&mut self.data, now_ns, |node| clean(files, total, node))
+        let ledger = &mut self.ledger;
+        self.writeback.throttle(&mut self.data, now_ns, |node| ledger.cleaned(node))
     }
 
     fn name(&mut self, slot: SlotId) -> bool {
@@ -240,7 +224,7 @@ impl CacheStage {
 
     fn directory_page(&mut self, dir: NodeId, page: u32) -> bool {
         // All of a directory that was made in the trace is in the cache if any of it is.
-        let page = if self.file(dir).made == 0 { page } else { 0 };
+        let page = if self.ledger.was_made(dir) { 0 } else { page };
         self.directory_pages(dir, page.into(), 1)
     }
 
@@ -259,24 +243,25 @@ impl CacheStage {
     }
 
     fn changed_names(&mut self, dir: NodeId) {
-        let clock = self.clock;
-        self.file(dir).names = clock;
+        self.ledger.names(dir);
         self.directory(dir);
-    }
-
-    fn is_open_change(&self, file: &FileState, stamp: u32) -> bool {
-        stamp > if self.options.log_per_file { file.committed } else { self.committed.max(file.committed) }
     }
 
     /// Answers one step.
     #[inline]
     pub fn apply(&mut self, step: &Step, now_ns: f64) -> Mark {
-        self.metadata_changes += u64::from(changes_metadata(step));
+        self.ledger.metadata_changes += u64::from(changes_metadata(step));
         match *step {
             Step::Call(_) | Step::CallAt(..) | Step::Parent { .. } | Step::Follow => Mark::Nothing,
             Step::Lookup { dir, slot, page, child, .. } => self.lookup(dir, slot, page, child),
+            Step::Read { transfer: Transfer::Blocks, .. } | Step::Write { transfer: Transfer::Blocks, .. }
+                if self.shares_copies() =>
+            {
+                self.share(step)
+            }
             Step::Read { .. } => self.read(step),
             Step::Write { .. } => self.write(step, now_ns),
+            Step::Copy { from, transfer, .. } => self.copy(from, transfer),
             Step::Truncate { node, from_bytes, to_bytes, .. } => self.truncate(node, from_bytes, to_bytes),
             Step::CloseWritten { node } => self.close_written(node),
             Step::Sync { node, data_only, directory } => Mark::Sync(self.sync(node, data_only, directory, now_ns)),
@@ -363,16 +348,38 @@ impl CacheStage {
         Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern: Pattern::None, far }
     }
 
+    fn shares_copies(&self) -> bool {
+        self.options.rules.behaviour().copies_share == Some(true)
+    }
+
+    /// How a copy is made. Only what is on the device can be shared: what is dirty of the source is written first.
+    fn copy(&mut self, from: NodeId, transfer: Transfer) -> Mark {
+        let shares = self.shares_copies() && transfer == Transfer::Blocks;
+        let flushed_bytes = if shares { self.data.pages_of(from).1 * PAGE_BYTES } else { 0 };
+        if flushed_bytes > 0 {
+            self.clean_file(from);
+        }
+        Mark::Copy { shares, flushed_bytes }
+    }
+
+    /// The two ends of a copy that shares blocks: nothing is read; what is written gets other blocks, and what was cached of them
+    /// before is not its data any more.
+    fn share(&mut self, step: &Step) -> Mark {
+        let Step::Write { node, offset, len_bytes, .. } = *step else { return Mark::Nothing };
+        self.ledger.grew(node);
+        self.data.drop_range(node, offset / PAGE_BYTES, offset.saturating_add(len_bytes).div_ceil(PAGE_BYTES));
+        self.settle(node);
+        Mark::Nothing
+    }
+
     fn write(&mut self, step: &Step, now_ns: f64) -> Mark {
-        let Step::Write { node, offset, len_bytes, size_bytes, new_bytes, direct, stable, .. } = *step else {
+        let Step::Write { node, len_bytes, new_bytes, direct, stable, .. } = *step else {
             return Mark::Nothing;
         };
-        let clock = self.clock;
-        let grew = new_bytes > 0;
-        let file = self.file(node);
-        file.attributes = clock;
-        if grew {
-            file.grew = clock;
+        if new_bytes > 0 {
+            self.ledger.grew(node);
+        } else {
+            self.ledger.changed(node);
         }
         if direct {
             let sync = (stable != Stable::No).then(|| self.sync(node, stable == Stable::Data, false, now_ns));
@@ -388,7 +395,7 @@ impl CacheStage {
                 sync,
             };
         }
-        let mut mark = self.write_cached(node, offset, len_bytes, size_bytes, new_bytes);
+        let mut mark = self.write_cached(step);
         self.writeback.dirtied(node, now_ns);
         if stable != Stable::No
             && let Mark::Write { sync, .. } = &mut mark
@@ -398,20 +405,31 @@ impl CacheStage {
         mark
     }
 
-    fn write_cached(&mut self, node: NodeId, offset: u64, len_bytes: u64, size_bytes: u64, new_bytes: u64) -> Mark {
+    fn write_cached(&mut self, step: &Step) -> Mark {
+        let Step::Write { node, offset, len_bytes, size_bytes, new_bytes, head_holds, tail_holds, .. } = *step else {
+            return Mark::Nothing;
+        };
         let block = self.block_bytes;
         let end = offset.saturating_add(len_bytes);
         let (first_page, last_page) = (offset / PAGE_BYTES, end.saturating_sub(1) / PAGE_BYTES);
-        let fills_hole = new_bytes == len_bytes && offset < size_bytes;
         // Edge blocks of which only a part is written, that hold data, and are not in memory, are read first.
         let head_start = offset / block * block;
         let tail_start = end / block * block;
-        let head = offset > head_start && head_start < size_bytes && !self.data.has(node, first_page);
-        let tail = end > tail_start && end < size_bytes && tail_start >= offset && !self.data.has(node, last_page);
+        let head = head_holds && offset > head_start && !self.data.has(node, first_page);
+        let tail = tail_holds
+            && end > tail_start
+            && end < size_bytes
+            && tail_start >= offset
+            && !self.data.has(node, last_page);
         let one_block = head_start == tail_start;
-        let tail =
-            tail || (one_block && !head && end < size_bytes && !self.data.has(node, first_page) && end > tail_start);
-        let (head, tail) = if fills_hole { (false, false) } else { (head, tail && !(head && one_block)) };
+        let tail = (tail
+            || (tail_holds
+                && one_block
+                && !head
+                && end < size_bytes
+                && !self.data.has(node, first_page)
+                && end > tail_start))
+            && !(head && one_block);
         let partial_blocks = u32::from(head) + u32::from(tail);
 
         let pages = last_page - first_page + 1;
@@ -419,8 +437,7 @@ impl CacheStage {
         self.counts.pages_dirtied += touched.dirtied;
         self.counts.pages_forced += touched.forced;
         if new_bytes > 0 {
-            self.file(node).new_pages += touched.dirtied;
-            self.new_pages += touched.dirtied;
+            self.ledger.wrote_new(node, touched.dirtied, (end > size_bytes).then_some(size_bytes));
         }
         let old_bytes = len_bytes - new_bytes;
         // Pages past the old end are always missing; of the old ones, the edges are priced as partial blocks.
@@ -442,16 +459,20 @@ impl CacheStage {
     }
 
     fn truncate(&mut self, node: NodeId, from_bytes: u64, to_bytes: u64) -> Mark {
-        let mark = self.removal(node, from_bytes);
+        let (pages, _) = self.data.pages_of(node);
         if to_bytes < from_bytes {
             self.data.drop_from(node, to_bytes.div_ceil(PAGE_BYTES));
             self.settle(node);
         }
-        let clock = self.clock;
-        let file = self.file(node);
-        if from_bytes > 0 {
-            (file.grew, file.attributes) = (clock, clock);
+        let dirty_bytes = self.data.pages_of(node).1 * PAGE_BYTES;
+        let kept_bytes = self.ledger.longer_bytes(node, to_bytes).min(dirty_bytes);
+        if kept_bytes > 0 && self.options.rules.behaviour().truncate_writes == Some(true) {
+            self.clean_file(node);
         }
+        if from_bytes > 0 {
+            self.ledger.grew(node);
+        }
+        let file = self.file(node);
         if to_bytes == 0 {
             file.emptied = match (from_bytes, file.emptied) {
                 (0, Emptied::No) => Emptied::WasEmpty,
@@ -459,7 +480,7 @@ impl CacheStage {
                 _ => Emptied::HadData,
             };
         }
-        mark
+        Mark::Truncate { uncached: from_bytes > 0 && pages == 0, kept_bytes }
     }
 
     /// A file that was emptied and written anew is written back when it is closed, so that a crash does not leave it
@@ -477,8 +498,7 @@ impl CacheStage {
     /// The state in which a file's blocks are given back.
     fn removal(&mut self, node: NodeId, size_bytes: u64) -> Mark {
         let (pages, dirty) = self.data.pages_of(node);
-        let state = *self.file(node);
-        let unwritten = self.is_open_change(&state, state.made);
+        let unwritten = self.ledger.is_new(node);
         let is_dirty = if size_bytes == 0 { unwritten } else { dirty > 0 && dirty * 2 >= pages };
         Mark::Remove { dirty: is_dirty, uncached: size_bytes > 0 && pages == 0, moved_dirty_bytes: 0 }
     }
@@ -486,47 +506,35 @@ impl CacheStage {
     /// After pages were dropped: is the file still dirty?
     fn settle(&mut self, node: NodeId) {
         if self.data.pages_of(node).1 == 0 {
-            clean(&mut self.files, &mut self.new_pages, node);
+            self.ledger.cleaned(node);
             self.writeback.cleaned(node);
         }
     }
 
     fn sync(&mut self, node: NodeId, data_only: bool, directory: bool, now_ns: f64) -> SyncMark {
-        let state = *self.file(node);
         let dirty_pages = self.data.pages_of(node).1;
-        let open = |stamp| self.is_open_change(&state, stamp);
-        let kind = if directory {
-            if open(state.names) || open(state.made) { DirtyKind::Names } else { DirtyKind::CleanDirectory }
-        } else if open(state.made) {
-            DirtyKind::Create
-        } else if open(state.grew) {
-            DirtyKind::Append
-        } else if dirty_pages > 0 || (open(state.attributes) && !data_only) {
-            DirtyKind::Overwrite
-        } else {
-            DirtyKind::Clean
-        };
-        let other_bytes = (self.new_pages - state.new_pages.min(self.new_pages)) * PAGE_BYTES;
+        let found = self.ledger.found(node, data_only, directory, dirty_pages);
         let wait_ns = self.wait_for(node, now_ns);
-        let mark = SyncMark { kind, dirty_bytes: dirty_pages * PAGE_BYTES, other_bytes, data_only, wait_ns };
+        let mut mark = SyncMark {
+            kind: found.kind,
+            dirty_bytes: dirty_pages * PAGE_BYTES,
+            runs: self.data.dirty_runs(node),
+            other_bytes: found.other_pages * PAGE_BYTES,
+            logged: found.logged,
+            data_only,
+            wait_ns,
+        };
         self.clean_file(node);
-        // Overwriting changes nothing that fdatasync has to commit; all else forces the log.
-        if !matches!(kind, DirtyKind::Clean | DirtyKind::CleanDirectory) && !(kind == DirtyKind::Overwrite && data_only)
-        {
-            self.commit(node, now_ns);
+        let carried = self.ledger.carried(found.carries, node, self.writeback.waiting());
+        for other in carried {
+            // Where the system waits for others' new data anyway, that is `fsync_oth`; else it is data like the file's own.
+            if found.carries == Carries::Operations {
+                mark.dirty_bytes += self.data.pages_of(other).1 * PAGE_BYTES;
+            }
+            self.clean_file(other);
         }
+        self.ledger.synced(node, found.kind, data_only, now_ns);
         mark
-    }
-
-    fn commit(&mut self, node: NodeId, now_ns: f64) {
-        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
-        let clock = self.clock;
-        if self.options.log_per_file {
-            self.file(node).committed = clock;
-        } else {
-            self.committed = clock;
-        }
-        self.clock = clock.saturating_add(1);
     }
 
     fn clean_file(&mut self, node: NodeId) {
@@ -535,13 +543,21 @@ impl CacheStage {
     }
 
     fn sync_range(&mut self, node: NodeId, how: SyncRange, now_ns: f64) -> Mark {
-        let dirty_bytes = self.data.pages_of(node).1 * PAGE_BYTES;
+        let (dirty_bytes, runs) = (self.data.pages_of(node).1 * PAGE_BYTES, self.data.dirty_runs(node));
         let waits = how.wait_before || how.wait_after;
         let wait_ns = if waits { self.wait_for(node, now_ns) } else { 0.0 };
         if how.write && how.wait_after {
             self.clean_file(node);
             let kind = if dirty_bytes > 0 { DirtyKind::Overwrite } else { DirtyKind::Clean };
-            return Mark::Sync(SyncMark { kind, dirty_bytes, other_bytes: 0, data_only: true, wait_ns });
+            return Mark::Sync(SyncMark {
+                kind,
+                dirty_bytes,
+                runs,
+                other_bytes: 0,
+                logged: 0,
+                data_only: true,
+                wait_ns,
+            });
         }
         let started_bytes = if how.write { dirty_bytes } else { 0 };
         if how.write {
@@ -554,7 +570,7 @@ impl CacheStage {
     fn start(&mut self, node: NodeId, now_ns: f64) {
         if self.data.pages_of(node).1 > 0 {
             let until_ns = self.writeback.start(&mut self.data, node, now_ns);
-            clean(&mut self.files, &mut self.new_pages, node);
+            self.ledger.cleaned(node);
             self.file(node).under_way_until_ns = until_ns;
         }
     }
@@ -566,23 +582,19 @@ impl CacheStage {
     }
 
     fn sync_all(&mut self, now_ns: f64) -> Mark {
-        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
         let dirty_bytes = self.data.dirty_pages() * PAGE_BYTES;
-        let (data, files, total) = (&mut self.data, &mut self.files, &mut self.new_pages);
+        let (logged, changed) = self.ledger.pending();
+        let (data, ledger) = (&mut self.data, &mut self.ledger);
         self.writeback.drain(|node| {
             data.clean(node, u64::MAX);
-            clean(files, total, node);
+            ledger.cleaned(node);
         });
-        self.committed = self.clock;
-        for file in &mut self.files {
-            file.committed = self.clock;
-        }
-        self.clock = self.clock.saturating_add(1);
-        Mark::SyncAll { dirty_bytes }
+        self.ledger.synced_all(now_ns);
+        Mark::SyncAll { dirty_bytes, logged, changed }
     }
 
     fn read_dir(&mut self, node: NodeId, total_bytes: u64, first: bool, end: bool) -> Mark {
-        let pages = if self.file(node).made == 0 { directory_pages(total_bytes) } else { 1 };
+        let pages = if self.ledger.was_made(node) { 1 } else { directory_pages(total_bytes) };
         let cached = self.directory_pages(node, 0, pages.into());
         let file = self.file(node);
         if first {
@@ -597,10 +609,10 @@ impl CacheStage {
 
     /// Steps that change names and attributes; removals answer with the state of what they remove.
     fn change(&mut self, step: &Step) -> Mark {
-        let clock = self.clock;
         match *step {
             Step::Made { dir, slot, node, directory } => {
-                *self.file(node) = FileState { made: clock, names: clock, ..FileState::default() };
+                *self.file(node) = FileState::default();
+                self.ledger.made(node, if slot == SlotId::NONE { NodeId::NONE } else { dir });
                 self.attribute(node);
                 if slot != SlotId::NONE {
                     self.name(slot);
@@ -613,7 +625,7 @@ impl CacheStage {
             Step::Linked { dir, slot, node } => {
                 self.name(slot);
                 self.changed_names(dir);
-                self.file(node).attributes = clock;
+                self.ledger.renamed(node);
             }
             Step::Unlinked { dir, slot, node, size_bytes, open, .. } => {
                 let mark = self.removal(node, size_bytes);
@@ -624,7 +636,7 @@ impl CacheStage {
                     self.name(slot);
                 }
                 self.changed_names(dir);
-                self.file(node).attributes = clock;
+                self.ledger.renamed(node);
                 return mark;
             }
             Step::RemovedDirectory { dir, slot } => {
@@ -632,6 +644,7 @@ impl CacheStage {
                 self.changed_names(dir);
             }
             Step::Renamed { moved, from_dir, from_slot, to_dir, to_slot, over, over_bytes, .. } => {
+                self.ledger.renamed(to_dir);
                 let mut mark = if over == NodeId::NONE { Mark::Nothing } else { self.removal(over, over_bytes) };
                 if let Mark::Remove { moved_dirty_bytes, .. } = &mut mark {
                     *moved_dirty_bytes = self.data.pages_of(moved).1 * PAGE_BYTES;
@@ -653,18 +666,20 @@ impl CacheStage {
                 self.settle(node);
                 self.attributes.remove(node.0);
                 *self.file(node) = FileState::default();
+                self.ledger.gone(node);
                 return mark;
             }
             Step::Allocate { node, grew } => {
-                let file = self.file(node);
-                file.attributes = clock;
                 if grew {
-                    file.grew = clock;
+                    self.ledger.grew(node);
+                } else {
+                    self.ledger.changed(node);
                 }
             }
-            Step::Changed { node } => self.file(node).attributes = clock,
+            Step::Changed { node } => self.ledger.set_attributes(node),
             Step::Adopted { dir, slot, node, size_bytes, directory } => {
                 *self.file(node) = FileState::default();
+                self.ledger.gone(node);
                 if self.options.warm {
                     self.name(slot);
                     self.near.enter(&mut self.data.clock, slot.0);
@@ -685,14 +700,6 @@ impl CacheStage {
             _ => {}
         }
         Mark::Nothing
-    }
-}
-
-/// A file has no dirty pages any more.
-fn clean(files: &mut [FileState], total: &mut u64, node: NodeId) {
-    if let Some(file) = files.get_mut(node.index()) {
-        *total -= file.new_pages.min(*total);
-        file.new_pages = 0;
     }
 }
 

@@ -81,12 +81,16 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         WritePartial => Some((ReadRand, At::Fixed(4096))),
         WriteDirect => same(ReadDirect),
         Fallocate | CopyRange => same(WriteAppend),
+        CopyDirty => same(CopyRange),
+        TruncateDirty => Some((TruncateCached, At::Fixed(0))),
         TruncateUncached => same(TruncateCached),
         TruncateCached => same(TruncateUncached),
         RemoveDirty | RemoveUncached => same(Remove),
         FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate => {
             alternative_sync(class)
         }
+        FsyncContiguous | FsyncLate => same(FsyncOverwrite),
+        FdatasyncContiguous | FdatasyncLate => same(FdatasyncOverwrite),
         FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
         FsyncDirClean => same(FsyncClean),
         // Closing a file that was emptied starts its write-back, too.
@@ -138,7 +142,12 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     // What comes on top of another class, and is small.
     if matches!(
         class,
-        Class::FsyncOther | Class::LookupFar | Class::LookupFarInOrder | Class::ReadFarByte | Class::ReadFar
+        Class::FsyncOther
+            | Class::FsyncLog
+            | Class::LookupFar
+            | Class::LookupFarInOrder
+            | Class::ReadFarByte
+            | Class::ReadFar
     ) {
         return Resolved::Instead(Vec::new());
     }

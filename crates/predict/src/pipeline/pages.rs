@@ -296,12 +296,22 @@ impl DataCache {
 
     /// Drops the clean pages of a file from `first` on to before `end`.
     pub fn drop_clean(&mut self, node: NodeId, first: u64, end: u64) {
+        self.drop_between(node, first, end, true);
+    }
+
+    /// Drops all pages of a file from `first` on to before `end`.
+    pub fn drop_range(&mut self, node: NodeId, first: u64, end: u64) {
+        self.drop_between(node, first, end, false);
+    }
+
+    fn drop_between(&mut self, node: NodeId, first: u64, end: u64, clean_only: bool) {
         let mut at = self.files.get(node.index()).map_or(NONE, |f| f.newest);
         while at != NONE {
             let Chunk { number, older, present, dirty, .. } = self.chunks[at as usize];
             let start = number * self.chunk_pages;
             let (from, to) = (first.max(start) - start, end.min(start + self.chunk_pages).saturating_sub(start));
-            let gone = if from < to { mask(from, to - from) & present & !dirty } else { 0 };
+            let gone = if from < to { mask(from, to - from) & present } else { 0 };
+            let gone = if clean_only { gone & !dirty } else { gone };
             if gone == present {
                 self.recency.remove(at);
                 self.remove_chunk(at);
@@ -323,6 +333,24 @@ impl DataCache {
         file.dirty -= dirty;
         self.pages -= pages;
         self.dirty -= dirty;
+    }
+
+    /// Runs of neighbouring dirty pages of a file.
+    pub fn dirty_runs(&self, node: NodeId) -> u64 {
+        let Some(file) = self.files.get(node.index()) else { return 0 };
+        let (mut at, mut seen, mut runs) = (file.newest, 0, 0);
+        let last_bit = 1 << (self.chunk_pages - 1);
+        while at != NONE && seen < file.dirty {
+            let Chunk { number, dirty, older, .. } = self.chunks[at as usize];
+            seen += u64::from(dirty.count_ones());
+            runs += u64::from((dirty & !(dirty << 1)).count_ones());
+            let before = number.checked_sub(1).filter(|_| dirty & 1 != 0).and_then(|before| self.find(node, before));
+            if before.is_some_and(|before| self.chunks[before as usize].dirty & last_bit != 0) {
+                runs -= 1;
+            }
+            at = older;
+        }
+        runs
     }
 
     /// Makes up to `most` dirty pages of a file clean; returns how many.
@@ -427,6 +455,9 @@ mod tests {
                     let of = naive.pages.iter().filter(|p| p.0 == node);
                     let dirty = of.clone().filter(|p| p.2).count() as u64;
                     prop_assert_eq!(cache.pages_of(NodeId(node)), (of.count() as u64, dirty));
+                    let is_dirty = |page: u64| naive.pages.contains(&(node, page, true));
+                    let runs = (0..40).filter(|&page| is_dirty(page) && (page == 0 || !is_dirty(page - 1))).count();
+                    prop_assert_eq!(cache.dirty_runs(NodeId(node)), runs as u64);
                 }
             }
         }
@@ -456,6 +487,7 @@ mod tests {
                 }
                 prop_assert_eq!((large.pages(), large.dirty_pages()), (exact.pages(), exact.dirty_pages()));
                 prop_assert_eq!(large.has(node, first), exact.has(node, first));
+                prop_assert_eq!(large.dirty_runs(node), exact.dirty_runs(node));
             }
         }
     }

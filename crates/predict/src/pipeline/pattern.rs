@@ -57,13 +57,20 @@ impl PatternStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::annotated::{Role, SlotId};
+    use crate::pipeline::annotated::{Role, SlotId, Transfer};
     use crate::pipeline::near::{Distance, FarPages};
 
     fn read(stage: &mut PatternStage, node: u32, offset: u64, len_bytes: u64, window_bytes: u64) -> Pattern {
         let node = NodeId(node);
-        let step =
-            Step::Read { node, offset, len_bytes, size_bytes: 1 << 20, hole_bytes: 0, direct: false, copy: false };
+        let step = Step::Read {
+            node,
+            offset,
+            len_bytes,
+            size_bytes: 1 << 20,
+            hole_bytes: 0,
+            direct: false,
+            transfer: Transfer::Process,
+        };
         let (pattern, far) = (Pattern::None, FarPages::default());
         let mut mark = Mark::Read { cached_bytes: 0, disk_bytes: len_bytes, window_bytes, pattern, far };
         stage.apply(&step, &mut mark);

@@ -8,7 +8,7 @@ mod data;
 mod descriptors;
 mod names;
 
-use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step};
+use super::annotated::{Annotated, NodeId, Note, Role, SlotId, Stable, Status, Step, Transfer};
 use super::names::NameId;
 use super::options::Calls;
 use super::tree::Tree;

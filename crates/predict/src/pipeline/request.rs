@@ -1,6 +1,6 @@
 //! Request vectors: how many of which elementary operation a marked step costs.
 
-use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark};
+use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark, Transfer};
 use super::inodes::DISTANCE_MAX;
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
@@ -21,6 +21,13 @@ pub struct Request {
 const OTHER_BYTES_MAX: u64 = 4 << 20;
 /// The first measured point of `fsync_oth`; less dirty data costs in proportion.
 const OTHER_BYTES_MIN: u64 = 64 << 10;
+/// `fsync_log` is measured between these numbers of names; fewer cost in proportion, more are taken as the most.
+const LOG_NAMES_MIN: u64 = 10;
+const LOG_NAMES_MAX: u64 = 10_000;
+/// `syncfs` is measured with files of this length.
+const SYNC_FILE_BYTES: u64 = 64 << 10;
+/// `copy` is measured up to this much.
+const COPY_BYTES_MAX: u64 = 1 << 20;
 /// `rename_over` is measured over a file of this length.
 const OVER_BYTES: u64 = 4096;
 
@@ -62,9 +69,9 @@ impl Requests {
                 self.far(class, far.bytes, 1.0);
             }
             (
-                Step::Read { len_bytes, direct, copy, .. },
+                Step::Read { len_bytes, direct, transfer, .. },
                 &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern, ref far },
-            ) => match (direct, copy) {
+            ) => match (direct, transfer != Transfer::Process) {
                 (true, _) => self.add(Class::ReadDirect, len_bytes, 1.0),
                 (false, false) => {
                     self.read(cached_bytes, disk_bytes, window_bytes, pattern);
@@ -78,6 +85,9 @@ impl Requests {
                 (false, true) => {}
             },
             (Step::Write { .. }, Mark::Write { .. }) => self.write(step, mark),
+            (Step::Copy { len_bytes, .. }, &Mark::Copy { shares, flushed_bytes }) => {
+                self.copy(len_bytes, shares, flushed_bytes);
+            }
             (Step::CloseWritten { .. }, &Mark::Close { flushed_bytes, was_empty }) if flushed_bytes > 0 => {
                 let class = if was_empty { Class::CloseTruncatedEmpty } else { Class::CloseTruncated };
                 self.add(class, flushed_bytes, 1.0);
@@ -85,9 +95,17 @@ impl Requests {
             (Step::CloseWritten { .. }, _) => self.add(Class::CloseWritten, 0, 1.0),
             // O_TRUNC on an empty file only marks it for its close.
             (Step::Truncate { from_bytes: 0, opened: true, .. }, _) => {}
-            (Step::Truncate { from_bytes, to_bytes, opened, .. }, &Mark::Remove { uncached, .. }) => {
+            (Step::Truncate { freed_bytes, opened, .. }, &Mark::Truncate { uncached, kept_bytes }) => {
                 let class = if uncached { Class::TruncateUncached } else { Class::TruncateCached };
-                self.add(class, from_bytes.saturating_sub(to_bytes), 1.0);
+                if kept_bytes == 0 {
+                    self.add(class, freed_bytes, 1.0);
+                } else {
+                    self.add(Class::TruncateDirty, kept_bytes, 1.0);
+                    if freed_bytes > 0 {
+                        self.add(class, freed_bytes, 1.0);
+                        self.add(class, 0, -1.0);
+                    }
+                }
                 if opened {
                     // The class is of a call with a walk of its own.
                     self.add(Class::Access, 0, -1.0);
@@ -116,7 +134,12 @@ impl Requests {
             (Step::SyncRange { .. }, &Mark::SyncRange { started_bytes, .. }) => {
                 self.add(Class::SyncRangeStart, started_bytes, 1.0);
             }
-            (Step::SyncAll, &Mark::SyncAll { dirty_bytes }) => self.add(Class::SyncFs, dirty_bytes, 1.0),
+            (Step::SyncAll, &Mark::SyncAll { dirty_bytes, logged, changed }) => {
+                // Metadata alone is written as well: with the smallest measured file's. The names of the files are in the class.
+                let size = if changed { dirty_bytes.max(SYNC_FILE_BYTES) } else { dirty_bytes };
+                self.add(Class::SyncFs, size, 1.0);
+                self.log(logged.saturating_sub(size / SYNC_FILE_BYTES));
+            }
             (Step::ReadDir { .. }, &Mark::ReadDir { cold }) => self.read_dir(step, cold),
             _ => {}
         }
@@ -199,7 +222,8 @@ impl Requests {
     }
 
     fn write(&mut self, step: &Step, mark: &Mark) {
-        let Step::Write { len_bytes, direct, copy, .. } = *step else { return };
+        let Step::Write { len_bytes, direct, transfer, .. } = *step else { return };
+        let copy = transfer != Transfer::Process;
         let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, ref far, sync } = *mark
         else {
             return;
@@ -236,24 +260,59 @@ impl Requests {
         }
     }
 
+    /// Sharing is a matter of extents: more bytes than were measured take no longer. What has to be written first is in `copy_new`.
+    fn copy(&mut self, len_bytes: u64, shares: bool, flushed_bytes: u64) {
+        let size = if shares { len_bytes.min(COPY_BYTES_MAX) } else { len_bytes };
+        if flushed_bytes == 0 {
+            return self.add(Class::CopyRange, size, 1.0);
+        }
+        self.add(Class::CopyDirty, flushed_bytes, 1.0);
+        let included = flushed_bytes.min(COPY_BYTES_MAX);
+        if included != size {
+            self.add(Class::CopyRange, size, 1.0);
+            self.add(Class::CopyRange, included, -1.0);
+        }
+    }
+
     fn sync(&mut self, mark: &SyncMark) {
-        use DirtyKind::{Append, Clean, CleanDirectory, Create, Names, Overwrite};
+        use DirtyKind::{Append, Clean, CleanDirectory, Create, Late, Names, Overwrite};
+        let (scattered, contiguous) = match mark.data_only {
+            false => (Class::FsyncOverwrite, Class::FsyncContiguous),
+            true => (Class::FdatasyncOverwrite, Class::FdatasyncContiguous),
+        };
+        // As many pages as there are runs are scattered, what else is dirty lies beside them.
+        let runs_bytes = (mark.runs * PAGE_BYTES).min(mark.dirty_bytes);
         let class = match (mark.kind, mark.data_only) {
             (Clean, _) => return self.add(Class::FsyncClean, 0, 1.0),
             (CleanDirectory, _) => return self.add(Class::FsyncDirClean, 0, 1.0),
             (Names, _) => Class::FsyncDir,
-            (Overwrite, false) => Class::FsyncOverwrite,
+            (Overwrite, _) if runs_bytes >= mark.dirty_bytes => scattered,
+            (Overwrite, _) => contiguous,
             (Append, false) => Class::FsyncAppend,
             (Create, false) => Class::FsyncCreate,
-            (Overwrite, true) => Class::FdatasyncOverwrite,
+            (Late, false) => Class::FsyncLate,
             (Append, true) => Class::FdatasyncAppend,
             (Create, true) => Class::FdatasyncCreate,
+            (Late, true) => Class::FdatasyncLate,
         };
         self.add(class, mark.dirty_bytes, 1.0);
+        if mark.runs > 1 && class != scattered {
+            self.add(scattered, runs_bytes, 1.0);
+            self.add(contiguous, runs_bytes, -1.0);
+        }
+        self.log(mark.logged);
         let commits = !(mark.kind == Overwrite && mark.data_only);
         if commits && mark.other_bytes > 0 {
             let share = (mark.other_bytes as f64 / OTHER_BYTES_MIN as f64).min(1.0);
             self.add(Class::FsyncOther, mark.other_bytes.min(OTHER_BYTES_MAX), share);
+        }
+    }
+
+    /// What a log carries of others' names.
+    fn log(&mut self, names: u64) {
+        if names > 0 {
+            let share = (names as f64 / LOG_NAMES_MIN as f64).min(1.0);
+            self.add(Class::FsyncLog, names.clamp(LOG_NAMES_MIN, LOG_NAMES_MAX), share);
         }
     }
 

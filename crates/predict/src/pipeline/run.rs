@@ -13,6 +13,7 @@ use super::preprocess::Preprocess;
 use super::price::Pricer;
 use super::request::{Request, Requests};
 use super::source::Workload;
+use super::sync::SyncRules;
 use crate::SystemProfile;
 use std::path::Path;
 use trace::profile::ProfileError;
@@ -172,7 +173,7 @@ fn groups_of<'p>(
         let member = Member::new(system, profile, options);
         let same = |g: &&mut Group<'p>| {
             let first = g.members.first().map(|m| m.profile);
-            first.is_some_and(|f| f.parameters == profile.parameters && log_per_file(f) == log_per_file(profile))
+            first.is_some_and(|f| f.parameters == profile.parameters && SyncRules::of(f) == SyncRules::of(profile))
         };
         match groups.iter_mut().find(same).filter(|_| share) {
             Some(group) => group.members.push(member),
@@ -180,12 +181,6 @@ fn groups_of<'p>(
         }
     }
     groups
-}
-
-/// Whether fsync of a file commits that file alone. True of btrfs, whose log tree is per file; ext4 and XFS
-/// have one log in which everything earlier is committed as well, which is also assumed of what we do not know.
-pub(super) fn log_per_file(profile: &SystemProfile) -> bool {
-    profile.environment.fs_type == "btrfs"
 }
 
 /// By how much background write-back slows calls down: the measured curve at the write-back rate, between its points
@@ -216,7 +211,7 @@ impl<'p> Group<'p> {
     pub(super) fn new(member: Member<'p>, options: &PredictOptions, preprocess: &Preprocess) -> Group<'p> {
         let warm = options.initial == InitialCaches::Warm;
         let cache_options =
-            CacheOptions { warm, chunk_pages: options.chunk_pages, log_per_file: log_per_file(member.profile) };
+            CacheOptions { warm, chunk_pages: options.chunk_pages, rules: SyncRules::of(member.profile) };
         let mut cache = CacheStage::new(&member.profile.parameters, cache_options);
         if warm {
             cache.warm_with(preprocess.tree());

@@ -7,14 +7,12 @@ use super::annotated::{NodeId, SlotId};
 use super::lru::Lru;
 use super::names::{NameId, Names};
 use super::pages::PAGE_BYTES;
+use super::ranges::Ranges;
 use posix::FileKind;
 use rustc_hash::FxHashMap;
 
 /// How many absent names are kept; the least recently used is forgotten first.
 pub const ABSENT_SLOTS: usize = 1 << 18;
-
-/// Holes of a sparse file that are told apart; beyond, the smallest gap of data between two is swallowed.
-const HOLES_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
@@ -46,6 +44,7 @@ pub struct Node {
     pub report: u32,
     newest: SlotId,
     sparse: bool,
+    preallocated: bool,
     live: bool,
 }
 
@@ -67,7 +66,9 @@ pub struct Tree {
     children: FxHashMap<u64, SlotId>,
     absent: Lru,
     links: FxHashMap<NodeId, Box<[u8]>>,
-    holes: FxHashMap<NodeId, Vec<(u64, u64)>>,
+    holes: FxHashMap<NodeId, Ranges>,
+    /// What fallocate reserved and nobody wrote, also beyond a file's end.
+    unwritten: FxHashMap<NodeId, Ranges>,
 }
 
 fn key(dir: NodeId, name: NameId) -> u64 {
@@ -104,6 +105,7 @@ impl Tree {
             absent: Lru::new(Some(ABSENT_SLOTS)),
             links: FxHashMap::default(),
             holes: FxHashMap::default(),
+            unwritten: FxHashMap::default(),
         };
         let root = tree.new_node(FileKind::Directory, 0);
         assert_eq!(root, NodeId::ROOT);
@@ -155,6 +157,7 @@ impl Tree {
             report: 0,
             newest: SlotId::NONE,
             sparse: false,
+            preallocated: false,
             live: true,
         };
         match self.free_nodes.pop() {
@@ -296,6 +299,9 @@ impl Tree {
         if node.sparse {
             self.holes.remove(&id);
         }
+        if node.preallocated {
+            self.unwritten.remove(&id);
+        }
         self.node_mut(id).live = false;
         self.free_nodes.push(id);
         Some(Gone { node: id, size_bytes: node.size_bytes })
@@ -342,19 +348,25 @@ impl Tree {
 
     // ---- lengths and holes ----------------------------------------------------------------------------
 
-    /// Writes `[offset, offset + len)`: grows the file, fills holes, and returns how many of the bytes had no blocks before.
+    /// Writes `[offset, offset + len)`: grows the file, fills holes, and returns how many of the bytes held no data before: they had
+    /// no blocks, or such as were preallocated and never written.
     pub fn write_range(&mut self, id: NodeId, offset: u64, len_bytes: u64, block: u64) -> u64 {
         let end = offset.saturating_add(len_bytes);
         let node = *self.node(id);
         let size = node.size_bytes;
         let mut new_bytes = end.saturating_sub(size.max(offset));
         // Blocks between the old end's block and the first written one are a hole.
-        let (gap_start, gap_end) = (size.next_multiple_of(block), offset / block * block);
-        if offset > size && gap_end > gap_start {
-            self.add_hole(id, gap_start, gap_end);
+        if offset > size {
+            self.add_hole(id, size.next_multiple_of(block), offset / block * block);
         }
         if node.sparse {
             new_bytes += self.fill_holes(id, offset, end, size, block);
+        }
+        if node.preallocated
+            && let Some(unwritten) = self.unwritten.get_mut(&id)
+        {
+            new_bytes += unwritten.bytes_in(offset, end.min(size));
+            unwritten.remove(offset / block * block, end.next_multiple_of(block));
         }
         if end > size {
             self.node_mut(id).size_bytes = end;
@@ -364,18 +376,18 @@ impl Tree {
 
     /// Sets the length; a longer file ends in a hole.
     pub fn set_size(&mut self, id: NodeId, to_bytes: u64, block: u64) {
-        let size = self.node(id).size_bytes;
+        let node = *self.node(id);
+        let size = node.size_bytes;
+        if node.preallocated
+            && let Some(unwritten) = self.unwritten.get_mut(&id)
+        {
+            // Whatever lies beyond the new end is given back, also what lay beyond the old one already.
+            unwritten.cut(to_bytes.next_multiple_of(block));
+        }
         if to_bytes > size {
-            let (start, end) = (size.next_multiple_of(block), to_bytes.next_multiple_of(block));
-            if end > start {
-                self.add_hole(id, start, end);
-            }
+            self.add_hole(id, size.next_multiple_of(block), to_bytes.next_multiple_of(block));
         } else if let Some(holes) = self.holes.get_mut(&id) {
-            holes.retain(|h| h.0 < to_bytes);
-            if let Some(last) = holes.last_mut() {
-                last.1 = last.1.min(to_bytes.next_multiple_of(block)).max(last.0);
-            }
-            holes.retain(|h| h.0 < h.1);
+            holes.cut(to_bytes.next_multiple_of(block));
         }
         self.node_mut(id).size_bytes = to_bytes;
     }
@@ -385,6 +397,9 @@ impl Tree {
         let end = offset.saturating_add(len_bytes).min(self.node(id).size_bytes);
         let (start, end) = (offset.next_multiple_of(block), end / block * block);
         if start < end {
+            if let Some(unwritten) = self.unwritten.get_mut(&id) {
+                unwritten.remove(start, end);
+            }
             self.add_hole(id, start, end);
         }
     }
@@ -393,12 +408,35 @@ impl Tree {
     pub fn allocate(&mut self, id: NodeId, offset: u64, len_bytes: u64, keep_size: bool, block: u64) -> u64 {
         let size = self.node(id).size_bytes;
         let end = offset.saturating_add(len_bytes);
+        if !keep_size && offset > size {
+            self.add_hole(id, size.next_multiple_of(block), offset / block * block);
+        }
+        let (from, to) = (offset / block * block, end.next_multiple_of(block));
+        let holes = self.holes.get(&id).map(|holes| holes.within(from, to)).unwrap_or_default();
+        let reserved = self.unwritten.get(&id).map_or(0, |u| u.bytes_in(size.max(offset), end));
+        let beyond = end.saturating_sub(size.max(offset)).saturating_sub(reserved);
         let filled = self.fill_holes(id, offset, end, size, block);
-        let beyond = end.saturating_sub(size.max(offset));
+        let unwritten = self.unwritten.entry(id).or_default();
+        for (start, stop) in holes {
+            unwritten.add(start, stop);
+        }
+        unwritten.add(from.max(size.next_multiple_of(block)), to);
+        let node = self.node_mut(id);
+        node.preallocated = true;
         if !keep_size && end > size {
-            self.node_mut(id).size_bytes = end;
+            node.size_bytes = end;
         }
         filled + beyond
+    }
+
+    /// Bytes of a range that hold data: with blocks, and written.
+    pub fn data_in(&self, id: NodeId, offset: u64, len_bytes: u64) -> u64 {
+        let end = offset.saturating_add(len_bytes).min(self.node(id).size_bytes);
+        let unwritten = match self.node(id).preallocated {
+            true => self.unwritten.get(&id).map_or(0, |u| u.bytes_in(offset, end)),
+            false => 0,
+        };
+        self.allocated_in(id, offset, len_bytes).saturating_sub(unwritten)
     }
 
     /// Bytes of a range that have blocks.
@@ -408,53 +446,29 @@ impl Tree {
         if !self.node(id).sparse {
             return len;
         }
-        let holes = self.holes.get(&id).map_or(&[][..], |h| h);
-        let in_holes: u64 = holes.iter().map(|h| h.1.min(end).saturating_sub(h.0.max(offset))).sum();
-        len.saturating_sub(in_holes)
+        len.saturating_sub(self.holes.get(&id).map_or(0, |holes| holes.bytes_in(offset, end)))
     }
 
     fn add_hole(&mut self, id: NodeId, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
         self.node_mut(id).sparse = true;
         let holes = self.holes.entry(id).or_default();
-        holes.push((start, end));
-        holes.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(holes.len());
-        for &(start, end) in holes.iter() {
-            match merged.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => merged.push((start, end)),
+        holes.add(start, end);
+        // What was preallocated beyond the end has blocks.
+        if let Some(unwritten) = self.unwritten.get(&id) {
+            for (start, end) in unwritten.within(start, end) {
+                holes.remove(start, end);
             }
         }
-        while merged.len() > HOLES_MAX {
-            let gap = |i: usize| merged[i + 1].0 - merged[i].1;
-            let at = (0..merged.len() - 1).min_by_key(|&i| gap(i)).unwrap_or(0);
-            merged[at].1 = merged[at + 1].1;
-            merged.remove(at + 1);
-        }
-        *holes = merged;
     }
 
-    /// Allocates the blocks of a range; counts the bytes below `size` that had none.
+    /// Allocates the blocks of a range; counts the bytes of it below `size` that had none.
     fn fill_holes(&mut self, id: NodeId, start: u64, end: u64, size: u64, block: u64) -> u64 {
         let Some(holes) = self.holes.get_mut(&id) else { return 0 };
-        let mut filled = 0;
-        let (block_start, block_end) = (start / block * block, end.next_multiple_of(block));
-        let mut left: Vec<(u64, u64)> = Vec::with_capacity(holes.len() + 1);
-        for &(hole_start, hole_end) in holes.iter() {
-            filled += hole_end.min(end).min(size).saturating_sub(hole_start.max(start));
-            let (cut_start, cut_end) = (block_start.max(hole_start), block_end.min(hole_end));
-            if start >= end || cut_start >= cut_end {
-                left.push((hole_start, hole_end));
-                continue;
-            }
-            if hole_start < cut_start {
-                left.push((hole_start, cut_start));
-            }
-            if cut_end < hole_end {
-                left.push((cut_end, hole_end));
-            }
-        }
-        *holes = left;
+        let filled = holes.bytes_in(start, end.min(size));
+        holes.remove(start / block * block, end.next_multiple_of(block));
         filled
     }
 }
@@ -469,29 +483,35 @@ mod tests {
     proptest! {
         /// Against a map of bytes: which blocks are allocated, and how many written bytes were new.
         #[test]
-        fn holes_are_those_of_a_block_map(ops in prop::collection::vec((0u8..4, 0u64..60, 1u64..20), 0..40)) {
+        fn holes_are_those_of_a_block_map(ops in prop::collection::vec((0u8..6, 0u64..60, 1u64..20), 0..40)) {
             let mut tree = Tree::new();
             let file = tree.new_node(FileKind::File, 0);
             let mut size = 0u64;
-            let mut blocks = [false; 64];
+            let (mut blocks, mut data) = ([false; 64], [false; 64]);
             for (op, offset, len) in ops {
                 let end = offset + len;
                 match op {
                     0 | 1 => {
-                        let before = blocks;
-                        let new = (offset..end).filter(|&b| b >= size || !before[(b / BLOCK) as usize]).count() as u64;
+                        let new = (offset..end).filter(|&b| b >= size || !data[(b / BLOCK) as usize]).count() as u64;
                         prop_assert_eq!(tree.write_range(file, offset, len, BLOCK), new);
-                        for b in offset / BLOCK..end.div_ceil(BLOCK) { blocks[b as usize] = true; }
+                        for b in offset / BLOCK..end.div_ceil(BLOCK) { (blocks[b as usize], data[b as usize]) = (true, true); }
                         size = size.max(end);
                     }
                     2 => {
                         tree.set_size(file, offset, BLOCK);
-                        for b in offset.div_ceil(BLOCK)..64 { blocks[b as usize] = false; }
+                        for b in offset.div_ceil(BLOCK)..64 { (blocks[b as usize], data[b as usize]) = (false, false); }
                         size = offset;
+                    }
+                    4 | 5 => {
+                        // What has blocks already, or lies in the last block with data, is left as it is.
+                        let keep = op == 5;
+                        tree.allocate(file, offset, len, keep, BLOCK);
+                        for b in offset / BLOCK..end.div_ceil(BLOCK) { blocks[b as usize] = true; }
+                        if !keep { size = size.max(end); }
                     }
                     _ => {
                         tree.punch(file, offset, len, BLOCK);
-                        for b in offset.div_ceil(BLOCK)..end.min(size) / BLOCK { blocks[b as usize] = false; }
+                        for b in offset.div_ceil(BLOCK)..end.min(size) / BLOCK { (blocks[b as usize], data[b as usize]) = (false, false); }
                     }
                 }
                 prop_assert_eq!(tree.node(file).size_bytes, size);
@@ -499,6 +519,8 @@ mod tests {
                     let len = (size - b * BLOCK).min(BLOCK);
                     let expected = if blocks[b as usize] { len } else { 0 };
                     prop_assert_eq!(tree.allocated_in(file, b * BLOCK, len), expected, "block {}", b);
+                    let expected = if data[b as usize] { len } else { 0 };
+                    prop_assert_eq!(tree.data_in(file, b * BLOCK, len), expected, "block {}", b);
                 }
             }
         }

@@ -152,6 +152,12 @@ impl Writeback {
         until_ns - now_ns
     }
 
+    /// The files that have dirty data, oldest first.
+    pub fn waiting(&self) -> impl Iterator<Item = NodeId> {
+        let next = |at: u32| (at != NONE).then_some(at);
+        std::iter::successors(next(self.oldest), move |&at| next(self.waiting[at as usize].after)).map(NodeId)
+    }
+
     /// Files that have dirty data.
     pub fn waiting_files(&self) -> u64 {
         self.files

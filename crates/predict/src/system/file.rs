@@ -6,7 +6,8 @@
 use super::edit::nearest_name;
 use super::error::position;
 use super::{
-    Entry, FORMAT_VERSION, Parameters, QUANTILES, SystemProfile, SystemProfileError, WriteLoad, parse_duration_ns,
+    Behaviour, Entry, FORMAT_VERSION, Parameters, QUANTILES, SystemProfile, SystemProfileError, WriteLoad,
+    parse_duration_ns,
 };
 use crate::vector::{Class, entry_name, parse_entry_name};
 use posix::{CacheState, Environment};
@@ -64,6 +65,7 @@ impl SystemProfile {
             measured_unix_s: written.measured_unix_s,
             environment: written.environment,
             parameters: written.parameters,
+            behaviour: written.behaviour,
             write_load: written.write_load,
             entries,
             missing: written.missing,
@@ -97,6 +99,7 @@ impl SystemProfile {
             measured_unix_s: self.measured_unix_s,
             environment: &self.environment,
             parameters: &self.parameters,
+            behaviour: &self.behaviour,
             write_load: &self.write_load,
             missing: &self.missing,
         };
@@ -180,6 +183,10 @@ struct Versioned {
     format_version: u64,
 }
 
+fn is_unknown(behaviour: &&Behaviour) -> bool {
+    behaviour.is_unknown()
+}
+
 #[derive(Serialize)]
 struct Header<'a> {
     format_version: u32,
@@ -188,6 +195,8 @@ struct Header<'a> {
     measured_unix_s: u64,
     environment: &'a Environment,
     parameters: &'a Parameters,
+    #[serde(skip_serializing_if = "is_unknown")]
+    behaviour: &'a Behaviour,
     write_load: &'a [WriteLoad],
     missing: &'a BTreeMap<String, String>,
 }
@@ -207,6 +216,8 @@ struct Written {
     environment: Environment,
     #[serde(default)]
     parameters: Parameters,
+    #[serde(default)]
+    behaviour: Behaviour,
     #[serde(default)]
     write_load: Vec<WriteLoad>,
     #[serde(default)]

@@ -4,9 +4,10 @@
 
 use posix::{
     At, CacheState, Call, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Mode, OpenFlags,
-    Outcome, Process, Reply, Stat, Step, SyncRange, Unavailable,
+    Outcome, Process, Reply, Residency, Stat, Step, SyncRange, Unavailable,
 };
 use predict::Class;
+use predict::system::Family;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +28,10 @@ pub fn cost(class: Class, at: u64) -> u64 {
         ReadRand | ReadFirst | ReadDirect | WriteDirect | WritePartial => 60_000 + 100 * number,
         FsyncClean => 5_000,
         FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate
-        | FsyncDir | SyncFs => 500_000 + 1000 * number,
-        FsyncOther => 100_000,
+        | FsyncContiguous | FsyncLate | FdatasyncContiguous | FdatasyncLate | FsyncDir | SyncFs => {
+            500_000 + 1000 * number
+        }
+        FsyncOther | FsyncLog => 100_000,
         _ => 1000 + 10 * number,
     };
     base + at * (1 + number % 3) / 8
@@ -88,9 +91,17 @@ struct Node {
     /// Bytes written at the end, and over what was there, since it was last written back.
     new_bytes: u64,
     over_bytes: u64,
+    /// Runs of blocks that were written over, and where the last ends.
+    over_runs: u64,
+    over_end: u64,
     ever_synced: bool,
     /// Directories: since they were last synced.
     names_changed: bool,
+    /// The directory it was made in, and when.
+    dir: usize,
+    made_ns: u64,
+    /// Of a directory: when a new file in it was last synced.
+    new_synced_ns: Option<u64>,
     /// Directory blocks, or a file's block map.
     map_cached: bool,
     /// Emptied by O_TRUNC and not closed since; how much it held.
@@ -113,10 +124,18 @@ pub struct Fake {
     pub root: bool,
     pub xattrs: bool,
     pub direct: bool,
+    /// Copies share blocks.
+    pub shares: bool,
+    /// What a sync commits of others.
+    pub family: Family,
+    /// Setting a length writes what is dirty.
+    pub cut_writes: bool,
     /// Bytes that can be written before the disk is full.
     pub space: u64,
     /// Descriptors open when caches were last dropped.
     pub open_at_drop: usize,
+    /// Files made since the last sync and still empty.
+    empty_made: u64,
     nodes: Vec<Node>,
     /// What may have something to write back.
     dirty: BTreeSet<usize>,
@@ -136,6 +155,10 @@ impl Fake {
             root: true,
             xattrs: true,
             direct: true,
+            shares: false,
+            family: Family::Each,
+            cut_writes: false,
+            empty_made: 0,
             space: 1 << 40,
             open_at_drop: 0,
             nodes: Vec::new(),
@@ -160,8 +183,13 @@ impl Fake {
             xattrs: BTreeSet::new(),
             new_bytes: 0,
             over_bytes: 0,
+            over_runs: 0,
+            over_end: 0,
             ever_synced: false,
             names_changed: false,
+            dir: 0,
+            made_ns: self.now_ns,
+            new_synced_ns: None,
             map_cached: true,
             emptied: None,
         });
@@ -243,7 +271,7 @@ impl Fake {
         self.nodes[node].nlink -= 1;
         if self.nodes[node].nlink == 0 {
             self.drop_blocks(node);
-            (self.nodes[node].new_bytes, self.nodes[node].over_bytes) = (0, 0);
+            (self.nodes[node].new_bytes, self.nodes[node].over_bytes, self.nodes[node].over_runs) = (0, 0, 0);
             self.dirty.remove(&node);
             self.attributes.forget(&node);
         }
@@ -264,6 +292,8 @@ impl Fake {
         }
         let (node, ns) = if flags.create && !exists {
             let node = self.new_node(FileKind::File);
+            self.nodes[node].dir = dir;
+            self.empty_made += 1;
             self.add(dir, &name, node);
             (node, ns + cost(Class::Create, 0))
         } else {
@@ -340,11 +370,14 @@ impl Fake {
         let class = if from + len > file.size {
             self.space = self.space.checked_sub(len).ok_or((Errno::ENOSPC, 0))?;
             let class = if from.is_multiple_of(BLOCK) { Class::WriteAppend } else { Class::WriteExtend };
+            self.empty_made -= u64::from(file.size == 0).min(self.empty_made);
             file.size = from + len;
             file.new_bytes += len;
             class
         } else {
             file.over_bytes += len;
+            file.over_runs += u64::from(file.over_runs == 0 || from != file.over_end);
+            file.over_end = from + len;
             match (cached, from.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK)) {
                 (true, _) => Class::WriteCached,
                 (false, true) => Class::WriteUncached,
@@ -374,6 +407,8 @@ impl Fake {
 
     fn sync_node(&mut self, node: usize, data_only: bool) -> u64 {
         use Class::*;
+        let of = |fsync: Class, fdatasync: Class| if data_only { fdatasync } else { fsync };
+        let names = std::mem::take(&mut self.empty_made);
         if self.nodes[node].kind == FileKind::Directory {
             let changed = std::mem::take(&mut self.nodes[node].names_changed);
             return cost(if changed { FsyncDir } else { FsyncDirClean }, 0);
@@ -382,15 +417,40 @@ impl Fake {
         self.dirty.remove(&node);
         let file = &mut self.nodes[node];
         let (new, over) = (std::mem::take(&mut file.new_bytes), std::mem::take(&mut file.over_bytes));
+        let runs = std::mem::take(&mut file.over_runs);
         let synced = std::mem::replace(&mut file.ever_synced, true);
+        let (dir, made_ns) = (file.dir, file.made_ns);
+        let late = self.nodes[dir].new_synced_ns.is_some_and(|ns| ns > made_ns);
         let ns = match (new + over, synced, new > 0) {
             (0, true, _) => return cost(FsyncClean, 0),
-            (bytes, false, _) => cost(if data_only { FdatasyncCreate } else { FsyncCreate }, bytes),
-            (bytes, true, true) => cost(if data_only { FdatasyncAppend } else { FsyncAppend }, bytes),
-            (bytes, true, false) => cost(if data_only { FdatasyncOverwrite } else { FsyncOverwrite }, bytes),
+            (bytes, false, true) if late => cost(of(FsyncLate, FdatasyncLate), bytes),
+            (bytes, false, _) => cost(of(FsyncCreate, FdatasyncCreate), bytes),
+            (bytes, true, true) => cost(of(FsyncAppend, FdatasyncAppend), bytes),
+            (bytes, true, false) if runs > 1 || bytes <= BLOCK => cost(of(FsyncOverwrite, FdatasyncOverwrite), bytes),
+            (bytes, true, false) => cost(of(FsyncContiguous, FdatasyncContiguous), bytes),
         };
+        if !synced {
+            self.nodes[dir].new_synced_ns = Some(self.now_ns);
+        }
+        self.commit(synced);
         let others = total - new - over;
-        ns + if others > 0 { cost(FsyncOther, others) } else { 0 }
+        ns + if others > 0 { cost(FsyncOther, others) } else { 0 } + if names > 0 { cost(FsyncLog, names) } else { 0 }
+    }
+
+    /// What the sync of a file, new unless it was synced before, does to the others.
+    fn commit(&mut self, synced: bool) {
+        let writes = match self.family {
+            Family::Log => false,
+            Family::Segments if !synced => true,
+            _ => return,
+        };
+        for &other in &self.dirty {
+            let other = &mut self.nodes[other];
+            if writes && !other.ever_synced {
+                other.new_bytes = 0;
+            }
+            other.ever_synced = true;
+        }
     }
 
     fn unlink(&mut self, at: At<'_>) -> Result<(Reply, u64), (Errno, u64)> {
@@ -471,9 +531,10 @@ impl Fake {
             }
             Call::SyncFs => {
                 let bytes = self.dirty_bytes();
+                self.empty_made = 0;
                 for node in std::mem::take(&mut self.dirty) {
                     let node = &mut self.nodes[node];
-                    (node.new_bytes, node.over_bytes, node.ever_synced) = (0, 0, true);
+                    (node.new_bytes, node.over_bytes, node.over_runs, node.ever_synced) = (0, 0, 0, true);
                 }
                 Ok((Reply::Done, cost(SyncFs, bytes)))
             }
@@ -484,8 +545,28 @@ impl Fake {
                 let size = std::mem::take(&mut self.nodes[node].size);
                 Ok((Reply::Done, ns + cost(class, size)))
             }
+            Call::Ftruncate { fd, len_bytes } => {
+                let node = self.node_of(fd).map_err(bad)?;
+                let cuts = self.cut_writes;
+                let file = &mut self.nodes[node];
+                assert_eq!(file.size, len_bytes, "only to the length it has");
+                let ns = cost(TruncateDirty, file.new_bytes);
+                if cuts {
+                    file.new_bytes = 0;
+                }
+                Ok((Reply::Done, ns))
+            }
             Call::Fallocate { len_bytes, .. } => Ok((Reply::Done, cost(Fallocate, len_bytes))),
-            Call::CopyRange { len_bytes, .. } => Ok((Reply::Count(len_bytes), cost(CopyRange, len_bytes))),
+            Call::CopyRange { from, to, len_bytes, .. } => {
+                let (from, to) = (self.node_of(from).map_err(bad)?, self.node_of(to).map_err(bad)?);
+                let class = if self.nodes[from].new_bytes > 0 { CopyDirty } else { CopyRange };
+                if !self.shares {
+                    self.nodes[to].new_bytes += len_bytes;
+                    self.dirty.insert(to);
+                }
+                self.nodes[to].size += len_bytes;
+                Ok((Reply::Count(len_bytes), cost(class, len_bytes)))
+            }
             Call::DontNeed { fd, .. } => {
                 let node = self.node_of(fd).map_err(bad)?;
                 self.drop_blocks(node);
@@ -494,7 +575,11 @@ impl Fake {
             Call::Advise { .. } => done(Fadvise),
             Call::Lock { .. } => done(Fcntl),
             Call::MapUnmap { .. } => done(Mmap),
-            Call::Residency { .. } => Err((Errno::ENOSYS, 0)),
+            Call::Residency { fd, .. } => {
+                let file = &self.nodes[self.node_of(fd).map_err(bad)?];
+                let dirty_bytes = Some(file.new_bytes + file.over_bytes);
+                Ok((Reply::Residency(Residency { cached_bytes: file.size, missing_bytes: 0, dirty_bytes }), 0))
+            }
             Call::Stat { at, .. } => {
                 let (node, ns) = self.find(at)?;
                 Ok((self.stat_of(node), ns + cost(Stat, 0)))
@@ -581,7 +666,6 @@ impl Fake {
             Call::SetXattr { .. } | Call::GetXattr { .. } | Call::ListXattr { .. } | Call::RemoveXattr { .. } => {
                 self.xattr(call)
             }
-            _ => Err((Errno::ENOSYS, 0)),
         }
     }
 

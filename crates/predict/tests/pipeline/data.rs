@@ -239,8 +239,83 @@ fn allocation_and_holes() {
     let punch = t.fd(Op::Fallocate, f);
     (punch.offset, punch.req_bytes, punch.flags) = (Some(0), Some(64 * K), 3 << flag::SUB_SHIFT);
     t.write(f, 0, 4 * K);
-    // What was reserved is overwritten, what was punched is new.
-    assert_eq!(cold(&t)[1..], ["falloc_65536", "wru_4096", "trc_65536", "wra_4096"]);
+    // What was reserved and what was punched held no data.
+    assert_eq!(cold(&t)[1..], ["falloc_65536", "wra_4096", "trc_65536", "wra_4096"]);
+}
+
+/// A part of a reserved block was priced as if the block had to be read first, and giving reserved space back as if it held data.
+#[test]
+fn reserved_space_holds_no_data() {
+    let mut t = Trace::new();
+    let f = t.create("/log");
+    let reserve = t.fd(Op::Fallocate, f);
+    (reserve.offset, reserve.req_bytes) = (Some(0), Some(1024 * K));
+    t.write(f, 0, 4 * K + 512);
+    t.write(f, 4 * K + 512, 512);
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 8 * K, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 8 * K, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(12 * K);
+    let got = cold(&t);
+    assert!(!got[2].contains("wrp"), "{}", got[2]);
+    assert_eq!(got[3], "wrc_512");
+    // What nobody wrote before has to be committed as having been written; written over, it has not.
+    assert_eq!([&got[6], &got[8]], ["fds_app_4096", "fds_ovr_4096"]);
+    assert_eq!(got[9], "trc_0", "a megabyte less 12 KB was given back, and no data in it");
+}
+
+/// XFS writes what makes a file longer before it logs the new length.
+#[test]
+fn cutting_a_file_that_is_dirty_may_write_it() {
+    let mut t = Trace::new();
+    let f = t.create("/log");
+    let reserve = t.fd(Op::Fallocate, f);
+    (reserve.offset, reserve.req_bytes, reserve.flags) = (Some(0), Some(1024 * K), 1 << flag::SUB_SHIFT);
+    t.write(f, 0, 64 * K);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(64 * K);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(64 * K);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Ftruncate, f).req_bytes = Some(32 * K);
+    assert_eq!(cold(&t)[3..], ["trd_65536", "trd_65536", "fds_cr_65536", "0.666667*trc_16384 0.333333*trc_65536"]);
+    let mut xfs = primes();
+    xfs.behaviour.truncate_writes = Some(true);
+    let got = t.vectors(&xfs, &PredictOptions::default());
+    assert_eq!(got[3..6], ["trd_65536", "trc_0", "fds_cr_4096"]);
+}
+
+#[test]
+fn a_copy_that_shares_blocks_leaves_nothing_to_write() {
+    let mut t = Trace::new().has("/from", 8192 * K);
+    let from = t.open("/from", flag::READ);
+    let to = t.create("/to");
+    let copy = |t: &mut Trace, from, to, offset: u64, len: u64| {
+        let event = t.fd(Op::Copy, from);
+        (event.ofd2, event.offset, event.offset2) = (Some(to), Some(offset), Some(offset));
+        (event.req_bytes, event.ret) = (Some(len), len as i64);
+    };
+    copy(&mut t, from, to, 0, 8192 * K);
+    t.call(Op::SyncFs);
+    let third = t.create("/third");
+    t.write(from, 0, 64 * K);
+    copy(&mut t, from, third, 0, 8192 * K);
+    copy(&mut t, from, third, 512, 4 * K);
+    t.read(to, 0, 4 * K);
+    let mut sharing = primes();
+    sharing.behaviour.copies_share = Some(true);
+    let got = t.vectors(&sharing, &PredictOptions::default());
+    // Sharing is by extents: beyond what was measured no bytes count, and none are read. Names are all there is to write.
+    assert_eq!(got[2..4], ["copy_1048576", "syncfs_65536"]);
+    // Only what was written can be shared. Parts of blocks are copied.
+    assert_eq!(got[6], "copy_1048576 -1*copy_65536 copy_new_65536");
+    assert!(got[7].contains("copy_4096") && got[7].contains("rrd_"), "{}", got[7]);
+    assert_eq!(got[8], "rdf_16384", "what was shared is in no page of the copy");
+    // Where nothing is shared, all of it is read and written.
+    let got = t.vectors(&primes(), &PredictOptions::default());
+    assert!(got[2].contains("rdf_1048576"), "{}", got[2]);
+    assert!(got[3].contains("syncfs_4194304"), "{}", got[3]);
+    assert_eq!(got[8], "rdc_4096");
 }
 
 /// Holes were priced as data from the disk. That no disk is asked for them: `a_hole_is_read_without_the_disk` of the laboratory.

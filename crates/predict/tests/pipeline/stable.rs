@@ -3,6 +3,7 @@
 use crate::builder::{Trace, cold, primes};
 use predict::SystemProfile;
 use predict::pipeline::{Pace, PredictOptions};
+use predict::system::Family;
 use trace::{Op, flag};
 
 const K: u64 = 1024;
@@ -46,7 +47,7 @@ fn other_files_new_data_is_on_top() {
     let f = t.create("/f");
     t.write(f, 0, 4 * K);
     t.fd(Op::Fsync, f);
-    assert_eq!(cold(&t)[4], "fsync_cr_4096 fsync_oth_1048576");
+    assert_eq!(cold(&t)[4], "fsync_cr_4096 0.1*fsync_log_10 fsync_oth_1048576");
 }
 
 #[test]
@@ -74,8 +75,9 @@ fn sqlite_rollback_journal() {
     assert_eq!(second.len(), 13);
     // The name of the journal was absent and cached since it was removed: no lookup goes to disk.
     assert_eq!(second[0], "cr lu_bc");
-    // Two dirty pages of a new file.
-    assert_eq!(second[3], "0.333333*fds_cr_16384 0.666667*fds_cr_4096");
+    // Two dirty pages of a new file,
+    // and the name removed before, for the log.
+    assert_eq!(second[3], "0.333333*fds_cr_16384 0.666667*fds_cr_4096 0.1*fsync_log_10");
     // The journal's fdatasync committed the directory as well: one log.
     assert_eq!(second[5], "fsync_dir_clean");
     // Its header is overwritten, then the database's page.
@@ -95,6 +97,106 @@ fn with_a_log_per_file_the_directory_is_still_to_be_committed() {
     let mut btrfs = primes();
     btrfs.environment.fs_type = "btrfs".into();
     assert_eq!(t.vectors(&btrfs, &PredictOptions::default())[3], "fsync_dir");
+}
+
+/// Three new files, all written before the first is synced.
+fn late(system: &SystemProfile, op: Op) -> Vec<String> {
+    let mut t = Trace::new();
+    let files = ["/a", "/b", "/c"].map(|path| {
+        let f = t.create(path);
+        t.write(f, 0, 4 * K);
+        f
+    });
+    for f in files {
+        t.fd(op, f);
+    }
+    let d = t.open("/", flag::READ | flag::DIRECTORY);
+    t.fd(Op::Fsync, d);
+    let mut got = t.vectors(system, &PredictOptions::default());
+    let directory = got.pop().expect("the last call");
+    got.drain(..6);
+    got.truncate(3);
+    got.push(directory);
+    got
+}
+
+/// Forty new files synced one after the other were priced as if each had to carry the data of all others.
+#[test]
+fn what_a_sync_carries_is_a_matter_of_the_family() {
+    let of = |family, writes_others| {
+        let mut system = primes();
+        (system.behaviour.family, system.behaviour.sync_writes_others) = (Some(family), Some(writes_others));
+        system
+    };
+    let log = of(Family::Log, false);
+    // The first commits the names of all; the blocks of each are allocated when its data is written.
+    assert_eq!(
+        late(&log, Op::Fsync),
+        ["fsync_cr_4096 0.2*fsync_log_10", "fsync_late_4096", "fsync_late_4096", "fsync_clean"]
+    );
+    assert_eq!(late(&log, Op::Fdatasync)[1..], ["fds_late_4096", "fds_late_4096", "fsync_clean"]);
+    let with_data = of(Family::Log, true);
+    let got = late(&with_data, Op::Fsync);
+    assert!(got[0].contains("fsync_oth_65536"), "{}", got[0]);
+    assert_eq!(got[1..], ["fsync_clean", "fsync_clean", "fsync_clean"]);
+    let each = of(Family::Each, false);
+    assert_eq!(late(&each, Op::Fsync), ["fsync_cr_4096", "fsync_late_4096", "fsync_late_4096", "fsync_dir"]);
+    let segments = of(Family::Segments, false);
+    assert_eq!(
+        late(&segments, Op::Fsync),
+        ["0.666667*fsync_cr_16384 0.333333*fsync_cr_4096", "fsync_clean", "fsync_clean", "fsync_clean"]
+    );
+}
+
+/// With a log of segments an old file's sync is of that file alone.
+#[test]
+fn segments_with_names_are_written_together() {
+    let mut t = Trace::new().has("/old", 64 * K);
+    let old = t.open("/old", flag::WRITE);
+    let new = t.create("/new");
+    t.write(new, 0, 64 * K);
+    t.write(old, 64 * K, 4 * K);
+    t.fd(Op::Fsync, old);
+    t.fd(Op::Fsync, new);
+    let mut lfs = primes();
+    lfs.behaviour.family = Some(Family::Segments);
+    assert_eq!(t.vectors(&lfs, &PredictOptions::default())[4..], ["fsync_app_4096", "fsync_cr_65536"]);
+}
+
+#[test]
+fn a_log_carries_the_names_of_others() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    for i in 0..100 {
+        let other = t.create(&format!("/other{i}"));
+        t.close(other);
+    }
+    let f = t.open("/f", flag::WRITE);
+    t.write(f, 64 * K, 4 * K);
+    t.fd(Op::Fsync, f);
+    t.write(f, 68 * K, 4 * K);
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    assert_eq!([&got[202], &got[204]], ["fsync_app_4096 fsync_log_100", "fsync_app_4096"]);
+}
+
+#[test]
+fn pages_side_by_side_cost_less_than_scattered_ones() {
+    let mut t = Trace::new().has("/db", 1024 * K);
+    let f = t.open("/db", flag::WRITE);
+    for i in 0..4 {
+        t.write(f, i * 64 * K, 4 * K);
+    }
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 0, 64 * K);
+    t.fd(Op::Fdatasync, f);
+    // Sixteen pages in four runs: four are scattered, twelve beside them.
+    for i in 0..4 {
+        t.write(f, i * 128 * K, 16 * K);
+    }
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    assert_eq!([&got[5], &got[7]], ["fds_ovr_16384", "fds_seq_65536"]);
+    assert_eq!(got[12], "fsync_ovr_16384 -1*fsync_seq_16384 fsync_seq_65536");
 }
 
 #[test]
@@ -207,7 +309,7 @@ fn write_back_that_is_only_started_is_no_sync() {
     sync_range(&mut waited, f, Some(7));
     waited.write(f, 0, 4 * K);
     sync_range(&mut waited, f, None);
-    assert_eq!(cold(&waited)[2..], ["fds_ovr_16384", "wrc_4096", "fds_ovr_4096"]);
+    assert_eq!(cold(&waited)[2..], ["fds_seq_16384", "wrc_4096", "fds_ovr_4096"]);
 }
 
 /// The device takes 10 ms for the file; whoever waits at once waits for that, once.

@@ -290,7 +290,20 @@ fn all_classes_have_a_price_or_a_stand_in_with_a_minimal_profile() {
         .collect();
     assert_eq!(
         unpriced,
-        ["fsync_app", "fsync_ovr", "fsync_cr", "fds_app", "fds_ovr", "fds_cr", "fsync_dir", "syncfs"],
+        [
+            "fsync_app",
+            "fsync_ovr",
+            "fsync_cr",
+            "fsync_seq",
+            "fsync_late",
+            "fds_app",
+            "fds_ovr",
+            "fds_cr",
+            "fds_seq",
+            "fds_late",
+            "fsync_dir",
+            "syncfs"
+        ],
         "only stable storage has nothing like it in the thesis"
     );
 }

@@ -14,7 +14,7 @@ impl Preprocess {
             return;
         }
         let direct = self.flags_of(event.ofd) & flag::DIRECT != 0;
-        self.read_step(out, call, node, offset, len_bytes, direct, false);
+        self.read_step(out, call, node, offset, len_bytes, direct, Transfer::Process);
         if event.flags & flag::POSITIONAL == 0 {
             self.advance(event.ofd, offset + len_bytes);
         }
@@ -29,7 +29,7 @@ impl Preprocess {
         offset: u64,
         len_bytes: u64,
         direct: bool,
-        copy: bool,
+        transfer: Transfer,
     ) {
         let end = offset.saturating_add(len_bytes);
         if end > self.tree.node(node).size_bytes {
@@ -38,8 +38,8 @@ impl Preprocess {
             self.tree.node_mut(node).size_bytes = end;
         }
         let size_bytes = self.tree.node(node).size_bytes;
-        let hole_bytes = len_bytes - self.tree.allocated_in(node, offset, len_bytes).min(len_bytes);
-        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, copy });
+        let hole_bytes = len_bytes - self.tree.data_in(node, offset, len_bytes).min(len_bytes);
+        out.steps.push(Step::Read { node, offset, len_bytes, size_bytes, hole_bytes, direct, transfer });
     }
 
     pub(super) fn write(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
@@ -63,7 +63,7 @@ impl Preprocess {
         } else {
             Stable::No
         };
-        self.write_step(out, node, offset, len_bytes, flags & flag::DIRECT != 0, false, stable);
+        self.write_step(out, node, offset, len_bytes, flags & flag::DIRECT != 0, Transfer::Process, stable);
         if let Some(file) = event.ofd.and_then(|ofd| self.files.get_mut(&ofd)) {
             file.written = true;
         }
@@ -80,12 +80,25 @@ impl Preprocess {
         offset: u64,
         len_bytes: u64,
         direct: bool,
-        copy: bool,
+        transfer: Transfer,
         stable: Stable,
     ) {
         let size_bytes = self.tree.node(node).size_bytes;
+        let holds = |at: u64| self.tree.data_in(node, at / BLOCK_BYTES * BLOCK_BYTES, BLOCK_BYTES) > 0;
+        let (head_holds, tail_holds) = (holds(offset), holds(offset.saturating_add(len_bytes)));
         let new_bytes = self.tree.write_range(node, offset, len_bytes, BLOCK_BYTES);
-        out.steps.push(Step::Write { node, offset, len_bytes, size_bytes, new_bytes, direct, copy, stable });
+        out.steps.push(Step::Write {
+            node,
+            offset,
+            len_bytes,
+            size_bytes,
+            new_bytes,
+            head_holds,
+            tail_holds,
+            direct,
+            transfer,
+            stable,
+        });
     }
 
     /// copy_file_range, sendfile, splice, FICLONE: a file at one or both ends.
@@ -115,19 +128,31 @@ impl Preprocess {
         }
         let (from_offset, to_offset) =
             (self.position(event.ofd, event.offset), self.position(event.ofd2, event.offset2));
-        let both = from.is_some() && to.is_some();
-        if both {
-            out.steps.push(Step::CallAt(Class::CopyRange, if reflink { 0 } else { len_bytes }));
-        }
+        let transfer = match (from, to) {
+            (Some(_), Some(_)) if reflink => {
+                out.steps.push(Step::CallAt(Class::CopyRange, 0));
+                Transfer::Blocks
+            }
+            (Some(from), Some(_)) => {
+                // As vfs_copy_file_range has it: whole blocks, but for the end of the source.
+                let whole = |bytes: u64| bytes.is_multiple_of(BLOCK_BYTES);
+                let to_the_end = from_offset.saturating_add(len_bytes) >= self.tree.node(from).size_bytes;
+                let blocks = whole(from_offset) && whole(to_offset) && (whole(len_bytes) || to_the_end);
+                let transfer = if blocks { Transfer::Blocks } else { Transfer::Bytes };
+                out.steps.push(Step::Copy { from, len_bytes, transfer });
+                transfer
+            }
+            _ => Transfer::Process,
+        };
         if let Some(from) = from.filter(|_| !reflink) {
-            self.read_step(out, call, from, from_offset, len_bytes, false, both);
+            self.read_step(out, call, from, from_offset, len_bytes, false, transfer);
         }
         if let Some(to) = to {
             if reflink {
                 self.tree.write_range(to, to_offset, len_bytes, BLOCK_BYTES);
                 out.steps.push(Step::Allocate { node: to, grew: true });
             } else {
-                self.write_step(out, to, to_offset, len_bytes, false, both, Stable::No);
+                self.write_step(out, to, to_offset, len_bytes, false, transfer, Stable::No);
             }
             if let Some(file) = event.ofd2.and_then(|ofd| self.files.get_mut(&ofd)) {
                 file.written = true;
@@ -218,6 +243,14 @@ impl Preprocess {
         Step::DontNeed { node, first_page: offset.div_ceil(PAGE_BYTES), end_page: last }
     }
 
+    /// Sets a file's length.
+    pub(super) fn cut(&mut self, node: NodeId, to_bytes: u64, opened: bool) -> Step {
+        let from_bytes = self.tree.node(node).size_bytes;
+        let freed_bytes = self.tree.data_in(node, to_bytes, from_bytes.saturating_sub(to_bytes));
+        self.tree.set_size(node, to_bytes, BLOCK_BYTES);
+        Step::Truncate { node, from_bytes, to_bytes, freed_bytes, opened }
+    }
+
     pub(super) fn change_space(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
         let bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
@@ -227,8 +260,7 @@ impl Preprocess {
         }
         let from_bytes = self.tree.node(node).size_bytes;
         if event.op == Op::Ftruncate {
-            out.steps.push(Step::Truncate { node, from_bytes, to_bytes: bytes, opened: false });
-            self.tree.set_size(node, bytes, BLOCK_BYTES);
+            out.steps.push(self.cut(node, bytes, false));
             return;
         }
         // The kernel's mode bits: linux/falloc.h.
@@ -238,7 +270,7 @@ impl Preprocess {
         let mode = event.flags >> flag::SUB_SHIFT;
         let offset = event.offset.unwrap_or(0).min(BYTES_MAX);
         if mode & PUNCH_HOLE != 0 {
-            let freed = self.tree.allocated_in(node, offset, bytes);
+            let freed = self.tree.data_in(node, offset, bytes);
             out.steps.push(Step::CallAt(Class::TruncateCached, freed));
             self.tree.punch(node, offset, bytes, BLOCK_BYTES);
             out.steps.push(Step::Allocate { node, grew: true });

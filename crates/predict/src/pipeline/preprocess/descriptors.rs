@@ -73,10 +73,8 @@ impl Preprocess {
             call.surprise |= has(flag::CREATE) && has(flag::EXCL);
             let directory = self.tree.node(node).kind == FileKind::Directory;
             out.steps.push(Step::Call(if directory { Class::OpenDir } else { Class::Open }));
-            let size_bytes = self.tree.node(node).size_bytes;
             if has(flag::TRUNC) && !directory {
-                out.steps.push(Step::Truncate { node, from_bytes: size_bytes, to_bytes: 0, opened: true });
-                self.tree.set_size(node, 0, BLOCK_BYTES);
+                out.steps.push(self.cut(node, 0, true));
             }
         }
         if let Some(ofd) = event.ofd {

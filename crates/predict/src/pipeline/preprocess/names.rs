@@ -9,9 +9,7 @@ impl Preprocess {
             return;
         };
         let to_bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
-        let from_bytes = self.tree.node(walked.node).size_bytes;
-        out.steps.push(Step::Truncate { node: walked.node, from_bytes, to_bytes, opened: false });
-        self.tree.set_size(walked.node, to_bytes, BLOCK_BYTES);
+        out.steps.push(self.cut(walked.node, to_bytes, false));
     }
 
     pub(super) fn unlink(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {

@@ -1,0 +1,152 @@
+//! What the target does that no cost alone tells, found by trying: one small experiment for each field of [`Behaviour`].
+//!
+//! An experiment looks at what is left to be written (`cachestat`), which says it exactly. Where a system does not tell, it
+//! goes by how the file lies; where that does not tell either, the field stays unknown. What is committed is not
+//! visible, so the family goes by time. No experiment asks for the file system's name.
+
+use super::MeasureError;
+use super::bench::Bench;
+use super::stats::quantile;
+use crate::system::{Behaviour, Family};
+use posix::{Call, Fd, OpenFlags, Reply};
+
+/// The fsync of an empty new file has to take so many times that of a clean one to tell anything.
+const CLEARLY: f64 = 2.0;
+/// How often an experiment that goes by time is made; the median counts.
+const TRIALS: usize = 7;
+const BLOCK_BYTES: u64 = 4096;
+const HERE: &str = "behaviour/here";
+const ELSEWHERE: &str = "behaviour/elsewhere";
+
+/// Makes the experiments. They take some hundred calls in all, so they have no budget of their own.
+pub(super) fn find(b: &mut Bench<'_>) -> Result<Behaviour, MeasureError> {
+    for path in ["behaviour", HERE, ELSEWHERE] {
+        b.make_dir(path)?;
+    }
+    let writes_others = after_sync(b, Synced::Old, BLOCK_BYTES)?.left_bytes.map(|left| left == 0);
+    Ok(Behaviour {
+        family: family(b, writes_others)?,
+        sync_writes_others: writes_others,
+        copies_share: copies_share(b)?,
+        truncate_writes: truncate_writes(b)?,
+    })
+}
+
+/// What a file is whose sync comes first.
+#[derive(Clone, Copy)]
+enum Synced {
+    /// Nothing is synced first.
+    Nothing,
+    /// One that is there already and was appended to.
+    Old,
+    /// One that was made after the other, in [`HERE`].
+    New,
+}
+
+/// How another file is after that.
+struct After {
+    /// Of its data, still to be written.
+    left_bytes: Option<u64>,
+    /// What its own fsync takes then, and one more.
+    sync_ns: u64,
+    clean_ns: u64,
+}
+
+/// Makes a new file with data, then syncs another in another directory, and looks at the first.
+fn after_sync(b: &mut Bench<'_>, synced: Synced, bytes: u64) -> Result<After, MeasureError> {
+    let path = format!("{ELSEWHERE}/{}", b.new_name("other"));
+    let first = format!("{HERE}/{}", b.new_name("synced"));
+    if matches!(synced, Synced::Old) {
+        b.make_file(first.as_str().into(), BLOCK_BYTES)?;
+    }
+    b.sync()?;
+    let other = b.open(path.as_str().into(), OpenFlags { read: true, ..OpenFlags::CREATE_NEW })?;
+    b.fill(other, 0, bytes)?;
+    let flags = match synced {
+        Synced::Nothing => None,
+        Synced::Old => Some(OpenFlags { append: true, ..OpenFlags::WRITE }),
+        Synced::New => Some(OpenFlags::CREATE_NEW),
+    };
+    if let Some(flags) = flags {
+        let fd = b.open(first.as_str().into(), flags)?;
+        b.quiet(&Call::Write { fd, offset: None, len_bytes: BLOCK_BYTES, data: None })?;
+        b.quiet(&Call::Fsync { fd })?;
+        b.close(fd)?;
+        b.unlink(first.as_str().into())?;
+    }
+    let left_bytes = dirty_bytes(b, other);
+    let sync_ns = b.outcome(&Call::Fsync { fd: other }).dur_ns;
+    let clean_ns = b.outcome(&Call::Fsync { fd: other }).dur_ns;
+    b.close(other)?;
+    b.unlink(path.as_str().into())?;
+    Ok(After { left_bytes, sync_ns, clean_ns })
+}
+
+/// The family, by what is left of an empty new file for its own fsync after that of another: nothing where the other's has committed
+/// it. The time of nothing and of all that there can be are measured beside it.
+fn family(b: &mut Bench<'_>, writes_others: Option<bool>) -> Result<Option<Family>, MeasureError> {
+    let (mut alone, mut clean, mut other) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TRIALS {
+        let trial = after_sync(b, Synced::Nothing, 0)?;
+        alone.push(trial.sync_ns as f64);
+        clean.push(trial.clean_ns as f64);
+        other.push(after_sync(b, Synced::New, 0)?.sync_ns as f64);
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        quantile(&times, 0.5)
+    };
+    let (alone_ns, clean_ns) = (median(alone), median(clean));
+    if alone_ns < CLEARLY * clean_ns {
+        // Nothing has to be made stable, as in memory, or it costs nothing.
+        return Ok(None);
+    }
+    // Halfway, by ratio.
+    if median(other) > (alone_ns * clean_ns).sqrt() {
+        return Ok(Some(Family::Each));
+    }
+    let with_data = after_sync(b, Synced::New, BLOCK_BYTES)?.left_bytes == Some(0);
+    let segments = with_data && writes_others == Some(false);
+    Ok(Some(if segments { Family::Segments } else { Family::Log }))
+}
+
+/// Whether setting the length of a file that is dirty and has become longer writes its data.
+fn truncate_writes(b: &mut Bench<'_>) -> Result<Option<bool>, MeasureError> {
+    const BYTES: u64 = 64 << 10;
+    let fd = b.open("behaviour/cut".into(), OpenFlags { read: true, ..OpenFlags::CREATE_NEW })?;
+    b.fill(fd, 0, BYTES)?;
+    b.quiet(&Call::Ftruncate { fd, len_bytes: BYTES })?;
+    let writes = dirty_bytes(b, fd).map(|left_bytes| left_bytes == 0);
+    b.close(fd)?;
+    b.unlink("behaviour/cut".into())?;
+    Ok(writes)
+}
+
+/// Bytes of a file that are still to be written; `None` where the system does not say.
+fn dirty_bytes(b: &mut Bench<'_>, fd: Fd) -> Option<u64> {
+    match b.outcome(&Call::Residency { fd, offset: 0, len_bytes: 0 }).result {
+        Ok(Reply::Residency(found)) => found.dirty_bytes,
+        _ => None,
+    }
+}
+
+/// Whether a copy of whole blocks leaves nothing to write, because both files share them.
+fn copies_share(b: &mut Bench<'_>) -> Result<Option<bool>, MeasureError> {
+    const BYTES: u64 = 64 << 10;
+    b.make_file("behaviour/source".into(), BYTES)?;
+    let from = b.open("behaviour/source".into(), OpenFlags::READ_WRITE)?;
+    b.quiet(&Call::Fsync { fd: from })?;
+    let to = b.open("behaviour/copy".into(), OpenFlags { read: true, ..OpenFlags::CREATE_NEW })?;
+    let call = Call::CopyRange { from, from_offset: Some(0), to, to_offset: Some(0), len_bytes: BYTES };
+    let copied = matches!(b.outcome(&call).result, Ok(Reply::Count(BYTES)));
+    let shares = match (copied, dirty_bytes(b, to)) {
+        (false, _) => None,
+        (true, Some(left_bytes)) => Some(left_bytes == 0),
+        (true, None) => b.fs.extents(to).ok().map(|extents| extents.iter().any(|extent| extent.flags.shared)),
+    };
+    b.close(from)?;
+    b.close(to)?;
+    b.unlink("behaviour/source".into())?;
+    b.unlink("behaviour/copy".into())?;
+    Ok(shares)
+}

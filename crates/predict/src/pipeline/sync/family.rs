@@ -1,0 +1,70 @@
+//! Families of file systems, by what a sync of one file makes stable besides it.
+//!
+//! | family | a sync of a file commits | and writes the data of |
+//! |---|---|---|
+//! | one log (ext4, XFS) | every earlier change of names and inodes | that file; in some modes of ext4 all new data ([`Behaviour::sync_writes_others`]) |
+//! | each file (a log tree for each: btrfs; no log: FFS) | that file's own changes | that file |
+//! | segments (LFS) | of a file or directory whose names changed, all such; of another that file | those |
+//!
+//! Which one a system belongs to is measured (`measure/behaviour.rs`); of a profile without that, the type of the file system tells.
+
+use crate::SystemProfile;
+use crate::system::{Behaviour, Family};
+
+impl Family {
+    /// The family of a system: as measured, else by the name of its file system, else the most usual.
+    pub(in crate::pipeline) fn of(profile: &SystemProfile) -> Family {
+        profile.behaviour.family.unwrap_or(match profile.environment.fs_type.as_str() {
+            "btrfs" | "ffs" | "ufs" => Family::Each,
+            "lfs" => Family::Segments,
+            _ => Family::Log,
+        })
+    }
+
+    /// What a sync commits that is not clean to it. `operation`: the file or directory has names that are not committed.
+    pub(super) fn commits(self, operation: bool) -> Commit {
+        match (self, operation) {
+            (Family::Log, _) | (Family::Segments, true) => Commit::All,
+            (Family::Each, _) | (Family::Segments, false) => Commit::Own,
+        }
+    }
+
+    /// Whose data a sync writes beside the file's own.
+    pub(super) fn carries(self, operation: bool, behaviour: Behaviour) -> Carries {
+        match self {
+            Family::Segments if operation => Carries::Operations,
+            Family::Log if behaviour.sync_writes_others == Some(true) => Carries::NewData,
+            _ => Carries::Nothing,
+        }
+    }
+
+    /// Whether what a log has to carry of others' names is in the latency of a sync.
+    pub(super) fn logs_names(self) -> bool {
+        self == Family::Log
+    }
+
+    /// Whether others' new data is in the latency of a sync. Of a system that was not asked it is taken to be.
+    pub(super) fn waits_for_others(self, behaviour: Behaviour) -> bool {
+        self != Family::Segments && behaviour.sync_writes_others.unwrap_or(true)
+    }
+}
+
+/// How far a commit reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// The file.
+    Own,
+    /// Everything.
+    All,
+}
+
+/// Whose data goes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pipeline) enum Carries {
+    /// Nobody's.
+    Nothing,
+    /// That of every file with data in new blocks.
+    NewData,
+    /// That of every file whose names are not committed.
+    Operations,
+}
