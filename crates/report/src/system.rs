@@ -2,7 +2,7 @@
 
 use crate::environment::environment;
 use crate::{Cell, Document, Plot, Table, plot};
-use predict::system::SystemProfile;
+use predict::system::{Family, SystemProfile};
 use predict::vector::{Class, parse_entry_name};
 
 /// The whole profile.
@@ -11,6 +11,9 @@ pub fn system(profile: &SystemProfile) -> Document {
     document.paragraph(profile.provenance.clone());
     document.heading("Environment").table(environment(&profile.environment));
     document.heading("Caches and write-back").table(parameters(profile));
+    if !profile.behaviour.is_unknown() {
+        document.heading("What it does").table(behaviour(profile));
+    }
     document.heading("System vector").table(singles(profile)).table(curves(profile)).plot(curve_plot(profile));
     if !profile.write_load.is_empty() {
         let mut table = Table::new(
@@ -51,6 +54,27 @@ fn parameters(profile: &SystemProfile) -> Table {
         Cell::from(format!("{}/s", crate::units::count(p.writeback_files_per_s as u64))),
     ]);
     table.row(vec![Cell::from("timer overhead, subtracted"), Cell::Ns(p.timer_overhead_ns)]);
+    table
+}
+
+/// What was found by trying.
+fn behaviour(profile: &SystemProfile) -> Table {
+    let b = profile.behaviour;
+    let mut table = Table::new("behaviour", "", &[("Found by trying", "behaviour"), ("Answer", "answer")]);
+    let family = b.family.map(|family| match family {
+        Family::Log => "everything that came before (one log)",
+        Family::Each => "that file",
+        Family::Segments => "a new file, and with it every other whose names changed (segments)",
+    });
+    let yes = |answer: Option<bool>| answer.map(|yes| if yes { "yes" } else { "no" });
+    for (what, answer) in [
+        ("a sync of one file commits", family),
+        ("it writes new data of others", yes(b.sync_writes_others)),
+        ("copies share blocks", yes(b.copies_share)),
+        ("setting a length writes what is dirty", yes(b.truncate_writes)),
+    ] {
+        table.row(vec![Cell::from(what), Cell::from(answer.unwrap_or("not known"))]);
+    }
     table
 }
 
