@@ -39,13 +39,11 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
     if found.cut_short {
         document.paragraph("There was no memory for all of it: what came later is left out.");
     }
-    match found.undone {
-        Some(Undone::States) => {
-            drop(document.paragraph("There were as many states as were asked for; there are more."))
-        }
-        Some(Undone::Stopped) => drop(document.paragraph("It was stopped before its end.")),
-        None => {}
-    }
+    document.paragraph(match found.undone {
+        Some(Undone::States) => "There were as many states as were asked for; there are more.",
+        Some(Undone::Stopped) => "It was stopped before its end.",
+        None => "",
+    });
     for failure in &found.failures {
         document.heading(failure.class.title());
         document.paragraph(failure.why.clone());

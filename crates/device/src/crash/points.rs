@@ -296,13 +296,14 @@ impl Point {
     }
 
     fn drawn(&self, draw: u64, torn: bool, chosen: &mut [bool]) {
-        let style = if torn { draw % 3 } else { 0 };
+        // Every second one in scattered sectors: there are most of these.
+        let style = if torn { (draw % 4).min(2) } else { 0 };
         for (event, range) in self.events.iter().enumerate() {
             let draw = mix(draw, event as u64);
             let len = range.len() as u64;
             match (style, draw % 4) {
-                (0, 0 | 1) | (_, 0) => put(chosen, range.clone(), true),
-                (0, _) | (_, 1) => {}
+                (0, 0 | 1) | (1, 0) => put(chosen, range.clone(), true),
+                (0, _) | (1, 1) => {}
                 (1, _) => put(chosen, range.start..range.start + ((draw >> 8) % (len + 1)) as usize, true),
                 _ => {
                     for at in range.clone() {
