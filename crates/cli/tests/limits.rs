@@ -211,6 +211,40 @@ fn what_unpacks_to_much_is_refused_by_name() {
     fails(&output, 3, &["large.aging: reading it takes more memory than there is"]);
 }
 
+/// Names of 60,000 bytes that differ in their last ones cost their file next to nothing, and were kept one and all: 120 KB took 5 GB.
+#[test]
+fn names_have_a_length_for_their_file() {
+    let d = tempfile::tempdir().expect("a directory");
+    small_system(d.path(), "a", 2_000.0);
+    let long = "a".repeat(60_000);
+    let names = 0..6_000_u64;
+    let mut writer = Writer::create(&d.path().join("trace.workload"), WriterOptions::default()).expect("a new profile");
+    for first in names.clone().step_by(500) {
+        let mut batch = Batch::default();
+        for n in first..first + 500 {
+            let path = Some(batch.paths.intern(format!("/{long}{n:08}").as_bytes()));
+            batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, Op::Stat) });
+        }
+        writer.push(&batch).expect("written");
+    }
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+    let entry = |n| SnapshotEntry::implied(format!("/{long}{n:08}").into_bytes(), FileKind::File);
+    let snapshot = Snapshot::from_entries(names.map(entry).collect());
+    let writer = Writer::create(&d.path().join("names.workload"), WriterOptions::default()).expect("a new profile");
+    writer.finish(Meta::default(), &snapshot).expect("a whole profile");
+    let predict = ["predict", "trace.workload", "a.system", "--min-coverage", "0"];
+    for (file, args) in [
+        ("trace.workload/trace.parquet", &["inspect", "trace.workload"][..]),
+        ("trace.workload/trace.parquet", &predict),
+        ("trace.workload/trace.parquet", &["replay", "trace.workload", "/tmp"]),
+        ("names.workload/snapshot.parquet", &["inspect", "names.workload", "--snapshot"]),
+    ] {
+        let bytes = fs::metadata(d.path().join(file)).expect("there").len();
+        assert!(bytes < 80_000, "{file}: {bytes}");
+        fails(&limited(d.path(), args), 4, &[file, "its names unpack to more than 268435456 bytes and 1024"]);
+    }
+}
+
 /// What no file can have for a path failed a replay on the target, which named no file; a longer path was walked.
 #[test]
 fn a_path_without_nul_and_of_a_length() {

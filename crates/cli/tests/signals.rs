@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::plan_file::{self, Row};
 use common::process::Running;
 use common::{fsage, long_workload, small_system, succeeds};
 use std::fmt::Write as _;
@@ -274,6 +275,27 @@ fn what_a_target_goes_through_ends() {
             &["quickstart", "target"],
         ],
     );
+}
+
+/// What was begun of a plan was done to its end first: one operation writes as long as there is room, and took minutes more.
+#[test]
+fn one_long_operation_of_a_plan_ends() {
+    let d = tempfile::tempdir().expect("a directory");
+    fs::create_dir(d.path().join("target")).expect("a directory");
+    let row = Row { file_id: 1, size_bytes: 300 << 20, ..Row::new("create", Some(b"a".to_vec().into())) };
+    plan_file::write(&d.path().join("long.aging"), &[vec![row]], 1);
+    // Writes of 64 bytes: the operation takes many seconds, and little room.
+    let args = ["age", "target", "--plan", "long.aging", "--chunk", "64"];
+    for signal in ["INT", "TERM"] {
+        match ended(d.path(), &args, 300, signal) {
+            End::After { still_ms, done: false } => assert!(still_ms < 700, "{still_ms} ms more after {signal}"),
+            _ => panic!(
+                "it was done before {signal} came: {}",
+                fs::read_to_string(d.path().join("messages")).expect("text")
+            ),
+        }
+        assert_eq!(common::names(&d.path().join("target")), Vec::<String>::new());
+    }
 }
 
 /// Whatever of ours has its working directory there.

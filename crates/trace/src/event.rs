@@ -215,6 +215,11 @@ impl Paths {
         PathId(id)
     }
 
+    /// Bytes of all paths.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The bytes of a path.
     ///
     /// # Panics

@@ -41,6 +41,19 @@ const SCHEMA_ELEMENTS_MAX: usize = 1_000;
 /// What the footer or a row group may cost while it is read, decoder included. What we write costs a fortieth.
 const READING_BYTES_MAX: usize = 1 << 30;
 
+/// Bytes of names that one pass over a file may have beyond [`NAMES_PER_BYTE`]: what any machine can keep.
+const NAMES_BYTES: u64 = 256 << 20;
+
+/// Bytes of names for each byte of their file: the longest path that one call takes (`PATH_MAX`), in a row of four bytes. Whoever reads keeps each
+/// name, and one that differs from the name before it in its last byte costs its file next to nothing, however long it is.
+const NAMES_PER_BYTE: u64 = 1024;
+
+/// How many bytes of names may still come out of a file ([`ParquetIn::room_for_names`]).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameRoom {
+    left_bytes: u64,
+}
+
 /// Makes a file that only its owner may read.
 pub(crate) fn create_private(path: &Path) -> Result<File, ProfileError> {
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
@@ -323,6 +336,26 @@ impl ParquetIn {
     pub fn key_value(&self, key: &str) -> Option<&str> {
         let pairs = self.metadata.metadata().file_metadata().key_value_metadata()?;
         pairs.iter().find(|kv| kv.key == key)?.value.as_deref()
+    }
+
+    /// What one pass over the file may have of names.
+    pub(crate) fn room_for_names(&self) -> NameRoom {
+        NameRoom { left_bytes: NAMES_BYTES.saturating_add(self.len.saturating_mul(NAMES_PER_BYTE)) }
+    }
+
+    /// Takes the bytes of names from the room.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub(crate) fn take_names(&self, room: &mut NameRoom, bytes: usize) -> Result<(), ProfileError> {
+        let left = room.left_bytes.checked_sub(bytes as u64).ok_or_else(|| {
+            let message = format!(
+                "its names unpack to more than {NAMES_BYTES} bytes and {NAMES_PER_BYTE} for each of its own, which no recording's do"
+            );
+            ProfileError::corrupt(&self.path, "whole file", message)
+        })?;
+        room.left_bytes = left;
+        Ok(())
     }
 
     /// The file's name, for messages.

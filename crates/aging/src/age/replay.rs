@@ -307,9 +307,14 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         settled
     }
 
-    /// Has the writers perform a window, to its end even if a signal comes.
+    /// Has the writers perform a window. To its end even if a signal comes, where the run can be gone on with from there: one operation of a
+    /// plan from elsewhere may write for as long as there is room.
     fn perform(&mut self, window: &Window) -> Result<Report, AgeError> {
-        let report = perform(self.fs, window).map_err(|source| io_error(&self.target, "run the writers", source))?;
+        let to_the_end = self.options.checkpoint.is_some();
+        let report = match perform(self.fs, window, to_the_end) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(self.interruption()),
+            ran => ran.map_err(|source| io_error(&self.target, "run the writers", source))?,
+        };
         self.result.counters.calls += report.calls;
         self.result.counters.written_bytes += report.written_bytes;
         self.result.counters.holes_unsupported += report.unsupported;
@@ -350,8 +355,13 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         if self.options.checkpoint.is_some() {
             self.checkpoint(observer)?;
         }
+        Err(self.interruption())
+    }
+
+    /// How far the run has come.
+    fn interruption(&self) -> AgeError {
         let day = u32::try_from(self.now_sim_ns / DAY_NS).unwrap_or(u32::MAX).saturating_add(1);
-        Err(AgeError::Interrupted { day, days: self.last_day, operations: self.ahead.position() })
+        AgeError::Interrupted { day, days: self.last_day, operations: self.ahead.position() }
     }
 
     /// What checkpoints are counted in.
@@ -617,15 +627,17 @@ impl Process for Lent<'_, '_> {
     }
 }
 
-/// Runs a window's writers. A signal interrupts the runner, not the window: what is left is finished here, so that the state
-/// at its end is known.
-fn perform<F: FileSystem>(fs: &mut F, window: &Window) -> io::Result<Report> {
+/// Runs a window's writers. A signal interrupts the runner; what is left is finished here if the state at the window's end is to be
+/// known.
+fn perform<F: FileSystem>(fs: &mut F, window: &Window, to_the_end: bool) -> io::Result<Report> {
     window.begin();
     let mut writers: Vec<Writer<'_>> =
         (0..window.writers()).filter(|n| !window.queue(*n).is_empty()).map(|n| Writer::new(window, n)).collect();
     let lent = writers.iter_mut().map(|writer| Box::new(Lent(writer)) as Box<dyn Process + '_>).collect();
     match fs.run(lent) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => finish_alone(fs, window, &mut writers),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted && to_the_end => {
+            finish_alone(fs, window, &mut writers)
+        }
         ran => ran?,
     }
     let mut all = Report::default();

@@ -120,7 +120,7 @@ impl Lines {
 }
 
 fn one_line(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), " ")
+    text.replace(posix::text::is_hidden, " ")
 }
 
 fn throughput(bytes: u64, ns: f64) -> f64 {

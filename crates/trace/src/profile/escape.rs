@@ -1,9 +1,10 @@
 //! Paths as text, losslessly.
 //!
 //! Paths are bytes; Parquet strings, tables and text formats want UTF-8. What is printable UTF-8 stays as it is;
-//! a backslash becomes `\\`, a newline `\n`, every other control character and every byte that is not UTF-8
-//! `\xHH` (one escape per byte).
+//! a backslash becomes `\\`, a newline `\n`, every other control character, every mark that turns the direction of reading and every byte
+//! that is not UTF-8 `\xHH` (one escape per byte).
 
+use posix::text::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -19,7 +20,7 @@ fn needs_escape(text: &str) -> bool {
     if text.is_ascii() {
         return text.bytes().any(|b| b < 0x20 || b == 0x7f || b == b'\\');
     }
-    text.chars().any(|c| c == '\\' || c.is_control())
+    text.chars().any(|c| c == '\\' || is_hidden(c))
 }
 
 fn escape_slowly(path: &[u8]) -> String {
@@ -29,7 +30,7 @@ fn escape_slowly(path: &[u8]) -> String {
             match c {
                 '\\' => out.push_str("\\\\"),
                 '\n' => out.push_str("\\n"),
-                c if c.is_control() => {
+                c if is_hidden(c) => {
                     let mut buffer = [0; 4];
                     hex(&mut out, c.encode_utf8(&mut buffer).as_bytes());
                 }
@@ -101,6 +102,9 @@ mod tests {
         assert_eq!(escape("/ünï/文".as_bytes()), "/ünï/文");
         assert_eq!(escape(b"a\\b\nc\td\xff"), "a\\\\b\\nc\\x09d\\xFF");
         assert_eq!(escape("\u{85}".as_bytes()), "\\xC2\\x85");
+        // The right-to-left override would show another name than there is.
+        assert_eq!(escape("a\u{202e}txt.exe".as_bytes()), "a\\xE2\\x80\\xAEtxt.exe");
+        assert_eq!(unescape(b"a\\xE2\\x80\\xAE").as_deref(), Ok("a\u{202e}".as_bytes()));
         assert_eq!(unescape(b"a\\q"), Err(BadEscape { at: 1 }));
         assert_eq!(unescape(b"\\x4"), Err(BadEscape { at: 0 }));
         assert_eq!(unescape(b"ab\\"), Err(BadEscape { at: 2 }));
@@ -110,7 +114,7 @@ mod tests {
         #[test]
         fn any_bytes_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let text = escape(&bytes);
-            prop_assert!(!text.chars().any(char::is_control));
+            prop_assert!(!text.chars().any(is_hidden));
             let back = unescape(text.as_bytes()).unwrap();
             prop_assert_eq!(back.as_ref(), &bytes[..]);
         }

@@ -2,7 +2,7 @@
 
 use super::columns::trace_fields;
 use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
-use crate::parquet_file::ParquetIn;
+use crate::parquet_file::{NameRoom, ParquetIn};
 use crate::{Batch, Event, Op, Snapshot, flag};
 use std::collections::BTreeMap;
 use std::io;
@@ -65,7 +65,7 @@ impl Reader {
     /// # Errors
     /// None now; the iterator's items carry what is found wrong while reading, and end there.
     pub fn batches(&self) -> Result<Batches<'_>, ProfileError> {
-        Ok(Batches { reader: self, next: 0, returned: self.returned.clone() })
+        Ok(Batches { reader: self, next: 0, returned: self.returned.clone(), room: self.trace.room_for_names() })
     }
 
     /// The names that were there when the trace began.
@@ -83,6 +83,8 @@ pub struct Batches<'a> {
     next: usize,
     /// Of the rows to come: how many closes of a description are not its last.
     returned: BTreeMap<u64, u64>,
+    /// For the names of the rows to come.
+    room: NameRoom,
 }
 
 impl Batches<'_> {
@@ -103,6 +105,7 @@ impl Batches<'_> {
         trace.read_row_group(group, &names, |rows| {
             decode::append(trace.path(), first_row + batch.events.len() as u64, rows, batch)
         })?;
+        trace.take_names(&mut self.room, batch.paths.bytes())?;
         self.next = group + 1;
         if !self.returned.is_empty() {
             batch.events.iter_mut().for_each(|event| self.keep_open(event));

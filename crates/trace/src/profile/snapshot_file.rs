@@ -116,8 +116,13 @@ pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, ProfileError> {
     let fields = fields();
     let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
     let mut entries: Vec<SnapshotEntry> = Vec::new();
+    let mut room = file.room_for_names();
     for group in 0..file.row_groups() {
+        let first = entries.len();
         file.read_row_group(group, &names, |batch| append(file.path(), batch, &mut entries))?;
+        let new = entries.get(first..).unwrap_or_default();
+        let bytes = new.iter().map(|e| e.path.len() + e.target.as_ref().map_or(0, Vec::len)).sum();
+        file.take_names(&mut room, bytes)?;
     }
     Ok(Snapshot { entries })
 }

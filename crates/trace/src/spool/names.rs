@@ -1,5 +1,6 @@
 //! Names read before the run, as the bytes of a frame: little-endian, one entry behind the other.
 
+use crate::profile::no_path;
 use crate::{Provenance, SnapshotEntry};
 use posix::FileKind;
 
@@ -70,7 +71,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 
 fn text(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let len = usize::try_from(u32::from_le_bytes(take(rest)?)).ok()?;
-    let (head, tail) = rest.split_at_checked(len)?;
+    let (head, tail) = rest.split_at_checked(len).filter(|(head, _)| no_path(head).is_none())?;
     *rest = tail;
     Some(head.to_vec())
 }

@@ -31,9 +31,18 @@ pub struct Reader<R> {
     path: PathBuf,
     header: Header,
     at: u64,
+    /// What the frames so far hold, bytes.
+    unpacked_bytes: u64,
     torn_bytes: u64,
     over: bool,
 }
+
+/// What the frames of any spool may hold, beyond [`UNPACKED_PER_BYTE`].
+const UNPACKED_BYTES: u64 = 64 << 20;
+
+/// What frames may hold for each byte of the spool. Names that are all the same take thousands of bytes for one, and whoever imports
+/// keeps each; the times of real calls, and the inodes of real files, differ, and take an eighth of a line at least.
+const UNPACKED_PER_BYTE: u64 = 256;
 
 impl Reader<File> {
     /// Opens a spool that nobody writes any more.
@@ -81,7 +90,7 @@ impl<R: Read> Reader<R> {
             Found::Damaged(what) => return Err(damaged(what.into())),
             Found::Nothing | Found::Torn(_) => return Err(SpoolError::NoHeader { path: path.to_owned(), at }),
         };
-        Ok(Reader { input, path: path.to_owned(), header, at, torn_bytes: 0, over: false })
+        Ok(Reader { input, path: path.to_owned(), header, at, unpacked_bytes: 0, torn_bytes: 0, over: false })
     }
 
     /// Where the records come from.
@@ -120,6 +129,15 @@ impl<R: Read> Reader<R> {
             doing: "read the spool",
             source,
         })?;
+        if let Found::Frame(_, raw) = &found {
+            self.unpacked_bytes += raw.len() as u64;
+            let most = UNPACKED_BYTES.saturating_add((start + used).saturating_mul(UNPACKED_PER_BYTE));
+            if self.unpacked_bytes > most {
+                return Err(damaged(format!(
+                    "the frames up to here unpack to more than {most} bytes, which no recording's do"
+                )));
+            }
+        }
         let frame = match found {
             Found::Nothing => return Ok(None),
             Found::Torn(bytes) => {
