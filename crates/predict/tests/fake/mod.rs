@@ -650,7 +650,6 @@ impl Fake {
             Call::SetXattr { .. } | Call::GetXattr { .. } | Call::ListXattr { .. } | Call::RemoveXattr { .. } => {
                 self.xattr(call)
             }
-            _ => Err((Errno::ENOSYS, 0)),
         }
     }
 
