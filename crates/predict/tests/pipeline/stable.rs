@@ -132,19 +132,19 @@ fn what_a_sync_carries_is_a_matter_of_the_family() {
     // The first commits the names of all; the blocks of each are allocated when its data is written.
     assert_eq!(
         late(&log, Op::Fsync),
-        ["fsync_cr_4096 0.2*fsync_log_10", "fsync_late_4096", "fsync_late_4096", "fsync_clean"]
+        ["fsync_cr_4096 0.2*fsync_log_10", "fsync_late_4096", "fsync_late_4096", "fsync_dir_clean"]
     );
-    assert_eq!(late(&log, Op::Fdatasync)[1..], ["fds_late_4096", "fds_late_4096", "fsync_clean"]);
+    assert_eq!(late(&log, Op::Fdatasync)[1..], ["fds_late_4096", "fds_late_4096", "fsync_dir_clean"]);
     let with_data = of(Family::Log, true);
     let got = late(&with_data, Op::Fsync);
     assert!(got[0].contains("fsync_oth_65536"), "{}", got[0]);
-    assert_eq!(got[1..], ["fsync_clean", "fsync_clean", "fsync_clean"]);
+    assert_eq!(got[1..], ["fsync_clean", "fsync_clean", "fsync_dir_clean"]);
     let each = of(Family::Each, false);
     assert_eq!(late(&each, Op::Fsync), ["fsync_cr_4096", "fsync_late_4096", "fsync_late_4096", "fsync_dir"]);
     let segments = of(Family::Segments, false);
     assert_eq!(
         late(&segments, Op::Fsync),
-        ["0.666667*fsync_cr_16384 0.333333*fsync_cr_4096", "fsync_clean", "fsync_clean", "fsync_clean"]
+        ["0.666667*fsync_cr_16384 0.333333*fsync_cr_4096", "fsync_clean", "fsync_clean", "fsync_dir_clean"]
     );
 }
 
