@@ -76,11 +76,13 @@ fn what_a_system_does_is_found_by_trying() {
         for (shares, cut_writes) in [(false, true), (true, false)] {
             let mut fake = roomy();
             (fake.family, fake.shares, fake.cut_writes) = (family, shares, cut_writes);
+            fake.preallocates = shares;
             let found = measure(&mut fake, &options).expect("measured").behaviour;
             let expected = Behaviour {
                 family: Some(family),
                 sync_writes_others: Some(false),
                 copies_share: Some(shares),
+                preallocates: Some(shares),
                 truncate_writes: Some(cut_writes),
             };
             assert_eq!(found, expected);

@@ -71,6 +71,7 @@ fn behaviour(profile: &SystemProfile) -> Table {
         ("a sync of one file commits", family),
         ("it writes new data of others", yes(b.sync_writes_others)),
         ("copies share blocks", yes(b.copies_share)),
+        ("space can be preallocated", yes(b.preallocates)),
         ("setting a length writes what is dirty", yes(b.truncate_writes)),
     ] {
         table.row(vec![Cell::from(what), Cell::from(answer.unwrap_or("not known"))]);

@@ -8,7 +8,7 @@ use super::MeasureError;
 use super::bench::Bench;
 use super::stats::quantile;
 use crate::system::{Behaviour, Family};
-use posix::{Call, Fd, OpenFlags, Reply};
+use posix::{Call, Errno, Fallocate, Fd, OpenFlags, Reply};
 
 /// The fsync of an empty new file has to take so many times that of a clean one to tell anything.
 const CLEARLY: f64 = 2.0;
@@ -28,6 +28,7 @@ pub(super) fn find(b: &mut Bench<'_>) -> Result<Behaviour, MeasureError> {
         family: family(b, writes_others)?,
         sync_writes_others: writes_others,
         copies_share: copies_share(b)?,
+        preallocates: preallocates(b)?,
         truncate_writes: truncate_writes(b)?,
     })
 }
@@ -111,6 +112,20 @@ fn family(b: &mut Bench<'_>, writes_others: Option<bool>) -> Result<Option<Famil
     let with_data = after_sync(b, Synced::New, BLOCK_BYTES)?.left_bytes == Some(0);
     let segments = with_data && writes_others == Some(false);
     Ok(Some(if segments { Family::Segments } else { Family::Log }))
+}
+
+/// Whether fallocate is there: `false` only where it is refused for good.
+fn preallocates(b: &mut Bench<'_>) -> Result<Option<bool>, MeasureError> {
+    let fd = b.open("behaviour/space".into(), OpenFlags::CREATE_NEW)?;
+    let call = Call::Fallocate { fd, how: Fallocate::Allocate, offset: 0, len_bytes: BLOCK_BYTES };
+    let answer = match b.outcome(&call).result {
+        Ok(_) => Some(true),
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Some(false),
+        Err(_) => None,
+    };
+    b.close(fd)?;
+    b.unlink("behaviour/space".into())?;
+    Ok(answer)
 }
 
 /// Whether setting the length of a file that is dirty and has become longer writes its data.

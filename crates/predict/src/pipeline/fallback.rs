@@ -130,6 +130,11 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
             Part { class: truncate, at: At::Same },
         ]);
     }
+    if class == Class::Fallocate && table.refuses_fallocate() {
+        // As every call on a descriptor that fails.
+        let failed = [Class::Fstat, Class::Stat].into_iter().find(|&class| table.has(class));
+        return failed.map_or(Resolved::Missing, |class| Resolved::Instead(vec![Part { class, at: At::Same }]));
+    }
     if table.has(class) {
         return Resolved::Own;
     }

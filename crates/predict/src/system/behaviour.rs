@@ -18,6 +18,9 @@ pub struct Behaviour {
     /// Whether copy_file_range of whole blocks makes both files share them, so that there is nothing to write back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_share: Option<bool>,
+    /// Whether fallocate reserves space; otherwise it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preallocates: Option<bool>,
     /// Whether setting the length of a file writes what is dirty before the new end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncate_writes: Option<bool>,

@@ -46,6 +46,7 @@ pub struct PriceTable {
     means_ns: Vec<f64>,
     /// By class number: the points (size, entry) in order of size; a single cost has the one point (0, entry).
     points: Vec<Vec<(u64, u16)>>,
+    refuses_fallocate: bool,
 }
 
 impl PriceTable {
@@ -55,6 +56,7 @@ impl PriceTable {
             names: Vec::with_capacity(profile.entries.len()),
             means_ns: Vec::with_capacity(profile.entries.len()),
             points: vec![Vec::new(); Class::ALL.len()],
+            refuses_fallocate: profile.behaviour.preallocates == Some(false),
         };
         for (name, entry) in &profile.entries {
             let Some((class, at)) = parse_entry_name(name) else { continue };
@@ -79,6 +81,11 @@ impl PriceTable {
     /// Mean costs by number, nanoseconds.
     pub fn means_ns(&self) -> &[f64] {
         &self.means_ns
+    }
+
+    /// Whether fallocate was refused when the system was measured.
+    pub fn refuses_fallocate(&self) -> bool {
+        self.refuses_fallocate
     }
 
     /// Whether the class has any price.

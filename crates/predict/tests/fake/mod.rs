@@ -126,6 +126,8 @@ pub struct Fake {
     pub direct: bool,
     /// Copies share blocks.
     pub shares: bool,
+    /// There is fallocate.
+    pub preallocates: bool,
     /// What a sync commits of others.
     pub family: Family,
     /// Setting a length writes what is dirty.
@@ -156,6 +158,7 @@ impl Fake {
             xattrs: true,
             direct: true,
             shares: false,
+            preallocates: true,
             family: Family::Each,
             cut_writes: false,
             empty_made: 0,
@@ -556,6 +559,7 @@ impl Fake {
                 }
                 Ok((Reply::Done, ns))
             }
+            Call::Fallocate { .. } if !self.preallocates => Err((Errno::EOPNOTSUPP, 0)),
             Call::Fallocate { len_bytes, .. } => Ok((Reply::Done, cost(Fallocate, len_bytes))),
             Call::CopyRange { from, to, len_bytes, .. } => {
                 let (from, to) = (self.node_of(from).map_err(bad)?, self.node_of(to).map_err(bad)?);

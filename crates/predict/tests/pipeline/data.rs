@@ -266,6 +266,19 @@ fn reserved_space_holds_no_data() {
     assert_eq!(got[9], "trc_0", "a megabyte less 12 KB was given back, and no data in it");
 }
 
+/// A refused fallocate was priced as an append of as much.
+#[test]
+fn a_refused_fallocate_costs_a_call_that_fails() {
+    let mut t = Trace::new();
+    let f = t.create("/log");
+    let reserve = t.fd(Op::Fallocate, f);
+    (reserve.offset, reserve.req_bytes) = (Some(0), Some(1024 * K));
+    let mut ffs = primes();
+    assert_eq!(t.vectors(&ffs, &PredictOptions::default())[1], "falloc_1048576");
+    ffs.behaviour.preallocates = Some(false);
+    assert_eq!(t.vectors(&ffs, &PredictOptions::default())[1], "fstat");
+}
+
 /// XFS writes what makes a file longer before it logs the new length.
 #[test]
 fn cutting_a_file_that_is_dirty_may_write_it() {

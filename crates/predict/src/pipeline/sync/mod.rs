@@ -12,6 +12,9 @@ use super::annotated::{DirtyKind, NodeId};
 use crate::SystemProfile;
 use crate::system::{Behaviour, Family};
 
+/// Of fewer files made nobody asks whether they are still there.
+const OPERATIONS_MIN: usize = 1024;
+
 /// What decides how a system syncs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SyncRules {
@@ -90,8 +93,9 @@ pub(super) struct Ledger {
     new_pages: u64,
     /// Names made, moved or removed and inodes changed since then.
     logged: u64,
-    /// Files whose names changed since then, in the order in which they did.
+    /// Where that matters, files made since then; some may be gone.
     operations: Vec<NodeId>,
+    operations_limit: usize,
     /// Changes of metadata since anything was committed, and when that was.
     pub metadata_changes: u64,
     pub committed_ns: Option<f64>,
@@ -107,6 +111,7 @@ impl Ledger {
             new_pages: 0,
             logged: 0,
             operations: Vec::new(),
+            operations_limit: OPERATIONS_MIN,
             metadata_changes: 0,
             committed_ns: None,
         }
@@ -130,7 +135,23 @@ impl Ledger {
         let clock = self.clock;
         *self.file(node) = File { made: clock, names: clock, dir, ..UNTOUCHED };
         self.log(node);
+        if self.rules.family == Family::Segments {
+            self.operation(node);
+        }
+    }
+
+    /// Remembers a file whose name is not committed. Now and then those are forgotten that are gone or stable by now, so that no more are kept
+    /// than there are.
+    fn operation(&mut self, node: NodeId) {
         self.operations.push(node);
+        if self.operations.len() > self.operations_limit {
+            let mut kept = std::mem::take(&mut self.operations);
+            kept.sort_unstable();
+            kept.dedup();
+            kept.retain(|&node| self.is_new(node));
+            self.operations_limit = OPERATIONS_MIN.max(2 * kept.len());
+            self.operations = kept;
+        }
     }
 
     /// A file is gone, or its number stands for another.
@@ -269,7 +290,9 @@ impl Ledger {
         match carries {
             Carries::Nothing => Vec::new(),
             Carries::NewData => waiting.by_ref().filter(|&other| other != node && self.has_new_data(other)).collect(),
-            Carries::Operations => self.operations.iter().copied().filter(|&other| other != node).collect(),
+            Carries::Operations => {
+                self.operations.iter().copied().filter(|&other| other != node && self.is_new(other)).collect()
+            }
         }
     }
 
@@ -327,4 +350,40 @@ fn commits(kind: DirtyKind, data_only: bool) -> bool {
 /// Whether names are not committed.
 fn is_operation(kind: DirtyKind) -> bool {
     matches!(kind, DirtyKind::Create | DirtyKind::Late | DirtyKind::Names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(family: Family) -> Ledger {
+        Ledger::new(SyncRules { family, behaviour: Behaviour::default() })
+    }
+
+    /// Every file ever made was remembered until the next commit of everything, which a program may never ask for.
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        for family in [Family::Log, Family::Each, Family::Segments] {
+            let mut ledger = ledger(family);
+            for number in 0..100_000 {
+                let node = NodeId(number % 7);
+                ledger.made(node, NodeId::ROOT);
+                ledger.gone(node);
+            }
+            assert!(ledger.operations.len() <= OPERATIONS_MIN + 1, "{family:?}: {}", ledger.operations.len());
+        }
+    }
+
+    #[test]
+    fn those_that_are_there_are_carried() {
+        let mut ledger = ledger(Family::Segments);
+        for number in 1..=5000 {
+            ledger.made(NodeId(number), NodeId::ROOT);
+        }
+        ledger.gone(NodeId(17));
+        let found = ledger.found(NodeId(1), false, false, 0);
+        assert_eq!(ledger.carried(found.carries, NodeId(1), std::iter::empty()).len(), 4998);
+        ledger.synced(NodeId(1), found.kind, false, 0.0);
+        assert_eq!(ledger.found(NodeId(2), false, false, 0).kind, DirtyKind::Clean);
+    }
 }
