@@ -1,16 +1,16 @@
 //! The Fast File System: fsck repairs it.
 
-use crate::found::{Found, Kind, Tree};
-use crate::{Content, CrashError, Names, Recovered, Subject, Unrecoverable};
+use crate::found::look;
+use crate::subject::ReadOnly;
+use crate::{CrashError, Names, Recovered, Subject, Unrecoverable};
 use device::crash::{Event, Recording};
 use device::store::{Frozen, Overlay, Store};
 use ffs::fsck::{Phase, Report};
 use ffs::policy::{Integrity, Options};
-use ffs::{Ffs, FileType, Image, Search};
+use ffs::{Ffs, Image, Search};
 use kernel::{Lab, Machine, payload};
 use lab::{Spec, System};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A Fast File System as a target asks for it.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Subject for FfsSubject {
                 return Err(Unrecoverable(format!("what was repaired is not clean: {}", left.message)));
             }
         }
-        let found = look(&*disk)?;
+        let found = look(&Image::open(ReadOnly(&*disk), Search::Standard)?)?;
         Ok(Recovered { found, repaired: report.problem_count, shared, events })
     }
 
@@ -96,54 +96,5 @@ impl Subject for FfsSubject {
         let mut recording = Recording::new(Overlay::new(ReadOnly(disk)));
         self.fsck(&mut recording)?;
         Ok(recording.into_log())
-    }
-}
-
-/// Everything that can be seen in an image.
-fn look(store: &dyn Store) -> Result<Found, Unrecoverable> {
-    let image = Image::open(ReadOnly(store), Search::Standard)?;
-    let (mut tree, mut files) = (Tree::new(), BTreeMap::new());
-    image.walk(ffs::format::ROOT_INO, &mut |path, ino, inode| {
-        let Some(name) = path.get(2..) else { return Ok(()) };
-        let id = (ino.0, inode.generation);
-        tree.insert(String::from_utf8_lossy(name).into_owned(), id);
-        if files.contains_key(&id) {
-            return Ok(());
-        }
-        let mut content = Content::default();
-        let kind = match inode.file_type() {
-            Some(FileType::Directory) => Kind::Directory,
-            Some(FileType::Symlink) => {
-                content.write(0, &image.symlink(ino, inode)?);
-                Kind::Symlink
-            }
-            Some(FileType::Regular) => {
-                image.data(ino, inode, &mut |at, bytes| {
-                    content.write(at, bytes);
-                    Ok(())
-                })?;
-                content.set_len(inode.size);
-                Kind::File
-            }
-            _ => Kind::Special,
-        };
-        files.insert(id, (kind, Arc::new(content)));
-        Ok(())
-    })?;
-    Ok(Found { tree, files })
-}
-
-/// A store that is only looked at.
-pub(crate) struct ReadOnly<'a>(pub(crate) &'a dyn Store);
-
-impl Store for ReadOnly<'_> {
-    fn len_bytes(&self) -> u64 {
-        self.0.len_bytes()
-    }
-    fn read_at(&self, at: u64, buf: &mut [u8]) -> std::io::Result<()> {
-        self.0.read_at(at, buf)
-    }
-    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
     }
 }

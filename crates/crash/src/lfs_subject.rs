@@ -1,18 +1,17 @@
 //! The log-structured file system: mounting rolls the log forward.
 
-use crate::ffs_subject::ReadOnly;
-use crate::found::{Found, Kind, Tree};
-use crate::{Content, CrashError, Names, Recovered, Subject, Unrecoverable};
+use crate::found::look;
+use crate::subject::ReadOnly;
+use crate::{CrashError, Names, Recovered, Subject, Unrecoverable};
 use device::Device;
 use device::crash::Event;
 use device::store::{Frozen, Overlay, Store};
 use kernel::{Lab, Setup, payload};
 use lab::{Spec, System};
-use lfs::format::{FileType, summary_flags};
+use lfs::format::summary_flags;
 use lfs::{Checkpoint, Image, Lfs, Options};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 /// Makes the drive that a mount is on.
 pub type MakeDevice = dyn Fn() -> Result<Box<dyn Device>, lab::OpenError> + Send + Sync;
@@ -119,37 +118,4 @@ impl Subject for LfsSubject {
         let cleaner = &volume.counters().cleaner;
         vec![("segments cleaned", cleaner.segments), ("blocks into holes", cleaner.plugged_blocks)]
     }
-}
-
-/// Everything that can be seen in an image that has been rolled forward.
-fn look<S: Store>(image: &Image<S>) -> Result<Found, Unrecoverable> {
-    let (mut tree, mut files) = (Tree::new(), BTreeMap::new());
-    image.walk(lfs::format::ROOT_INO, &mut |path, ino, inode| {
-        let Some(name) = path.get(2..) else { return Ok(()) };
-        let id = (ino.0, inode.generation);
-        tree.insert(String::from_utf8_lossy(name).into_owned(), id);
-        if files.contains_key(&id) {
-            return Ok(());
-        }
-        let mut content = Content::default();
-        let kind = match inode.file_type() {
-            Some(FileType::Directory) => Kind::Directory,
-            Some(FileType::Symlink) => {
-                content.write(0, &image.symlink(ino, inode)?);
-                Kind::Symlink
-            }
-            Some(FileType::Regular) => {
-                image.data(ino, inode, &mut |at, bytes| {
-                    content.write(at, bytes);
-                    Ok(())
-                })?;
-                content.set_len(inode.size);
-                Kind::File
-            }
-            _ => Kind::Special,
-        };
-        files.insert(id, (kind, Arc::new(content)));
-        Ok(())
-    })?;
-    Ok(Found { tree, files })
 }

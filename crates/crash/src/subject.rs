@@ -71,3 +71,18 @@ pub trait Subject: Sync {
         Vec::new()
     }
 }
+
+/// A store that is only looked at.
+pub(crate) struct ReadOnly<'a>(pub(crate) &'a dyn Store);
+
+impl Store for ReadOnly<'_> {
+    fn len_bytes(&self) -> u64 {
+        self.0.len_bytes()
+    }
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_at(at, buf)
+    }
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}

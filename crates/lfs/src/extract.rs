@@ -31,8 +31,8 @@ impl<S: Store> Tree for Image<S> {
     }
 
     fn status(&self, inode: &Dinode) -> Status {
-        let &Dinode { mode, nlink, uid, gid, size, atime, mtime, .. } = inode;
-        Status { mode, nlink, uid, gid, size, atime, mtime, device: inode.device() }
+        let &Dinode { mode, nlink, generation, uid, gid, size, atime, mtime, .. } = inode;
+        Status { mode, nlink, generation, uid, gid, size, atime, mtime, device: inode.device() }
     }
 
     fn each_piece(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_, LfsError>) -> Result<(), LfsError> {

@@ -39,11 +39,12 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
     if found.cut_short {
         document.paragraph("There was no memory for all of it: what came later is left out.");
     }
-    document.paragraph(match found.undone {
-        Some(Undone::States) => "There were as many states as were asked for; there are more.",
-        Some(Undone::Stopped) => "It was stopped before its end.",
-        None => "",
-    });
+    if let Some(undone) = &found.undone {
+        document.paragraph(match undone {
+            Undone::States => "There were as many states as were asked for; there are more.",
+            Undone::Stopped => "It was stopped before its end.",
+        });
+    }
     for failure in &found.failures {
         document.heading(failure.class.title());
         document.paragraph(failure.why.clone());

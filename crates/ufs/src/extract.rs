@@ -73,6 +73,8 @@ pub struct Status {
     pub mode: u16,
     /// Links.
     pub nlink: i16,
+    /// Changes when the inode is used for another file.
+    pub generation: u32,
     /// Owner.
     pub uid: u32,
     /// Group.
@@ -477,7 +479,7 @@ mod tests {
         fn status(&self, inode: &FileType) -> Status {
             let mode = if *inode == FileType::Directory { 0o40500 } else { 0o100400 };
             let time = Time { s: 7, ns: 0 };
-            Status { mode, nlink: 1, uid: 0, gid: 0, size: 0, atime: time, mtime: time, device: (0, 0) }
+            Status { mode, nlink: 1, generation: 0, uid: 0, gid: 0, size: 0, atime: time, mtime: time, device: (0, 0) }
         }
 
         fn each_piece(&self, _: Ino, _: &FileType, _: EachPiece<'_, String>) -> Result<(), String> {

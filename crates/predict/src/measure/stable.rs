@@ -207,9 +207,7 @@ impl Stable {
         }
         Ok(())
     }
-}
 
-impl Stable {
     /// Overwrites blocks side by side, at a random place, in requests of up to 64 KB.
     fn overwrite(&self, b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
         let size = size.min(self.overwritten_bytes);

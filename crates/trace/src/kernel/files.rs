@@ -53,7 +53,7 @@ impl Files {
             regular: file.mode & 0o170_000 == 0o100_000,
             appends: u64::from(file.open_flags) & O_APPEND != 0,
             deleted: flags & file_flag::DELETED != 0,
-            foreign: flags & file_flag::INTERNAL != 0 || is_device_or_socket(file.mode),
+            foreign: flags & file_flag::INTERNAL != 0 || is_device(file.mode),
         };
         self.0.insert(file.id, told);
         Some(())
@@ -77,8 +77,9 @@ impl Files {
     }
 }
 
-fn is_device_or_socket(mode: u32) -> bool {
-    matches!(mode & 0o170_000, 0o020_000 | 0o060_000 | 0o140_000)
+/// A socket with a name is none: it is opened by `O_PATH` alone, as a name like others. Those that are connected are internal.
+fn is_device(mode: u32) -> bool {
+    matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
 }
 
 fn escape(path: Vec<u8>) -> Box<[u8]> {

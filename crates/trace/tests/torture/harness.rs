@@ -218,7 +218,7 @@ fn dumps() -> bool {
 }
 
 /// Writes a side out to `$TORTURE_DUMP/NAME.txt`, one call a line, to find out what led to a difference.
-fn dump<'a>(name: &str, facts: impl Iterator<Item = &'a Fact>) {
+pub fn dump<'a>(name: &str, facts: impl Iterator<Item = &'a Fact>) {
     let Some(directory) = std::env::var_os("TORTURE_DUMP") else { return };
     let mut text = String::new();
     for f in facts {
