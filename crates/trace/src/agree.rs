@@ -313,13 +313,26 @@ impl Agreement {
     }
 }
 
-/// A comparison that is being fed, either side in the order of its calls.
+/// A comparison that is being fed, each thread of either side in the order of its calls.
+///
+/// Calls are compared as soon as both sides have them; which numbers stand for the same is settled at the end, by the right side's times,
+/// as one thread's calls say what another's are about. So the calls that tell of a file or a description are kept until then.
 #[derive(Debug, Default)]
 pub struct Comparison {
     threads: FxHashMap<u32, Pending>,
+    tellings: Vec<Telling>,
     files: Pairs,
     descriptions: Pairs,
     agreement: Agreement,
+}
+
+/// A call in which both sides tell of a file or of a description.
+#[derive(Debug)]
+struct Telling {
+    tid: u32,
+    nth: u64,
+    left: Fact,
+    right: Fact,
 }
 
 #[derive(Debug, Default)]
@@ -359,6 +372,9 @@ impl Comparison {
                 self.alone(tid, nth, Aspect::OnlyRight, fact);
             }
         }
+        let mut tellings = std::mem::take(&mut self.tellings);
+        tellings.sort_by_key(|telling| telling.right.at);
+        tellings.into_iter().for_each(|telling| self.settle(telling));
         self.agreement
     }
 
@@ -432,7 +448,7 @@ impl Comparison {
         self.agreement.calls += 1;
         let ended = left.end != End::Unknown && right.end != End::Unknown;
         let known = left.flags_known & right.flags_known;
-        let (mut aspects, mut against): (Vec<Aspect>, Vec<Pair>) = Default::default();
+        let mut aspects: Vec<Aspect> = Vec::new();
         let mut check = |aspect, differs: bool| {
             if differs {
                 aspects.push(aspect);
@@ -449,27 +465,35 @@ impl Comparison {
             check(Aspect::Offset, differ(left.offset2, right.offset2));
             check(Aspect::SizeBefore, differ(left.size_before, right.size_before));
         }
-        self.note_received(&left, &right);
-        match (left.file, right.file) {
-            (Some(l), Some(r)) => {
-                self.agreement.files_compared += 1;
-                against = self.files.pair(Pair { left: l, right: r, tid, op: right.op, at: right.at });
-                check(Aspect::File, !against.is_empty());
-            }
-            (None, None) => {}
-            _ => self.agreement.files_unknown += 1,
-        }
-        if let (Some(l), Some(r)) = (left.ofd, right.ofd) {
-            let before = self.descriptions.pair(Pair { left: l, right: r, tid, op: right.op, at: right.at });
-            check(Aspect::Description, !before.is_empty());
-            against.extend(before);
-        }
         aspects.dedup();
         for aspect in aspects {
             let op = left.op;
-            let against = against.clone();
             let (left, right) = (Some(left.clone()), Some(right.clone()));
-            self.differ(op, Difference { aspect, tid, nth, left, right, against });
+            self.differ(op, Difference { aspect, tid, nth, left, right, against: Vec::new() });
+        }
+        match (left.file, right.file) {
+            (Some(_), Some(_)) => self.agreement.files_compared += 1,
+            (None, None) => {}
+            _ => self.agreement.files_unknown += 1,
+        }
+        if left.file.zip(right.file).is_some() || left.ofd.zip(right.ofd).is_some() {
+            self.tellings.push(Telling { tid, nth, left, right });
+        }
+    }
+
+    /// Whether the numbers of a call stand for what they stood for before.
+    fn settle(&mut self, telling: Telling) {
+        let Telling { tid, nth, left, right } = telling;
+        self.note_received(&left, &right);
+        let (op, at) = (right.op, right.at);
+        let pair = |(left, right)| Pair { left, right, tid, op, at };
+        let file = left.file.zip(right.file).map_or_else(Vec::new, |numbers| self.files.pair(pair(numbers)));
+        let ofd = left.ofd.zip(right.ofd).map_or_else(Vec::new, |numbers| self.descriptions.pair(pair(numbers)));
+        for (aspect, against) in [(Aspect::File, file), (Aspect::Description, ofd)] {
+            if !against.is_empty() {
+                let (op, left, right) = (left.op, Some(left.clone()), Some(right.clone()));
+                self.differ(op, Difference { aspect, tid, nth, left, right, against });
+            }
         }
     }
 
@@ -504,7 +528,7 @@ pub fn profiles(left: &Path, right: &Path) -> Result<Agreement, ProfileError> {
     let (mut of_left, mut of_right) = (left.batches()?, right.batches()?);
     let mut comparison = Comparison::default();
     let (mut batch, mut more) = (Batch::default(), (true, true));
-    // By turns, so that what waits for its like on the other side stays little.
+    // By turns, so that few calls wait for their like on the other side.
     while more.0 || more.1 {
         more.0 = more.0 && of_left.next_into(&mut batch)?;
         if more.0 {
@@ -713,6 +737,22 @@ mod tests {
         let opens = [fact(Op::Open, 1, 1), fact(Op::Open, 2, 1)];
         let one = [fact(Op::Open, 1, 1), fact(Op::Open, 1, 1)];
         assert_eq!(counts(&opens, &one), [(Aspect::Description, Op::Open, 1)]);
+    }
+
+    // Torture by both tracers, seed 5: a thread with a lower number closed what another had opened and sent, after a third unlinked it.
+    #[test]
+    fn numbers_are_settled_by_time_not_by_thread() {
+        let fact = |tid, at, op, ofd, file| Fact { at, ofd, file: Some(file), ..Fact::new(tid, op) };
+        let told = |sent, gone| {
+            [
+                fact(1, 40, Op::Close, Some(sent), gone),
+                fact(2, 30, Op::Unlink, None, 1),
+                fact(3, 10, Op::Open, Some(1), 1),
+                fact(3, 20, Op::Close, Some(1), 1),
+            ]
+        };
+        let agreed = agreement(&told(9, 2), &told(1, 1));
+        assert_eq!((agreed.total(), agreed.received), (0, 1));
     }
 
     // Torture in the kernel, seed 7, a million operations racing: two interrupted reads in a row.
