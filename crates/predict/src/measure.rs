@@ -4,7 +4,7 @@
 //! kinds of calls interleaved, in random order (seeded), in several rounds that take turns, every single call timed. Each
 //! group of classes is a file here: `names` (warm names and attributes), `data` (cached), `copy`, `uncached` (data on the device),
 //! `remove`, `stable` (fsync and its kin), `cold` (names, directories, block maps after dropping caches). Before those `behaviour`
-//! finds by trying what no cost tells; after them the
+//! finds by trying what no cost tells; beside them `reference` keeps what can be measured again in a second; after them the
 //! caches' sizes (`caches`), write-back and its effect on other calls (`writeback`). `stats` says what stands for many
 //! rounds and why; `host` reads what the machine says of itself.
 //!
@@ -20,6 +20,7 @@ mod data;
 mod far;
 mod host;
 mod names;
+mod reference;
 mod remove;
 mod sheet;
 mod stable;
@@ -29,7 +30,7 @@ mod writeback;
 
 pub use host::Host;
 
-use crate::system::{FORMAT_VERSION, Parameters, SystemProfile};
+use crate::system::{FORMAT_VERSION, Parameters, References, SystemProfile};
 use crate::vector::Class;
 use bench::Bench;
 use posix::{Call, Errno, FileSystem, Site};
@@ -242,7 +243,7 @@ pub fn measure_on(
         Run { began_ns: bench.fs.now_ns(), bench, budget_ns: nanoseconds(budget), rounds: 0, share: 0.0, progress };
     run.report("behaviour");
     let behaviour = behaviour::find(&mut run.bench)?;
-    run.vector()?;
+    let references = run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
     match known {
@@ -278,7 +279,23 @@ pub fn measure_on(
         write_load,
         entries,
         missing,
+        references,
     })
+}
+
+/// Space that measuring the references takes, bytes.
+pub const REFERENCES_BYTES: u64 = 40 << 20;
+/// Measures the references of a target again, in less than a second; none in virtual time, where nothing drifts.
+///
+/// # Errors
+/// The target fails or is full, or a signal asked to stop.
+pub fn references(site: &dyn Site, seed: u64) -> Result<References, MeasureError> {
+    let mut fs = site.handle();
+    let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut bench = Bench::new(&mut *fs, rng, Mode::Quick, &posix::interrupt::requested);
+    let Some(mut reference) = reference::Measured::prepare(&mut bench)? else { return Ok(References::new()) };
+    reference.burst(&mut bench)?;
+    reference.finish(&mut bench)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -289,6 +306,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 const VECTOR_SHARE: f64 = 0.7;
 /// The share of the budget in which a group makes files that it can do without.
 const PREPARE_SHARE: f64 = 0.02;
+/// Turns of all groups between bursts of references.
+const BURST_EVERY: u32 = 4;
 /// An interval of this width, relative to the mean, is narrow enough: more rounds would not change a prediction.
 const NARROW: f64 = 0.02;
 
@@ -333,7 +352,9 @@ impl Run<'_, '_> {
 
     /// All groups in turn, in another random order each time, until every one's intervals are narrow, it has had its
     /// rounds, or the time is up. The first turn of each is limited to its part of the time, so that none goes without.
-    fn vector(&mut self) -> Result<(), MeasureError> {
+    ///
+    /// Returns the references, a burst of which goes before every so many-th turn.
+    fn vector(&mut self) -> Result<References, MeasureError> {
         let (least, most) = if self.bench.mode == Mode::Quick { (6, 16) } else { (10, 80) };
         let budget_ns = (self.budget_ns as f64 * VECTOR_SHARE) as u64;
         let groups: Vec<Box<dyn Group>> = vec![
@@ -353,7 +374,13 @@ impl Run<'_, '_> {
             group.prepare(&mut self.bench)?;
             turns.push(Turn { group, rounds: 0, spent_ns: 0 });
         }
+        let mut reference = reference::Measured::prepare(&mut self.bench)?;
+        let mut turn = 0;
         loop {
+            if let Some(reference) = reference.as_mut().filter(|_| turn % BURST_EVERY == 0) {
+                self.report("references");
+                reference.burst(&mut self.bench)?;
+            }
             self.bench.shuffle(&mut turns);
             let waiting = turns.len() as u64;
             let mut ran = false;
@@ -375,8 +402,10 @@ impl Run<'_, '_> {
                 ran = true;
             }
             if !ran {
-                return Ok(());
+                break;
             }
+            turn += 1;
         }
+        reference.map_or(Ok(References::new()), |reference| reference.finish(&mut self.bench))
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
 //! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, durations as text in `duration`, the thesis' own text format in `thesis`.
+//! in `edit`, whether a machine is still as it was measured in `drift`, how far two profiles of it are from each other in `apart`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
+mod apart;
 mod behaviour;
+mod drift;
 mod duration;
 mod edit;
 mod error;
@@ -12,7 +14,9 @@ mod file;
 mod price;
 pub mod thesis;
 
+pub use apart::{Apart, EntryApart, apart};
 pub use behaviour::{Behaviour, Family};
+pub use drift::{Drift, Moved, Reference, References};
 pub use duration::{DurationError, parse_duration_ns};
 pub use edit::OverrideError;
 pub use error::SystemProfileError;
@@ -54,6 +58,9 @@ pub struct SystemProfile {
     pub entries: BTreeMap<String, Entry>,
     /// Why an entry or a whole class is missing from the vector: its name to a sentence.
     pub missing: BTreeMap<String, String>,
+    /// What is measured again to see whether the system is still the same; empty in a hand-written profile and in virtual time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub references: References,
 }
 
 /// What the cache simulation and write-back model need to know.

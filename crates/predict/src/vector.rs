@@ -75,9 +75,11 @@ classes! {
     LookupSeqMiss = "lus_nc";
     /// The same, the first lookup in its directory (thesis: lur_nc).
     LookupRandMiss = "lur_nc";
+    /// The same in a directory of so few names: it may lie in its inode (XFS) or beside it (btrfs).
+    LookupFewMiss = "lur_few", curve &[8, 16];
     /// What a lookup in a directory whose blocks are cached takes longer than a hit, per how many files were made between this one and the
     /// nearest whose inode is cached: inodes that were made one after the other lie in one block, and come with it.
-    LookupNearMiss = "lus_nn", curve &[1, 8, 64, 256];
+    LookupNearMiss = "lus_nn", curve &[1, 8, 64, 256, 1024];
     /// What a lookup takes longer than a hit when the attributes are cached (through another name) and this name is
     /// not, the lookup before was in the same directory (thesis: lus_ac).
     LookupSeqAttrHit = "lus_ac";
@@ -213,8 +215,9 @@ classes! {
     /// copy_file_range of cached data that was written back into new space, whole blocks, per size. Beyond the last point a system that
     /// shares blocks takes no longer.
     CopyRange = "copy", curve &[4 * K, 64 * K, 1024 * K];
-    /// copy_file_range of the whole of a new file whose data is still dirty, per size: where blocks are shared they are written first.
-    CopyDirty = "copy_new", curve &[4 * K, 64 * K, 1024 * K];
+    /// copy_file_range of the whole of a new file whose data is still dirty, per size: where blocks are shared they are written first. Those
+    /// of the smallest may lie beside their inodes (btrfs), and are not.
+    CopyDirty = "copy_new", curve &[K, 2 * K, 4 * K, 64 * K, 1024 * K];
 
     // ---- truncate and remove --------------------------------------------------------------------------
     /// truncate to zero by path, data and block maps not cached, per file size; its name has just been looked up (thesis: trc).
@@ -266,6 +269,46 @@ classes! {
     SyncRangeStart = "sfr", curve DIRTY;
     /// syncfs with this much dirty data of new 64 KB files.
     SyncFs = "syncfs", curve &[0, 64 * K, 1024 * K, 4096 * K];
+}
+
+/// What a cost waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The processor and memory.
+    Processor,
+    /// Reads of the device.
+    Read,
+    /// Writes of the device, to their end.
+    Sync,
+}
+
+impl Class {
+    /// What calls of this class wait for as a rule.
+    pub const fn part(self) -> Part {
+        use Class::*;
+        match self {
+            LookupSeqMiss | LookupRandMiss | LookupFewMiss | LookupNearMiss | LookupRandAttrHit | NegativeCold
+            | ReadDirCold | ReadSeq | ReadRand | ReadFirst | ReadDirect | WritePartial | TruncateUncached
+            | RemoveUncached => Part::Read,
+            WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
+            | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
+            | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FsyncDirClean | SyncFs => Part::Sync,
+            _ => Part::Processor,
+        }
+    }
+
+    /// The same without a read of the device, where the vector has it.
+    pub const fn cached(self) -> Option<Class> {
+        use Class::*;
+        match self {
+            ReadSeq | ReadRand | ReadFirst => Some(ReadCached),
+            ReadDirCold => Some(ReadDir),
+            NegativeCold => Some(NegativeHit),
+            TruncateUncached => Some(TruncateCached),
+            RemoveUncached => Some(Remove),
+            _ => None,
+        }
+    }
 }
 
 /// The entry name of a class at a size: `rdc_4096`, or just `open` for a single cost (`at` is then ignored).

@@ -61,7 +61,7 @@ pub use prediction::{prediction, ranking_table};
 pub use replay::replay;
 pub use rows::rows;
 pub use snapshot::snapshot;
-pub use system::system;
+pub use system::{apart, system};
 pub use tree_snapshot::tree_snapshot;
 pub use validation::validation;
 pub use verification::verification;

@@ -2,7 +2,7 @@
 
 use crate::environment::environment;
 use crate::{Cell, Document, Plot, Table, plot};
-use predict::system::{Family, SystemProfile};
+use predict::system::{Apart, Family, SystemProfile};
 use predict::vector::{Class, parse_entry_name};
 
 /// The whole profile.
@@ -31,6 +31,45 @@ pub fn system(profile: &SystemProfile) -> Document {
         document.heading("Asynchronous overhead").table(table);
     }
     document
+}
+
+/// Entries shown of those that are farthest apart.
+const FARTHEST: usize = 15;
+
+/// Adds how far two profiles of one system are from each other.
+pub fn apart(document: &mut Document, apart: &Apart) {
+    let disjoint = apart.entries.iter().filter(|entry| entry.disjoint).count();
+    document.heading("Measured twice").paragraph(format!(
+        "The median entry differs by {}, one in ten by more than {}. Of {} entries, the 95 % intervals of {disjoint} have nothing in common: \
+         those were not the same at the two times.",
+        crate::units::share(apart.median),
+        crate::units::share(apart.p90),
+        apart.entries.len(),
+    ));
+    let mut table = Table::new(
+        "apart",
+        "The entries that are farthest apart.",
+        &[
+            ("Entry", "entry"),
+            ("First", "first_ns"),
+            ("Second", "second_ns"),
+            ("Apart", "share"),
+            ("Intervals", "disjoint"),
+        ],
+    );
+    for entry in apart.entries.iter().take(FARTHEST) {
+        table.row(vec![
+            Cell::from(entry.name.as_str()),
+            Cell::Ns(entry.first_ns),
+            Cell::Ns(entry.second_ns),
+            Cell::Share(entry.share()),
+            Cell::from(if entry.disjoint { "disjoint" } else { "" }),
+        ]);
+    }
+    document.table(table);
+    if !apart.missing.is_empty() {
+        document.paragraph(format!("Only one of the two has: {}.", apart.missing.join(", ")));
+    }
 }
 
 fn parameters(profile: &SystemProfile) -> Table {

@@ -14,16 +14,21 @@ const OPS: usize = 6;
 /// Everything a validation found.
 pub fn validation(title: &str, command: &str, validation: &Validation) -> Document {
     let mut document = Document::new(title);
+    let carried = validation.cells.iter().any(|cell| cell.predicted.not_rescaled_ns.is_some());
+    let rescaled = if carried { ", carried over to how the target was just before each replay" } else { "" };
     document.paragraph(format!(
-        "Each workload was replayed {} times on each target, in random order (seed {}), and predicted once from the target's \
-         system profile. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
-        validation.repeats, validation.seed
+        "Each workload was replayed {} times on each target, in random order (seed {}), and predicted from the target's \
+         system profile{}. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
+        validation.repeats, validation.seed, rescaled
     ));
     if !command.is_empty() {
         document.code(command);
     }
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
     document.heading("By target").table(targets(validation));
+    if validation.targets.iter().any(|target| !target.drift.is_empty()) {
+        document.table(drift(validation));
+    }
     document.heading("Beside simpler methods").table(methods(validation)).paragraph(traced(validation));
     document.heading("Rankings").table(pairs(validation));
     document.heading("Where the errors come from").table(by_op(validation));
@@ -116,6 +121,27 @@ fn targets(validation: &Validation) -> Table {
             Cell::Share(target.inside_interval),
             Cell::Share(target.spread),
         ]);
+    }
+    table
+}
+
+fn drift(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "drift",
+        "How far the targets had moved from their profiles just before the replays: the profile's references, measured again; how many times \
+         as long they took.",
+        &[("Target", "target"), ("Reference", "reference"), ("Median", "median"), ("Least", "least"), ("Most", "most")],
+    );
+    for target in validation.targets.iter().filter(|target| !target.target.is_empty()) {
+        for moved in &target.drift {
+            table.row(vec![
+                Cell::from(target.target.as_str()),
+                Cell::from(moved.reference.name()),
+                Cell::Ratio(moved.median),
+                Cell::Ratio(moved.least),
+                Cell::Ratio(moved.most),
+            ]);
+        }
     }
     table
 }

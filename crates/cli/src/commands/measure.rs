@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use posix::Target;
 use predict::SystemProfile;
 use predict::measure::{self, MeasureOptions, Progress};
-use std::path::PathBuf;
+use predict::system::{self, Apart};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ use std::time::Duration;
 Examples:
   fsage measure /mnt/data -o data.system
   fsage measure ext4:8G --full --budget 10m -o ext4.system
-  fsage measure 'xfs:8G,-m reflink=0' -o xfs.system")]
+  fsage measure 'xfs:8G,-m reflink=0' -o xfs.system
+  fsage measure ext4:8G --check")]
 pub struct Args {
     /// A directory, a scratch file system (as root): ext4:8G, xfs:8G, btrfs:8G, or one of the laboratory: ffs:OPTIONS@DRIVE.
     #[arg(value_parser = target::parse)]
@@ -34,6 +37,10 @@ pub struct Args {
     /// Time to stay within, by the target's clock: 45s, 5m (default: 45s quick, 5m full; 6h and 24h of virtual time).
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     budget: Option<u64>,
+    /// Measure twice, and say how far the two profiles are apart; the second is written beside the first, as NAME-again.system, so that
+    /// `fsage predict` can show what that makes of a total. Exit with 1 where the median over the entries is above 10 %.
+    #[arg(long)]
+    check: bool,
     /// The name used in tables (default: the target).
     #[arg(long)]
     name: Option<String>,
@@ -74,9 +81,39 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let missing: Vec<String> = profile.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
         progress::note(&format!("not measured: {}", missing.join(", ")));
     }
-    result.emit("fsage.measure/1", &profile, &report::system(&profile))?;
-    Ok(ExitCode::SUCCESS)
+    let mut document = report::system(&profile);
+    let check = if args.check { Some(check(&args, options, &path, &profile)?) } else { None };
+    if let Some(check) = &check {
+        report::apart(&mut document, check);
+    }
+    let apart = check.as_ref().map_or(0.0, |check| check.median);
+    result.emit("fsage.measure/1", &Output { profile: &profile, check }, &document)?;
+    Ok(if apart > APART_MAX { ExitCode::from(failure::CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
+
+/// Measures once more, with another seed, and compares.
+fn check(args: &Args, mut options: MeasureOptions, path: &Path, first: &SystemProfile) -> anyhow::Result<Apart> {
+    options.seed = options.seed.wrapping_add(1);
+    options.name.push_str(" again");
+    let second = measure(&args.target, &args.target_args, &options)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!("{stem}-again.system"));
+    second.save(&beside)?;
+    progress::note(&format!("wrote {} (seed {})", output::shown(&beside), options.seed));
+    Ok(system::apart(first, &second))
+}
+
+/// The profile, and how far a second one was from it.
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    profile: &'a SystemProfile,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<Apart>,
+}
+
+/// Two profiles of one system should be no farther apart than this, by the median of their entries.
+const APART_MAX: f64 = 0.10;
 
 /// Measures a target, with progress, and leaves nothing behind.
 pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> anyhow::Result<SystemProfile> {

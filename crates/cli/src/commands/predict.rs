@@ -1,12 +1,16 @@
 //! `fsage predict W S…`.
 
 use crate::output::{self, ResultArgs};
+use crate::target;
 use crate::{failure, progress, values};
 use anyhow::Context as _;
+use posix::WorkspaceOptions;
 use predict::SystemProfile;
 use predict::explain::{Explanation, explain};
+use predict::measure;
 use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
+use predict::system::Drift;
 use predict::tipping::{Tipping, tipping};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -21,7 +25,8 @@ use trace::profile::Reader;
 Examples:
   fsage predict web.workload ext4.system xfs.system
   fsage predict web.workload *.system --explain ext4 xfs
-  fsage predict web.workload ext4.system --cache 16G --set rm=50us")]
+  fsage predict web.workload ext4.system --cache 16G --set rm=50us
+  fsage predict web.workload here.system --here --rescale")]
 pub struct Args {
     /// The workload profile.
     #[arg(value_name = "W.workload")]
@@ -47,6 +52,12 @@ pub struct Args {
     /// Whether time passes between calls.
     #[arg(long, value_enum, default_value_t = Pace::Asap)]
     pace: Pace,
+    /// Measure the references of each profile again, on the target it was measured on, and say how far that has moved since.
+    #[arg(long)]
+    here: bool,
+    /// Predict the systems as they are now: costs move with the references (processor, reads, syncs).
+    #[arg(long, requires = "here")]
+    rescale: bool,
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
     #[arg(long, value_name = "DIR")]
     stages_out: Option<PathBuf>,
@@ -131,7 +142,16 @@ fn named<'p>(prediction: &'p Prediction, name: &str) -> anyhow::Result<&'p pipel
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
-    let systems = load(&args.systems)?;
+    let mut systems = load(&args.systems)?;
+    if args.here {
+        for system in &mut systems {
+            let drift = drift(system, args.seed)?;
+            progress::note(&format!("{}: {}", system.name, told(&drift)));
+            if args.rescale {
+                *system = system.rescaled(&drift);
+            }
+        }
+    }
     let options = PredictOptions {
         initial: match args.initial {
             Initial::Cold => InitialCaches::Cold,
@@ -157,6 +177,29 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     args.result.emit("fsage.predict/1", &output, &output.document())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How far a system has moved since its profile was measured.
+fn drift(system: &SystemProfile, seed: u64) -> anyhow::Result<Drift> {
+    let name = &system.name;
+    if system.references.is_empty() {
+        return Err(failure::usage(format!("--here: {name} has no references to measure again; measure it anew")));
+    }
+    let target = target::parse(&system.environment.target)
+        .map_err(|why| failure::usage(format!("--here: the target that {name} was measured on: {why}")))?;
+    let need_bytes = measure::REFERENCES_BYTES;
+    let site = target::open(&target, &WorkspaceOptions { need_bytes, ..WorkspaceOptions::default() })?;
+    let now = measure::references(&*site, seed);
+    let closed = site.close().with_context(|| format!("cleaning up in target '{target}'"));
+    let drift = Drift::between(system, &now.with_context(|| target.to_string())?);
+    closed?;
+    drift.with_context(|| format!("{name}: no reference could be measured again"))
+}
+
+fn told(drift: &Drift) -> String {
+    let moved = drift.references.iter().map(|moved| format!("{} {:.2}", moved.reference.name(), moved.factor()));
+    let moved: Vec<String> = moved.collect();
+    format!("times as long as when it was measured: {}", moved.join(", "))
 }
 
 /// Writes the annotated trace after each stage: `2-cache-ext4.workload` and so on.

@@ -59,6 +59,10 @@ pub struct Args {
     /// Name the states that the errors come from, with their shares (from the residuals).
     #[arg(long, requires = "residuals")]
     explain: bool,
+    /// Predict each target as it was at the time of the replays: the profile's references are measured again before each of them, and the
+    /// profile's costs moved with them (processor, reads, syncs). How far a target moved is shown in any case.
+    #[arg(long)]
+    rescale: bool,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -83,6 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut options = ValidateOptions::new(args.seed);
     options.repeats = args.repeats;
+    options.rescale = args.rescale;
     options.predict.min_coverage = args.min_coverage;
     options.predict.set_ns.clone_from(&args.set);
     if let Some(budget_ns) = args.budget {

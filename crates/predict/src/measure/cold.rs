@@ -11,18 +11,35 @@ use super::{Group, MeasureError, Mode};
 use crate::vector::Class;
 use posix::{CacheState, Call, Errno, OpenFlags};
 
+/// What needs names and attributes that are not cached.
+const NAMES: [Class; 8] = [
+    Class::LookupSeqMiss,
+    Class::LookupRandMiss,
+    Class::LookupFewMiss,
+    Class::LookupNearMiss,
+    Class::LookupSeqAttrHit,
+    Class::LookupRandAttrHit,
+    Class::NegativeCold,
+    Class::ReadDirCold,
+];
 /// Directories whose names are looked up, and their number of entries.
 const QUICK_DIRS: usize = 24;
 const FULL_DIRS: usize = 64;
 const ENTRIES: usize = 40;
+/// Directories of each number of few names.
+const SMALL_DIRS: usize = 12;
 /// Every so many-th directory is a large one.
 const LARGE_EVERY: usize = 8;
 const LARGE_ENTRIES: usize = 400;
 /// Names looked up in each directory.
 const LOOKUPS: usize = 16;
-/// Entries of the directories of which names are looked up in their order, and how many are at most.
-const ORDERED_ENTRIES: u64 = 520;
-const ORDERED_LOOKUPS: u64 = 64;
+/// Files of which names are looked up in the order of making: at most so many lookups, and as many files as they take.
+const ORDERED_LOOKUPS: u64 = 80;
+const ORDERED_FILES: u64 = 520;
+const FAR_LOOKUPS: u64 = 5;
+/// Nearer than this they are in directories of [`ENTRIES`], as most are in programs; farther apart in one large one, as only there all
+/// between them is unknown.
+const ORDERED_FAR: u64 = 64;
 const FILE_BYTES: u64 = 4096;
 /// The buffer of the C library's readdir.
 const DENTS_BYTES: u64 = 32 << 10;
@@ -35,21 +52,35 @@ struct NameDir {
     linked: Vec<String>,
 }
 
+/// Files made one after the other, of which every so many-th is looked up.
+struct Ordered {
+    apart: u64,
+    path: String,
+    /// Below the path.
+    dirs: Vec<String>,
+    names: Vec<String>,
+}
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Cold {
     dirs: Vec<NameDir>,
+    /// Directories of few names: path, how many, names.
+    small: Vec<(String, u64, Vec<String>)>,
     /// Directories in which only missing names are looked up.
     empty_handed: Vec<String>,
     /// Directories to read, with their number of entries; each once more for every round-trip.
     listed: Vec<(String, u64)>,
-    /// Directories of which names are looked up in the order in which they were made, every so many.
-    ordered: Vec<(String, u64)>,
+    /// What is looked up in the order of making.
+    ordered: Vec<Ordered>,
+    /// Whether names could be dropped in a round.
+    was_cold: bool,
 }
 
 #[derive(Clone)]
 enum Item {
     Names(usize),
+    Few(usize),
     Missing(usize),
     List(usize),
     Ordered(usize),
@@ -67,6 +98,7 @@ impl Group for Cold {
         &[
             LookupSeqMiss,
             LookupRandMiss,
+            LookupFewMiss,
             LookupNearMiss,
             LookupSeqAttrHit,
             LookupRandAttrHit,
@@ -87,19 +119,24 @@ impl Group for Cold {
             let dir = self.make_name_dir(b, number, entries)?;
             self.dirs.push(dir);
         }
+        for &entries in Class::LookupFewMiss.points() {
+            for number in 0..SMALL_DIRS {
+                let path = format!("cold/few{entries}_{number}");
+                let dir = b.new_dir(&path)?;
+                let names: Vec<String> = (0..entries).map(|_| b.new_name("file")).collect();
+                names.iter().try_for_each(|name| b.make_file(dir.at(name), 0))?;
+                b.close(dir.fd)?;
+                self.small.push((path, entries, names));
+            }
+        }
         for number in 0..dirs / 3 {
             let path = format!("cold/absent{number}");
             self.make_listed(b, &path, ENTRIES as u64)?;
             self.empty_handed.push(path);
         }
         for &apart in Class::LookupNearMiss.points() {
-            let path = format!("cold/ordered{apart}");
-            let dir = b.new_dir(&path)?;
-            for number in 0..ORDERED_ENTRIES {
-                b.make_file(dir.at(&ordered_name(number)), 0)?;
-            }
-            b.close(dir.fd)?;
-            self.ordered.push((path, apart));
+            let ordered = make_ordered(b, apart)?;
+            self.ordered.push(ordered);
         }
         for &entries in Class::ReadDir.points() {
             // The small ones several times: one call on one directory would be the whole round.
@@ -117,8 +154,13 @@ impl Group for Cold {
         let mut items = self.make_items(b)?;
         b.sync()?;
         let state = b.drop_caches()?;
-        if state != CacheState::Cold {
-            self.give_up_names(b);
+        if state == CacheState::Cold {
+            self.was_cold = true;
+        } else {
+            // Now and then something else of the machine holds a name: then this round does without, as it did before.
+            if !self.was_cold {
+                give_up_names(b);
+            }
             for item in &items {
                 if let Item::Remove(_, path) | Item::Truncate(_, path) = item {
                     let fd = b.open(path.as_str().into(), OpenFlags::READ_WRITE)?;
@@ -135,6 +177,7 @@ impl Group for Cold {
             }
             match item {
                 Item::Names(number) if state == CacheState::Cold => self.look_up(b, *number)?,
+                Item::Few(number) if state == CacheState::Cold => self.look_up_few(b, *number)?,
                 Item::Missing(number) if state == CacheState::Cold => self.miss(b, *number)?,
                 Item::List(number) => self.list(b, *number, state == CacheState::Cold)?,
                 Item::Ordered(number) if state == CacheState::Cold => self.in_order(b, *number)?,
@@ -154,7 +197,7 @@ impl Group for Cold {
                     b.close(dir.fd)?;
                     b.sheet.note_cache(Class::TruncateUncached, *size, state);
                 }
-                Item::Names(_) | Item::Missing(_) | Item::Ordered(_) => {}
+                Item::Names(_) | Item::Few(_) | Item::Missing(_) | Item::Ordered(_) => {}
             }
         }
         for item in &items {
@@ -201,6 +244,7 @@ impl Cold {
     fn make_items(&self, b: &mut Bench<'_>) -> Result<Vec<Item>, MeasureError> {
         let mut items: Vec<Item> = Vec::new();
         items.extend((0..self.dirs.len()).map(Item::Names));
+        items.extend((0..self.small.len()).map(Item::Few));
         items.extend((0..self.empty_handed.len()).map(Item::Missing));
         items.extend((0..self.listed.len()).map(Item::List));
         items.extend((0..self.ordered.len()).map(Item::Ordered));
@@ -221,23 +265,6 @@ impl Cold {
         Ok(items)
     }
 
-    fn give_up_names(&self, b: &mut Bench<'_>) {
-        use Class::*;
-        for class in [
-            LookupSeqMiss,
-            LookupRandMiss,
-            LookupNearMiss,
-            LookupSeqAttrHit,
-            LookupRandAttrHit,
-            NegativeCold,
-            ReadDirCold,
-        ] {
-            let why =
-                "names and attributes cannot be dropped from the caches here (run as root on a system of its own)";
-            b.sheet.give_up(class.name().to_owned(), why.to_owned());
-        }
-    }
-
     /// Some names of one directory for the first time, then by their second name, then all again for what a hit costs.
     fn look_up(&self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
         let Some(place) = self.dirs.get(number) else { return Ok(()) };
@@ -247,6 +274,7 @@ impl Cold {
         // The second names are of files whose attributes are cached by then.
         let linked: Vec<&String> = place.linked.iter().collect();
         let dir = b.open_dir(&place.path)?;
+        b.displace();
         let first = stat_all(b, dir, &names)?;
         let base = midmean(&stat_all(b, dir, &names)?);
         stat_all(b, dir, &linked)?;
@@ -267,24 +295,45 @@ impl Cold {
         Ok(())
     }
 
+    /// One name of a directory of few.
+    fn look_up_few(&self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
+        let Some((path, entries, names)) = self.small.get(number) else { return Ok(()) };
+        let name = b.pick(names.len());
+        let names: Vec<&String> = names.iter().skip(name).take(1).collect();
+        let dir = b.open_dir(path)?;
+        b.displace();
+        let first = stat_all(b, dir, &names)?;
+        let again = stat_all(b, dir, &names)?;
+        b.close(dir.fd)?;
+        for (first, again) in first.into_iter().zip(again) {
+            b.sheet.record(Class::LookupFewMiss, *entries, first - again);
+            b.sheet.note_cache(Class::LookupFewMiss, *entries, CacheState::Cold);
+        }
+        Ok(())
+    }
+
     /// Names of a directory whose blocks were read, every so many of them in the order in which the files were made.
     fn in_order(&self, b: &mut Bench<'_>, number: usize) -> Result<(), MeasureError> {
-        let Some((path, apart)) = self.ordered.get(number) else { return Ok(()) };
-        list_once(b, path)?;
-        let names: Vec<String> = (0..ORDERED_LOOKUPS)
-            .map(|lookup| lookup * apart)
-            .take_while(|&at| at < ORDERED_ENTRIES)
-            .map(ordered_name)
-            .collect();
-        let names: Vec<&String> = names.iter().collect();
-        let dir = b.open_dir(path)?;
-        let first = stat_all(b, dir, &names)?;
-        let base = midmean(&stat_all(b, dir, &names)?);
-        b.close(dir.fd)?;
+        let Some(ordered) = self.ordered.get(number) else { return Ok(()) };
+        let mut first = Vec::new();
+        let mut again = Vec::new();
+        for dir in &ordered.dirs {
+            let (path, inside) = match dir.as_str() {
+                "" => (ordered.path.clone(), String::new()),
+                dir => (format!("{}/{dir}", ordered.path), format!("{dir}/")),
+            };
+            list_once(b, &path)?;
+            let names: Vec<&String> = ordered.names.iter().filter(|name| name.starts_with(&inside)).collect();
+            let dir = b.open_dir(&ordered.path)?;
+            first.append(&mut stat_all(b, dir, &names)?);
+            again.append(&mut stat_all(b, dir, &names)?);
+            b.close(dir.fd)?;
+        }
+        let base = midmean(&again);
         // Of the first nothing is near.
         for ns in first.into_iter().skip(1) {
-            b.sheet.record(Class::LookupNearMiss, *apart, ns - base);
-            b.sheet.note_cache(Class::LookupNearMiss, *apart, CacheState::Cold);
+            b.sheet.record(Class::LookupNearMiss, ordered.apart, ns - base);
+            b.sheet.note_cache(Class::LookupNearMiss, ordered.apart, CacheState::Cold);
         }
         Ok(())
     }
@@ -301,6 +350,7 @@ impl Cold {
     /// Reads a directory, and once more when it is cached.
     fn list(&self, b: &mut Bench<'_>, number: usize, cold: bool) -> Result<(), MeasureError> {
         let Some((path, entries)) = self.listed.get(number) else { return Ok(()) };
+        b.displace();
         let first = list_once(b, path)?;
         if cold {
             b.sheet.record(Class::ReadDirCold, *entries, first);
@@ -312,8 +362,37 @@ impl Cold {
     }
 }
 
-fn ordered_name(number: u64) -> String {
-    format!("made{number:04}.dat")
+fn give_up_names(b: &mut Bench<'_>) {
+    for class in NAMES {
+        let why = "names and attributes cannot be dropped from the caches here (run as root on a system of its own)";
+        b.sheet.give_up(class.name().to_owned(), why.to_owned());
+    }
+}
+
+/// Makes files one after the other, with the directories they are in.
+fn make_ordered(b: &mut Bench<'_>, apart: u64) -> Result<Ordered, MeasureError> {
+    let path = format!("cold/ordered{apart}");
+    b.make_dir(&path)?;
+    let small = apart < ORDERED_FAR;
+    let files = if small { ORDERED_LOOKUPS * apart } else { ORDERED_FILES.max(FAR_LOOKUPS * apart) };
+    let (mut dirs, mut names) = (Vec::new(), Vec::new());
+    let root = b.open_dir(&path)?;
+    for number in 0..files {
+        let dir = if small { format!("d{:02}", number / ENTRIES as u64) } else { String::new() };
+        if dirs.last() != Some(&dir) {
+            if small {
+                b.make_dir(&format!("{path}/{dir}"))?;
+            }
+            dirs.push(dir.clone());
+        }
+        let name = if small { format!("{dir}/made{number:04}.dat") } else { format!("made{number:04}.dat") };
+        b.make_file(root.at(&name), 0)?;
+        if number % apart == 0 {
+            names.push(name);
+        }
+    }
+    b.close(root.fd)?;
+    Ok(Ordered { apart, path, dirs, names })
 }
 
 /// The time of each stat.

@@ -2,7 +2,7 @@
 
 use super::stats::{bootstrap_interval, mean, midmean, quantile};
 use crate::system::{Entry, QUANTILES};
-use crate::vector::{Class, entry_name};
+use crate::vector::{Class, Part, entry_name};
 use posix::CacheState;
 use std::collections::BTreeMap;
 
@@ -16,40 +16,8 @@ const BATCH_CALLS: usize = 64;
 /// machine. Their rounds are therefore cut into batches: so few of these are hit that [`midmean`] sets them aside, while what a
 /// file system itself does once in a few calls stays in.
 fn waits_for_device(class: Class) -> bool {
-    use Class::*;
-    matches!(
-        class,
-        LookupSeqMiss
-            | LookupRandMiss
-            | LookupRandAttrHit
-            | NegativeCold
-            | ReadDirCold
-            | ReadSeq
-            | ReadRand
-            | ReadFirst
-            | ReadDirect
-            | WritePartial
-            | WriteDirect
-            | TruncateUncached
-            | RemoveUncached
-            | CopyDirty
-            | FsyncClean
-            | FsyncAppend
-            | FsyncOverwrite
-            | FsyncCreate
-            | FdatasyncAppend
-            | FdatasyncOverwrite
-            | FdatasyncCreate
-            | FsyncContiguous
-            | FsyncLate
-            | FdatasyncContiguous
-            | FdatasyncLate
-            | FsyncLog
-            | FsyncOther
-            | FsyncDir
-            | FsyncDirClean
-            | SyncFs
-    )
+    // Of the lookups beside cached inodes few read anything.
+    class.part() != Part::Processor && class != Class::LookupNearMiss
 }
 
 /// An entry's calls, by round.

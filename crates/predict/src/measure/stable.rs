@@ -294,6 +294,7 @@ fn append(b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
 fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
     append(b, fd, BLOCK_BYTES)?;
     let call = Call::Fsync { fd };
+    b.displace();
     let outcome = b.outcome(&call);
     outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
     Ok(outcome.dur_ns as f64)

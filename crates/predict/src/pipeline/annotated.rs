@@ -168,7 +168,7 @@ pub enum Step {
     /// The call itself, for a class with a size.
     CallAt(Class, u64),
     /// One component of a path; its name is in that page of the directory.
-    Lookup { dir: NodeId, slot: SlotId, page: u32, child: NodeId, role: Role, first: bool },
+    Lookup { dir: NodeId, slot: SlotId, page: u32, entries: u32, child: NodeId, role: Role, first: bool },
     /// A `..` component.
     Parent { first: bool },
     /// A symbolic link was followed: its target is read, further components follow.

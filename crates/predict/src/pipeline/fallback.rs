@@ -53,7 +53,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
     use Class::*;
     let same = |class| Some((class, At::Same));
     match class {
-        LookupSeqMiss => same(LookupRandMiss),
+        LookupSeqMiss | LookupFewMiss => same(LookupRandMiss),
         LookupSeqAttrHit => same(LookupRandAttrHit),
         LookupRandAttrHit => same(LookupSeqMiss),
         NegativeHit => same(Stat),
@@ -179,14 +179,16 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
 fn cold_names(table: &PriceTable, class: Class) -> Option<Vec<Part>> {
     use Class::*;
     let measured = [LookupSeqMiss, LookupRandMiss].into_iter().any(|c| table.has(c));
-    if measured && matches!(class, LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit) {
+    if measured
+        && matches!(class, LookupSeqMiss | LookupRandMiss | LookupFewMiss | LookupSeqAttrHit | LookupRandAttrHit)
+    {
         return None;
     }
     let block = |class: Class| table.has(class).then_some(Part { class, at: At::Fixed(4096) });
     let random = block(ReadRand).or_else(|| block(ReadFirst)).or_else(|| block(ReadSeq));
     let same = |class: Class| table.has(class).then_some(Part { class, at: At::Same });
     match class {
-        LookupRandMiss | LookupRandAttrHit => Some(vec![random?]),
+        LookupRandMiss | LookupFewMiss | LookupRandAttrHit => Some(vec![random?]),
         LookupSeqMiss => Some(vec![block(ReadSeq).or(random)?]),
         LookupSeqAttrHit => Some(Vec::new()),
         NegativeCold => Some(vec![same(NegativeMiss).or_else(|| same(NegativeHit)).or_else(|| same(Stat))?, random?]),

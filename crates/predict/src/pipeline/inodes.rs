@@ -6,7 +6,7 @@
 //! numbered in the order in which a snapshot tells them, which is that of a replay's rebuild, and near to how they were made.
 
 /// Farther than this all are as far as this: no system reads so many at once.
-pub const DISTANCE_MAX: u32 = 256;
+pub const DISTANCE_MAX: u32 = 1024;
 
 /// The inodes read, by number.
 #[derive(Clone, Debug, Default)]

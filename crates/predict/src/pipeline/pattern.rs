@@ -96,6 +96,7 @@ mod tests {
                 dir: NodeId(dir),
                 slot: SlotId(0),
                 page: 0,
+                entries: 40,
                 child: NodeId(9),
                 role: Role::Walk,
                 first: true,

@@ -1,7 +1,6 @@
 //! Request vectors: how many of which elementary operation a marked step costs.
 
 use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark, Transfer};
-use super::inodes::DISTANCE_MAX;
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
 use crate::vector::Class;
@@ -26,6 +25,9 @@ const LOG_NAMES_MIN: u64 = 10;
 const LOG_NAMES_MAX: u64 = 10_000;
 /// `syncfs` is measured with files of this length.
 const SYNC_FILE_BYTES: u64 = 64 << 10;
+/// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on average.
+const FEW_NAMES: u32 = 16;
+const MEASURED_DISTANCE: u64 = 20;
 /// `copy` is measured up to this much.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 /// `rename_over` is measured over a file of this length.
@@ -63,8 +65,8 @@ impl Requests {
             (Step::Call(class), _) => self.add(class, 0, 1.0),
             (Step::CallAt(class, size), _) => self.add(class, size, 1.0),
             (Step::Parent { first: false }, _) => self.add(Class::LookupHit, 0, 1.0),
-            (Step::Lookup { role, first, child, .. }, &Mark::Lookup { found, pattern, far, inode_distance, .. }) => {
-                self.lookup(role, first, child != NodeId::NONE, found, pattern, inode_distance);
+            (Step::Lookup { role, first, child, entries, .. }, mark @ &Mark::Lookup { far, .. }) => {
+                self.lookup(role, first, child != NodeId::NONE, entries, mark);
                 let class = if far.in_order { Class::LookupFarInOrder } else { Class::LookupFar };
                 self.far(class, far.bytes, 1.0);
             }
@@ -145,7 +147,8 @@ impl Requests {
         }
     }
 
-    fn lookup(&mut self, role: Role, first: bool, present: bool, found: Found, pattern: Pattern, inode_distance: u32) {
+    fn lookup(&mut self, role: Role, first: bool, present: bool, entries: u32, mark: &Mark) {
+        let &Mark::Lookup { found, pattern, inode_distance, .. } = mark else { return };
         if !first {
             self.add(Class::LookupHit, 0, 1.0);
         }
@@ -153,11 +156,17 @@ impl Requests {
         match (found, role) {
             (Found::Hit, _) => {}
             (Found::Miss, _) if random => {
-                self.add(Class::LookupRandMiss, 0, 1.0);
-                if inode_distance < DISTANCE_MAX {
-                    // The class is of an inode that nothing is known of.
+                let distance = if entries <= FEW_NAMES {
+                    self.add(Class::LookupFewMiss, entries.into(), 1.0);
+                    u64::from(entries).div_ceil(2)
+                } else {
+                    self.add(Class::LookupRandMiss, 0, 1.0);
+                    MEASURED_DISTANCE
+                };
+                // The classes are of files made after their directories, so that not far away an inode is known.
+                if u64::from(inode_distance) != distance {
                     self.add(Class::LookupNearMiss, inode_distance.into(), 1.0);
-                    self.add(Class::LookupNearMiss, DISTANCE_MAX.into(), -1.0);
+                    self.add(Class::LookupNearMiss, distance, -1.0);
                 }
             }
             (Found::Miss, _) => self.add(Class::LookupNearMiss, inode_distance.into(), 1.0),
@@ -266,6 +275,8 @@ impl Requests {
         if flushed_bytes == 0 {
             return self.add(Class::CopyRange, size, 1.0);
         }
+        // Dirty are pages, and a file shorter than one may lie beside its inode.
+        let flushed_bytes = if flushed_bytes <= PAGE_BYTES { flushed_bytes.min(len_bytes) } else { flushed_bytes };
         self.add(Class::CopyDirty, flushed_bytes, 1.0);
         let included = flushed_bytes.min(COPY_BYTES_MAX);
         if included != size {

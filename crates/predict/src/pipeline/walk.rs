@@ -229,8 +229,9 @@ impl Preprocess {
             (walked.dir, walked.slot) = (here, slot);
             if charged {
                 walked.last_step = Some(out.steps.len());
-                let page = page_of(slot, self.tree.node(here).dirent_bytes);
-                out.steps.push(Step::Lookup { dir: here, slot, page, child, role: Role::Walk, first });
+                let directory = self.tree.node(here);
+                let (page, entries) = (page_of(slot, directory.dirent_bytes), directory.entries);
+                out.steps.push(Step::Lookup { dir: here, slot, page, entries, child, role: Role::Walk, first });
             } else if child != NodeId::NONE {
                 out.steps.push(Step::Pinned { dir: here, slot, node: child });
             }

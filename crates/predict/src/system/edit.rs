@@ -64,12 +64,17 @@ impl SystemProfile {
 
 impl Entry {
     fn move_by(&mut self, ns: f64) {
+        self.scale(|value| (value + ns).max(0.0));
+    }
+
+    /// Changes every time of it, by a function that never falls.
+    pub(super) fn scale(&mut self, changed: impl Fn(f64) -> f64) {
         for value in [&mut self.mean_ns, &mut self.low_ns, &mut self.high_ns]
             .into_iter()
             .chain(&mut self.quantiles_ns)
             .chain(&mut self.rounds_ns)
         {
-            *value = (*value + ns).max(0.0);
+            *value = changed(*value);
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::edit::nearest_name;
 use super::error::position;
 use super::{
-    Behaviour, Entry, FORMAT_VERSION, Parameters, QUANTILES, SystemProfile, SystemProfileError, WriteLoad,
+    Behaviour, Entry, FORMAT_VERSION, Parameters, QUANTILES, Reference, SystemProfile, SystemProfileError, WriteLoad,
     parse_duration_ns,
 };
 use crate::vector::{Class, entry_name, parse_entry_name};
@@ -69,6 +69,7 @@ impl SystemProfile {
             write_load: written.write_load,
             entries,
             missing: written.missing,
+            references: written.references.into_iter().map(|(reference, entry)| (reference, entry.0)).collect(),
         };
         profile.validate().map_err(|(what, problem)| SystemProfileError::Value {
             path: path.to_owned(),
@@ -105,6 +106,10 @@ impl SystemProfile {
         };
         let mut text = String::from("# A system profile of fsage; docs/formats.md explains every field.\n");
         text += &toml::to_string(&header).map_err(|e| e.to_string())?;
+        for (reference, entry) in &self.references {
+            text += &format!("\n[references.{}]\n", reference.name());
+            text += &toml::to_string(entry).map_err(|e| e.to_string())?;
+        }
         let mut ordered: Vec<((Class, u64), &Entry)> =
             self.entries.iter().filter_map(|(name, entry)| Some((parse_entry_name(name)?, entry))).collect();
         ordered.sort_by_key(|&(key, _)| key);
@@ -143,11 +148,13 @@ impl SystemProfile {
             }
             load_before = point.load_bytes_per_s;
         }
-        for (name, entry) in &self.entries {
-            let what = format!("entries.{name}");
-            if !is_canonical(name) {
-                return wrong(&what, "not an entry of the system vector");
-            }
+        if let Some(name) = self.entries.keys().find(|name| !is_canonical(name)) {
+            return wrong(&format!("entries.{name}"), "not an entry of the system vector");
+        }
+        let entries = self.entries.iter().map(|(name, entry)| (format!("entries.{name}"), entry));
+        let references = self.references.iter();
+        let references = references.map(|(reference, entry)| (format!("references.{}", reference.name()), entry));
+        for (what, entry) in entries.chain(references) {
             let values = [entry.mean_ns, entry.low_ns, entry.high_ns];
             if !values.iter().chain(&entry.quantiles_ns).chain(&entry.rounds_ns).copied().all(is_cost) {
                 return wrong(&what, "times must be finite numbers and not negative");
@@ -222,6 +229,8 @@ struct Written {
     write_load: Vec<WriteLoad>,
     #[serde(default)]
     missing: BTreeMap<String, String>,
+    #[serde(default)]
+    references: BTreeMap<Reference, WrittenEntry>,
     #[serde(default)]
     entries: BTreeMap<Spanned<String>, WrittenEntry>,
 }

@@ -4,6 +4,7 @@ use super::{ValidateError, ValidateOptions};
 use crate::pipeline::{SystemPrediction, predict};
 use crate::replay::{self, ObservationFile, ReplayError, ReplayResult, Requirements};
 use crate::residuals::{ResidualWriter, Source, residuals_of};
+use crate::system::Drift;
 use crate::{SystemProfile, measure};
 use posix::{SetupError, Site, Target};
 use std::path::Path;
@@ -28,14 +29,19 @@ pub trait Bench {
     /// The target cannot be made ready or measured.
     fn measure(&mut self, target: usize) -> Result<(), ValidateError>;
 
-    /// Predicts a workload on a target that has been measured.
+    /// Predicts a workload on a target that has been measured, or as it is after a drift.
     ///
     /// # Errors
     /// The workload cannot be read or priced.
-    fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError>;
+    fn predict(
+        &mut self,
+        workload: usize,
+        target: usize,
+        drift: Option<&Drift>,
+    ) -> Result<SystemPrediction, ValidateError>;
 
-    /// Replays a workload on a fresh copy of a target; where residuals are wanted, adds those of this replay, the so many-th of its
-    /// cell.
+    /// Replays a workload on a fresh copy of a target, and says how far that had moved from its profile just before, if that is known; where
+    /// residuals are wanted, adds those of this replay, the so many-th of its cell.
     ///
     /// # Errors
     /// The target cannot be made ready, or the replay fails; the residuals cannot be written.
@@ -44,7 +50,7 @@ pub trait Bench {
         workload: usize,
         target: usize,
         residuals: Option<(&mut ResidualWriter, u32)>,
-    ) -> Result<ReplayResult, ValidateError>;
+    ) -> Result<(ReplayResult, Option<Drift>), ValidateError>;
 }
 
 /// A recorded workload.
@@ -102,6 +108,23 @@ impl RealBench {
         site.close().map_err(|source| ValidateError::CleanUp { target, source })
     }
 
+    /// A target's profile, carried over by a drift.
+    fn profile(&self, target: usize, drift: Option<&Drift>) -> SystemProfile {
+        let Some(profile) = &self.targets[target].profile else { unreachable!("a target is measured before") };
+        drift.map_or_else(|| profile.clone(), |drift| profile.rescaled(drift))
+    }
+
+    /// How far a target has moved from its profile; `None` where the profile has no references.
+    fn drift(&self, target: usize, site: &dyn Site) -> Result<Option<Drift>, ValidateError> {
+        let Some(profile) = self.targets[target].profile.as_ref().filter(|p| !p.references.is_empty()) else {
+            return Ok(None);
+        };
+        let name = self.targets[target].target.to_string();
+        let now = measure::references(site, self.options.seed)
+            .map_err(|source| ValidateError::Measure { target: name, source: Box::new(source) })?;
+        Ok(Drift::between(profile, &now))
+    }
+
     fn names(&self, workload: usize, target: usize) -> (String, String) {
         (self.workloads[workload].name.clone(), self.targets[target].target.to_string())
     }
@@ -134,8 +157,13 @@ impl Bench for RealBench {
         Ok(())
     }
 
-    fn predict(&mut self, workload: usize, target: usize) -> Result<SystemPrediction, ValidateError> {
-        let profile = self.targets[target].profile.clone().into_iter().collect::<Vec<_>>();
+    fn predict(
+        &mut self,
+        workload: usize,
+        target: usize,
+        drift: Option<&Drift>,
+    ) -> Result<SystemPrediction, ValidateError> {
+        let profile = [self.profile(target, drift)];
         let (name, target) = self.names(workload, target);
         let failed = |source| ValidateError::Predict { workload: name, target, source: Box::new(source) };
         let predicted = predict(&self.workloads[workload].reader, &profile, &self.options.predict);
@@ -147,7 +175,7 @@ impl Bench for RealBench {
         workload: usize,
         target: usize,
         residuals: Option<(&mut ResidualWriter, u32)>,
-    ) -> Result<ReplayResult, ValidateError> {
+    ) -> Result<(ReplayResult, Option<Drift>), ValidateError> {
         let (name, target_name) = self.names(workload, target);
         let failed = |source| ValidateError::Replay {
             workload: name.clone(),
@@ -161,25 +189,26 @@ impl Bench for RealBench {
                 *self.needs[workload].insert(needs)
             }
         };
-        let site = self.open(target, needs.bytes, needs.inodes)?;
+        let site = self.open(target, needs.bytes.saturating_add(measure::REFERENCES_BYTES), needs.inodes)?;
+        let drift = self.drift(target, &*site)?;
         let reader = &self.workloads[workload].reader;
         let options = &self.options.replay;
         let Some((out, number)) = residuals else {
             let result = replay::replay(reader, &*site, options, &mut |_| {}).map_err(failed)?;
             self.close(target, site)?;
-            return Ok(result);
+            return Ok((result, drift));
         };
         let beside = out.path().parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = ObservationFile::create_in(beside)
             .map_err(|source| failed(ReplayError::Io { doing: "making a file for what the replay sees", source }))?;
         let (result, seen) = replay::replay_observed(reader, &*site, options, file, &mut |_| {}).map_err(failed)?;
         self.close(target, site)?;
-        let Some(profile) = &self.targets[target].profile else { unreachable!("a target is measured before") };
+        let profile = self.profile(target, drift.as_ref().filter(|_| self.options.rescale));
         let source = Source { workload: &name, target: &target_name, replay: number };
-        residuals_of(reader, profile, &self.options.predict, &seen, source, out).map_err(|source| {
+        residuals_of(reader, &profile, &self.options.predict, &seen, source, out).map_err(|source| {
             let (workload, target) = (name.clone(), target_name.clone());
             ValidateError::Predict { workload, target, source: Box::new(source) }
         })?;
-        Ok(result)
+        Ok((result, drift))
     }
 }

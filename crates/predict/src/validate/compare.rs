@@ -5,6 +5,7 @@ use crate::measure::stats::quantile;
 use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
 use crate::residuals::contexts::Context;
+use crate::system::{Drift, Reference};
 use posix::{CacheState, Environment};
 use serde::Serialize;
 use trace::profile::Durations;
@@ -14,6 +15,9 @@ use trace::profile::Durations;
 pub struct Predicted {
     /// The prediction.
     pub prediction_ns: f64,
+    /// The prediction from the profile as it was measured, where the other is carried over to how the target was when it was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_rescaled_ns: Option<f64>,
     /// Operation counts times one mean latency of each call type.
     pub count_times_mean_ns: Option<f64>,
     /// Bytes over throughput.
@@ -69,6 +73,9 @@ pub struct Cell {
     pub environment: Environment,
     /// What the prediction itself warns of.
     pub warnings: Vec<String>,
+    /// How far the target had moved from its profile before the replays: the middle of them. `None` where nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
 }
 
 /// One call type of one cell.
@@ -139,6 +146,21 @@ pub struct TargetSummary {
     pub inside_interval: f64,
     /// Median of the replays' spread: an error below that says little.
     pub spread: f64,
+    /// How far it had moved from its profile before the replays, where that is known.
+    pub drift: Vec<DriftSummary>,
+}
+
+/// One reference of a target over all workloads: how many times as long it took as when the profile was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DriftSummary {
+    /// Which.
+    pub reference: Reference,
+    /// Median over the workloads.
+    pub median: f64,
+    /// The least and the greatest.
+    pub least: f64,
+    #[allow(missing_docs)]
+    pub most: f64,
 }
 
 /// Pairs of targets ranked, over all workloads or for one.
@@ -219,8 +241,16 @@ pub struct Validation {
 }
 
 impl Cell {
-    /// Compares a prediction with replays of the same workload on the same target (at least one).
-    pub fn new(workload: &str, target: &str, predicted: &SystemPrediction, replays: &[ReplayResult]) -> Cell {
+    /// Compares a prediction with replays of the same workload on the same target (at least one). `before`: what was predicted from the
+    /// profile as it was measured, where `predicted` is from one carried over by `drift`.
+    pub fn new(
+        workload: &str,
+        target: &str,
+        predicted: &SystemPrediction,
+        before: Option<&SystemPrediction>,
+        replays: &[ReplayResult],
+        drift: Option<Drift>,
+    ) -> Cell {
         let totals: Vec<f64> = replays.iter().map(|r| r.total_ns as f64).collect();
         let measured_ns = median(&totals).unwrap_or(0.0);
         let (least, greatest) = totals.iter().fold((f64::INFINITY, 0.0f64), |(l, g), &t| (l.min(t), g.max(t)));
@@ -233,6 +263,7 @@ impl Cell {
             target: target.to_owned(),
             predicted: Predicted {
                 prediction_ns: predicted.total_ns,
+                not_rescaled_ns: before.map(|before| before.total_ns),
                 count_times_mean_ns: predicted.baselines.count_times_mean_ns,
                 bandwidth_only_ns: predicted.baselines.bandwidth_only_ns,
                 same_as_traced_ns: predicted.baselines.same_as_traced_ns,
@@ -258,6 +289,7 @@ impl Cell {
             threads: first.map_or(0, |r| r.concurrency.replay_threads),
             environment: first.map(|r| r.environment.clone()).unwrap_or_default(),
             warnings: predicted.warnings.clone(),
+            drift,
             measured_all_ns: totals,
         }
     }
@@ -265,11 +297,11 @@ impl Cell {
     /// The total by each method, in the order of [`METHODS`].
     fn by_method(&self) -> [Option<f64>; METHODS.len()] {
         let p = &self.predicted;
-        [Some(p.prediction_ns), p.count_times_mean_ns, p.bandwidth_only_ns, p.same_as_traced_ns]
+        [Some(p.prediction_ns), p.not_rescaled_ns, p.count_times_mean_ns, p.bandwidth_only_ns, p.same_as_traced_ns]
     }
 }
 
-const METHODS: [&str; 4] = ["prediction", "count x mean", "bandwidth only", "same as traced"];
+const METHODS: [&str; 5] = ["prediction", "not rescaled", "count x mean", "bandwidth only", "same as traced"];
 
 /// A share of something; 0 of nothing.
 fn share(part: f64, whole: f64) -> f64 {
@@ -318,7 +350,11 @@ fn per_op(predicted: &SystemPrediction, replays: &[ReplayResult], total_ns: f64)
 
 /// Sums up over all cells.
 pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
-    let methods = METHODS.iter().enumerate().map(|(i, name)| summarize(name, i, &cells)).collect();
+    let mut methods: Vec<MethodSummary> =
+        METHODS.iter().enumerate().map(|(i, name)| summarize(name, i, &cells)).collect();
+    if cells.iter().all(|cell| cell.predicted.not_rescaled_ns.is_none()) {
+        methods.remove(1);
+    }
     let pairs = pairs(&cells)
         .map(|(a, b)| {
             let (faster, slower) = if a.measured_ns <= b.measured_ns { (a, b) } else { (b, a) };
@@ -365,9 +401,22 @@ fn by_target(cells: &[Cell]) -> Vec<TargetSummary> {
                 bias: median(&errors)?,
                 inside_interval: share(inside.count() as f64, mine.len() as f64),
                 spread: median(&mine.iter().map(|c| c.spread).collect::<Vec<f64>>())?,
+                drift: drift_of(&mine),
             })
         })
         .collect()
+}
+
+fn drift_of(cells: &[&Cell]) -> Vec<DriftSummary> {
+    let of = |reference| {
+        let known = cells.iter().filter_map(|c| c.drift.as_ref()).flat_map(|drift| &drift.references);
+        let mut factors: Vec<f64> =
+            known.filter(|moved| moved.reference == reference).map(|moved| moved.factor()).collect();
+        factors.sort_by(f64::total_cmp);
+        let (&least, &most) = (factors.first()?, factors.last()?);
+        Some(DriftSummary { reference, median: quantile(&factors, 0.5), least, most })
+    };
+    Reference::ALL.into_iter().filter_map(of).collect()
 }
 
 /// See [`MethodSummary::mean_regret`].

@@ -2,7 +2,7 @@
 //!
 //! Each target is measured once (or its profile given); each workload is then replayed on each target several times, in
 //! random interleaved order, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
-//! once. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
+//! once. Just before each replay the references of the profile are measured again there, so that it shows how far the machine has moved. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
 //! replayed is behind [`Bench`], so that the loop runs on fakes as well. What may not live here: rendering.
 
 mod bench;
@@ -11,13 +11,15 @@ pub mod stats;
 
 pub use bench::{Bench, OpenTarget, RealBench, ValidateTarget, ValidateWorkload};
 pub use compare::{
-    Cell, MethodSummary, OpComparison, PairComparison, PairVerdict, Predicted, RankingSummary, Validation, compare,
+    Cell, DriftSummary, MethodSummary, OpComparison, PairComparison, PairVerdict, Predicted, RankingSummary,
+    Validation, compare,
 };
 
 use crate::measure::{MeasureError, MeasureOptions};
 use crate::pipeline::{Calls, PredictError, PredictOptions};
 use crate::replay::{ReplayError, ReplayOptions, ReplayResult};
 use crate::residuals::ResidualWriter;
+use crate::system::Drift;
 use posix::SetupError;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -36,6 +38,8 @@ pub struct ValidateOptions {
     pub measure: MeasureOptions,
     /// How workloads are replayed.
     pub replay: ReplayOptions,
+    /// Predict what a target costs at the time of the replays, not when its profile was measured: carried over by its references.
+    pub rescale: bool,
     /// How they are predicted. What the caches hold at first, and the pace, must be as in `replay`.
     pub predict: PredictOptions,
 }
@@ -48,6 +52,7 @@ impl ValidateOptions {
             seed,
             measure: MeasureOptions::quick(seed),
             replay: ReplayOptions::default(),
+            rescale: false,
             predict: PredictOptions { seed, calls: Calls::Replayed, ..PredictOptions::default() },
         }
     }
@@ -203,9 +208,9 @@ pub fn validate_on(
     let mut predictions = Vec::with_capacity(cells.len());
     for &(w, t) in &cells {
         tell(ValidateStage::Predict, &workloads[w], &targets[t]);
-        predictions.push(bench.predict(w, t)?);
+        predictions.push(bench.predict(w, t, None)?);
     }
-    let mut replays: Vec<Vec<ReplayResult>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut replays: Vec<Vec<(ReplayResult, Option<Drift>)>> = cells.iter().map(|_| Vec::new()).collect();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     for round in 0..options.repeats {
         // Shuffled anew in each round: what drifts with time is spread over all cells.
@@ -222,12 +227,21 @@ pub fn validate_on(
             replays[i].push(again);
         }
     }
-    let found = cells
-        .iter()
-        .zip(predictions)
-        .zip(replays)
-        .map(|((&(w, t), predicted), replays)| Cell::new(&workloads[w], &targets[t], &predicted, &replays));
-    Ok(compare(found.collect(), options.repeats, options.seed))
+    let mut found = Vec::with_capacity(cells.len());
+    for ((&(w, t), predicted), replays) in cells.iter().zip(predictions).zip(replays) {
+        let (replays, drifts): (Vec<ReplayResult>, Vec<Option<Drift>>) = replays.into_iter().unzip();
+        let drift = Drift::middle(&drifts.into_iter().flatten().collect::<Vec<Drift>>());
+        let rescaled = match &drift {
+            Some(drift) if options.rescale => Some(bench.predict(w, t, Some(drift))?),
+            _ => None,
+        };
+        let (predicted, before) = match &rescaled {
+            Some(rescaled) => (rescaled, Some(&predicted)),
+            None => (&predicted, None),
+        };
+        found.push(Cell::new(&workloads[w], &targets[t], predicted, before, &replays, drift));
+    }
+    Ok(compare(found, options.repeats, options.seed))
 }
 
 fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) -> Result<(), ValidateError> {

@@ -4,6 +4,7 @@ use super::*;
 use crate::baseline::Baselines;
 use crate::pipeline::{OpTotal, SystemPrediction};
 use crate::replay::testing::result;
+use crate::system::{Moved, Reference};
 
 /// Predicts and replays what it is told to; writes down the order.
 struct Fake {
@@ -13,6 +14,8 @@ struct Fake {
     /// Per cell, the totals of successive replays.
     measured_ns: Vec<Vec<u64>>,
     log: Vec<(char, usize, usize)>,
+    /// Of successive replays, while there are some.
+    drifts: Vec<Drift>,
 }
 
 impl Fake {
@@ -35,8 +38,9 @@ impl Bench for Fake {
         Ok(())
     }
 
-    fn predict(&mut self, w: usize, t: usize) -> Result<SystemPrediction, ValidateError> {
-        let total_ns = self.predicted_ns[self.cell(w, t)];
+    fn predict(&mut self, w: usize, t: usize, drift: Option<&Drift>) -> Result<SystemPrediction, ValidateError> {
+        let factor = drift.map_or(1.0, |drift| drift.factor(Reference::Read));
+        let total_ns = self.predicted_ns[self.cell(w, t)] * factor;
         let read = OpTotal { op: "read".into(), calls: 2, ns: total_ns, ..OpTotal::default() };
         let baselines = Baselines { same_as_traced_ns: Some(0.0), ..Baselines::default() };
         Ok(SystemPrediction { total_ns, by_op: vec![read], calls: 2, baselines, ..SystemPrediction::default() })
@@ -47,10 +51,11 @@ impl Bench for Fake {
         w: usize,
         t: usize,
         _: Option<(&mut ResidualWriter, u32)>,
-    ) -> Result<ReplayResult, ValidateError> {
+    ) -> Result<(ReplayResult, Option<Drift>), ValidateError> {
         self.log.push(('r', w, t));
         let i = self.cell(w, t);
-        Ok(result(&[("read", 2, self.measured_ns[i].remove(0))]))
+        let drift = (!self.drifts.is_empty()).then(|| self.drifts.remove(0));
+        Ok((result(&[("read", 2, self.measured_ns[i].remove(0))]), drift))
     }
 }
 
@@ -61,6 +66,7 @@ fn fake(predicted_ns: &[f64], measured_ns: &[[u64; 3]], targets: usize) -> Fake 
         predicted_ns: predicted_ns.to_vec(),
         measured_ns: measured_ns.iter().map(|m| m.to_vec()).collect(),
         log: Vec::new(),
+        drifts: Vec::new(),
     }
 }
 
@@ -106,6 +112,25 @@ fn ties_by_noise_are_set_apart() {
     assert_eq!((wrong.faster.as_str(), wrong.slower.as_str()), ("t1", "t2"));
     // Who says the same of all systems ranks none right.
     assert_eq!(v.methods.last().unwrap().ranking, RankingSummary { decided: 2, right: 0, ties: 1 });
+}
+
+#[test]
+fn a_target_that_moved_is_predicted_as_it_was_when_replayed() {
+    let moved = |now_ns| Drift { references: vec![Moved { reference: Reference::Read, then_ns: 100.0, now_ns }] };
+    let drifts = vec![moved(180.0), moved(120.0), moved(150.0)];
+    let mut as_measured = fake(&[100.0], &[[150; 3]], 1);
+    as_measured.drifts = drifts.clone();
+    let v = run(&mut as_measured);
+    assert_eq!((v.cells[0].predicted.prediction_ns, v.methods.len()), (100.0, 4), "not unless it was asked for");
+    assert_eq!(v.targets[0].drift[0].median, 1.5, "but it is told");
+
+    let mut carried_over = fake(&[100.0], &[[150; 3]], 1);
+    carried_over.drifts = drifts;
+    let options = ValidateOptions { rescale: true, ..ValidateOptions::new(7) };
+    let v = validate_on(&mut carried_over, &options, None, &mut |_| {}).unwrap();
+    assert_eq!((v.cells[0].predicted.prediction_ns, v.cells[0].error), (150.0, 0.0));
+    assert_eq!(v.methods[1].method, "not rescaled");
+    assert_eq!(v.methods[1].median_error.map(|e| (e * 3.0).round()), Some(1.0));
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub fn cost(class: Class, at: u64) -> u64 {
         LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit => 40_000 + 1000 * number,
         // Each inode has a block of its own.
         LookupNearMiss => return cost(LookupSeqMiss, 0),
+        LookupFewMiss => return cost(LookupRandMiss, 0),
         ReadSeq => 20_000,
         ReadRand | ReadFirst | ReadDirect | WriteDirect | WritePartial => 60_000 + 100 * number,
         FsyncClean => 5_000,
