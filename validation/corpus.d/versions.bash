@@ -25,7 +25,12 @@ repository() {
 prepare_git_clone() { repository; }
 program git-clone git:git -- git clone -q repo new
 
-prepare_git_clone_pack() { repository; git -C repo gc -q; }
+# With two threads the pack that is sent, and so its name, is another now and then.
+prepare_git_clone_pack() {
+    repository
+    git -C repo config pack.threads 1
+    git -C repo gc -q
+}
 run_git_clone_pack() { git clone -q "file://$PWD/repo" new; }
 program git-clone-pack git:git
 

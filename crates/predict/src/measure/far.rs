@@ -16,6 +16,8 @@ use posix::{Call, Fd, OpenFlags};
 const ENTRIES: u64 = 64;
 /// Visits of a cycle that are timed, in all.
 const TIMED: u64 = 64;
+/// Visits between looks at the clock.
+const LOOK_EVERY: usize = 256;
 /// Data is read in requests of one byte and of this many.
 const REQUEST_BYTES: u64 = 16 << 10;
 
@@ -61,7 +63,10 @@ impl Group for Far {
         let data = b.open("far/data".into(), OpenFlags::READ)?;
         if self.warm_since != Some(b.drops) {
             b.read_all(data, self.data_bytes)?;
-            (0..self.names).try_for_each(|number| visit_name(b, number).map(drop))?;
+            let all: Vec<u64> = (0..self.names).collect();
+            if !go_round(b, &all, &mut visit_name)? {
+                return b.close(data);
+            }
             self.warm_since = Some(b.drops);
         }
         let mut cycles: Vec<(Class, u64)> = Vec::new();
@@ -123,6 +128,17 @@ fn order_of(b: &mut Bench<'_>, things: u64, shuffled: bool) -> (Vec<u64>, usize,
     (order, every, below(&mut b.rng, every))
 }
 
+/// Goes round once, unless the time is up before; the second time takes as long.
+fn go_round(b: &mut Bench<'_>, order: &[u64], visit: &mut Visit<'_>) -> Result<bool, MeasureError> {
+    for (place, &number) in order.iter().enumerate() {
+        if place % LOOK_EVERY == 0 && !b.go_on()? {
+            return Ok(false);
+        }
+        visit(b, number)?;
+    }
+    b.go_on()
+}
+
 /// Goes round once to put everything at its distance, and a second time, on which some visits are timed.
 fn cycle(
     b: &mut Bench<'_>,
@@ -133,8 +149,8 @@ fn cycle(
     visit: &mut Visit<'_>,
 ) -> Result<(), MeasureError> {
     let (order, every, first) = order_of(b, things, shuffled);
-    for &number in &order {
-        visit(b, number)?;
+    if !go_round(b, &order, visit)? {
+        return Ok(());
     }
     for (place, &number) in order.iter().enumerate() {
         let far_ns = visit(b, number)?;
@@ -149,8 +165,8 @@ fn cycle(
 /// The same for single bytes: the rest of the cycle is read whole.
 fn bytes(b: &mut Bench<'_>, at: u64, visit: &mut Visit<'_>, between: &mut Visit<'_>) -> Result<(), MeasureError> {
     let (order, every, first) = order_of(b, at / REQUEST_BYTES, true);
-    for &number in &order {
-        between(b, number)?;
+    if !go_round(b, &order, between)? {
+        return Ok(());
     }
     for (place, &number) in order.iter().enumerate() {
         if place % every == first {

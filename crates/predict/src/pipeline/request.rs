@@ -163,8 +163,8 @@ impl Requests {
                     self.add(Class::LookupRandMiss, 0, 1.0);
                     MEASURED_DISTANCE
                 };
-                // The classes are of files made after their directories, so that not far away an inode is known.
-                if u64::from(inode_distance) != distance {
+                // The classes are of files made after their directories, so that not far away an inode is known, and some come with it.
+                if u64::from(inode_distance) > distance {
                     self.add(Class::LookupNearMiss, inode_distance.into(), 1.0);
                     self.add(Class::LookupNearMiss, distance, -1.0);
                 }

@@ -175,8 +175,10 @@ pub fn cold(trace: &Trace) -> Vec<String> {
 pub fn primes() -> SystemProfile {
     let mut candidates = (2u64..).filter(|n| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0));
     let mut system = SystemProfile { name: "primes".into(), ..SystemProfile::default() };
-    // Without prices by the distance of inodes, which a test of their own has, `lus_nc` stands for all.
-    for &class in Class::ALL.iter().filter(|class| **class != Class::LookupNearMiss) {
+    // Without prices by the distance of inodes and for directories of few names, which have tests of their own, `lus_nc` and `lur_nc` stand for
+    // all.
+    let apart = [Class::LookupNearMiss, Class::LookupFewMiss];
+    for &class in Class::ALL.iter().filter(|class| !apart.contains(class)) {
         let points = if class.is_curve() { class.points() } else { &[0] };
         for &at in points {
             let prime = candidates.next().expect("there is always another prime");

@@ -349,19 +349,39 @@ fn the_trace_is_believed_and_surprises_are_counted() {
 #[test]
 fn inodes_come_with_those_made_beside_them() {
     let mut t = Trace::new();
-    for i in 0..300 {
-        t = t.has(&format!("/d/f{i:03}"), 1);
+    for i in 0..1500 {
+        t = t.has(&format!("/d/f{i:04}"), 1);
     }
     let mut system = primes();
     for &at in Class::LookupNearMiss.points() {
         system.entries.insert(predict::vector::entry_name(Class::LookupNearMiss, at), Entry::exactly(at as f64));
     }
-    for name in ["/d/f000", "/d/f001", "/d/f009", "/d/f290", "/d/f290"] {
+    for name in ["/d/f0000", "/d/f0001", "/d/f0009", "/d/f1490", "/d/f1490"] {
         t.on(Op::Stat, name);
     }
     let got = t.vectors(&system, &PredictOptions::default());
     assert_eq!(got[1], "lu_bc lus_nn_1 stat");
     assert_eq!(got[2], "lu_bc lus_nn_8 stat");
-    assert_eq!(got[3], "lu_bc lus_nn_256 stat", "farther than any system reads at once");
+    assert_eq!(got[3], "lu_bc lus_nn_1024 stat", "farther than any system reads at once");
     assert_eq!(got[4], "lu_bc stat");
+}
+
+#[test]
+fn a_directory_of_few_names_has_a_price_of_its_own() {
+    let mut t = Trace::new().has("/few/f", 1);
+    for i in 0..40 {
+        t = t.has(&format!("/many/f{i:02}"), 1);
+    }
+    let mut system = primes();
+    for (class, factor) in [(Class::LookupFewMiss, 1000.0), (Class::LookupNearMiss, 1.0)] {
+        for &at in class.points() {
+            system.entries.insert(predict::vector::entry_name(class, at), Entry::exactly(factor * at as f64));
+        }
+    }
+    t.on(Op::Stat, "/few/f");
+    t.on(Op::Stat, "/many/f07");
+    let got = t.vectors(&system, &PredictOptions::default());
+    // Nothing is known of an inode at first; of the second directory's, the first two are near.
+    assert!(got[0].contains("lur_few_8") && got[0].contains("lus_nn_1024") && !got[0].contains("lur_nc"), "{}", got[0]);
+    assert!(got[1].contains("lur_nc") && !got[1].contains("lur_few"), "{}", got[1]);
 }
