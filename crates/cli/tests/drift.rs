@@ -25,8 +25,11 @@ fn a_profile_is_held_against_its_system_as_it_is_now() {
 
     // Ten times cheaper when it was measured: everything has become dearer since, and is predicted so.
     let text = std::fs::read_to_string(d.path().join("here.system")).unwrap();
-    let was_ns = mean_ns(&profile, "references", "stat");
-    let old = text.replace(&format!("mean_ns = {was_ns:?}\n"), &format!("mean_ns = {:?}\n", was_ns / 10.0));
+    let mut old = text.clone();
+    for reference in ["stat", "read", "sync"] {
+        let was_ns = mean_ns(&profile, "references", reference);
+        old = old.replace(&format!("mean_ns = {was_ns:?}\n"), &format!("mean_ns = {:?}\n", was_ns / 10.0));
+    }
     assert_ne!(old, text);
     std::fs::write(d.path().join("old.system"), old.replace("\"here\"", "\"old\"")).unwrap();
     small_workload(d.path());
@@ -37,10 +40,10 @@ fn a_profile_is_held_against_its_system_as_it_is_now() {
         (said["prediction"]["systems"][0]["total_ns"].as_f64().unwrap(), stderr(&output))
     };
     let (then, _) = total(&[]);
-    let (shown, told) = total(&["--here"]);
+    let (shown, told) = total(&["--here", target]);
     assert_eq!(shown, then, "it is told, and changes nothing");
     assert!(told.contains("times as long as when it was measured") && told.contains("stat "), "{told}");
-    let (now, _) = total(&["--here", "--rescale"]);
+    let (now, _) = total(&["--here", &format!("old={target}"), "--rescale"]);
     assert!(now > 2.0 * then, "{now} and {then}");
     assert!(names(std::path::Path::new(target)).is_empty(), "nothing is left in the target");
 }
@@ -70,7 +73,10 @@ fn what_cannot_be_measured_again_is_refused() {
     let d = tempfile::tempdir().unwrap();
     small_workload(d.path());
     small_system(d.path(), "flat", 1e6);
-    fails(&run(d.path(), &["predict", "small.workload", "flat.system", "--here"]), 2, &["flat", "references"]);
-    let output = run(d.path(), &["predict", "small.workload", "flat.system", "--rescale"]);
+    let predict = ["predict", "small.workload", "flat.system"];
+    fails(&run(d.path(), &[&predict[..], &["--here", "."]].concat()), 2, &["flat", "references"]);
+    let two = [&predict[..], &["flat.system", "--here", "."]].concat();
+    fails(&run(d.path(), &two), 2, &["--here .", "NAME=TARGET"]);
+    let output = run(d.path(), &[&predict[..], &["--rescale"]].concat());
     assert!(code(&output) == 2 && stderr(&output).contains("--here"), "{}", stderr(&output));
 }

@@ -24,6 +24,7 @@ use crate::volume::pointers::{Indirects, Leaf};
 use crate::{Ffs, FfsError, Image, Store};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 use ufs::directory::Directory;
 
 /// What is free in a file system, and its shape.
@@ -181,7 +182,35 @@ impl FreeMaps {
             let frags = g.group_frags(group) as usize;
             map.put_range(frags, map.capacity().saturating_sub(frags), false);
         }
-        FreeMaps { sb, sb_at, g, free }.counted()
+        let maps = FreeMaps { sb, sb_at, g, free };
+        maps.check_summaries()?;
+        maps.counted()
+    }
+
+    /// The fragments of the group summaries.
+    fn summaries(&self) -> Range<u64> {
+        let first = self.g.csaddr.0;
+        first..first + self.g.frags_of(self.g.cssize.into())
+    }
+
+    /// A foreign file system may have its summaries elsewhere than behind the first group's inodes: among data, and in use.
+    fn check_summaries(&self) -> Result<(), FfsError> {
+        let g = &self.g;
+        if g.csaddr == g.group_data(GroupNo(0)) {
+            return Ok(());
+        }
+        for addr in self.summaries().map(FragAddr) {
+            let group = g.group_of(addr);
+            let frag = (addr.0 - g.group_base(group).0) as u32;
+            let (low, high) = metadata(g, group);
+            if (low..high).contains(&frag) {
+                return Err(wrong(format!("the summaries of groups lie on other metadata, at fragment {addr}")));
+            }
+            if self.free.get(group.0 as usize).is_none_or(|map| map.get(frag as usize)) {
+                return Err(wrong(format!("the summaries of groups are free, at fragment {addr}")));
+            }
+        }
+        Ok(())
     }
 
     /// Brings the superblock's totals up to date, and forgets every byte of it that would not be written.
@@ -259,13 +288,14 @@ impl FreeMaps {
 
     /// What files hold, by address: runs inside blocks partly used, and whole blocks.
     fn held(&self) -> Held {
-        let (g, mut held) = (&self.g, Held::default());
+        let (g, mut held, summaries) = (&self.g, Held::default(), self.summaries());
         for (group, map) in (0..).map(GroupNo).zip(&self.free) {
             let (low, high) = metadata(g, group);
             let end = g.group_frags(group);
             for block in (0..end).step_by(g.frag as usize) {
                 let block_end = (block + g.frag).min(end);
-                let used = |frag: u32| !map.get(frag as usize) && !(low..high).contains(&frag);
+                let is_summary = |frag: u32| summaries.contains(&g.group_base(group).plus(frag.into()).0);
+                let used = |frag: u32| !map.get(frag as usize) && !(low..high).contains(&frag) && !is_summary(frag);
                 let mut frag = block;
                 while frag < block_end {
                     let run = (frag..block_end).take_while(|at| used(*at)).count() as u32;

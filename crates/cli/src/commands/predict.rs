@@ -26,7 +26,7 @@ Examples:
   fsage predict web.workload ext4.system xfs.system
   fsage predict web.workload *.system --explain ext4 xfs
   fsage predict web.workload ext4.system --cache 16G --set rm=50us
-  fsage predict web.workload here.system --here --rescale")]
+  fsage predict web.workload data.system --here /mnt/data --rescale")]
 pub struct Args {
     /// The workload profile.
     #[arg(value_name = "W.workload")]
@@ -52,10 +52,11 @@ pub struct Args {
     /// Whether time passes between calls.
     #[arg(long, value_enum, default_value_t = Pace::Asap)]
     pace: Pace,
-    /// Measure the references of each profile again, on the target it was measured on, and say how far that has moved since.
-    #[arg(long)]
-    here: bool,
-    /// Predict the systems as they are now: costs move with the references (processor, reads, syncs).
+    /// Measure the references of a profile again, on the target that it is of, and say how far that has moved since: NAME=TARGET, NAME as in
+    /// the ranking, or TARGET where there is one profile. A profile's own word for its target is not taken: it may be somebody else's.
+    #[arg(long, value_name = "NAME=TARGET")]
+    here: Vec<String>,
+    /// Predict these systems as they are now: costs move with the references (processor, reads, syncs).
     #[arg(long, requires = "here")]
     rescale: bool,
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
@@ -143,13 +144,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
     let mut systems = load(&args.systems)?;
-    if args.here {
-        for system in &mut systems {
-            let drift = drift(system, args.seed)?;
-            progress::note(&format!("{}: {}", system.name, told(&drift)));
-            if args.rescale {
-                *system = system.rescaled(&drift);
-            }
+    for here in &args.here {
+        let (place, target) = place(&systems, here)?;
+        let system = &mut systems[place];
+        let drift = drift(system, target, args.seed)?;
+        progress::note(&format!("{}: {}", system.name, told(&drift)));
+        if args.rescale {
+            *system = system.rescaled(&drift);
         }
     }
     let options = PredictOptions {
@@ -179,14 +180,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Which system `NAME=TARGET` is about, and the target. A target may hold `=` itself (mount=noatime), and so may a name.
+fn place<'h>(systems: &[SystemProfile], here: &'h str) -> anyhow::Result<(usize, &'h str)> {
+    let named = |system: &SystemProfile| here.strip_prefix(system.name.as_str())?.strip_prefix('=');
+    let found = systems.iter().enumerate().find_map(|(place, system)| Some((place, named(system)?)));
+    match (found, systems.len()) {
+        (Some(found), _) => Ok(found),
+        (None, 1) => Ok((0, here)),
+        _ => Err(failure::usage(format!("--here {here}: write NAME=TARGET, NAME as in the ranking"))),
+    }
+}
+
 /// How far a system has moved since its profile was measured.
-fn drift(system: &SystemProfile, seed: u64) -> anyhow::Result<Drift> {
+fn drift(system: &SystemProfile, target: &str, seed: u64) -> anyhow::Result<Drift> {
     let name = &system.name;
     if system.references.is_empty() {
         return Err(failure::usage(format!("--here: {name} has no references to measure again; measure it anew")));
     }
-    let target = target::parse(&system.environment.target)
-        .map_err(|why| failure::usage(format!("--here: the target that {name} was measured on: {why}")))?;
+    let target = target::parse(target).map_err(|why| failure::usage(format!("--here: {why}")))?;
     let need_bytes = measure::REFERENCES_BYTES;
     let site = target::open(&target, &WorkspaceOptions { need_bytes, ..WorkspaceOptions::default() })?;
     let now = measure::references(&*site, seed);

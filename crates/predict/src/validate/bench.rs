@@ -189,7 +189,9 @@ impl Bench for RealBench {
                 *self.needs[workload].insert(needs)
             }
         };
-        let site = self.open(target, needs.bytes.saturating_add(measure::REFERENCES_BYTES), needs.inodes)?;
+        let references = self.targets[target].profile.as_ref().is_some_and(|p| !p.references.is_empty());
+        let more_bytes = if references { measure::REFERENCES_BYTES } else { 0 };
+        let site = self.open(target, needs.bytes.saturating_add(more_bytes), needs.inodes)?;
         let drift = self.drift(target, &*site)?;
         let reader = &self.workloads[workload].reader;
         let options = &self.options.replay;
