@@ -165,6 +165,11 @@ impl FreeMaps {
         crate::fsck::superblock::mend(&mut sb, &g, sb_at, &mut |_, _, _| {});
         // Where the maps are in a group depends on some of it.
         let g = sb.geometry(sb_at)?;
+        // Copies of the superblock are written between the two, whole.
+        let copy_frags = (sb.encode().len() as u64).div_ceil(g.fsize.into());
+        if u64::from(g.cblkno - g.sblkno) < copy_frags {
+            return Err(wrong("copies of the superblock lie on the cylinder groups"));
+        }
         if sb.wide() {
             // The new file system is clean, and has neither snapshots nor a journal.
             sb.f.flags &= !(flags::UNCLEAN | flags::NEEDSFSCK | flags::SUJ);

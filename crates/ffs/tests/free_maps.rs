@@ -162,6 +162,20 @@ fn the_form_in_files_and_what_is_wrong_with_it() {
         };
         let message = changed(&moved);
         assert!(message.contains("summaries"), "{message}");
+        // A fuzzer's finding (86 3b 2a 3b e8 ...): copies of the superblock, written last, wiped out the groups behind them.
+        let close = |v: &mut serde_json::Value| {
+            let mut bytes = v["superblock"].as_str().unwrap().to_owned();
+            // sblkno becomes the last fragment before cblkno.
+            let byte = |at: usize| 2 * if endian == Endian::Big { at + 3 } else { at };
+            let cblkno = u8::from_str_radix(&bytes[byte(12)..byte(12) + 2], 16).unwrap();
+            bytes.replace_range(byte(8)..byte(8) + 2, &format!("{:02x}", cblkno - 1));
+            v["superblock"] = bytes.into();
+        };
+        // A fragment of the other holds a superblock.
+        if version == Version::Ufs1 {
+            let message = changed(&close);
+            assert!(message.contains("copies of the superblock"), "{message}");
+        }
         if version == Version::Ufs2 {
             // A fuzzer's finding: what was made had its superblock where no check looks for it.
             let message = changed(&|v| (v["superblock_at"], v["superblock"]) = nowhere(v));
