@@ -117,8 +117,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The same before a call that waits for the device: between two of those a program does more. What the kernel and the host need for
-    /// the next is no longer in the processor's second-level cache then. (Reads of 4 KB took 55 µs one after the other and with 256 KB of memory touched in
-    /// between, 62 with 1 MB and 83 with 4 MB.)
+    /// the next is no longer in the processor's second-level cache then. How much longer reads take then, `validation/displaced.c` prints.
     pub(super) fn displace(&mut self) {
         self.touch(self.second_level_lines);
     }

@@ -2,7 +2,7 @@
 //! ([`crate::system::Drift`]).
 //!
 //! They are taken in bursts, in a measurement several times between its groups, as a device and a processor that are kept busy in one way
-//! answer sooner than after other work (reads took 63 and 82 µs in one minute): only a burst is like a burst.
+//! answer sooner than after other work: only a burst is like a burst.
 
 use super::MeasureError;
 use super::bench::Bench;
