@@ -261,6 +261,24 @@ fn failures_lose_nothing() {
     .unwrap();
 }
 
+/// A process that another thread forked in the middle of an edit holds the image's open file until it executes its program:
+/// the next edit found the image locked.
+#[test]
+fn a_lock_ends_with_its_edit() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("disk.img");
+    std::fs::write(&path, &empty(Version::Ufs1, Endian::Little, 4 << 20).0).unwrap();
+    let mut held = None;
+    edit(&path, Edit::InPlace, |store| {
+        let file = store.into_file();
+        held = Some(file.try_clone().unwrap());
+        Ok::<_, FfsError>((FileStore::new(file).unwrap(), ()))
+    })
+    .unwrap();
+    assert!(held.is_some());
+    edit(&path, Edit::InPlace, |store| Ok::<_, FfsError>((store, ()))).unwrap();
+}
+
 /// A process that is killed in the middle of writing in place leaves what fsck makes whole, with all that was there before.
 #[test]
 fn an_interrupted_copy_in_place_is_repaired() {

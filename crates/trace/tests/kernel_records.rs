@@ -168,6 +168,33 @@ fn a_description_from_elsewhere_that_appends_writes_at_the_end() {
     assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(500), Some(510)]);
 }
 
+/// Torture in the kernel on a loaded machine, whose thread numbers came round: something was told of a thread after its end, which
+/// made it known again; whoever got its number next had its descriptors, directory and mounts.
+#[test]
+fn a_number_used_again_is_another_thread() {
+    let mut records = Vec::new();
+    start(&mut records);
+    told(&mut records, 50, 1000, "f", 0);
+    told(&mut records, 60, 1001, "g", 0);
+    on_fd(&mut records, 9, (READ, 3, 100, 100), 10, 60);
+    on_fd(&mut records, 7, (READ, 3, 100, 100), 20, 50);
+    wire::append(&mut records, Kind::Exit, 0, |out| {
+        wire::Exit { at_ns: 30, pid: 7, tid: 7, code: 0, ..Default::default() }.write(out);
+    });
+    fault(&mut records, 31, 1);
+    wire::append(&mut records, Kind::Fork, wire::fork_flag::SAME_PROCESS | wire::fork_flag::SHARES_FILES, |out| {
+        wire::Fork { at_ns: 40, parent_tid: 9, child_tid: 7, child_pid: 9, reserved: 0 }.write(out);
+    });
+    let args = [3, 0, 100, 0, 0, 0];
+    let call = wire::Call { pid: 9, tid: 7, start_ns: 50, dur_ns: 1, ret: 100, nr: READ, args, ..Default::default() };
+    wire::append(&mut records, Kind::Call, 0, |out| call.write(out));
+    let (events, _) = import(&records);
+    let (first, last) = (&events[0], &events[events.len() - 1]);
+    assert_eq!((last.tid, last.op, last.pid), (7, Op::Read, 9));
+    // The descriptor is the one that it shares.
+    assert_eq!((last.ofd, last.file, last.offset), (first.ofd, first.file, Some(100)));
+}
+
 /// Two names, one inode: one file.
 #[test]
 fn a_file_is_known_by_its_inode() {

@@ -35,8 +35,8 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
         OpenOptions::new().read(true).write(true).open(&path).map_err(host::<E>(&path, "open it for writing"))?;
     let meta = original.metadata().map_err(host::<E>(&path, "read its attributes"))?;
     // Whoever waited for another edit to end would hold the image that it has replaced.
-    rustix::fs::flock(&original, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|errno| host::<E>(&path, "lock it: something else is writing to it")(errno.into()))?;
+    let _lock =
+        Lock::take(&original).map_err(|error| host::<E>(&path, "lock it: something else is writing to it")(error))?;
     let now = path.metadata().map_err(host::<E>(&path, "read its attributes"))?;
     if (now.dev(), now.ino()) != (meta.dev(), meta.ino()) {
         return Err(host::<E>(&path, "lock it: something else has just written to it")(
@@ -63,6 +63,25 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
     file.sync_all().map_err(host::<E>(copy.output.temporary(), "write it"))?;
     copy.replace::<E>(&path)?;
     Ok(result)
+}
+
+/// An exclusive lock on an open image. Closing the file is not enough to end it: a process that another thread has just
+/// forked holds the same open file until it executes its program.
+struct Lock(File);
+
+impl Lock {
+    fn take(image: &File) -> io::Result<Lock> {
+        let image = image.try_clone()?;
+        rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Lock(image))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // It can only fail where there is no lock any more.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 fn store_of<E: ImageError>(file: File, path: &Path) -> Result<FileStore, E> {

@@ -332,6 +332,13 @@ impl Importer {
     }
 
     fn forked(&mut self, flags: u16, fork: &wire::Fork) {
+        // Whoever had the number is gone: its end was lost, or something was told of it afterwards.
+        if let Some(running) = self.running.remove(&fork.child_tid) {
+            self.abandon(fork.child_tid, running);
+        }
+        self.images.remove(&fork.child_tid);
+        self.roots.remove(&fork.child_tid);
+        self.tracker.gone(fork.child_tid);
         let has = |flag| flags & flag != 0;
         let same = has(fork_flag::SAME_PROCESS);
         let shared = CloneFlags {

@@ -206,16 +206,22 @@ impl Tracker {
         self.leave_fs(ctx.thread.fs);
     }
 
+    /// A thread is gone, and nothing tells when it went.
+    pub(crate) fn gone(&mut self, tid: u32) {
+        self.born.remove(&tid);
+        if let Some(old) = self.threads.remove(&tid) {
+            self.release_table(old.table);
+            self.leave_fs(old.fs);
+        }
+    }
+
     /// Another thread's exec took this thread's number: this thread is gone, that one goes on under its number.
     pub(crate) fn superseded(&mut self, tid: u32, by: u32) {
         if tid == by {
             return;
         }
-        if let Some(old) = self.threads.remove(&tid) {
-            // The table is the other thread's too, or nobody's.
-            self.release_table(old.table);
-            self.leave_fs(old.fs);
-        }
+        // The table is the other thread's too, or nobody's.
+        self.gone(tid);
         if let Some(thread) = self.threads.remove(&by) {
             self.threads.insert(tid, thread);
         }
