@@ -3,7 +3,8 @@
 #
 #   overhead.sh WORKDIR [ROUNDS [WORKLOAD...]]        5 rounds, and all of: compile postmark pgbench pread
 #
-# compile and postmark are the ones of compile.sh and postmark.sh. pgbench is TPC-B's like on PostgreSQL's server, which is recorded,
+# compile and postmark are the ones of compile.sh and postmark.sh. As root, every run of postmark has a new ext4 of its own, on a loop
+# device in WORKDIR: on one that was used, what creating a file costs depends on the inodes removed in the last minutes. pgbench is TPC-B's like on PostgreSQL's server, which is recorded,
 # while the clients are not. pread is the worst case: a loop that reads one byte of one page, PREADS times (300000).
 # WAYS="plain ebpf" measures some of plain, strace, ebpf (default: those that this fsage has). A line for each workload and way: the
 # median and the spread of the times, and of the ratios to the same round's plain run. What `fsage record` itself takes before and
@@ -36,8 +37,10 @@ case " $WORKLOADS " in
 *" pgbench "*) as_nobody test -x "$SCRATCH" || { rmdir "$SCRATCH"; die "$WORKDIR: PostgreSQL's user nobody cannot get there"; } ;;
 esac
 leave() {
+    cd /
+    ! mountpoint -q "$SCRATCH/own" || umount "$SCRATCH/own"
     [ ! -f "$SCRATCH/data/postmaster.pid" ] || server_stop || true
-    cd / && rm -rf "$SCRATCH"
+    rm -rf "$SCRATCH"
 }
 trap leave EXIT
 trap 'exit 130' INT TERM HUP
@@ -70,7 +73,17 @@ if "$REAL_FSAGE" record --help | grep -q -e '--with'; then HAS_WITH=1; fi
 export SCRATCH REAL_FSAGE HOW HAS_WITH
 
 run_compile() { FSAGE=$SCRATCH/as "$HERE/compile.sh" "$SCRATCH/out" "$SCRATCH" >&2; }
-run_postmark() { FSAGE=$SCRATCH/as "$HERE/postmark.sh" "$SCRATCH/out" "$SCRATCH" >&2; }
+run_postmark() {
+    mkdir -p "$SCRATCH/own"
+    if [ "$(id -u)" = 0 ]; then
+        truncate -s 2G "$SCRATCH/own.img"
+        mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$SCRATCH/own.img"
+        mount -o loop "$SCRATCH/own.img" "$SCRATCH/own"
+    fi
+    FSAGE=$SCRATCH/as "$HERE/postmark.sh" "$SCRATCH/out" "$SCRATCH/own" >&2
+    ! mountpoint -q "$SCRATCH/own" || umount "$SCRATCH/own"
+    rm -f "$SCRATCH/own.img"
+}
 run_pread() {
     echo x >"$SCRATCH/byte"
     (cd "$SCRATCH/out" && "$SCRATCH/as" record -o "$SCRATCH/out/pread.workload" -- "$SCRATCH/timed" pread "$SCRATCH/byte" "${PREADS:-300000}") >&2
