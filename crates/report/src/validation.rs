@@ -25,7 +25,8 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         document.code(command);
     }
     document.heading("Totals").table(cells(validation)).plot(scatter(validation));
-    document.heading("By target").table(targets(validation));
+    document.heading("By target").table(targets(validation)).table(calibration(validation));
+    document.paragraph(model_error(validation));
     if validation.targets.iter().any(|target| !target.drift.is_empty()) {
         document.table(drift(validation));
     }
@@ -125,6 +126,34 @@ fn targets(validation: &Validation) -> Table {
     table
 }
 
+fn calibration(validation: &Validation) -> Table {
+    let mut table = Table::new(
+        "calibration",
+        "Calibration: the share of measured times inside the prediction's intervals of each level. Levels other than 95 % are those of the \
+         log-normal distribution with the same 95 % interval.",
+        &[("Level", "level"), ("Inside", "inside")],
+    );
+    for at in &validation.calibration {
+        table.row(vec![Cell::Share(at.level), Cell::Share(at.inside)]);
+    }
+    table
+}
+
+fn model_error(validation: &Validation) -> String {
+    let Some(found) = validation.model_error else { return String::new() };
+    let mut said =
+        format!("The errors of totals as found: root mean square of ln(predicted / measured) {:.3}", found.sd);
+    if let Some(share) = found.common_share {
+        said += &format!(", {:.0} % of its square common to the targets of one workload", 100.0 * share);
+    }
+    said += &format!(
+        ". Intervals are as wide as if the model's error were {:.2}, {:.0} % of its variance common.",
+        predict::uncertainty::MODEL_ERROR_SD,
+        100.0 * predict::uncertainty::MODEL_ERROR_COMMON_SHARE
+    );
+    said
+}
+
 fn drift(validation: &Validation) -> Table {
     let mut table = Table::new(
         "drift",
@@ -150,7 +179,8 @@ fn methods(validation: &Validation) -> Table {
     let mut table = Table::new(
         "methods",
         "Errors over all cells; rankings over the pairs that the replays tell apart. Regret: how much longer the workloads take on the \
-         target that the method says is fastest than on the fastest, on average.",
+         target that the method says is fastest than on the fastest, on average. Kendall's tau of each workload's targets, on average, pairs that \
+         the replays do not tell apart among them.",
         &[
             ("Method", "method"),
             ("Cells", "cells"),
@@ -161,6 +191,7 @@ fn methods(validation: &Validation) -> Table {
             ("Correlation", "correlation"),
             ("Of logarithms", "correlation_log"),
             ("Regret", "mean_regret"),
+            ("Kendall's tau", "kendall_tau"),
             ("Ranked right", "ranked_right"),
             ("Pairs", "pairs"),
             ("Ties", "ties"),
@@ -179,6 +210,7 @@ fn methods(validation: &Validation) -> Table {
             number(method.correlation),
             number(method.correlation_log),
             share(method.mean_regret),
+            number(method.kendall_tau),
             share(method.ranking.share_right()),
             Cell::Count(method.ranking.decided),
             Cell::Count(method.ranking.ties),

@@ -122,6 +122,9 @@ pub struct MethodSummary {
     pub correlation_log: Option<f64>,
     /// How it ranked.
     pub ranking: RankingSummary,
+    /// Kendall's tau-a of each workload's targets, predicted against the medians measured, the mean over workloads with several targets: 1 the
+    /// same order, -1 the reverse. Pairs that the replays do not tell apart are in it.
+    pub kendall_tau: Option<f64>,
     /// What following it costs: of each workload the measured time on the target that it says is fastest, over that on the fastest, less one;
     /// the mean over workloads with several targets of which it can say something.
     pub mean_regret: Option<f64>,
@@ -161,6 +164,29 @@ pub struct DriftSummary {
     pub least: f64,
     #[allow(missing_docs)]
     pub most: f64,
+}
+
+/// How often intervals of one level hold the measured time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Calibration {
+    /// The level: the share that should be inside.
+    pub level: f64,
+    /// The share that is.
+    pub inside: f64,
+}
+
+/// The levels of the calibration curve, and the half-widths of a normal distribution's central intervals in standard deviations.
+const LEVELS: [(f64, f64); 6] =
+    [(0.25, 0.318_639), (0.5, 0.674_490), (0.75, 1.150_349), (0.9, 1.644_854), (0.95, 1.959_964), (0.99, 2.575_829)];
+
+/// The model's error of totals, which the width of intervals takes as known ([`crate::uncertainty::MODEL_ERROR_SD`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ModelError {
+    /// Root mean square of ln(predicted / measured).
+    pub sd: f64,
+    /// The share of its variance that the targets of one workload have in common: the mean product of two targets' errors over the
+    /// mean square; within 0 and 1. `None` with one target.
+    pub common_share: Option<f64>,
 }
 
 /// Pairs of targets ranked, over all workloads or for one.
@@ -233,6 +259,10 @@ pub struct Validation {
     pub methods: Vec<MethodSummary>,
     /// The prediction on each target, and last on all of them.
     pub targets: Vec<TargetSummary>,
+    /// How often the prediction's intervals hold the measured time.
+    pub calibration: Vec<Calibration>,
+    /// The model's error as it was found; `None` without a measured time.
+    pub model_error: Option<ModelError>,
     /// Every pair of targets under each workload.
     pub pairs: Vec<PairComparison>,
     /// The states that the errors come from, the greatest first; only where that was asked for.
@@ -369,8 +399,65 @@ pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
             }
         })
         .collect();
-    let (quantiles, targets) = (crate::system::QUANTILES.to_vec(), by_target(&cells));
-    Validation { repeats, seed, quantiles, methods, targets, pairs, cells, contexts: None }
+    Validation {
+        repeats,
+        seed,
+        quantiles: crate::system::QUANTILES.to_vec(),
+        methods,
+        targets: by_target(&cells),
+        calibration: calibration(&cells),
+        model_error: model_error(&cells),
+        pairs,
+        cells,
+        contexts: None,
+    }
+}
+
+/// Of intervals of each level, the share of cells whose measured time is inside. Other levels than 95 % are those of the
+/// log-normal distribution that has the cell's 95 % interval.
+fn calibration(cells: &[Cell]) -> Vec<Calibration> {
+    // How many half-widths of the 95 % interval the measured time is from the middle.
+    let mut distances: Vec<f64> = Vec::new();
+    for c in cells.iter().filter(|c| c.measured_ns > 0.0 && c.predicted_low_ns > 0.0) {
+        let (low, high) = (c.predicted_low_ns.ln(), c.predicted_high_ns.ln());
+        let from_middle = (c.measured_ns.ln() - f64::midpoint(low, high)).abs();
+        distances.push(if from_middle == 0.0 { 0.0 } else { from_middle / ((high - low) / 2.0) });
+    }
+    if distances.is_empty() {
+        return Vec::new();
+    }
+    let at_95 = LEVELS[4].1;
+    let inside = |width: f64| distances.iter().filter(|&&d| d <= width / at_95).count() as f64;
+    let share_at = |&(level, width)| Calibration { level, inside: inside(width) / distances.len() as f64 };
+    LEVELS.iter().map(share_at).collect()
+}
+
+/// See [`ModelError`].
+fn model_error(cells: &[Cell]) -> Option<ModelError> {
+    let known = |c: &&Cell| c.measured_ns > 0.0 && c.predicted.prediction_ns > 0.0;
+    let error = |c: &Cell| (c.predicted.prediction_ns / c.measured_ns).ln();
+    let sd = rms(&cells.iter().filter(known).map(error).collect::<Vec<f64>>())?;
+    let both = pairs(cells).filter(|(a, b)| known(a) && known(b));
+    let products: Vec<f64> = both.map(|(a, b)| error(a) * error(b)).collect();
+    let common_share = mean(&products).filter(|_| sd > 0.0).map(|product| (product / (sd * sd)).clamp(0.0, 1.0));
+    Some(ModelError { sd, common_share })
+}
+
+/// See [`MethodSummary::kendall_tau`].
+fn kendall_tau(method: usize, cells: &[Cell]) -> Option<f64> {
+    // Workload by workload: concordant less discordant pairs, and all.
+    let mut by_workload: Vec<(&str, f64, f64)> = Vec::new();
+    for (a, b) in pairs(cells).filter(|(a, b)| a.measured_ns > 0.0 && b.measured_ns > 0.0) {
+        let of = |cell: &Cell| cell.by_method().get(method).copied().flatten();
+        let (Some(p), Some(q)) = (of(a), of(b)) else { continue };
+        let order = |x: f64, y: f64| x.total_cmp(&y) as i8;
+        let agreement = f64::from(order(p, q) * order(a.measured_ns, b.measured_ns));
+        match by_workload.iter_mut().find(|(workload, ..)| *workload == a.workload) {
+            Some((_, agreeing, all)) => (*agreeing, *all) = (*agreeing + agreement, *all + 1.0),
+            None => by_workload.push((&a.workload, agreement, 1.0)),
+        }
+    }
+    mean(&by_workload.iter().map(|&(_, agreeing, all)| agreeing / all).collect::<Vec<f64>>())
 }
 
 fn by_target(cells: &[Cell]) -> Vec<TargetSummary> {
@@ -484,6 +571,7 @@ fn summarize(name: &str, method: usize, cells: &[Cell]) -> MethodSummary {
         correlation: pearson(&said),
         correlation_log: pearson(&logs),
         ranking,
+        kendall_tau: kendall_tau(method, cells),
         mean_regret: mean_regret(method, cells),
     }
 }

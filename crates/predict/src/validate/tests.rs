@@ -102,6 +102,30 @@ fn targets_are_summed_up_and_what_following_a_method_costs() {
 }
 
 #[test]
+fn the_models_error_and_how_often_intervals_hold() {
+    // Errors of e, e, 1/e and 1/e: all of the error is common to a workload's targets.
+    let e = std::f64::consts::E;
+    let v = run(&mut fake(&[100.0 * e, 200.0 * e, 100.0 / e, 200.0 / e], &[[100; 3], [200; 3], [100; 3], [200; 3]], 2));
+    let found = v.model_error.unwrap();
+    assert!((found.sd - 1.0).abs() < 1e-9 && (found.common_share.unwrap() - 1.0).abs() < 1e-9, "{found:?}");
+    assert_eq!(v.calibration, [], "the fake predicts no intervals");
+    assert_eq!(v.prediction().unwrap().kendall_tau, Some(1.0));
+    // Opposite errors of one workload: nothing is common.
+    let v = run(&mut fake(&[100.0 * e, 100.0 / e], &[[100; 3], [101; 3]], 2));
+    assert_eq!(v.model_error.unwrap().common_share, Some(0.0));
+    assert_eq!(v.prediction().unwrap().kendall_tau, Some(-1.0));
+
+    let mut cells = v.cells;
+    for (cell, (low, high)) in cells.iter_mut().zip([(50.0, 200.0), (10.0, 90.0)]) {
+        (cell.predicted_low_ns, cell.predicted_high_ns) = (low, high);
+    }
+    // The first measures in the middle of its interval, the second just above its own.
+    let inside: Vec<(f64, f64)> =
+        super::compare::compare(cells, 3, 7).calibration.iter().map(|c| (c.level, c.inside)).collect();
+    assert_eq!(inside, [(0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (0.9, 0.5), (0.95, 0.5), (0.99, 1.0)]);
+}
+
+#[test]
 fn ties_by_noise_are_set_apart() {
     // t0 and t1 overlap; t2 is slower than both, and predicted between them.
     let v = run(&mut fake(&[100.0, 300.0, 200.0], &[[100, 110, 120], [115, 125, 130], [500, 510, 520]], 3));
