@@ -3,7 +3,7 @@
 //! | stage | module | answers |
 //! |---|---|---|
 //! | preprocess | [`preprocess`] (with `walk`, `tree`, `names`) | what each call asks for, whatever the caches hold |
-//! | cache | [`cache`] (with `lru`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
+//! | cache | [`cache`] (with `lru`, `replacement`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
 //! | pattern | [`pattern`] | sequential or random, for what goes to disk |
 //! | price | [`price`] (with `request`, `fallback`) | nanoseconds |
 //! | postprocess | [`postprocess`] | sums, distributions |
@@ -16,6 +16,7 @@ pub mod cache;
 mod export;
 mod fallback;
 mod inodes;
+mod list;
 pub mod lru;
 mod names;
 pub mod near;
@@ -26,6 +27,7 @@ pub mod postprocess;
 pub mod preprocess;
 pub mod price;
 mod ranges;
+mod replacement;
 pub mod request;
 mod run;
 pub mod source;
@@ -41,6 +43,7 @@ pub use options::{Calls, InitialCaches, MissingEntry, Pace, PredictError, Predic
 pub use postprocess::{Coverage, DirectoryTotal, FileTotal, OpTotal, Timeline};
 pub use preprocess::Preprocess;
 pub use price::Fallback;
+pub use replacement::CachePolicy;
 pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
 
