@@ -7,7 +7,9 @@
 use super::annotated::NodeId;
 use super::near::{Clock, FarPages, NEAR_BYTES};
 use super::replacement::{CachePolicy, Replacement};
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 
 /// Bytes of a page: the unit of Linux's page cache.
 pub const PAGE_BYTES: u64 = 4096;
@@ -29,7 +31,9 @@ pub enum Use {
     Ahead,
 }
 
+/// In a line of the processor's cache of its own: what a touch waits for is memory.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Chunk {
     node: u32,
     number: u64,
@@ -117,10 +121,15 @@ pub struct DataCache {
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     files: Vec<FilePages>,
-    index: FxHashMap<(u32, u64), u32>,
+    /// Chunks by file and number, but for the first of each file. The numbers alone are kept: the chunk is looked at in any case.
+    index: HashTable<u32>,
     replacement: Replacement,
     /// Of bytes touched, these pages and whatever else shares the processor's caches.
     pub clock: Clock,
+}
+
+fn hash_of(node: u32, number: u64) -> u64 {
+    FxBuildHasher.hash_one((node, number))
 }
 
 /// The bits of a chunk that a run of pages covers.
@@ -147,7 +156,7 @@ impl DataCache {
             chunks: Vec::new(),
             free: Vec::new(),
             files: Vec::new(),
-            index: FxHashMap::default(),
+            index: HashTable::new(),
             replacement: Replacement::new(policy, limit_pages),
             clock: Clock::default(),
         }
@@ -192,7 +201,11 @@ impl DataCache {
         } else if file.newest == NONE {
             NONE
         } else {
-            self.index.get(&(node.0, number)).copied().unwrap_or(NONE)
+            let is_it = |&at: &u32| {
+                let chunk = &self.chunks[at as usize];
+                (chunk.node, chunk.number) == (node.0, number)
+            };
+            self.index.find(hash_of(node.0, number), is_it).copied().unwrap_or(NONE)
         };
         (at != NONE).then_some(at)
     }
@@ -326,7 +339,9 @@ impl DataCache {
         if number == 0 {
             file.zero = at;
         } else {
-            self.index.insert((node.0, number), at);
+            let chunks = &self.chunks;
+            let hash = |&at: &u32| hash_of(chunks[at as usize].node, chunks[at as usize].number);
+            self.index.insert_unique(hash_of(node.0, number), at, hash);
         }
         at
     }
@@ -364,7 +379,8 @@ impl DataCache {
         if number == 0 {
             file.zero = NONE;
         } else {
-            self.index.remove(&(node, number));
+            let entry = self.index.find_entry(hash_of(node, number), |&other| other == at);
+            entry.expect("a chunk that is not the first of its file is in the index").remove();
         }
         self.free.push(at);
     }
