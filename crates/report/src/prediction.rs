@@ -3,7 +3,7 @@
 use crate::plot::{Bar, interval_bars, stacked_bars};
 use crate::{Cell, Document, Table, units};
 use predict::explain::{Explanation, Part};
-use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
+use predict::pipeline::{CachePolicy, InitialCaches, Pace, Prediction, SystemPrediction};
 use predict::rank::{Ranked, Ranking};
 use predict::tipping::Tipping;
 use trace::profile::Durations;
@@ -88,6 +88,9 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
     );
     if let Some(bytes) = o.cache_bytes {
         text.push_str(&format!(" What if: a data cache of {} everywhere.", units::bytes(bytes as f64)));
+    }
+    if o.cache_policy != CachePolicy::default() {
+        text.push_str(&format!(" What if: data caches that evict by {}.", o.cache_policy.name()));
     }
     for (name, ns) in &o.set_ns {
         text.push_str(&format!(" What if: {name} at {} everywhere.", units::duration_ns(*ns)));

@@ -117,10 +117,6 @@ impl Links {
         } else {
             self.0[newer as usize].older = older
         }
-        if older == END {
-            list.oldest = newer
-        } else {
-            self.0[older as usize].newer = newer
-        }
+        if older == END { list.oldest = newer } else { self.0[older as usize].newer = newer }
     }
 }

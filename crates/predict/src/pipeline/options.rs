@@ -1,5 +1,6 @@
 //! What a prediction assumes, and why it can be refused.
 
+use super::replacement::CachePolicy;
 use crate::SystemProfile;
 use crate::system::{OverrideError, Parameters};
 use serde::Serialize;
@@ -50,6 +51,8 @@ pub struct PredictOptions {
     pub calls: Calls,
     /// Another size of the data cache for all systems, bytes; dirty thresholds follow in proportion.
     pub cache_bytes: Option<u64>,
+    /// How the data cache of every system chooses what to evict.
+    pub cache_policy: CachePolicy,
     /// Entries or curves to replace in all systems: name and nanoseconds.
     pub set_ns: Vec<(String, f64)>,
     /// Below this share of covered activity the prediction is refused.
@@ -71,6 +74,7 @@ impl Default for PredictOptions {
             pace: Pace::Asap,
             calls: Calls::All,
             cache_bytes: None,
+            cache_policy: CachePolicy::default(),
             set_ns: Vec::new(),
             min_coverage: 0.9,
             chunk_pages: 16,

@@ -31,6 +31,13 @@ pub enum Use {
     Ahead,
 }
 
+impl Use {
+    /// Of a request that begins at a byte of a file.
+    pub fn at(offset: u64) -> Use {
+        if offset.is_multiple_of(PAGE_BYTES) { Use::Whole } else { Use::FromWithin }
+    }
+}
+
 /// In a line of the processor's cache of its own: what a touch waits for is memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -92,7 +99,8 @@ struct FilePages {
     dirty: u64,
 }
 
-const NO_PAGES: FilePages = FilePages { zero: NONE, last_number: 0, last: NONE, last_page: NO_PAGE, newest: NONE, pages: 0, dirty: 0 };
+const NO_PAGES: FilePages =
+    FilePages { zero: NONE, last_number: 0, last: NONE, last_page: NO_PAGE, newest: NONE, pages: 0, dirty: 0 };
 
 /// What touching a range found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -387,6 +395,11 @@ impl DataCache {
 
     /// Drops the pages of a file from `first` on.
     pub fn drop_from(&mut self, node: NodeId, first: u64) {
+        if first == 0
+            && let Some(file) = self.files.get_mut(node.index())
+        {
+            file.last_page = NO_PAGE;
+        }
         self.drop_between(node, first, u64::MAX, false);
     }
 
