@@ -159,3 +159,94 @@ fn inactive_is_low(inactive: u64, active: u64) -> bool {
     let ratio = if gb > 0 { (10 * gb).isqrt() } else { 1 };
     inactive * ratio < active
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pipeline::CachePolicy;
+    use crate::pipeline::annotated::NodeId;
+    use crate::pipeline::pages::{DataCache, PAGE_BYTES, Use};
+
+    const FILE: NodeId = NodeId(1);
+
+    fn cache(pages: u64) -> DataCache {
+        DataCache::with_policy(Some(pages * PAGE_BYTES), 1, CachePolicy::Linux)
+    }
+
+    fn read(cache: &mut DataCache, pages: std::ops::Range<u64>) -> u64 {
+        pages.map(|page| cache.touch(FILE, page, 1, false).misses).sum()
+    }
+
+    #[test]
+    fn what_was_read_twice_survives_a_scan() {
+        let mut cache = cache(1000);
+        assert_eq!(read(&mut cache, 0..400) + read(&mut cache, 0..400), 400);
+        assert_eq!(read(&mut cache, 10_000..15_000), 5000);
+        assert_eq!(read(&mut cache, 0..400), 0);
+    }
+
+    #[test]
+    fn what_was_read_once_does_not() {
+        let mut cache = cache(1000);
+        read(&mut cache, 0..400);
+        read(&mut cache, 10_000..15_000);
+        assert_eq!(read(&mut cache, 0..400), 400);
+    }
+
+    #[test]
+    fn pages_read_ahead_are_not_used_yet() {
+        let mut cache = cache(1000);
+        for _ in 0..2 {
+            cache.touch_as(FILE, 0, 400, false, Use::Ahead);
+        }
+        assert_eq!(read(&mut cache, 0..400), 0);
+        read(&mut cache, 10_000..15_000);
+        assert_eq!(read(&mut cache, 0..400), 400, "used once since");
+    }
+
+    #[test]
+    fn small_reads_of_a_page_are_one_use() {
+        let mut cache = cache(1000);
+        for offset in (0..400 * PAGE_BYTES).step_by(512) {
+            cache.touch_as(FILE, offset / PAGE_BYTES, 1, false, Use::at(offset));
+        }
+        read(&mut cache, 10_000..15_000);
+        assert_eq!(read(&mut cache, 0..400), 400);
+    }
+
+    /// The active list holds 500 pages, so what comes back within 500 evictions is active at once, and a scan cannot take it away; what comes
+    /// back later is not.
+    #[test]
+    fn what_comes_back_soon_is_active() {
+        for (scanned, survives) in [(800, true), (1500, false)] {
+            let mut cache = cache(1000);
+            read(&mut cache, 0..500);
+            read(&mut cache, 0..500);
+            // The inactive list holds 500: the first of these pages are evicted `scanned` - 500 evictions before they come back.
+            read(&mut cache, 10_000..10_100);
+            read(&mut cache, 20_000..20_000 + scanned);
+            assert_eq!(read(&mut cache, 10_000..10_100), 100);
+            read(&mut cache, 30_000..32_000);
+            let misses = read(&mut cache, 10_000..10_100);
+            assert_eq!(misses == 0, survives, "{scanned}: {misses} misses");
+        }
+    }
+
+    #[test]
+    fn an_old_working_set_gives_way() {
+        let mut cache = cache(1000);
+        for _ in 0..3 {
+            read(&mut cache, 0..800);
+        }
+        let misses: Vec<u64> = (0..20).map(|_| read(&mut cache, 5000..5800)).collect();
+        assert_eq!(misses.last(), Some(&0), "{misses:?}");
+    }
+
+    /// The table in mm/vmscan.c: 50 of 100 MB, 250 MB of 1 GB, 0.9 of 10 GB may be inactive.
+    #[test]
+    fn the_inactive_list_is_as_long_as_vmscan_says() {
+        let low = |inactive_mb: u64, all_mb: u64| super::inactive_is_low(inactive_mb << 8, (all_mb - inactive_mb) << 8);
+        for (all_mb, low_mb, enough_mb) in [(100, 49, 50), (1024, 255, 257), (10 << 10, 900, 960)] {
+            assert!(low(low_mb, all_mb) && !low(enough_mb, all_mb), "{all_mb} MB");
+        }
+    }
+}
