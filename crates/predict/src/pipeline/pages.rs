@@ -6,7 +6,7 @@
 
 use super::annotated::NodeId;
 use super::near::{Clock, FarPages, NEAR_BYTES};
-use super::replacement::{CachePolicy, Replacement};
+use super::replacement::{CachePolicy, Evicted, Replacement};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
@@ -101,6 +101,19 @@ struct FilePages {
 
 const NO_PAGES: FilePages =
     FilePages { zero: NONE, last_number: 0, last: NONE, last_page: NO_PAGE, newest: NONE, pages: 0, dirty: 0 };
+
+/// What a request asks of one chunk: its pages, as bits.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    node: NodeId,
+    number: u64,
+    /// Those that are touched.
+    bits: u64,
+    /// Of these, those that are used.
+    used: u64,
+    /// Of these, those that become dirty.
+    written: u64,
+}
 
 /// What touching a range found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -219,11 +232,13 @@ impl DataCache {
     }
 
     /// Touches a range of pages, letting in what is missing, and makes them dirty if asked.
+    #[inline]
     pub fn touch(&mut self, node: NodeId, first: u64, count: u64, dirty: bool) -> Touched {
         self.touch_as(node, first, count, dirty, Use::Whole)
     }
 
     /// As [`touch`](DataCache::touch), where not every page is used that is touched.
+    #[inline]
     pub fn touch_as(&mut self, node: NodeId, first: u64, count: u64, dirty: bool, how: Use) -> Touched {
         let mut touched = Touched::default();
         let (mut page, end) = (first, first.saturating_add(count));
@@ -236,8 +251,9 @@ impl DataCache {
             let (number, from) = (page / self.chunk_pages, page % self.chunk_pages);
             let len = (self.chunk_pages - from).min(end - page);
             let bits = mask(from, len);
-            let used = bits & !mask(from, unused.saturating_sub(page).min(len));
-            self.touch_chunk(node, number, bits, used, dirty, &mut touched);
+            let used = if page >= unused { bits } else { bits & !mask(from, (unused - page).min(len)) };
+            let written = if dirty { bits } else { 0 };
+            self.touch_chunk(Part { node, number, bits, used, written }, &mut touched);
             page += len;
         }
         if how != Use::Ahead && count > 0 {
@@ -246,44 +262,58 @@ impl DataCache {
         touched
     }
 
-    fn touch_chunk(&mut self, node: NodeId, number: u64, bits: u64, used: u64, dirty: bool, touched: &mut Touched) {
-        let mut at = match self.find(node, number) {
-            Some(at) => at,
-            None => self.new_chunk(node, number),
+    #[inline]
+    fn touch_chunk(&mut self, part: Part, touched: &mut Touched) {
+        let found = self.find(part.node, part.number);
+        let Some(at) = found.filter(|&at| part.bits & !self.chunks[at as usize].present == 0) else {
+            return self.touch_missing(part, found, touched);
         };
+        touched.hits += u64::from(part.bits.count_ones());
+        self.chunks[at as usize].approach(part.bits, &mut self.clock, &mut touched.far);
+        self.replacement.touch(at, part.used);
+        self.note(part, at, touched);
+    }
+
+    /// Touches pages of a chunk of which some are missing.
+    #[inline]
+    fn touch_missing(&mut self, part: Part, found: Option<u32>, touched: &mut Touched) {
+        let Part { node, number, bits, used, .. } = part;
+        let mut at = found.unwrap_or_else(|| self.new_chunk(node, number));
         let present = self.chunks[at as usize].present;
         let mut misses = u64::from((bits & !present).count_ones());
-        touched.hits += u64::from((present & bits).count_ones());
         touched.misses += misses;
         if present != 0 {
             self.replacement.touch(at, used);
-            if present & bits != 0 {
-                self.chunks[at as usize].approach(bits & present, &mut self.clock, &mut touched.far);
-            }
         } else {
             self.replacement.recall(at);
         }
-        if misses > 0 {
-            if self.make_room(at, bits, touched) {
-                // The chunk itself was evicted: it comes in again, with all that is asked for.
-                at = self.find(node, number).unwrap_or_else(|| self.new_chunk(node, number));
-                self.replacement.recall(at);
-                misses = u64::from(bits.count_ones());
-            }
-            self.let_in(at, bits, used, misses);
+        if present & bits != 0 {
+            touched.hits += u64::from((present & bits).count_ones());
+            self.chunks[at as usize].approach(bits & present, &mut self.clock, &mut touched.far);
         }
-        let chunk = &mut self.chunks[at as usize];
-        let dirtied = if dirty { u64::from((bits & !chunk.dirty).count_ones()) } else { 0 };
-        if dirty {
-            chunk.dirty |= bits;
+        if self.make_room(at, bits, misses, touched) {
+            // The chunk itself was evicted: it comes in again, with all that is asked for.
+            at = self.find(node, number).unwrap_or_else(|| self.new_chunk(node, number));
+            self.replacement.recall(at);
+            misses = u64::from(bits.count_ones());
         }
-        touched.dirtied += dirtied;
-        let file = &mut self.files[node.index()];
-        (file.last_number, file.last) = (number, at);
-        file.pages += misses;
-        file.dirty += dirtied;
-        self.pages += misses;
-        self.dirty += dirtied;
+        self.let_in(at, bits, used, misses);
+        self.note(part, at, touched);
+    }
+
+    /// Makes pages of a chunk dirty, and remembers it as the file's last.
+    #[inline]
+    fn note(&mut self, part: Part, at: u32, touched: &mut Touched) {
+        let file = &mut self.files[part.node.index()];
+        (file.last_number, file.last) = (part.number, at);
+        if part.written != 0 {
+            let chunk = &mut self.chunks[at as usize];
+            let dirtied = u64::from((part.written & !chunk.dirty).count_ones());
+            chunk.dirty |= part.written;
+            touched.dirtied += dirtied;
+            file.dirty += dirtied;
+            self.dirty += dirtied;
+        }
     }
 
     /// Gives a chunk the pages of `bits` that it has not, of which there are some.
@@ -293,33 +323,32 @@ impl DataCache {
         let was_empty = chunk.present == 0;
         chunk.enter(bits & !chunk.present, &mut self.clock);
         chunk.present |= bits;
-        let pages = chunk.present.count_ones() as u8;
         if was_empty {
             self.resident += 1;
             self.replacement.enter(at, misses as u8, used);
         } else {
+            let pages = chunk.present.count_ones() as u8;
             self.replacement.resize(at, pages);
         }
+        self.files[self.chunks[at as usize].node as usize].pages += misses;
+        self.pages += misses;
     }
 
-    /// Evicts chunks until those pages of `bits` that the chunk `of` has not have room; says whether it was evicted itself. Whatever the limit, one
-    /// chunk fits.
+    /// Evicts chunks until those pages of `bits` that the chunk `of` has not, `misses` of them, have room; says whether it was evicted itself.
+    /// Whatever the limit, one chunk fits.
     #[inline]
-    fn make_room(&mut self, of: u32, bits: u64, touched: &mut Touched) -> bool {
+    fn make_room(&mut self, of: u32, bits: u64, misses: u64, touched: &mut Touched) -> bool {
         let Some(limit) = self.limit_pages else { return false };
-        let mut evicts_itself = false;
-        loop {
-            let present = self.chunks[of as usize].present;
-            let incoming = u64::from((bits & !present).count_ones());
-            let others = self.resident - usize::from(present != 0);
-            if self.pages + incoming <= limit || others == 0 {
-                break;
+        let (mut incoming, mut evicts_itself) = (misses, false);
+        let mut stays = usize::from(self.chunks[of as usize].present != 0);
+        while self.pages + incoming > limit && self.resident > stays {
+            let Some(Evicted { id, is_ghost }) = self.replacement.evict(incoming) else { break };
+            touched.forced += self.empty_chunk(id);
+            if id == of {
+                (incoming, evicts_itself, stays) = (bits.count_ones().into(), true, 0);
             }
-            let Some(evicted) = self.replacement.evict(incoming) else { break };
-            touched.forced += self.empty_chunk(evicted.id);
-            evicts_itself |= evicted.id == of;
-            if !evicted.is_ghost {
-                self.remove_chunk(evicted.id);
+            if !is_ghost {
+                self.remove_chunk(id);
             }
             while let Some(ghost) = self.replacement.forget() {
                 self.remove_chunk(ghost);
