@@ -64,9 +64,10 @@ impl Arc {
         if self.recalled.is_none() {
             if self.l1() + incoming > self.limit {
                 self.forgotten = self.queues.oldest(B1);
-                if self.forgotten.is_none() {
+                if self.forgotten.is_none()
+                    && let Some(id) = self.queues.oldest(T1)
+                {
                     // T1 is all of the cache: what it gives up is not remembered.
-                    let id = self.queues.oldest(T1)?;
                     self.queues.remove(id);
                     return Some(Evicted { id, is_ghost: false });
                 }
