@@ -57,6 +57,20 @@ fn scans() -> Vec<u64> {
     reads
 }
 
+/// Files of 16 pages, read from beginning to end: popular ones, and now and then a walk through others.
+fn files() -> Vec<u64> {
+    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(6));
+    let (mut reads, mut next) = (Vec::new(), 400);
+    while reads.len() < 80_000 {
+        let popular: Vec<u64> = (0..400).map(|_| random.zipf(400)).collect();
+        let length = random.below(600);
+        let walk = next..next + length;
+        next += length;
+        reads.extend(popular.into_iter().chain(walk).flat_map(|file| file * 16..file * 16 + 16));
+    }
+    reads
+}
+
 fn moving() -> Vec<u64> {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(5));
     let mut reads = Vec::new();
@@ -75,6 +89,8 @@ struct Trace {
     name: &'static str,
     pages: Vec<u64>,
     piece_bytes: u64,
+    /// Pages that the simulation evicts together.
+    chunk_pages: u64,
 }
 
 impl Trace {
@@ -85,17 +101,18 @@ impl Trace {
 }
 
 fn traces() -> Vec<Trace> {
-    let trace = |name, piece_bytes, mut pages: Vec<u64>| {
+    let trace = |name, piece_bytes, chunk_pages, mut pages: Vec<u64>| {
         // The kernel takes a page read again by the next request for the same use; the simulation does if the request begins inside of it.
         pages.dedup();
-        Trace { name, pages, piece_bytes }
+        Trace { name, pages, piece_bytes, chunk_pages }
     };
     vec![
-        trace("Zipf's law", PAGE_BYTES, zipf(60_000, 100_000)),
-        trace("scans through a working set", PAGE_BYTES, scans()),
-        trace("the same in small pieces", PAGE_BYTES / 4, scans()),
-        trace("a working set that moves", PAGE_BYTES, moving()),
-        trace("a loop that does not", PAGE_BYTES, looped(14_000)),
+        trace("Zipf's law", PAGE_BYTES, 1, zipf(60_000, 100_000)),
+        trace("scans through a working set", PAGE_BYTES, 1, scans()),
+        trace("the same in small pieces", PAGE_BYTES / 4, 1, scans()),
+        trace("a working set that moves", PAGE_BYTES, 1, moving()),
+        trace("small files", PAGE_BYTES, 16, files()),
+        trace("a loop that does not fit", PAGE_BYTES, 1, looped(14_000)),
     ]
 }
 
@@ -132,7 +149,7 @@ fn stat(group: &Path, field: &str) -> u64 {
 }
 
 fn simulated(policy: CachePolicy, pages: u64, trace: &Trace) -> u64 {
-    let mut cache = DataCache::with_policy(Some(pages * PAGE_BYTES), 1, policy);
+    let mut cache = DataCache::with_policy(Some(pages * PAGE_BYTES), trace.chunk_pages, policy);
     let touch = |offset: u64| cache.touch_as(NodeId(0), offset / PAGE_BYTES, 1, false, Use::at(offset)).misses;
     trace.requests().map(touch).sum()
 }
