@@ -78,8 +78,9 @@ fn a_policy_is_named_wherever_it_is_asked_for() {
         let asked = [&args[..], &["--cache", "64K", "--cache-policy", policy]].concat();
         let said: Value = serde_json::from_str(&succeeds(&run(d.path(), &[&asked[..], &["--json"]].concat()))).unwrap();
         assert_eq!(said["prediction"]["options"]["cache_policy"], policy);
-        let told = succeeds(&run(d.path(), &asked)).contains(&format!("evict by {policy}"));
-        assert_eq!(told, policy != "lru", "{policy}");
+        assert_eq!(said["prediction"]["systems"][0]["cache_policy"], policy);
+        let told = succeeds(&run(d.path(), &asked));
+        assert!(told.contains(&format!("evict by {policy} everywhere")), "{told}");
     }
     fails(&run(d.path(), &[&args[..], &["--cache-policy", "random"]].concat()), 2, &["random", "s3-fifo"]);
 }

@@ -41,9 +41,9 @@ pub struct Args {
     /// What if the data cache had this size (16G) on every system?
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     cache: Option<u64>,
-    /// What if every system's data cache chose otherwise what to evict?
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Lru)]
-    cache_policy: Policy,
+    /// What if every system's data cache chose otherwise what to evict? (A profile that says nothing of it stands for lru.)
+    #[arg(long, value_enum, value_name = "POLICY")]
+    cache_policy: Option<Policy>,
     /// What if an elementary operation cost this (rm=50us) on every system? May be given several times.
     #[arg(long, value_name = "NAME=TIME", value_parser = values::setting)]
     set: Vec<(String, f64)>,
@@ -198,7 +198,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Pace::Recorded => pipeline::Pace::Recorded,
         },
         cache_bytes: args.cache,
-        cache_policy: args.cache_policy.into(),
+        cache_policy: args.cache_policy.map(CachePolicy::from),
         set_ns: args.set,
         min_coverage: args.min_coverage,
         seed: args.seed,

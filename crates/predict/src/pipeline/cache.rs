@@ -11,7 +11,6 @@ use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
 use super::pages::{DataCache, PAGE_BYTES, Use};
-use super::replacement::CachePolicy;
 use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
@@ -31,8 +30,6 @@ pub struct CacheOptions {
     pub warm: bool,
     /// Pages of a chunk of the data cache.
     pub chunk_pages: u64,
-    /// What it evicts.
-    pub policy: CachePolicy,
     /// What decides what a sync does, and what else was found by trying.
     pub rules: SyncRules,
 }
@@ -128,7 +125,11 @@ impl CacheStage {
             near: NearNames::default(),
             attributes: Lru::new(unbounded_if_zero(parameters.attribute_cache_files)),
             inodes: Inodes::default(),
-            data: DataCache::with_policy((data_bytes > 0).then_some(data_bytes), options.chunk_pages, options.policy),
+            data: DataCache::with_policy(
+                (data_bytes > 0).then_some(data_bytes),
+                options.chunk_pages,
+                parameters.cache_policy,
+            ),
             writeback: Writeback::new(Policy::new(parameters)),
             files: Vec::new(),
             ledger: Ledger::new(options.rules),

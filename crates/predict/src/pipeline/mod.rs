@@ -43,9 +43,10 @@ pub use options::{Calls, InitialCaches, MissingEntry, Pace, PredictError, Predic
 pub use postprocess::{Coverage, DirectoryTotal, FileTotal, OpTotal, Timeline};
 pub use preprocess::Preprocess;
 pub use price::Fallback;
-pub use replacement::CachePolicy;
 pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
+
+pub use crate::system::CachePolicy;
 
 use crate::SystemProfile;
 use crate::baseline::Baselines;
@@ -107,6 +108,8 @@ pub struct SystemPrediction {
     pub timeline: Timeline,
     /// Write-back.
     pub writeback: WritebackTotal,
+    /// How the data cache evicted.
+    pub cache_policy: CachePolicy,
     /// What the caches did.
     pub cache: CacheCounts,
     /// Classes the profile lacks, and what stood in.
@@ -255,6 +258,7 @@ fn system_prediction(
             stall_ns: post.stall_ns,
             device_ns: group.cache.writeback_ns(),
         },
+        cache_policy: profile.parameters.cache_policy,
         cache,
         fallbacks: pricer.fallbacks(),
         warnings: Vec::new(),

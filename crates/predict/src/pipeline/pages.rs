@@ -6,7 +6,8 @@
 
 use super::annotated::NodeId;
 use super::near::{Clock, FarPages, NEAR_BYTES};
-use super::replacement::{CachePolicy, Evicted, Replacement};
+use super::replacement::{Evicted, Replacement};
+use crate::system::CachePolicy;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;

@@ -210,12 +210,8 @@ impl<'p> Member<'p> {
 impl<'p> Group<'p> {
     pub(super) fn new(member: Member<'p>, options: &PredictOptions, preprocess: &Preprocess) -> Group<'p> {
         let warm = options.initial == InitialCaches::Warm;
-        let cache_options = CacheOptions {
-            warm,
-            chunk_pages: options.chunk_pages,
-            policy: options.cache_policy,
-            rules: SyncRules::of(member.profile),
-        };
+        let cache_options =
+            CacheOptions { warm, chunk_pages: options.chunk_pages, rules: SyncRules::of(member.profile) };
         let mut cache = CacheStage::new(&member.profile.parameters, cache_options);
         if warm {
             cache.warm_with(preprocess.tree());

@@ -178,12 +178,23 @@ fn a_scan_takes_the_cache_from_lru_and_not_from_linux() {
         t.close(f);
     }
     let misses = |cache_policy| {
-        let options = PredictOptions { cache_bytes: Some(2048 * K), cache_policy, ..PredictOptions::default() };
-        t.predict_with(&primes(), &options).cache.page_misses
+        let options = PredictOptions {
+            cache_bytes: Some(2048 * K),
+            cache_policy: Some(cache_policy),
+            ..PredictOptions::default()
+        };
+        let got = t.predict_with(&primes(), &options);
+        // The profile may say so too.
+        let mut system = primes();
+        (system.parameters.data_cache_bytes, system.parameters.cache_policy) = (2048 * K, cache_policy);
+        system.parameters.data_cache_is_lower_bound = false;
+        let named = t.predict_with(&system, &PredictOptions::default());
+        assert_eq!((named.cache_policy, named.cache), (cache_policy, got.cache));
+        got.cache.page_misses
     };
     let window = misses(CachePolicy::Lru) - misses(CachePolicy::Linux);
     assert!((100..=128).contains(&window), "both files but for the first windows: {window} pages");
-    assert_eq!(PredictOptions::default().cache_policy, CachePolicy::Lru);
+    assert_eq!(primes().parameters.cache_policy, CachePolicy::Lru, "what profiles without a word of it have");
 }
 
 #[test]
