@@ -211,7 +211,7 @@ fn misses_are_nearly_those_of_the_kernel() {
             .output()
             .expect("started");
         let text = String::from_utf8_lossy(&output.stdout);
-        let told = text.lines().find_map(|line| Some(line.split_once("kernel: ")?.1.split_once(' ')?));
+        let told = text.lines().find_map(|line| line.split_once("kernel: ")?.1.split_once(' '));
         let (misses, held) = told.unwrap_or_else(|| panic!("{output:?}"));
         let (misses, held): (u64, u64) = (misses.parse().expect("a number"), held.parse().expect("a number"));
         print!("{}: {} pages read, {held} held: kernel {misses} misses", trace.name, trace.pages.len());
