@@ -69,6 +69,24 @@ fn a_system_is_measured_twice_and_the_two_are_compared() {
 }
 
 #[test]
+fn a_policy_is_named_wherever_it_is_asked_for() {
+    let d = tempfile::tempdir().unwrap();
+    small_workload(d.path());
+    small_system(d.path(), "flat", 1e6);
+    let args = ["predict", "small.workload", "flat.system", "--min-coverage", "0%"];
+    for policy in predict::pipeline::CachePolicy::ALL.map(predict::pipeline::CachePolicy::name) {
+        let asked = [&args[..], &["--cache", "64K", "--cache-policy", policy]].concat();
+        let said: Value = serde_json::from_str(&succeeds(&run(d.path(), &[&asked[..], &["--json"]].concat()))).unwrap();
+        assert_eq!(said["prediction"]["options"]["cache_policy"], policy);
+        assert_eq!(said["prediction"]["systems"][0]["cache_policy"], policy);
+        let told = succeeds(&run(d.path(), &asked));
+        assert!(told.contains(&format!("evict by {policy} everywhere")), "{told}");
+    }
+    let unknown = run(d.path(), &[&args[..], &["--cache-policy", "random"]].concat());
+    assert!(code(&unknown) == 2 && stderr(&unknown).contains("s3-fifo"), "{}", stderr(&unknown));
+}
+
+#[test]
 fn what_cannot_be_measured_again_is_refused() {
     let d = tempfile::tempdir().unwrap();
     small_workload(d.path());

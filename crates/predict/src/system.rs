@@ -6,6 +6,7 @@
 
 mod apart;
 mod behaviour;
+mod cache_policy;
 mod drift;
 mod duration;
 mod edit;
@@ -16,6 +17,7 @@ pub mod thesis;
 
 pub use apart::{Apart, EntryApart, apart};
 pub use behaviour::{Behaviour, Family};
+pub use cache_policy::CachePolicy;
 pub use drift::{Drift, Moved, Reference, References};
 pub use duration::{DurationError, parse_duration_ns};
 pub use edit::OverrideError;
@@ -79,6 +81,9 @@ pub struct Parameters {
     pub names_seen_cached: u64,
     /// Memory available to caches when measured, as the system told us (not measured); 0 if unknown.
     pub memory_available_bytes: u64,
+    /// What the data cache evicts: not measured, but written by whoever knows it.
+    #[serde(skip_serializing_if = "CachePolicy::is_default")]
+    pub cache_policy: CachePolicy,
     /// Block size, bytes (`bs`).
     pub block_bytes: u32,
     /// Fragment size, bytes (`fs`); the block size where there are none.
@@ -118,6 +123,7 @@ impl Default for Parameters {
             data_cache_is_lower_bound: true,
             names_seen_cached: 0,
             memory_available_bytes: 0,
+            cache_policy: CachePolicy::default(),
             block_bytes: 4096,
             fragment_bytes: 4096,
             dirty_background_bytes: 0,

@@ -1,7 +1,7 @@
 //! System profiles as files: what is written is read back, what is wrong is refused with its place.
 
 use posix::{CacheState, Environment};
-use predict::system::{FORMAT_VERSION, WriteLoad};
+use predict::system::{CachePolicy, FORMAT_VERSION, WriteLoad};
 use predict::{Entry, Parameters, PriceTable, SystemProfile, SystemProfileError};
 use proptest::prelude::*;
 use std::path::Path;
@@ -106,6 +106,23 @@ fn refusals_name_the_place() {
     let load = "format_version = 1\nname = \"x\"\nwrite_load = [{ load_bytes_per_s = 1, time_s = 1, slowdown = 1 }, \
                 { load_bytes_per_s = 1, time_s = 1, slowdown = 1 }]\n";
     assert!(refusal(load).contains("loads must rise"));
+}
+
+/// A policy is a word of the profile's; without one it is least recently used, and none is written.
+#[test]
+fn a_profile_names_what_its_cache_evicts() {
+    let text = |policy: &str| format!("format_version = 1\nname = \"x\"\n[parameters]\n{policy}\n[entries]\n");
+    let parse = |policy: &str| SystemProfile::parse(&text(policy), Path::new("x.system"));
+    for policy in CachePolicy::ALL {
+        let profile = parse(&format!("cache_policy = \"{}\"", policy.name())).expect("a profile");
+        assert_eq!(profile.parameters.cache_policy, policy);
+        let written = profile.to_text().expect("valid");
+        assert_eq!(written.contains("cache_policy"), policy != CachePolicy::Lru, "{written}");
+        assert_eq!(SystemProfile::parse(&written, Path::new("x.system")).expect("read back"), profile);
+    }
+    assert_eq!(parse("").expect("a profile").parameters.cache_policy, CachePolicy::Lru);
+    let error = parse("cache_policy = \"random\"").expect_err("no policy").to_string();
+    assert!(error.contains("x.system") && error.contains("random") && error.contains("s3-fifo"), "{error}");
 }
 
 #[test]

@@ -89,6 +89,9 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
     if let Some(bytes) = o.cache_bytes {
         text.push_str(&format!(" What if: a data cache of {} everywhere.", units::bytes(bytes as f64)));
     }
+    if let Some(policy) = o.cache_policy {
+        text.push_str(&format!(" What if: data caches that evict by {} everywhere.", policy.name()));
+    }
     for (name, ns) in &o.set_ns {
         text.push_str(&format!(" What if: {name} at {} everywhere.", units::duration_ns(*ns)));
     }
@@ -223,7 +226,10 @@ fn by_directory(system: &SystemPrediction) -> Table {
 
 fn caches(system: &SystemPrediction) -> Table {
     let c = &system.cache;
-    let caption = format!("What the caches did on {}.", system.system);
+    let mut caption = format!("What the caches did on {}.", system.system);
+    if !system.cache_policy.is_default() {
+        caption.push_str(&format!(" Its data cache evicts by {}.", system.cache_policy.name()));
+    }
     let mut table =
         Table::new("caches", &caption, &[("What", "what"), ("Hits", "hits"), ("Misses", "misses"), ("Hit", "share")]);
     let mut add = |what: &str, hits: u64, misses: u64| {

@@ -77,6 +77,7 @@ fn parameters(profile: &SystemProfile) -> Table {
     let mut table = Table::new("parameters", "", &[("Parameter", "parameter"), ("Value", "value")]);
     let data_cache = if p.data_cache_is_lower_bound { "data cache, at least (bc)" } else { "data cache (bc)" };
     table.row(vec![Cell::from(data_cache), Cell::Bytes(p.data_cache_bytes as f64)]);
+    table.row(vec![Cell::from("data cache evicts by"), Cell::from(p.cache_policy.name())]);
     let entries = |n: u64| if n == 0 { Cell::from("not reached") } else { Cell::Count(n) };
     table.row(vec![Cell::from("name cache, entries (nc)"), entries(p.name_cache_entries)]);
     table.row(vec![Cell::from("attribute cache, files (mdc)"), entries(p.attribute_cache_files)]);

@@ -8,7 +8,7 @@ use posix::WorkspaceOptions;
 use predict::SystemProfile;
 use predict::explain::{Explanation, explain};
 use predict::measure;
-use predict::pipeline::{self, InitialCaches, PredictOptions, Prediction, Stage};
+use predict::pipeline::{self, CachePolicy, InitialCaches, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
 use predict::system::Drift;
 use predict::tipping::{Tipping, tipping};
@@ -26,6 +26,7 @@ Examples:
   fsage predict web.workload ext4.system xfs.system
   fsage predict web.workload *.system --explain ext4 xfs
   fsage predict web.workload ext4.system --cache 16G --set rm=50us
+  fsage predict web.workload ext4.system --cache 256M --cache-policy linux
   fsage predict web.workload data.system --here /mnt/data --rescale")]
 pub struct Args {
     /// The workload profile.
@@ -40,6 +41,9 @@ pub struct Args {
     /// What if the data cache had this size (16G) on every system?
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     cache: Option<u64>,
+    /// What if every system's data cache chose otherwise what to evict? (A profile that says nothing of it stands for lru.)
+    #[arg(long, value_enum, value_name = "POLICY")]
+    cache_policy: Option<Policy>,
     /// What if an elementary operation cost this (rm=50us) on every system? May be given several times.
     #[arg(long, value_name = "NAME=TIME", value_parser = values::setting)]
     set: Vec<(String, f64)>,
@@ -76,6 +80,37 @@ pub enum Initial {
     Cold,
     /// Every name and file that the workload found, as far as it fits.
     Warm,
+}
+
+/// What leaves the data cache first.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// What was not used for longest.
+    Lru,
+    /// In turn, but for what was used since its last turn.
+    Clock,
+    /// As CLOCK, but what has just come in is met soon.
+    Sieve,
+    /// What is used only once, through a small queue.
+    #[value(name = "s3-fifo")]
+    S3Fifo,
+    /// From the list of what was used once or of what was used again: it learns which.
+    Arc,
+    /// As Linux does it: inactive and active pages, and how soon what was evicted comes back.
+    Linux,
+}
+
+impl From<Policy> for CachePolicy {
+    fn from(policy: Policy) -> CachePolicy {
+        match policy {
+            Policy::Lru => CachePolicy::Lru,
+            Policy::Clock => CachePolicy::Clock,
+            Policy::Sieve => CachePolicy::Sieve,
+            Policy::S3Fifo => CachePolicy::S3Fifo,
+            Policy::Arc => CachePolicy::Arc,
+            Policy::Linux => CachePolicy::Linux,
+        }
+    }
 }
 
 /// Whether time passes between calls.
@@ -163,6 +198,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Pace::Recorded => pipeline::Pace::Recorded,
         },
         cache_bytes: args.cache,
+        cache_policy: args.cache_policy.map(CachePolicy::from),
         set_ns: args.set,
         min_coverage: args.min_coverage,
         seed: args.seed,

@@ -1,6 +1,7 @@
 //! Stage 2: what the target's caches make of each step.
 //!
-//! Data, name and attribute caches of the target's sizes, least recently used; names are cached whether present or absent.
+//! Data, name and attribute caches of the target's sizes; names and attributes leave by recency, data as the options say; names are cached whether
+//! present or absent.
 //! What is not simulated as a cache is the read-ahead inside a sequential stream (the classes `rd_*` are measured with it);
 //! the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones, what
 //! an fsync finds, and when write-back takes it away.
@@ -9,8 +10,12 @@ use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, 
 use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
+<<<<<<< HEAD
 use super::pages::{DataCache, PAGE_BYTES};
 use super::pattern::FAR_APART;
+=======
+use super::pages::{DataCache, PAGE_BYTES, Use};
+>>>>>>> room-cache
 use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
@@ -125,7 +130,11 @@ impl CacheStage {
             near: NearNames::default(),
             attributes: Lru::new(unbounded_if_zero(parameters.attribute_cache_files)),
             inodes: Inodes::default(),
-            data: DataCache::new((data_bytes > 0).then_some(data_bytes), options.chunk_pages),
+            data: DataCache::with_policy(
+                (data_bytes > 0).then_some(data_bytes),
+                options.chunk_pages,
+                parameters.cache_policy,
+            ),
             writeback: Writeback::new(Policy::new(parameters)),
             files: Vec::new(),
             ledger: Ledger::new(options.rules),
@@ -328,7 +337,7 @@ impl CacheStage {
         }
         let first = offset / PAGE_BYTES;
         let count = offset.saturating_add(len_bytes).div_ceil(PAGE_BYTES).saturating_sub(first);
-        let touched = self.data.touch(node, first, count, false);
+        let touched = self.data.touch_as(node, first, count, false, Use::at(offset));
         self.counts.page_hits += touched.hits;
         self.counts.page_misses += touched.misses;
         self.counts.pages_forced += touched.forced;
@@ -343,7 +352,7 @@ impl CacheStage {
             window_bytes = size_bytes.min(window * PAGE_BYTES).max(len_bytes);
             let last = window_bytes.div_ceil(PAGE_BYTES);
             if last > count {
-                self.counts.pages_forced += self.data.touch(node, count, last - count, false).forced;
+                self.counts.pages_forced += self.data.touch_as(node, count, last - count, false, Use::Ahead).forced;
             }
         }
         let (cached_bytes, far) = (len_bytes - disk_bytes, touched.far);
@@ -435,7 +444,7 @@ impl CacheStage {
         let partial_blocks = u32::from(head) + u32::from(tail);
 
         let pages = last_page - first_page + 1;
-        let touched = self.data.touch(node, first_page, pages, true);
+        let touched = self.data.touch_as(node, first_page, pages, true, Use::at(offset));
         self.counts.pages_dirtied += touched.dirtied;
         self.counts.pages_forced += touched.forced;
         if new_bytes > 0 {

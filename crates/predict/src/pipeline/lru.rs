@@ -1,22 +1,12 @@
 //! A dense least-recently-used list: ids index arrays, nothing is hashed or allocated per touch.
 
-const ABSENT: u32 = u32::MAX;
-const END: u32 = u32::MAX - 1;
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    newer: u32,
-    older: u32,
-}
-
-const OUT: Link = Link { newer: ABSENT, older: ABSENT };
+use super::list::{END, Links, List};
 
 /// Recency order over small integer ids. Without a limit nothing is ever evicted and no order is kept, which is faster.
 #[derive(Clone, Debug)]
 pub struct Lru {
-    links: Vec<Link>,
-    newest: u32,
-    oldest: u32,
+    links: Links,
+    list: List,
     len: usize,
     limit: Option<usize>,
 }
@@ -24,7 +14,7 @@ pub struct Lru {
 impl Lru {
     /// An empty list that holds at most `limit` ids (at least one); `None`: any number.
     pub fn new(limit: Option<usize>) -> Lru {
-        Lru { links: Vec::new(), newest: END, oldest: END, len: 0, limit: limit.map(|n| n.max(1)) }
+        Lru { links: Links::default(), list: List::default(), len: 0, limit: limit.map(|n| n.max(1)) }
     }
 
     /// How many ids are in.
@@ -39,45 +29,32 @@ impl Lru {
 
     /// Whether an id is in.
     pub fn contains(&self, id: u32) -> bool {
-        self.links.get(id as usize).is_some_and(|l| l.newer != ABSENT)
+        self.links.contains(id)
     }
 
     /// The id that would be evicted next.
     pub fn oldest(&self) -> Option<u32> {
-        (self.oldest != END).then_some(self.oldest)
+        (self.list.oldest != END).then_some(self.list.oldest)
     }
 
     /// Makes an id the newest, letting it in if it was out; says whether it was in. The caller evicts with
     /// [`pop_over_limit`](Lru::pop_over_limit).
     #[inline]
     pub fn touch(&mut self, id: u32) -> bool {
-        let at = id as usize;
-        if at >= self.links.len() {
-            self.links.resize(at + 1 + at / 2, OUT);
-        }
-        let was_in = self.links[at].newer != ABSENT;
+        let was_in = self.links.reserve(id);
         if self.limit.is_none() {
             if !was_in {
-                self.links[at] = Link { newer: END, older: END };
+                self.links.mark(id);
                 self.len += 1;
             }
             return was_in;
         }
         if was_in {
-            if self.newest == id {
-                return true;
-            }
-            self.unlink(at);
+            self.links.renew(&mut self.list, id);
         } else {
             self.len += 1;
+            self.links.push(&mut self.list, id);
         }
-        self.links[at] = Link { newer: END, older: self.newest };
-        if self.newest != END {
-            self.links[self.newest as usize].newer = id;
-        } else {
-            self.oldest = id;
-        }
-        self.newest = id;
         was_in
     }
 
@@ -96,27 +73,16 @@ impl Lru {
 
     /// Takes an id out; says whether it was in.
     pub fn remove(&mut self, id: u32) -> bool {
-        let at = id as usize;
         if !self.contains(id) {
             return false;
         }
         if self.limit.is_some() {
-            self.unlink(at);
+            self.links.remove(&mut self.list, id);
+        } else {
+            self.links.clear(id);
         }
-        self.links[at] = OUT;
         self.len -= 1;
         true
-    }
-
-    #[inline]
-    fn unlink(&mut self, at: usize) {
-        let Link { newer, older } = self.links[at];
-        if newer == END {
-            self.newest = older
-        } else {
-            self.links[newer as usize].older = older
-        }
-        if older == END { self.oldest = newer } else { self.links[older as usize].newer = newer }
     }
 }
 

@@ -3,7 +3,7 @@
 //! | stage | module | answers |
 //! |---|---|---|
 //! | preprocess | [`preprocess`] (with `walk`, `tree`, `names`) | what each call asks for, whatever the caches hold |
-//! | cache | [`cache`] (with `lru`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
+//! | cache | [`cache`] (with `lru`, `replacement`, `pages`, `near`, `inodes`, `sync`, `writeback`) | what the target's caches make of it |
 //! | pattern | [`pattern`] | sequential or random, for what goes to disk |
 //! | price | [`price`] (with `request`, `fallback`) | nanoseconds |
 //! | postprocess | [`postprocess`] | sums, distributions |
@@ -16,6 +16,7 @@ pub mod cache;
 mod export;
 mod fallback;
 mod inodes;
+mod list;
 pub mod lru;
 mod names;
 pub mod near;
@@ -26,6 +27,7 @@ pub mod postprocess;
 pub mod preprocess;
 pub mod price;
 mod ranges;
+mod replacement;
 pub mod request;
 mod run;
 pub mod source;
@@ -43,6 +45,8 @@ pub use preprocess::Preprocess;
 pub use price::Fallback;
 pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
+
+pub use crate::system::CachePolicy;
 
 use crate::SystemProfile;
 use crate::baseline::Baselines;
@@ -104,6 +108,8 @@ pub struct SystemPrediction {
     pub timeline: Timeline,
     /// Write-back.
     pub writeback: WritebackTotal,
+    /// How the data cache evicted.
+    pub cache_policy: CachePolicy,
     /// What the caches did.
     pub cache: CacheCounts,
     /// Classes the profile lacks, and what stood in.
@@ -252,6 +258,7 @@ fn system_prediction(
             stall_ns: post.stall_ns,
             device_ns: group.cache.writeback_ns(),
         },
+        cache_policy: profile.parameters.cache_policy,
         cache,
         fallbacks: pricer.fallbacks(),
         warnings: Vec::new(),

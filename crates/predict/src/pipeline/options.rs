@@ -1,7 +1,7 @@
 //! What a prediction assumes, and why it can be refused.
 
 use crate::SystemProfile;
-use crate::system::{OverrideError, Parameters};
+use crate::system::{CachePolicy, OverrideError, Parameters};
 use serde::Serialize;
 use trace::profile::ProfileError;
 
@@ -50,6 +50,8 @@ pub struct PredictOptions {
     pub calls: Calls,
     /// Another size of the data cache for all systems, bytes; dirty thresholds follow in proportion.
     pub cache_bytes: Option<u64>,
+    /// Another policy of the data cache for all systems.
+    pub cache_policy: Option<CachePolicy>,
     /// Entries or curves to replace in all systems: name and nanoseconds.
     pub set_ns: Vec<(String, f64)>,
     /// Below this share of covered activity the prediction is refused.
@@ -71,6 +73,7 @@ impl Default for PredictOptions {
             pace: Pace::Asap,
             calls: Calls::All,
             cache_bytes: None,
+            cache_policy: None,
             set_ns: Vec::new(),
             min_coverage: 0.9,
             chunk_pages: 16,
@@ -93,6 +96,9 @@ impl PredictOptions {
         }
         if let Some(bytes) = self.cache_bytes {
             changed.parameters = with_cache(&changed.parameters, bytes);
+        }
+        if let Some(policy) = self.cache_policy {
+            changed.parameters.cache_policy = policy;
         }
         Ok(changed)
     }

@@ -1,7 +1,7 @@
 //! Whole predictions: sums, determinism, linearity, what-ifs, refusals.
 
 use crate::builder::{Trace, cold, primes};
-use predict::pipeline::{PredictError, PredictOptions, predict};
+use predict::pipeline::{CachePolicy, PredictError, PredictOptions, predict};
 use predict::{Class, Entry, SystemProfile, explain, rank};
 use trace::{Op, flag};
 
@@ -157,6 +157,44 @@ fn a_larger_cache_is_never_slower_here() {
     };
     assert_eq!(total(1024 * K), 3 * 8 * 64, "LRU and a loop that does not fit");
     assert_eq!(total(4096 * K), 8 * 64);
+}
+
+/// Two files in use, and many that are read once: what stays depends on the policy, and on nothing else.
+#[test]
+fn a_scan_takes_the_cache_from_lru_and_not_from_linux() {
+    let mut t = Trace::new();
+    let mut names: Vec<String> = (0..2).map(|i| format!("/used{i}")).collect();
+    names.extend((0..40).map(|i| format!("/scanned{i}")));
+    for name in &names {
+        t = t.has(name, 256 * K);
+    }
+    let (used, scanned) = names.split_at(2);
+    for name in used.iter().chain(used).chain(scanned).chain(used) {
+        let f = t.open(name, flag::READ);
+        // In small requests: 64 of them are one use.
+        for i in 0..64 {
+            t.read(f, i * 4 * K, 4 * K);
+        }
+        t.close(f);
+    }
+    let misses = |cache_policy| {
+        let options = PredictOptions {
+            cache_bytes: Some(2048 * K),
+            cache_policy: Some(cache_policy),
+            ..PredictOptions::default()
+        };
+        let got = t.predict_with(&primes(), &options);
+        // The profile may say so too.
+        let mut system = primes();
+        (system.parameters.data_cache_bytes, system.parameters.cache_policy) = (2048 * K, cache_policy);
+        system.parameters.data_cache_is_lower_bound = false;
+        let named = t.predict_with(&system, &PredictOptions::default());
+        assert_eq!((named.cache_policy, named.cache), (cache_policy, got.cache));
+        got.cache.page_misses
+    };
+    let window = misses(CachePolicy::Lru) - misses(CachePolicy::Linux);
+    assert!((100..=128).contains(&window), "both files but for the first windows: {window} pages");
+    assert_eq!(primes().parameters.cache_policy, CachePolicy::Lru, "what profiles without a word of it have");
 }
 
 #[test]
