@@ -10,12 +10,8 @@ use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, 
 use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
-<<<<<<< HEAD
-use super::pages::{DataCache, PAGE_BYTES};
-use super::pattern::FAR_APART;
-=======
 use super::pages::{DataCache, PAGE_BYTES, Use};
->>>>>>> room-cache
+use super::pattern::FAR_APART;
 use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
