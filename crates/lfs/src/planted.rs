@@ -21,18 +21,10 @@ pub enum Bug {
     FsyncReturnsEarly,
     /// The cleaner: a segment is clean as soon as one superblock knows it as empty.
     CleanAfterOne,
-    /// The cleaner: a clean segment is written without waiting for the superblock that made it clean.
-    WriteBeforeSuperblock,
-    /// The cleaner: recovery may find no clean segment to go on in.
-    NoneLeftForRecovery,
-    /// The cleaner: what it moves does not wait for the directory operations that its files are part of.
-    MoveBeforeOperations,
     /// The cleaner: a segment is discarded without waiting for the superblock that made it clean.
     DiscardFirst,
     /// Plugging holes: there is no checkpoint before it, so that the disk may still lead to what is a hole in memory.
     PlugWithoutCheckpoint,
-    /// Plugging holes: summaries do not wait for what goes into the holes.
-    PlugSummaryFirst,
     /// Plugging holes: the checkpoint behind it does not wait for what has gone into holes.
     CheckpointBeforeHoles,
 }

@@ -255,9 +255,9 @@ fn outcome(
         Explain::Agrees,
     ));
     let length = Explain::because(
-        "which benchmark they crashed, how long it had run, and how their kernel wrote back is not known to us, and any of these \
-         changes the share more than the two differ (rows below): no block is in two files before the first that were written are given \
-         up and used again, half a minute and more into the run",
+        "which benchmark they crashed, how long it had run, and how their kernel wrote back is not known to us, and each of these alone \
+         changes the share by more than that: no block is in two files before blocks that are on the disk are given up and used again, \
+         well over half a minute into the run",
     );
     let two = "a block in two files";
     let row = Row::new(format!("No Order: {two}"), Unit::Share, Published::exact(0.30), noorder.share(shared), length);

@@ -11,7 +11,6 @@ mod plug;
 
 use crate::checkpoint::IFILE;
 use crate::format::{NDADDR, SegNo, summary_flags};
-use crate::planted::Bug;
 use crate::policy::{Candidate, CleanerPolicy, Sort, value};
 use crate::segment::{INODE, INODE_BYTES, Scope, Segment, SegmentState, Written};
 use crate::volume::{Lfs, pointers, with_overhead};
@@ -399,8 +398,7 @@ impl Lfs {
         self.cleaner.moving.arrange(by_age.then_some(|ino: Ino, age_ns: i64| {
             age_ns.min(inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime)))
         }));
-        let part = |ino: Ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop);
-        if self.cleaner.moving.inos().any(part) && !self.planted.has(Bug::MoveBeforeOperations) {
+        if self.cleaner.moving.inos().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
             // Directory operations go together or not at all; then their files are like others.
             self.flush(cx, Scope::Operations, 0)?;
         }

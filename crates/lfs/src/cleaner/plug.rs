@@ -318,9 +318,7 @@ impl Lfs {
                 pieces.clear();
             }
         }
-        if !self.planted.has(Bug::PlugSummaryFirst) {
-            self.settle_log(cx);
-        }
+        self.settle_log(cx);
         for partial in &filled {
             self.rewriting = self.described_anew(cx, partial);
             let write =

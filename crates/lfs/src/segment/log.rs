@@ -335,8 +335,7 @@ impl Log {
     pub(crate) fn ready(&mut self) -> Option<IoId> {
         // Recovery needs clean segments too: where few are known as clean on the disk, the superblock comes first that says so of more.
         let (superblock, unsure) = self.cleaning;
-        let few = self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0;
-        if few && !self.planted.has(Bug::NoneLeftForRecovery) {
+        if self.clean.saturating_sub(unsure) < RECOVERY_SEGMENTS && unsure > 0 {
             self.ready = superblock;
             self.cleaning = (None, 0);
         }
@@ -366,7 +365,7 @@ impl Log {
             segment.state = SegmentState::Active;
         }
         if let Some(segment) = self.segments.get_mut(self.current.0 as usize) {
-            self.ready = segment.ready.take().filter(|_| !self.planted.has(Bug::WriteBeforeSuperblock));
+            self.ready = segment.ready.take();
             segment.turn = segment.turn.wrapping_add(1);
             (segment.nsums, segment.ninos, segment.live_bytes, segment.modified_ns) = (0, 0, 0, 0);
             if let Some(spare) = self.spare.pop() {
