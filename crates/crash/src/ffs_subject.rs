@@ -36,6 +36,13 @@ impl FfsSubject {
         Ok(FfsSubject { machine: spec.load_machine()?, spec, policy, planted: ffs::Planted::default() })
     }
 
+    /// On another machine than the target names.
+    #[must_use]
+    pub fn on(mut self, machine: Machine) -> FfsSubject {
+        self.machine = machine;
+        self
+    }
+
     /// With a bug that a test must find.
     #[doc(hidden)]
     pub fn planted(mut self, planted: ffs::Planted) -> FfsSubject {

@@ -1,11 +1,12 @@
 //! What happened, with everything that a crash may be measured by: the log of writes, the tree after each call, what each file held,
 //! and what was promised when.
 
+use crate::names::NamesOverTime;
 use crate::{Content, Found, Identity, Kind, Op, Tree};
 use device::crash::Event;
 use device::store::Frozen;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A file that was there at some time.
 #[derive(Clone, Debug)]
@@ -44,12 +45,18 @@ pub struct History {
     pub base: Frozen,
     /// Requests that were completed, in that order.
     pub log: Vec<Event>,
+    /// When each of them was completed, nanoseconds of the laboratory's clock.
+    pub(crate) completed_ns: Vec<u64>,
+    /// When it began.
+    pub(crate) begun_ns: u64,
     /// The number of the call during which each entry of the log was completed.
     pub(crate) call_of: Vec<u32>,
     /// The length of the log when each call had returned.
     pub(crate) returned: Vec<usize>,
     /// The names after each call.
     pub(crate) trees: Vec<Arc<Tree>>,
+    /// The same by name, worked out when it is first asked for.
+    pub(crate) names: OnceLock<NamesOverTime>,
     pub(crate) files: BTreeMap<Identity, File>,
     /// Calls after which all before them was promised to be on the disk, with the length of the log then.
     pub(crate) synced: Vec<(u32, usize)>,
@@ -79,9 +86,12 @@ impl History {
         History {
             base,
             log: Vec::new(),
+            completed_ns: Vec::new(),
+            begun_ns: 0,
             call_of: Vec::new(),
             returned: vec![0],
             trees: vec![Arc::new(seen.tree.clone())],
+            names: OnceLock::new(),
             files: seen.files.iter().map(begun).collect(),
             synced: vec![(0, 0)],
             ops: Vec::new(),
@@ -98,6 +108,11 @@ impl History {
     /// The last call.
     pub fn last_call(&self) -> u32 {
         self.trees.len() as u32 - 1
+    }
+
+    /// When each name led where. The history is over.
+    pub(crate) fn names(&self) -> &NamesOverTime {
+        self.names.get_or_init(|| NamesOverTime::new(&self.trees))
     }
 
     /// What it begins with.

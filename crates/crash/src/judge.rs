@@ -147,11 +147,16 @@ impl<'a> Moment<'a> {
         own.max(was_there.then_some(self.synced))
     }
 
+    /// The calls whose names may be there.
+    fn calls(&self) -> std::ops::Range<u32> {
+        self.names_since..self.last.max(self.names_since) + 1
+    }
+
     /// The trees that may be there, each once.
     fn trees(&self) -> Vec<&'a Arc<Tree>> {
-        let (first, last) = (self.names_since as usize, self.last as usize);
-        let mut trees: Vec<&Arc<Tree>> =
-            self.history.trees.get(first..=last.max(first)).unwrap_or_default().iter().collect();
+        let calls = self.calls();
+        let calls = calls.start as usize..calls.end as usize;
+        let mut trees: Vec<&Arc<Tree>> = self.history.trees.get(calls).unwrap_or_default().iter().collect();
         trees.dedup_by(|a, b| Arc::ptr_eq(a, b));
         trees
     }
@@ -182,16 +187,15 @@ impl<'a> Moment<'a> {
 
     /// Each name by itself.
     fn names(&self, found: &Found, verdict: &mut Verdict) {
-        let trees = self.trees();
+        let (names, calls) = (self.history.names(), self.calls());
         for (path, id) in found.tree.iter().filter(|(path, _)| !is_lost_found(path)) {
-            if trees.iter().any(|tree| tree.get(path) == Some(id)) {
+            if names.led(path, *id, &calls) {
                 continue;
             }
-            if self.earlier(|tree| tree.get(path) == Some(id)) {
+            if names.led(path, *id, &(0..self.names_since)) {
                 verdict.worse(Class::PromiseBroken, || format!("the name '{path}' was removed for good, and is back"));
             } else {
-                let was = self.history.trees.iter().rev().find_map(|tree| tree.get(path));
-                let why = || match was {
+                let why = || match names.last(path) {
                     Some(was) => format!(
                         "the name '{path}' leads to another file: {id:?}, inode and generation, instead of {was:?}"
                     ),
@@ -200,20 +204,19 @@ impl<'a> Moment<'a> {
                 verdict.worse(Class::Unresolvable, why);
             }
         }
-        let Some((first, others)) = trees.split_first() else { return };
-        let stable = first.iter().filter(|(path, id)| others.iter().all(|tree| tree.get(*path) == Some(id)));
+        let Some(first) = self.history.trees.get(calls.start as usize) else { return };
+        let stable = first.iter().filter(|(path, id)| names.always_led(path, **id, &calls));
         for (path, id) in stable.filter(|(path, id)| found.tree.get(*path) != Some(id)) {
             let why = || format!("the name '{path}' was promised, and is not there (inode {})", id.0);
             verdict.worse(Class::PromiseBroken, why);
         }
         // A file that is being renamed has one name or the other.
+        let there: BTreeSet<Identity> =
+            found.tree.iter().filter(|(path, _)| !is_lost_found(path)).map(|(_, id)| *id).collect();
         let named: BTreeSet<Identity> = first.values().copied().collect();
-        let always = named.iter().filter(|id| others.iter().all(|tree| tree.values().any(|of| of == *id)));
-        for id in always {
-            if !found.tree.iter().any(|(path, of)| of == id && !is_lost_found(path)) {
-                let why = || format!("inode {}, generation {}, always had a name, and has none", id.0, id.1);
-                verdict.worse(Class::PromiseBroken, why);
-            }
+        for id in named.iter().filter(|id| names.always_named(**id, &calls) && !there.contains(id)) {
+            let why = || format!("inode {}, generation {}, always had a name, and has none", id.0, id.1);
+            verdict.worse(Class::PromiseBroken, why);
         }
     }
 
@@ -225,9 +228,8 @@ impl<'a> Moment<'a> {
             if found.files.contains_key(id) || file.kind == Kind::Directory {
                 continue;
             }
-            let calls = self.history.trees.get(since as usize..=self.last as usize).unwrap_or_default();
-            let removed = calls.iter().any(|tree| !tree.values().any(|of| of == id));
-            if !removed {
+            // Of a promise at the very end nothing can have been removed since.
+            if since > self.last || self.history.names().always_named(*id, &(since..self.last + 1)) {
                 let why =
                     || format!("inode {}, generation {}, was promised by call {since} and is not there", id.0, id.1);
                 verdict.worse(Class::PromiseBroken, why);

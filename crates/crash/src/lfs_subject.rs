@@ -51,8 +51,8 @@ impl LfsSubject {
         self
     }
 
-    fn open<S: Store>(&self, store: S) -> Result<Image<S>, Unrecoverable> {
-        let mut image = Image::open(store, Checkpoint::Newer)?;
+    fn open<S: Store>(&self, store: S, checkpoint: Checkpoint) -> Result<Image<S>, Unrecoverable> {
+        let mut image = Image::open(store, checkpoint)?;
         image.plant(self.planted);
         image.roll_forward()?;
         Ok(image)
@@ -90,7 +90,13 @@ impl Subject for LfsSubject {
         if let Some(problem) = report.problems.first() {
             return Err(Unrecoverable(format!("the check after rolling forward: {}", problem.message)));
         }
-        let image = self.open(ReadOnly(disk))?;
+        let found = look(&self.open(ReadOnly(disk), Checkpoint::Newer)?)?;
+        // 4.4BSD and NetBSD roll forward from the older superblock; and a superblock that was being written may be none.
+        let older = self.open(ReadOnly(disk), Checkpoint::Older).and_then(|image| look(&image));
+        let older = older.map_err(|Unrecoverable(why)| Unrecoverable(format!("from the older superblock: {why}")))?;
+        if older != found {
+            return Err(Unrecoverable("from the older superblock another tree is recovered".to_owned()));
+        }
         let mut events = BTreeMap::new();
         let rolled = &report.rolled_forward;
         events.insert("rolled forward", u64::from(rolled.partial_segments > 0));
@@ -104,7 +110,7 @@ impl Subject for LfsSubject {
             events.insert("with the cleaner's writes", u64::from(cleaned));
         }
         let repaired = u64::from(rolled.partial_segments > 0);
-        Ok(Recovered { found: look(&image)?, repaired, shared: None, events })
+        Ok(Recovered { found, repaired, shared: None, events })
     }
 
     fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable> {

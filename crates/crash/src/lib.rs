@@ -2,8 +2,8 @@
 //!
 //! What lives here: operations and sequences of them ([`Op`], [`sequence`]), a laboratory that keeps a history of what it is asked
 //! for, with everything that a crash may be measured by ([`Watched`], [`History`]), what is known of a file system's recovery and
-//! promises ([`Subject`]), the verdict on a state ([`Verdict`]), the search through the states of many sequences ([`search()`]) and the
-//! shortest sequence that still fails ([`minimise()`]). What may not: which states a drive allows, which is [`device::crash`]'s;
+//! promises ([`Subject`]), the verdict on a state ([`Verdict`]), the search through the states of many sequences ([`search()`]), the
+//! shortest sequence that still fails ([`minimise()`]), and single crashes drawn over one run ([`trials()`]). What may not: which states a drive allows, which is [`device::crash`]'s;
 //! recovery and checks themselves, which are the file systems'.
 //!
 //! A history's base is an image; its log of writes is the laboratory's. docs/crash.md explains the model and the verdicts.
@@ -17,12 +17,14 @@ mod history;
 mod judge;
 mod lfs_subject;
 mod minimise;
+mod names;
 mod op;
 mod search;
 pub mod sequence;
 mod stamp;
 mod subject;
 mod tally;
+mod trials;
 mod watched;
 
 pub use campaign::{Campaign, Driver, Replayed, Shown, Work, campaign, replayed};
@@ -38,4 +40,5 @@ pub use op::{Op, parse_ops, shown_ops};
 pub use search::{Failure, OpenWrite, Ran, Search, Settings, Start, image_of, one_state, run_ops, search, start};
 pub use subject::{Names, Recovered, Subject, Unrecoverable};
 pub use tally::{Tally, Undone};
+pub use trials::{Trial, Trials, When, trials};
 pub use watched::Watched;

@@ -37,6 +37,8 @@ pub struct Watched<V: Volume> {
     history: History,
     tree: Arc<Tree>,
     opened: BTreeMap<Fd, Opened>,
+    /// Files that the call under way has promised.
+    promised: Vec<Identity>,
     /// Whether a log's checksums see the same in all data.
     pub alike: bool,
     /// Whether the history begins anew when the caches are emptied: what was done until then made the state that it begins with.
@@ -82,9 +84,18 @@ impl<V: Volume> Watched<V> {
         let history = History::new(base, seen, stamp_from);
         let tree = Arc::new(seen.tree.clone());
         // Entries of mounting count in the laboratory's numbers.
-        let mut watched = Watched { lab, history, tree, opened: BTreeMap::new(), alike: true, begins_cold: false };
+        let mut watched = Watched {
+            lab,
+            history,
+            tree,
+            opened: BTreeMap::new(),
+            promised: Vec::new(),
+            alike: true,
+            begins_cold: false,
+        };
         watched.history.logged_before = log.len() as u64;
         watched.history.block_bytes = watched.lab.volume().block_bytes().into();
+        watched.history.begun_ns = watched.lab.now_ns();
         Ok(watched)
     }
 
@@ -116,8 +127,8 @@ impl<V: Volume> Watched<V> {
         let unknown: Vec<Identity> =
             self.history.files.iter().filter(|(_, file)| !file.known).map(|(id, _)| *id).collect();
         let (logged, calls) = (self.history.logged_before + self.history.log.len() as u64, self.calls());
-        let block_bytes = self.history.block_bytes;
-        self.history = History { logged_before: logged, block_bytes, ..History::new(base, &seen, calls) };
+        let (block_bytes, begun_ns) = (self.history.block_bytes, self.lab.now_ns());
+        self.history = History { logged_before: logged, block_bytes, begun_ns, ..History::new(base, &seen, calls) };
         unknown.into_iter().for_each(|id| self.unknown(id));
         Ok(())
     }
@@ -280,6 +291,7 @@ impl<V: Volume> Watched<V> {
         let call = self.number();
         if let Some(file) = self.history.files.get_mut(&id) {
             file.promised.push((call, usize::MAX));
+            self.promised.push(id);
         }
     }
 
@@ -474,13 +486,15 @@ impl<V: Volume> Watched<V> {
         if history.cut_short {
             return;
         }
+        history.completed_ns.extend(completed_ns(&log));
         let new = events(log, history.logged_before);
         history.held_bytes += new.iter().map(Event::held_bytes).sum::<u64>();
         history.call_of.resize(history.log.len() + new.len(), call);
         history.log.extend(new);
         let len = history.log.len();
         // Promises made in this call hold from what is in the log by now.
-        for file in history.files.values_mut() {
+        for id in self.promised.drain(..) {
+            let Some(file) = history.files.get_mut(&id) else { continue };
             file.promised.iter_mut().rev().take_while(|(_, at)| *at == usize::MAX).for_each(|(_, at)| *at = len);
         }
         history.synced.iter_mut().rev().take_while(|(_, at)| *at == usize::MAX).for_each(|(_, at)| *at = len);
@@ -523,6 +537,15 @@ struct Before {
     existed: bool,
     file: Option<Identity>,
     write_at: u64,
+}
+
+/// When each entry of a laboratory's log was complete (a discard: handed over), nanoseconds.
+fn completed_ns(log: &[LogEntry]) -> impl Iterator<Item = u64> {
+    log.iter().map(|entry| match entry {
+        LogEntry::Write(write) => write.completed_ns,
+        LogEntry::Flush { completed_ns, .. } => *completed_ns,
+        LogEntry::Discard { submitted_ns, .. } => *submitted_ns,
+    })
 }
 
 /// A disk with everything of a log on it.
@@ -588,29 +611,31 @@ where
 
     /// Processes take turns, call by call.
     fn run(&mut self, processes: Vec<Box<dyn Process + '_>>) -> io::Result<()> {
-        let mut processes: Vec<(Box<dyn Process + '_>, Option<Outcome>)> =
-            processes.into_iter().map(|process| (process, None)).collect();
+        // Of each the outcome of its last call, and whether a pause of it is over: that is progress, too, which others may wait for.
+        let mut processes: Vec<(Box<dyn Process + '_>, Option<Outcome>, bool)> =
+            processes.into_iter().map(|process| (process, None, false)).collect();
         while !processes.is_empty() {
             posix::interrupt::check()?;
             let (mut progress, mut at) = (false, 0);
-            while let Some((process, last)) = processes.get_mut(at) {
+            while let Some((process, last, paused)) = processes.get_mut(at) {
                 let outcome = last.take();
-                progress |= match process.next(outcome.as_ref()) {
+                progress |= std::mem::take(paused);
+                match process.next(outcome.as_ref()) {
                     Step::Call(call) => {
                         *last = Some(self.call(&call));
-                        true
+                        progress = true;
                     }
                     Step::PauseNs(ns) => {
                         self.pause_ns(ns);
-                        true
+                        (*paused, progress) = (true, true);
                     }
-                    Step::Blocked => false,
+                    Step::Blocked => {}
                     Step::Done => {
                         drop(processes.remove(at));
                         progress = true;
                         continue;
                     }
-                };
+                }
                 at += 1;
             }
             if !progress {

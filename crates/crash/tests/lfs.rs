@@ -198,7 +198,7 @@ fn live_on(plan: Plan, seed: u64, (runs, calls): (u64, u32), settings: Settings,
 }
 
 fn explain(seed: u64, found: &Search) -> String {
-    let life = Life::new(seed, None);
+    let life = Life::new(seed, Planted::NONE);
     let failures = found.failures.iter().filter(|failure| failure.verdict.class >= Class::UnsyncedLost);
     let lines: Vec<String> = failures
         .map(|failure| {
@@ -228,7 +228,7 @@ fn whatever_a_crash_leaves_is_whole() {
             break;
         }
         let seed = only.unwrap_or(seed);
-        let found = live(seed, runs, calls, settings, None);
+        let found = live(seed, runs, calls, settings, Planted::NONE);
         let bad = found.tally.failed() + found.tally.of(Class::UnsyncedLost);
         assert_eq!(bad, 0, "{}", explain(seed, &found));
         tally.add(&found.tally);
@@ -260,7 +260,7 @@ fn planted_bugs_are_found() {
     for bug in bugs {
         let found = (1..=7).step_by(2).any(|seed| {
             let settings = Settings { moment_of: 4, recovery_of: 0, ..Settings::default() };
-            live(seed, 1, 300, settings, Some(bug)).tally.failed() > 0
+            live(seed, 1, 300, settings, Planted::all(&[bug])).tally.failed() > 0
         });
         assert!(found, "nobody notices {bug:?}");
     }
@@ -277,7 +277,7 @@ fn the_checksum_of_a_partial_segment_is_needed() {
         };
         [2, 4, 6].into_iter().map(one).sum::<u64>()
     };
-    let (with, without) = (failed(None), failed(Some(Bug::TornCounts)));
+    let (with, without) = (failed(Planted::NONE), failed(Planted::all(&[Bug::TornCounts])));
     println!("{with} states with the checksum, {without} without");
     assert!(without > 2 * with + 10, "{with} states with the checksum, {without} without");
 }
@@ -285,7 +285,7 @@ fn the_checksum_of_a_partial_segment_is_needed() {
 /// The states of a history are made again by their names.
 #[test]
 fn a_state_is_made_again_by_its_name() {
-    let life = Life::new(1, None);
+    let life = Life::new(1, Planted::NONE);
     let ran = life.run(0, 150);
     let plan = Life::plan(1);
     let mut crash = Crash::new(ran.history.base.clone(), &ran.history.log, plan);

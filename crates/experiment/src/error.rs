@@ -30,6 +30,9 @@ pub enum ExperimentError {
     /// A benchmark.
     #[error("{0}")]
     Workload(#[from] workload::WorkloadError),
+    /// A file system cannot be crashed.
+    #[error("{0}")]
+    Crash(#[from] crash::CrashError),
     /// A plan of aging.
     #[error("{0}")]
     Plan(#[from] aging::plan::PlanError),

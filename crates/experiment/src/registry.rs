@@ -38,6 +38,7 @@ const ALL: &[Experiment] = &[
     lfs95::fragmentation::EXPERIMENT,
     lfs95::m8r0_m8r2::EXPERIMENT,
     lfs95::tpcb::EXPERIMENT,
+    softdep99::crash::EXPERIMENT,
     softdep99::noorder::EXPERIMENT,
 ];
 

@@ -46,3 +46,18 @@ fn free_space_and_allocator() {
     found.iter().for_each(complete);
     holds(&found[0], "perfectly");
 }
+
+#[test]
+fn crashes_during_a_benchmark() {
+    let found = outcomes(&["softdep99/crash"]);
+    found.iter().for_each(complete);
+    for what in ["fsck repairs whatever", "no check can resolve"] {
+        holds(&found[0], what);
+    }
+    let ours = |what: &str| found[0].rows.iter().find(|row| row.what == what).unwrap().ours;
+    assert!(ours("conventional: fsck has something to repair") > 0.9, "free maps are written late");
+    let classes =
+        |mode: &str| -> f64 { crash::Class::ALL.iter().map(|c| ours(&format!("{mode}: {}", c.title()))).sum() };
+    assert!(["conventional", "No Order"].iter().all(|mode| (classes(mode) - 1.0).abs() < 1e-9));
+    assert_eq!(found, outcomes(&["softdep99/crash"]), "threads do not show");
+}

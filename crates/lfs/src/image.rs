@@ -75,7 +75,7 @@ impl<S: Store> Image<S> {
             }
             (Err(error), None) => return Err(error),
         };
-        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, planted: None })
+        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, planted: Planted::NONE })
     }
 
     /// Breaks a rule of [roll-forward](Image::roll_forward), for tests that must find it.

@@ -1,6 +1,6 @@
-//! Bugs on purpose: rules of recovery and of the order of writes that can be broken one at a time.
+//! Bugs on purpose: rules of recovery and of the order of writes that can be broken, one at a time or several together.
 //!
-//! A test plants one and must find it; no option, no target and no command reaches this.
+//! A test plants them and must find them; no option, no target and no command reaches this.
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,32 @@ pub enum Bug {
     SuperblockFirst,
     /// fsync does not wait for the log.
     FsyncReturnsEarly,
+    /// The cleaner: a segment is clean as soon as one superblock knows it as empty.
+    CleanAfterOne,
+    /// The cleaner: a segment is discarded without waiting for the superblock that made it clean.
+    DiscardFirst,
+    /// Plugging holes: there is no checkpoint before it, so that the disk may still lead to what is a hole in memory.
+    PlugWithoutCheckpoint,
+    /// Plugging holes: the checkpoint behind it does not wait for what has gone into holes.
+    CheckpointBeforeHoles,
 }
 
-/// The one that is planted, if any.
-pub type Planted = Option<Bug>;
+/// Those that are planted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Planted(u32);
+
+impl Planted {
+    /// No bug.
+    pub const NONE: Planted = Planted(0);
+
+    /// Some of them.
+    pub fn all(bugs: &[Bug]) -> Planted {
+        Planted(bugs.iter().fold(0, |set, bug| set | 1 << *bug as u32))
+    }
+
+    /// Whether this one is among them.
+    #[inline]
+    pub(crate) fn has(self, bug: Bug) -> bool {
+        self.0 & 1 << bug as u32 != 0
+    }
+}

@@ -107,7 +107,7 @@ pub fn log_tail<S: Store + ?Sized>(
         places = next_places(g, segment, partial.end, FragAddr(partial.summary.header.next), has_superblock);
         let unfinished = partial.summary.is(summary_flags::CONT) || is_of_ifile(store, g, &partial);
         tail.partials.push(partial);
-        if !unfinished || planted == Some(Bug::UnfinishedCounts) {
+        if !unfinished || planted.has(Bug::UnfinishedCounts) {
             tail.complete = tail.partials.len();
         }
     }
@@ -131,7 +131,7 @@ fn expected_partial<S: Store + ?Sized>(
     if partial.summary.is_empty() {
         return Err(format!("the partial segment at {addr} is empty"));
     }
-    if planted == Some(Bug::TornCounts) {
+    if planted.has(Bug::TornCounts) {
         return Ok(partial);
     }
     if !datasum_is_right(store, g, &partial).map_err(|error| error.to_string())? {
@@ -290,7 +290,7 @@ impl<S: Store> Image<S> {
         done.dropped = (tail.partials.len() - tail.complete) as u64;
         done.ended_by = tail.ended_by;
         let counted = tail.partials.get(..tail.complete).unwrap_or_default();
-        if counted.is_empty() || self.planted == Some(Bug::NoRollForward) {
+        if counted.is_empty() || self.planted.has(Bug::NoRollForward) {
             return Ok(done);
         }
         let (sb, ifile) = (self.sb.clone(), self.ifile.clone());
@@ -405,7 +405,7 @@ impl<S: Store> Image<S> {
                 let old = inode_at(&self.store, &self.geometry, addr, *ino)?;
                 self.account(*ino, &old, addr, overwritten, false)?;
             }
-            let is_gone = change.inode.nlink <= 0 && self.planted != Some(Bug::GoneStays);
+            let is_gone = change.inode.nlink <= 0 && !self.planted.has(Bug::GoneStays);
             let entry = if is_gone {
                 done.freed.push(*ino);
                 InodeMapEntry { version: change.inode.generation.wrapping_add(1), daddr: 0, ..was }

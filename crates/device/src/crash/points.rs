@@ -74,10 +74,28 @@ impl<'a, S: Store> Crash<'a, S> {
         if number > self.log.len() {
             return Ok(None);
         }
+        self.pass()?;
+        self.point(number).map(Some)
+    }
+
+    /// Makes the moment at which so many entries are complete the next one, without working out the states of those before it. One
+    /// that is past already is not come back to.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn skip_to(&mut self, number: usize) -> io::Result<()> {
+        while self.next < number.min(self.log.len() + 1) {
+            self.pass()?;
+        }
+        Ok(())
+    }
+
+    /// One more entry is complete.
+    fn pass(&mut self) -> io::Result<()> {
+        let number = self.next;
         self.next += 1;
         self.open.extend(self.begin.remove(&(number as u64)).into_iter().flatten());
-        self.settle(number)?;
-        self.point(number).map(Some)
+        self.settle(number)
     }
 
     /// Lays a state of a point over the disk, which stays so until [`lift`](Crash::lift).

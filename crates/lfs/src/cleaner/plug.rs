@@ -18,6 +18,7 @@
 use super::Seen;
 use crate::checkpoint::IFILE;
 use crate::format::{Finfo, FragAddr, SegNo, SegmentSummary};
+use crate::planted::Bug;
 use crate::segment::{INODE, INODES, SUMMARY, SegmentState, Written};
 use crate::volume::{Body, Lfs, pointers, with_overhead};
 use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, LogPiece, LogWrite};
@@ -153,8 +154,10 @@ impl Lfs {
     /// checkpoint before it.
     pub(super) fn plug_holes(&mut self, cx: &mut Cx) -> Result<bool, Errno> {
         let clean = self.log.clean;
-        self.checkpoint(cx, Durability::All)?;
-        self.write_superblock(cx, Durability::All);
+        if !self.planted.has(Bug::PlugWithoutCheckpoint) {
+            self.checkpoint(cx, Durability::All)?;
+            self.write_superblock(cx, Durability::All);
+        }
         if self.log.clean > clean {
             return Ok(true);
         }
@@ -325,7 +328,9 @@ impl Lfs {
         }
         self.rewriting = None;
         // Roll-forward takes the inodes of the next checkpoint before it is complete.
-        self.settle_log(cx);
+        if !self.planted.has(Bug::CheckpointBeforeHoles) {
+            self.settle_log(cx);
+        }
     }
 
     fn piece(&self, cx: &Cx, moved: &Moved) -> LogPiece {

@@ -25,7 +25,7 @@ use crate::{Checkpoint, Image, LfsError, RolledForward, Store};
 
 /// Checks the file system in a store, from its newer checkpoint on. `go_on` is asked now and then.
 pub fn fsck<S: Store>(store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, LfsError> {
-    fsck_planted(store, None, go_on)
+    fsck_planted(store, Planted::NONE, go_on)
 }
 
 /// The same with a bug that a test must find.

@@ -1,6 +1,7 @@
 //! Segments: what is in them, how much of it is live, which are clean, and where the log goes on.
 
 use crate::format::{DINODE_BYTES, FragAddr, Geometry, SegNo};
+use crate::planted::{Bug, Planted};
 use kernel::program::IoId;
 
 /// Block number that stands for an inode in [`Written`].
@@ -100,6 +101,8 @@ pub(crate) struct Log {
     cleaning: (Option<IoId>, u32),
     /// Lists of segments that have become clean, for others.
     spare: Vec<Vec<Written>>,
+    /// Bugs that tests plant.
+    pub(crate) planted: Planted,
 }
 
 /// So many of them are kept.
@@ -134,6 +137,7 @@ impl Log {
             ready: None,
             cleaning: (None, 0),
             spare: Vec::new(),
+            planted: Planted::NONE,
         };
         for active in [current, next] {
             if let Some(segment) = log.segments.get_mut(active.0 as usize) {
@@ -398,7 +402,7 @@ impl Log {
                 (segment.listed, segment.empty_since) = (false, None);
                 return false;
             }
-            if segment.empty_since.is_none() {
+            if segment.empty_since.is_none() && !self.planted.has(Bug::CleanAfterOne) {
                 segment.empty_since = Some(self.superblocks);
                 return true;
             }

@@ -333,7 +333,7 @@ impl Lfs {
         if heads.is_empty() {
             return;
         }
-        if self.planted != Some(Bug::SummaryFirst) {
+        if !self.planted.has(Bug::SummaryFirst) {
             for io in started {
                 cx.wait_for(io);
             }

@@ -29,7 +29,7 @@ impl Lfs {
     /// The file system in an image: its newest complete checkpoint, and what the log has after it. Nothing is written; that is for
     /// [mounting](kernel::Volume::mount). One that does not [agree with itself](Lfs::check) is refused.
     pub fn load<S: Store>(store: S, options: Options) -> Result<Lfs, LfsError> {
-        Lfs::load_planted(store, options, None)
+        Lfs::load_planted(store, options, Planted::NONE)
     }
 
     /// The same with a bug that a test must find.
@@ -106,6 +106,7 @@ impl Lfs {
         }
         let mut log = Log::new(g, segments, current, next, offset, sb.serial);
         log.last = last;
+        log.planted = planted;
         let lost_bytes = log.all_lost_bytes();
         let mut lfs = Lfs {
             sb,
