@@ -196,11 +196,6 @@ classes! {
     /// First uncached read of a whole small file (open already paid), per file size. The smallest may lie beside their inodes (btrfs), and
     /// come with them.
     ReadFirst = "rdf", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-    /// First uncached read of a whole file of 4 KB (open already paid), per how many files were made between it and the one that was read
-    /// from the device just before: what lies behind that one may be in the device's own cache, or a short seek away.
-    ReadNear = "rdf_nn", curve &[1, 2, 4, 8, 16, 64, 256];
-    /// The same of files of 1 KB, which may lie beside their inodes (btrfs).
-    ReadNearTiny = "rdf_nn_1k", curve &[1, 2, 4, 8, 16, 64, 256];
     /// Uncached O_DIRECT read at a random aligned place.
     ReadDirect = "rdd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// write of new blocks at the end of a file, from a block's start, per request size.
@@ -293,8 +288,8 @@ impl Class {
         use Class::*;
         match self {
             LookupSeqMiss | LookupRandMiss | LookupFewMiss | LookupNearMiss | LookupRandAttrHit | NegativeCold
-            | ReadDirCold | ReadSeq | ReadRand | ReadFirst | ReadNear | ReadNearTiny | ReadDirect | WritePartial
-            | TruncateUncached | RemoveUncached => Part::Read,
+            | ReadDirCold | ReadSeq | ReadRand | ReadFirst | ReadDirect | WritePartial | TruncateUncached
+            | RemoveUncached => Part::Read,
             WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
             | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
             | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FsyncDirClean | SyncFs => Part::Sync,

@@ -284,9 +284,7 @@ fn waits_alone(class: Class) -> bool {
     use Class::*;
     match class.part() {
         Part::Sync => true,
-        Part::Read => {
-            matches!(class, ReadRand | ReadFirst | ReadNear | ReadNearTiny | ReadDirect | WritePartial | NegativeCold)
-        }
+        Part::Read => matches!(class, ReadRand | ReadFirst | ReadDirect | WritePartial | NegativeCold),
         Part::Processor => false,
     }
 }

@@ -4,7 +4,6 @@
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
-use crate::pipeline::request::{NEAR_FILE_BYTES, TINY_FILE_BYTES};
 use crate::vector::Class;
 use posix::{CacheState, Call, Fd, OpenFlags};
 
@@ -12,19 +11,12 @@ const BLOCK_BYTES: u64 = 4096;
 /// Random requests of a size in a round.
 const RANDOM_REQUESTS: usize = 12;
 const PARTIAL_BYTES: u64 = 512;
-/// Files that are made one after the other, for reads near to each other, and how many are in a directory.
-const NEAR_FILES: u64 = 1024;
-const NEAR_IN_DIRECTORY: u64 = 32;
-/// Reads of a run along them.
-const NEAR_READS: u64 = 12;
-const NEAR: [(Class, u64); 2] = [(Class::ReadNear, NEAR_FILE_BYTES), (Class::ReadNearTiny, TINY_FILE_BYTES)];
 
 #[derive(Clone, Copy)]
 enum Item {
     Sequential(u64),
     Random(u64),
     First,
-    Near(Class, u64),
     Overwrite(u64),
     Partial,
     DirectRead(u64),
@@ -46,7 +38,7 @@ impl Group for Uncached {
 
     fn classes(&self) -> &'static [Class] {
         use Class::*;
-        &[ReadSeq, ReadRand, ReadFirst, ReadNear, ReadNearTiny, ReadDirect, WriteUncached, WritePartial, WriteDirect]
+        &[ReadSeq, ReadRand, ReadFirst, ReadDirect, WriteUncached, WritePartial, WriteDirect]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -67,16 +59,6 @@ impl Group for Uncached {
             }
         }
         b.close(dir.fd)?;
-        for (class, size) in NEAR {
-            let dir = b.new_dir(near_directory(class))?;
-            for number in 0..NEAR_FILES {
-                if number % NEAR_IN_DIRECTORY == 0 {
-                    b.make_dir(&format!("{}/d{:02}", near_directory(class), number / NEAR_IN_DIRECTORY))?;
-                }
-                b.make_file(dir.at(&near_name(number)), size)?;
-            }
-            b.close(dir.fd)?;
-        }
         b.sync()
     }
 
@@ -92,9 +74,6 @@ impl Group for Uncached {
         ] {
             items.extend(class.points().iter().map(|&size| make(size)));
         }
-        for (class, _) in NEAR {
-            items.extend(class.points().iter().map(|&apart| Item::Near(class, apart)));
-        }
         b.shuffle(&mut items);
         for item in items {
             if !b.go_on()? {
@@ -103,7 +82,6 @@ impl Group for Uncached {
             match item {
                 Item::Sequential(size) => self.sequential(b, dir, size)?,
                 Item::First => self.first(b, dir)?,
-                Item::Near(class, apart) => near(b, class, apart)?,
                 Item::Random(size) => self.random(b, dir, Class::ReadRand, size)?,
                 Item::Overwrite(size) => self.random(b, dir, Class::WriteUncached, size)?,
                 Item::Partial => self.random(b, dir, Class::WritePartial, PARTIAL_BYTES)?,
@@ -113,40 +91,6 @@ impl Group for Uncached {
         }
         b.close(dir.fd)
     }
-}
-
-fn near_directory(class: Class) -> &'static str {
-    if class == Class::ReadNear { "uncached/near" } else { "uncached/near_tiny" }
-}
-
-fn near_name(number: u64) -> String {
-    format!("d{:02}/near{number:04}.dat", number / NEAR_IN_DIRECTORY)
-}
-
-/// A run along files in the order in which they were made, every so many of them, none of which is cached.
-fn near(b: &mut Bench<'_>, class: Class, apart: u64) -> Result<(), MeasureError> {
-    let reads = NEAR_READS.min((NEAR_FILES - 1) / apart);
-    let start = b.pick((NEAR_FILES - reads * apart) as usize) as u64;
-    let dir = b.open_dir(near_directory(class))?;
-    let names: Vec<String> = (0..=reads).map(|read| near_name(start + read * apart)).collect();
-    for name in &names {
-        let fd = b.open(dir.at(name), OpenFlags::READ_WRITE)?;
-        let state = b.evict(fd)?;
-        b.sheet.note_cache(class, apart, state);
-        b.close(fd)?;
-    }
-    for (read, name) in names.iter().enumerate() {
-        let fd = b.open(dir.at(name), OpenFlags::READ)?;
-        let call = Call::Read { fd, offset: None, len_bytes: NEAR_FILE_BYTES };
-        if read == 0 {
-            // The way to this one is a long one.
-            b.quiet(&call)?;
-        } else {
-            b.timed(class, apart, &call)?;
-        }
-        b.close(fd)?;
-    }
-    b.close(dir.fd)
 }
 
 impl Uncached {

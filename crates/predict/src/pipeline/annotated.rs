@@ -306,9 +306,8 @@ pub enum Mark {
     /// How a component was found; `directory_cached`: without reading the directory's blocks; how far from the processor a cached name was;
     /// of one that was not cached, how many files were made between it and the nearest with a cached inode (at least 1).
     Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance, inode_distance: u32 },
-    /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead); of a file's first bytes from disk, how many
-    /// files were made between it and the one read from disk just before.
-    Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages, files_apart: u32 },
+    /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead).
+    Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages },
     /// Bytes by kind, and edge blocks that had to be read first. `extends`: the new bytes all lie in the file's last block. The
     /// sync that `O_SYNC` implies is in `sync`.
     Write {

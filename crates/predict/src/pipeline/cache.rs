@@ -11,7 +11,6 @@ use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
 use super::pages::{DataCache, PAGE_BYTES, Use};
-use super::pattern::FAR_APART;
 use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
@@ -328,7 +327,6 @@ impl CacheStage {
                 window_bytes: len_bytes,
                 pattern: Pattern::None,
                 far: FarPages::default(),
-                files_apart: FAR_APART,
             };
         }
         let first = offset / PAGE_BYTES;
@@ -352,7 +350,7 @@ impl CacheStage {
             }
         }
         let (cached_bytes, far) = (len_bytes - disk_bytes, touched.far);
-        Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern: Pattern::None, far, files_apart: FAR_APART }
+        Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern: Pattern::None, far }
     }
 
     fn shares_copies(&self) -> bool {

@@ -1,6 +1,5 @@
 //! What stands in for a class that a profile has no entry for. Every use is reported.
 
-use super::request::{NEAR_FILE_BYTES, TINY_FILE_BYTES};
 use crate::PriceTable;
 use crate::vector::Class;
 
@@ -79,8 +78,6 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         ReadOverhead => Some((ReadCached, At::Fixed(1))),
         ReadSeq | ReadFirst | ReadDirect => same(ReadRand),
         WriteAppend | WriteExtend | WriteUncached => same(WriteCached),
-        ReadNear => Some((ReadFirst, At::Fixed(NEAR_FILE_BYTES))),
-        ReadNearTiny => Some((ReadFirst, At::Fixed(TINY_FILE_BYTES))),
         WritePartial => Some((ReadRand, At::Fixed(4096))),
         WriteDirect => same(ReadDirect),
         Fallocate | CopyRange => same(WriteAppend),

@@ -2,19 +2,12 @@
 
 use super::annotated::{Found, Mark, NodeId, Pattern, Step};
 
-/// Files of which so many were made in between are as far apart as any.
-pub const FAR_APART: u32 = 256;
-/// No file is read ahead backwards: one that was made before the last is at least so far from it.
-const BACKWARD: u32 = 8;
-
 /// Remembers where the previous disk-bound request was.
 #[derive(Clone, Debug, Default)]
 pub struct PatternStage {
     /// Per file: the offset after the previous disk-bound read, 0 before any.
     reads: Vec<u64>,
     previous_directory: Option<NodeId>,
-    /// The file of the previous disk-bound read.
-    previous_file: Option<NodeId>,
 }
 
 impl PatternStage {
@@ -33,7 +26,7 @@ impl PatternStage {
             }
             (
                 Step::Read { node, offset, len_bytes, direct: false, .. },
-                Mark::Read { disk_bytes, window_bytes, pattern, files_apart, .. },
+                Mark::Read { disk_bytes, window_bytes, pattern, .. },
             ) if *disk_bytes > 0 => {
                 let end = self.end_of(*node);
                 *pattern = if *offset == 0 {
@@ -44,24 +37,12 @@ impl PatternStage {
                     Pattern::Random
                 };
                 *end = offset.saturating_add((*window_bytes).max(*len_bytes));
-                *files_apart = self.apart(*node);
             }
             (Step::Freed { node, .. } | Step::Made { node, .. } | Step::Adopted { node, .. }, _) => {
                 *self.end_of(*node) = 0;
             }
             _ => {}
         }
-    }
-
-    /// How many files were made between this one and the one read from disk before, in the order in which a snapshot tells them, which
-    /// is that of a replay's rebuild.
-    fn apart(&mut self, file: NodeId) -> u32 {
-        let previous = self.previous_file.replace(file);
-        let apart = previous.map_or(FAR_APART, |previous| match file.0.checked_sub(previous.0) {
-            Some(forward) => forward.max(1),
-            None => (previous.0 - file.0).max(BACKWARD),
-        });
-        apart.min(FAR_APART)
     }
 
     fn end_of(&mut self, node: NodeId) -> &mut u64 {
@@ -79,13 +60,7 @@ mod tests {
     use crate::pipeline::annotated::{Role, SlotId, Transfer};
     use crate::pipeline::near::{Distance, FarPages};
 
-    fn read_mark(
-        stage: &mut PatternStage,
-        node: u32,
-        offset: u64,
-        len_bytes: u64,
-        window_bytes: u64,
-    ) -> (Pattern, u32) {
+    fn read(stage: &mut PatternStage, node: u32, offset: u64, len_bytes: u64, window_bytes: u64) -> Pattern {
         let node = NodeId(node);
         let step = Step::Read {
             node,
@@ -97,22 +72,10 @@ mod tests {
             transfer: Transfer::Process,
         };
         let (pattern, far) = (Pattern::None, FarPages::default());
-        let mut mark =
-            Mark::Read { cached_bytes: 0, disk_bytes: len_bytes, window_bytes, pattern, far, files_apart: FAR_APART };
+        let mut mark = Mark::Read { cached_bytes: 0, disk_bytes: len_bytes, window_bytes, pattern, far };
         stage.apply(&step, &mut mark);
-        let Mark::Read { pattern, files_apart, .. } = mark else { unreachable!() };
-        (pattern, files_apart)
-    }
-
-    fn read(stage: &mut PatternStage, node: u32, offset: u64, len_bytes: u64, window_bytes: u64) -> Pattern {
-        read_mark(stage, node, offset, len_bytes, window_bytes).0
-    }
-
-    #[test]
-    fn files_are_as_far_apart_as_others_were_made_between() {
-        let mut stage = PatternStage::default();
-        let mut apart = |node| read_mark(&mut stage, node, 0, 4096, 4096).1;
-        assert_eq!([10, 11, 19, 18, 2, 3000, 100].map(&mut apart), [256, 1, 8, 8, 16, 256, 256]);
+        let Mark::Read { pattern, .. } = mark else { unreachable!() };
+        pattern
     }
 
     #[test]

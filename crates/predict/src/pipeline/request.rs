@@ -28,10 +28,6 @@ const SYNC_FILE_BYTES: u64 = 64 << 10;
 /// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on average.
 const FEW_NAMES: u32 = 16;
 const MEASURED_DISTANCE: u64 = 20;
-/// `rdf_nn` is measured with files of this length, `rdf_nn_1k` with shorter ones, which files of up to so many bytes are like.
-pub(crate) const NEAR_FILE_BYTES: u64 = 4096;
-pub(crate) const TINY_FILE_BYTES: u64 = 1024;
-const TINY_BYTES_MAX: u64 = 2048;
 /// `copy` is measured up to this much.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 /// `rename_over` is measured over a file of this length.
@@ -76,16 +72,16 @@ impl Requests {
             }
             (
                 Step::Read { len_bytes, direct, transfer, .. },
-                &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern, ref far, files_apart },
+                &Mark::Read { cached_bytes, disk_bytes, window_bytes, pattern, ref far },
             ) => match (direct, transfer != Transfer::Process) {
                 (true, _) => self.add(Class::ReadDirect, len_bytes, 1.0),
                 (false, false) => {
-                    self.read(cached_bytes, disk_bytes, window_bytes, pattern, files_apart);
+                    self.read(cached_bytes, disk_bytes, window_bytes, pattern);
                     self.far_pages(far, cached_bytes);
                 }
                 (false, true) if disk_bytes > 0 => {
                     // The copy's class has the cached read in it; add what the disk takes longer.
-                    self.read(0, disk_bytes, window_bytes, pattern, files_apart);
+                    self.read(0, disk_bytes, window_bytes, pattern);
                     self.add(Class::ReadCached, disk_bytes, -1.0);
                 }
                 (false, true) => {}
@@ -218,23 +214,13 @@ impl Requests {
         self.far(Class::ReadFar, distance_bytes, bytes / FAR_BYTES);
     }
 
-    fn read(&mut self, cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, files_apart: u32) {
+    fn read(&mut self, cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern) {
         if disk_bytes == 0 {
             self.add(Class::ReadCached, cached_bytes, 1.0);
             return;
         }
         match pattern {
-            Pattern::First => {
-                self.add(Class::ReadFirst, window_bytes, 1.0);
-                // That is of files met in any order; what the way from the last one makes of it.
-                let (class, measured_bytes) = if window_bytes <= TINY_BYTES_MAX {
-                    (Class::ReadNearTiny, TINY_FILE_BYTES)
-                } else {
-                    (Class::ReadNear, NEAR_FILE_BYTES)
-                };
-                self.add(class, files_apart.into(), 1.0);
-                self.add(Class::ReadFirst, measured_bytes, -1.0);
-            }
+            Pattern::First => self.add(Class::ReadFirst, window_bytes, 1.0),
             Pattern::Sequential => self.add(Class::ReadSeq, disk_bytes, 1.0),
             Pattern::Random | Pattern::None => self.add(Class::ReadRand, disk_bytes, 1.0),
         }
