@@ -4,12 +4,13 @@
 //! is a hole in /var/tmp: nothing is read from a disk, but every page goes through the page cache as any other. What is compared with is
 //! the number of pages that the kernel held, as it says itself; the rest of the group's memory is its own.
 
+mod random;
+
 use posix::{Advice, Call, FileSystem, Mode, Mounted, OpenFlags};
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES, Use};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,27 +26,13 @@ const ASK_EVERY: usize = 500;
 /// Ours may be off by so much. Misses of one trace differ by 0.1 % between runs (Linux 6.18).
 const OFF_MAX: f64 = 0.03;
 
-struct Random(Xoshiro256PlusPlus);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
-    }
-
-    /// A rank of Zipf's law with exponent 1, nearly.
-    fn zipf(&mut self, n: u64) -> u64 {
-        let u = (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        ((n as f64).powf(u) - 1.0) as u64
-    }
-}
-
 fn zipf(pages: u64, reads: usize) -> Vec<u64> {
-    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(3));
+    let mut random = Random::new(3);
     (0..reads).map(|_| random.zipf(pages) * 7919 % pages).collect()
 }
 
 fn scans() -> Vec<u64> {
-    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(4));
+    let mut random = Random::new(4);
     let mut reads = Vec::new();
     let mut next = 10_000;
     while reads.len() < 80_000 {
@@ -59,7 +46,7 @@ fn scans() -> Vec<u64> {
 
 /// Files of 16 pages, read from beginning to end: popular ones, and now and then a walk through others.
 fn files() -> Vec<u64> {
-    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(6));
+    let mut random = Random::new(6);
     let (mut reads, mut next) = (Vec::new(), 400);
     while reads.len() < 80_000 {
         let popular: Vec<u64> = (0..400).map(|_| random.zipf(400)).collect();
@@ -72,7 +59,7 @@ fn files() -> Vec<u64> {
 }
 
 fn moving() -> Vec<u64> {
-    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(5));
+    let mut random = Random::new(5);
     let mut reads = Vec::new();
     for phase in 0..5 {
         reads.extend((0..20_000).map(|_| phase * 9000 + random.below(9000)));

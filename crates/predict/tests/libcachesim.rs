@@ -3,11 +3,12 @@
 //! Needs a python3 with libcachesim (`pip install libcachesim`), named by FSAGE_PYTHON or found on the path; without it the
 //! comparison is skipped with a message.
 
+mod random;
+
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use random::Random;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use trace::profile::Reader;
@@ -47,31 +48,13 @@ const POLICIES: [(CachePolicy, &str, u64); 5] = [
     (CachePolicy::Arc, "ARC", 1),
 ];
 
-struct Random(Xoshiro256PlusPlus);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
-    }
-
-    /// A rank of Zipf's law with exponent 1, nearly: by the inverse of the continuous distribution.
-    fn zipf(&mut self, n: u64) -> u64 {
-        let u = (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        ((n as f64).powf(u) - 1.0) as u64
-    }
-}
-
-fn random(seed: u64) -> Random {
-    Random(Xoshiro256PlusPlus::seed_from_u64(seed))
-}
-
 fn page(id: u64) -> (u32, u64) {
     ((id / PAGES) as u32, id % PAGES)
 }
 
 /// Pages of files, the low ones more popular.
 fn products() -> Vec<(u32, u64)> {
-    let mut random = random(11);
+    let mut random = Random::new(11);
     let files = 50;
     let one = |_| {
         let (a, b) = (random.below(files), random.below(PAGES));
@@ -82,14 +65,14 @@ fn products() -> Vec<(u32, u64)> {
 
 /// Zipf's law over 4000 pages; every so often the ranks are dealt anew.
 fn zipf() -> Vec<(u32, u64)> {
-    let mut random = random(12);
+    let mut random = Random::new(12);
     let shifts = [0, 0, 997, 997, 2500];
     (0..50_000usize).map(|i| page((random.zipf(4000) * 7919 + shifts[i / 10_000]) % 4000)).collect()
 }
 
 /// A set in use, and scans through it.
 fn scans() -> Vec<(u32, u64)> {
-    let mut random = random(13);
+    let mut random = Random::new(13);
     let mut requests = Vec::new();
     let mut next = 10_000;
     while requests.len() < 40_000 {

@@ -35,8 +35,7 @@ pub fn edit<T, E: ImageError + From<StoreError>>(
         OpenOptions::new().read(true).write(true).open(&path).map_err(host::<E>(&path, "open it for writing"))?;
     let meta = original.metadata().map_err(host::<E>(&path, "read its attributes"))?;
     // Whoever waited for another edit to end would hold the image that it has replaced.
-    let _lock =
-        Lock::take(&original).map_err(|error| host::<E>(&path, "lock it: something else is writing to it")(error))?;
+    let _lock = Lock::take(&original).map_err(host::<E>(&path, "lock it: something else is writing to it"))?;
     let now = path.metadata().map_err(host::<E>(&path, "read its attributes"))?;
     if (now.dev(), now.ino()) != (meta.dev(), meta.ino()) {
         return Err(host::<E>(&path, "lock it: something else has just written to it")(
