@@ -11,6 +11,7 @@ use common::{fsage, long_workload, small_system, succeeds};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -318,6 +319,14 @@ fn a_quickstart_that_records_ends() {
     for directory in ["target", "tmp"] {
         fs::create_dir(d.path().join(directory)).expect("a directory");
     }
+    // A compiler that leaves a temporary file behind, as one that is killed at the wrong moment does.
+    let tools = d.path().join("tools");
+    fs::create_dir(&tools).expect("a directory");
+    let path = std::env::var("PATH").expect("a path");
+    let compiler = format!("#!/bin/sh\n: >\"${{TMPDIR:-/tmp}}/left.$$\"\nPATH='{path}' exec cc \"$@\"\n");
+    fs::write(tools.join("cc"), compiler).expect("a new file");
+    fs::set_permissions(tools.join("cc"), PermissionsExt::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{path}", tools.display());
     // What of the workload is there when the signal comes: first its directory, before anything runs.
     let moments = ["", "project/docs/figures.bin", "unpacked", "build"];
     let mut reached = 0;
@@ -325,7 +334,8 @@ fn a_quickstart_that_records_ends() {
         let (signal, code) = [("INT", 130), ("TERM", 143)][at % 2];
         let messages = d.path().join("messages");
         let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
-        command.args(["quickstart", "target"]).current_dir(d.path()).env("TMPDIR", d.path().join("tmp"));
+        command.args(["quickstart", "target"]).current_dir(d.path());
+        command.env("TMPDIR", d.path().join("tmp")).env("PATH", &path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&messages).expect("a new file"));
         let running = Running { child: command.spawn().expect("the binary runs") };
         let pid = running.child.id();

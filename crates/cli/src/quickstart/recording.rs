@@ -53,9 +53,15 @@ pub fn record(place: &Path, output: &Path, bundled: bool) -> anyhow::Result<Sour
 fn here(place: &Path, output: &Path) -> anyhow::Result<()> {
     let work = place.join("work");
     let script = place.join("workload.sh");
-    fs::create_dir(&work).and_then(|()| fs::write(&script, SCRIPT)).context("cannot prepare the workload")?;
-    let shell = "cd \"$1\" && exec sh ../workload.sh >/dev/null";
-    let command = ["sh", "-c", shell, "sh"].iter().map(Into::into).chain([work.clone().into_os_string()]).collect();
+    // A compiler that is killed leaves its temporary files behind: they go with the directory of the run.
+    let temporary = place.join("tmp");
+    fs::create_dir(&work)
+        .and_then(|()| fs::create_dir(&temporary))
+        .and_then(|()| fs::write(&script, SCRIPT))
+        .context("cannot prepare the workload")?;
+    let shell = "cd \"$1\" && TMPDIR=$2 && export TMPDIR && exec sh ../workload.sh >/dev/null";
+    let directories = [work.clone().into_os_string(), temporary.into_os_string()];
+    let command = ["sh", "-c", shell, "sh"].iter().map(Into::into).chain(directories).collect();
     let mut options = RecordOptions::command(command, output.to_owned());
     options.snapshot_working_directory = false;
     options.roots = vec![work];
