@@ -147,6 +147,26 @@ fn a_program_has_the_descriptors_of_when_its_execve_began() {
     assert_eq!(reads, [("/w/old", Some(0)), ("/w/old", Some(10)), ("/w/new", Some(0))]);
 }
 
+// Torture under strace and in the kernel at once, seed 5: the parent's failed pwrite64 made up a description for 14, the child inherited it, and
+// what came into the child over a socket was taken for the same as what came into the parent.
+#[test]
+fn a_wrong_argument_does_not_show_that_a_descriptor_is_open() {
+    let import = import(
+        "\
+1 1700000000.000001 pwrite64(14, \"\"..., 2770, -5) = -1 EINVAL (Invalid argument) <0.000001>
+1 1700000000.000002 dup3(14, 14, 0) = -1 EINVAL (Invalid argument) <0.000001>
+1 1700000000.000003 clone(child_stack=NULL, flags=SIGCHLD) = 2 <0.000001>
+2 1700000000.000004 fstat(14</w/f>, {st_mode=S_IFREG|0615, st_size=61985, ...}) = 0 <0.000001>
+1 1700000000.000005 fstat(14</w/f>, {st_mode=S_IFREG|0615, st_size=61985, ...}) = 0 <0.000001>
+1 1700000000.000006 pwrite64(14</w/f>, \"\"..., 2770, -5) = -1 EINVAL (Invalid argument) <0.000001>
+",
+    );
+    let found: Vec<_> = import.rows.iter().filter(|r| r.event.op != Op::Clone).map(|r| r.event.ofd).collect();
+    assert_eq!((found[0], found[1]), (None, None));
+    assert!(found[2].is_some() && found[3].is_some() && found[2] != found[3], "{found:?}");
+    assert_eq!(found[4], found[3], "what is shown is open");
+}
+
 // Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its first.
 #[test]
 fn lines_kept_back_stay_in_the_order_of_their_thread() {

@@ -47,6 +47,9 @@ use std::collections::BTreeMap;
 
 /// `EBADF`
 const EBADF: u16 = 9;
+
+/// `EINVAL`
+const EINVAL: u16 = 22;
 /// `ENOENT`
 const ENOENT: u16 = 2;
 

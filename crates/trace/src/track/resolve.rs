@@ -47,13 +47,16 @@ impl Located {
 }
 
 impl Tracker {
-    /// The description behind a descriptor argument, made known if it was not. `None` if the descriptor is not open.
+    /// The description behind a descriptor argument, made known if it was not. `None` if the descriptor is not open, or
+    /// nothing shows that it is.
     pub(super) fn ofd(&mut self, ctx: Ctx, fd: &Fd<'_>, errno: u16) -> Option<Ofd> {
         let slot = self.fds.get(ctx.thread.table, fd.number);
         let known = match (slot, fd.seen) {
             (Some(slot), None) => Some(self.follow_moves(slot.ofd)),
             (Some(slot), seen @ Some(_)) => self.is_seen(ctx, slot.ofd, seen).then_some(slot.ofd),
-            (None, None) if errno == super::EBADF || fd.number < 0 => return None,
+            // What else is wrong with the arguments is an error before the kernel looks the descriptor up (pwrite at a negative offset,
+            // dup3 to the same number): it says nothing about whether there is one.
+            (None, None) if errno == super::EBADF || errno == super::EINVAL || fd.number < 0 => return None,
             (None, _) => None,
         };
         if known.is_some() {
