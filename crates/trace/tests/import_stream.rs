@@ -167,6 +167,39 @@ fn a_wrong_argument_does_not_show_that_a_descriptor_is_open() {
     assert_eq!(found[4], found[3], "what is shown is open");
 }
 
+// Torture under strace and in the kernel at once, seed 5: 3 was opened by a name that is gone, and the file has another name since, which is called
+// the same. That one was forgotten as well, and what was opened by it was a new file.
+#[test]
+fn a_deleted_name_does_not_take_with_it_the_one_that_was_moved_there() {
+    for (moving, other) in [
+        ("renameat2(AT_FDCWD</w>, \"x\", AT_FDCWD</w>, \"d\", 0)", ""),
+        (
+            "renameat2(AT_FDCWD</w>, \"x\", AT_FDCWD</w>, \"d\", RENAME_EXCHANGE)",
+            "1 1700000000.000005 mknodat(AT_FDCWD</w>, \"d\", S_IFREG|0600) = 0 <0.000001>\n",
+        ),
+    ] {
+        let import = import(&format!(
+            "\
+1 1700000000.000001 newfstatat(AT_FDCWD</w>, \"x\", {{st_mode=S_IFREG|0600, st_size=7, ...}}, 0) = 0 <0.000001>
+1 1700000000.000002 linkat(AT_FDCWD</w>, \"x\", AT_FDCWD</w>, \"d\", 0) = 0 <0.000001>
+1 1700000000.000003 openat(AT_FDCWD</w>, \"d\", O_RDONLY) = 3</w/d> <0.000001>
+1 1700000000.000004 unlink(\"/w/d\") = 0 <0.000001>
+{other}1 1700000000.000006 {moving} = 0 <0.000001>
+1 1700000000.000007 fstat(3</w/d>(deleted), {{st_mode=S_IFREG|0600, st_size=7, ...}}) = 0 <0.000001>
+1 1700000000.000008 openat(AT_FDCWD</w>, \"d\", O_RDONLY) = 4</w/d> <0.000001>
+"
+        ));
+        let files: Vec<_> = import
+            .rows
+            .iter()
+            .filter(|r| matches!(r.event.op, Op::Open | Op::Stat | Op::Fstat))
+            .map(|r| r.event.file)
+            .collect();
+        assert!(files.len() == 4 && files[0].is_some(), "{files:?}");
+        assert!(files.iter().all(|&file| file == files[0]), "{moving}: {files:?}");
+    }
+}
+
 // Torture under strace, seed 3: 33's parent was known once 22's lines were let go, and 33's later lines overtook its first.
 #[test]
 fn lines_kept_back_stay_in_the_order_of_their_thread() {

@@ -37,6 +37,8 @@ struct Entry {
     canonical: bool,
     /// It is in [`Names::touched`].
     touched: bool,
+    /// A rename of the trace put it where it is.
+    moved: bool,
     /// Where it was when the trace began, if a rename has moved it since.
     moved_from: Option<Box<[u8]>>,
 }
@@ -116,7 +118,17 @@ const UNKNOWN_ID: FileId = FileId(u64::MAX);
 impl Entry {
     fn new(parent: Node, name: &[u8], file: File, birth: Birth) -> Entry {
         let children = FxHashMap::default();
-        Entry { parent, name: name.into(), file, children, birth, canonical: false, touched: false, moved_from: None }
+        Entry {
+            parent,
+            name: name.into(),
+            file,
+            children,
+            birth,
+            canonical: false,
+            touched: false,
+            moved: false,
+            moved_from: None,
+        }
     }
 }
 
@@ -476,7 +488,7 @@ impl Names {
             self.remove(old);
         }
         let entry = self.entry_mut(node);
-        (entry.parent, entry.name) = (dir, name.into());
+        (entry.parent, entry.name, entry.moved) = (dir, name.into(), true);
         self.entry_mut(dir).children.insert(name.into(), node);
     }
 
@@ -498,9 +510,9 @@ impl Names {
         self.entry_mut(dir_a).children.insert(name_a.clone(), b);
         self.entry_mut(dir_b).children.insert(name_b.clone(), a);
         let entry = self.entry_mut(a);
-        (entry.parent, entry.name) = (dir_b, name_b);
+        (entry.parent, entry.name, entry.moved) = (dir_b, name_b, true);
         let entry = self.entry_mut(b);
-        (entry.parent, entry.name) = (dir_a, name_a);
+        (entry.parent, entry.name, entry.moved) = (dir_a, name_a, true);
     }
 
     fn note_origin(&mut self, node: Node) {
@@ -527,6 +539,12 @@ impl Names {
     /// How many times a name was moved so far.
     pub fn moves(&self) -> u64 {
         self.moves
+    }
+
+    /// Whether the trace made the name where it is, or moved it there.
+    pub fn is_by_trace(&self, node: Node) -> bool {
+        let entry = self.entry(node);
+        entry.birth == Birth::Made || entry.moved
     }
 
     /// Where the name comes from.

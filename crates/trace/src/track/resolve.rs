@@ -3,7 +3,7 @@
 use super::call::{At, Fd, Seen, Start, Who};
 use super::descriptors::{Ofd, Slot};
 use super::mounts::{How, Mount, Mounts, Spot};
-use super::names::{Birth, File, Node, Walk};
+use super::names::{File, Node, Walk};
 use super::{Ctx, Kind, Tracker};
 use crate::PathId;
 use std::borrow::Cow;
@@ -275,11 +275,12 @@ impl Tracker {
             }
         }
         if let (true, Some(file)) = (deleted, file) {
-            // The name went without our seeing it go; one that the trace made is still to go, in a call that runs now.
+            // The name went without our seeing it go. One that the trace made or moved there is still to go, in a call that runs now, or it
+            // is not the one that went: the file was opened by an earlier name that was called the same.
             let path = self.fds.ofd(ofd).path.bytes();
             if let Some(node) = self.names.walk(self.names.root(), path, false, false).node
                 && self.names.file_of(node) == file
-                && self.names.birth(node) != Birth::Made
+                && !self.names.is_by_trace(node)
             {
                 self.names.forget(node);
             }
