@@ -172,3 +172,69 @@ fn plans_are_made_for_a_laboratory_s_size() {
     let capacity = plan["capacity_bytes"].as_u64().unwrap();
     assert!(capacity > 24 << 20 && capacity < 26 << 20, "{capacity}");
 }
+
+/// Blocks of 8 KiB of an image that a command reads, as strace sees it.
+fn blocks_read(directory: &Path, image: &str, args: &[&str]) -> std::collections::BTreeSet<u64> {
+    let mut command = std::process::Command::new("strace");
+    command.args(["-f", "-y", "-e", "trace=pread64", "-o", "reads.txt"]).arg(common::fsage().get_program()).args(args);
+    let output = command.current_dir(directory).output().expect("strace, which tests need (apt-get install strace)");
+    succeeds(&output);
+    let text = std::fs::read_to_string(directory.join("reads.txt")).unwrap();
+    let mut blocks = std::collections::BTreeSet::new();
+    for line in text.lines().filter(|line| line.contains(image) && !line.contains(" = 0")) {
+        let (call, result) = line.rsplit_once(") = ").unwrap_or_else(|| panic!("{line}"));
+        let at: u64 = call.rsplit_once(", ").and_then(|(_, at)| at.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+        let len: u64 = result.trim().parse().unwrap_or_else(|_| panic!("{line}"));
+        blocks.extend(at / 8192..(at + len).div_ceil(8192));
+    }
+    blocks
+}
+
+#[test]
+fn a_check_in_virtual_time_reads_what_a_check_reads_and_repairs_alike() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::create_dir(d.path().join("t")).unwrap();
+    for number in 0..60 {
+        let directory = d.path().join(format!("t/d{}", number % 7));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(format!("f{number}")), vec![number as u8; 300 * number * number]).unwrap();
+    }
+    let make = ["mkfs", "ffs", "a.img", "--size", "48M", "--time", "1700000000", "--populate", "t"];
+    succeeds(&run(d.path(), &make));
+    let target = "ffs:image=a.img,machine=pentium3-500@st39102lw-uw";
+    let found = twice(d.path(), &["fsck", target, "--json"]);
+    assert_eq!(
+        (found["check"]["contents"]["files"].as_u64(), found["check"]["problem_count"].as_u64()),
+        (Some(60), Some(0))
+    );
+    let time = |name: &str| found["virtual_time"][name].as_u64().unwrap();
+    let read = time("read_bytes").div_ceil(8192);
+    let needed = blocks_read(d.path(), "a.img", &["fsck", "a.img"]).len() as u64;
+    // What the command looks at before it checks is not of the check; what is read ahead is.
+    assert!(needed > 200 && read + 8 >= needed && read <= 2 * needed, "{read} blocks, {needed} of them asked for");
+    assert_eq!((time("writes"), time("reads") <= read), (0, true));
+    // No drive of the time moves more than 20 MB a second, nor takes two seeks and turns for a request.
+    let ns = time("elapsed_ns") - time("processor_ns");
+    assert!(ns > time("read_bytes") * 50 && ns < time("reads") * 40_000_000, "{found}");
+
+    // A name that leads nowhere: the first group's inodes begin behind its descriptor, and inode 4 is in use.
+    let dump: Value =
+        serde_json::from_str(&succeeds(&run(d.path(), &["dump", "a.img", "inode", "4", "--json"]))).unwrap();
+    let at = dump["at_byte"].as_u64().unwrap() as usize;
+    let mut image = std::fs::read(d.path().join("a.img")).unwrap();
+    image[at..at + 128].fill(0);
+    std::fs::write(d.path().join("a.img"), image).unwrap();
+    assert_eq!(code(&run(d.path(), &["fsck", target])), 1);
+    assert_eq!(code(&run(d.path(), &["fsck", "a.img", "--repair", "--copy", "one.img"])), 1);
+    let repair = run(d.path(), &["fsck", target, "--repair", "--copy", "other.img", "--json"]);
+    assert_eq!(code(&repair), 1, "{}", stderr(&repair));
+    let bytes = |name: &str| std::fs::read(d.path().join(name)).unwrap();
+    assert!(bytes("one.img") == bytes("other.img"), "the same repair");
+    let found: Value = serde_json::from_slice(&repair.stdout).unwrap();
+    assert!(found["virtual_time"]["writes"].as_u64() > Some(0));
+    fails(&run(d.path(), &["fsck", target, "--repair"]), 2, &["--copy FILE"]);
+    fails(&run(d.path(), &["fsck", target, "--repair", "--in-place"]), 2, &["stays as it is"]);
+    fails(&run(d.path(), &["fsck", "ffs:image=none.img"]), 3, &["none.img"]);
+    fails(&run(d.path(), &["fsck", "ffs:size=48M@nothing"]), 2, &["there is no drive 'nothing'"]);
+    assert_eq!(names(d.path()), ["a.img", "one.img", "other.img", "reads.txt", "t"]);
+}

@@ -12,6 +12,9 @@ pub enum ExperimentError {
     /// The file system cannot be made.
     #[error("{0}")]
     Ffs(#[from] ffs::FfsError),
+    /// The log-structured file system cannot be made or read.
+    #[error("{0}")]
+    Lfs(#[from] lfs::LfsError),
     /// The laboratory cannot be set up.
     #[error("{0}")]
     Lab(#[from] kernel::LabError),

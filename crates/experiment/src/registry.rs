@@ -39,6 +39,7 @@ const ALL: &[Experiment] = &[
     lfs95::m8r0_m8r2::EXPERIMENT,
     lfs95::tpcb::EXPERIMENT,
     softdep99::crash::EXPERIMENT,
+    softdep99::fsck::EXPERIMENT,
     softdep99::noorder::EXPERIMENT,
 ];
 

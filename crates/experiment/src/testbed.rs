@@ -126,7 +126,7 @@ pub(crate) fn at_size(
 }
 
 /// Makes a call that must succeed.
-pub(crate) fn call(lab: &mut Lab<Ffs>, doing: &str, call: &Call<'_>) -> Result<Reply, ExperimentError> {
+pub(crate) fn call(lab: &mut dyn FileSystem, doing: &str, call: &Call<'_>) -> Result<Reply, ExperimentError> {
     lab.call(call).result.map_err(|errno| ExperimentError::Call { doing: doing.to_owned(), errno })
 }
 

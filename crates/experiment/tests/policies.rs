@@ -61,3 +61,14 @@ fn crashes_during_a_benchmark() {
     assert!(["conventional", "No Order"].iter().all(|mode| (classes(mode) - 1.0).abs() < 1e-9));
     assert_eq!(found, outcomes(&["softdep99/crash"]), "threads do not show");
 }
+
+#[test]
+fn checks_in_virtual_time() {
+    let found = outcomes(&["softdep99/fsck"]);
+    found.iter().for_each(complete);
+    for what in ["the fuller it is", "grows with the size", "since the checkpoint", "needs no check of the whole disk"]
+    {
+        holds(&found[0], what);
+    }
+    assert_eq!(found, outcomes(&["softdep99/fsck"]), "threads do not show");
+}

@@ -71,7 +71,7 @@ pub(crate) fn is_lfs(path: &Path) -> Result<bool, OpenError> {
     Ok(lfs::is_lfs(&overlay(path)?))
 }
 
-fn overlay(path: &Path) -> Result<Overlay<FileStore>, OpenError> {
+pub(crate) fn overlay(path: &Path) -> Result<Overlay<FileStore>, OpenError> {
     let file = FileStore::open(path);
     Ok(Overlay::new(file.map_err(|source| OpenError::io(path, "open the image", source))?))
 }

@@ -41,6 +41,9 @@ pub enum OpenError {
     /// It does not fit the drive, or cannot be mounted.
     #[error("target '{target}': {source}")]
     Lab { target: String, source: kernel::LabError },
+    /// The drive refuses a request of a check.
+    #[error("target '{target}': the drive: {source}")]
+    Disk { target: String, source: io::Error },
     /// The image cannot be read or written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Io { path: PathBuf, doing: &'static str, source: io::Error },
@@ -60,7 +63,7 @@ impl OpenError {
             OpenError::Drive(_) | OpenError::Machine(_) => 4,
             OpenError::Ffs { source, .. } => source.exit_code(),
             OpenError::Lfs { source, .. } => source.exit_code(),
-            OpenError::Io { .. } | OpenError::Unmount { .. } => 3,
+            OpenError::Io { .. } | OpenError::Unmount { .. } | OpenError::Disk { .. } => 3,
         }
     }
 

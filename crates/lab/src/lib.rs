@@ -11,6 +11,7 @@
 //! docs/targets.md has every option with its default.
 
 mod bytes;
+mod check;
 mod drive;
 mod error;
 mod ffs_options;
@@ -19,6 +20,7 @@ mod lfs_options;
 mod site;
 mod spec;
 
+pub use check::Checked;
 pub use drive::DriveSpec;
 pub use error::OpenError;
 pub use ffs_options::{FfsOptions, Groups};

@@ -3,7 +3,7 @@
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
 use crate::{FfsOptions, Laboratory, LfsOptions, OpenError};
-use device::store::{FileStore, MemoryStore, Store as _};
+use device::store::{FileStore, MemoryStore, Store};
 use ffs::Ffs;
 use kernel::testing::FixedDevice;
 use kernel::{Lab, LabError, Machine, Setup, Volume};
@@ -234,16 +234,21 @@ impl Spec {
         let bytes = self.size_bytes.unwrap_or(default_bytes);
         let len = usize::try_from(bytes).ok().filter(|_| bytes <= most_bytes).ok_or_else(|| too_large(bytes))?;
         let mut store = MemoryStore(vec![0; len]);
-        let target = || self.text.clone();
-        match &self.system {
-            System::Ffs(own) => ffs::mkfs(&mut store, &own.mkfs(bytes, EPOCH_S))
-                .map(drop)
-                .map_err(|source| OpenError::Ffs { target: target(), source })?,
-            System::Lfs(own) => lfs::mkfs(&mut store, &own.mkfs(bytes, EPOCH_S))
-                .map(drop)
-                .map_err(|source| OpenError::Lfs { target: target(), source })?,
-        }
+        self.make(&mut store)?;
         Ok(store)
+    }
+
+    /// Makes the target's file system on a store.
+    pub(crate) fn make(&self, store: &mut impl Store) -> Result<(), OpenError> {
+        let (bytes, target) = (store.len_bytes(), || self.text.clone());
+        match &self.system {
+            System::Ffs(own) => ffs::mkfs(store, &own.mkfs(bytes, EPOCH_S))
+                .map(drop)
+                .map_err(|source| OpenError::Ffs { target: target(), source }),
+            System::Lfs(own) => lfs::mkfs(store, &own.mkfs(bytes, EPOCH_S))
+                .map(drop)
+                .map_err(|source| OpenError::Lfs { target: target(), source }),
+        }
     }
 
     /// What is around a file system whose date is `time_s`, seconds since 1970.

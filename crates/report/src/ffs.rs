@@ -7,6 +7,7 @@ use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
 use ::ffs::{FreeFigures, Inserted, text};
+use kernel::RawTimes;
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -94,6 +95,20 @@ pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
     document.table(table);
     document.paragraph(outcome);
     document
+}
+
+/// What a check of a laboratory's disk cost.
+pub fn checked_in_virtual_time(document: &mut Document, machine: &str, drive: &str, times: &RawTimes) {
+    let mut table = Table::new("virtual_time", "", &FIGURES);
+    add(&mut table, "machine", Cell::from(machine));
+    add(&mut table, "drive", Cell::from(drive));
+    add(&mut table, "time", Cell::Ns(times.elapsed_ns as f64));
+    add(&mut table, "of that the processor's", Cell::Ns(times.processor_ns as f64));
+    add(&mut table, "requests to read", Cell::Count(times.device.reads));
+    add(&mut table, "read", Cell::Bytes(times.device.read_bytes as f64));
+    add(&mut table, "requests to write", Cell::Count(times.device.writes));
+    add(&mut table, "written", Cell::Bytes(times.device.write_bytes as f64));
+    document.heading("In virtual time").table(table);
 }
 
 fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {

@@ -1,4 +1,4 @@
-//! `fsage fsck IMAGE`.
+//! `fsage fsck IMAGE`, and of a laboratory target in virtual time.
 
 use super::lfs;
 use crate::output::{self, ResultArgs};
@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use device::undo::UndoError;
 use ffs::fsck::Report;
 use ffs::{FileStore, Overlay, Store as _};
+use lab::{Checked, Spec, System};
 use posix::output::Output;
 use serde_json::json;
 use std::fs::{File, OpenOptions};
@@ -20,6 +21,9 @@ use std::process::ExitCode;
 ///
 /// FFS: the five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
 /// nothing that can still be reached: blocks that two files have are copied, what has lost its name goes to lost+found.
+///
+/// Of a laboratory target (ffs:image=disk.img@st39102lw) the disk is checked in virtual time: each read and write goes through the drive, the buffer cache and the
+/// processor of the target, and the result says how long it took.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +31,11 @@ Examples:
   fsage fsck disk.img --repair           a repaired copy: disk.img.repaired
   fsage fsck disk.img --repair --in-place --undo disk.undo
   fsage fsck disk.img --revert disk.undo      as it was before that repair
+  fsage fsck ffs:image=disk.img,machine=pentium-120@st39102lw      how long it takes on that machine and drive
 
 Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 4 no file system, or not what the file is of.")]
 pub struct Args {
-    /// An unmounted image file or device.
+    /// An unmounted image file or device, or a laboratory target.
     image: PathBuf,
     /// Change nothing: the default.
     #[arg(short = 'n', conflicts_with = "repair")]
@@ -58,6 +63,9 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let image = output::shown(&args.image);
+    if let Some(spec) = target(&args.image)? {
+        return in_virtual_time(&args, &spec);
+    }
     let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
     let original = || FileStore::open(&args.image).map_err(cannot);
     let writable = || {
@@ -95,6 +103,76 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+}
+
+/// The laboratory target that is meant, if no file is called that.
+fn target(image: &Path) -> anyhow::Result<Option<Spec>> {
+    let text =
+        image.to_str().filter(|text| ["ffs", "lfs"].contains(&text.split([':', '@']).next().unwrap_or_default()));
+    match text {
+        Some(text) if image.symlink_metadata().is_err() => {
+            Spec::parse(text).map(Some).map_err(|error| failure::usage(error.to_string()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
+    if args.in_place || args.undo.is_some() || args.revert.is_some() {
+        return Err(failure::usage("a target's image stays as it is: --copy FILE says where the repaired one goes"));
+    }
+    let bar = progress::bar(0, "checking");
+    let mut go_on = || {
+        bar.tick();
+        !posix::interrupt::requested()
+    };
+    let (checked, times, outcome) = if !args.repair {
+        let (checked, times) = spec.check_in_virtual_time(spec.unmounted()?, &mut go_on)?;
+        let outcome =
+            if checked.is_clean() { "Clean." } else { "Nothing was changed; --repair --copy FILE repairs a copy." };
+        (checked, times, outcome.to_owned())
+    } else {
+        let Some(copy) = args.copy.as_deref().filter(|_| matches!(spec.system, System::Ffs(_))) else {
+            return Err(failure::usage(
+                "--repair of a target needs --copy FILE; a log-structured file system repairs itself when it is mounted",
+            ));
+        };
+        output::must_be_new(copy)?;
+        let cannot = || format!("cannot make {}", output::shown(copy));
+        let (whole, file) = Output::create(copy, 0o666).with_context(cannot)?;
+        ffs::copy_sparse(&*spec.unmounted()?, &file).with_context(cannot)?;
+        let (checked, times, _) = spec.repair_in_virtual_time(FileStore::new(file)?, &mut go_on)?;
+        whole.finish().with_context(cannot)?;
+        let outcome = match &checked {
+            Checked::Ffs(report) => repaired(report, &output::shown(copy)),
+            Checked::Lfs(_) => unreachable!("refused above"),
+        };
+        (checked, times, outcome)
+    };
+    bar.finish_and_clear();
+    let virtual_time = json!({
+        "machine": spec.machine,
+        "drive": spec.drive.to_string(),
+        "elapsed_ns": times.elapsed_ns,
+        "processor_ns": times.processor_ns,
+        "reads": times.device.reads,
+        "read_bytes": times.device.read_bytes,
+        "writes": times.device.writes,
+        "write_bytes": times.device.write_bytes,
+        "cache_hits": times.cache.hits,
+        "cache_misses": times.cache.misses,
+    });
+    let (mut document, check) = match &checked {
+        Checked::Ffs(report) => (report::ffs_checked(&spec.text, report, &outcome), serde_json::to_value(report)?),
+        Checked::Lfs(report) => (report::lfs_checked(&spec.text, report), serde_json::to_value(report)?),
+    };
+    report::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
+    args.result.emit(
+        "fsage.fsck-target/1",
+        &json!({ "target": spec.text, "check": check, "virtual_time": virtual_time }),
+        &document,
+    )?;
+    Ok(if checked.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 
 /// A copy that was not repaired would only mislead: it takes its place afterwards.

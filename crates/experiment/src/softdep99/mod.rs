@@ -1,6 +1,7 @@
 //! McKusick and Ganger, *Soft Updates: A Technique for Eliminating Most Synchronous Writes in the Fast Filesystem*, USENIX 1999.
 
 pub(crate) mod crash;
+pub(crate) mod fsck;
 pub(crate) mod noorder;
 
 use crate::testbed;
