@@ -1,6 +1,6 @@
 //! Whether a large file system ages as fast as a small one, and in bounded memory.
 //!
-//! `scale [--size-gb N] [--operations N] [--policy WORDS] [--block N] [--fragment N] [--median N] [--sigma X] [--seed N] [--check]`:
+//! `scale [--size-gb N] [--operations N] [--policy WORDS] [--block N] [--fragment N] [--median N] [--sigma X] [--seed N] [--check] [--image FILE]`:
 //! makes a file system (default 1 TB = 1024 GB, UFS2 with blocks of 32 KB and fragments of 4 KB, which newfs has made since
 //! FreeBSD 9), and ages it: creating a file with its content, removing one and writing one anew are one operation each
 //! ([`fsage_benchmarks::ageing`]). More is created than removed until three quarters of the space are in use, then as much. Sizes are
@@ -12,20 +12,24 @@
 //! and for a block written; and as it is then: files, use, aggregate layout score (of 100,000 files), resident memory.
 
 use anyhow::{Context, bail, ensure};
+use ffs::FileStore;
 use ffs::Version;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use fsage_benchmarks::ageing::{Ageing, Settings};
 use fsage_benchmarks::{on_cpu_s, peak_resident_bytes, resident_bytes};
 use kernel::{ReadAhead, Transfers};
+use std::path::PathBuf;
 
 const USAGE: &str = "usage: scale [--size-gb N] [--operations N] [--policy WORDS] [--block N] [--fragment N] \
-                     [--median N] [--sigma X] [--seed N] [--check]";
+                     [--median N] [--sigma X] [--seed N] [--check] [--image FILE]";
 
 struct Arguments {
     settings: Settings,
     operations: u64,
     check: bool,
+    /// A new, sparse file that gets the structures; data are holes.
+    image: Option<PathBuf>,
 }
 
 fn arguments() -> anyhow::Result<Arguments> {
@@ -53,6 +57,7 @@ fn arguments() -> anyhow::Result<Arguments> {
         },
         operations: 100_000_000,
         check: false,
+        image: None,
     };
     let settings = &mut found.settings;
     let mut args = std::env::args().skip(1);
@@ -67,6 +72,7 @@ fn arguments() -> anyhow::Result<Arguments> {
             "--sigma" => settings.sigma = value()?.parse().context("--sigma")?,
             "--seed" => settings.seed = value()?.parse().context("--seed")?,
             "--check" => found.check = true,
+            "--image" => found.image = Some(value()?.into()),
             "--policy" => {
                 for word in value()?.split(',') {
                     let known: Vec<&str> = Options::words().collect();
@@ -87,7 +93,7 @@ fn stops(operations: u64) -> impl Iterator<Item = u64> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { settings, operations, check } = arguments()?;
+    let Arguments { settings, operations, check, image } = arguments()?;
     let (options, seed, started) = (settings.options, settings.seed, std::time::Instant::now());
     let (median, sigma) = (settings.median_bytes, settings.sigma);
     let mut ageing = Ageing::new(settings)?;
@@ -134,6 +140,13 @@ fn main() -> anyhow::Result<()> {
     if check {
         ageing.check()?;
         println!("every count agrees with the maps, every piece of a file with the free maps, names with links");
+    }
+    if let Some(path) = image {
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path);
+        let file = file.with_context(|| format!("cannot make {}", path.display()))?;
+        file.set_len(g.size_frags << g.fshift)?;
+        ageing.volume().store(&mut FileStore::new(file)?, None)?;
+        println!("{} holds it, without the data", path.display());
     }
     Ok(())
 }

@@ -506,7 +506,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                 self.descriptors_after(&e, outcome);
                 return self.finish_job();
             }
-            tally.timed(e.op, path, outcome.dur_ns, outcome.result.is_err());
+            tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
             if let Some(mismatch) = mismatch {
                 tally.differs(e.seq, e.op, path, mismatch);
             }

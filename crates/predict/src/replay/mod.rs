@@ -28,7 +28,7 @@ pub use observed::{InOrder, Observation, ObservationFile, Observations};
 pub use rebuild::Rebuilt;
 pub use run::{OpenTrace, replay, replay_observed, replay_on, replay_on_observed, requirements};
 pub use shared::Source;
-pub use tally::{Difference, DifferenceCount, Differences, OpResult, QUANTILES, SubtreeResult};
+pub use tally::{Difference, DifferenceCount, Differences, OpResult, QUANTILES, Sample, SubtreeResult};
 
 use posix::{CacheState, Environment, Errno};
 use serde::Serialize;
@@ -169,6 +169,8 @@ pub struct ReplayResult {
     pub cache_state: CacheState,
     /// Threads.
     pub concurrency: Concurrency,
+    /// Of this, the first twentieth of the trace's calls.
+    pub sample: Sample,
     /// By operation, in the order of operations.
     pub per_op: Vec<OpResult>,
     /// By directory, most time first.

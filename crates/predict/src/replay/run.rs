@@ -5,7 +5,7 @@ use super::observed::{ObservationFile, Observations, Run};
 use super::rebuild::{self, relative};
 use super::scan::{self, Scan};
 use super::shared::{Fixed, Remains, Report, Shared, Source};
-use super::tally::Tally;
+use super::tally::{Sample, Tally};
 use super::{Concurrency, Initially, Progress, ReplayError, ReplayOptions, ReplayResult, Requirements, Stage, Threads};
 use posix::{CacheState, Call, Fd, FileKind, FileSystem, Mode, OpenFlags, Process, Site};
 use trace::Snapshot;
@@ -172,6 +172,7 @@ fn replay_from<F: FileSystem>(
             overlapped_calls: scan.overlapped,
             replay_threads: lanes(&scan, options.threads) as u64,
         },
+        sample: tally.sample(),
         per_op: tally.per_op(),
         per_subtree: tally.per_subtree(),
         differences: tally.differences(),
@@ -227,7 +228,8 @@ struct Ran {
 
 impl Prepared<'_> {
     fn tally(&self) -> Tally {
-        Tally::new(self.options.subtree_depth, self.options.differences_max)
+        let sample_end = self.scan.events.div_ceil(Sample::ONE_IN);
+        Tally::new(self.options.subtree_depth, self.options.differences_max, sample_end)
     }
 
     /// Makes the calls. Descriptors left open are closed on every way out.

@@ -29,6 +29,25 @@ pub struct OpResult {
     pub quantiles_ns: Vec<u64>,
 }
 
+/// The calls that a replay of the first twentieth of the trace makes: these, in the same state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sample {
+    /// Calls made.
+    pub calls: u64,
+    /// Sum of their latencies, nanoseconds.
+    pub total_ns: u64,
+}
+
+impl Sample {
+    /// One call of so many of a trace is in the sample.
+    pub const ONE_IN: u64 = 20;
+
+    /// What it says of `calls` calls, nanoseconds; `None` if it has none itself.
+    pub fn estimate_ns(self, calls: u64) -> Option<f64> {
+        (self.calls > 0).then(|| self.total_ns as f64 * calls as f64 / self.calls as f64)
+    }
+}
+
 /// Calls on what lies below one directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubtreeResult {
@@ -87,6 +106,9 @@ pub(super) struct Tally {
     /// The directory of the last call and its sums, kept out of the map: calls come in runs.
     current: (Vec<u8>, u64, u64),
     subtree_depth: usize,
+    /// Calls of the trace before this one are of the sample.
+    sample_end: u64,
+    sample: Sample,
     pub skipped: BTreeMap<Skip, u64>,
     kinds: BTreeMap<(Op, Kind), u64>,
     first: Vec<(u64, Op, Vec<u8>, Mismatch)>,
@@ -108,12 +130,14 @@ enum Kind {
 }
 
 impl Tally {
-    pub fn new(subtree_depth: usize, first_max: usize) -> Tally {
+    pub fn new(subtree_depth: usize, first_max: usize, sample_end: u64) -> Tally {
         Tally {
             ops: std::iter::repeat_with(|| None).take(Op::ALL.len()).collect(),
             subtrees: FxHashMap::default(),
             current: (Vec::new(), 0, 0),
             subtree_depth,
+            sample_end,
+            sample: Sample::default(),
             skipped: BTreeMap::new(),
             kinds: BTreeMap::new(),
             first: Vec::new(),
@@ -125,7 +149,12 @@ impl Tally {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    pub fn timed(&mut self, op: Op, path: &[u8], dur_ns: u64, failed: bool) {
+    /// `seq`: the call's position in the trace.
+    pub fn timed(&mut self, seq: u64, op: Op, path: &[u8], dur_ns: u64, failed: bool) {
+        if seq < self.sample_end {
+            self.sample.calls += 1;
+            self.sample.total_ns += dur_ns;
+        }
         let slot = &mut self.ops[op as usize];
         let tally = slot.get_or_insert_with(|| OpTally {
             // Two digits and a half: a quantile is within 0.1 %. One hour and longer count as one hour.
@@ -191,6 +220,8 @@ impl Tally {
                 (_, None) => {}
             }
         }
+        self.sample.calls += other.sample.calls;
+        self.sample.total_ns += other.sample.total_ns;
         for (path, (count, ns)) in other.subtrees {
             let sums = self.subtrees.entry(path).or_default();
             *sums = (sums.0 + count, sums.1 + ns);
@@ -206,6 +237,10 @@ impl Tally {
 
     pub fn total_ns(&self) -> u64 {
         self.ops.iter().flatten().map(|t| t.total_ns).sum()
+    }
+
+    pub fn sample(&self) -> Sample {
+        self.sample
     }
 
     pub fn calls(&self) -> u64 {
@@ -298,17 +333,19 @@ mod tests {
 
     #[test]
     fn merging_adds_everything_up() {
-        let mut a = Tally::new(1, 2);
-        let mut b = Tally::new(1, 2);
-        a.timed(Op::Read, b"/x/f", 100, false);
-        b.timed(Op::Read, b"/x/g", 300, true);
-        b.timed(Op::Write, b"/y/g", 5, false);
+        let mut a = Tally::new(1, 2, 2);
+        let mut b = Tally::new(1, 2, 2);
+        a.timed(0, Op::Read, b"/x/f", 100, false);
+        b.timed(2, Op::Read, b"/x/g", 300, true);
+        b.timed(1, Op::Write, b"/y/g", 5, false);
         b.differs(1, Op::Read, b"/x/g", Mismatch::Errno { expected: 0, got: 2 });
         a.differs(0, Op::Read, b"/x/f", Mismatch::Count { expected: 1, got: 2 });
         a.merge(b);
         assert_eq!((a.total_ns(), a.calls()), (405, 3));
         let ops = a.per_op();
         assert_eq!((ops[0].op.as_str(), ops[0].count, ops[0].failed, ops[0].mean_ns), ("read", 2, 1, 200.0));
+        assert_eq!(a.sample(), Sample { calls: 2, total_ns: 105 }, "the first two of the trace, whoever made them");
+        assert_eq!(a.sample().estimate_ns(40), Some(2100.0));
         let subtrees = a.per_subtree();
         assert_eq!(subtrees[0], SubtreeResult { path: "/x".into(), count: 2, total_ns: 400 });
         let d = a.differences();

@@ -37,6 +37,7 @@ pub(crate) fn result(ops: &[(&str, u64, u64)]) -> ReplayResult {
             overlapped_calls: 0,
             replay_threads: 1,
         },
+        sample: super::Sample::default(),
         per_op: per_op.collect(),
         per_subtree: Vec::new(),
         differences: super::Differences::default(),
