@@ -209,6 +209,51 @@ fn without_privileges_a_command_is_recorded_by_strace() {
     );
 }
 
+/// Takes every process that its user may have, and every one that becomes free, until it is told to end.
+const TAKES_ALL: &str = "\
+import os, signal, time
+taken = []
+def end(number, frame):
+    for pid in taken: os.kill(pid, signal.SIGKILL)
+    os._exit(9)
+signal.signal(signal.SIGTERM, end)
+parent = os.getppid()
+while os.getppid() == parent:
+    try:
+        pid = os.fork()
+    except OSError:
+        if taken: open('taken', 'w').close()
+        time.sleep(0.0002)
+        continue
+    if pid == 0:
+        while True: time.sleep(1)
+    taken.append(pid)
+end(0, None)
+";
+
+/// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command never heard of the signal.
+#[test]
+fn a_command_that_takes_every_process_is_recorded_to_the_end() {
+    let name = "a_command_that_takes_every_process_is_recorded_to_the_end";
+    if !is_root(name) || !has("setpriv", &["true"]) || !has("prlimit", &["true"]) || !works("strace") {
+        return;
+    }
+    let place = Place::new();
+    let fsage = place.fsage_of_anybody();
+    // Nobody else's number, as what he runs counts too.
+    let uid = 61_000 + std::process::id() % 1_000;
+    let mut command = Command::new("prlimit");
+    command.args(["--nproc=40", "setpriv", "--clear-groups"]).arg(format!("--reuid={uid}")).arg(format!("--regid={uid}"));
+    command.arg(&fsage);
+    command.args(["record", "--with", "strace", "-o", "out.workload", "--no-working-directory", "python3", "-c"]);
+    command.arg(TAKES_ALL).current_dir(place.dir.path()).stdin(Stdio::null());
+    let recorder = Running { child: command.stderr(fs::File::create(place.at("said")).unwrap()).spawn().unwrap() };
+    until("all are taken", || place.at("taken").exists());
+    recorder.signal("TERM");
+    assert_eq!(recorder.ends().code(), Some(9), "{}", place.read("said"));
+    assert!(place.rows("out.workload").contains("/taken\""), "{}", place.read("said"));
+}
+
 #[test]
 fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
     let name = "three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named";
