@@ -442,6 +442,7 @@ fn sigkill(place: &Place, recorder: Running, from_any: bool) {
     let spool = fs::read(place.at("out.spool")).unwrap();
     succeeds(&run(place.dir.path(), &["import", "out.spool"]));
     let whole = place.recorded("out.workload", from_any);
+    is_cut_short(place, "out.workload", Some("recorder_ended"));
     fs::write(place.at("cut.spool"), &spool[..spool.len() - 5]).unwrap();
     let out = run(place.dir.path(), &["import", "cut.spool"]);
     succeeds(&out);
@@ -466,6 +467,16 @@ fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
     assert_eq!(recorder.ends().code(), Some(9));
     assert!(place.recorded("out.workload", false) < place.all_rounds());
     assert!(place.read("stderr").contains("strace ended before"), "{}", place.read("stderr"));
+    is_cut_short(&place, "out.workload", Some("tracer_ended"));
+}
+
+/// Who reads a profile later was not there when it was said that a part of the run is missing.
+fn is_cut_short(place: &Place, profile: &str, why: Option<&str>) {
+    let meta: serde_json::Value =
+        serde_json::from_str(&place.read(&format!("{profile}/meta.json"))).expect("it is JSON");
+    assert_eq!(meta.get("cut_short").and_then(|why| why.as_str()), why);
+    let said = succeeds(&run(place.dir.path(), &["inspect", profile]));
+    assert_eq!(said.contains("what was called then is not known"), why.is_some(), "{said}");
 }
 
 /// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
