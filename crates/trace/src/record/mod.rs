@@ -40,10 +40,10 @@ use crate::snapshot::View;
 use crate::spool::{self, Header, Notation, Reader, SpoolError};
 use crate::strace::{ImportError, ImportOptions, Importer, Summary};
 use posix::mount_of_path;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -338,7 +338,8 @@ fn trees(options: &RecordOptions, working_directory: Option<&Path>, view: &View)
 fn find_program(program: &Path) -> Result<PathBuf, RecordError> {
     let refuse = |why: &str| Err(RecordError::CannotRun { command: program.to_owned(), why: why.to_owned() });
     let is_runnable = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
+            && accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
     };
     if program.as_os_str().as_bytes().contains(&b'/') {
         return match std::fs::metadata(program) {
