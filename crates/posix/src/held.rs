@@ -128,7 +128,11 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
         if crate::interrupt::limit_killed() {
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         }
-        crate::memory::restore_address_space();
+        // The standard library has made it what it is by default.
+        if crate::interrupt::pipe_was_ignored() {
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        }
+        crate::limits::restore();
     }
     Ok(())
 }
@@ -169,10 +173,6 @@ mod tests {
         assert!(!made.exists());
     }
 
-    #[test]
-    fn what_cannot_be_executed_is_said_when_let_go() {
-        let held = Held::spawn(Command::new("/no/such/program")).expect("a process");
-        assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
     /// What becomes of it when we are killed: the pipe closes without a word, and nobody is there to be told of an error.
     #[test]
     fn a_pipe_that_closes_ends_it_without_an_error() {
@@ -190,5 +190,9 @@ mod tests {
         drop((telling, waiting));
     }
 
+    #[test]
+    fn what_cannot_be_executed_is_said_when_let_go() {
+        let held = Held::spawn(Command::new("/no/such/program")).expect("a process");
+        assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
     }
 }

@@ -159,6 +159,8 @@ pub enum RecordError {
     NoMountPoint { path: PathBuf, point: PathBuf },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
+    #[error("{tid} is the number of a thread: name its process, {process}")]
+    IsThread { tid: u32, process: u32 },
     #[error("a signal came before anything was recorded, and nothing was run")]
     Interrupted,
     #[error("{what}: {source}")]
@@ -191,7 +193,8 @@ impl RecordError {
             | RecordError::NoCommand
             | RecordError::NoDirectory { .. }
             | RecordError::NoMountPoint { .. }
-            | RecordError::NoProcess { .. } => 2,
+            | RecordError::NoProcess { .. }
+            | RecordError::IsThread { .. } => 2,
             RecordError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
             RecordError::Spool(e) => e.exit_code(),
             RecordError::Profile(e) => e.exit_code(),
@@ -263,7 +266,15 @@ fn check_subject(subject: &Subject) -> Result<(), RecordError> {
                 return Err(RecordError::NoCommand);
             }
             let gone = |&&pid: &&u32| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
-            pids.iter().find(gone).map_or(Ok(()), |&pid| Err(RecordError::NoProcess { pid }))
+            if let Some(&pid) = pids.iter().find(gone) {
+                return Err(RecordError::NoProcess { pid });
+            }
+            // The kernel shows a thread's directory to whoever asks for it by name.
+            let thread = |&tid: &u32| {
+                let process = strace::status_field(tid, "Tgid:").filter(|&process| process != tid)?;
+                Some(RecordError::IsThread { tid, process })
+            };
+            pids.iter().find_map(thread).map_or(Ok(()), Err)
         }
         Subject::Cgroup(path) | Subject::Mount(path) => {
             let meta = std::fs::metadata(path);
