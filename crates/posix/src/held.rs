@@ -90,8 +90,10 @@ pub fn ends_with_us(command: &mut Command) {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.spawning.is_some() {
-            // It was told nothing, so it ends, and spawning says so.
-            let _ = self.join();
+            // It was told nothing, so it ends. Whoever spawned it takes that for a program that was executed.
+            if let Ok(mut child) = self.join() {
+                let _ = child.wait();
+            }
         }
     }
 }
@@ -115,7 +117,8 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
             match libc::read(waiting, word.as_mut_ptr().cast(), 1) {
                 1 => break,
                 -1 if *libc::__errno_location() == libc::EINTR => {}
-                _ => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                // An error would be told to our parent, by a panic where that is gone: with a message, and a core in somebody's directory.
+                _ => libc::_exit(libc::ECANCELED),
             }
         }
         libc::prctl(libc::PR_SET_PTRACER, 0, 0, 0, 0);
@@ -125,7 +128,11 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
         if crate::interrupt::limit_killed() {
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         }
-        crate::memory::restore_address_space();
+        // The standard library has made it what it is by default.
+        if crate::interrupt::pipe_was_ignored() {
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        }
+        crate::limits::restore();
     }
     Ok(())
 }
@@ -164,6 +171,23 @@ mod tests {
         drop(held);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it is gone, and was waited for");
         assert!(!made.exists());
+    }
+
+    /// What becomes of it when we are killed: the pipe closes without a word, and nobody is there to be told of an error.
+    #[test]
+    fn a_pipe_that_closes_ends_it_without_an_error() {
+        let (mut told, telling) = io::pipe().expect("a pipe");
+        let (waiting, go) = io::pipe().expect("a pipe");
+        let pipes = [told.as_raw_fd(), telling.as_raw_fd(), waiting.as_raw_fd(), go.as_raw_fd()];
+        let mut command = Command::new("true");
+        // SAFETY: as in `Held::spawn`.
+        unsafe { command.pre_exec(move || wait_to_go(pipes)) };
+        let spawning = std::thread::spawn(move || command.spawn());
+        told.read_exact(&mut [0; 4]).expect("its number");
+        drop(go);
+        let mut child = spawning.join().expect("no panic").expect("no error is told");
+        assert_eq!(child.wait().expect("its end").code(), Some(libc::ECANCELED));
+        drop((telling, waiting));
     }
 
     #[test]

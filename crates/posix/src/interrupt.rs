@@ -271,6 +271,28 @@ pub(crate) fn limit_killed() -> bool {
     LIMIT_KILLED.load(Ordering::Relaxed)
 }
 
+/// SIGPIPE was ignored before Rust's runtime began, which ignores it for us in any case and lets no program that we run find it so.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process found SIGPIPE ignored, as a service of systemd's does: a command that we run is to find it so.
+pub(crate) fn pipe_was_ignored() -> bool {
+    PIPE_IGNORED.load(Ordering::Relaxed)
+}
+
+/// Called by the C library before `main`, which is too late.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look_at_pipe;
+
+extern "C" fn look_at_pipe() {
+    // SAFETY: `old` is a plain struct that the kernel fills in; passing no new action changes nothing. No part of Rust's runtime is needed.
+    let ignored = unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
+    };
+    PIPE_IGNORED.store(ignored, Ordering::Relaxed);
+}
+
 /// A file that may not grow (`ulimit -f`) is a write that fails, like one on a full disk, and not the end of us.
 fn survive_limits() {
     // SAFETY: plain structs that the kernel reads and fills in; SIG_IGN is no handler of ours.

@@ -305,6 +305,7 @@ fn origin(meta: &Meta, inspection: &Inspection) -> Table {
     add("threads", units::count(inspection.threads));
     add("names it found", units::count(meta.snapshot.entries));
     add("activity covered", meta.coverage_share.map(units::share).unwrap_or_default());
+    add("cut short", meta.cut_short.map(|why| format!("{why}: what was called then is not known")).unwrap_or_default());
     table
 }
 

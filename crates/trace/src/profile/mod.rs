@@ -22,7 +22,7 @@ pub use beside::WriterBeside;
 pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{
-    Annotation, AnnotationKind, Command, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
+    Annotation, AnnotationKind, Command, CutShort, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
     TracedFileSystem, Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};

@@ -280,8 +280,7 @@ fn begin(
         Ok(child) => Ok((capture, Some(child))),
         Err(source) => {
             capture.stop();
-            let ending = capture.finish().map_err(no_thread)?.ending;
-            let _ = ending.join();
+            let _ = capture.finish().ending.join();
             let program = match &options.subject {
                 Subject::Command(argv) => argv.first().cloned().unwrap_or_default(),
                 _ => OsString::new(),
@@ -349,7 +348,7 @@ fn supervise(
         }
         std::thread::sleep(POLL);
     }
-    let captured = capture.finish().map_err(no_thread)?;
+    let captured = capture.finish();
     // Not before the tracer has let go: strace, asked to while it holds a signal for a program, drops it.
     signals.pass_on(command.as_ref().filter(|_| status.is_none()).map(|child| child.id()));
     Ok(captured)
