@@ -118,7 +118,7 @@ fn what_a_thread_slept_in_a_call_is_told_by_the_call_and_by_its_turns() {
                     off += until_ns - turn.t_ns;
                 }
                 Happened::Waited { until_ns } => off += until_ns - turn.t_ns,
-                Happened::Began { .. } | Happened::Ended => {}
+                Happened::Began { .. } | Happened::Recorder { .. } | Happened::Ended => {}
             }
         }
         // Accesses through mappings are within the time of their thread's, not calls.

@@ -128,6 +128,25 @@ fn what_happens_in_a_call_is_the_calls() {
 }
 
 #[test]
+fn what_the_recorder_took_is_left_out() {
+    let spans = vec![call(1, 2 * MS, MS, 0)];
+    let told = |t_ns, own_ns| turn(1, t_ns, Happened::Recorder { own_ns });
+    // 2 ms and 4 ms of computing around a call: the last 3 of 6, and more than there is.
+    let turns = [
+        told(7 * MS, 3 * MS),
+        turn(1, 7 * MS, Happened::Ended),
+        turn(2, 0, Happened::Began { parent: 1 }),
+        turn(1, 0, Happened::Waited { until_ns: 0 }),
+    ];
+    let timeline = Timeline::new(&spans, &turns);
+    assert_eq!((timeline.computing_ns(), timeline.recorder_ns()), (3 * MS, 3 * MS));
+    let on = |timeline: &Timeline| simulate(timeline, Processors::Shared(1), 1.0, &recorded(&spans));
+    assert_eq!((on(&timeline), timeline.recorded_ns()), (Ok(4 * MS), 7 * MS));
+    let timeline = Timeline::new(&spans, &[told(7 * MS, 9 * MS), turns[1], turns[3]]);
+    assert_eq!((on(&timeline), timeline.recorder_ns()), (Ok(MS), 6 * MS));
+}
+
+#[test]
 fn contradicting_times_are_an_error() {
     // Each is woken by the other at a moment at which both had just been woken.
     let turns = [slept(1, 5, 10, 10, Some(2)), slept(2, 5, 10, 10, Some(1))];

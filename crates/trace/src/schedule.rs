@@ -36,6 +36,12 @@ pub enum Happened {
         /// When it had one again.
         until_ns: u64,
     },
+    /// The recorder itself had so much of the time on a processor that seems the thread's, outside calls: before this moment, since this was told
+    /// last. What the recorder cannot see of itself is not in it.
+    Recorder {
+        /// How much, nanoseconds.
+        own_ns: u64,
+    },
     /// It left the processor for the last time.
     Ended,
 }
@@ -47,6 +53,7 @@ impl Happened {
             Happened::Began { .. } => "began",
             Happened::Slept { .. } => "slept",
             Happened::Waited { .. } => "waited",
+            Happened::Recorder { .. } => "recorder",
             Happened::Ended => "ended",
         }
     }

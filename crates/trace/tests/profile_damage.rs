@@ -22,6 +22,7 @@ fn turns() -> Vec<Turn> {
         let (tid, t_ns) = (7 + (i % 3) as u32, i * 100);
         let what = match i {
             0..3 => Happened::Began { parent: 1 },
+            280..290 => Happened::Recorder { own_ns: i },
             290.. => Happened::Ended,
             _ if i % 2 == 0 => Happened::Waited { until_ns: t_ns + i },
             _ => Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: (i % 5 == 0).then_some(7) },

@@ -41,6 +41,8 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 #define MAP_ANONYMOUS 0x20
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
+#define OWN_NS 200000 /* what is taken of a thread's time is told when it is so much */
+#define OWN_NS_EACH 50000
 #define TOLD_SETS 32768
 #define TOLD_WAYS 2
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
@@ -75,6 +77,7 @@ struct state {
 	u64 woke_ns; /* since it last had a processor; 0: not woken */
 	u32 waker_tid; /* by whom then; 0: by nobody who is recorded */
 	u32 reserved;
+	u64 own_ns; /* what we took of its time, and have not told */
 	/* The call's record, as it is written. The facts that there are follow `call` in turn. */
 	struct wire_call call;
 	struct wire_fact facts[3];
@@ -1354,6 +1357,28 @@ static __always_inline void tell_root(struct state *state, struct task_struct *t
 	}
 }
 
+/* Notes what was taken of a thread's time; what is longer than we ever need was somebody else's, who had the processor meanwhile. */
+static __always_inline void took(struct state *state, u64 ns)
+{
+	if (ns < OWN_NS_EACH)
+		state->own_ns += ns;
+}
+
+/* Writes what was taken of a thread's time. */
+static __always_inline void put_own(struct state *state, struct task_struct *task, u64 now)
+{
+	if (subject_mode == MODE_MOUNT || !state->own_ns)
+		return;
+	struct wire_own record = {
+		.head = { sizeof(record), WIRE_OWN, 0 },
+		.tid = task->pid,
+		.at_ns = now,
+		.own_ns = state->own_ns,
+	};
+	put(&record, sizeof(record), now);
+	state->own_ns = 0;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 {
@@ -1363,6 +1388,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 
 	if (!state)
 		return 0;
+	u64 entered_ns = bpf_ktime_get_ns();
 	flush_access(state, task);
 	state->flags = (state->flags & STAYS) | IN_CALL;
 	bool compat = task->thread_info.status & TS_COMPAT;
@@ -1453,6 +1479,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 			state->flags |= IOV_MISSING;
 	}
 	state->call.start_ns = bpf_ktime_get_ns();
+	took(state, state->call.start_ns - entered_ns);
 	if ((spec->flags & SPEC_CLOSES) && on_file) {
 		struct files_struct *files = task->files;
 		if (files && files->count.counter > 1) {
@@ -1547,6 +1574,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	}
 	put_call(state, task, strings, scratch, WIRE_CALL, now - state->call.start_ns, ret);
 	state->flags &= STAYS;
+	u64 left_ns = bpf_ktime_get_ns();
+	took(state, left_ns - now);
+	if (state->own_ns > OWN_NS)
+		put_own(state, task, left_ns);
 	return 0;
 }
 
@@ -1776,6 +1807,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		}
 		state->flags &= ~ACTIVE;
 	}
+	put_own(state, task, now);
 	struct wire_exit record = {
 		.head = { sizeof(record), WIRE_EXIT, 0 },
 		.at_ns = now,
@@ -1865,6 +1897,8 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	}
 	flush_access(state, task);
 	put_fault(state, task, 0, (u64)inode, first, last, now, 0, 0);
+	if (!(state->flags & IN_CALL))
+		took(state, bpf_ktime_get_ns() - now);
 	return 0;
 }
 

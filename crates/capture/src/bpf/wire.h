@@ -26,6 +26,7 @@ enum wire_kind {
 	WIRE_FAULT = 10, /* an access through a mapping */
 	WIRE_REQUEST = 11, /* an io_uring request that completed */
 	WIRE_TURN = 12, /* since version 3: a thread was off the processor, and has it again; or it has ended */
+	WIRE_OWN = 13, /* since version 3: what the recorder itself took of a thread's time */
 };
 
 enum wire_feature {
@@ -197,6 +198,14 @@ struct wire_turn {
 	u64 off_ns; /* it left the processor; of a thread that is new, it began */
 	u64 woke_ns; /* it was woken; of one that did not sleep, off_ns */
 	u64 on_ns; /* it had a processor again; of one that has ended, off_ns */
+};
+
+struct wire_own {
+	struct wire_head head;
+	u32 tid;
+	u32 reserved;
+	u64 at_ns;
+	u64 own_ns; /* on the processor, outside calls, since it was last told */
 };
 
 struct wire_root {

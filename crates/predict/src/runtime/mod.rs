@@ -36,15 +36,17 @@ pub struct RunTimeOptions {
 pub struct Basis {
     /// How long the workload took when it was recorded: from the first call to the end of the last thread, nanoseconds.
     pub recorded_ns: u64,
-    /// What the simulation makes of the recording itself, with calls as long as recorded and processors to queue for. Where other programs
-    /// had a share of the processors when it was recorded, less than `recorded_ns`.
+    /// What the simulation makes of the recording itself, with calls as long as recorded and processors to queue for. It is without what the
+    /// recorder took, and without other programs that had a share of the processors.
     pub recorded_simulated_ns: u64,
     /// Processors that the threads share.
     pub processors: u32,
     /// Threads.
     pub threads: u64,
-    /// Time in which threads had a processor outside the calls that are priced, all threads together, nanoseconds.
+    /// Time in which threads had a processor outside the calls that are priced, without the recorder's, all threads together, nanoseconds.
     pub computing_ns: u64,
+    /// Time on processors that was the recorder's, and is left out, nanoseconds.
+    pub recorder_ns: u64,
     /// Time in which threads slept outside those calls, all threads together, nanoseconds.
     pub waiting_ns: u64,
     /// Calls whose predicted latencies take the place of the recorded ones.
@@ -150,6 +152,7 @@ fn known(
         processors,
         threads: timeline.threads(),
         computing_ns: timeline.computing_ns(),
+        recorder_ns: timeline.recorder_ns(),
         waiting_ns: schedule.iter().map(slept).sum::<u64>().saturating_sub(blocked_ns),
         calls: gathered.spans.len() as u64,
         calls_elsewhere: gathered.elsewhere,

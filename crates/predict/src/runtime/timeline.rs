@@ -54,6 +54,7 @@ pub struct Timeline {
     pub(super) wakings: u32,
     recorded_ns: u64,
     computing_ns: u64,
+    recorder_ns: u64,
 }
 
 /// From a thread's beginning to its end, before it has steps.
@@ -87,6 +88,9 @@ enum What {
     Waited {
         until_ns: u64,
     },
+    Recorder {
+        own_ns: u64,
+    },
     Ended,
 }
 
@@ -98,7 +102,8 @@ impl What {
             What::Gives(_) => 0,
             What::Call { .. } => 1,
             What::Slept { .. } | What::Waited { .. } => 2,
-            What::Ended => 3,
+            What::Recorder { .. } => 3,
+            What::Ended => 4,
         }
     }
 }
@@ -170,6 +175,7 @@ impl Timeline {
                 Happened::Began { .. } => continue,
                 Happened::Ended => What::Ended,
                 Happened::Waited { until_ns } => What::Waited { until_ns },
+                Happened::Recorder { own_ns } => What::Recorder { own_ns },
                 Happened::Slept { woken_ns, until_ns, waker } => {
                     let waker = waker.map(|tid| lives.at_or_begin(tid, woken_ns)).filter(|&waker| waker != life);
                     let waking = waker.map(|waker| {
@@ -246,6 +252,7 @@ impl Timeline {
                     steps.push(Step::Queued(until_ns - now_ns));
                     now_ns = until_ns;
                 }
+                What::Recorder { own_ns } => self.recorder_ns += take_off(&mut steps, own_ns),
                 What::Ended => {}
             }
         }
@@ -258,9 +265,14 @@ impl Timeline {
         self.recorded_ns
     }
 
-    /// Time on processors outside the calls, all threads together, nanoseconds.
+    /// Time on processors outside the calls, without the recorder's, all threads together, nanoseconds.
     pub fn computing_ns(&self) -> u64 {
-        self.computing_ns
+        self.computing_ns - self.recorder_ns
+    }
+
+    /// Time on processors outside the calls that was the recorder's, all threads together, nanoseconds. It is in no step.
+    pub fn recorder_ns(&self) -> u64 {
+        self.recorder_ns
     }
 
     /// How many threads there were.
@@ -272,4 +284,20 @@ impl Timeline {
 /// Whether a thread has no processor in a step.
 fn is_off(step: &Step) -> bool {
     matches!(step, Step::Sleep(_) | Step::Wait(_) | Step::Queued(_))
+}
+
+/// Takes time of a thread's off what it computed last, as far as there is some; how much.
+fn take_off(steps: &mut [Step], ns: u64) -> u64 {
+    let mut left_ns = ns;
+    for step in steps.iter_mut().rev() {
+        if left_ns == 0 {
+            break;
+        }
+        if let Step::Compute(ns) = step {
+            let taken_ns = left_ns.min(*ns);
+            *ns -= taken_ns;
+            left_ns -= taken_ns;
+        }
+    }
+    ns - left_ns
 }

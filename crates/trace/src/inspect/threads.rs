@@ -12,7 +12,7 @@ pub struct ThreadTime {
     pub alive_ns: u64,
     /// In calls on files, whatever they did there; accesses through mappings are such calls.
     pub in_calls_ns: u64,
-    /// On a processor outside these calls.
+    /// On a processor outside these calls, the recorder's own time included.
     pub computing_ns: u64,
     /// Asleep outside them: waiting for another thread, a timer, a socket.
     pub waiting_ns: u64,
@@ -68,7 +68,7 @@ impl Calls {
                     queued_ns = queued_ns.saturating_add(until_ns - turn.t_ns);
                     until_ns
                 }
-                Happened::Began { .. } | Happened::Ended => turn.t_ns,
+                Happened::Began { .. } | Happened::Recorder { .. } | Happened::Ended => turn.t_ns,
             };
             let (_, last) = alive.entry(turn.tid).or_insert((turn.t_ns, turn.t_ns));
             *last = until.max(*last);

@@ -327,6 +327,10 @@ impl Importer {
                 let turn = wire::Turn { off_ns, woke_ns, on_ns, ..turn };
                 self.turns.turn(record.flags, &turn).ok_or("a turn whose times contradict each other")?;
             }
+            Kind::Own => {
+                let own = wire::Own::read(rest).ok_or(SHORT)?;
+                self.turns.recorder(own.tid, self.since_start(own.at_ns), own.own_ns);
+            }
             Kind::Root => {
                 let root = wire::Root::read(rest).ok_or(SHORT)?;
                 self.roots.insert(root.tid, root.id);

@@ -42,6 +42,10 @@ impl Turns {
         self.push(tid, t_ns, Happened::Began { parent: old_tid });
     }
 
+    pub fn recorder(&mut self, tid: u32, t_ns: u64, own_ns: u64) {
+        self.push(tid, t_ns, Happened::Recorder { own_ns });
+    }
+
     pub fn exits(&mut self, tid: u32, t_ns: u64) {
         if self.told {
             self.exiting.insert(tid, t_ns);

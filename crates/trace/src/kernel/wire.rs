@@ -5,7 +5,7 @@
 
 /// The layout's version, in the first record of a recording.
 pub const VERSION: u32 = 3;
-/// The oldest that is read. Version 2 added [`file_flag::BELOW`], version 3 [`Turn`].
+/// The oldest that is read. Version 2 added [`file_flag::BELOW`], version 3 [`Turn`] and [`Own`].
 pub const VERSION_READ: u32 = 1;
 
 /// Bytes of the head that begins every record.
@@ -48,6 +48,8 @@ pub enum Kind {
     Request = 11,
     /// A thread was off the processor, and has it again; or it has ended.
     Turn = 12,
+    /// What the recorder itself took of a thread's time.
+    Own = 13,
 }
 
 impl Kind {
@@ -65,6 +67,7 @@ impl Kind {
         (Kind::Fault, "WIRE_FAULT"),
         (Kind::Request, "WIRE_REQUEST"),
         (Kind::Turn, "WIRE_TURN"),
+        (Kind::Own, "WIRE_OWN"),
     ];
 
     fn of(number: u16) -> Option<Kind> {
@@ -416,6 +419,17 @@ records! {
         woke_ns: u64,
         /// It had a processor again; of one that has ended, `off_ns`.
         on_ns: u64,
+    }
+    /// What the recorder itself took of a thread's time.
+    Own "wire_own" {
+        #[allow(missing_docs)]
+        tid: u32,
+        #[allow(missing_docs)]
+        reserved: u32,
+        #[allow(missing_docs)]
+        at_ns: u64,
+        /// On the processor, outside calls, since it was last told.
+        own_ns: u64,
     }
     /// A root directory.
     Root "wire_root" {

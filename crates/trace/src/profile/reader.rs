@@ -46,8 +46,9 @@ impl Reader {
             let message = format!("{rows} rows where meta.json states {stated} \"events\"");
             return Err(ProfileError::corrupt(trace.path(), "footer", message));
         }
-        let schedule = meta.files.get(SCHEDULE_FILE);
-        let schedule = schedule.map(|check| schedule_file::open(&directory.join(SCHEDULE_FILE), check)).transpose()?;
+        let (path, check) = (directory.join(SCHEDULE_FILE), meta.files.get(SCHEDULE_FILE));
+        let has_schedule = check.is_some() || path.exists();
+        let schedule = has_schedule.then(|| schedule_file::open(&path, check)).transpose()?;
         Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot, schedule, returned })
     }
 

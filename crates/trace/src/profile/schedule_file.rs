@@ -21,6 +21,7 @@ fn fields() -> Vec<Field> {
         required("what", DataType::Utf8),
         optional("woken_ns", DataType::UInt64),
         optional("until_ns", DataType::UInt64),
+        optional("own_ns", DataType::UInt64),
         optional("other_tid", DataType::UInt32),
     ]
 }
@@ -69,6 +70,10 @@ fn columns(turns: &[Turn]) -> Vec<ArrayRef> {
         Happened::Slept { until_ns, .. } | Happened::Waited { until_ns } => Some(until_ns),
         _ => None,
     };
+    let own = |turn: &Turn| match turn.what {
+        Happened::Recorder { own_ns } => Some(own_ns),
+        _ => None,
+    };
     let other = |turn: &Turn| match turn.what {
         Happened::Began { parent } => Some(parent),
         Happened::Slept { waker, .. } => waker,
@@ -80,15 +85,15 @@ fn columns(turns: &[Turn]) -> Vec<ArrayRef> {
         Arc::new(StringArray::from_iter_values(turns.iter().map(|turn| turn.what.name()))),
         Arc::new(turns.iter().map(woken).collect::<UInt64Array>()),
         Arc::new(turns.iter().map(until).collect::<UInt64Array>()),
+        Arc::new(turns.iter().map(own).collect::<UInt64Array>()),
         Arc::new(turns.iter().map(other).collect::<UInt32Array>()),
     ]
 }
 
-/// Opens the file of a profile that says it has one, and checks its columns.
-pub(super) fn open(path: &Path, check: &FileCheck) -> Result<ParquetIn, ProfileError> {
-    const HINT: &str =
-        "the profile is incomplete: record the workload again, or delete the file's entry in meta.json to do without";
-    ParquetIn::open(path.to_owned(), Some(check).into(), HINT, |path, found| {
+/// Opens the file and checks its columns.
+pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
+    const HINT: &str = "the profile is incomplete: record the workload again";
+    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| {
         super::snapshot_file::check_columns(path, found, &fields())
     })
 }
@@ -111,16 +116,19 @@ fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<Turn>) -> Result<(), P
     let whats = columns.text("what")?;
     let woken = columns.optional_numbers::<UInt64Type>("woken_ns")?;
     let until = columns.optional_numbers::<UInt64Type>("until_ns")?;
+    let own = columns.optional_numbers::<UInt64Type>("own_ns")?;
     let others = columns.optional_numbers::<UInt32Type>("other_tid")?;
     for (i, (&t_ns, &tid)) in times.iter().zip(tids).enumerate() {
         let needed = |column: &str| columns.corrupt(i, column, format!("is null where what is {:?}", whats.value(i)));
         let woken_ns = || woken.is_valid(i).then(|| woken.value(i)).ok_or_else(|| needed("woken_ns"));
         let until_ns = || until.is_valid(i).then(|| until.value(i)).ok_or_else(|| needed("until_ns"));
+        let own_ns = || own.is_valid(i).then(|| own.value(i)).ok_or_else(|| needed("own_ns"));
         let other = others.is_valid(i).then(|| others.value(i));
         let what = match whats.value(i) {
             "began" => Happened::Began { parent: other.ok_or_else(|| needed("other_tid"))? },
             "slept" => Happened::Slept { woken_ns: woken_ns()?, until_ns: until_ns()?, waker: other },
             "waited" => Happened::Waited { until_ns: until_ns()? },
+            "recorder" => Happened::Recorder { own_ns: own_ns()? },
             "ended" => Happened::Ended,
             unknown => return Err(columns.corrupt(i, "what", format!("unknown value {unknown:?}"))),
         };
