@@ -20,7 +20,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("on_exec", "sched_process_exec"),
     ("on_fork", "sched_process_fork"),
     ("on_switch", "sched_switch"),
-    ("on_wakeup", "sched_wakeup"),
+    ("on_waking", "sched_waking"),
+    ("on_timer", "hrtimer_expire_entry"),
+    ("on_timer_end", "hrtimer_expire_exit"),
+    ("on_irq", "irq_handler_entry"),
+    ("on_irq_end", "irq_handler_exit"),
     ("on_sys_exit", "sys_exit"),
     ("on_sys_enter", "sys_enter"),
 ];
@@ -39,7 +43,7 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
 ];
 
 /// Programs that make no records: left out once, they leave a time imprecise.
-const WITHOUT_RECORDS: &[&str] = &["on_wakeup"];
+const WITHOUT_RECORDS: &[&str] = &["on_waking", "on_timer", "on_timer_end", "on_irq", "on_irq_end"];
 
 /// `struct counters` of `spec.h`, its fields in turn.
 type Counters = [u64; 7];
@@ -311,7 +315,7 @@ impl Loaded {
         let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
         let candidates =
             Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
-        let mut features = if whom.mode == MODE_MOUNT { u32::from(feature::ONE_MOUNT) } else { 0 };
+        let mut features = u32::from(if whom.mode == MODE_MOUNT { feature::ONE_MOUNT } else { feature::TURNS });
         for &(feature, programs) in BEYOND_CALLS {
             if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
                 features |= u32::from(feature);

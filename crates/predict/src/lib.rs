@@ -13,6 +13,7 @@ pub mod pipeline;
 pub mod rank;
 pub mod replay;
 pub mod residuals;
+pub mod runtime;
 pub mod system;
 pub mod tipping;
 pub mod uncertainty;

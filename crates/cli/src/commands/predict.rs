@@ -10,7 +10,8 @@ use predict::explain::{Explanation, explain};
 use predict::measure;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
-use predict::system::Drift;
+use predict::runtime::{self, RunTimeOptions, RunTimes};
+use predict::system::{Drift, Reference};
 use predict::tipping::{Tipping, tipping};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use trace::profile::Reader;
 
 /// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.
 ///
-/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state.
+/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state. Of a recording by
+/// the recorder in the kernel, how long the program takes in all is predicted too: its threads compute, call and wait for each other again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -63,6 +65,9 @@ pub struct Args {
     /// Predict these systems as they are now: costs move with the references (processor, reads, syncs).
     #[arg(long, requires = "here")]
     rescale: bool,
+    /// Predict the run time on so many processors (default: as many as the recording's machine had).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    processors: Option<u32>,
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
     #[arg(long, value_name = "DIR")]
     stages_out: Option<PathBuf>,
@@ -131,6 +136,9 @@ pub struct Output {
     pub ranking: Ranking,
     /// What it was made from.
     pub prediction: Prediction,
+    /// How long the program takes; not asked of a prediction of a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_time: Option<RunTimes>,
     explanation: Option<Explanation>,
     /// What would change the first two places.
     pub tipping: Vec<Tipping>,
@@ -144,10 +152,17 @@ impl Output {
         reader: &Reader,
         systems: &[SystemProfile],
         options: &PredictOptions,
+        run_time: Option<&RunTimeOptions>,
         explained: Option<(&str, &str)>,
         explain_first: bool,
     ) -> anyhow::Result<Output> {
-        let prediction = pipeline::predict(reader, systems, options)?;
+        let (prediction, run_time) = match run_time {
+            Some(run_time) => {
+                let (prediction, run_time) = runtime::predict(reader, systems, options, run_time)?;
+                (prediction, Some(run_time))
+            }
+            None => (pipeline::predict(reader, systems, options)?, None),
+        };
         let ranking = rank(&prediction.systems, options.seed);
         let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
         let first_two = at(0).zip(at(1));
@@ -157,13 +172,14 @@ impl Output {
         };
         let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
         let workload = output::shown(workload);
-        Ok(Output { workload, seed: options.seed, ranking, prediction, explanation, tipping })
+        Ok(Output { workload, seed: options.seed, ranking, prediction, run_time, explanation, tipping })
     }
 
     /// As a report.
     pub fn document(&self) -> report::Document {
         let explanation = self.explanation.as_ref();
-        report::prediction(&self.workload, &self.prediction, &self.ranking, explanation, &self.tipping)
+        let run_time = self.run_time.as_ref();
+        report::prediction(&self.workload, &self.prediction, &self.ranking, run_time, explanation, &self.tipping)
     }
 }
 
@@ -179,6 +195,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
     let mut systems = load(&args.systems)?;
+    let mut run_time = RunTimeOptions { processors: args.processors, computing: vec![1.0; systems.len()] };
     for here in &args.here {
         let (place, target) = place(&systems, here)?;
         let system = &mut systems[place];
@@ -186,6 +203,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress::note(&format!("{}: {}", system.name, told(&drift)));
         if args.rescale {
             *system = system.rescaled(&drift);
+            run_time.computing[place] *= drift.factor(Reference::Processor);
         }
     }
     let options = PredictOptions {
@@ -208,7 +226,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some([a, b]) => Some((a.as_str(), b.as_str())),
         _ => None,
     };
-    let output = Output::new(&args.workload, &reader, &systems, &options, explained, false)?;
+    let output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
     if let Some(directory) = &args.stages_out {
         write_stages(directory, &reader, &systems, &options)?;
     }

@@ -92,7 +92,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
     systems.extend(bundled::systems()?);
     said.bundled = systems.iter().skip(1).map(Into::into).collect();
     let options = PredictOptions { seed: args.seed, calls: Calls::Replayed, ..PredictOptions::default() };
-    let output = prediction::Output::new(Path::new("quickstart"), &reader, &systems, &options, None, true)?;
+    let output = prediction::Output::new(Path::new("quickstart"), &reader, &systems, &options, None, None, true)?;
 
     progress::note("4 of 4: replaying it here, to check the prediction");
     match check(place, &reader, &output, &here_name) {
