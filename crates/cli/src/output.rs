@@ -37,6 +37,11 @@ impl ResultArgs {
         Ok(())
     }
 
+    /// Whether a report with plots was asked for.
+    pub fn has_report(&self) -> bool {
+        self.html.is_some() || self.output.is_some()
+    }
+
     /// Prints a result and writes the files asked for.
     pub fn emit<T: Serialize>(&self, schema: &str, result: &T, document: &Document) -> anyhow::Result<()> {
         self.emit_short(schema, result, document, document)

@@ -24,6 +24,29 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Several sizes, set apart by commas; `none` is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(pub Vec<u64>);
+
+/// Sizes such as `64M,256M,1G`, each at least a page and once; they come out in order.
+pub fn sizes(text: &str) -> Result<Sizes, String> {
+    /// More are no curve that anybody reads, and each takes a prediction.
+    const SIZES_MAX: usize = 64;
+    if text.trim() == "none" {
+        return Ok(Sizes(Vec::new()));
+    }
+    let mut sizes = text.split(',').map(size).collect::<Result<Vec<u64>, String>>()?;
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() > SIZES_MAX {
+        return Err(format!("{} sizes; {SIZES_MAX} at most", sizes.len()));
+    }
+    match sizes.first() {
+        Some(&least) if least < 4096 => Err(format!("{least} bytes are less than a page; the least is 4K")),
+        _ => Ok(Sizes(sizes)),
+    }
+}
+
 /// A span of time for a budget, in nanoseconds: `90s`, `5m`, `1.5h`, `500ms`.
 pub fn span_ns(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
@@ -95,6 +118,17 @@ mod tests {
         for bad in ["", "G", "-1", "1X", "1e3", "9999999T", "1.2.3"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn several_sizes_come_out_in_order() {
+        assert_eq!(sizes("1G,64M,4k,64M"), Ok(Sizes(vec![4096, 64 << 20, 1 << 30])));
+        assert_eq!(sizes("none"), Ok(Sizes(vec![])));
+        for bad in ["", "64M,", "64M,none", "0", "4095", &vec!["1G"; 3].join(";")] {
+            assert!(sizes(bad).is_err(), "{bad}");
+        }
+        let many: Vec<String> = (1..=65).map(|i| format!("{i}M")).collect();
+        assert!(sizes(&many.join(",")).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! product is the call's predicted latency. What may not live here: parsing of traces, rendering of results.
 
 pub mod baseline;
+pub mod cache_sizes;
 pub mod explain;
 pub mod measure;
 pub mod pipeline;

@@ -2,7 +2,7 @@
 //! something, panels side by side.
 
 use crate::Plot;
-use crate::plot::{BYTES_LABEL, palette};
+use crate::plot::{BYTES_LABEL, SCHEMA, WIDTH, palette};
 use serde_json::{Map, Value, json};
 
 /// What an axis counts.
@@ -54,8 +54,7 @@ impl Dot {
 
 /// More points than this on a line are a line without dots.
 const DOTS_MAX: usize = 60;
-/// The width of a single plot, and of one of several panels, pixels.
-const WIDTH: u32 = 720;
+/// The width of one of several panels, pixels.
 const PANEL_WIDTH: u32 = 190;
 
 /// Draws lines through points, in the order given. Panels, series and kinds appear in the order of their first point.
@@ -110,7 +109,7 @@ fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], 
     let mark =
         json!({ "type": "line", "point": longest <= DOTS_MAX && !steps, "tooltip": true, "interpolate": interpolate });
     let mut spec = Map::new();
-    spec.insert("$schema".to_owned(), json!("https://vega.github.io/schema/vega-lite/v6.json"));
+    spec.insert("$schema".to_owned(), json!(SCHEMA));
     spec.insert("data".to_owned(), json!({ "values": values }));
     if let (true, Some(encoding)) = (kinds.len() > 1, encoding.as_object_mut()) {
         let dash = json!({ "field": "kind", "type": "nominal", "title": null, "sort": kinds,
@@ -120,8 +119,7 @@ fn drawn(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot], 
     }
     if panels.len() > 1 {
         let panel_width = if panels.len() == 2 { 2 * PANEL_WIDTH } else { PANEL_WIDTH * 3 / 2 };
-        let header = json!({ "labelFontWeight": "bold", "labelLimit": panel_width });
-
+        let header = json!({ "labelFontWeight": "bold" });
         let facet = json!({ "field": "panel", "type": "nominal", "sort": panels, "title": null, "header": header });
         spec.insert("facet".to_owned(), facet);
         spec.insert("columns".to_owned(), json!(3));
@@ -149,7 +147,7 @@ fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn colour(series: &[&str], colours: Colours) -> Value {
     let legend = match series {
         [_] | [] => Value::Null,
-        _ => json!({ "labelLimit": 260 }),
+        _ => json!({}),
     };
     let scale = match colours {
         Colours::Apart => json!({ "domain": series, "range": palette() }),

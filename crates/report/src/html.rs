@@ -12,19 +12,8 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:";
 
-/// Draws every plot, in the scheme the reader's system asks for, again when that changes.
-const DRAW: &str = r#"
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const draw = () => document.querySelectorAll("figure[data-plot]").forEach(figure => {
-  const spec = JSON.parse(figure.querySelector("script").textContent);
-  vegaEmbed(figure.querySelector("div"), spec, {
-    renderer: "svg", actions: false, theme: dark.matches ? "dark" : undefined,
-    config: { background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, axis: { gridColor: "rgba(136,136,136,0.27)" } },
-  }).catch(error => { figure.querySelector("div").textContent = "This plot failed to draw: " + error; });
-});
-dark.addEventListener("change", draw);
-draw();
-"#;
+/// Draws every plot, as wide as its column and in the scheme the reader's system asks for, again when either changes.
+const DRAW: &str = include_str!("draw.js");
 
 pub fn render(document: &Document) -> String {
     let has_plots = document.blocks.iter().any(|block| matches!(block, Block::Plot(_)));
@@ -43,7 +32,7 @@ pub fn render(document: &Document) -> String {
             out.push_str(script);
             out.push_str("\n</script>\n");
         }
-        out.push_str(&format!("<script>{DRAW}</script>\n"));
+        out.push_str(&format!("<script>\n{DRAW}</script>\n"));
     }
     out.push_str("</body>\n</html>\n");
     out
@@ -70,7 +59,7 @@ fn block(out: &mut String, block: &Block) {
             // In JSON a `<` stands only inside strings, where its escape means the same.
             let spec = hidden_escaped(&plot.spec.to_string()).replace('<', "\\u003c");
             out.push_str(&format!(
-                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div></div>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
+                "<figure data-plot>\n<figcaption>{}</figcaption>\n<div class=\"controls\"></div>\n<div class=\"plot\"></div>\n<script type=\"application/json\">{spec}</script>\n</figure>\n",
                 escaped(&plot.title)
             ));
         }
@@ -137,7 +126,11 @@ mod tests {
 
     #[test]
     fn no_library_spells_its_own_end() {
-        assert!([super::VEGA, super::VEGA_LITE, super::VEGA_EMBED].iter().all(|script| !script.contains("</script")));
+        assert!(
+            [super::VEGA, super::VEGA_LITE, super::VEGA_EMBED, super::DRAW]
+                .iter()
+                .all(|script| !script.contains("</script"))
+        );
     }
 
     #[test]

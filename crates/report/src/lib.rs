@@ -10,6 +10,7 @@ mod age;
 pub mod aging;
 mod bench;
 mod bench_phases;
+mod cache_plots;
 mod chart;
 mod copied;
 mod crash;
@@ -36,6 +37,7 @@ mod terminal;
 mod tree_snapshot;
 pub mod units;
 mod validation;
+mod validation_plots;
 mod verification;
 mod workload;
 

@@ -11,15 +11,20 @@ pub struct Plot {
     pub spec: Value,
 }
 
-/// Colours that stay apart for colour-blind readers on light and dark ground (Okabe and Ito 2008, and a grey for the rest).
+/// Colours that stay apart for colour-blind readers: those of Okabe and Ito (2008), the light ones darkened until each has a contrast of 3 to 1
+/// (WCAG 2.2, 1.4.11) with white as well as with a dark page; the last is a grey for the rest.
+pub(crate) const PALETTE: [&str; 10] =
+    ["#0072b2", "#c98500", "#009e73", "#cc79a7", "#3d9bd1", "#d55e00", "#9a9000", "#8a6d3b", "#7b68c8", "#888888"];
+
 pub(crate) fn palette() -> Value {
-    json!([
-        "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8ad00", "#8a6d3b", "#7b68c8", "#999999"
-    ])
+    json!(PALETTE)
 }
 
-/// The width every plot has, pixels: fits the page's column beside axis labels.
-const WIDTH: u32 = 720;
+/// The specification's language.
+pub(crate) const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
+
+/// How wide a plot is where there is room, axes and all, pixels: a narrower page draws it as wide as it is itself (draw.js).
+pub(crate) const WIDTH: u32 = 860;
 
 /// One bar of [`interval_bars`].
 pub struct Bar<'a> {
@@ -39,16 +44,16 @@ pub fn interval_bars(title: &str, axis: &str, bars: &[Bar<'_>]) -> Plot {
         .iter()
         .map(|b| json!({ "label": b.label, "value": b.value_s, "low": b.low_s, "high": b.high_s }))
         .collect();
-    let y = json!({ "field": "label", "type": "nominal", "sort": null, "title": null, "axis": { "labelLimit": 260 } });
+    let y = json!({ "field": "label", "type": "nominal", "sort": null, "title": null });
     let spec = json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "width": WIDTH,
         "data": { "values": values },
         "encoding": { "y": y },
         "layer": [
-            { "mark": { "type": "bar", "color": "#0072b2", "height": { "band": 0.6 } },
+            { "mark": { "type": "bar", "color": PALETTE[0], "height": { "band": 0.6 } },
               "encoding": { "x": { "field": "value", "type": "quantitative", "title": axis } } },
-            { "mark": { "type": "rule", "strokeWidth": 2, "color": "#e69f00" },
+            { "mark": { "type": "rule", "strokeWidth": 2, "color": PALETTE[1] },
               "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" } } },
         ],
     });
@@ -65,12 +70,12 @@ pub fn stacked_bars(title: &str, axis: &str, order: &[String], parts: &[(String,
         })
         .collect();
     let spec = json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "width": WIDTH,
         "data": { "values": values },
         "mark": { "type": "bar", "tooltip": true, "height": { "band": 0.7 } },
         "encoding": {
-            "y": { "field": "bar", "type": "nominal", "sort": null, "title": null, "axis": { "labelLimit": 260 } },
+            "y": { "field": "bar", "type": "nominal", "sort": null, "title": null },
             "x": { "field": "value", "type": "quantitative", "title": axis },
             "color": { "field": "part", "type": "nominal", "title": null, "sort": order,
                        "scale": { "domain": order, "range": palette() } },
@@ -96,7 +101,12 @@ pub struct Point<'a> {
     pub predicted_s: f64,
 }
 
-/// Predicted against measured on logarithmic axes, with the line of agreement.
+/// The side of a square plot, pixels, and the most workloads that shapes tell apart.
+const SQUARE: u32 = 560;
+const SHAPES_MAX: usize = 6;
+
+/// Predicted against measured on logarithmic axes, with the line of agreement. Of more than a few workloads only the tooltip says which a point
+/// is.
 pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let values: Vec<Value> = points
         .iter()
@@ -111,18 +121,25 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
     let scale = json!({ "type": "log", "zero": false });
     let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s", "scale": scale });
     let y = json!({ "field": "predicted", "type": "quantitative", "title": "predicted, s", "scale": scale });
+    let mut workloads: Vec<&str> = points.iter().map(|p| p.workload).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let mut encoding =
+        json!({ "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } } });
+    if (2..=SHAPES_MAX).contains(&workloads.len()) {
+        encoding["shape"] = json!({ "field": "workload", "type": "nominal" });
+    }
     let spec = json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": 480,
-        "height": 480,
+        "$schema": SCHEMA,
+        "width": SQUARE,
+        "height": SQUARE,
         "layer": [
             { "data": { "values": line }, "mark": { "type": "line", "color": "#888", "strokeDash": [4, 4] },
               "encoding": { "x": { "field": "v", "type": "quantitative" }, "y": { "field": "v", "type": "quantitative" } } },
             { "data": { "values": values }, "mark": { "type": "rule", "color": "#888" },
               "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" }, "y": y } },
-            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 90, "tooltip": true },
-              "encoding": { "x": x, "y": y, "color": { "field": "target", "type": "nominal", "scale": { "range": palette() } },
-                            "shape": { "field": "workload", "type": "nominal" } } },
+            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 90, "tooltip": { "content": "data" } },
+              "encoding": encoding },
         ],
     });
     Plot { title: title.to_owned(), spec }
@@ -154,7 +171,7 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
     let color =
         json!({ "field": "series", "type": "nominal", "title": null, "sort": null, "scale": { "range": palette() } });
     let spec = json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "width": WIDTH,
         "height": 280,
         "data": { "values": values },
@@ -188,7 +205,7 @@ pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f
         json!({ "field": name, "type": "quantitative", "title": title, "scale": scale })
     };
     let spec = json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "width": WIDTH,
         "height": 280,
         "data": { "values": values },
@@ -200,4 +217,28 @@ pub fn lines(title: &str, x: (&str, bool), y: (&str, bool), points: &[(String, f
         },
     });
     Plot { title: title.to_owned(), spec }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance of `#rrggbb` (WCAG 2.2).
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        let linear = |c: f64| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
+        0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
+    }
+
+    #[test]
+    fn every_colour_stands_out_on_light_and_on_dark_ground() {
+        for colour in PALETTE {
+            // What Chromium and Firefox paint under `color-scheme: dark` is no lighter than #1c1b22.
+            for ground in ["#ffffff", "#121212", "#1c1b22"] {
+                let (a, b) = (luminance(colour), luminance(ground));
+                let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                assert!(contrast >= 3.0, "{colour} on {ground}: {contrast:.2}");
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! A prediction: the ranking, where the time goes, and what would change it.
 
 use crate::plot::{Bar, interval_bars, stacked_bars};
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table, cache_plots, units};
+use predict::cache_sizes::CacheSize;
 use predict::explain::{Explanation, Part};
 use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
 use predict::rank::{Ranked, Ranking};
@@ -12,7 +13,7 @@ use trace::profile::Durations;
 /// Rows of a breakdown; what is beyond is summed up.
 const TOP: usize = 12;
 
-/// Everything there is to say about a prediction.
+/// Everything there is to say about a prediction; `cache_sizes` may be empty.
 pub fn prediction(
     workload: &str,
     prediction: &Prediction,
@@ -20,6 +21,7 @@ pub fn prediction(
     run_time: Option<&RunTimes>,
     explanation: Option<&Explanation>,
     tipping: &[Tipping],
+    cache_sizes: &[CacheSize],
 ) -> Document {
     let mut document = Document::new(format!("Predicted time in the file system: {workload}"));
     document.paragraph(assumptions(prediction, ranking));
@@ -35,6 +37,18 @@ pub fn prediction(
     document.heading("Where the time goes").table(by_op_table(&order, TOP)).plot(by_op_plot(&order));
     if let Some(fastest) = order.first() {
         document.table(by_entry_of(fastest, TOP)).table(by_directory(fastest)).table(caches(fastest));
+    }
+    if let Some(plot) = cache_plots::over_time(&order) {
+        document.plot(plot);
+    }
+    if !cache_sizes.is_empty() {
+        let names: Vec<&str> = order.iter().map(|system| system.system.as_str()).collect();
+        let at_bytes = prediction
+            .options
+            .cache_bytes
+            .unwrap_or_else(|| order.iter().map(|system| system.data_cache_bytes).max().unwrap_or(0));
+        document.heading("How much memory").plot(cache_plots::sizes_plot(cache_sizes, &names, at_bytes));
+        document.table(cache_plots::sizes_table(cache_sizes));
     }
     if let Some(explanation) = explanation {
         self::explanation(&mut document, explanation);
@@ -272,6 +286,9 @@ fn by_directory(system: &SystemPrediction) -> Table {
 fn caches(system: &SystemPrediction) -> Table {
     let c = &system.cache;
     let mut caption = format!("What the caches did on {}.", system.system);
+    if system.data_cache_bytes > 0 {
+        caption.push_str(&format!(" Its data cache has {}.", units::bytes(system.data_cache_bytes as f64)));
+    }
     if !system.cache_policy.is_default() {
         caption.push_str(&format!(" Its data cache evicts by {}.", system.cache_policy.name()));
     }

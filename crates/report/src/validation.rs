@@ -1,11 +1,12 @@
 //! A validation: how far predictions are from replays, and which call types the misses come from.
 
 use crate::environment::environment;
-use crate::plot::{Point, agreement, lines};
+use crate::plot::{Point, agreement};
+use crate::validation_plots::{beside, distributions};
 use crate::{Cell, Document, Table};
 use posix::CacheState;
 use predict::residuals::contexts::Context;
-use predict::validate::{self, PairVerdict, Validation};
+use predict::validate::{PairVerdict, Validation};
 use trace::profile::Durations;
 
 /// Call types shown for each cell, the greatest errors first.
@@ -32,8 +33,8 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     }
     document.heading("Beside simpler methods").table(methods(validation)).paragraph(traced(validation));
     document.heading("Rankings").table(pairs(validation));
-    document.heading("Where the errors come from").table(by_op(validation));
-    document.plot(distribution(validation));
+    document.heading("Where the errors come from").plot(beside(validation)).table(by_op(validation));
+    document.plot(distributions(validation));
     if let Some(found) = &validation.contexts {
         document.heading("Which states the errors come from").table(contexts(found));
     }
@@ -356,28 +357,4 @@ fn scatter(validation: &Validation) -> crate::Plot {
         })
         .collect();
     agreement("Predicted against measured; on the line they agree. Bars span the replays.", &points)
-}
-
-/// Latency distributions of the call type that takes the most time in the first cell, on every target of that workload.
-fn distribution(validation: &Validation) -> crate::Plot {
-    let longest = |cell: &validate::Cell| {
-        cell.per_op.iter().max_by(|a, b| a.measured_ns.total_cmp(&b.measured_ns)).map(|op| op.op.clone())
-    };
-    let Some((first, op)) = validation.cells.first().and_then(|cell| Some((cell, longest(cell)?))) else {
-        return lines("Latency distributions.", ("latency, µs", true), ("share of calls", false), &[]);
-    };
-    let mut points = Vec::new();
-    for cell in validation.cells.iter().filter(|cell| cell.workload == first.workload) {
-        for found in cell.per_op.iter().filter(|found| found.op == op) {
-            for (kind, latencies) in
-                [("measured", &found.measured_quantiles_ns), ("predicted", &found.predicted_quantiles_ns)]
-            {
-                let series = format!("{}, {kind}", cell.target);
-                let steps = latencies.iter().zip(&validation.quantiles);
-                points.extend(steps.map(|(ns, share)| (series.clone(), ns / 1e3, *share)));
-            }
-        }
-    }
-    let title = format!("Latencies of {op} in {}: share of calls at most so long.", first.workload);
-    lines(&title, ("latency, µs", true), ("share of calls", false), &points)
 }

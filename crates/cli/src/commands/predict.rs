@@ -6,6 +6,7 @@ use crate::{failure, progress, values};
 use anyhow::Context as _;
 use posix::WorkspaceOptions;
 use predict::SystemProfile;
+use predict::cache_sizes::{self, CacheSize};
 use predict::explain::{Explanation, explain};
 use predict::measure;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictOptions, Prediction, Stage};
@@ -29,6 +30,7 @@ Examples:
   fsage predict web.workload *.system --explain ext4 xfs
   fsage predict web.workload ext4.system --cache 16G --set rm=50us
   fsage predict web.workload ext4.system --cache 256M --cache-policy linux
+  fsage predict web.workload ext4.system --cache-sizes 64M,256M,1G,4G
   fsage predict web.workload data.system --here /mnt/data --rescale")]
 pub struct Args {
     /// The workload profile.
@@ -43,6 +45,11 @@ pub struct Args {
     /// What if the data cache had this size (16G) on every system?
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     cache: Option<u64>,
+    /// Predict with data caches of these sizes as well (64M,256M,1G; none: of none), for how the total and the misses depend on it. Reports (--html,
+    /// -o) do so without being asked, with twelve powers of two up to twice the largest data cache or the next above. Each size costs a prediction
+    /// of each system.
+    #[arg(long, value_name = "SIZE,…", value_parser = values::sizes)]
+    cache_sizes: Option<values::Sizes>,
     /// What if every system's data cache chose otherwise what to evict? (A profile that says nothing of it stands for lru.)
     #[arg(long, value_enum, value_name = "POLICY")]
     cache_policy: Option<Policy>,
@@ -142,6 +149,9 @@ pub struct Output {
     explanation: Option<Explanation>,
     /// What would change the first two places.
     pub tipping: Vec<Tipping>,
+    /// With data caches of several sizes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cache_sizes: Vec<CacheSize>,
 }
 
 impl Output {
@@ -172,14 +182,31 @@ impl Output {
         };
         let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
         let workload = output::shown(workload);
-        Ok(Output { workload, seed: options.seed, ranking, prediction, run_time, explanation, tipping })
+        Ok(Output {
+            workload,
+            seed: options.seed,
+            ranking,
+            prediction,
+            run_time,
+            explanation,
+            tipping,
+            cache_sizes: Vec::new(),
+        })
     }
 
     /// As a report.
     pub fn document(&self) -> report::Document {
         let explanation = self.explanation.as_ref();
         let run_time = self.run_time.as_ref();
-        report::prediction(&self.workload, &self.prediction, &self.ranking, run_time, explanation, &self.tipping)
+        report::prediction(
+            &self.workload,
+            &self.prediction,
+            &self.ranking,
+            run_time,
+            explanation,
+            &self.tipping,
+            &self.cache_sizes,
+        )
     }
 }
 
@@ -226,7 +253,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some([a, b]) => Some((a.as_str(), b.as_str())),
         _ => None,
     };
-    let output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
+    let mut output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
+    let sizes = match args.cache_sizes {
+        Some(values::Sizes(sizes)) => sizes,
+        None if args.result.has_report() => cache_sizes::default_sizes(&systems),
+        None => Vec::new(),
+    };
+    if !sizes.is_empty() {
+        output.cache_sizes = cache_sizes::cache_sizes(&reader, &systems, &options, &sizes)?;
+    }
     if let Some(directory) = &args.stages_out {
         write_stages(directory, &reader, &systems, &options)?;
     }

@@ -183,6 +183,12 @@ impl CacheStage {
         }
     }
 
+    /// Dirty pages of all files.
+    #[inline]
+    pub fn dirty_pages(&self) -> u64 {
+        self.data.dirty_pages()
+    }
+
     /// Dirty pages of a file.
     pub fn dirty_pages_of(&self, node: NodeId) -> u64 {
         self.data.pages_of(node).1

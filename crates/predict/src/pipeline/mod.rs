@@ -32,6 +32,7 @@ pub mod request;
 mod run;
 pub mod source;
 pub mod sync;
+mod timeline;
 mod tree;
 mod walk;
 mod writeback;
@@ -45,6 +46,7 @@ pub use preprocess::Preprocess;
 pub use price::Fallback;
 pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
+pub use timeline::CacheTimeline;
 
 pub use crate::system::CachePolicy;
 
@@ -108,10 +110,14 @@ pub struct SystemPrediction {
     pub timeline: Timeline,
     /// Write-back.
     pub writeback: WritebackTotal,
+    /// Size of the data cache, bytes; 0: no limit.
+    pub data_cache_bytes: u64,
     /// How the data cache evicted.
     pub cache_policy: CachePolicy,
     /// What the caches did.
     pub cache: CacheCounts,
+    /// What they did over the trace's time.
+    pub cache_timeline: CacheTimeline,
     /// Classes the profile lacks, and what stood in.
     pub fallbacks: Vec<Fallback>,
     /// What simpler methods say of the same workload and system.
@@ -294,8 +300,10 @@ fn system_prediction(
             stall_ns: post.stall_ns,
             device_ns: group.cache.writeback_ns(),
         },
+        data_cache_bytes: profile.parameters.data_cache_to_simulate_bytes(),
         cache_policy: profile.parameters.cache_policy,
         cache,
+        cache_timeline: group.cache_timeline(),
         fallbacks: pricer.fallbacks(),
         warnings: Vec::new(),
     };

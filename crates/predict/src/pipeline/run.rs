@@ -14,6 +14,7 @@ use super::price::Pricer;
 use super::request::{Request, Requests};
 use super::source::Workload;
 use super::sync::SyncRules;
+use super::timeline::{CacheTimeline, Counts, Recorder};
 use crate::SystemProfile;
 use std::path::Path;
 use trace::profile::ProfileError;
@@ -79,6 +80,7 @@ pub(super) struct Group<'p> {
     pub members: Vec<Member<'p>>,
     requests: Requests,
     marks: Vec<Mark>,
+    recorder: Recorder,
     pace: Pace,
 }
 
@@ -224,6 +226,7 @@ impl<'p> Group<'p> {
             members: vec![member],
             requests: Requests::default(),
             marks: Vec::new(),
+            recorder: Recorder::new(),
             pace: options.pace,
         }
     }
@@ -234,6 +237,9 @@ impl<'p> Group<'p> {
             let steps = annotated.steps_of(i);
             if note.status != Status::Modelled && steps.is_empty() {
                 continue;
+            }
+            if self.recorder.is_over(event.t_ns) {
+                self.recorder.close(event.t_ns, self.counts());
             }
             let before = match sink {
                 Some(_) => self.before(event, note),
@@ -248,6 +254,21 @@ impl<'p> Group<'p> {
                     member.post.freed(event, batch, steps);
                 }
             }
+        }
+    }
+
+    /// What the caches did over the time of the trace.
+    pub(super) fn cache_timeline(&self) -> CacheTimeline {
+        self.recorder.timeline(self.counts())
+    }
+
+    fn counts(&self) -> Counts {
+        let counts = self.cache.counts();
+        Counts {
+            page_hits: counts.page_hits,
+            page_misses: counts.page_misses,
+            dirty_pages: self.cache.dirty_pages(),
+            written_back_pages: counts.pages_written_back,
         }
     }
 
@@ -285,6 +306,7 @@ impl<'p> Group<'p> {
             self.marks.push(mark);
             wrote |= matches!(step, Step::Write { .. });
         }
+        self.recorder.dirty(self.cache.dirty_pages());
         wrote
     }
 

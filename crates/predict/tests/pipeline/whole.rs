@@ -1,6 +1,7 @@
 //! Whole predictions: sums, determinism, linearity, what-ifs, refusals.
 
 use crate::builder::{Trace, cold, primes};
+use predict::cache_sizes::cache_sizes;
 use predict::pipeline::{CachePolicy, PredictError, PredictOptions, predict};
 use predict::{Class, Entry, SystemProfile, explain, rank};
 use trace::{Op, flag};
@@ -161,6 +162,47 @@ fn a_larger_cache_is_never_slower_here() {
     };
     assert_eq!(total(1024 * K), 3 * 8 * 64, "LRU and a loop that does not fit");
     assert_eq!(total(4096 * K), 8 * 64);
+}
+
+/// Each size says what a prediction with that size says, in the order of sizes and systems whatever is simulated at once.
+#[test]
+fn sizes_of_the_cache_are_predictions_of_their_own() {
+    let trace = mixed();
+    let workload = trace.workload();
+    let mut slow = primes();
+    slow.name = "slow".into();
+    for entry in slow.entries.values_mut() {
+        *entry = Entry::exactly(3.0 * entry.mean_ns);
+    }
+    let systems = [primes(), slow];
+    let sizes = [16 * K, 128 * K, 4096 * K];
+    let options = PredictOptions { cache_policy: Some(CachePolicy::Clock), ..PredictOptions::default() };
+    let found = cache_sizes(&workload, &systems, &options, &sizes).unwrap();
+    assert_eq!(found.iter().map(|size| size.cache_bytes).collect::<Vec<_>>(), sizes);
+    for size in &found {
+        let options = PredictOptions { cache_bytes: Some(size.cache_bytes), ..options.clone() };
+        let plain = predict(&workload, &systems, &options).unwrap();
+        for (with, plain) in size.systems.iter().zip(&plain.systems) {
+            assert_eq!((&with.system, with.total_ns, with.interval), (&plain.system, plain.total_ns, plain.interval));
+            assert_eq!((with.page_hits, with.page_misses), (plain.cache.page_hits, plain.cache.page_misses));
+        }
+        assert_eq!(size.systems.len(), 2);
+    }
+    let misses = |at: usize| found[at].systems[0].page_misses;
+    assert!(misses(0) > misses(2), "a small cache forgets: {found:?}");
+}
+
+#[test]
+fn what_the_caches_did_over_time_adds_up() {
+    let mut system = primes();
+    // Write-back of what is older than a call.
+    (system.parameters.dirty_expire_ns, system.parameters.writeback_bytes_per_s) = (1, 1e12);
+    let p = mixed().predict_with(&system, &PredictOptions::default());
+    let t = &p.cache_timeline;
+    assert_eq!(t.page_hits.iter().sum::<u64>(), p.cache.page_hits);
+    assert_eq!(t.page_misses.iter().sum::<u64>(), p.cache.page_misses);
+    assert_eq!(t.written_back_bytes.iter().sum::<u64>(), 4 * K * p.cache.pages_written_back);
+    assert!(p.cache.pages_written_back > 0 && t.dirty_bytes.iter().any(|bytes| *bytes > 0), "{t:?}");
 }
 
 /// Two files in use, and many that are read once: what stays depends on the policy, and on nothing else.
