@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn a_size_has_a_number_and_a_unit() {
         assert_eq!(size("4096"), Ok(4096));
         assert_eq!(size("64K"), Ok(65536));
         assert_eq!(size("1.5 GiB"), Ok(1_610_612_736));
