@@ -168,7 +168,7 @@ fn a_larger_cache_is_never_slower_here() {
 #[test]
 fn sizes_of_the_cache_are_predictions_of_their_own() {
     let trace = mixed();
-    let workload = trace.workload();
+    let workload = trace.workload(trace.calls());
     let mut slow = primes();
     slow.name = "slow".into();
     for entry in slow.entries.values_mut() {
