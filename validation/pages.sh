@@ -172,6 +172,7 @@ if [ -n "$MADE" ]; then
     must_find 'a control changes nothing' 's/datum.i === at/datum.i === 3/g; s/labels\[at\]/labels[3]/g'
     must_find 'the console has an error' 's/<h2>/<script>console.error("spoiled")<\/script><h2>/'
     must_find 'the policy forbids img-src' 's/<h2>/<img src="file:\/\/\/picture.png"><h2>/'
+    must_find 'text is 7px high' 's/labelFontSize: 11/labelFontSize: 7/'
     must_find 'text has a contrast of' 's/<h2>/<p style="color: #999">faint<\/p><h2>/'
     must_find 'text has a contrast of' 's/<h2>/<p style="color: #666">faint<\/p><h2>/' 420 dark
 fi

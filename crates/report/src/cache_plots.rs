@@ -162,7 +162,7 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         "encoding": { "y": { "field": "system", "type": "nominal", "sort": order, "axis": null } },
         "layer": [
             { "mark": { "type": "bar", "height": 14, "yOffset": 16 }, "encoding": { "x": x("total"), "color": color } },
-            { "mark": { "type": "rule", "strokeWidth": 2, "yOffset": 16, "color": "#888888" },
+            { "mark": { "type": "rule", "strokeWidth": 2, "yOffset": 16 },
               "encoding": { "x": x("low"), "x2": { "field": "high" } } },
             // In the colour of the page's text.
             { "mark": { "type": "text", "align": "left", "yOffset": -13, "lineHeight": 15 },

@@ -62,6 +62,7 @@ const config = width => ({
   header: { labelFontSize: 12, labelLimit: width - 20 },
   title: { fontSize: 13, anchor: "start", limit: width },
   text: { fontSize: 12, color: dark.matches ? "#fff" : "#000" },
+  rule: { color: dark.matches ? "#fff" : "#000" },
 });
 
 async function draw(figure) {

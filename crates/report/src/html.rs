@@ -15,8 +15,9 @@ const POLICY: &str =
 /// Draws every plot, as wide as its column and in the scheme the reader's system asks for, again when either changes.
 const DRAW: &str = include_str!("draw.js");
 
-/// A cell of more characters than this is not squeezed.
+/// A cell of more characters than this is not squeezed, one of no more than that is not broken.
 const SENTENCE: usize = 40;
+const SHORT: usize = 10;
 
 pub fn render(document: &Document) -> String {
     let has_plots = document.blocks.iter().any(|block| matches!(block, Block::Plot(_)));
@@ -89,8 +90,12 @@ fn table(out: &mut String, table: &Table) {
         for (i, cell) in row.iter().enumerate() {
             let title = if cell.is_number() { format!(" title=\"{}\"", escaped(&cell.raw())) } else { String::new() };
             let shown = cell.shown();
-            // A sentence needs room in a narrow window as well.
-            let class = if shown.chars().count() > SENTENCE { " class=\"long\"" } else { class(i) };
+            // In a narrow window a sentence still needs room, and a number stays with its unit.
+            let class = match shown.chars().count() {
+                chars if chars > SENTENCE => " class=\"long\"",
+                chars if chars <= SHORT && class(i).is_empty() => " class=\"short\"",
+                _ => class(i),
+            };
             out.push_str(&format!("<td{class}{title}>{}</td>", escaped(&shown)));
         }
         out.push_str("</tr>\n");
