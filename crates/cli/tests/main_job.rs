@@ -43,6 +43,29 @@ fn a_prediction_is_made_ranked_and_reported() {
 }
 
 #[test]
+fn sizes_of_the_cache_stand_in_reports_or_where_asked_for() {
+    let d = tempfile::tempdir().unwrap();
+    small_workload(d.path());
+    small_system(d.path(), "a", 2_000.0);
+    let predict = ["predict", "small.workload", "a.system", "--min-coverage", "0", "--json"];
+    let with = |more: &[&str]| json(&succeeds(&run(d.path(), &[&predict[..], more].concat())));
+    let sizes = |value: &Value| -> Vec<u64> {
+        let found = value["cache_sizes"].as_array().into_iter().flatten();
+        found.map(|size| size["cache_bytes"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(sizes(&with(&[])), [0; 0], "nobody asked");
+    let asked = with(&["--cache-sizes", "64M,16k"]);
+    assert_eq!(sizes(&asked), [16 << 10, 64 << 20]);
+    let small = with(&["--cache", "16k"]);
+    let total_ns = &small["prediction"]["systems"][0]["total_ns"];
+    assert!(total_ns.is_f64() && *total_ns == asked["cache_sizes"][0]["systems"][0]["total_ns"], "what --cache says");
+    let reported = with(&["--html", "r.html"]);
+    assert_eq!(sizes(&reported), (20..32).map(|power| 1 << power).collect::<Vec<u64>>(), "up to twice its gigabyte");
+    assert_eq!(sizes(&with(&["--html", "r.html", "--cache-sizes", "none"])), [0; 0]);
+    fails(&run(d.path(), &[&predict[..], &["--cache-sizes", "1"]].concat()), 2, &["less than a page"]);
+}
+
+#[test]
 fn the_same_prediction_has_the_same_bytes() {
     let d = tempfile::tempdir().unwrap();
     small_workload(d.path());

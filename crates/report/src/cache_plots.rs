@@ -3,24 +3,33 @@
 use crate::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
 use crate::{Cell, Plot, Table, units};
 use predict::cache_sizes::CacheSize;
-use predict::pipeline::SystemPrediction;
+use predict::pipeline::{CacheTimeline, SystemPrediction};
 use serde_json::{Value, json};
 
 const MIB: f64 = 1048576.0;
 
-/// Page reads found in memory, dirty data and write-back over the time of the trace, of one system at a time. `None`: nothing was read or written.
+/// Page reads found in memory, dirty data and write-back over the time of the trace, of one system at a time, or of several whose caches did the same. `None`: nothing was read or written.
 pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
     let mut rows = Vec::new();
     let mut end_s = 0.0f64;
+    // Systems whose caches did the same are shown as one.
+    let mut alike: Vec<(String, &CacheTimeline)> = Vec::new();
     for system in systems {
-        let t = &system.cache_timeline;
+        match alike.iter_mut().find(|(_, timeline)| **timeline == system.cache_timeline) {
+            Some((names, _)) => *names = format!("{names}, {}", system.system),
+            None => alike.push((system.system.clone(), &system.cache_timeline)),
+        }
+    }
+    for (names, t) in &alike {
         let stretches = t.page_hits.iter().zip(&t.page_misses).zip(t.dirty_bytes.iter().zip(&t.written_back_bytes));
         for (i, ((&hits, &misses), (&dirty, &written))) in stretches.enumerate() {
             let (from_s, to_s) = (i as f64 * t.stretch_ns as f64 / 1e9, (i + 1) as f64 * t.stretch_ns as f64 / 1e9);
             end_s = end_s.max(to_s);
             let share = (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64);
-            rows.push(json!({ "system": system.system, "from": from_s, "to": to_s, "share": share, "hits": hits, "misses": misses,
-                              "dirty": dirty as f64 / MIB, "written": written as f64 / MIB }));
+            rows.push(
+                json!({ "system": names, "from": from_s, "to": to_s, "share": share, "hits": hits, "misses": misses,
+                              "dirty": dirty as f64 / MIB, "written": written as f64 / MIB }),
+            );
         }
     }
     let nothing =
@@ -41,10 +50,13 @@ pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
     let panel = |mark: Value, field: &str, title: &str, y: Value, x_title: Option<&str>| {
         let mut y = y;
         (y["field"], y["type"], y["title"]) = (json!(field), json!("quantitative"), json!(title));
-        json!({ "width": WIDTH, "height": 110, "mark": mark,
-                "encoding": { "x": x(x_title), "x2": { "field": "to" }, "y": y, "tooltip": tooltip } })
+        let mut encoding = json!({ "x": x(x_title), "x2": { "field": "to" }, "y": y, "tooltip": tooltip });
+        if mark["type"] == "rect" {
+            encoding["y2"] = json!({ "datum": 0 });
+        }
+        json!({ "width": WIDTH, "height": 110, "mark": mark, "encoding": encoding })
     };
-    let bar = |colour: &str| json!({ "type": "bar", "color": colour, "binSpacing": 0 });
+    let bar = |colour: &str| json!({ "type": "rect", "color": colour });
     let share = json!({ "scale": { "domain": [0, 1] }, "axis": { "format": ".0%", "tickCount": 3 } });
     let amount = json!({ "scale": { "zero": true }, "axis": { "tickCount": 3 } });
     let mut spec = json!({
@@ -57,9 +69,9 @@ pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
             panel(bar(PALETTE[2]), "written", "written, MiB", amount, Some("time of the trace, s")),
         ],
     });
-    if let [first, _, ..] = systems {
-        let names: Vec<&str> = systems.iter().map(|system| system.system.as_str()).collect();
-        spec["params"] = json!([{ "name": "system", "value": first.system,
+    if let [(first, _), _, ..] = alike.as_slice() {
+        let names: Vec<&str> = alike.iter().map(|(names, _)| names.as_str()).collect();
+        spec["params"] = json!([{ "name": "system", "value": first,
                                   "bind": { "input": "select", "options": names, "name": "System" } }]);
         spec["transform"] = json!([{ "filter": "datum.system === system" }]);
     }
@@ -67,30 +79,36 @@ pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
     Some(Plot { title: title.to_owned(), spec })
 }
 
-/// Totals and misses with each size of the data cache, as text and tables show them.
-pub(crate) fn sizes_table(sizes: &[CacheSize]) -> Table {
-    let mut table = Table::new(
-        "cache_sizes",
-        "What if every system's data cache had another size?",
-        &[
-            ("Data cache", "cache_bytes"),
-            ("System", "system"),
-            ("Total (95 % interval)", "total_ns"),
-            ("Pages not in memory", "page_misses"),
-            ("Page reads in memory", "share"),
-        ],
-    );
+/// Totals and misses with each size of the data cache, as text and tables show them. `order`: systems as they are ranked.
+pub(crate) fn sizes_table(sizes: &[CacheSize], order: &[&str]) -> Table {
+    let misses = |size: &CacheSize, system: &str| {
+        size.systems.iter().find(|with| with.system == system).map(|with| with.page_misses)
+    };
+    let one = |size: &CacheSize| {
+        order.iter().all(|system| misses(size, system) == order.first().and_then(|first| misses(size, first)))
+    };
+    let columns_of_misses = if sizes.iter().all(one) { order.get(..1).unwrap_or(order) } else { order };
+    let mut columns = vec![("Data cache".to_owned(), "cache_bytes".to_owned())];
+    columns.extend(order.iter().map(|system| ((*system).to_owned(), format!("{system}_ns"))));
+    for system in columns_of_misses {
+        let title =
+            if columns_of_misses.len() == 1 { "Page misses".to_owned() } else { format!("Page misses, {system}") };
+        columns.push((title, format!("{system}_page_misses")));
+    }
+    let borrowed: Vec<(&str, &str)> = columns.iter().map(|(title, key)| (title.as_str(), key.as_str())).collect();
+    let caption = "What if every system's data cache had another size? Totals with their 95 % intervals, and page reads that miss.";
+    let mut table = Table::new("cache_sizes", caption, &borrowed);
     for size in sizes {
-        for with in &size.systems {
-            let reads = with.page_hits + with.page_misses;
-            table.row(vec![
-                Cell::Bytes(size.cache_bytes as f64),
-                Cell::from(with.system.as_str()),
-                Cell::NsInterval { value: with.total_ns, low: with.interval.low_ns, high: with.interval.high_ns },
-                Cell::Count(with.page_misses),
-                if reads > 0 { Cell::Share(with.page_hits as f64 / reads as f64) } else { Cell::Empty },
-            ]);
-        }
+        let mut row = vec![Cell::Bytes(size.cache_bytes as f64)];
+        row.extend(order.iter().map(|system| {
+            size.systems.iter().find(|with| with.system == *system).map_or(Cell::Empty, |with| Cell::NsInterval {
+                value: with.total_ns,
+                low: with.interval.low_ns,
+                high: with.interval.high_ns,
+            })
+        }));
+        row.extend(columns_of_misses.iter().map(|system| misses(size, system).map_or(Cell::Empty, Cell::Count)));
+        table.row(row);
     }
     table
 }
@@ -105,8 +123,8 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
             let (low, high) = (with.interval.low_ns, with.interval.high_ns);
             most_s = most_s.max(high / 1e9);
             let total = units::duration_interval_ns(with.total_ns, low, high);
-            let said = format!("{}: {total}, {} page misses", with.system, units::count(with.page_misses));
-            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": units::printable(&said),
+            let said = format!("{total}, {} page misses", units::count(with.page_misses));
+            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [units::printable(&with.system), said],
                               "total": with.total_ns / 1e9, "low": low / 1e9, "high": high / 1e9, "misses": with.page_misses }));
         }
     }
@@ -139,15 +157,15 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
     let x = |field: &str| json!({ "field": field, "type": "quantitative", "title": "time in the file system, s", "scale": { "domain": [0, most_s] } });
     let readout = json!({
         "title": { "text": { "expr": "'With a data cache of ' + labels[at]" } },
-        "width": WIDTH, "height": { "step": 46 },
+        "width": WIDTH, "height": { "step": 58 },
         "transform": chosen,
         "encoding": { "y": { "field": "system", "type": "nominal", "sort": order, "axis": null } },
         "layer": [
-            { "mark": { "type": "bar", "height": 14, "yOffset": 8 }, "encoding": { "x": x("total"), "color": color } },
-            { "mark": { "type": "rule", "strokeWidth": 2, "yOffset": 8, "color": "#888888" },
+            { "mark": { "type": "bar", "height": 14, "yOffset": 16 }, "encoding": { "x": x("total"), "color": color } },
+            { "mark": { "type": "rule", "strokeWidth": 2, "yOffset": 16 },
               "encoding": { "x": x("low"), "x2": { "field": "high" } } },
             // In the colour of the page's text.
-            { "mark": { "type": "text", "align": "left", "yOffset": -10 },
+            { "mark": { "type": "text", "align": "left", "yOffset": -13, "lineHeight": 15 },
               "encoding": { "x": { "value": 0 }, "text": { "field": "said" } } },
         ],
     });

@@ -39,6 +39,9 @@ function fitted(source, width, less) {
     view.width = Math.max(60, Math.min(view.width, Math.floor((width - margin) / (spec.columns || 1)) - less));
     if (square) view.height = view.width;
   }
+  for (const view of views(spec)) {
+    if (view.mark?.type === "text") view.mark.limit = parts(spec)[0].width;
+  }
   if (spec.facet) spec.config = { header: { labelLimit: spec.spec.width } };
   if (single) spec.autosize = { type: "fit-x", contains: "padding" };
   return spec;
@@ -52,10 +55,14 @@ const config = width => ({
     gridColor: "rgba(136,136,136,0.27)", labelFontSize: 11, titleFontSize: 12, titleLimit: width,
     labelLimit: Math.min(260, Math.round(0.35 * width)), labelSeparation: 6,
   },
-  legend: { orient: "top", labelFontSize: 11, titleFontSize: 11, symbolStrokeWidth: 2 },
+  legend: {
+    orient: "top", labelFontSize: 11, titleFontSize: 11, symbolStrokeWidth: 2, symbolBaseFillColor: "#888888", symbolBaseStrokeColor: "#888888",
+    layout: { top: { direction: "vertical", anchor: "start", margin: 6 } },
+  },
   header: { labelFontSize: 12, labelLimit: width - 20 },
   title: { fontSize: 13, anchor: "start", limit: width },
   text: { fontSize: 12, color: dark.matches ? "#fff" : "#000" },
+  rule: { color: dark.matches ? "#fff" : "#000" },
 });
 
 async function draw(figure) {

@@ -15,6 +15,10 @@ const POLICY: &str =
 /// Draws every plot, as wide as its column and in the scheme the reader's system asks for, again when either changes.
 const DRAW: &str = include_str!("draw.js");
 
+/// A cell of more characters than this is not squeezed, one of no more than that is not broken.
+const SENTENCE: usize = 40;
+const SHORT: usize = 10;
+
 pub fn render(document: &Document) -> String {
     let has_plots = document.blocks.iter().any(|block| matches!(block, Block::Plot(_)));
     let mut out = String::with_capacity(1 << 20);
@@ -67,10 +71,11 @@ fn block(out: &mut String, block: &Block) {
 }
 
 fn table(out: &mut String, table: &Table) {
-    out.push_str("<div class=\"scroll\"><table>\n");
+    // A caption of the table's own would be as narrow or as wide as the table.
     if !table.caption.is_empty() {
-        out.push_str(&format!("<caption>{}</caption>\n", escaped(&table.caption)));
+        out.push_str(&format!("<p class=\"caption\">{}</p>\n", escaped(&table.caption)));
     }
+    out.push_str("<div class=\"scroll\"><table>\n");
     let numeric: Vec<bool> = (0..table.columns.len())
         .map(|i| table.rows.iter().all(|row| row.get(i).is_none_or(|cell| cell.is_number())))
         .collect();
@@ -84,7 +89,14 @@ fn table(out: &mut String, table: &Table) {
         out.push_str("<tr>");
         for (i, cell) in row.iter().enumerate() {
             let title = if cell.is_number() { format!(" title=\"{}\"", escaped(&cell.raw())) } else { String::new() };
-            out.push_str(&format!("<td{}{title}>{}</td>", class(i), escaped(&cell.shown())));
+            let shown = cell.shown();
+            // In a narrow window a sentence still needs room, and a number stays with its unit.
+            let class = match shown.chars().count() {
+                chars if chars > SENTENCE => " class=\"long\"",
+                chars if chars <= SHORT && class(i).is_empty() => " class=\"short\"",
+                _ => class(i),
+            };
+            out.push_str(&format!("<td{class}{title}>{}</td>", escaped(&shown)));
         }
         out.push_str("</tr>\n");
     }

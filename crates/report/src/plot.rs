@@ -117,10 +117,13 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
         .collect();
     let ends = points.iter().flat_map(|p| [p.measured_s, p.predicted_s]).filter(|v| *v > 0.0);
     let (low, high) = ends.fold((f64::MAX, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-    let line = if high > 0.0 { json!([{ "v": low * 0.8 }, { "v": high * 1.25 }]) } else { json!([]) };
-    let scale = json!({ "type": "log", "zero": false });
-    let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s", "scale": scale });
-    let y = json!({ "field": "predicted", "type": "quantitative", "title": "predicted, s", "scale": scale });
+    let ends = if high > 0.0 { [low * 0.8, high * 1.25] } else { [0.1, 10.0] };
+    let line = json!([{ "v": ends[0] }, { "v": ends[1] }]);
+    let scale = json!({ "type": "log", "domain": ends, "nice": false });
+    let axis = json!({ "tickCount": 5, "format": "~g" });
+    let x = json!({ "field": "measured", "type": "quantitative", "title": "measured by replay, s", "scale": scale, "axis": axis });
+    let y =
+        json!({ "field": "predicted", "type": "quantitative", "title": "predicted, s", "scale": scale, "axis": axis });
     let mut workloads: Vec<&str> = points.iter().map(|p| p.workload).collect();
     workloads.sort_unstable();
     workloads.dedup();

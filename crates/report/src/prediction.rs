@@ -48,7 +48,7 @@ pub fn prediction(
             .cache_bytes
             .unwrap_or_else(|| order.iter().map(|system| system.data_cache_bytes).max().unwrap_or(0));
         document.heading("How much memory").plot(cache_plots::sizes_plot(cache_sizes, &names, at_bytes));
-        document.table(cache_plots::sizes_table(cache_sizes));
+        document.table(cache_plots::sizes_table(cache_sizes, &names));
     }
     if let Some(explanation) = explanation {
         self::explanation(&mut document, explanation);

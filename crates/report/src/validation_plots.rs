@@ -26,6 +26,10 @@ const KINDS: [Kind; 2] = [
 /// Points of a distribution of all calls.
 const POINTS: usize = 60;
 
+/// Microseconds on a logarithmic axis, in units of time; ticks without a label stay so.
+const LATENCY_LABEL: &str = "!datum.label ? '' : datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1e3 ? datum.value / 1e3 + ' ms' : \
+                             datum.value >= 1 ? datum.value + ' µs' : round(1e3 * datum.value) + ' ns'";
+
 /// Width and height of one of several panels, pixels.
 const PANEL: (u32, u32) = (285, 200);
 
@@ -92,7 +96,13 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
     } else {
         "all cells".to_owned()
     };
-    Plot { title: format!("Predicted beside measured by call type: {which}, the greatest first."), spec }
+    Plot {
+        title: format!(
+            "Predicted beside measured by call type: {which}, the greatest first. Each call type is the median over the replays, as is \
+             the total, so that a measured bar may end beside 100 %."
+        ),
+        spec,
+    }
 }
 
 fn title(cell: &Cell) -> String {
@@ -186,8 +196,8 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
             "height": PANEL.1,
             "mark": line,
             "encoding": {
-                "x": { "field": "us", "type": "quantitative", "title": "latency, µs", "scale": { "type": "log" },
-                       "axis": { "tickCount": 5, "format": "~s" } },
+                "x": { "field": "us", "type": "quantitative", "title": "latency", "scale": { "type": "log" },
+                       "axis": { "tickCount": 5, "labelExpr": LATENCY_LABEL } },
                 "y": { "field": "share", "type": "quantitative", "title": "share of calls", "scale": { "domain": [0, 1] },
                        "axis": { "format": ".0%", "tickCount": 5 } },
                 "order": { "field": "share", "type": "quantitative" },

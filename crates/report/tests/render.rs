@@ -95,11 +95,16 @@ fn prediction(systems: Vec<SystemPrediction>, sizes: &[CacheSize]) -> Document {
 
 #[test]
 fn caches_over_time_are_drawn_for_one_system_at_a_time() {
-    let document = prediction(vec![predicted("slow", 2e9), predicted("fast", 1e9)], &[]);
+    let mut other = predicted("other", 3e9);
+    other.cache_timeline.page_hits[0] += 1;
+    let document = prediction(vec![predicted("slow", 2e9), other, predicted("fast", 1e9)], &[]);
     let spec = &plot(&document, "The caches over the time").spec;
-    assert_eq!(spec["params"][0]["value"], "fast", "the ranking's order");
-    assert_eq!(spec["params"][0]["bind"]["options"], json!(["fast", "slow"]));
-    let fast: Vec<&Value> = rows(spec).iter().filter(|row| row["system"] == "fast").collect();
+    assert_eq!(
+        spec["params"][0]["value"], "fast, slow",
+        "one view of caches that did the same, in the ranking's order"
+    );
+    assert_eq!(spec["params"][0]["bind"]["options"], json!(["fast, slow", "other"]));
+    let fast: Vec<&Value> = rows(spec).iter().filter(|row| row["system"] == "fast, slow").collect();
     let column = |field: &str| fast.iter().map(|row| row[field].clone()).collect::<Vec<_>>();
     assert_eq!(column("from"), [json!(0.0), json!(0.5), json!(1.0)]);
     assert_eq!(column("share"), [json!(0.75), Value::Null, json!(0.0)], "no reads are no share");
@@ -138,11 +143,13 @@ fn the_slider_goes_over_the_sizes_and_begins_at_the_systems_own() {
     let first = &rows(spec)[0];
     assert_eq!((&first["i"], &first["bytes"], &first["misses"]), (&json!(0), &json!(16 << 20), &json!(1234)));
     assert_eq!((&first["total"], &first["low"], &first["high"]), (&json!(8.0), &json!(4.0), &json!(16.0)));
-    assert_eq!(first["said"], "slow: 8.00 s (4.00 to 16.0), 1,234 page misses");
+    assert_eq!(first["said"], json!(["slow", "8.00 s (4.00 to 16.0), 1,234 page misses"]));
     // The axis of the bars stays where it is when the slider moves.
     assert_eq!(spec["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"], json!([0, 16.0]));
     let table = document.tables().find(|table| table.name == "cache_sizes").unwrap();
-    assert_eq!(table.rows.len(), 8);
+    let keys: Vec<&str> = table.columns.iter().map(|column| column.key.as_str()).collect();
+    assert_eq!(keys, ["cache_bytes", "fast_ns", "slow_ns", "fast_page_misses", "slow_page_misses"]);
+    assert_eq!((table.rows.len(), &table.rows[0][3], &table.rows[3][4]), (4, &Cell::Count(1000), &Cell::Count(1234)));
 }
 
 fn compared(workload: &str, target: &str, ops: &[(&str, f64, f64)]) -> Compared {

@@ -9,7 +9,7 @@ use predict::SystemProfile;
 use predict::cache_sizes::{self, CacheSize};
 use predict::explain::{Explanation, explain};
 use predict::measure;
-use predict::pipeline::{self, CachePolicy, InitialCaches, PredictOptions, Prediction, Stage};
+use predict::pipeline::{self, CachePolicy, InitialCaches, PredictError, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
 use predict::runtime::{self, RunTimeOptions, RunTimes};
 use predict::system::{Drift, Reference};
@@ -254,13 +254,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let mut output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
-    let sizes = match args.cache_sizes {
-        Some(values::Sizes(sizes)) => sizes,
-        None if args.result.has_report() => cache_sizes::default_sizes(&systems),
-        None => Vec::new(),
+    let (sizes, asked) = match args.cache_sizes {
+        Some(values::Sizes(sizes)) => (sizes, true),
+        None if args.result.has_report() => (cache_sizes::default_sizes(&systems), false),
+        None => (Vec::new(), false),
     };
     if !sizes.is_empty() {
-        output.cache_sizes = cache_sizes::cache_sizes(&reader, &systems, &options, &sizes)?;
+        match cache_sizes::cache_sizes(&reader, &systems, &options, &sizes) {
+            Ok(found) => output.cache_sizes = found,
+            // A smaller cache asks for reads that the profile may not price: the report is none the worse without it.
+            Err(error @ PredictError::MissingEntries { .. }) if !asked => {
+                progress::note(&format!("not predicted with other sizes of the data cache: {error}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     if let Some(directory) = &args.stages_out {
         write_stages(directory, &reader, &systems, &options)?;

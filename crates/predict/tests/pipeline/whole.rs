@@ -167,7 +167,12 @@ fn a_larger_cache_is_never_slower_here() {
 /// Each size says what a prediction with that size says, in the order of sizes and systems whatever is simulated at once.
 #[test]
 fn sizes_of_the_cache_are_predictions_of_their_own() {
-    let trace = mixed();
+    let mut trace = mixed();
+    for i in 0..40 {
+        let f = trace.open(&format!("/src/f{i}.c"), flag::READ);
+        trace.read(f, 0, 3000 + 700 * i);
+        trace.close(f);
+    }
     let workload = trace.workload(trace.calls());
     let mut slow = primes();
     slow.name = "slow".into();
