@@ -197,7 +197,7 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
             "mark": line,
             "encoding": {
                 "x": { "field": "us", "type": "quantitative", "title": "latency", "scale": { "type": "log" },
-                       "axis": { "tickCount": 5, "labelExpr": LATENCY_LABEL } },
+                       "axis": { "tickCount": 5, "labelExpr": LATENCY_LABEL, "labelFlush": false } },
                 "y": { "field": "share", "type": "quantitative", "title": "share of calls", "scale": { "domain": [0, 1] },
                        "axis": { "format": ".0%", "tickCount": 5 } },
                 "order": { "field": "share", "type": "quantitative" },
