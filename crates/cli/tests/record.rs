@@ -13,7 +13,7 @@ use common::process::{Running, has, status_field, until};
 use common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -547,6 +547,31 @@ while not os.path.exists('signals'): pass
     assert_eq!(place.read("signals"), "12\n");
 }
 
+/// Who tells its whole process group to end, and sees to it that it survives that itself (`trap '' TERM; kill 0; trap - TERM`), was told again by fsage,
+/// and died of it.
+fn what_the_command_sends_to_its_group_does_not_come_back(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let program = "\
+import os, signal
+def heard(number, frame): open('signals', 'a').write(f'{number}\\n')
+for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, heard)
+os.kill(0, signal.SIGTERM)
+open('rounds', 'w').write('1')
+while not open('signals').read().endswith('12\\n'): pass
+open('late', 'w').write('late')
+";
+    fs::write(place.at("subject.py"), program).unwrap();
+    let mut command = place.fsage();
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "python3", "subject.py"]);
+    command.process_group(0);
+    let recorder = place.started(command);
+    recorder.signal("USR2");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    assert_eq!(place.read("signals"), "15\n12\n");
+    let rows = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+    assert!(rows.lines().any(|row| row.contains(",write,") && row.contains("/late\"")), "{}", place.read("stderr"));
+}
+
 /// Whether the names before the run, with the trace applied, are the tree on disk.
 fn leads_to(place: &Place, profile: &str, tree: &str) {
     succeeds(&run(place.dir.path(), &["inspect", profile, "--against", tree]));
@@ -976,7 +1001,9 @@ fn sigkill_of_fsage_does_not_hold_up_who_vforks() {
     let compiled = Command::new("cc").args(["-o", "vforks", "vforks.c"]).current_dir(d.path()).output().unwrap();
     assert!(compiled.status.success(), "{}", stderr(&compiled));
     let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
-    command.args(["record", "--with", "strace", "-o", "out.workload", "./vforks"]).current_dir(d.path());
+    command
+        .args(["record", "--with", "strace", "-o", "out.workload", "--spool-in", ".", "./vforks"])
+        .current_dir(d.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let recorder = Running { child: command.spawn().unwrap() };
     let rounds = || fs::metadata(d.path().join("rounds")).map_or(0, |meta| meta.len());
@@ -1066,6 +1093,7 @@ with_each_tracer!(
     ctrl_c_at_a_terminal_reaches_the_command_once,
     signals_for_the_command_reach_it,
     a_signal_from_the_command_does_not_come_back,
+    what_the_command_sends_to_its_group_does_not_come_back,
     a_socket_bound_to_a_path_is_a_name,
     room_is_left_to_the_program,
     rsync_of_eleven_thousand_files,

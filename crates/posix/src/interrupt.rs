@@ -20,6 +20,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 static PASSING: AtomicBool = AtomicBool::new(false);
 /// The signal's number, negative where the kernel sent it.
 static PASSED: AtomicI32 = AtomicI32::new(0);
+/// Who sent it; 0 if the kernel did.
+static PASSED_FROM: AtomicI32 = AtomicI32::new(0);
 /// The last signal since [`pass_on`] was called, whoever it was for.
 static LAST: AtomicI32 = AtomicI32::new(0);
 
@@ -31,6 +33,8 @@ pub struct Received {
     /// Whether the kernel sent it, as a terminal does for Ctrl-C: then the whole foreground process group got it, and not from
     /// a process that meant us alone.
     pub from_kernel: bool,
+    /// The process that sent it; none if the kernel did.
+    pub from: Option<u32>,
 }
 
 /// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
@@ -107,7 +111,11 @@ impl PassOn {
     pub fn take(&self) -> Option<Received> {
         match PASSED.swap(0, Ordering::SeqCst) {
             0 => None,
-            signal => Some(Received { signal: signal.abs(), from_kernel: signal < 0 }),
+            signal => Some(Received {
+                signal: signal.abs(),
+                from_kernel: signal < 0,
+                from: u32::try_from(PASSED_FROM.load(Ordering::SeqCst)).ok().filter(|&pid| pid != 0),
+            }),
         }
     }
 
@@ -364,6 +372,9 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         if signal == libc::SIGHUP && !from_kernel {
             return other(signal, info, context);
         }
+        // SAFETY: as above; a signal sent by kill(2) or sigqueue(3) says by whom.
+        let from = unsafe { info.as_ref().filter(|info| info.si_code <= 0).map_or(0, |info| info.si_pid()) };
+        PASSED_FROM.store(from, Ordering::SeqCst);
         PASSED.store(if from_kernel { -signal } else { signal }, Ordering::SeqCst);
         return;
     }
