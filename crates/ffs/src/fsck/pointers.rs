@@ -39,6 +39,8 @@ pub(super) struct Held {
     next: u64,
     /// Blocks it has had already.
     own: BTreeSet<u64>,
+    /// Blocks of which another file has the end: which of the file, and fragments that are its own. Only the last one may be so.
+    short: Vec<(u64, u32)>,
 }
 
 impl Held {
@@ -189,7 +191,12 @@ impl<S: Store> Check<'_, S> {
         let counted = if inode.blocks.is_multiple_of(sectors) { inode.blocks / sectors } else { u64::MAX };
         let mut s = Survey { counted, ..Survey::default() };
         for (pointer, frags) in self.extended(inode).into_iter().filter(|(pointer, _)| *pointer != 0) {
-            s.bad |= inode.extsize == 0 || !self.can_be(pointer, frags);
+            if inode.extsize == 0 {
+                // It goes, and so is in no count.
+                s.bad = true;
+                continue;
+            }
+            s.bad |= !self.can_be(pointer, frags);
             s.taken |= self.is_taken(pointer, frags);
             s.within += frags;
         }
@@ -338,6 +345,46 @@ impl<S: Store> Check<'_, S> {
             let slot = Slot { ino, at_byte, lbn: below.first, frags: self.g.frag, below: Some(below), trusted: true };
             self.settle_slot(slot, pointer, held, terms)?;
         }
+        for (lbn, frags) in std::mem::take(&mut held.short) {
+            if held.last > Some(lbn) {
+                self.lengthen(ino, inode, held, (lbn, frags))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a direct block that has only its first fragments all of them, as it is not the file's last: elsewhere.
+    fn lengthen(
+        &mut self,
+        ino: Ino,
+        inode: &mut Dinode,
+        held: &mut Held,
+        (lbn, frags): (u64, u32),
+    ) -> Result<(), FfsError> {
+        let Some(pointer) = inode.db.get_mut(lbn as usize) else { return Ok(()) };
+        let addr = FragAddr(pointer.unsigned_abs());
+        let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
+        let to = self.take_block();
+        let message =
+            format!("block at fragment {addr} is not the last, and another file has its fragments from {frags} on");
+        let repair = if to.is_some() { "copied" } else { "cleared: a hole" };
+        self.problem(Phase::Duplicates, "duplicate", Place::Inode(ino), message, repair);
+        self.claimed.put_range(addr.0 as usize, frags as usize, false);
+        *pointer = to.map_or(0, |to| to.0 as i64);
+        match to {
+            Some(to) => {
+                let mut block = vec![0; self.g.bsize as usize];
+                if let Some(begin) = block.get_mut(..bytes.len()) {
+                    begin.copy_from_slice(&bytes);
+                }
+                write(&mut self.store, self.g.byte_of(to), &block)?;
+                held.frags += u64::from(self.g.frag - frags);
+            }
+            None => {
+                held.frags -= u64::from(frags);
+                held.hole = true;
+            }
+        }
         Ok(())
     }
 
@@ -401,6 +448,7 @@ impl<S: Store> Check<'_, S> {
         } else if free > 0 && slot.below.is_none() && slot.lbn < NDADDR as u64 && !terms.second {
             // How many fragments the last block has was a guess.
             frags = free;
+            held.short.push((slot.lbn, frags));
             false
         } else if !terms.second && (slot.below.is_some() || !slot.trusted) {
             let message = format!("{what} at fragment {addr} belongs to another file, and this one contradicts itself");
