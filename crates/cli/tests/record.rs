@@ -789,6 +789,39 @@ fn a_closed_pipe_is_to_the_command_what_it_was(with: &'static str) {
     }
 }
 
+/// A command that closes its standard output, or input, and waits for what the other end does then, waited for ever: fsage had them open too.
+fn standard_input_and_output_are_the_commands_alone(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    // After a minute it waits in vain.
+    let waits = "n=0; until [ -e ended ]; do sleep 0.05; n=$((n + 1)); [ $n -lt 1200 ] || exit 9; done; exit 5";
+    // Another descriptor, as a shell makes for `>(...)`, or who waits until a service is ready.
+    let mut command = Command::new("bash");
+    command.args(["-c", "exec \"$0\" \"$@\" 7>&1", env!("CARGO_BIN_EXE_fsage")]).current_dir(place.dir.path());
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "sh", "-c"]);
+    command
+        .arg(format!("exec <&- >&- 7>&-; {waits}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut recorder = Running { child: command.spawn().unwrap() };
+    let mut output = recorder.child.stdout.take().unwrap();
+    assert_eq!(std::io::copy(&mut output, &mut std::io::sink()).unwrap(), 0);
+    // It ends when nobody can read it any more.
+    let mut input = recorder.child.stdin.take().unwrap();
+    while input.write_all(&[0; 4096]).is_ok() {}
+    fs::write(place.at("ended"), "").unwrap();
+    assert_eq!(recorder.ends().code(), Some(5));
+    let descriptors = |command: &mut Command| {
+        let out = command.args(["ls", "/proc/self/fd"]).stdin(Stdio::null()).output().unwrap();
+        let said = [out.stdout, out.stderr].concat();
+        let lines: Vec<String> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
+        lines.into_iter().filter(|line| line.parse::<u32>().is_ok()).collect::<Vec<_>>()
+    };
+    let mut aside = place.fsage();
+    aside.args(["record", "--with", with, "-o", "listed", "--no-working-directory", "--json"]);
+    assert_eq!(descriptors(&mut aside), descriptors(&mut Command::new("env")), "with --json too");
+}
+
 /// Limits of the shell were fsage's and strace's too, which take more than many a command: it went on without them, and its status was lost.
 fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -1065,6 +1098,7 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
 
 with_each_tracer!(
     a_closed_pipe_is_to_the_command_what_it_was,
+    standard_input_and_output_are_the_commands_alone,
     limits_of_time_data_and_descriptors_are_the_commands_alone,
     the_number_of_a_thread_is_refused,
     a_limit_of_address_space_is_the_commands_alone,

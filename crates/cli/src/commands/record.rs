@@ -187,6 +187,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         keep_free_bytes: args.keep_free,
         spool_in: args.spool_in,
         on_news: Some(say_news),
+        on_command: Some(posix::held::let_go_of_pipes),
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
@@ -260,7 +261,8 @@ fn exit_code(end: &CommandEnd) -> ExitCode {
 
 /// Does something with standard output led to standard error, so that a traced command's output stays apart from ours.
 pub fn aside<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
-    let saved = rustix::io::dup(io::stdout()).context("cannot duplicate standard output")?;
+    // What is started meanwhile does not have it.
+    let saved = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).context("cannot duplicate standard output")?;
     rustix::stdio::dup2_stdout(io::stderr()).context("cannot lead standard output to standard error")?;
     let done = work();
     rustix::stdio::dup2_stdout(&saved).context("cannot restore standard output")?;

@@ -277,7 +277,12 @@ fn begin(
     }
     let Some(held) = held else { return Ok((capture, None)) };
     match held.release() {
-        Ok(child) => Ok((capture, Some(child))),
+        Ok(child) => {
+            if let Some(on_command) = options.on_command {
+                on_command();
+            }
+            Ok((capture, Some(child)))
+        }
         Err(source) => {
             capture.stop();
             let _ = capture.finish().ending.join();
