@@ -506,6 +506,31 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     assert_eq!(place.read("signals"), "3\n2\n", "once");
 }
 
+/// An interactive program lives on after Ctrl-C. The second made fsage leave, and the shell took the terminal away from the program.
+fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    fs::write(place.at("status"), "9").unwrap();
+    let fsage = env!("CARGO_BIN_EXE_fsage");
+    let line = format!("exec {fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
+    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => child,
+        Err(e) => return eprintln!("skipped: script(1): {e}"),
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let terminal = Running { child };
+    place.goes_on(20);
+    // Signals within a second are one wish, so these are two at least.
+    for count in 1..=4 {
+        keyboard.write_all(b"\x03").unwrap();
+        until("the command has heard", || place.read("signals").lines().count() == count);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    place.ends_well();
+    assert_eq!(terminal.ends().code(), Some(9), "{}", place.read("typescript"));
+}
+
 /// Who started fsage knows its number alone, and sends it what is for the program: to read its settings or begin its logs again, to end in its
 /// own way, an alarm that was set. They ended fsage, and the program went on without anybody.
 fn signals_for_the_command_reach_it(with: &'static str) {
@@ -1125,6 +1150,7 @@ with_each_tracer!(
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
+    a_second_ctrl_c_leaves_nobody_behind_the_terminal,
     signals_for_the_command_reach_it,
     a_signal_from_the_command_does_not_come_back,
     what_the_command_sends_to_its_group_does_not_come_back,

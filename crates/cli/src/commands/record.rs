@@ -26,7 +26,8 @@ use trace::record::{self, CommandEnd, News, RecordError, RecordOptions, RecordSu
 /// killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
 /// A recording of a command lasts until the last process that it started has ended. SIGINT and SIGTERM end the recording and write the
-/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting.
+/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting, but
+/// not the Ctrl-C of a terminal, which a command that goes on takes for its own.
 /// SIGHUP, SIGQUIT, SIGUSR1 and their like go to the command alone.
 /// Processes that ran before (--pid, --cgroup, --mount) go on.
 #[derive(clap::Args, Debug)]
@@ -228,7 +229,7 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
         progress::note(&error.to_string());
     }
     if recording.is_command_running() {
-        progress::note("the command goes on, not recorded any more; a signal to fsage leaves it running");
+        progress::note("the command goes on, not recorded any more; SIGTERM to fsage leaves it running");
     }
     let end = recording.wait().context("cannot wait for the command")?;
     let mut summary = match profile {
