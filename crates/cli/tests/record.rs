@@ -872,6 +872,16 @@ fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str
     assert!(out.stdout.is_empty());
 }
 
+/// Where memory ends, the kernel ends whom it scores highest: that was the program as soon as it had more than fsage.
+fn where_memory_ends_the_command_is_not_the_first_to_go(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let ours = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    let mut command = place.fsage();
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "sh", "-c"]);
+    let out = command.arg("cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj").output().unwrap();
+    assert_eq!(succeeds(&out), format!("{ours}1000\n"), "{}", stderr(&out));
+}
+
 /// A thread's number was taken for a process's: nothing was recorded in the kernel, and one thread by strace, as if that had been all.
 fn the_number_of_a_thread_is_refused(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -1125,6 +1135,7 @@ with_each_tracer!(
     a_closed_pipe_is_to_the_command_what_it_was,
     standard_input_and_output_are_the_commands_alone,
     limits_of_time_data_and_descriptors_are_the_commands_alone,
+    where_memory_ends_the_command_is_not_the_first_to_go,
     the_number_of_a_thread_is_refused,
     a_limit_of_address_space_is_the_commands_alone,
     a_limit_of_file_sizes_ends_the_command_alone,

@@ -267,6 +267,8 @@ fn begin(
         ),
         _ => None,
     };
+    // The command is there, with what it inherits.
+    posix::memory::first_to_go();
     let of_command = || Target::Command(held.as_ref().map_or(0, Held::pid));
     let target = target(&options.subject).unwrap_or_else(of_command);
     let tracing = tracer.start(&target)?;
