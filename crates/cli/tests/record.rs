@@ -506,6 +506,31 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     assert_eq!(place.read("signals"), "3\n2\n", "once");
 }
 
+/// An interactive program lives on after Ctrl-C. The second made fsage leave, and the shell took the terminal away from the program.
+fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    fs::write(place.at("status"), "9").unwrap();
+    let fsage = env!("CARGO_BIN_EXE_fsage");
+    let line = format!("exec {fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
+    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => child,
+        Err(e) => return eprintln!("skipped: script(1): {e}"),
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let terminal = Running { child };
+    place.goes_on(20);
+    // Signals within a second are one wish, so these are two at least.
+    for count in 1..=4 {
+        keyboard.write_all(b"\x03").unwrap();
+        until("the command has heard", || place.read("signals").lines().count() == count);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    place.ends_well();
+    assert_eq!(terminal.ends().code(), Some(9), "{}", place.read("typescript"));
+}
+
 /// Who started fsage knows its number alone, and sends it what is for the program: to read its settings or begin its logs again, to end in its
 /// own way, an alarm that was set. They ended fsage, and the program went on without anybody.
 fn signals_for_the_command_reach_it(with: &'static str) {
@@ -789,6 +814,39 @@ fn a_closed_pipe_is_to_the_command_what_it_was(with: &'static str) {
     }
 }
 
+/// A command that closes its standard output, or input, and waits for what the other end does then, waited for ever: fsage had them open too.
+fn standard_input_and_output_are_the_commands_alone(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    // After a minute it waits in vain.
+    let waits = "n=0; until [ -e ended ]; do sleep 0.05; n=$((n + 1)); [ $n -lt 1200 ] || exit 9; done; exit 5";
+    // Another descriptor, as a shell makes for `>(...)`, or who waits until a service is ready.
+    let mut command = Command::new("bash");
+    command.args(["-c", "exec \"$0\" \"$@\" 7>&1", env!("CARGO_BIN_EXE_fsage")]).current_dir(place.dir.path());
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "sh", "-c"]);
+    command
+        .arg(format!("exec <&- >&- 7>&-; {waits}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut recorder = Running { child: command.spawn().unwrap() };
+    let mut output = recorder.child.stdout.take().unwrap();
+    assert_eq!(std::io::copy(&mut output, &mut std::io::sink()).unwrap(), 0);
+    // It ends when nobody can read it any more.
+    let mut input = recorder.child.stdin.take().unwrap();
+    while input.write_all(&[0; 4096]).is_ok() {}
+    fs::write(place.at("ended"), "").unwrap();
+    assert_eq!(recorder.ends().code(), Some(5));
+    let descriptors = |command: &mut Command| {
+        let out = command.args(["ls", "/proc/self/fd"]).stdin(Stdio::null()).output().unwrap();
+        let said = [out.stdout, out.stderr].concat();
+        let lines: Vec<String> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
+        lines.into_iter().filter(|line| line.parse::<u32>().is_ok()).collect::<Vec<_>>()
+    };
+    let mut aside = place.fsage();
+    aside.args(["record", "--with", with, "-o", "listed", "--no-working-directory", "--json"]);
+    assert_eq!(descriptors(&mut aside), descriptors(&mut Command::new("env")), "with --json too");
+}
+
 /// Limits of the shell were fsage's and strace's too, which take more than many a command: it went on without them, and its status was lost.
 fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -812,6 +870,16 @@ fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
     assert!(stderr(&out).contains("limited to 58.6 MiB (ulimit -d); recording takes 512 MiB"), "{}", stderr(&out));
     assert!(out.stdout.is_empty());
+}
+
+/// Where memory ends, the kernel ends whom it scores highest: that was the program as soon as it had more than fsage.
+fn where_memory_ends_the_command_is_not_the_first_to_go(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let ours = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    let mut command = place.fsage();
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "sh", "-c"]);
+    let out = command.arg("cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj").output().unwrap();
+    assert_eq!(succeeds(&out), format!("{ours}1000\n"), "{}", stderr(&out));
 }
 
 /// A thread's number was taken for a process's: nothing was recorded in the kernel, and one thread by strace, as if that had been all.
@@ -1065,7 +1133,9 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
 
 with_each_tracer!(
     a_closed_pipe_is_to_the_command_what_it_was,
+    standard_input_and_output_are_the_commands_alone,
     limits_of_time_data_and_descriptors_are_the_commands_alone,
+    where_memory_ends_the_command_is_not_the_first_to_go,
     the_number_of_a_thread_is_refused,
     a_limit_of_address_space_is_the_commands_alone,
     a_limit_of_file_sizes_ends_the_command_alone,
@@ -1091,6 +1161,7 @@ with_each_tracer!(
     sigkill_of_fsage_leaves_the_command_unharmed_and_a_spool,
     sigkill_of_fsage_leaves_processes_unharmed_and_a_spool,
     ctrl_c_at_a_terminal_reaches_the_command_once,
+    a_second_ctrl_c_leaves_nobody_behind_the_terminal,
     signals_for_the_command_reach_it,
     a_signal_from_the_command_does_not_come_back,
     what_the_command_sends_to_its_group_does_not_come_back,

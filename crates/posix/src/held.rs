@@ -9,6 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// A command between `fork` and `execve`. Dropped, it ends without having run.
@@ -85,11 +86,58 @@ impl Held {
     }
 }
 
+/// What this process was given beside its standard streams.
+static INHERITED: OnceLock<Vec<RawFd>> = OnceLock::new();
+
+/// Notes which descriptors this process was given, before it has any of its own that a program would be given.
+pub(crate) fn note_inherited() {
+    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()).filter(|&fd| fd > 2);
+    // SAFETY: a system call on a number.
+    let is_given = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) & libc::FD_CLOEXEC == 0 };
+    let _ = INHERITED.set(numbers.filter(is_given).collect());
+}
+
+/// Once a command runs, pipes and sockets that it was given are its alone: standard input, output, and whatever whoever started us handed down. Who
+/// waits for the end of one would wait for us too. Standard error stays. Nobody waits for the end of a file, and closing one would end our locks on it.
+pub fn let_go_of_pipes() {
+    let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
+    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO].into_iter().filter(|&fd| has_an_end(fd)) {
+        // SAFETY: it stays an open descriptor; it leads to nowhere.
+        unsafe { libc::dup2(null.as_raw_fd(), stream) };
+    }
+    for &fd in INHERITED.get().into_iter().flatten().filter(|&&fd| has_an_end(fd)) {
+        // SAFETY: it was open when we began, and nothing of ours owns it. A second call finds it closed, or taken by something that a program would not
+        // be given.
+        unsafe {
+            if libc::fcntl(fd, libc::F_GETFD) == 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// Whether somebody at the other end can wait for this one's.
+fn has_an_end(fd: RawFd) -> bool {
+    // SAFETY: a plain struct that the kernel fills in.
+    let kind = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut stat) == 0 { stat.st_mode & libc::S_IFMT } else { 0 }
+    };
+    kind == libc::S_IFIFO || kind == libc::S_IFSOCK
+}
+
 /// Ends a command with us, however we end: a SIGKILL comes when the thread that starts it is gone, and then the kernel takes a tracer away from whom
 /// it traces. A strace that is asked to end waits for each of them first: for the parent of a vfork too, who waits for the child, who waits for strace.
+/// It gets nothing of what whoever started us handed down but the standard streams that it is given.
 pub fn ends_with_us(command: &mut Command) {
-    // SAFETY: prctl is a system call, which signal-safety(7) allows between fork and exec.
+    // SAFETY: system calls alone, which signal-safety(7) allows between fork and exec.
     unsafe {
+        command.pre_exec(|| {
+            // Since Linux 5.11; before, the tracer has them too.
+            libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            Ok(())
+        });
         command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

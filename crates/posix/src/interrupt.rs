@@ -329,6 +329,7 @@ fn hear_of_children() {
 }
 
 fn install_handlers() -> io::Result<()> {
+    crate::held::note_inherited();
     hear_of_children();
     survive_limits();
     let (reader, writer) = io::pipe()?;

@@ -63,6 +63,12 @@ pub fn in_hand(path: &Path) {
     let _ = IN_HAND.set(crate::text::printable(&path.to_string_lossy()));
 }
 
+/// Where memory ends, the kernel is to end us first, and what we start from now on: not whom we watch. We may always ask for that (proc(5), `oom_score_adj`).
+pub fn first_to_go() {
+    // A system without /proc chooses as it likes.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+}
+
 /// The system's allocator, and the count.
 #[derive(Debug)]
 pub struct Counting;

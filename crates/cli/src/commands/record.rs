@@ -26,7 +26,8 @@ use trace::record::{self, CommandEnd, News, RecordError, RecordOptions, RecordSu
 /// killed, the disk was full), `fsage import W.spool` goes on from it.
 ///
 /// A recording of a command lasts until the last process that it started has ended. SIGINT and SIGTERM end the recording and write the
-/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting.
+/// profile of what was seen. A command gets the signal too, and fsage waits for it; a second signal makes fsage leave without waiting, but
+/// not the Ctrl-C of a terminal, which a command that goes on takes for its own.
 /// SIGHUP, SIGQUIT, SIGUSR1 and their like go to the command alone.
 /// Processes that ran before (--pid, --cgroup, --mount) go on.
 #[derive(clap::Args, Debug)]
@@ -187,6 +188,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         keep_free_bytes: args.keep_free,
         spool_in: args.spool_in,
         on_news: Some(say_news),
+        on_command: Some(posix::held::let_go_of_pipes),
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
@@ -227,7 +229,7 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
         progress::note(&error.to_string());
     }
     if recording.is_command_running() {
-        progress::note("the command goes on, not recorded any more; a signal to fsage leaves it running");
+        progress::note("the command goes on, not recorded any more; SIGTERM to fsage leaves it running");
     }
     let end = recording.wait().context("cannot wait for the command")?;
     let mut summary = match profile {
@@ -260,7 +262,8 @@ fn exit_code(end: &CommandEnd) -> ExitCode {
 
 /// Does something with standard output led to standard error, so that a traced command's output stays apart from ours.
 pub fn aside<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
-    let saved = rustix::io::dup(io::stdout()).context("cannot duplicate standard output")?;
+    // What is started meanwhile does not have it.
+    let saved = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).context("cannot duplicate standard output")?;
     rustix::stdio::dup2_stdout(io::stderr()).context("cannot lead standard output to standard error")?;
     let done = work();
     rustix::stdio::dup2_stdout(&saved).context("cannot restore standard output")?;

@@ -86,6 +86,8 @@ pub struct RecordOptions {
     pub spool_in: Option<PathBuf>,
     /// Called with what somebody who waits should know. It holds up nothing.
     pub on_news: Option<fn(&News)>,
+    /// Called at once when a command runs: what it was to have of ours, it has. Whoever waits for the end of a pipe waits for us too while we hold it.
+    pub on_command: Option<fn()>,
     /// How long the analysis may take over a single frame of the spool before it counts as stuck and is given up.
     pub patience: Duration,
 }
@@ -104,6 +106,7 @@ impl RecordOptions {
             keep_free_bytes: None,
             spool_in: None,
             on_news: None,
+            on_command: None,
             patience: Duration::from_secs(60),
         }
     }

@@ -267,6 +267,8 @@ fn begin(
         ),
         _ => None,
     };
+    // The command is there, with what it inherits.
+    posix::memory::first_to_go();
     let of_command = || Target::Command(held.as_ref().map_or(0, Held::pid));
     let target = target(&options.subject).unwrap_or_else(of_command);
     let tracing = tracer.start(&target)?;
@@ -277,7 +279,12 @@ fn begin(
     }
     let Some(held) = held else { return Ok((capture, None)) };
     match held.release() {
-        Ok(child) => Ok((capture, Some(child))),
+        Ok(child) => {
+            if let Some(on_command) = options.on_command {
+                on_command();
+            }
+            Ok((capture, Some(child)))
+        }
         Err(source) => {
             capture.stop();
             let _ = capture.finish().ending.join();

@@ -76,7 +76,12 @@ impl Signals {
         self.last = received.signal;
         self.from_kernel = received.from_kernel;
         self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
-        self.wishes.came(Instant::now())
+        // Ctrl-C goes to everybody in front of the terminal. A command that goes on does something with it that is its own: who left it would leave it
+        // behind the terminal.
+        self.wishes.came(Instant::now()).filter(|&wish| {
+            let is_its_own = received.from_kernel && command.is_some();
+            !(wish == Wish::Leave && is_its_own)
+        })
     }
 
     /// What was recorded has ended. A signal that came with the end has nothing more to ask for; one that comes later asks us to leave.
