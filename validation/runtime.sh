@@ -46,7 +46,7 @@ for system in $SYSTEMS; do
     truncate -s 4G "$SCRATCH/$system.img"
     case $system in
     ext4) mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$SCRATCH/$system.img" ;;
-    *) "mkfs.$system" -q "$SCRATCH/$system.img" ;;
+    *) "mkfs.$system" -q "$SCRATCH/$system.img" >/dev/null ;;
     esac
     mkdir "$SCRATCH/$system"
     mount -o loop "$SCRATCH/$system.img" "$SCRATCH/$system"
@@ -72,7 +72,7 @@ PYTHON
 }
 input_compile() {
     i=0
-    while [ $i -lt 300 ]; do
+    while [ $i -lt 120 ]; do
         cat >"f$i.c" <<SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -108,7 +108,7 @@ class C$i {
     List<Pair> pairs(Collection<String> names) {
         return names.stream().map(n -> new Pair(n, n.length() * $i)).sorted(Comparator.comparing(Pair::value)).collect(Collectors.toList());
     }
-    int of(Kind kind) { return switch (kind) { case A -> $i; case B -> new C$(((i + 1) % 200))().of(Kind.A); case C -> 3; }; }
+    int of(Kind kind) { return switch (kind) { case A -> $i; case B -> new C$(((i + 1) % 200))().of(C$(((i + 1) % 200)).Kind.A); case C -> 3; }; }
 }
 SOURCE
         i=$((i + 1))
@@ -142,7 +142,7 @@ input_dpkg() {
     mkdir -p root/var/lib/dpkg/updates root/var/lib/dpkg/info
     : >root/var/lib/dpkg/status
 }
-input_search() { tree from 100 80 500; }
+input_search() { tree from 100 80 1500; }
 input_compileall() {
     mkdir from
     from=$(python3 -c 'import os; print(os.path.dirname(os.__file__))')
@@ -164,7 +164,7 @@ script_of() {
     sqlite) echo 'sqlite3 db <in.sql >out' ;;
     sqlite-wal) echo 'sqlite3 db <in.sql >out' ;;
     dpkg) echo 'dpkg --root="$PWD/root" --force-all --log=/dev/null -i in.deb >out 2>&1' ;;
-    search) echo "find from -type f -name '*.txt' -print0 | xargs -0 -P2 -n 400 grep -c 'shor.*dun' >out" ;;
+    search) echo "find from -type f -name '*.txt' -print0 | xargs -0 -P2 -n 400 grep -c 'shor.*dun' >out; true" ;;
     compileall) echo 'python3 -m compileall -q -j 2 from' ;;
     copy) echo 'cp -r from to && find to -type f -print0 | xargs -0 md5sum >sums && rm -r from' ;;
     *) die "no program is called $1" ;;
