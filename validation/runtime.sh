@@ -6,7 +6,8 @@
 #
 # As root. DIR has room for the images of the file systems (SYSTEMS, default: ext4 xfs btrfs), 4 GB each, sparse. Every run has a fresh directory,
 # whose contents are written before it, and is not the first thing to run there; rounds take the systems in turn. Nothing is dropped from the
-# caches, so predictions are with --initial warm. NICE (default 0) is the priority of whatever is measured: on a machine with other work, -20.
+# caches, so predictions are with --initial warm. On a machine with other work, NICE=-20 setsid runtime.sh ...: the priority of all that it does, against
+# other sessions too (sched(7), autogroups).
 # Prints for each program what the simulation makes of the recording itself, then for each system the prediction, what was measured, and the error.
 . "$(dirname "$0")/common.sh"
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ROUNDS [PROGRAM...]]" >&2; exit 2; }
@@ -20,7 +21,10 @@ ROUNDS=${2:-3}
 shift
 PROGRAMS=${*:-compile javac git rsync targz untar sqlite sqlite-wal dpkg search compileall copy}
 SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
-NICE=${NICE:-0}
+if [ "${NICE:-0}" != 0 ]; then
+    renice -n "$NICE" -p $$ >/dev/null
+    [ ! -e /proc/self/autogroup ] || echo "$NICE" >/proc/self/autogroup
+fi
 need jq jq
 need gcc gcc libc6-dev
 need make make
@@ -46,7 +50,7 @@ for system in $SYSTEMS; do
     truncate -s 4G "$SCRATCH/$system.img"
     case $system in
     ext4) mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$SCRATCH/$system.img" ;;
-    *) "mkfs.$system" -q "$SCRATCH/$system.img" ;;
+    *) "mkfs.$system" -q "$SCRATCH/$system.img" >/dev/null ;;
     esac
     mkdir "$SCRATCH/$system"
     mount -o loop "$SCRATCH/$system.img" "$SCRATCH/$system"
@@ -72,7 +76,7 @@ PYTHON
 }
 input_compile() {
     i=0
-    while [ $i -lt 300 ]; do
+    while [ $i -lt 120 ]; do
         cat >"f$i.c" <<SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -108,7 +112,7 @@ class C$i {
     List<Pair> pairs(Collection<String> names) {
         return names.stream().map(n -> new Pair(n, n.length() * $i)).sorted(Comparator.comparing(Pair::value)).collect(Collectors.toList());
     }
-    int of(Kind kind) { return switch (kind) { case A -> $i; case B -> new C$(((i + 1) % 200))().of(Kind.A); case C -> 3; }; }
+    int of(Kind kind) { return switch (kind) { case A -> $i; case B -> new C$(((i + 1) % 200))().of(C$(((i + 1) % 200)).Kind.A); case C -> 3; }; }
 }
 SOURCE
         i=$((i + 1))
@@ -142,7 +146,7 @@ input_dpkg() {
     mkdir -p root/var/lib/dpkg/updates root/var/lib/dpkg/info
     : >root/var/lib/dpkg/status
 }
-input_search() { tree from 100 80 500; }
+input_search() { tree from 100 80 1500; }
 input_compileall() {
     mkdir from
     from=$(python3 -c 'import os; print(os.path.dirname(os.__file__))')
@@ -164,7 +168,7 @@ script_of() {
     sqlite) echo 'sqlite3 db <in.sql >out' ;;
     sqlite-wal) echo 'sqlite3 db <in.sql >out' ;;
     dpkg) echo 'dpkg --root="$PWD/root" --force-all --log=/dev/null -i in.deb >out 2>&1' ;;
-    search) echo "find from -type f -name '*.txt' -print0 | xargs -0 -P2 -n 400 grep -c 'shor.*dun' >out" ;;
+    search) echo "find from -type f -name '*.txt' -print0 | xargs -0 -P2 -n 400 grep -c 'shor.*dun' >out; true" ;;
     compileall) echo 'python3 -m compileall -q -j 2 from' ;;
     copy) echo 'cp -r from to && find to -type f -print0 | xargs -0 md5sum >sums && rm -r from' ;;
     *) die "no program is called $1" ;;
@@ -188,7 +192,7 @@ for program in $PROGRAMS; do
 done
 for system in $SYSTEMS; do
     echo "measuring $system" >&2
-    nice -n "$NICE" "$FSAGE" measure --quick "$SCRATCH/$system" -o "$SCRATCH/$system.system" >/dev/null
+    "$FSAGE" measure --quick "$SCRATCH/$system" -o "$SCRATCH/$system.system" >/dev/null
 done
 first=${SYSTEMS%% *}
 for program in $PROGRAMS; do
@@ -196,7 +200,7 @@ for program in $PROGRAMS; do
     for turn in 1 2; do
         begin_run "$first" "$program"
         (cd "$RUN" && if [ $turn = 1 ]; then sh "$SCRATCH/$program.sh"; else
-            nice -n "$NICE" "$FSAGE" record -o "$SCRATCH/$program.workload" --with ebpf -- sh "$SCRATCH/$program.sh"; fi) >&2
+            "$FSAGE" record -o "$SCRATCH/$program.workload" --with ebpf -- sh "$SCRATCH/$program.sh"; fi) >&2
         end_run "$first"
     done
     profiles=
@@ -211,7 +215,7 @@ while [ "$round" -lt "$ROUNDS" ]; do
             begin_run "$system" "$program"
             cd "$RUN" || die "$RUN: gone"
             from=$(date +%s%N)
-            nice -n "$NICE" sh "$SCRATCH/$program.sh"
+            sh "$SCRATCH/$program.sh"
             to=$(date +%s%N)
             cd /
             end_run "$system"

@@ -5,8 +5,11 @@
 mod common;
 
 use common::{fails, run, small_system, small_workload, succeeds};
+use predict::runtime::{Latency, Processors, Timeline, simulate};
 use serde_json::Value;
 use std::path::Path;
+use trace::profile::Reader;
+use trace::schedule::Happened;
 
 fn may_record() -> bool {
     match capture::permitted() {
@@ -78,6 +81,29 @@ fn but_for_names(said: &Value) -> Value {
     let mut known = said["run_time"]["known"].clone();
     known["basis"].as_object_mut().unwrap().remove("moved");
     known
+}
+
+/// With all waits as recorded, who wakes whom must give back the recorded time of a real program, and not by leaving it out.
+#[test]
+fn a_recording_gone_through_again_takes_as_long() {
+    if !may_record() {
+        return;
+    }
+    let d = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let script =
+        "for i in 1 2 3 4 5; do seq 20000; done | sort -n | tee copy | tail -n 1; (sleep 0.05; echo x) | cat; wait";
+    succeeds(&run(d.path(), &["record", "-o", "w.workload", "--with", "ebpf", "--", "sh", "-c", script]));
+    let reader = Reader::open(&d.path().join("w.workload")).unwrap();
+    let mut turns = reader.schedule().unwrap().unwrap();
+    let waits = turns.iter().filter(|turn| matches!(turn.what, Happened::Slept { waker: Some(_), .. })).count();
+    assert!(waits >= 5, "{waits} waits for each other in {turns:?}");
+    // What the recorder took was part of the recorded time.
+    turns.retain(|turn| !matches!(turn.what, Happened::Recorder { .. }));
+    let timeline = Timeline::new(&[], &turns);
+    let again = simulate(&timeline, Processors::AsRecorded, 1.0, &|_| Latency::default()).unwrap();
+    assert_eq!(again, timeline.recorded_ns());
+    let wall_ns = reader.meta().wall_ns.unwrap();
+    assert!(again.abs_diff(wall_ns) <= wall_ns / 50 + 5_000_000, "{again} and {wall_ns}");
 }
 
 #[test]

@@ -155,6 +155,21 @@ fn contradicting_times_are_an_error() {
     assert_eq!(stuck.threads, 2, "{stuck}");
 }
 
+#[test]
+fn absurd_times_end() {
+    let spans = vec![
+        call(1, u64::MAX / 2, 1, 0),
+        Span { tid: 2, t_ns: u64::MAX - 5, dur_ns: u64::MAX, running_ns: u64::MAX, blocked_ns: 7 },
+    ];
+    let turns = [
+        turn(3, 0, Happened::Began { parent: 1 }),
+        turn(3, u64::MAX, Happened::Ended),
+        turn(1, u64::MAX, Happened::Ended),
+    ];
+    let timeline = Timeline::new(&spans, &turns);
+    assert_eq!(simulate(&timeline, Processors::Shared(1), 1.0, &recorded(&spans)), Ok(u64::MAX));
+}
+
 /// A recording of threads that compute, call, sleep and wait for each other; what must hold of it is known from how it was made.
 #[derive(Clone, Debug, Default)]
 struct Made {

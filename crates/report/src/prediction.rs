@@ -79,7 +79,7 @@ fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
         None => format!("{} calls are priced; all others are", units::count(basis.calls)),
     };
     document.paragraph(format!(
-        "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was          recorded, of which the simulation makes {} with all calls as recorded.",
+        "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
         units::count(basis.threads),
         basis.processors,
         ns(basis.recorded_ns),

@@ -144,8 +144,8 @@ fn known(
         Happened::Slept { woken_ns, .. } => woken_ns.saturating_sub(turn.t_ns),
         _ => 0,
     };
-    let recorded_calls_ns: u64 = gathered.spans.iter().map(|span| span.dur_ns).sum();
-    let blocked_ns: u64 = gathered.spans.iter().map(|span| span.blocked_ns).sum();
+    let recorded_calls_ns: u64 = gathered.spans.iter().fold(0, |sum, span| sum.saturating_add(span.dur_ns));
+    let blocked_ns: u64 = gathered.spans.iter().fold(0, |sum, span| sum.saturating_add(span.blocked_ns));
     let basis = Basis {
         recorded_ns: timeline.recorded_ns(),
         recorded_simulated_ns: simulate(&timeline, shared, 1.0, &recorded)?,
@@ -153,7 +153,7 @@ fn known(
         threads: timeline.threads(),
         computing_ns: timeline.computing_ns(),
         recorder_ns: timeline.recorder_ns(),
-        waiting_ns: schedule.iter().map(slept).sum::<u64>().saturating_sub(blocked_ns),
+        waiting_ns: schedule.iter().map(slept).fold(0, u64::saturating_add).saturating_sub(blocked_ns),
         calls: gathered.spans.len() as u64,
         calls_elsewhere: gathered.elsewhere,
         moved: gathered.moved.shown(),

@@ -10,6 +10,9 @@ use std::collections::{BinaryHeap, VecDeque};
 /// How long a thread has a processor while others wait for one: as Linux gives it with its default settings on few processors.
 const SLICE_NS: u64 = 3_000_000;
 
+/// Turns that a step takes: 3 ms each for 50 minutes, longer ones beyond.
+const TURNS_MAX: u64 = 1_000_000;
+
 /// The processors that threads have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processors {
@@ -31,7 +34,7 @@ pub struct Latency {
 impl Latency {
     /// The whole of it.
     pub fn ns(self) -> u64 {
-        self.running_ns + self.blocked_ns
+        self.running_ns.saturating_add(self.blocked_ns)
     }
 
     /// So many times as long.
@@ -217,13 +220,15 @@ impl Simulation<'_> {
     /// The thread computes, if it has a processor or gets one: until its step is done or its turn is over.
     fn compute(&mut self, thread: u32, running_ns: u64) {
         let now_ns = self.now_ns;
+        // However long a step is that somebody's file tells of, it is over after so many turns.
+        let slice_ns = SLICE_NS.max(running_ns / TURNS_MAX);
         if !self.thread(thread).has_processor {
             if self.free == 0 {
                 self.queue.push_back(thread);
                 return;
             }
             self.take_processor(thread);
-        } else if now_ns - self.thread(thread).took_ns >= SLICE_NS {
+        } else if now_ns - self.thread(thread).took_ns >= slice_ns {
             if !self.queue.is_empty() {
                 self.leave_processor(thread);
                 self.queue.push_back(thread);
@@ -231,7 +236,7 @@ impl Simulation<'_> {
             }
             self.thread(thread).took_ns = now_ns;
         }
-        let turn_ns = self.thread(thread).took_ns + SLICE_NS - now_ns;
+        let turn_ns = slice_ns - (now_ns - self.thread(thread).took_ns);
         let ns = if self.as_recorded { running_ns } else { running_ns.min(turn_ns) };
         self.thread(thread).left.running_ns = running_ns - ns;
         self.at(now_ns.saturating_add(ns), thread);

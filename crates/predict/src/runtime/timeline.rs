@@ -226,7 +226,7 @@ impl Timeline {
         for item in &life.items {
             if item.at_ns > now_ns {
                 steps.push(Step::Compute(item.at_ns - now_ns));
-                self.computing_ns += item.at_ns - now_ns;
+                self.computing_ns = self.computing_ns.saturating_add(item.at_ns - now_ns);
                 now_ns = item.at_ns;
             }
             let is_within = item.at_ns < now_ns;
@@ -240,7 +240,7 @@ impl Timeline {
                 What::Call { .. } if is_within => {}
                 What::Call { number, dur_ns } => {
                     steps.push(Step::Call(number, dur_ns));
-                    now_ns += dur_ns;
+                    now_ns = now_ns.saturating_add(dur_ns);
                 }
                 What::Slept { until_ns, .. } | What::Waited { until_ns } if is_within => now_ns = now_ns.max(until_ns),
                 What::Slept { woken_ns, until_ns, waking } => {
@@ -252,7 +252,9 @@ impl Timeline {
                     steps.push(Step::Queued(until_ns - now_ns));
                     now_ns = until_ns;
                 }
-                What::Recorder { own_ns } => self.recorder_ns += take_off(&mut steps, own_ns),
+                What::Recorder { own_ns } => {
+                    self.recorder_ns = self.recorder_ns.saturating_add(take_off(&mut steps, own_ns));
+                }
                 What::Ended => {}
             }
         }
@@ -267,7 +269,7 @@ impl Timeline {
 
     /// Time on processors outside the calls, without the recorder's, all threads together, nanoseconds.
     pub fn computing_ns(&self) -> u64 {
-        self.computing_ns - self.recorder_ns
+        self.computing_ns.saturating_sub(self.recorder_ns)
     }
 
     /// Time on processors outside the calls that was the recorder's, all threads together, nanoseconds. It is in no step.

@@ -1,7 +1,7 @@
 //! Where the time of threads went: in calls on files, on a processor otherwise, asleep, or waiting for a processor.
 
 use crate::schedule::{Happened, Turn};
-use crate::{Event, flag};
+use crate::{Event, Op, flag};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ impl Calls {
     pub fn add(&mut self, event: &Event) {
         let (Some(running), Some(blocked)) = (event.running_ns, event.blocked_ns) else { return };
         self.first_ns.entry(event.tid).or_insert(event.t_ns);
-        if event.flags & flag::FOREIGN == 0 {
+        if event.flags & flag::FOREIGN == 0 && event.op != Op::Clone {
             self.time_ns = self.time_ns.saturating_add(event.dur_ns);
             self.blocked_ns = self.blocked_ns.saturating_add(blocked);
             let queued = event.dur_ns.saturating_sub(running).saturating_sub(blocked);
@@ -90,7 +90,6 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Op;
 
     /// One makes another at 100, which computes, is called upon at 300, reads a file, and ends; the first waits for that.
     #[test]
@@ -106,6 +105,7 @@ mod tests {
         calls.add(&call(1, 0, 50, 50, 0));
         calls.add(&call(2, 300, 100, 20, 70));
         calls.add(&Event { flags: flag::FOREIGN, ..call(1, 160, 40, 40, 0) });
+        calls.add(&Event { op: Op::Clone, ..call(1, 90, 20, 20, 0) });
         let turn = |tid: u32, t_ns: u64, what: Happened| Turn { tid, t_ns, what };
         let turns = [
             turn(2, 100, Happened::Began { parent: 1 }),
