@@ -1,4 +1,4 @@
-//! Any bytes in the place of one of a profile's three files, without checksums to stop them early: an error or events, in
+//! Any bytes in the place of one of a profile's four files, without checksums to stop them early: an error or events, in
 //! bounded memory. The first byte of the input says which file is replaced.
 #![no_main]
 
@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use trace::profile::{Meta, Reader, Writer, WriterOptions};
+use trace::schedule::{Happened, Turn};
 use trace::{Batch, Snapshot};
 
 /// A valid, unchecked profile in a directory of this process.
@@ -17,6 +18,7 @@ fn profile() -> &'static PathBuf {
         let options = WriterOptions { overwrite: true, ..WriterOptions::default() };
         let mut writer = Writer::create(&path, options).expect("a writable temporary directory");
         writer.push(&Batch::default()).expect("space");
+        writer.push_schedule(&[Turn { tid: 1, t_ns: 1, what: Happened::Ended }]).expect("space");
         writer.finish(Meta::default(), &Snapshot::default()).expect("space");
         let meta = path.join("meta.json");
         let text = fs::read(&meta).expect("written above");
@@ -35,7 +37,7 @@ fn profile() -> &'static PathBuf {
 
 fuzz_target!(|input: &[u8]| {
     let Some((which, bytes)) = input.split_first() else { return };
-    let file = ["trace.parquet", "snapshot.parquet", "meta.json"][usize::from(*which) % 3];
+    let file = ["trace.parquet", "snapshot.parquet", "meta.json", "schedule.parquet"][usize::from(*which) % 4];
     let at = profile().join(file);
     let whole = fs::read(&at).expect("written above");
     fs::write(&at, bytes).expect("space");
@@ -48,6 +50,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         let _ = reader.snapshot();
+        let _ = reader.schedule();
         let _ = reader.rows(0, 10);
     }
     fs::write(&at, whole).expect("space");

@@ -20,7 +20,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("on_exec", "sched_process_exec"),
     ("on_fork", "sched_process_fork"),
     ("on_switch", "sched_switch"),
-    ("on_wakeup", "sched_wakeup"),
+    ("on_waking", "sched_waking"),
+    ("on_timer", "hrtimer_expire_entry"),
+    ("on_timer_end", "hrtimer_expire_exit"),
+    ("on_irq", "irq_handler_entry"),
+    ("on_irq_end", "irq_handler_exit"),
     ("on_sys_exit", "sys_exit"),
     ("on_sys_enter", "sys_enter"),
 ];
@@ -39,7 +43,7 @@ const BEYOND_CALLS: &[(u16, &[(&str, &str)])] = &[
 ];
 
 /// Programs that make no records: left out once, they leave a time imprecise.
-const WITHOUT_RECORDS: &[&str] = &["on_wakeup"];
+const WITHOUT_RECORDS: &[&str] = &["on_waking", "on_timer", "on_timer_end", "on_irq", "on_irq_end"];
 
 /// `struct counters` of `spec.h`, its fields in turn.
 type Counters = [u64; 7];
@@ -148,7 +152,7 @@ impl Recorder {
         let start = wire::Start {
             version: wire::VERSION,
             features,
-            monotonic_ns: now_ns(rustix::time::ClockId::Monotonic),
+            monotonic_ns: monotonic_ns(),
             realtime_ns: now_ns(rustix::time::ClockId::Realtime),
         };
         wire::append(&mut self.chunk, wire::Kind::Start, 0, |out| start.write(out));
@@ -233,7 +237,7 @@ impl Recorder {
         let records = lost.saturating_sub(self.told_here);
         if records > 0 {
             self.told_here += records;
-            let lost = wire::Lost { at_ns: now_ns(rustix::time::ClockId::Monotonic), records };
+            let lost = wire::Lost { at_ns: monotonic_ns(), records };
             let mut record = Vec::new();
             wire::append(&mut record, wire::Kind::Lost, 0, |out| lost.write(out));
             sink(&record);
@@ -311,7 +315,7 @@ impl Loaded {
         let wanted = HashMap::try_from(take(&mut ebpf, "wanted")?).map_err(|e| refused("processes")(e.into()))?;
         let candidates =
             Array::try_from(take(&mut ebpf, "candidates")?).map_err(|e| refused("candidates")(e.into()))?;
-        let mut features = if whom.mode == MODE_MOUNT { u32::from(feature::ONE_MOUNT) } else { 0 };
+        let mut features = u32::from(if whom.mode == MODE_MOUNT { feature::ONE_MOUNT } else { feature::TURNS });
         for &(feature, programs) in BEYOND_CALLS {
             if programs.iter().all(|&(name, tracepoint)| load(&mut ebpf, &btf, name, tracepoint).is_ok()) {
                 features |= u32::from(feature);
@@ -406,6 +410,20 @@ fn now_ns(clock: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The kernel's own monotonic clock, which its programs read: in a time namespace ours is ahead of it, or behind.
+fn monotonic_ns() -> u64 {
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let ours = i128::from(now_ns(rustix::time::ClockId::Monotonic));
+    u64::try_from(ours - offset_ns(&offsets).unwrap_or(0)).unwrap_or(0)
+}
+
+/// How far the monotonic clock of a time namespace is ahead, by the kernel's text of its offsets (time_namespaces(7)).
+fn offset_ns(offsets: &str) -> Option<i128> {
+    let mut numbers = offsets.lines().find_map(|line| line.strip_prefix("monotonic"))?.split_whitespace();
+    let (seconds, ns): (i128, i128) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    Some(seconds * 1_000_000_000 + ns)
 }
 
 fn no_map(name: &str) -> CaptureError {
@@ -531,6 +549,13 @@ mod tests {
         let text = "pos:\t0\nprog_type:\t26\nrun_cnt:\t0\nrecursion_misses:\t17\nverified_insns:\t9\n";
         assert_eq!(misses(text), Some(17));
         assert_eq!(misses("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn offsets_are_read_from_the_kernels_text() {
+        let text = "monotonic      -1000         500000000\nboottime           0         0\n";
+        assert_eq!(offset_ns(text), Some(-999_500_000_000));
+        assert_eq!(offset_ns(""), None);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! same file.
 
 use std::collections::BTreeMap;
-use trace::kernel::wire::{self, Kind, STRUCTS, call_flag, fault_flag, feature, file_flag, fork_flag, request_flag};
+use trace::kernel::wire::{
+    self, Kind, STRUCTS, call_flag, fault_flag, feature, file_flag, fork_flag, request_flag, turn_flag,
+};
 use trace::kernel::{CWD_ARG, NO_ARG, SPEC_BYTES, SPECS, spec_flag};
 
 const WIRE: &str = include_str!("../src/bpf/wire.h");
@@ -98,7 +100,8 @@ fn numbers_are_the_same() {
     let c = constants(WIRE);
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
     ours.extend(Kind::ALL.iter().map(|&(kind, name)| (name.to_owned(), kind as u64)));
-    for all in [call_flag::ALL, file_flag::ALL, fork_flag::ALL, feature::ALL, fault_flag::ALL, request_flag::ALL] {
+    let flags = [call_flag::ALL, file_flag::ALL, fork_flag::ALL, fault_flag::ALL, request_flag::ALL, turn_flag::ALL];
+    for all in flags.into_iter().chain([feature::ALL]) {
         ours.extend(all.iter().map(|&(flag, name)| (name.to_owned(), u64::from(flag))));
     }
     ours.insert("WIRE_VERSION".into(), u64::from(wire::VERSION));

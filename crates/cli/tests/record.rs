@@ -13,7 +13,7 @@ use common::process::{Running, has, status_field, until};
 use common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -442,6 +442,7 @@ fn sigkill(place: &Place, recorder: Running, from_any: bool) {
     let spool = fs::read(place.at("out.spool")).unwrap();
     succeeds(&run(place.dir.path(), &["import", "out.spool"]));
     let whole = place.recorded("out.workload", from_any);
+    is_cut_short(place, "out.workload", Some("recorder_ended"));
     fs::write(place.at("cut.spool"), &spool[..spool.len() - 5]).unwrap();
     let out = run(place.dir.path(), &["import", "cut.spool"]);
     succeeds(&out);
@@ -466,6 +467,16 @@ fn a_tracer_that_is_killed_leaves_the_command_unharmed_and_a_profile() {
     assert_eq!(recorder.ends().code(), Some(9));
     assert!(place.recorded("out.workload", false) < place.all_rounds());
     assert!(place.read("stderr").contains("strace ended before"), "{}", place.read("stderr"));
+    is_cut_short(&place, "out.workload", Some("tracer_ended"));
+}
+
+/// Who reads a profile later was not there when it was said that a part of the run is missing.
+fn is_cut_short(place: &Place, profile: &str, why: Option<&str>) {
+    let meta: serde_json::Value =
+        serde_json::from_str(&place.read(&format!("{profile}/meta.json"))).expect("it is JSON");
+    assert_eq!(meta.get("cut_short").and_then(|why| why.as_str()), why);
+    let said = succeeds(&run(place.dir.path(), &["inspect", profile]));
+    assert_eq!(said.contains("what was called then is not known"), why.is_some(), "{said}");
 }
 
 /// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
@@ -534,6 +545,31 @@ while not os.path.exists('signals'): pass
     recorder.signal("USR2");
     assert!(recorder.ends().success(), "{}", place.read("stderr"));
     assert_eq!(place.read("signals"), "12\n");
+}
+
+/// Who tells its whole process group to end, and sees to it that it survives that itself (`trap '' TERM; kill 0; trap - TERM`), was told again by fsage,
+/// and died of it.
+fn what_the_command_sends_to_its_group_does_not_come_back(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let program = "\
+import os, signal
+def heard(number, frame): open('signals', 'a').write(f'{number}\\n')
+for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, heard)
+os.kill(0, signal.SIGTERM)
+open('rounds', 'w').write('1')
+while not open('signals').read().endswith('12\\n'): pass
+open('late', 'w').write('late')
+";
+    fs::write(place.at("subject.py"), program).unwrap();
+    let mut command = place.fsage();
+    command.args(["record", "--with", with, "-o", "out.workload", "--no-working-directory", "python3", "subject.py"]);
+    command.process_group(0);
+    let recorder = place.started(command);
+    recorder.signal("USR2");
+    assert!(recorder.ends().success(), "{}", place.read("stderr"));
+    assert_eq!(place.read("signals"), "15\n12\n");
+    let rows = succeeds(&run(place.dir.path(), &["export", "out.workload"]));
+    assert!(rows.lines().any(|row| row.contains(",write,") && row.contains("/late\"")), "{}", place.read("stderr"));
 }
 
 /// Whether the names before the run, with the trace applied, are the tree on disk.
@@ -734,6 +770,72 @@ fn ignored_ends_of_children_stay_ignored(with: &'static str) {
     assert_ne!(mask & 1 << (rustix::process::Signal::CHILD.as_raw() - 1), 0, "{ignored}");
 }
 
+/// Rust's runtime ignores SIGPIPE and lets no program find it so: one that a service of systemd's runs, which ignores it, was killed by a pipe that
+/// nobody read, where it would have had an error.
+fn a_closed_pipe_is_to_the_command_what_it_was(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    for (action, ignored) in [("SIG_IGN", 1), ("SIG_DFL", 0)] {
+        let script = format!(
+            "import os, signal, sys; signal.signal(signal.SIGPIPE, signal.{action}); os.execvp(sys.argv[1], sys.argv[1:])"
+        );
+        let mut outer = Command::new("python3");
+        outer.args(["-c", &script, env!("CARGO_BIN_EXE_fsage"), "record", "--with", with, "-o", "out.workload"]);
+        outer.args(["--overwrite", "--no-working-directory", "grep", "^SigIgn", "/proc/self/status"]);
+        let out = outer.current_dir(place.dir.path()).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let mask = String::from_utf8_lossy(&out.stdout);
+        let mask = u64::from_str_radix(mask.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        assert_eq!(mask >> (rustix::process::Signal::PIPE.as_raw() - 1) & 1, ignored, "{action}");
+    }
+}
+
+/// Limits of the shell were fsage's and strace's too, which take more than many a command: it went on without them, and its status was lost.
+fn limits_of_time_data_and_descriptors_are_the_commands_alone(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let record = |before: &str| {
+        let asks = r#"ulimit -t; ulimit -d; ulimit -n; grep -E "^Max (cpu|data|open)" /proc/$PPID/limits; exit 5"#;
+        let line = format!("{before} \"$0\" record --with \"$1\" -o out.workload sh -c '{asks}'");
+        let mut command = Command::new("bash");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
+        command.output().unwrap()
+    };
+    let out = record("ulimit -S -t 50; ulimit -S -d 60000; ulimit -S -n 30; exec");
+    assert_eq!(out.status.code(), Some(5), "{}", stderr(&out));
+    let said = String::from_utf8_lossy(&out.stdout);
+    let (command, ours) = said.split_at(said.find("Max ").expect("what fsage has"));
+    assert_eq!(command, "50\n60000\n30\n");
+    for line in ours.lines() {
+        let soft = line.split_whitespace().nth_back(2).unwrap();
+        assert!(!["50", "61440000", "30"].contains(&soft), "{line}");
+    }
+    let out = record("ulimit -d 60000; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource");
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    assert!(stderr(&out).contains("limited to 58.6 MiB (ulimit -d); recording takes 512 MiB"), "{}", stderr(&out));
+    assert!(out.stdout.is_empty());
+}
+
+/// A thread's number was taken for a process's: nothing was recorded in the kernel, and one thread by strace, as if that had been all.
+fn the_number_of_a_thread_is_refused(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let script = "import sys, threading
+def work():
+    print(threading.get_native_id(), flush=True)
+    sys.stdin.read()
+threading.Thread(target=work).start()";
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut threads = Running { child: command.spawn().unwrap() };
+    let mut tid = String::new();
+    let answer = threads.child.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(answer), &mut tid).unwrap();
+    let mut command = place.fsage();
+    let out = command.args(["record", "--with", with, "-o", "out.workload", "--pid", tid.trim()]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    let says = format!("name its process, {}", threads.child.id());
+    assert!(stderr(&out).contains(&says), "{}", stderr(&out));
+    assert!(!place.at("out.workload").exists());
+}
+
 /// No profile can be made: the command's status is its own all the same, and nobody is sent to a spool that is gone.
 fn the_exit_status_is_the_commands_also_without_a_profile(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
@@ -899,7 +1001,9 @@ fn sigkill_of_fsage_does_not_hold_up_who_vforks() {
     let compiled = Command::new("cc").args(["-o", "vforks", "vforks.c"]).current_dir(d.path()).output().unwrap();
     assert!(compiled.status.success(), "{}", stderr(&compiled));
     let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
-    command.args(["record", "--with", "strace", "-o", "out.workload", "./vforks"]).current_dir(d.path());
+    command
+        .args(["record", "--with", "strace", "-o", "out.workload", "--spool-in", ".", "./vforks"])
+        .current_dir(d.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let recorder = Running { child: command.spawn().unwrap() };
     let rounds = || fs::metadata(d.path().join("rounds")).map_or(0, |meta| meta.len());
@@ -960,6 +1064,9 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
 }
 
 with_each_tracer!(
+    a_closed_pipe_is_to_the_command_what_it_was,
+    limits_of_time_data_and_descriptors_are_the_commands_alone,
+    the_number_of_a_thread_is_refused,
     a_limit_of_address_space_is_the_commands_alone,
     a_limit_of_file_sizes_ends_the_command_alone,
     a_signal_while_it_starts,
@@ -986,6 +1093,7 @@ with_each_tracer!(
     ctrl_c_at_a_terminal_reaches_the_command_once,
     signals_for_the_command_reach_it,
     a_signal_from_the_command_does_not_come_back,
+    what_the_command_sends_to_its_group_does_not_come_back,
     a_socket_bound_to_a_path_is_a_name,
     room_is_left_to_the_program,
     rsync_of_eleven_thousand_files,

@@ -209,6 +209,97 @@ fn without_privileges_a_command_is_recorded_by_strace() {
     );
 }
 
+/// The kernel's programs read its own clock, and fsage that of its time namespace: the recording began days before or after.
+#[test]
+fn a_recording_in_a_time_namespace_begins_when_it_does() {
+    let unshare = ["--time", "--monotonic", "1000000"];
+    let name = "a_recording_in_a_time_namespace_begins_when_it_does";
+    if !is_root(name) || !has("unshare", &[&unshare[..], &["true"]].concat()) || !works("ebpf") {
+        return;
+    }
+    let place = Place::new();
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let before = now();
+    let mut command = Command::new("unshare");
+    command.args(unshare).arg(env!("CARGO_BIN_EXE_fsage")).current_dir(place.dir.path());
+    command.args(["record", "--with", "ebpf", "-o", "out.workload", "--no-working-directory", "true"]);
+    succeeds(&command.output().unwrap());
+    let meta: serde_json::Value = serde_json::from_str(&place.read("out.workload/meta.json")).unwrap();
+    let began = u128::from(meta["started_unix_ns"].as_u64().unwrap());
+    assert!((before..now()).contains(&began), "{before} {began}");
+}
+
+/// The first file of that name on the path was taken, though it was somebody else's to run.
+#[test]
+fn a_program_is_found_where_its_user_may_run_it() {
+    let name = "a_program_is_found_where_its_user_may_run_it";
+    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+        return;
+    }
+    let place = Place::new();
+    let fsage = place.fsage_of_anybody();
+    for (directory, status, mode) in [("first", 1, 0o700), ("second", 7, 0o755)] {
+        fs::create_dir(place.at(directory)).unwrap();
+        let program = place.at(directory).join("program");
+        fs::write(&program, format!("#!/bin/sh\nexit {status}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let usual = std::env::var("PATH").unwrap();
+    let path = format!("{}:{}:{usual}", place.at("first").display(), place.at("second").display());
+    let mut command = place.as_nobody(&fsage, &[]);
+    command.args(["record", "--with", "strace", "-o", "out.workload", "--no-working-directory", "program"]);
+    let out = command.env("PATH", path).output().unwrap();
+    assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
+}
+
+/// Takes every process that its user may have, and every one that becomes free, until it is told to end.
+const TAKES_ALL: &str = "\
+import os, signal, time
+taken = []
+def end(number, frame):
+    for pid in taken: os.kill(pid, signal.SIGKILL)
+    os._exit(9)
+signal.signal(signal.SIGTERM, end)
+parent = os.getppid()
+while os.getppid() == parent:
+    try:
+        pid = os.fork()
+    except OSError:
+        if taken: open('taken', 'w').close()
+        time.sleep(0.0002)
+        continue
+    if pid == 0:
+        while True: time.sleep(1)
+    taken.append(pid)
+end(0, None)
+";
+
+/// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command never heard of the signal.
+#[test]
+fn a_command_that_takes_every_process_is_recorded_to_the_end() {
+    let name = "a_command_that_takes_every_process_is_recorded_to_the_end";
+    if !is_root(name) || !has("setpriv", &["true"]) || !has("prlimit", &["true"]) || !works("strace") {
+        return;
+    }
+    let place = Place::new();
+    let fsage = place.fsage_of_anybody();
+    // Nobody else's number, as what he runs counts too.
+    let uid = 61_000 + std::process::id() % 1_000;
+    let mut command = Command::new("prlimit");
+    command
+        .args(["--nproc=40", "setpriv", "--clear-groups"])
+        .arg(format!("--reuid={uid}"))
+        .arg(format!("--regid={uid}"));
+    command.arg(&fsage);
+    command.args(["record", "--with", "strace", "-o", "out.workload", "--no-working-directory", "python3", "-c"]);
+    command.arg(TAKES_ALL).current_dir(place.dir.path()).stdin(Stdio::null());
+    let recorder = Running { child: command.stderr(fs::File::create(place.at("said")).unwrap()).spawn().unwrap() };
+    until("all are taken", || place.at("taken").exists());
+    recorder.signal("TERM");
+    assert_eq!(recorder.ends().code(), Some(9), "{}", place.read("said"));
+    assert!(place.rows("out.workload").contains("/taken\""), "{}", place.read("said"));
+}
+
 #[test]
 fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
     let name = "three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named";

@@ -303,18 +303,19 @@ impl Drawn {
         dir.map_or(name.clone(), |dir| format!("{dir}/{name}"))
     }
 
-    /// A quarter of the files goes: there is no room.
-    pub fn make_room(&mut self) -> Vec<Op> {
-        let files = self.names.paths.values().filter(|node| matches!(node, Node::File(_))).count();
-        let mut ops = Vec::new();
-        for _ in 0..files / 4 {
-            if let Some(path) = self.file() {
-                let op = Op::Unlink { path };
-                self.names.perform(&op);
-                ops.push(op);
-            }
-        }
-        ops
+    /// How many files there are.
+    pub fn files(&self) -> usize {
+        self.names.paths.values().filter(|node| matches!(node, Node::File(_))).count()
+    }
+
+    /// Removes a file, as there is no room; `None` if there is none. It is there until [`Drawn::removed`] is told.
+    pub fn to_remove(&mut self) -> Option<Op> {
+        self.file().map(|path| Op::Unlink { path })
+    }
+
+    /// What [`Drawn::to_remove`] has named is gone.
+    pub fn removed(&mut self, op: &Op) {
+        self.names.perform(op);
     }
 
     /// One in so many times.

@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// A command between `fork` and `execve`. Dropped, it ends without having run.
 #[derive(Debug)]
@@ -17,7 +17,10 @@ pub struct Held {
     pid: u32,
     go: Option<io::PipeWriter>,
     /// `Command::spawn` returns only when the program has been executed, so it waits in a thread.
-    spawning: Option<JoinHandle<io::Result<Child>>>,
+    spawned: Option<Receiver<io::Result<Child>>>,
+    /// While it is there, that thread is. To the kernel it is the child's parent: who asks to be told of his parent's end (`PR_SET_PDEATHSIG`) would
+    /// be told of the thread's.
+    keeps: Option<SyncSender<()>>,
 }
 
 impl Held {
@@ -34,12 +37,16 @@ impl Held {
         unsafe { command.pre_exec(move || wait_to_go(pipes)) };
         // The thread owns the ends that are the child's, so that a failed fork closes them and ends our wait.
         let childs = [OwnedFd::from(telling), OwnedFd::from(waiting)];
-        let spawning = std::thread::Builder::new().name("spawn".into()).spawn(move || {
+        let (tell, spawned) = sync_channel(1);
+        let (keeps, kept) = sync_channel(0);
+        std::thread::Builder::new().name("spawn".into()).spawn(move || {
             let child = command.spawn();
             drop(childs);
-            child
+            // Nobody asks any more who was dropped, and nobody is to be kept then.
+            let _ = tell.send(child);
+            let _: Result<(), _> = kept.recv();
         })?;
-        let mut held = Held { pid: 0, go: Some(go), spawning: Some(spawning) };
+        let mut held = Held { pid: 0, go: Some(go), spawned: Some(spawned), keeps: Some(keeps) };
         let mut number = [0; 4];
         // Our copy of the telling end stays open in the thread; a fork that fails drops it there.
         match told.read_exact(&mut number) {
@@ -65,13 +72,16 @@ impl Held {
             // A child that was killed meanwhile reads no more; what became of it is what counts.
             let _ = go.write_all(b"g");
         }
-        self.join()
+        let child = self.join()?;
+        // The thread stays as long as we do.
+        std::mem::forget(self.keeps.take());
+        Ok(child)
     }
 
     fn join(&mut self) -> io::Result<Child> {
         self.go = None;
-        let Some(spawning) = self.spawning.take() else { return Err(io::Error::other("let go twice")) };
-        spawning.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let Some(spawned) = self.spawned.take() else { return Err(io::Error::other("let go twice")) };
+        spawned.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it is gone")))
     }
 }
 
@@ -89,9 +99,11 @@ pub fn ends_with_us(command: &mut Command) {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.spawning.is_some() {
-            // It was told nothing, so it ends, and spawning says so.
-            let _ = self.join();
+        if self.spawned.is_some() {
+            // It was told nothing, so it ends. Whoever spawned it takes that for a program that was executed.
+            if let Ok(mut child) = self.join() {
+                let _ = child.wait();
+            }
         }
     }
 }
@@ -115,7 +127,8 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
             match libc::read(waiting, word.as_mut_ptr().cast(), 1) {
                 1 => break,
                 -1 if *libc::__errno_location() == libc::EINTR => {}
-                _ => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                // An error would be told to our parent, by a panic where that is gone: with a message, and a core in somebody's directory.
+                _ => libc::_exit(libc::ECANCELED),
             }
         }
         libc::prctl(libc::PR_SET_PTRACER, 0, 0, 0, 0);
@@ -125,7 +138,11 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
         if crate::interrupt::limit_killed() {
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         }
-        crate::memory::restore_address_space();
+        // The standard library has made it what it is by default.
+        if crate::interrupt::pipe_was_ignored() {
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        }
+        crate::limits::restore();
     }
     Ok(())
 }
@@ -133,9 +150,17 @@ fn wait_to_go([told, telling, waiting, go]: [RawFd; 4]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Two that are held at once have the ends of each other's pipes, as nothing has been executed, and wait for each other. A process holds one.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn nothing_runs_before_it_is_let_go() {
+        let _alone = alone();
         let dir = tempfile::tempdir().expect("a directory");
         let made = dir.path().join("made");
         let mut command = Command::new("sh");
@@ -153,8 +178,30 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&made).expect("its file"), format!("{pid}\n"));
     }
 
+    /// The kernel takes the thread that forked for the parent. It ended once the program was executed, and who had asked by then to end with
+    /// his parent was killed.
+    #[test]
+    fn its_parent_lives_as_long_as_we_do() {
+        let _alone = alone();
+        let mut command = Command::new("cat");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        // Nothing of its own happens between this and the end of the thread that forked it.
+        ends_with_us(&mut command);
+        let mut child = Held::spawn(command).expect("a process").release().expect("cat");
+        let (mut to, mut from) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        for round in 0..200u8 {
+            to.write_all(&[round]).expect("cat is there");
+            let mut answer = [0];
+            from.read_exact(&mut answer).expect("cat answers");
+            assert_eq!(answer, [round]);
+        }
+        drop(to);
+        assert!(child.wait().expect("its end").success());
+    }
+
     #[test]
     fn dropped_it_never_runs() {
+        let _alone = alone();
         let dir = tempfile::tempdir().expect("a directory");
         let made = dir.path().join("made");
         let mut command = Command::new("touch");
@@ -166,8 +213,27 @@ mod tests {
         assert!(!made.exists());
     }
 
+    /// What becomes of it when we are killed: the pipe closes without a word, and nobody is there to be told of an error.
+    #[test]
+    fn a_pipe_that_closes_ends_it_without_an_error() {
+        let _alone = alone();
+        let (mut told, telling) = io::pipe().expect("a pipe");
+        let (waiting, go) = io::pipe().expect("a pipe");
+        let pipes = [told.as_raw_fd(), telling.as_raw_fd(), waiting.as_raw_fd(), go.as_raw_fd()];
+        let mut command = Command::new("true");
+        // SAFETY: as in `Held::spawn`.
+        unsafe { command.pre_exec(move || wait_to_go(pipes)) };
+        let spawning = std::thread::spawn(move || command.spawn());
+        told.read_exact(&mut [0; 4]).expect("its number");
+        drop(go);
+        let mut child = spawning.join().expect("no panic").expect("no error is told");
+        assert_eq!(child.wait().expect("its end").code(), Some(libc::ECANCELED));
+        drop((telling, waiting));
+    }
+
     #[test]
     fn what_cannot_be_executed_is_said_when_let_go() {
+        let _alone = alone();
         let held = Held::spawn(Command::new("/no/such/program")).expect("a process");
         assert_eq!(held.release().expect_err("no program").kind(), io::ErrorKind::NotFound);
     }

@@ -20,6 +20,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 static PASSING: AtomicBool = AtomicBool::new(false);
 /// The signal's number, negative where the kernel sent it.
 static PASSED: AtomicI32 = AtomicI32::new(0);
+/// Who sent it; 0 if the kernel did.
+static PASSED_FROM: AtomicI32 = AtomicI32::new(0);
 /// The last signal since [`pass_on`] was called, whoever it was for.
 static LAST: AtomicI32 = AtomicI32::new(0);
 
@@ -31,6 +33,8 @@ pub struct Received {
     /// Whether the kernel sent it, as a terminal does for Ctrl-C: then the whole foreground process group got it, and not from
     /// a process that meant us alone.
     pub from_kernel: bool,
+    /// The process that sent it; none if the kernel did.
+    pub from: Option<u32>,
 }
 
 /// Whether a signal asked us to stop. One relaxed load: cheap enough for every step of a loop.
@@ -107,7 +111,11 @@ impl PassOn {
     pub fn take(&self) -> Option<Received> {
         match PASSED.swap(0, Ordering::SeqCst) {
             0 => None,
-            signal => Some(Received { signal: signal.abs(), from_kernel: signal < 0 }),
+            signal => Some(Received {
+                signal: signal.abs(),
+                from_kernel: signal < 0,
+                from: u32::try_from(PASSED_FROM.load(Ordering::SeqCst)).ok().filter(|&pid| pid != 0),
+            }),
         }
     }
 
@@ -271,6 +279,28 @@ pub(crate) fn limit_killed() -> bool {
     LIMIT_KILLED.load(Ordering::Relaxed)
 }
 
+/// SIGPIPE was ignored before Rust's runtime began, which ignores it for us in any case and lets no program that we run find it so.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process found SIGPIPE ignored, as a service of systemd's does: a command that we run is to find it so.
+pub(crate) fn pipe_was_ignored() -> bool {
+    PIPE_IGNORED.load(Ordering::Relaxed)
+}
+
+/// Called by the C library before `main`, which is too late.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look_at_pipe;
+
+extern "C" fn look_at_pipe() {
+    // SAFETY: `old` is a plain struct that the kernel fills in; passing no new action changes nothing. No part of Rust's runtime is needed.
+    let ignored = unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
+    };
+    PIPE_IGNORED.store(ignored, Ordering::Relaxed);
+}
+
 /// A file that may not grow (`ulimit -f`) is a write that fails, like one on a full disk, and not the end of us.
 fn survive_limits() {
     // SAFETY: plain structs that the kernel reads and fills in; SIG_IGN is no handler of ours.
@@ -342,6 +372,9 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         if signal == libc::SIGHUP && !from_kernel {
             return other(signal, info, context);
         }
+        // SAFETY: as above; a signal sent by kill(2) or sigqueue(3) says by whom.
+        let from = unsafe { info.as_ref().filter(|info| info.si_code <= 0).map_or(0, |info| info.si_pid()) };
+        PASSED_FROM.store(from, Ordering::SeqCst);
         PASSED.store(if from_kernel { -signal } else { signal }, Ordering::SeqCst);
         return;
     }

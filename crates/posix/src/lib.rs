@@ -50,6 +50,7 @@ pub mod grammar;
 pub mod held;
 pub mod input;
 pub mod interrupt;
+pub mod limits;
 pub mod memory;
 mod mounted;
 pub mod offspring;

@@ -63,31 +63,6 @@ pub fn in_hand(path: &Path) {
     let _ = IN_HAND.set(crate::text::printable(&path.to_string_lossy()));
 }
 
-/// The limit on our address space before [`raise_address_space`].
-static INHERITED: OnceLock<libc::rlimit> = OnceLock::new();
-
-/// Raises the limit on our address space (`ulimit -v`) as far as we may; a command that we hold and let go has the one that was. Says what the limit
-/// is now, bytes; `None`: there is none.
-pub fn raise_address_space() -> Option<u64> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let was = getrlimit(Resource::As);
-    was.current?;
-    let raw = |limit: Option<u64>| limit.unwrap_or(libc::RLIM_INFINITY);
-    let _ = INHERITED.set(libc::rlimit { rlim_cur: raw(was.current), rlim_max: raw(was.maximum) });
-    // The first takes CAP_SYS_RESOURCE.
-    let wanted = [Rlimit { current: None, maximum: None }, Rlimit { current: was.maximum, maximum: was.maximum }];
-    let _ = wanted.into_iter().any(|limit| setrlimit(Resource::As, limit).is_ok());
-    getrlimit(Resource::As).current
-}
-
-/// Between fork and exec: gives the limit back.
-pub(crate) fn restore_address_space() {
-    if let Some(was) = INHERITED.get() {
-        // SAFETY: the kernel reads a struct that stays; signal-safety(7) allows system calls here. It cannot fail: the limit goes down.
-        unsafe { libc::setrlimit(libc::RLIMIT_AS, was) };
-    }
-}
-
 /// The system's allocator, and the count.
 #[derive(Debug)]
 pub struct Counting;

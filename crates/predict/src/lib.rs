@@ -14,6 +14,7 @@ pub mod pipeline;
 pub mod rank;
 pub mod replay;
 pub mod residuals;
+pub mod runtime;
 pub mod system;
 pub mod tipping;
 pub mod uncertainty;

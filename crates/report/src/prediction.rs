@@ -6,6 +6,7 @@ use predict::cache_sizes::CacheSize;
 use predict::explain::{Explanation, Part};
 use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
 use predict::rank::{Ranked, Ranking};
+use predict::runtime::RunTimes;
 use predict::tipping::Tipping;
 use trace::profile::Durations;
 
@@ -17,6 +18,7 @@ pub fn prediction(
     workload: &str,
     prediction: &Prediction,
     ranking: &Ranking,
+    run_time: Option<&RunTimes>,
     explanation: Option<&Explanation>,
     tipping: &[Tipping],
     cache_sizes: &[CacheSize],
@@ -26,6 +28,10 @@ pub fn prediction(
     document.heading("Ranking").table(ranking_table(ranking));
     document.paragraph(ties(ranking));
     document.plot(ranking_plot(ranking));
+    if let Some(times) = run_time {
+        document.heading("Run time");
+        self::run_time(&mut document, ranking, times);
+    }
     let order: Vec<&SystemPrediction> =
         ranking.systems.iter().filter_map(|ranked| prediction.systems.get(ranked.index)).collect();
     document.heading("Where the time goes").table(by_op_table(&order, TOP)).plot(by_op_plot(&order));
@@ -52,6 +58,45 @@ pub fn prediction(
     document.heading("Coverage").table(coverage(prediction));
     document.heading("Before believing it").list(warnings(&order));
     document
+}
+
+/// How long the program takes, on the wall clock.
+fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
+    let (basis, systems) = match times {
+        RunTimes::Unknown(why) => {
+            document.paragraph(format!("Not known: {why}."));
+            return;
+        }
+        RunTimes::Known { basis, systems } => (basis, systems),
+    };
+    let ns = |ns: u64| units::duration_ns(ns as f64);
+    let moved = match &basis.moved {
+        Some(mount) => format!(
+            "{} calls on {mount} are priced and {} elsewhere are",
+            units::count(basis.calls),
+            units::count(basis.calls_elsewhere)
+        ),
+        None => format!("{} calls are priced; all others are", units::count(basis.calls)),
+    };
+    document.paragraph(format!(
+        "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was          recorded, of which the simulation makes {} with all calls as recorded.",
+        units::count(basis.threads),
+        basis.processors,
+        ns(basis.recorded_ns),
+        ns(basis.recorded_simulated_ns)
+    ));
+    let columns =
+        [("System", "system"), ("Run time (95 % interval)", "run_time_ns"), ("Priced calls in it", "calls_ns")];
+    let mut table =
+        Table::new("run_time", "The calls of all threads together, of which several may run at a time.", &columns);
+    for ranked in &ranking.systems {
+        if let Some(time) = systems.get(ranked.index) {
+            let total =
+                Cell::NsInterval { value: time.ns as f64, low: time.interval.low_ns, high: time.interval.high_ns };
+            table.row(vec![Cell::from(ranked.system.as_str()), total, Cell::Ns(time.calls_ns)]);
+        }
+    }
+    document.table(table);
 }
 
 /// The ranking alone, as a table.

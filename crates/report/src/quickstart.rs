@@ -50,12 +50,14 @@ impl From<&SystemProfile> for Origin {
 }
 
 /// A prediction held against a replay.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Checked {
     /// Predicted total, nanoseconds.
     pub predicted_ns: f64,
-    /// Replayed total, nanoseconds.
+    /// Replayed total, the median of the replays, nanoseconds.
     pub replayed_ns: f64,
+    /// The replays, in the order made, nanoseconds.
+    pub replays_ns: Vec<f64>,
     /// How sure the replay is of its cold caches.
     pub cache_state: CacheState,
     /// Outcomes unlike the recorded ones.
@@ -63,6 +65,9 @@ pub struct Checked {
     /// Calls replayed.
     pub calls: u64,
 }
+
+/// From the least to the most of the replays, as a share of the median, where it is said that they differ.
+const BUSY: f64 = 0.3;
 
 /// For the terminal: one screen or two.
 pub fn short(said: &Quickstart, predicted: &Prediction, ranking: &Ranking, tipping: &[Tipping]) -> Document {
@@ -124,9 +129,22 @@ fn checked(said: &Quickstart) -> String {
         CacheState::Warm => "caches warm",
         CacheState::Unverified => "caches asked to be cold; without root that cannot be verified",
     };
+    let (least, most) =
+        c.replays_ns.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &ns| (least.min(ns), most.max(ns)));
+    let spread = if c.replayed_ns > 0.0 { (most - least) / c.replayed_ns } else { 0.0 };
+    let busy = if spread > BUSY {
+        format!(
+            " The replays took {} to {}: something else keeps this machine busy, and neither number is worth more than that.",
+            units::duration_ns(least),
+            units::duration_ns(most)
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "Here the prediction says {}; a replay of the {} calls just took {} ({} off; {caches}; {} outcomes unlike the recorded ones).",
+        "Here the prediction says {}; {} replays of the {} calls just took {} in the median ({} off; {caches}; {} outcomes unlike the recorded ones).{busy}",
         units::duration_ns(c.predicted_ns),
+        units::count(c.replays_ns.len() as u64),
         units::count(c.calls),
         units::duration_ns(c.replayed_ns),
         units::signed_share(error),

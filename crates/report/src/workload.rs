@@ -9,6 +9,7 @@ pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
     let mut document = Document::new(format!("Workload profile {name}"));
     document.table(origin(meta, inspection));
     document.heading("Mix of calls").table(mix(inspection)).table(failures(inspection));
+    document.table(thread_time(inspection));
     document.heading("Requests").table(requests(inspection)).table(distributions(inspection));
     document.plot(sizes_plot(inspection));
     document.heading("Reuse").paragraph(reuse_text(inspection)).table(reuse(inspection)).plot(reuse_plot(inspection));
@@ -42,6 +43,24 @@ fn traced(durations: Durations) -> &'static str {
         }
         Durations::None => "The trace has no durations.",
     }
+}
+
+fn thread_time(inspection: &Inspection) -> Table {
+    let columns = [("Threads were", "where"), ("Time", "ns"), ("Share", "share")];
+    let mut table = Table::new("thread_time", "Where the time of all threads together went.", &columns);
+    if let Some(time) = inspection.thread_time {
+        let parts = [
+            ("computing", time.computing_ns),
+            ("in calls on files", time.in_calls_ns),
+            ("waiting for each other, for timers, for others", time.waiting_ns),
+            ("ready, without a processor", time.queued_ns),
+        ];
+        for (name, ns) in parts {
+            let share = if time.alive_ns > 0 { ns as f64 / time.alive_ns as f64 } else { 0.0 };
+            table.row(vec![Cell::from(name), Cell::Ns(ns as f64), Cell::Share(share)]);
+        }
+    }
+    table
 }
 
 fn mix(inspection: &Inspection) -> Table {
@@ -305,6 +324,7 @@ fn origin(meta: &Meta, inspection: &Inspection) -> Table {
     add("threads", units::count(inspection.threads));
     add("names it found", units::count(meta.snapshot.entries));
     add("activity covered", meta.coverage_share.map(units::share).unwrap_or_default());
+    add("cut short", meta.cut_short.map(|why| format!("{why}: what was called then is not known")).unwrap_or_default());
     table
 }
 

@@ -90,7 +90,7 @@ fn predicted(name: &str, total_ns: f64) -> SystemPrediction {
 fn prediction(systems: Vec<SystemPrediction>, sizes: &[CacheSize]) -> Document {
     let prediction = Prediction { systems, ..Prediction::default() };
     let ranking = rank(&prediction.systems, 1);
-    report::prediction("w", &prediction, &ranking, None, &[], sizes)
+    report::prediction("w", &prediction, &ranking, None, None, &[], sizes)
 }
 
 #[test]

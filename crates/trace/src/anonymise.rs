@@ -8,7 +8,7 @@
 //! and the length of each name, but for short names of which there are more than letters. Extensions and leading dots are
 //! hidden like the rest.
 //!
-//! What holds no names is left alone: times, sizes, owners' numbers, inodes, calls, file system types, kernel and processor.
+//! What holds no names is left alone: times, turns of threads, sizes, owners' numbers, inodes, calls, file system types, kernel and processor.
 
 use crate::profile::{Meta, ProfileError, Reader, Writer, WriterOptions, escape, unescape};
 use crate::{Batch, PathId, Paths, Snapshot};
@@ -112,7 +112,7 @@ impl Anonymiser {
                 *id = id.map(|id| *ids.entry(id).or_insert_with(|| paths.intern(&self.path(batch.paths.get(id)))));
             }
         }
-        Batch { events, paths }
+        Batch { events, paths, schedule: batch.schedule.clone() }
     }
 
     /// A snapshot with its names and links' targets hidden.
@@ -194,6 +194,7 @@ pub fn anonymise(reader: &Reader, output: &Path, writing: WriterOptions) -> Resu
     while batches.next_into(&mut batch)? {
         writer.push(&hiding.batch(&batch))?;
     }
+    writer.push_schedule(&reader.schedule()?.unwrap_or_default())?;
     writer.finish(hiding.meta(reader.meta().clone()), &snapshot)
 }
 

@@ -4,6 +4,7 @@
 //! the length of the trace.
 
 use crate::Op;
+use crate::schedule::Turn;
 use rustc_hash::FxHashMap;
 
 /// A path interned in its batch's [`Paths`].
@@ -255,4 +256,7 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Their paths.
     pub paths: Paths,
+    /// Turns of threads that became known with these events, of whatever time. A tracer hands them over here; a profile gives them as a whole
+    /// ([`Reader::schedule`](crate::profile::Reader::schedule)), and its batches have none.
+    pub schedule: Vec<Turn>,
 }

@@ -1,7 +1,7 @@
 //! Workload profiles: what a workload asked of its file systems, recorded once.
 //!
 //! What lives here: recording (driving strace), importers and exporters, snapshots of names, the workload profile
-//! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`; docs/formats.md), and the statistics
+//! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`, `schedule.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
 
 pub mod agree;
@@ -19,6 +19,7 @@ pub mod profile;
 pub mod recognise;
 pub mod record;
 mod room;
+pub mod schedule;
 pub mod snapshot;
 pub mod spool;
 pub mod strace;

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use trace::kernel::Importer;
 use trace::kernel::wire::{self, Kind, call_flag};
+use trace::schedule::{Happened, Turn};
 use trace::strace::{ImportOptions, Imported};
 use trace::{Event, Op};
 
@@ -313,7 +314,7 @@ fn a_file_told_by_its_directory_without_a_name_is_damaged() {
     }
 }
 
-/// Spools of the version before are read, those of later ones are not.
+/// Spools of the versions before are read, those of later ones are not.
 #[test]
 fn versions_that_are_read() {
     for version in 0..=wire::VERSION + 1 {
@@ -324,8 +325,52 @@ fn versions_that_are_read() {
         on_fd(&mut records, 7, (READ, 3, 1, 1), 10, 50);
         let (_, imported) = import(&records);
         let problems = imported.expect("an import").summary.problems.len();
-        assert_eq!(problems, usize::from(!(1..=2).contains(&version)), "version {version}");
+        assert_eq!(problems, usize::from(!(1..=3).contains(&version)), "version {version}");
     }
+}
+
+/// What a recorder says of threads and their processors, against what a profile is to hold of it.
+#[test]
+fn turns_of_threads() {
+    let mut records = Vec::new();
+    let first = wire::Start { version: wire::VERSION, features: 8, monotonic_ns: 0, realtime_ns: 1 << 60 };
+    wire::append(&mut records, Kind::Start, 0, |out| first.write(out));
+    told(&mut records, 50, 1000, "f", 0);
+    on_fd(&mut records, 7, (READ, 3, 1, 1), 100, 50);
+    let turn =
+        |records: &mut Vec<u8>, flags: u16, tid: u32, waker_tid: u32, (off_ns, woke_ns, on_ns): (u64, u64, u64)| {
+            let turn = wire::Turn { tid, waker_tid, off_ns, woke_ns, on_ns };
+            wire::append(records, Kind::Turn, flags, |out| turn.write(out));
+        };
+    let fork = wire::Fork { at_ns: 200, parent_tid: 7, child_tid: 8, child_pid: 7, reserved: 0 };
+    wire::append(&mut records, Kind::Fork, wire::fork_flag::SAME_PROCESS, |out| fork.write(out));
+    turn(&mut records, 0, 8, 0, (200, 200, 210));
+    turn(&mut records, wire::turn_flag::SLEPT, 7, 8, (220, 250, 260));
+    turn(&mut records, wire::turn_flag::SLEPT, 7, 0, (270, 265, 280)); // Damaged.
+    let exit = |tid: u32, at_ns: u64| wire::Exit { at_ns, tid, pid: 7, code: 0, reserved: 0 };
+    wire::append(&mut records, Kind::Exit, 0, |out| exit(8, 300).write(out));
+    turn(&mut records, wire::turn_flag::LAST, 8, 0, (330, 330, 330));
+    wire::append(&mut records, Kind::Exit, 0, |out| exit(7, 400).write(out));
+    let mut schedule = Vec::new();
+    let mut importer = Importer::new(ImportOptions::default());
+    let mut sink = |batch: trace::Batch| {
+        schedule.extend_from_slice(&batch.schedule);
+        Ok(())
+    };
+    importer.bytes(&records, &mut sink).expect("the sink takes everything");
+    let imported = importer.finish(&mut sink).expect("an import");
+    assert_eq!(imported.summary.problems.len(), 1, "{:?}", imported.summary.problems);
+    let expected = [
+        (8, 100, Happened::Began { parent: 7 }),
+        (8, 100, Happened::Waited { until_ns: 110 }),
+        (7, 120, Happened::Slept { woken_ns: 150, until_ns: 160, waker: Some(8) }),
+        // After it said that it exits, it had work to do.
+        (8, 230, Happened::Ended),
+        // The recording ended before it did.
+        (7, 300, Happened::Ended),
+    ];
+    let expected = expected.map(|(tid, t_ns, what)| Turn { tid, t_ns, what });
+    assert_eq!(schedule, expected);
 }
 
 /// A call that the kernel will begin again was told to have failed with an error of which no program ever hears.

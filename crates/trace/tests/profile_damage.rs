@@ -10,11 +10,27 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fs;
 use std::path::{Path, PathBuf};
 use trace::profile::{Meta, ProfileError, Reader, Writer, WriterOptions};
+use trace::schedule::{Happened, Turn};
 use trace::{Batch, Op, Snapshot, SnapshotEntry};
 
-const FILES: [&str; 3] = ["meta.json", "trace.parquet", "snapshot.parquet"];
+const FILES: [&str; 4] = ["meta.json", "trace.parquet", "snapshot.parquet", "schedule.parquet"];
 
-type Content = (Meta, Vec<Spelled>, Snapshot);
+type Content = (Meta, Vec<Spelled>, Snapshot, Option<Vec<Turn>>);
+
+fn turns() -> Vec<Turn> {
+    let turn = |i: u64| {
+        let (tid, t_ns) = (7 + (i % 3) as u32, i * 100);
+        let what = match i {
+            0..3 => Happened::Began { parent: 1 },
+            280..290 => Happened::Recorder { own_ns: i },
+            290.. => Happened::Ended,
+            _ if i % 2 == 0 => Happened::Waited { until_ns: t_ns + i },
+            _ => Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: (i % 5 == 0).then_some(7) },
+        };
+        Turn { tid, t_ns, what }
+    };
+    (0..300).map(turn).collect()
+}
 
 fn write_profile(path: &Path) {
     let mut batch = Batch::default();
@@ -28,6 +44,7 @@ fn write_profile(path: &Path) {
     let entries = (0..80).map(|i| SnapshotEntry::implied(format!("/data/{i}").into_bytes(), FileKind::File)).collect();
     let options = WriterOptions { row_group_rows: 150, ..WriterOptions::default() };
     let mut writer = Writer::create(path, options).unwrap();
+    batch.schedule = turns();
     writer.push(&batch).unwrap();
     writer.finish(meta(), &Snapshot::from_entries(entries)).unwrap();
 }
@@ -38,7 +55,7 @@ fn read_profile(path: &Path) -> Result<Content, ProfileError> {
     for batch in reader.batches()? {
         events.extend(spell(&batch?));
     }
-    Ok((reader.meta().clone(), events, reader.snapshot()?))
+    Ok((reader.meta().clone(), events, reader.snapshot()?, reader.schedule()?))
 }
 
 struct Fixture {
@@ -116,7 +133,7 @@ fn damage_to_unchecked_files_is_survived() {
     unchecked(&fixture.path);
     assert_eq!(read_profile(&fixture.path).unwrap().1, fixture.content.1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
-    for file in ["trace.parquet", "snapshot.parquet"] {
+    for file in ["trace.parquet", "snapshot.parquet", "schedule.parquet"] {
         let whole = fs::read(fixture.path.join(file)).unwrap();
         for _ in 0..1000 {
             let mut damaged = whole.clone();

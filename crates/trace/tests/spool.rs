@@ -299,6 +299,18 @@ fn a_follower_reads_what_is_written_while_it_is_written() {
     assert_eq!(waiting.join().expect("the reader"), None);
 }
 
+/// Arguments of megabytes, each byte of which is written as several, were a panic that left the spool.
+#[test]
+fn a_command_longer_than_a_frame_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("a.spool");
+    let argv = vec!["\\xff".repeat(100_000); 50];
+    let refused = Writer::create(&path, &Header { subject: Subject::Command { argv }, ..header() });
+    let said = refused.expect_err("it is too long").to_string();
+    assert!(said.contains("arguments are longer than a frame"), "{said}");
+    assert!(!path.exists());
+}
+
 /// A file system with room for a little: what does not fit is cut off, what fits later stands behind whole frames.
 #[test]
 fn a_write_that_fails_leaves_whole_frames() {

@@ -37,9 +37,12 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 #define TS_COMPAT 2
 #define AT_FDCWD (-100)
 #define PF_EXITING 0x4
+#define TASK_DEAD 0x80
 #define MAP_ANONYMOUS 0x20
 #define IOV_MAX 1024
 #define CGROUP_DEPTH 16
+#define OWN_NS 200000 /* what is taken of a thread's time is told when it is so much */
+#define OWN_NS_EACH 50000
 #define TOLD_SETS 32768
 #define TOLD_WAYS 2
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
@@ -71,7 +74,10 @@ struct state {
 	u32 flags;
 	u32 off_blocked; /* it went to sleep when it left the processor */
 	u64 off_since_ns; /* 0: on a processor */
-	u64 woke_ns;
+	u64 woke_ns; /* since it last had a processor; 0: not woken */
+	u32 waker_tid; /* by whom then; 0: by nobody who is recorded */
+	u32 reserved;
+	u64 own_ns; /* what we took of its time, and have not told */
 	/* The call's record, as it is written. The facts that there are follow `call` in turn. */
 	struct wire_call call;
 	struct wire_fact facts[3];
@@ -225,6 +231,19 @@ struct {
 } scratches SEC(".maps");
 
 enum { ON_ENTER = 0, ON_EXIT = 1, ON_SCHED = 2, ON_FAULT = 3, ON_RING = 4 };
+
+/* What each processor is interrupted by (enum interrupt): who runs there then wakes nobody. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} interrupted SEC(".maps");
+
+enum interrupt {
+	BY_TIMER = 1 << 0,
+	BY_DEVICE = 1 << 1,
+};
 
 /* A mount of each file system of which something was told. */
 struct {
@@ -1338,6 +1357,28 @@ static __always_inline void tell_root(struct state *state, struct task_struct *t
 	}
 }
 
+/* Notes what was taken of a thread's time; what is longer than we ever need was somebody else's, who had the processor meanwhile. */
+static __always_inline void took(struct state *state, u64 ns)
+{
+	if (ns < OWN_NS_EACH)
+		state->own_ns += ns;
+}
+
+/* Writes what was taken of a thread's time. */
+static __always_inline void put_own(struct state *state, struct task_struct *task, u64 now)
+{
+	if (subject_mode == MODE_MOUNT || !state->own_ns)
+		return;
+	struct wire_own record = {
+		.head = { sizeof(record), WIRE_OWN, 0 },
+		.tid = task->pid,
+		.at_ns = now,
+		.own_ns = state->own_ns,
+	};
+	put(&record, sizeof(record), now);
+	state->own_ns = 0;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 {
@@ -1347,6 +1388,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 
 	if (!state)
 		return 0;
+	u64 entered_ns = bpf_ktime_get_ns();
 	flush_access(state, task);
 	state->flags = (state->flags & STAYS) | IN_CALL;
 	bool compat = task->thread_info.status & TS_COMPAT;
@@ -1437,6 +1479,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 			state->flags |= IOV_MISSING;
 	}
 	state->call.start_ns = bpf_ktime_get_ns();
+	took(state, state->call.start_ns - entered_ns);
 	if ((spec->flags & SPEC_CLOSES) && on_file) {
 		struct files_struct *files = task->files;
 		if (files && files->count.counter > 1) {
@@ -1531,7 +1574,28 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	}
 	put_call(state, task, strings, scratch, WIRE_CALL, now - state->call.start_ns, ret);
 	state->flags &= STAYS;
+	u64 left_ns = bpf_ktime_get_ns();
+	took(state, left_ns - now);
+	if (state->own_ns > OWN_NS)
+		put_own(state, task, left_ns);
 	return 0;
+}
+
+/* Writes that a thread has the processor again, or that it has left it for good. */
+static __always_inline void put_turn(struct state *state, struct task_struct *task, u16 flags, u64 woke_ns, u64 on_ns)
+{
+	/* Of one file system alone, what others wait for is not known. */
+	if (subject_mode == MODE_MOUNT || state->flags & WAITING)
+		return;
+	struct wire_turn record = {
+		.head = { sizeof(record), WIRE_TURN, flags },
+		.tid = task->pid,
+		.waker_tid = flags & WIRE_TURN_SLEPT ? state->waker_tid : 0,
+		.off_ns = state->off_since_ns,
+		.woke_ns = woke_ns,
+		.on_ns = on_ns,
+	};
+	put(&record, sizeof(record), on_ns);
 }
 
 SEC("tp_btf/sched_switch")
@@ -1539,11 +1603,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	struct state *state = state_of(prev);
 
-	if (state && (state->flags & ACTIVE || state->access.inode)) {
+	if (state) {
 		bool blocks = !preempt && prev_state;
 		state->off_blocked = blocks;
-		state->woke_ns = 0;
 		state->off_since_ns = bpf_ktime_get_ns();
+		if (prev_state & TASK_DEAD)
+			put_turn(state, prev, WIRE_TURN_LAST, state->off_since_ns, state->off_since_ns);
 		if (blocks && state->flags & ACTIVE && !(state->flags & (ENTERED | QUIET | WAITING))) {
 			struct scratch *scratch = scratch_of(ON_SCHED);
 			struct strings *strings = 0;
@@ -1556,26 +1621,82 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		}
 	}
 	state = state_of(next);
-	if (state && (state->flags & ACTIVE || state->access.inode) && state->off_since_ns) {
-		u64 now = bpf_ktime_get_ns();
-		state->call.off_cpu_ns += now - state->off_since_ns;
-		if (state->off_blocked) {
-			u64 until = state->woke_ns > state->off_since_ns ? state->woke_ns : now;
+	if (state && state->off_since_ns) {
+		u64 now = bpf_ktime_get_ns(), until = state->off_since_ns;
+		/* A waking may be told before the sleep is, as the waker need not wait for it; each sleep ends with one. */
+		if (state->off_blocked && state->woke_ns > until)
+			until = state->woke_ns;
+		else if (state->off_blocked && !state->woke_ns)
+			until = now;
+		if (state->flags & ACTIVE || state->access.inode) {
+			state->call.off_cpu_ns += now - state->off_since_ns;
 			state->call.blocked_ns += until - state->off_since_ns;
 			state->access.blocked_ns += until - state->off_since_ns;
 		}
+		put_turn(state, next, state->off_blocked ? WIRE_TURN_SLEPT : 0, until, now);
 		state->off_since_ns = 0;
+		state->woke_ns = 0;
+		state->waker_tid = 0;
 	}
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct *task)
+/* Told where the waker runs, unlike sched_wakeup, which may be told where the thread is to run. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct state *state = state_of(task);
 
-	if (state && state->off_since_ns)
-		state->woke_ns = bpf_ktime_get_ns();
+	if (!state)
+		return 0;
+	struct task_struct *waker = bpf_get_current_task_btf();
+	u32 zero = 0, waker_tid = 0;
+	u32 *by = bpf_map_lookup_elem(&interrupted, &zero);
+
+	if (waker != task && by && !*by) {
+		struct state *from = state_of(waker);
+		if (from && !(from->flags & WAITING) && (from->flags & IN_CALL || waker->flags & PF_EXITING))
+			waker_tid = waker->pid;
+	}
+	state->waker_tid = waker_tid;
+	state->woke_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline void note_interrupt(u32 by, bool begins)
+{
+	u32 zero = 0;
+	u32 *now = bpf_map_lookup_elem(&interrupted, &zero);
+
+	if (now)
+		*now = begins ? *now | by : *now & ~by;
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_timer)
+{
+	note_interrupt(BY_TIMER, 1);
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(on_timer_end)
+{
+	note_interrupt(BY_TIMER, 0);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq)
+{
+	note_interrupt(BY_DEVICE, 1);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_end)
+{
+	note_interrupt(BY_DEVICE, 0);
 	return 0;
 }
 
@@ -1625,6 +1746,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (BPF_CORE_READ(child, nsproxy, mnt_ns) != BPF_CORE_READ(parent, nsproxy, mnt_ns))
 		record.head.flags |= WIRE_OWN_MOUNTS;
 	put(&record, sizeof(record), record.at_ns);
+	state->off_since_ns = record.at_ns; /* It waits for its first turn. */
 	return 0;
 }
 
@@ -1685,6 +1807,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		}
 		state->flags &= ~ACTIVE;
 	}
+	put_own(state, task, now);
 	struct wire_exit record = {
 		.head = { sizeof(record), WIRE_EXIT, 0 },
 		.at_ns = now,
@@ -1774,6 +1897,8 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	}
 	flush_access(state, task);
 	put_fault(state, task, 0, (u64)inode, first, last, now, 0, 0);
+	if (!(state->flags & IN_CALL))
+		took(state, bpf_ktime_get_ns() - now);
 	return 0;
 }
 

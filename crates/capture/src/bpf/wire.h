@@ -4,7 +4,7 @@
 #ifndef FSAGE_WIRE_H
 #define FSAGE_WIRE_H
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 /* What begins every record. */
 struct wire_head {
@@ -25,12 +25,15 @@ enum wire_kind {
 	WIRE_ROOT = 9, /* a task's root directory */
 	WIRE_FAULT = 10, /* an access through a mapping */
 	WIRE_REQUEST = 11, /* an io_uring request that completed */
+	WIRE_TURN = 12, /* since version 3: a thread was off the processor, and has it again; or it has ended */
+	WIRE_OWN = 13, /* since version 3: what the recorder itself took of a thread's time */
 };
 
 enum wire_feature {
 	WIRE_FAULTS = 1 << 0, /* accesses through mappings are recorded */
 	WIRE_REQUESTS = 1 << 1, /* io_uring requests are recorded */
 	WIRE_ONE_MOUNT = 1 << 2, /* calls on one file system alone, whose callers' roots are told when they return */
+	WIRE_TURNS = 1 << 3, /* when threads had no processor, and why */
 };
 
 struct wire_start {
@@ -181,6 +184,28 @@ struct wire_request {
 	u32 fd;
 	u32 op_flags;
 	s32 res;
+};
+
+enum wire_turn_flag {
+	WIRE_TURN_SLEPT = 1 << 0, /* it went to sleep; else it was ready to run all the time */
+	WIRE_TURN_LAST = 1 << 1, /* it left the processor for the last time: it has ended */
+};
+
+struct wire_turn {
+	struct wire_head head;
+	u32 tid;
+	u32 waker_tid; /* the recorded thread whose call or end woke it; 0: a timer, a device, somebody else */
+	u64 off_ns; /* it left the processor; of a thread that is new, it began */
+	u64 woke_ns; /* it was woken; of one that did not sleep, off_ns */
+	u64 on_ns; /* it had a processor again; of one that has ended, off_ns */
+};
+
+struct wire_own {
+	struct wire_head head;
+	u32 tid;
+	u32 reserved;
+	u64 at_ns;
+	u64 own_ns; /* on the processor, outside calls, since it was last told */
 };
 
 struct wire_root {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use trace::kernel::Importer;
 use trace::profile::ProfileError;
 use trace::record::Target;
+use trace::schedule::Turn;
 use trace::strace::{ImportOptions, Imported};
 use trace::{Batch, Event, PathId};
 
@@ -68,6 +69,7 @@ pub fn skip() -> bool {
 pub struct Recorded {
     pub records: Vec<u8>,
     pub rows: Vec<Row>,
+    pub schedule: Vec<Turn>,
     pub imported: Imported,
     pub totals: Totals,
     pub status: ExitStatus,
@@ -108,8 +110,8 @@ fn run(options: &Options, held: Held) -> Recorded {
     }
     let status = child.wait().expect("the command");
     let totals = recorder.finish(&mut |chunk| records.extend_from_slice(chunk));
-    let (rows, imported) = import(&records);
-    Recorded { records, rows, imported, totals, status }
+    let (rows, schedule, imported) = import_all(&records);
+    Recorded { records, rows, schedule, imported, totals, status }
 }
 
 /// Records whatever a target does while `run` runs.
@@ -118,17 +120,26 @@ pub fn record_while(target: &Target, run: impl FnOnce()) -> Recorded {
     run();
     let mut records = Vec::new();
     let totals = recorder.finish(&mut |chunk| records.extend_from_slice(chunk));
-    let (rows, imported) = import(&records);
-    Recorded { records, rows, imported, totals, status: ExitStatus::default() }
+    let (rows, schedule, imported) = import_all(&records);
+    Recorded { records, rows, schedule, imported, totals, status: ExitStatus::default() }
 }
 
 /// Imports records.
 pub fn import(records: &[u8]) -> (Vec<Row>, Imported) {
-    let mut rows = Vec::new();
-    let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
-    importer.bytes(records, &mut |batch| collect(&mut rows, &batch)).unwrap_or_else(|e| panic!("{e}"));
-    let imported = importer.finish(&mut |batch| collect(&mut rows, &batch)).unwrap_or_else(|e| panic!("{e}"));
+    let (rows, _, imported) = import_all(records);
     (rows, imported)
+}
+
+fn import_all(records: &[u8]) -> (Vec<Row>, Vec<Turn>, Imported) {
+    let (mut rows, mut schedule) = (Vec::new(), Vec::new());
+    let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
+    let mut take = |batch: Batch| {
+        schedule.extend_from_slice(&batch.schedule);
+        collect(&mut rows, &batch)
+    };
+    importer.bytes(records, &mut take).unwrap_or_else(|e| panic!("{e}"));
+    let imported = importer.finish(&mut take).unwrap_or_else(|e| panic!("{e}"));
+    (rows, schedule, imported)
 }
 
 /// Compiles a C program; `None`, said aloud, where there is no compiler.

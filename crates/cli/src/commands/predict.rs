@@ -11,7 +11,8 @@ use predict::explain::{Explanation, explain};
 use predict::measure;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictError, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
-use predict::system::Drift;
+use predict::runtime::{self, RunTimeOptions, RunTimes};
+use predict::system::{Drift, Reference};
 use predict::tipping::{Tipping, tipping};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use trace::profile::Reader;
 
 /// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.
 ///
-/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state.
+/// Totals are time in the file system: the sum of the latencies of the workload's modelled calls, from a stated cache state. Of a recording by
+/// the recorder in the kernel, how long the program takes in all is predicted too: its threads compute, call and wait for each other again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -70,6 +72,9 @@ pub struct Args {
     /// Predict these systems as they are now: costs move with the references (processor, reads, syncs).
     #[arg(long, requires = "here")]
     rescale: bool,
+    /// Predict the run time on so many processors (default: as many as the recording's machine had).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    processors: Option<u32>,
     /// Write the annotated trace after each stage into this directory, to be read with `fsage inspect --rows`.
     #[arg(long, value_name = "DIR")]
     stages_out: Option<PathBuf>,
@@ -138,6 +143,9 @@ pub struct Output {
     pub ranking: Ranking,
     /// What it was made from.
     pub prediction: Prediction,
+    /// How long the program takes; not asked of a prediction of a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_time: Option<RunTimes>,
     explanation: Option<Explanation>,
     /// What would change the first two places.
     pub tipping: Vec<Tipping>,
@@ -154,10 +162,17 @@ impl Output {
         reader: &Reader,
         systems: &[SystemProfile],
         options: &PredictOptions,
+        run_time: Option<&RunTimeOptions>,
         explained: Option<(&str, &str)>,
         explain_first: bool,
     ) -> anyhow::Result<Output> {
-        let prediction = pipeline::predict(reader, systems, options)?;
+        let (prediction, run_time) = match run_time {
+            Some(run_time) => {
+                let (prediction, run_time) = runtime::predict(reader, systems, options, run_time)?;
+                (prediction, Some(run_time))
+            }
+            None => (pipeline::predict(reader, systems, options)?, None),
+        };
         let ranking = rank(&prediction.systems, options.seed);
         let at = |place: usize| ranking.systems.get(place).and_then(|r| prediction.systems.get(r.index));
         let first_two = at(0).zip(at(1));
@@ -167,16 +182,27 @@ impl Output {
         };
         let tipping = first_two.map(|(a, b)| tipping(a, b)).unwrap_or_default();
         let workload = output::shown(workload);
-        Ok(Output { workload, seed: options.seed, ranking, prediction, explanation, tipping, cache_sizes: Vec::new() })
+        Ok(Output {
+            workload,
+            seed: options.seed,
+            ranking,
+            prediction,
+            run_time,
+            explanation,
+            tipping,
+            cache_sizes: Vec::new(),
+        })
     }
 
     /// As a report.
     pub fn document(&self) -> report::Document {
         let explanation = self.explanation.as_ref();
+        let run_time = self.run_time.as_ref();
         report::prediction(
             &self.workload,
             &self.prediction,
             &self.ranking,
+            run_time,
             explanation,
             &self.tipping,
             &self.cache_sizes,
@@ -196,6 +222,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
     let mut systems = load(&args.systems)?;
+    let mut run_time = RunTimeOptions { processors: args.processors, computing: vec![1.0; systems.len()] };
     for here in &args.here {
         let (place, target) = place(&systems, here)?;
         let system = &mut systems[place];
@@ -203,6 +230,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         progress::note(&format!("{}: {}", system.name, told(&drift)));
         if args.rescale {
             *system = system.rescaled(&drift);
+            run_time.computing[place] *= drift.factor(Reference::Processor);
         }
     }
     let options = PredictOptions {
@@ -225,7 +253,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some([a, b]) => Some((a.as_str(), b.as_str())),
         _ => None,
     };
-    let mut output = Output::new(&args.workload, &reader, &systems, &options, explained, false)?;
+    let mut output = Output::new(&args.workload, &reader, &systems, &options, Some(&run_time), explained, false)?;
     let (sizes, asked) = match args.cache_sizes {
         Some(values::Sizes(sizes)) => (sizes, true),
         None if args.result.has_report() => (cache_sizes::default_sizes(&systems), false),

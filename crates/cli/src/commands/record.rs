@@ -132,6 +132,33 @@ fn recorded(
 /// Address space that a recording takes, at most: its buffers, a row group of the profile, the names of the snapshot, and what the C library's
 /// allocator sets aside for each thread.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 30;
+/// What of it is data, at most.
+const DATA_BYTES: u64 = 512 << 20;
+
+/// Raises our limits, and refuses where we may not and recording takes more.
+fn raise_limits() -> anyhow::Result<()> {
+    let limits = posix::limits::raise();
+    let memory = [
+        ("address space", "-v", limits.address_space_bytes, ADDRESS_SPACE_BYTES),
+        ("data", "-d", limits.data_bytes, DATA_BYTES),
+    ];
+    for (what, option, limit, takes) in memory {
+        if let Some(bytes) = limit.filter(|&bytes| bytes < takes) {
+            return Err(failure::environment(format!(
+                "the {what} of this process is limited to {} (ulimit {option}); recording takes {}",
+                units::bytes(bytes as f64),
+                units::bytes(takes as f64),
+            )));
+        }
+    }
+    if let Some(seconds) = limits.processor_time_s {
+        progress::note(&format!(
+            "fsage and its tracer may use {seconds} s of processor time each, as the command may (ulimit -t): should that be too little, the command goes \
+             on, and what was recorded until then is kept"
+        ));
+    }
+    Ok(())
+}
 
 /// Records.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -163,13 +190,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         subject,
         ..RecordOptions::command(Vec::new(), path.clone())
     };
-    if let Some(bytes) = posix::memory::raise_address_space().filter(|&bytes| bytes < ADDRESS_SPACE_BYTES) {
-        return Err(failure::environment(format!(
-            "the address space of this process is limited to {} (ulimit -v); recording takes {}",
-            units::bytes(bytes as f64),
-            units::bytes(ADDRESS_SPACE_BYTES as f64),
-        )));
-    }
+    raise_limits()?;
     let buffer = u32::try_from(args.buffer).ok().and_then(u32::checked_next_power_of_two);
     let buffer = buffer
         .filter(|&bytes| bytes >= 4096)

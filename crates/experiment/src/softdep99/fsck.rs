@@ -131,6 +131,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
         change(&mut changed);
         changed
     }));
+    cases.push(Case { full: 0.0, density: 16 * K, ..base });
     let points = parallel::each(bench, "checking", &cases, |case| checked(case, seed))?;
     let written: &[u64] = bench.pick(&[0, MIB, 4 * MIB], &[0, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB]);
     let log_mib = bench.pick(48, 256);
@@ -270,6 +271,7 @@ fn outcome(
         .parameter("the check's own computing", "attributes and the comparison of a name for each inode; an estimate");
     let (by_share, rest) = points.split_at(shares.len());
     let (by_size, changed) = rest.split_at(sizes.len());
+    let (changed, fewer_inodes) = changed.split_at(changes.len());
     let (Some(empty), Some(full)) = (by_share.first(), by_share.last()) else { unreachable!("there are shares") };
     let unknown = "not known: the published disk's files, directories and inodes are not published, and ours is filled in one go; the rows of \
                    one thing changed say what each of them does";
@@ -290,6 +292,9 @@ fn outcome(
     outcome.row(Row::new("directories", Unit::Count, Published::NONE, full.directories as f64, Explain::Agrees));
     outcome.row(plain("of the full disk's time, the processor's".to_owned(), full.times.processor_ns as f64 / 1e9));
     outcome.row(Row::new("requests", Unit::Count, Published::NONE, full.times.device.reads as f64, Explain::Agrees));
+    for point in fewer_inodes {
+        outcome.row(plain("empty, an inode for 16 KB".to_owned(), point.seconds()));
+    }
     for (size_mib, point) in sizes.iter().zip(by_size) {
         outcome.row(plain(format!("76 % full, {size_mib} MiB"), point.seconds()));
     }

@@ -250,6 +250,7 @@ pub fn write_annotated(
         })?;
         writer.push_annotated(&batch, &values)?;
     }
+    writer.push_schedule(&reader.schedule()?.unwrap_or_default())?;
     Ok(writer.finish(reader.meta().clone(), &snapshot)?)
 }
 

@@ -175,8 +175,44 @@ pub fn predict_calls(
             run::pass(workload, &systems, options, false, sink)?
         }
     };
+    of_pass(pass, workload, systems.len(), options)
+}
+
+/// Keeps something of every priced call.
+pub(crate) trait Gather {
+    /// Takes a call, in the order of the trace within each system.
+    fn call(&mut self, call: PricedCall<'_>);
+    /// Forgets all: they come again from the first.
+    fn again(&mut self);
+}
+
+/// As [`predict_calls`], of systems that share what they can: so calls may come twice.
+pub(crate) fn predict_gathering(
+    workload: &dyn Workload,
+    systems: &[SystemProfile],
+    options: &PredictOptions,
+    gather: &mut dyn Gather,
+) -> Result<Prediction, PredictError> {
+    if systems.is_empty() {
+        return Err(PredictError::NoSystem);
+    }
+    let systems = systems.iter().map(|s| options.applied_to(s)).collect::<Result<Vec<_>, _>>()?;
+    let mut pass = run::pass(workload, &systems, options, true, Some(&mut |call| gather.call(call)))?;
+    if pass.is_none() {
+        gather.again();
+        pass = run::pass(workload, &systems, options, false, Some(&mut |call| gather.call(call)))?;
+    }
+    of_pass(pass, workload, systems.len(), options)
+}
+
+fn of_pass(
+    pass: Option<Pass<'_>>,
+    workload: &dyn Workload,
+    systems: usize,
+    options: &PredictOptions,
+) -> Result<Prediction, PredictError> {
     let Some(pass) = pass else { unreachable!("a pass that shares nothing is never thrown away") };
-    let mut prediction = finish(pass, systems.len(), options)?;
+    let mut prediction = finish(pass, systems, options)?;
     for system in &mut prediction.systems {
         system.baselines = system.baselines.with_durations(workload.durations());
     }

@@ -18,7 +18,7 @@ use super::timeline::{CacheTimeline, Counts, Recorder};
 use crate::SystemProfile;
 use std::path::Path;
 use trace::profile::ProfileError;
-use trace::{Batch, Event, Snapshot};
+use trace::{Batch, Event, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,8 @@ pub struct PricedCall<'a> {
     pub index: usize,
     /// The call.
     pub event: &'a Event,
+    /// The paths that it names.
+    pub paths: &'a Paths,
     /// What preprocessing found.
     pub note: &'a Note,
     /// What the caches made of its steps, in their order.
@@ -245,7 +247,7 @@ impl<'p> Group<'p> {
             };
             let wrote = self.marks(event, steps);
             if note.status == Status::Modelled {
-                self.price(annotated.first + i, event, note, before, wrote, sink);
+                self.price(annotated.first + i, (event, &batch.paths), note, before, wrote, sink);
             }
             if steps.iter().any(|s| matches!(s, Step::Freed { .. })) {
                 for member in &mut self.members {
@@ -312,7 +314,7 @@ impl<'p> Group<'p> {
     fn price(
         &mut self,
         index: usize,
-        event: &Event,
+        (event, paths): (&Event, &Paths),
         note: &Note,
         before: Before,
         wrote: bool,
@@ -334,6 +336,7 @@ impl<'p> Group<'p> {
                     system: member.system,
                     index,
                     event,
+                    paths,
                     note,
                     marks,
                     requests,

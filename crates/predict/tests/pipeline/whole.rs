@@ -94,7 +94,11 @@ fn batches_do_not_matter() {
     let mut split = whole.clone();
     let all = split.batches.remove(0);
     for events in all.events.chunks(7) {
-        split.batches.push(trace::Batch { events: events.to_vec(), paths: all.paths.clone() });
+        split.batches.push(trace::Batch {
+            events: events.to_vec(),
+            paths: all.paths.clone(),
+            ..trace::Batch::default()
+        });
     }
     let run = |w| predict(w, &[primes()], &PredictOptions::default()).expect("a prediction");
     assert_eq!(run(&whole), run(&split));

@@ -10,6 +10,7 @@ mod locality;
 mod names;
 mod operations;
 mod reuse;
+mod threads;
 
 pub use files::FileUse;
 pub use histogram::{Bar, Distribution};
@@ -18,6 +19,7 @@ pub use locality::{Requests, Sequentiality};
 pub use names::SnapshotStatistics;
 pub use operations::{Failure, OperationRow};
 pub use reuse::{DistanceBar, MissRatio, ReuseDistances};
+pub use threads::ThreadTime;
 
 use crate::profile::{Durations, ProfileError, Reader, Unparsed, Unseen};
 use crate::{Batch, Event, Op, PathId, Snapshot, flag};
@@ -58,6 +60,8 @@ pub struct Inspection {
     pub traced_ns: u64,
     /// How far durations are the calls' own.
     pub durations: Durations,
+    /// Where the time of all threads together went; `None` where the tracer cannot tell.
+    pub thread_time: Option<ThreadTime>,
     /// The operation mix, most frequent first.
     pub operations: Vec<OperationRow>,
     /// Failed calls by operation and error, most frequent first.
@@ -115,7 +119,9 @@ pub fn inspect(reader: &Reader, options: &InspectOptions) -> Result<Inspection, 
         unparsed: meta.unparsed.clone(),
         lost_events: meta.lost_events,
     };
-    Ok(counting.finish(coverage, meta.durations()))
+    let calls = std::mem::take(&mut counting.thread_calls);
+    let thread_time = reader.schedule()?.map(|turns| calls.finish(&turns));
+    Ok(Inspection { thread_time, ..counting.finish(coverage, meta.durations()) })
 }
 
 struct Counting<'a> {
@@ -127,6 +133,7 @@ struct Counting<'a> {
     files: files::Files,
     processes: BTreeSet<u32>,
     threads: BTreeSet<u32>,
+    thread_calls: threads::Calls,
     last_thread: u32,
     span: Option<(u64, u64)>,
     foreign: u64,
@@ -152,6 +159,7 @@ impl<'a> Counting<'a> {
             files: files::Files::default(),
             processes: BTreeSet::new(),
             threads: BTreeSet::new(),
+            thread_calls: threads::Calls::default(),
             last_thread: u32::MAX,
             span: None,
             foreign: 0,
@@ -177,6 +185,7 @@ impl<'a> Counting<'a> {
 
     fn count_call(&mut self, event: &Event) {
         self.operations.add(event);
+        self.thread_calls.add(event);
         self.foreign += u64::from(event.flags & flag::FOREIGN != 0);
         self.unfinished += u64::from(event.flags & flag::UNFINISHED != 0);
         if event.tid != self.last_thread {
@@ -241,6 +250,7 @@ impl<'a> Counting<'a> {
             threads: self.threads.len() as u64,
             span_ns: self.span.map_or(0, |(from, to)| to - from),
             durations,
+            thread_time: None,
             traced_ns: operations.iter().fold(0, |sum, o| sum.saturating_add(o.traced_ns)),
             operations,
             failures,

@@ -13,10 +13,12 @@ mod calls;
 mod decode;
 mod files;
 mod order;
+mod turns;
 pub mod wire;
 
 pub use calls::{CALLS, CWD_ARG, FIRST_UNKNOWN, How, NO_ARG, SPEC_BYTES, SPECS, Spec, spec_flag, specs};
 
+use crate::Batch;
 use crate::analysis::Decode;
 use crate::profile::{Gap, Meta, Tracer as MetaTracer};
 use crate::strace::{ImportError, ImportOptions, Imported, Problem, Sink, Summary};
@@ -26,6 +28,7 @@ use decode::{Look, Parts, decode};
 use files::Files;
 use order::Order;
 use rustc_hash::FxHashMap;
+use turns::Turns;
 use wire::{Kind, Record, call_flag, fault_flag, feature, fork_flag, request_flag};
 
 /// Records read ahead of the one that is taken in.
@@ -58,6 +61,7 @@ pub struct Importer {
     roots: FxHashMap<u32, u64>,
     /// They are told when a call returns, not when it begins.
     roots_late: bool,
+    turns: Turns,
     clock: Option<wire::Start>,
     first_tid: Option<u32>,
     first_ns: Option<u64>,
@@ -101,6 +105,7 @@ impl Importer {
             images: FxHashMap::default(),
             roots: FxHashMap::default(),
             roots_late: false,
+            turns: Turns::default(),
             clock: None,
             first_tid: None,
             first_ns: None,
@@ -182,8 +187,8 @@ impl Importer {
             self.problem(record.body, reason);
         }
         self.ahead = ahead;
-        if self.tracker.is_full() {
-            sink(self.tracker.take())?;
+        if self.tracker.is_full() || self.turns.are_many() {
+            sink(Batch { schedule: self.turns.take(), ..self.tracker.take() })?;
         }
         Ok(())
     }
@@ -208,9 +213,10 @@ impl Importer {
             // Its record did not come: nothing may wait for it.
             self.tracker.skip_place(place);
         }
+        self.turns.finish();
         loop {
-            let batch = self.tracker.take();
-            if batch.events.is_empty() {
+            let batch = Batch { schedule: self.turns.take(), ..self.tracker.take() };
+            if batch.events.is_empty() && batch.schedule.is_empty() {
                 break;
             }
             sink(batch)?;
@@ -260,6 +266,7 @@ impl Importer {
                 let has = |feature: u16| start.features & u32::from(feature) != 0;
                 self.tracker.sees_beyond_calls(has(feature::FAULTS), has(feature::REQUESTS));
                 self.roots_late = has(feature::ONE_MOUNT);
+                self.turns.are_told(has(feature::TURNS));
                 self.clock.get_or_insert(start);
             }
             Kind::File => {
@@ -270,13 +277,15 @@ impl Importer {
             Kind::Enter => return self.entered(record),
             Kind::Fork => {
                 let fork = wire::Fork::read(rest).ok_or(SHORT)?;
-                self.at(fork.at_ns);
+                let at_ns = self.at(fork.at_ns);
+                self.turns.began(fork.child_tid, fork.parent_tid, at_ns);
                 self.forked(record.flags, &fork);
             }
             Kind::Exec => {
                 let exec = wire::Exec::read(rest).ok_or(SHORT)?;
-                self.at(exec.at_ns);
+                let at_ns = self.at(exec.at_ns);
                 if exec.tid != exec.old_tid {
+                    self.turns.renumbered(exec.old_tid, exec.tid, at_ns);
                     self.tracker.superseded(exec.tid, exec.old_tid);
                     if let Some(running) = self.running.remove(&exec.old_tid) {
                         self.running.insert(exec.tid, running);
@@ -309,6 +318,18 @@ impl Importer {
             Kind::Request => {
                 let request = wire::Request::read(rest).ok_or(SHORT)?;
                 self.request(record.flags, &request);
+            }
+            Kind::Turn => {
+                let turn = wire::Turn::read(rest).ok_or(SHORT)?;
+                // What was before the first call is before the trace.
+                let since = |at_ns| self.since_start(at_ns);
+                let (off_ns, woke_ns, on_ns) = (since(turn.off_ns), since(turn.woke_ns), since(turn.on_ns));
+                let turn = wire::Turn { off_ns, woke_ns, on_ns, ..turn };
+                self.turns.turn(record.flags, &turn).ok_or("a turn whose times contradict each other")?;
+            }
+            Kind::Own => {
+                let own = wire::Own::read(rest).ok_or(SHORT)?;
+                self.turns.recorder(own.tid, self.since_start(own.at_ns), own.own_ns);
             }
             Kind::Root => {
                 let root = wire::Root::read(rest).ok_or(SHORT)?;
@@ -364,6 +385,7 @@ impl Importer {
         self.images.remove(&exit.tid);
         self.roots.remove(&exit.tid);
         self.know(exit.tid, exit.pid);
+        self.turns.exits(exit.tid, at_ns);
         self.tracker.exit(exit.tid, at_ns, status);
     }
 

@@ -4,8 +4,8 @@
 //! Little-endian; every record begins with its length, kind and flags, and is a multiple of 8 bytes long.
 
 /// The layout's version, in the first record of a recording.
-pub const VERSION: u32 = 2;
-/// The oldest that is read. Version 2 added [`file_flag::BELOW`].
+pub const VERSION: u32 = 3;
+/// The oldest that is read. Version 2 added [`file_flag::BELOW`], version 3 [`Turn`] and [`Own`].
 pub const VERSION_READ: u32 = 1;
 
 /// Bytes of the head that begins every record.
@@ -46,6 +46,10 @@ pub enum Kind {
     Fault = 10,
     /// An io_uring request that completed.
     Request = 11,
+    /// A thread was off the processor, and has it again; or it has ended.
+    Turn = 12,
+    /// What the recorder itself took of a thread's time.
+    Own = 13,
 }
 
 impl Kind {
@@ -62,6 +66,8 @@ impl Kind {
         (Kind::Root, "WIRE_ROOT"),
         (Kind::Fault, "WIRE_FAULT"),
         (Kind::Request, "WIRE_REQUEST"),
+        (Kind::Turn, "WIRE_TURN"),
+        (Kind::Own, "WIRE_OWN"),
     ];
 
     fn of(number: u16) -> Option<Kind> {
@@ -129,6 +135,8 @@ flags! {
         REQUESTS = 1 as "WIRE_REQUESTS",
         /// Calls on one file system alone, whose callers' roots are told when they return.
         ONE_MOUNT = 2 as "WIRE_ONE_MOUNT",
+        /// When threads had no processor, and why.
+        TURNS = 3 as "WIRE_TURNS",
     }
 }
 
@@ -147,6 +155,16 @@ flags! {
         FIXED_FILE = 0 as "WIRE_REQUEST_FIXED_FILE",
         /// Told when it was submitted: no completion tells of its success.
         SILENT = 1 as "WIRE_REQUEST_SILENT",
+    }
+}
+
+flags! {
+    /// Flags of turns.
+    turn_flag {
+        /// It went to sleep; else it was ready to run all the time.
+        SLEPT = 0 as "WIRE_TURN_SLEPT",
+        /// It left the processor for the last time: it has ended.
+        LAST = 1 as "WIRE_TURN_LAST",
     }
 }
 
@@ -388,6 +406,30 @@ records! {
         op_flags: u32,
         /// As completed: negative error numbers.
         res: i32,
+    }
+    /// A thread was off the processor.
+    Turn "wire_turn" {
+        #[allow(missing_docs)]
+        tid: u32,
+        /// The recorded thread whose call or end woke it; 0: a timer, a device, somebody else.
+        waker_tid: u32,
+        /// It left the processor; of a thread that is new, it began.
+        off_ns: u64,
+        /// It was woken; of one that did not sleep, `off_ns`.
+        woke_ns: u64,
+        /// It had a processor again; of one that has ended, `off_ns`.
+        on_ns: u64,
+    }
+    /// What the recorder itself took of a thread's time.
+    Own "wire_own" {
+        #[allow(missing_docs)]
+        tid: u32,
+        #[allow(missing_docs)]
+        reserved: u32,
+        #[allow(missing_docs)]
+        at_ns: u64,
+        /// On the processor, outside calls, since it was last told.
+        own_ns: u64,
     }
     /// A root directory.
     Root "wire_root" {

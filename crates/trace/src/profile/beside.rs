@@ -83,10 +83,10 @@ fn write(mut writer: Writer, batches: &Receiver<Batch>) -> Result<Writer, Profil
 mod tests {
     use super::*;
     use crate::profile::WriterOptions;
-    use crate::{Event, Op, Paths};
+    use crate::{Event, Op};
 
     fn batch(seq: u64) -> Batch {
-        Batch { events: vec![Event::new(seq, 0, Op::Sync)], paths: Paths::default() }
+        Batch { events: vec![Event::new(seq, 0, Op::Sync)], ..Batch::default() }
     }
 
     fn start(directory: &std::path::Path) -> WriterBeside {

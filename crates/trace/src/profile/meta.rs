@@ -47,6 +47,9 @@ pub struct Meta {
     pub unmodelled: BTreeMap<String, u64>,
     /// Activity that a system call trace cannot show.
     pub unseen: Unseen,
+    /// Why the recording ended before what it recorded did, unasked: what was called then is not known, and in no share. `None` where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<CutShort>,
     /// Share of the file system activity that the events stand for, 0 to 1.
     pub coverage_share: Option<f64>,
     /// Open file descriptions (the column `ofd`) that were on their way over a socket when the last descriptor of them was closed, and how
@@ -145,6 +148,25 @@ pub struct Command {
     pub exit_status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
+}
+
+/// What ended a recording before what it recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutShort {
+    /// The tracer was killed, or gave up.
+    TracerEnded,
+    /// The recorder was killed, or could not store the end.
+    RecorderEnded,
+}
+
+impl std::fmt::Display for CutShort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CutShort::TracerEnded => "the tracer ended before what it traced",
+            CutShort::RecorderEnded => "the recorder ended before what it recorded",
+        })
+    }
 }
 
 /// How many gaps a description lists; `lost_events` counts all.

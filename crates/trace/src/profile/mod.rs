@@ -1,7 +1,7 @@
 //! The workload profile: the directory `NAME.workload/`.
 //!
 //! `meta.json` says where the trace comes from, `trace.parquet` holds a row per call, `snapshot.parquet` a row per name
-//! that was there when the trace began. docs/formats.md describes them field by field. Written as a stream into a
+//! that was there when the trace began, and `schedule.parquet`, where the tracer tells of it, when threads had no processor. docs/formats.md describes them field by field. Written as a stream into a
 //! directory beside the final one and renamed into place, so that an interrupted import leaves nothing under the
 //! final name; read as a stream, one row group at a time, each verified against its checksum before it is decoded.
 
@@ -15,6 +15,7 @@ mod meta;
 mod pages;
 mod reader;
 mod rows;
+mod schedule_file;
 mod snapshot_file;
 mod writer;
 
@@ -22,7 +23,7 @@ pub use beside::WriterBeside;
 pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{
-    Annotation, AnnotationKind, Command, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
+    Annotation, AnnotationKind, Command, CutShort, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
     TracedFileSystem, Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};
@@ -61,5 +62,7 @@ pub const META_FILE: &str = "meta.json";
 pub const TRACE_FILE: &str = "trace.parquet";
 /// Name of the snapshot in a profile's directory.
 pub const SNAPSHOT_FILE: &str = "snapshot.parquet";
-/// All that a profile's directory holds.
-pub(crate) const FILES: [&str; 3] = [META_FILE, TRACE_FILE, SNAPSHOT_FILE];
+/// Name of the turns of threads in a profile's directory. Not every profile has them.
+pub const SCHEDULE_FILE: &str = "schedule.parquet";
+/// All that a profile's directory may hold.
+pub(crate) const FILES: [&str; 4] = [META_FILE, TRACE_FILE, SNAPSHOT_FILE, SCHEDULE_FILE];

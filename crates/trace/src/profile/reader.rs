@@ -1,8 +1,11 @@
 //! Reading a workload profile as a stream.
 
 use super::columns::trace_fields;
-use super::{META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE, decode, meta, snapshot_file};
+use super::{
+    META_FILE, Meta, ProfileError, SCHEDULE_FILE, SNAPSHOT_FILE, TRACE_FILE, decode, meta, schedule_file, snapshot_file,
+};
 use crate::parquet_file::{NameRoom, ParquetIn};
+use crate::schedule::Turn;
 use crate::{Batch, Event, Op, Snapshot, flag};
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +17,7 @@ pub struct Reader {
     meta: Meta,
     pub(super) trace: ParquetIn,
     snapshot: ParquetIn,
+    schedule: Option<ParquetIn>,
     returned: BTreeMap<u64, u64>,
 }
 
@@ -42,7 +46,10 @@ impl Reader {
             let message = format!("{rows} rows where meta.json states {stated} \"events\"");
             return Err(ProfileError::corrupt(trace.path(), "footer", message));
         }
-        Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot, returned })
+        let (path, check) = (directory.join(SCHEDULE_FILE), meta.files.get(SCHEDULE_FILE));
+        let has_schedule = check.is_some() || path.exists();
+        let schedule = has_schedule.then(|| schedule_file::open(&path, check)).transpose()?;
+        Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot, schedule, returned })
     }
 
     /// The profile's directory.
@@ -75,6 +82,14 @@ impl Reader {
     pub fn snapshot(&self) -> Result<Snapshot, ProfileError> {
         snapshot_file::read(&self.snapshot)
     }
+
+    /// When threads had no processor and why, in the order in which that was recorded; `None`: the tracer does not tell.
+    ///
+    /// # Errors
+    /// The file is damaged, or its times contradict each other.
+    pub fn schedule(&self) -> Result<Option<Vec<Turn>>, ProfileError> {
+        self.schedule.as_ref().map(schedule_file::read).transpose()
+    }
 }
 
 /// The events of a trace, one row group at a time.
@@ -95,6 +110,7 @@ impl Batches<'_> {
     pub fn next_into(&mut self, batch: &mut Batch) -> Result<bool, ProfileError> {
         batch.events.clear();
         batch.paths.clear();
+        batch.schedule.clear();
         let trace = &self.reader.trace;
         let Some((first_row, _)) = trace.row_range(self.next) else { return Ok(false) };
         let fields = trace_fields();

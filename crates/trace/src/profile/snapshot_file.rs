@@ -6,7 +6,9 @@ use crate::snapshot::path_order;
 use crate::{Provenance, Snapshot, SnapshotEntry};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use posix::FileKind;
 use std::path::Path;
@@ -98,17 +100,20 @@ fn columns(entries: &[SnapshotEntry]) -> Vec<ArrayRef> {
 pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
     const HINT: &str = "without the snapshot nobody knows what the workload found: record the workload again, or import it with a \
                         snapshot";
-    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| {
-        for field in fields() {
-            let have = found.field_with_name(field.name());
-            let have = have.map_err(|_| ProfileError::schema(path, field.name(), "not in the file"))?;
-            if have.data_type() != field.data_type() {
-                let message = format!("is {} instead of {}", have.data_type(), field.data_type());
-                return Err(ProfileError::schema(path, field.name(), message));
-            }
+    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| check_columns(path, found, &fields()))
+}
+
+/// Whether a file has these columns; the file's own schema if so.
+pub(super) fn check_columns(path: &Path, found: &Schema, fields: &[Field]) -> Result<Schema, ProfileError> {
+    for field in fields {
+        let have = found.field_with_name(field.name());
+        let have = have.map_err(|_| ProfileError::schema(path, field.name(), "not in the file"))?;
+        if have.data_type() != field.data_type() {
+            let message = format!("is {} instead of {}", have.data_type(), field.data_type());
+            return Err(ProfileError::schema(path, field.name(), message));
         }
-        Ok(found.clone())
-    })
+    }
+    Ok(found.clone())
 }
 
 /// Reads a whole snapshot.
@@ -128,7 +133,7 @@ pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, ProfileError> {
 }
 
 fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Result<(), ProfileError> {
-    let columns = Columns { path, batch, first_row: out.len() };
+    let columns = Columns::new(path, batch, out.len());
     let paths = columns.text("path")?;
     let kinds = columns.text("kind")?;
     let sizes = columns.numbers::<UInt64Type>("size_bytes")?;
@@ -177,14 +182,20 @@ fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Res
     Ok(())
 }
 
-struct Columns<'a> {
+/// The columns of some rows, whose errors name file, row and column.
+pub(super) struct Columns<'a> {
     path: &'a Path,
     batch: &'a RecordBatch,
     first_row: usize,
 }
 
 impl<'a> Columns<'a> {
-    fn corrupt(&self, row: usize, column: &str, message: String) -> ProfileError {
+    /// Those of rows that stand at `first_row` of the file and after.
+    pub fn new(path: &'a Path, batch: &'a RecordBatch, first_row: usize) -> Columns<'a> {
+        Columns { path, batch, first_row }
+    }
+
+    pub fn corrupt(&self, row: usize, column: &str, message: String) -> ProfileError {
         ProfileError::corrupt(self.path, format!("row {}, column {column}", self.first_row + row), message)
     }
 
@@ -192,17 +203,25 @@ impl<'a> Columns<'a> {
         let array = array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))?;
         match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
             None => Ok(array),
-            Some(i) => Err(self.corrupt(i, name, "is null, which only target may be".into())),
+            Some(i) => Err(self.corrupt(i, name, "is null, which it may not be".into())),
         }
     }
 
-    fn numbers<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a [T::Native], ProfileError> {
+    pub fn numbers<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a [T::Native], ProfileError> {
         let array = self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>());
         Ok(self.no_nulls(name, array)?.values())
     }
 
-    fn text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
+    pub fn text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
         self.no_nulls(name, self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>()))
+    }
+
+    pub fn optional_numbers<T: ArrowPrimitiveType>(
+        &self,
+        name: &'static str,
+    ) -> Result<&'a PrimitiveArray<T>, ProfileError> {
+        let array = self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>());
+        array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))
     }
 
     fn optional_text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {

@@ -3,12 +3,14 @@
 use super::columns::trace_fields;
 use super::encode::Columns;
 use super::pages::Encoder;
+use super::schedule_file::ScheduleOut;
 use super::{
-    Annotation, AnnotationKind, FILES, FORMAT_VERSION, META_FILE, Meta, ProfileError, SNAPSHOT_FILE, TRACE_FILE,
-    encode, meta, snapshot_file,
+    Annotation, AnnotationKind, FILES, FORMAT_VERSION, META_FILE, Meta, ProfileError, SCHEDULE_FILE, SNAPSHOT_FILE,
+    TRACE_FILE, encode, meta, snapshot_file,
 };
 use crate::parquet_file::{self, ParquetOut};
 use crate::room::Room;
+use crate::schedule::Turn;
 use crate::{Batch, Provenance, Snapshot};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, compute_leaves};
@@ -107,6 +109,8 @@ pub struct Writer {
     encoder: Encoder,
     /// The annotation columns of the row group in progress.
     annotations: Vec<ArrowColumnWriter>,
+    /// From the first turn on.
+    schedule: Option<ScheduleOut>,
     directories: Directories,
     options: WriterOptions,
     events: u64,
@@ -132,6 +136,7 @@ impl Writer {
             columns: Columns::new(),
             encoder,
             annotations: Vec::new(),
+            schedule: None,
             directories,
             options,
             events: 0,
@@ -154,6 +159,7 @@ impl Writer {
     pub fn push_annotated(&mut self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
         self.check_order(batch)?;
         self.check_values(batch, values)?;
+        self.push_schedule(&batch.schedule)?;
         self.columns.begin_batch();
         let mut from = 0;
         while from < batch.events.len() {
@@ -168,6 +174,24 @@ impl Writer {
             from += len;
         }
         Ok(())
+    }
+
+    /// Appends turns of threads, beside those that come with events.
+    ///
+    /// # Errors
+    /// The disk, or times that contradict each other.
+    pub fn push_schedule(&mut self, turns: &[Turn]) -> Result<(), ProfileError> {
+        if turns.is_empty() {
+            return Ok(());
+        }
+        let path = self.directories.growing.path().join(SCHEDULE_FILE);
+        if let Some(room) = self.options.room {
+            room.check(&path, size_of_val(turns) as u64).map_err(ProfileError::io(&path, "write"))?;
+        }
+        match &mut self.schedule {
+            Some(schedule) => schedule.push(turns),
+            None => self.schedule.insert(ScheduleOut::create(path)?).push(turns),
+        }
     }
 
     /// Adds the annotations' values from `from`, `len` of them, to the row group in progress.
@@ -227,6 +251,9 @@ impl Writer {
         meta.files.insert(TRACE_FILE.into(), check);
         let check = snapshot_file::write(&self.directories.growing.path().join(SNAPSHOT_FILE), snapshot)?;
         meta.files.insert(SNAPSHOT_FILE.into(), check);
+        if let Some(schedule) = self.schedule.take() {
+            meta.files.insert(SCHEDULE_FILE.into(), schedule.finish()?);
+        }
         meta.format_version = FORMAT_VERSION;
         meta.fsage_version = env!("CARGO_PKG_VERSION").into();
         meta.events = self.events;
@@ -344,6 +371,9 @@ impl Directories {
         let near = Directories::create(&self.last, self.overwrite, None)?;
         for name in FILES {
             let (from, to) = (self.growing.path().join(name), near.growing.path().join(name));
+            if name == SCHEDULE_FILE && !from.exists() {
+                continue;
+            }
             let mut new = parquet_file::create_private(&to)?;
             let copied = fs::File::open(&from).and_then(|mut old| io::copy(&mut old, &mut new));
             copied.and_then(|_| new.sync_all()).map_err(ProfileError::io(&to, "copy the profile"))?;

@@ -6,7 +6,7 @@
 use super::before::{Touched, complete, implied};
 use super::{RecordSummary, host};
 use crate::analysis::Decode;
-use crate::profile::{self, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBeside, escape, unescape};
+use crate::profile::{self, CutShort, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBeside, escape, unescape};
 use crate::snapshot::{View, Walked};
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
@@ -267,6 +267,10 @@ fn meta(header: &Header, imported: &Imported, around: &Around, notes: &mut Vec<S
         let records: u64 = around.lost.iter().map(|lost| lost.records).sum();
         notes.push(format!("{records} records of the tracer's are missing: {}", first.why));
     }
+    meta.cut_short = match &around.end {
+        None => Some(CutShort::RecorderEnded),
+        Some(end) => end.tracer_lost.then_some(CutShort::TracerEnded),
+    };
     if around.end.is_none() {
         notes.push("the recorder was killed: the profile holds what had been stored until then".into());
     }

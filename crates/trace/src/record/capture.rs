@@ -13,6 +13,7 @@ use super::source::{Drained, Ending, Tracing};
 use crate::spool::{Lost, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,9 @@ pub(super) struct Capture {
     stop: Arc<AtomicBool>,
     hear: JoinHandle<Heard>,
     store: JoinHandle<Stored>,
+    /// Takes the tracer once it has been heard, and lets it end. There from the start: a command can take every process that may be made.
+    end: SyncSender<Box<dyn Tracing>>,
+    ending: JoinHandle<Ending>,
 }
 
 /// What came of it.
@@ -70,6 +74,10 @@ impl Capture {
     pub fn start(tracing: Box<dyn Tracing>, writer: Writer, count: fn(&[u8]) -> u64) -> std::io::Result<Capture> {
         let stop = Arc::new(AtomicBool::new(false));
         let queue = Arc::new(Queue::new(QUEUE_BYTES));
+        let (end, heard) = sync_channel::<Box<dyn Tracing>>(1);
+        let ending = std::thread::Builder::new()
+            .name("end".into())
+            .spawn(move || heard.recv().map_or_else(|_| Ending::default(), |tracing| tracing.end()))?;
         let store = {
             let queue = Arc::clone(&queue);
             std::thread::Builder::new().name("store".into()).spawn(move || store(writer, &queue, count))?
@@ -78,7 +86,7 @@ impl Capture {
             let stop = Arc::clone(&stop);
             std::thread::Builder::new().name("hear".into()).spawn(move || hear(tracing, &queue, &stop, count))?
         };
-        Ok(Capture { stop, hear, store })
+        Ok(Capture { stop, hear, store, end, ending })
     }
 
     /// Asks the tracer to let go. Capture is [finished](Capture::is_finished) when it has told the rest.
@@ -91,21 +99,21 @@ impl Capture {
         self.hear.is_finished() && self.store.is_finished()
     }
 
-    /// Waits for the rest.
-    pub fn finish(self) -> std::io::Result<Captured> {
+    /// Waits for the rest. Makes no thread: there may be no room for one any more.
+    pub fn finish(self) -> Captured {
         // Both threads are ours alone: a panic in them breaks an invariant of this file.
         let heard = self.hear.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let stored = self.store.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let tracing = heard.tracing;
-        let ending = std::thread::Builder::new().name("end".into()).spawn(move || tracing.end())?;
-        Ok(Captured {
+        // Its receiver waits for this alone.
+        let _ = self.end.send(heard.tracing);
+        Captured {
             writer: stored.writer,
             lost_records: stored.lost_records,
             why: stored.why,
-            ending,
+            ending: self.ending,
             ended: heard.ended,
             error: heard.error,
-        })
+        }
     }
 }
 

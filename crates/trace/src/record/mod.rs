@@ -40,10 +40,10 @@ use crate::snapshot::View;
 use crate::spool::{self, Header, Notation, Reader, SpoolError};
 use crate::strace::{ImportError, ImportOptions, Importer, Summary};
 use posix::mount_of_path;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -159,6 +159,8 @@ pub enum RecordError {
     NoMountPoint { path: PathBuf, point: PathBuf },
     #[error("process {pid} does not exist")]
     NoProcess { pid: u32 },
+    #[error("{tid} is the number of a thread: name its process, {process}")]
+    IsThread { tid: u32, process: u32 },
     #[error("a signal came before anything was recorded, and nothing was run")]
     Interrupted,
     #[error("{what}: {source}")]
@@ -191,7 +193,8 @@ impl RecordError {
             | RecordError::NoCommand
             | RecordError::NoDirectory { .. }
             | RecordError::NoMountPoint { .. }
-            | RecordError::NoProcess { .. } => 2,
+            | RecordError::NoProcess { .. }
+            | RecordError::IsThread { .. } => 2,
             RecordError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
             RecordError::Spool(e) => e.exit_code(),
             RecordError::Profile(e) => e.exit_code(),
@@ -263,7 +266,15 @@ fn check_subject(subject: &Subject) -> Result<(), RecordError> {
                 return Err(RecordError::NoCommand);
             }
             let gone = |&&pid: &&u32| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
-            pids.iter().find(gone).map_or(Ok(()), |&pid| Err(RecordError::NoProcess { pid }))
+            if let Some(&pid) = pids.iter().find(gone) {
+                return Err(RecordError::NoProcess { pid });
+            }
+            // The kernel shows a thread's directory to whoever asks for it by name.
+            let thread = |&tid: &u32| {
+                let process = strace::status_field(tid, "Tgid:").filter(|&process| process != tid)?;
+                Some(RecordError::IsThread { tid, process })
+            };
+            pids.iter().find_map(thread).map_or(Ok(()), Err)
         }
         Subject::Cgroup(path) | Subject::Mount(path) => {
             let meta = std::fs::metadata(path);
@@ -338,7 +349,8 @@ fn trees(options: &RecordOptions, working_directory: Option<&Path>, view: &View)
 fn find_program(program: &Path) -> Result<PathBuf, RecordError> {
     let refuse = |why: &str| Err(RecordError::CannotRun { command: program.to_owned(), why: why.to_owned() });
     let is_runnable = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
+            && accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
     };
     if program.as_os_str().as_bytes().contains(&b'/') {
         return match std::fs::metadata(program) {

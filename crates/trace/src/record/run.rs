@@ -79,7 +79,7 @@ impl Recording {
         while self.is_command_running() {
             let Some(child) = &mut self.command else { break };
             self.status = child.try_wait()?;
-            let wish = self.signals.take();
+            let wish = self.signals.take(Some(child.id()));
             self.signals.pass_on(Some(child.id()));
             self.signals.relay(Some(child.id()));
             if wish == Some(Wish::Leave) {
@@ -211,7 +211,7 @@ pub(super) fn run(options: &RecordOptions, tracer: &mut dyn Tracer) -> Result<Re
         signals.over();
     }
     let analysed = analysis.wait(options.patience, &mut || {
-        let wish = signals.take();
+        let wish = signals.take(pid);
         signals.pass_on(pid);
         signals.relay(pid);
         wish == Some(Wish::Leave)
@@ -280,8 +280,7 @@ fn begin(
         Ok(child) => Ok((capture, Some(child))),
         Err(source) => {
             capture.stop();
-            let ending = capture.finish().map_err(no_thread)?.ending;
-            let _ = ending.join();
+            let _ = capture.finish().ending.join();
             let program = match &options.subject {
                 Subject::Command(argv) => argv.first().cloned().unwrap_or_default(),
                 _ => OsString::new(),
@@ -338,9 +337,10 @@ fn supervise(
             tell(options, News::OthersGoOn);
             alone_since = None;
         }
-        signals.relay(command.as_ref().filter(|_| status.is_none()).map(|child| child.id()));
+        let pid = command.as_ref().map(|child| child.id());
+        signals.relay(pid.filter(|_| status.is_none()));
         let over = options.duration.is_some_and(|duration| begun.elapsed() >= duration);
-        let asked = signals.take().is_some();
+        let asked = signals.take(pid).is_some();
         if asked && signals.was_from_kernel() {
             std::thread::sleep(DELIVERY);
         }
@@ -349,7 +349,7 @@ fn supervise(
         }
         std::thread::sleep(POLL);
     }
-    let captured = capture.finish().map_err(no_thread)?;
+    let captured = capture.finish();
     // Not before the tracer has let go: strace, asked to while it holds a signal for a program, drops it.
     signals.pass_on(command.as_ref().filter(|_| status.is_none()).map(|child| child.id()));
     Ok(captured)

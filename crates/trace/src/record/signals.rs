@@ -69,9 +69,10 @@ impl Signals {
     }
 
     /// The wish of the signal received since the last time, if any. The command gets it by [`pass_on`](Self::pass_on), unless the kernel
-    /// sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group.
-    pub fn take(&mut self) -> Option<Wish> {
-        let received = self.asking()?;
+    /// sent it: a terminal's Ctrl-C has reached the command by itself, as it is in our process group. One that the command, or a child of
+    /// its, sent to its process group (`kill 0`) is no wish: it was for what it started, and it may have seen to it that it survives that itself, once.
+    pub fn take(&mut self, command: Option<u32>) -> Option<Wish> {
+        let received = self.asking().filter(|received| !is_of(command, received.from))?;
         self.last = received.signal;
         self.from_kernel = received.from_kernel;
         self.unsent = Some(received.signal).filter(|_| !received.from_kernel);
@@ -80,7 +81,7 @@ impl Signals {
 
     /// What was recorded has ended. A signal that came with the end has nothing more to ask for; one that comes later asks us to leave.
     pub fn over(&mut self) {
-        let _ = self.take();
+        let _ = self.take(None);
         self.wishes.over(Instant::now());
     }
 
@@ -91,7 +92,7 @@ impl Signals {
             return received;
         }
         let other = self.guard.others().last()?;
-        Some(Received { signal: other.signal, from_kernel: other.from.is_none() })
+        Some(Received { signal: other.signal, from_kernel: other.from.is_none(), from: other.from })
     }
 
     /// Gives a running command what came for it and does not ask us to end: SIGUSR1 from whoever knows us alone, the alarm of whoever executed
@@ -101,8 +102,7 @@ impl Signals {
             return;
         }
         for other in self.guard.others() {
-            let own = |command| other.from.is_some_and(|from| descendants(&[command]).contains(&from));
-            if let Some(command) = command.filter(|&command| !own(command)) {
+            if let Some(command) = command.filter(|_| !is_of(command, other.from)) {
                 interrupt::send(command, other.signal);
             }
         }
@@ -126,6 +126,11 @@ impl Signals {
     pub fn last(&self) -> Option<i32> {
         Some(self.last).filter(|&signal| signal != 0)
     }
+}
+
+/// Whether a signal's sender is the command, or runs below it.
+fn is_of(command: Option<u32>, from: Option<u32>) -> bool {
+    command.zip(from).is_some_and(|(command, from)| descendants(&[command]).contains(&from))
 }
 
 #[cfg(test)]

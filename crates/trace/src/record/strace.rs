@@ -389,7 +389,8 @@ fn tracer_of(pid: u32) -> Option<u32> {
     status_field(pid, "TracerPid:")
 }
 
-fn status_field(pid: u32, name: &str) -> Option<u32> {
+/// A number in `/proc/PID/status`; `None` if the process is gone.
+pub(super) fn status_field(pid: u32, name: &str) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }

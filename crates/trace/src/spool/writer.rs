@@ -41,13 +41,17 @@ impl Writer {
     /// The file is there already (it is never overwritten), or cannot be made.
     pub fn create(path: &Path, header: &Header) -> Result<Writer, SpoolError> {
         let failed = |doing| move |source| SpoolError::Io { path: path.to_owned(), doing, source };
-        let file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed("make the spool"))?;
         let begin = |packer: &mut Packer| -> io::Result<Vec<u8>> {
-            Ok([MAGIC, &packer.pack(Kind::Header, &serde_json::to_vec(header)?)?].concat())
+            let raw = serde_json::to_vec(header)?;
+            if raw.len() > FRAME_BYTES_MAX {
+                return Err(io::Error::other("the command and its arguments are longer than a frame of the spool"));
+            }
+            Ok([MAGIC, &packer.pack(Kind::Header, &raw)?].concat())
         };
         let made = Packer::new().and_then(|mut packer| Ok((begin(&mut packer)?, packer)));
         let (begin, packer) = made.map_err(failed("begin the spool"))?;
+        let file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed("make the spool"))?;
         let mut writer =
             Writer { file, path: path.to_owned(), packer, len_bytes: 0, growth: Growth::new(), room: None };
         if let Err(source) = writer.append(&begin) {

@@ -275,7 +275,7 @@ impl Sequence {
         }
         self.epoch = self.epoch.wrapping_add(1);
         let events = Vec::with_capacity(BATCH);
-        std::mem::replace(&mut self.batch, Batch { events, paths })
+        std::mem::replace(&mut self.batch, Batch { events, paths, schedule: Vec::new() })
     }
 
     /// Events made so far.
