@@ -3,13 +3,13 @@
 use crate::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
 use crate::{Cell, Plot, Table, units};
 use predict::cache_sizes::CacheSize;
-use predict::pipeline::{CacheTimeline, SystemPrediction};
+use predict::pipeline::{CacheTimeline, Pace, SystemPrediction};
 use serde_json::{Value, json};
 
 const MIB: f64 = 1048576.0;
 
 /// Page reads found in memory, dirty data and write-back over the time of the trace, of one system at a time, or of several whose caches did the same. `None`: nothing was read or written.
-pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
+pub(crate) fn over_time(systems: &[&SystemPrediction], pace: Pace) -> Option<Plot> {
     let mut rows = Vec::new();
     let mut end_s = 0.0f64;
     // Systems whose caches did the same are shown as one.
@@ -75,8 +75,13 @@ pub(crate) fn over_time(systems: &[&SystemPrediction]) -> Option<Plot> {
                                   "bind": { "input": "select", "options": names, "name": "System" } }]);
         spec["transform"] = json!([{ "filter": "datum.system === system" }]);
     }
-    let title = "The caches over the time of the trace: share of page reads found in memory, most dirty data, and what background write-back took up.";
-    Some(Plot { title: title.to_owned(), spec })
+    let mut title = "The caches over the time of the trace: share of page reads found in memory, most dirty data, and what background \
+                     write-back took up."
+        .to_owned();
+    if pace == Pace::Asap {
+        title.push_str(" Calls were predicted as fast as possible: less of the data is old enough to be written back than at the recorded times.");
+    }
+    Some(Plot { title, spec })
 }
 
 /// Totals and misses with each size of the data cache, as text and tables show them. `order`: systems as they are ranked.

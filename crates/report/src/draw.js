@@ -36,7 +36,7 @@ function fitted(source, width, less) {
   for (const view of parts(spec)) {
     const square = view.height === view.width;
     const margin = single ? 0 : 70;
-    view.width = Math.max(60, Math.min(view.width, Math.floor((width - margin) / (spec.columns || 1)) - less));
+    view.width = Math.max(60, Math.min(view.width, Math.floor((width - margin) / (spec.columns || 1))) - less);
     if (square) view.height = view.width;
   }
   for (const view of views(spec)) {
@@ -74,6 +74,8 @@ async function draw(figure) {
     if (param.bind && figure.view) param.value = figure.view.signal(param.name);
   }
   const width = figure.clientWidth;
+  // What a control shows next may have longer labels.
+  const spare = source.params ? 12 : 0;
   for (let less = 0, tries = 0; tries < 3; tries++) {
     const spec = fitted(source, width, less);
     controls.replaceChildren();
@@ -81,7 +83,7 @@ async function draw(figure) {
     const drawn = await vegaEmbed(place, spec, { renderer: "svg", actions: false, bind: controls, theme, config: config(width) });
     if (figure.turn !== turn) return;
     figure.view = drawn.view;
-    const over = (place.querySelector("svg")?.getBoundingClientRect().width ?? 0) - width;
+    const over = (place.querySelector("svg")?.getBoundingClientRect().width ?? 0) - (width - spare);
     if (over <= 0) break;
     less += Math.ceil(over / (spec.columns || 1)) + 1;
   }

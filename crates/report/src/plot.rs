@@ -141,7 +141,7 @@ pub fn agreement(title: &str, points: &[Point<'_>]) -> Plot {
               "encoding": { "x": { "field": "v", "type": "quantitative" }, "y": { "field": "v", "type": "quantitative" } } },
             { "data": { "values": values }, "mark": { "type": "rule", "color": "#888" },
               "encoding": { "x": { "field": "low", "type": "quantitative" }, "x2": { "field": "high" }, "y": y } },
-            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 90, "tooltip": { "content": "data" } },
+            { "data": { "values": values }, "mark": { "type": "point", "filled": true, "size": 80, "opacity": 1, "tooltip": { "content": "data" } },
               "encoding": encoding },
         ],
     });

@@ -38,7 +38,7 @@ pub fn prediction(
     if let Some(fastest) = order.first() {
         document.table(by_entry_of(fastest, TOP)).table(by_directory(fastest)).table(caches(fastest));
     }
-    if let Some(plot) = cache_plots::over_time(&order) {
+    if let Some(plot) = cache_plots::over_time(&order, prediction.options.pace) {
         document.plot(plot);
     }
     if !cache_sizes.is_empty() {

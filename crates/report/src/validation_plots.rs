@@ -105,16 +105,12 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
     }
 }
 
+/// The error first: in a narrow window the end is cut off.
 fn title(cell: &Cell) -> String {
     let (predicted, measured) =
         (units::duration_ns(cell.predicted.prediction_ns), units::duration_ns(cell.measured_ns));
-    let title = format!(
-        "{} on {}: {} ({predicted} for {measured})",
-        cell.workload,
-        cell.target,
-        units::signed_share(cell.error)
-    );
-    units::printable(&title)
+    let error = units::signed_share(cell.error);
+    units::printable(&format!("{error}: {} on {} ({predicted} for {measured})", cell.workload, cell.target))
 }
 
 /// Call types of some cells, those that take the greatest share of any of them first.
