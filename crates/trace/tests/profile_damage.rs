@@ -24,8 +24,10 @@ fn turns() -> Vec<Turn> {
             0..3 => Happened::Began { parent: 1 },
             280..290 => Happened::Recorder { own_ns: i },
             290.. => Happened::Ended,
-            _ if i % 2 == 0 => Happened::Waited { until_ns: t_ns + i },
-            _ => Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: (i % 5 == 0).then_some(7) },
+            _ if i.is_multiple_of(2) => Happened::Waited { until_ns: t_ns + i },
+            _ => {
+                Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: i.is_multiple_of(5).then_some(7) }
+            }
         };
         Turn { tid, t_ns, what }
     };
