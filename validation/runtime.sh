@@ -16,11 +16,20 @@
 FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --release) and set FSAGE to its path"
 FSAGE=$(realpath "$FSAGE")
 SCRATCH=$(mktemp -d "$(cd "$1" && pwd)/fsage-runtime.XXXXXX")
+SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
+leave() {
+    cd /
+    for system in $SYSTEMS; do
+        ! mountpoint -q "$SCRATCH/$system" || umount "$SCRATCH/$system" || true
+    done
+    rm -rf --one-file-system "$SCRATCH"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM HUP
 ROUNDS=${2:-3}
 [ $# -le 1 ] || shift
 shift
 PROGRAMS=${*:-compile javac git rsync targz untar sqlite sqlite-wal dpkg search compileall copy}
-SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}
 if [ "${NICE:-0}" != 0 ]; then
     renice -n "$NICE" -p $$ >/dev/null
     [ ! -e /proc/self/autogroup ] || echo "$NICE" >/proc/self/autogroup
@@ -35,16 +44,6 @@ need javac default-jdk-headless
 need python3 python3
 need mkfs.xfs xfsprogs
 need mkfs.btrfs btrfs-progs
-
-leave() {
-    cd /
-    for system in $SYSTEMS; do
-        ! mountpoint -q "$SCRATCH/$system" || umount "$SCRATCH/$system" || true
-    done
-    rm -rf --one-file-system "$SCRATCH"
-}
-trap leave EXIT
-trap 'exit 130' INT TERM HUP
 
 for system in $SYSTEMS; do
     truncate -s 4G "$SCRATCH/$system.img"

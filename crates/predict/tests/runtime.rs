@@ -128,6 +128,30 @@ fn what_happens_in_a_call_is_the_calls() {
 }
 
 #[test]
+fn waking_takes_time_for_whoever_sleeps() {
+    // Thread 2 is woken three times, and has a processor 1, 2 and 9 ms later: at most the median is what waking takes.
+    let spans = vec![call(2, 30 * MS, MS, 0)];
+    let turns = vec![
+        turn(2, 0, Happened::Began { parent: 1 }),
+        slept(2, 0, 10 * MS, 11 * MS, Some(1)),
+        slept(2, 12 * MS, 18 * MS, 20 * MS, None),
+        slept(2, 31 * MS, 40 * MS, 49 * MS, Some(1)),
+        turn(1, 40 * MS, Happened::Ended),
+        turn(2, 50 * MS, Happened::Ended),
+    ];
+    let timeline = Timeline::new(&spans, &turns);
+    let on = |timeline: &Timeline, ms: u64| {
+        let latency = Latency { running_ns: ms * MS, blocked_ns: 0 };
+        simulate(timeline, Processors::Shared(2), 1.0, &|_| latency).unwrap()
+    };
+    assert_eq!(on(&timeline, 1), 41 * MS);
+    let timeline = timeline.with_wakes();
+    assert_eq!((timeline.wake_ns(), on(&timeline, 1)), (2 * MS, 43 * MS));
+    // Who comes after what he would have waited for is not woken: 30 + 20 ms, and what follows.
+    assert_eq!(on(&timeline, 20), (11 + 1 + 6 + 2 + 10 + 20 + 1) * MS);
+}
+
+#[test]
 fn what_the_recorder_took_is_left_out() {
     let spans = vec![call(1, 2 * MS, MS, 0)];
     let told = |t_ns, own_ns| turn(1, t_ns, Happened::Recorder { own_ns });

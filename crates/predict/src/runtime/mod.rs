@@ -41,6 +41,8 @@ pub struct Basis {
     pub recorded_simulated_ns: u64,
     /// Processors that the threads share.
     pub processors: u32,
+    /// What it takes at most from a thread's waking to its having a free processor, nanoseconds: the median of all wakings recorded.
+    pub wake_ns: u64,
     /// Threads.
     pub threads: u64,
     /// Time in which threads had a processor outside the calls that are priced, without the recorder's, all threads together, nanoseconds.
@@ -132,7 +134,7 @@ fn known(
     prediction: &Prediction,
     computing: &[f64],
 ) -> Result<RunTimes, Stuck> {
-    let timeline = Timeline::new(&gathered.spans, schedule);
+    let timeline = Timeline::new(&gathered.spans, schedule).with_wakes();
     let recorded = |call: usize| {
         gathered
             .spans
@@ -150,6 +152,7 @@ fn known(
         recorded_ns: timeline.recorded_ns(),
         recorded_simulated_ns: simulate(&timeline, shared, 1.0, &recorded)?,
         processors,
+        wake_ns: timeline.wake_ns(),
         threads: timeline.threads(),
         computing_ns: timeline.computing_ns(),
         recorder_ns: timeline.recorder_ns(),

@@ -72,6 +72,8 @@ struct Thread {
     has_processor: bool,
     /// Since when, for its turn.
     took_ns: u64,
+    /// Its last step was to sleep, and it did.
+    slept: bool,
     ended: bool,
 }
 
@@ -172,7 +174,7 @@ impl Simulation<'_> {
     /// Takes a thread through its steps until one takes time.
     fn go_on(&mut self, thread: u32) {
         loop {
-            let Thread { next, left, .. } = *self.thread(thread);
+            let Thread { next, left, slept, .. } = *self.thread(thread);
             if left.running_ns > 0 {
                 self.compute(thread, left.running_ns);
                 return;
@@ -189,6 +191,7 @@ impl Simulation<'_> {
                 return;
             };
             self.thread(thread).next += 1;
+            self.thread(thread).slept = matches!(step, Step::Sleep(_));
             match step {
                 Step::Compute(ns) => self.thread(thread).left.running_ns = scaled(ns, self.computing),
                 Step::Call(_, dur_ns) if self.as_recorded => self.thread(thread).left.asleep_ns = dur_ns,
@@ -199,6 +202,9 @@ impl Simulation<'_> {
                 Step::Sleep(ns) => self.thread(thread).left.asleep_ns = ns,
                 Step::Queued(ns) if self.as_recorded => self.thread(thread).left.asleep_ns = ns,
                 Step::Queued(_) => {}
+                Step::Woken(ns) if self.as_recorded => self.thread(thread).left.asleep_ns = ns,
+                Step::Woken(ns) if slept => self.thread(thread).left.asleep_ns = ns.min(self.timeline.wake_ns),
+                Step::Woken(_) => {}
                 Step::Start(child) => self.at(self.now_ns, child),
                 Step::Wake(waking) => {
                     *Self::slot(&mut self.given, waking) = true;
@@ -209,6 +215,7 @@ impl Simulation<'_> {
                 Step::Wait(waking) => {
                     if !*Self::slot(&mut self.given, waking) {
                         *Self::slot(&mut self.waiting, waking) = Some(thread);
+                        self.thread(thread).slept = true;
                         self.leave_processor(thread);
                         return;
                     }
