@@ -25,13 +25,9 @@ fn turns() -> Vec<Turn> {
             280..290 => Happened::Recorder { own_ns: i },
             290.. => Happened::Ended,
             _ if i.is_multiple_of(2) => Happened::Waited { until_ns: t_ns + i },
-<<<<<<< HEAD
-            _ => Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: i.is_multiple_of(5).then_some(7) },
-=======
             _ => {
                 Happened::Slept { woken_ns: t_ns + i, until_ns: t_ns + 2 * i, waker: i.is_multiple_of(5).then_some(7) }
             }
->>>>>>> runtime
         };
         Turn { tid, t_ns, what }
     };
