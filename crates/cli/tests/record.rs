@@ -940,12 +940,12 @@ fn a_limit_of_address_space_is_the_commands_alone(with: &'static str) {
         command.args(["-c", &line, env!("CARGO_BIN_EXE_fsage"), with]).current_dir(place.dir.path());
         command.output().unwrap()
     };
-    let out = record("ulimit -S -v 60000; exec");
+    let out = record("ulimit -S -v 100000; exec");
     assert_eq!(out.status.code(), Some(5), "{}", stderr(&out));
-    assert_eq!(String::from_utf8_lossy(&out.stdout), "60000\n");
-    let out = record("ulimit -v 60000; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource");
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "100000\n");
+    let out = record("ulimit -v 100000; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource");
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
-    assert!(stderr(&out).contains("limited to 58.6 MiB (ulimit -v); recording takes 1 GiB"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("limited to 97.7 MiB (ulimit -v); recording takes 1 GiB"), "{}", stderr(&out));
     assert!(out.stdout.is_empty());
 }
 
