@@ -479,9 +479,8 @@ fn is_cut_short(place: &Place, profile: &str, why: Option<&str>) {
     assert_eq!(said.contains("what was called then is not known"), why.is_some(), "{said}");
 }
 
-/// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
-fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
-    let Some(place) = Place::new(with) else { return };
+/// Records subject.py at a terminal of its own: the keyboard, and what ends with it.
+fn at_a_terminal(place: &Place, with: &str) -> Option<(std::process::ChildStdin, Running)> {
     let fsage = env!("CARGO_BIN_EXE_fsage");
     // In place of script's shell: some shells wait for their command and then die of the Ctrl-C that they got as well.
     let line = format!("exec {fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
@@ -489,10 +488,19 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
     script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
     let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
         Ok(child) => child,
-        Err(e) => return eprintln!("skipped: script(1): {e}"),
+        Err(e) => {
+            eprintln!("skipped: script(1): {e}");
+            return None;
+        }
     };
-    let mut keyboard = child.stdin.take().unwrap();
-    let terminal = Running { child };
+    let keyboard = child.stdin.take().unwrap();
+    Some((keyboard, Running { child }))
+}
+
+/// A terminal sends Ctrl-C to everybody in front of it, so the command must not get it from us as well.
+fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
+    let Some(place) = Place::new(with) else { return };
+    let Some((mut keyboard, terminal)) = at_a_terminal(&place, with) else { return };
     place.goes_on(20);
     // Ctrl-\, which a program may take for something else than its end, as Java's does. It ended fsage.
     keyboard.write_all(b"\x1c").unwrap();
@@ -510,16 +518,7 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once(with: &'static str) {
 fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     fs::write(place.at("status"), "9").unwrap();
-    let fsage = env!("CARGO_BIN_EXE_fsage");
-    let line = format!("exec {fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
-    let mut script = Command::new("script");
-    script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
-    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-        Ok(child) => child,
-        Err(e) => return eprintln!("skipped: script(1): {e}"),
-    };
-    let mut keyboard = child.stdin.take().unwrap();
-    let terminal = Running { child };
+    let Some((mut keyboard, terminal)) = at_a_terminal(&place, with) else { return };
     place.goes_on(20);
     // Signals within a second are one wish, so these are two at least.
     for count in 1..=4 {
