@@ -256,6 +256,31 @@ fn whatever_a_crash_leaves_is_whole() {
     }
 }
 
+/// Seed 10, state 421.3 and any crash in its recovery: the log names as next a segment that is clean, but neither superblock that
+/// knows it so is on the disk, and rolling forward from the one that is reads an inode in it. Recovery wrote there.
+#[test]
+fn recovery_spares_a_segment_that_the_checkpoint_leads_into() {
+    let life = Life::new(10, Planted::NONE);
+    let (ran, plan) = (life.run(1, 900), Life::plan(10));
+    let state = StateId { point: 421, choice: 3 };
+    let bytes = Frozen(image_of(&ran.history, plan, state).unwrap().into());
+    let found = life.subject.recover(&mut Overlay::new(bytes.clone())).unwrap().found;
+    let log = life.subject.recovery_log(&bytes).unwrap();
+    let mut crash = Crash::new(bytes, &log, plan);
+    let mut looked = 0;
+    while let Some(point) = crash.next_point().unwrap() {
+        for choice in 0..point.choices {
+            crash.lay(&point, choice).unwrap();
+            let recovered = life.subject.recover(&mut Overlay::new(crash.disk()));
+            let recovered = recovered.unwrap_or_else(|why| panic!("{state}/{}.{choice}: {why:?}", point.number));
+            assert_eq!(recovered.found, found, "{state}/{}.{choice}", point.number);
+            crash.lift().unwrap();
+            looked += 1;
+        }
+    }
+    assert!(looked > 3, "{looked}");
+}
+
 /// Each rule of roll-forward, and of the order in which the log is written, is there for a reason.
 #[test]
 fn planted_bugs_are_found() {

@@ -485,8 +485,9 @@ impl<S: Store> Image<S> {
         let g = self.geometry;
         let Some(segment) = g.segment_of(last.addr) else { return };
         let named = g.segment_of(FragAddr(last.summary.header.next));
-        // It was clean, though the checkpoint may have known it as dirty and empty.
-        named.inspect(|next| self.clear(*next));
+        // It was clean, though the checkpoint may know it as dirty and empty. If that leads into it, the superblock that made it clean
+        // is not on the disk: until one is, rolling forward reads what was there.
+        named.filter(|next| spare.contains(next)).inspect(|next| self.clear(*next));
         if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag
             && let Some(next) = named.filter(|next| self.is_clean(*next)).or_else(|| self.clean_behind(segment, spare))
         {
