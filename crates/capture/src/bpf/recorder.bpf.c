@@ -43,6 +43,7 @@ const volatile struct spec specs[SPECS] = {}; /* by the call's number */
 #define CGROUP_DEPTH 16
 #define OWN_NS 200000 /* what is taken of a thread's time is told when it is so much */
 #define OWN_NS_EACH 50000
+#define TIMED_OF 8 /* reading the clock is much of what a call costs: of so many calls one is measured, drawn at random, and stands for all */
 #define TOLD_SETS 32768
 #define TOLD_WAYS 2
 #define FAULTED 0xffffffffu /* a string that could not be read yet */
@@ -66,6 +67,7 @@ enum state_flag {
 	ELSEWHERE1 = 1 << 10,
 	TOUCHED = 1 << 11, /* the task made such a call before */
 	IN_CALL = 1 << 12, /* inside a call, recorded or not */
+	TIMED = 1 << 13, /* what we take of its time in this call is measured */
 	STAYS = WAITING | TOUCHED,
 };
 
@@ -76,7 +78,7 @@ struct state {
 	u64 off_since_ns; /* 0: on a processor */
 	u64 woke_ns; /* since it last had a processor; 0: not woken */
 	u32 waker_tid; /* by whom then; 0: by nobody who is recorded */
-	u32 reserved;
+	u32 draw; /* which calls are TIMED */
 	u64 own_ns; /* what we took of its time, and have not told */
 	/* The call's record, as it is written. The facts that there are follow `call` in turn. */
 	struct wire_call call;
@@ -1359,12 +1361,21 @@ static __always_inline void tell_root(struct state *state, struct task_struct *t
 	}
 }
 
-/* Notes what was taken of a thread's time; what is longer than we ever need was somebody else's, who had the processor meanwhile. */
-static __always_inline void took(struct state *state, u64 ns)
+/* Whether what we take of this call is measured. */
+static __always_inline bool draw_timed(struct state *state)
 {
 	/* With --mount nobody asks, and the verifier has enough to look at. */
+	if (subject_mode == MODE_MOUNT)
+		return 0;
+	state->draw = state->draw * 1664525 + 1013904223;
+	return state->draw >> 16 & (TIMED_OF - 1) ? 0 : 1;
+}
+
+/* Notes what was taken of a thread's time; what is longer than we ever need was somebody else's, who had the processor meanwhile. */
+static __always_inline void took(struct state *state, u64 ns, u32 stands_for)
+{
 	if (subject_mode != MODE_MOUNT && ns < OWN_NS_EACH)
-		state->own_ns += ns;
+		state->own_ns += ns * stands_for;
 }
 
 /* Writes what was taken of a thread's time. */
@@ -1391,7 +1402,6 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 
 	if (!state)
 		return 0;
-	u64 entered_ns = bpf_ktime_get_ns();
 	flush_access(state, task);
 	state->flags = (state->flags & STAYS) | IN_CALL;
 	bool compat = task->thread_info.status & TS_COMPAT;
@@ -1407,6 +1417,11 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	if (subject_mode == MODE_MOUNT && (compat || !spec))
 		return 0;
 	state->flags |= ACTIVE;
+	u64 entered_ns = 0;
+	if (draw_timed(state)) {
+		state->flags |= TIMED;
+		entered_ns = bpf_ktime_get_ns();
+	}
 	state->parts = 0;
 	state->off_since_ns = 0;
 	state->call.nr = nr;
@@ -1482,7 +1497,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 			state->flags |= IOV_MISSING;
 	}
 	state->call.start_ns = bpf_ktime_get_ns();
-	took(state, state->call.start_ns - entered_ns);
+	if (entered_ns)
+		took(state, state->call.start_ns - entered_ns, TIMED_OF);
 	if ((spec->flags & SPEC_CLOSES) && on_file) {
 		struct files_struct *files = task->files;
 		if (files && files->count.counter > 1) {
@@ -1576,10 +1592,13 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		}
 	}
 	put_call(state, task, strings, scratch, WIRE_CALL, now - state->call.start_ns, ret);
+	bool timed = state->flags & TIMED;
 	state->flags &= STAYS;
+	if (!timed)
+		return 0;
 	u64 left_ns = bpf_ktime_get_ns();
-	took(state, left_ns - now);
-	if (subject_mode != MODE_MOUNT && state->own_ns > OWN_NS)
+	took(state, left_ns - now, TIMED_OF);
+	if (state->own_ns > OWN_NS)
 		put_own(state, task, left_ns);
 	return 0;
 }
@@ -1901,7 +1920,7 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	flush_access(state, task);
 	put_fault(state, task, 0, (u64)inode, first, last, now, 0, 0);
 	if (!(state->flags & IN_CALL))
-		took(state, bpf_ktime_get_ns() - now);
+		took(state, bpf_ktime_get_ns() - now, 1);
 	return 0;
 }
 
