@@ -2,8 +2,8 @@
 
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
-    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, Superblock,
-    entry_bytes, find_inode, parse_chunk,
+    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, SegNo,
+    Superblock, entry_bytes, find_inode, parse_chunk,
 };
 use crate::planted::Planted;
 use crate::{Ifile, LfsError, Store};
@@ -54,6 +54,8 @@ pub struct Image<S> {
     pub(crate) geometry: Geometry,
     pub(crate) ifile: Ifile,
     sb_at: u64,
+    /// The other checkpoint.
+    other: Option<Located>,
     pub(crate) planted: Planted,
 }
 
@@ -66,16 +68,29 @@ impl<S: Store> Image<S> {
             let inode = inode_at(&store, &located.geometry, FragAddr(located.sb.idaddr), IFILE_INO)?;
             Ifile::read(&store, &located.geometry, inode)
         };
-        let (Located { sb, geometry, at_byte }, ifile) = match (read(&located), other) {
-            (Ok(ifile), _) => (located, ifile),
+        let (Located { sb, geometry, at_byte }, ifile, other) = match (read(&located), other) {
+            (Ok(ifile), other) => (located, ifile, other),
             (Err(LfsError::Io(error)), _) => return Err(error.into()),
             (Err(error), Some(other)) => {
                 let ifile = read(&other).map_err(|_| error)?;
-                (other, ifile)
+                (other, ifile, None)
             }
             (Err(error), None) => return Err(error),
         };
-        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, planted: Planted::NONE })
+        Ok(Image { store, sb, geometry, ifile, sb_at: at_byte, other, planted: Planted::NONE })
+    }
+
+    /// Which segments are empty, clean or not, as both checkpoints know them: nothing that either leads to, with the log behind it, is in
+    /// them. A checkpoint whose ifile cannot be read is none that anybody starts from.
+    pub(crate) fn empty_segments(&self) -> Vec<bool> {
+        let other = self.other.as_ref().and_then(|other| {
+            let inode = inode_at(&self.store, &other.geometry, FragAddr(other.sb.idaddr), IFILE_INO).ok()?;
+            Ifile::read(&self.store, &other.geometry, inode).ok()
+        });
+        let in_other = |segment: u32| {
+            other.as_ref().and_then(|ifile| ifile.usage(SegNo(segment))).is_none_or(|usage| usage.nbytes == 0)
+        };
+        (0..).zip(&self.ifile.usage).map(|(segment, usage)| usage.nbytes == 0 && in_other(segment)).collect()
     }
 
     /// Breaks a rule of [roll-forward](Image::roll_forward), for tests that must find it.

@@ -303,9 +303,9 @@ impl<S: Store> Image<S> {
 
     fn take(&mut self, partials: &[Partial], done: &mut RolledForward) -> Result<(), LfsError> {
         let current = self.geometry.segment_of(FragAddr(self.sb.curseg));
-        let empty = |usage: &SegmentUsage| usage.nbytes == 0 && usage.is(segment_flags::DIRTY);
-        let numbered = (0..).map(SegNo).zip(&self.ifile.usage);
-        let spare: Vec<SegNo> = numbered.filter(|(_, usage)| empty(usage)).map(|(segment, _)| segment).collect();
+        let numbered = (0..).map(SegNo).zip(&self.ifile.usage).zip(self.empty_segments());
+        let spare = numbered.filter(|((_, usage), empty)| *empty && usage.is(segment_flags::DIRTY));
+        let spare: Vec<SegNo> = spare.map(|((segment, _), _)| segment).collect();
         let mut changes = BTreeMap::new();
         for partial in partials {
             self.count_partial(partial, done);
@@ -480,13 +480,13 @@ impl<S: Store> Image<S> {
     }
 
     /// The log ends behind a partial segment, or at the beginning of the next segment if there is no room. `spare` are segments
-    /// that the checkpoint knows as dirty, with nothing in them: they may be written if none is clean.
+    /// that the checkpoint knows as dirty, and both checkpoints with nothing in them: they may be written if none is clean.
     fn end_behind(&mut self, last: &Partial, spare: &[SegNo]) {
         let g = self.geometry;
         let Some(segment) = g.segment_of(last.addr) else { return };
         let named = g.segment_of(FragAddr(last.summary.header.next));
-        // It was clean, though the checkpoint may know it as dirty and empty. If that leads into it, the superblock that made it clean
-        // is not on the disk: until one is, rolling forward reads what was there.
+        // It was clean, though the checkpoint may know it as dirty and empty. If one of the two leads into it, a superblock that made
+        // it clean is not on the disk: until that is, rolling forward reads what was there.
         named.filter(|next| spare.contains(next)).inspect(|next| self.clear(*next));
         if g.segment_end(segment).0.saturating_sub(last.end.0) <= g.sum_frags() + g.frag
             && let Some(next) = named.filter(|next| self.is_clean(*next)).or_else(|| self.clean_behind(segment, spare))

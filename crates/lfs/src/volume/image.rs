@@ -37,7 +37,7 @@ impl Lfs {
     pub fn load_planted<S: Store>(store: S, options: Options, planted: Planted) -> Result<Lfs, LfsError> {
         let mut image = Image::open(store, Checkpoint::Newer)?;
         image.plant(planted);
-        let at_checkpoint: Vec<bool> = image.ifile().usage.iter().map(|usage| usage.nbytes == 0).collect();
+        let at_checkpoints = image.empty_segments();
         let rolled = image.roll_forward()?;
         let recovered = !image.superblock().is_clean();
         let turn = image.superblock_at() == crate::format::Superblock::FIRST_AT;
@@ -93,8 +93,8 @@ impl Lfs {
             return Err(ufs::FormatError::field("superblock", "nextseg", 64, problem).into());
         }
         if recovered {
-            // What was empty at the checkpoint and still is may be written: nothing that recovery needs is in it.
-            let numbered = (0..).map(SegNo).zip(segments.iter_mut()).zip(at_checkpoint);
+            // What was empty at both checkpoints and still is may be written: nothing that recovery needs is in it.
+            let numbered = (0..).map(SegNo).zip(segments.iter_mut()).zip(at_checkpoints);
             for ((number, segment), empty) in numbered {
                 let of_log = number == current || rolled.segments.contains(&number);
                 if empty && !of_log && segment.live_bytes == 0 {
