@@ -130,6 +130,29 @@ fn fragments_are_room_for_lost_found() {
     assert_eq!(found, expected);
 }
 
+/// Seed 10181: of two files with the same fragments one lost them, for want of a whole block to copy them to.
+#[test]
+fn fragments_are_copied_to_fragments() {
+    let scratch = tempfile::tempdir().unwrap();
+    let tree = scratch.path().join("t");
+    std::fs::create_dir(&tree).unwrap();
+    for (name, fill) in [("first", b'1'), ("second", b'2')] {
+        std::fs::write(tree.join(name), vec![fill; 2500]).unwrap();
+    }
+    // One more: it leaves 5 fragments of its block.
+    std::fs::write(tree.join("third"), vec![b'3'; 2500]).unwrap();
+    let mut store = full(made(options(), &tree), scratch.path());
+    let before = seen(&store).contents;
+    assert!(before.free_blocks == 0 && before.free_in_part_blocks > 3, "{before:?}");
+    let (first, second) = (inode_at(&store, "/t/first"), inode_at(&store, "/t/second"));
+    store.0.copy_within(first..first + 128, second);
+    let (store, _) = repaired(store);
+    for path in ["/t/first", "/t/second"] {
+        assert_eq!(content(&store, path), [b'1'; 2500], "{path}");
+    }
+    assert_eq!(content(&store, "/t/third"), [b'3'; 2500]);
+}
+
 /// On a disk where not a fragment is free, an empty file that damage made a directory: each of eight passes said that it had been filled.
 #[test]
 fn a_directory_of_nothing_is_cleared_where_there_is_no_room() {
