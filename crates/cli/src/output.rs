@@ -97,7 +97,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 pub fn must_be_new(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(failure::usage(format!(
-            "{}: is already there and is not overwritten; name another with -o or remove it",
+            "{}: is already there and is not overwritten; name another or remove it",
             shown(path)
         )));
     }

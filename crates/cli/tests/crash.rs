@@ -63,6 +63,16 @@ fn what_is_refused_names_what_is_wrong() {
     }
 }
 
+/// Memory was asked for as much as an operation said, and the program aborted.
+#[test]
+fn a_write_of_more_than_there_is_takes_no_memory() {
+    let d = tempfile::tempdir().unwrap();
+    let ops = "write a 0 9223372036854775807; fsync a";
+    let args = ["crash", "ffs:size=256K", "--states", "20", "--ops", ops, "--json"];
+    let value: Value = serde_json::from_str(&succeeds(&run(d.path(), &args))).unwrap();
+    assert!(value["tally"]["states"].as_u64().unwrap() > 0, "{}", value["tally"]);
+}
+
 #[test]
 fn a_signal_ends_it() {
     let d = tempfile::tempdir().unwrap();

@@ -327,3 +327,39 @@ fn a_repair_is_taken_back() {
     common::fails(&fsage(at, "fsck 8.img --revert 8.img"), 4, &["byte 0"]);
     assert!(std::fs::read(at.join("8.img")).unwrap() == used);
 }
+
+/// The undo file was replaced by the repaired copy, and the image by the report, without a word.
+#[test]
+fn no_output_takes_the_place_of_the_image_or_of_another() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    std::fs::write(at.join("t/c"), vec![b'C'; 200_000]).unwrap();
+    made(at, 8, "");
+    poke(at, "8.img", 1544 * 1024, &[0; 8192]);
+    std::os::unix::fs::symlink("8.img", at.join("link")).unwrap();
+    let damaged = std::fs::read(at.join("8.img")).unwrap();
+    for line in [
+        "fsck 8.img --html 8.img",
+        "fsck 8.img --html ./t/../8.img",
+        "fsck link --html 8.img",
+        "fsck ffs:image=8.img@st39102lw --html ./8.img",
+        "fsck ffs:image=8.img@st39102lw --repair --copy x --html x",
+        "fsck 8.img --repair --copy x --undo x",
+        "fsck 8.img --repair --copy x --undo ./x",
+        "fsck 8.img --repair --undo 8.img.repaired",
+        "fsck 8.img --repair --copy x --html t/../x",
+        "fsck 8.img --repair --in-place --undo x --html x",
+        "fsck 8.img --revert x --html x",
+    ] {
+        common::fails(&fsage(at, line), 2, &["are the same file"]);
+        assert!(std::fs::read(at.join("8.img")).unwrap() == damaged, "{line}");
+        assert_eq!(common::names(at), ["8.img", "link", "t"], "{line}");
+    }
+    // Each for itself.
+    let line = "fsck 8.img --repair --copy x --undo y --html z";
+    assert_eq!(code(&fsage(at, line)), 1);
+    succeeds(&fsage(at, "fsck x"));
+    succeeds(&fsage(at, "fsck x --revert y"));
+    assert!(std::fs::read(at.join("x")).unwrap() == damaged);
+}

@@ -575,6 +575,8 @@ where
         if let Call::Write { fd, offset, len_bytes, data: None } = *call
             && let Some(id) = before.file
         {
+            // More than the disk has is never written: what a recording says is no reason to take memory for it.
+            let len_bytes = len_bytes.min(self.history.base.0.len() as u64);
             let mut bytes = vec![0; usize::try_from(len_bytes).unwrap_or(0)];
             let number = self.history.stamp_from + self.number();
             Stamp::fill(id, number, before.write_at, self.alike, &mut bytes);

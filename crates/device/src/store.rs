@@ -346,6 +346,11 @@ impl<S: Store> Store for Overlay<S> {
         self.under.len_bytes()
     }
 
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        let changed = self.pages.range(at / PAGE..).next().map(|(number, _)| at.max(number * PAGE));
+        Ok(self.under.next_data(at)?.min(changed.unwrap_or(u64::MAX)))
+    }
+
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
         self.under.read_at(at, buf)?;
         if self.pages.is_empty() {
@@ -430,6 +435,30 @@ pub fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A target's image was copied byte by byte, its holes too.
+    #[test]
+    fn changes_over_holes_leave_them_to_be_skipped() {
+        let bytes = 4 << 30;
+        let image = tempfile::tempfile().unwrap();
+        image.set_len(bytes).unwrap();
+        image.write_all_at(&[1], 3 << 30).unwrap();
+        let mut changed = Overlay::new(FileStore::new(image).unwrap());
+        let data = changed.next_data(0).unwrap();
+        assert!(data > (2 << 30) && data <= 3 << 30, "{data}");
+        write(&mut changed, (1 << 30) + 700, &[2, 3]).unwrap();
+        assert_eq!(changed.next_data(5).unwrap(), (1 << 30) + 512);
+        assert_eq!(changed.next_data((1 << 30) + 701).unwrap(), (1 << 30) + 701);
+        assert_eq!(changed.next_data((1 << 30) + 1024).unwrap(), data);
+        assert_eq!(changed.next_data((3 << 30) + (1 << 20)).unwrap(), bytes);
+        let copy = tempfile::tempfile().unwrap();
+        copy_sparse(&changed, &copy).unwrap();
+        let mut here = [0; 2];
+        copy.read_exact_at(&mut here, (1 << 30) + 700).unwrap();
+        assert_eq!(here, [2, 3]);
+        copy.read_exact_at(&mut here[..1], 3 << 30).unwrap();
+        assert_eq!(here[0], 1);
+    }
 
     /// Every byte of an image as large as its disk was read, its holes too, and no signal was heard.
     #[test]

@@ -259,9 +259,10 @@ impl<S: Store> Image<S> {
     }
 }
 
-/// Whether there is a superblock of this kind at the first one's place, sound or not.
+/// Whether there is a superblock of this kind at the first one's place, sound or not; or where the one there says, if only it is torn.
 pub fn is_lfs<S: Store + ?Sized>(store: &S) -> bool {
     read(store, Superblock::FIRST_AT, 4).is_ok_and(|bytes| bytes == LFS_MAGIC.to_le_bytes())
+        || second_of_torn(store).is_some()
 }
 
 /// Reads an inode from the inode block at an address.

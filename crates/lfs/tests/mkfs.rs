@@ -101,3 +101,18 @@ fn what_makes_no_file_system_is_refused() {
     let mut short = MemoryStore(vec![0; 1 << 20]);
     assert!(mkfs(&mut short, &MkfsOptions::new(8 << 20)).is_err());
 }
+
+/// `fsage fsck IMAGE` looked for UFS then, though what opens a log finds its second superblock, and all that is in it.
+#[test]
+fn a_log_whose_first_superblock_is_torn_is_a_log() {
+    let options = MkfsOptions::new(8 << 20);
+    let mut store = MemoryStore(vec![0; options.size_bytes as usize]);
+    mkfs(&mut store, &options).unwrap();
+    let first = Superblock::FIRST_AT as usize;
+    store.0[first..first + 4].fill(0);
+    assert!(Image::open(store.clone(), Checkpoint::Newer).is_ok());
+    assert!(lfs::is_lfs(&store));
+    assert!(!lfs::fsck(store.clone(), &mut |_| true).unwrap().is_clean());
+    store.0[first..first + 512].fill(0);
+    assert!(!lfs::is_lfs(&store));
+}

@@ -14,6 +14,10 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Why a log is not repaired here.
+const REPAIRS_ITSELF: &str =
+    "--repair: a log-structured file system repairs itself when it is mounted; fsck only looks";
+
 /// Check an FFS or LFS image, and repair FFS if asked.
 ///
 /// Of an LFS image the log is rolled forward in memory; then everything live is compared with the usage table, the inode map, the
@@ -63,12 +67,19 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let image = output::shown(&args.image);
-    if let Some(spec) = target(&args.image)? {
+    let target = target(&args.image)?;
+    let looked_at = match &target {
+        Some(spec) => spec.image.as_deref(),
+        None => Some(args.image.as_path()),
+    };
+    each_for_itself(&args, looked_at)?;
+    if let Some(spec) = target {
         return in_virtual_time(&args, &spec);
     }
     let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
     let original = || FileStore::open(&args.image).map_err(cannot);
     let writable = || {
+        original()?;
         let file = OpenOptions::new().read(true).write(true).open(&args.image);
         file.and_then(FileStore::new).map_err(cannot)
     };
@@ -77,9 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     if ::lfs::is_lfs(&original()?) {
         if args.repair {
-            return Err(failure::usage(
-                "--repair: a log-structured file system repairs itself when it is mounted; fsck only looks",
-            ));
+            return Err(failure::usage(REPAIRS_ITSELF));
         }
         return lfs::fsck(&args.result, original()?, &image);
     }
@@ -93,9 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let outcome = repaired(&report, &image);
         (report, outcome)
     } else {
-        let mut name = args.image.clone().into_os_string();
-        name.push(".repaired");
-        let copy = args.copy.clone().unwrap_or_else(|| PathBuf::from(name));
+        let copy = copy_of(&args);
         output::must_be_new(&copy)?;
         let report = repair_copy(&original()?, &copy, args.undo.as_deref(), &image)?;
         let outcome = repaired(&report, &output::shown(&copy));
@@ -103,6 +110,44 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+}
+
+/// Where the repaired copy goes.
+fn copy_of(args: &Args) -> PathBuf {
+    let mut name = args.image.clone().into_os_string();
+    name.push(".repaired");
+    args.copy.clone().unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// A report or an undo file never takes the place of the image, of its copy, or of the other.
+fn each_for_itself(args: &Args, image: Option<&Path>) -> anyhow::Result<()> {
+    let copy = (args.repair && !args.in_place).then(|| copy_of(args));
+    let (undo, revert, html) = (args.undo.as_deref(), args.revert.as_deref(), args.result.html.as_deref());
+    let mut before: Vec<(&str, &Path)> =
+        [("the image", image), ("--revert", revert)].into_iter().filter_map(named).collect();
+    for (what, path) in [("--copy", copy.as_deref()), ("--undo", undo), ("--html", html)].into_iter().filter_map(named)
+    {
+        if let Some((other, _)) = before.iter().find(|(_, other)| is_same_place(other, path)) {
+            return Err(failure::usage(format!("{}: {other} and {what} are the same file", output::shown(path))));
+        }
+        before.push((what, path));
+    }
+    Ok(())
+}
+
+fn named<'a>((what, path): (&'static str, Option<&'a Path>)) -> Option<(&'static str, &'a Path)> {
+    path.map(|path| (what, path))
+}
+
+/// Whether two names lead to one file, or would if it were there.
+fn is_same_place(a: &Path, b: &Path) -> bool {
+    // A name in a directory, however either is written.
+    let place = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((parent.canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    let whole = |path: &Path| path.canonicalize().ok();
+    place(a).is_some_and(|a| Some(a) == place(b)) || whole(a).is_some_and(|a| Some(a) == whole(b))
 }
 
 /// The laboratory target that is meant, if no file is called that.
@@ -132,10 +177,11 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
             if checked.is_clean() { "Clean." } else { "Nothing was changed; --repair --copy FILE repairs a copy." };
         (checked, times, outcome.to_owned())
     } else {
-        let Some(copy) = args.copy.as_deref().filter(|_| matches!(spec.system, System::Ffs(_))) else {
-            return Err(failure::usage(
-                "--repair of a target needs --copy FILE; a log-structured file system repairs itself when it is mounted",
-            ));
+        if matches!(spec.system, System::Lfs(_)) {
+            return Err(failure::usage(REPAIRS_ITSELF));
+        }
+        let Some(copy) = args.copy.as_deref() else {
+            return Err(failure::usage("--repair of a target needs --copy FILE"));
         };
         output::must_be_new(copy)?;
         let cannot = || format!("cannot make {}", output::shown(copy));

@@ -504,14 +504,32 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
+    /// Gives a directory that has nothing an empty block, or fragments. Where there is no room for that either it is cleared.
+    fn fill_empty(&mut self, ino: Ino, mut inode: Dinode) -> Result<(), FfsError> {
+        let block = self.empty_directory_block(1)?;
+        let repair = if block.is_some() { "filled with empty blocks" } else { "cleared: there is no room" };
+        let message = "directory with blocks missing";
+        self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, repair);
+        let Some((addr, frags)) = block else {
+            self.dirs.remove(&ino);
+            return self.clear(ino);
+        };
+        inode.size = u64::from(frags << self.g.fshift);
+        inode.blocks += inode.size / 512;
+        if let Some(slot) = inode.db.first_mut() {
+            *slot = addr.0 as i64;
+        }
+        self.put_inode(ino, &inode)
+    }
+
     /// Puts empty blocks where a directory has none: a directory has no holes.
     fn fill_holes(&mut self, ino: Ino) -> Result<(), FfsError> {
         let mut inode = self.inode(ino)?;
+        if inode.size == 0 {
+            return self.fill_empty(ino, inode);
+        }
         let message = "directory with blocks missing";
         self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, "filled with empty blocks");
-        if inode.size == 0 {
-            inode.size = self.g.bsize.into();
-        }
         let blocks = inode.size.div_ceil(self.g.bsize.into());
         let sectors = u64::from(self.g.bsize / 512);
         let mut whole = true;
@@ -576,6 +594,17 @@ impl<S: Store> Check<'_, S> {
         };
         write(&mut self.store, self.g.byte_of(addr), &bytes)?;
         Ok(Some(addr))
+    }
+
+    /// Empty directory chunks in a whole block or, where none is free, in at least so many fragments; how many there are.
+    pub(super) fn empty_directory_block(&mut self, least: u32) -> Result<Option<(FragAddr, u32)>, FfsError> {
+        if let Some(addr) = self.empty_block(true)? {
+            return Ok(Some((addr, self.g.frag)));
+        }
+        let Some(addr) = self.take_fragments(least) else { return Ok(None) };
+        let bytes = fresh_chunk(self.g.dir_format()).repeat((least << self.g.fshift) as usize / DIRBLKSIZ);
+        write(&mut self.store, self.g.byte_of(addr), &bytes)?;
+        Ok(Some((addr, least)))
     }
 
     /// The byte of a file where its first hole is, or its size.

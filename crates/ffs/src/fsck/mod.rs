@@ -254,6 +254,18 @@ impl<'a, S: Store> Check<'a, S> {
         }
         None
     }
+
+    /// Takes free fragments that lie together in a block, where no whole block is free.
+    fn take_fragments(&mut self, frags: u32) -> Option<FragAddr> {
+        let (frag, frags) = (self.g.frag as usize, frags as usize);
+        let blocks = (self.g.size_frags as usize) / frag;
+        let places = (0..blocks).flat_map(|block| (0..=frag.saturating_sub(frags)).map(move |at| block * frag + at));
+        let at = places
+            .filter(|_| frags <= frag)
+            .find(|at| self.claimed.bits(*at, frags) == 0 && self.pending.bits(*at, frags) == 0)?;
+        self.claimed.put_range(at, frags, true);
+        Some(FragAddr(at as u64))
+    }
 }
 
 /// What a problem is about.

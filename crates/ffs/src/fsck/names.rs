@@ -142,6 +142,7 @@ impl<S: Store> Check<'_, S> {
     /// Makes a root where inode 2 is none. A file of that number moves to another, and from there to lost+found.
     fn new_root(&mut self) -> Result<(), FfsError> {
         let phase = Phase::PathNames;
+        let mut moved = None;
         if self.known(ROOT_INO).is_some_and(|known| known.kind == Kind::File) {
             let inode = self.inode(ROOT_INO)?;
             let Some(elsewhere) = self.take_inode()? else {
@@ -159,8 +160,12 @@ impl<S: Store> Check<'_, S> {
             if let (Some(place), Some(known)) = (self.known_mut(elsewhere), known) {
                 *place = known;
             }
+            moved = Some(elsewhere);
         }
         let made = self.new_directory(ROOT_INO, ROOT_INO)?;
+        if let Some(elsewhere) = moved.filter(|_| !made) {
+            self.clear(elsewhere)?; // The file stays where it is.
+        }
         let repair = made.then_some("a new one made");
         self.problem(phase, "root", Place::Inode(ROOT_INO), "there is no root directory", repair);
         Ok(())
@@ -169,7 +174,8 @@ impl<S: Store> Check<'_, S> {
     /// Makes an empty directory in an inode; whether there was room.
     fn new_directory(&mut self, ino: Ino, parent: Ino) -> Result<bool, FfsError> {
         let format = self.g.dir_format();
-        let Some(block) = self.empty_block(true)? else { return Ok(false) };
+        let Some((block, frags)) = self.empty_directory_block(1)? else { return Ok(false) };
+        let bytes = u64::from(frags << self.g.fshift);
         let kind = FileType::Directory.entry_type();
         let mut chunk = fresh_chunk(format);
         insert(&mut chunk, format, ino, kind, b".");
@@ -179,8 +185,8 @@ impl<S: Store> Check<'_, S> {
         let mut inode = Dinode {
             mode: FileType::Directory.mode_bits() | 0o755,
             nlink: 2,
-            size: self.g.bsize.into(),
-            blocks: u64::from(self.g.bsize / 512),
+            size: bytes,
+            blocks: bytes / 512,
             atime: now,
             mtime: now,
             ctime: now,
@@ -217,6 +223,21 @@ impl<S: Store> Check<'_, S> {
             known.kind = Kind::File;
         }
         Ok(Some(Ino(ino)))
+    }
+
+    /// Takes back an inode that was taken, and the block of the directory that was made in it: there was no room for the rest.
+    fn give_back(&mut self, ino: Ino, made: bool) -> Result<(), FfsError> {
+        if made {
+            let inode = self.inode(ino)?;
+            let at = inode.db[0].unsigned_abs() as usize;
+            self.claimed.put_range(at, self.g.frags_of(inode.size) as usize, false);
+            self.dirs.remove(&ino);
+            return self.clear(ino);
+        }
+        if let Some(known) = self.known_mut(ino) {
+            known.kind = Kind::Free;
+        }
+        Ok(())
     }
 
     /// Goes over a directory: mends its chunks, takes out entries that lead nowhere, counts links.
@@ -330,6 +351,9 @@ impl<S: Store> Check<'_, S> {
         }
         match self.known(entry.ino) {
             None => Some(format!("{name} in directory {dir} leads to inode {}, which does not exist", entry.ino)),
+            Some(known) if known.kind == Kind::File && known.found >= i16::MAX.into() => {
+                Some(format!("{name} in directory {dir} is one name of inode {} more than can be counted", entry.ino))
+            }
             Some(_) if entry.ino.0 < ROOT_INO.0 => {
                 Some(format!("{name} in directory {dir} leads to inode {}", entry.ino))
             }
@@ -535,7 +559,9 @@ impl<S: Store> Check<'_, S> {
                 None => {
                     let Some(ino) = self.take_inode()? else { return Ok(None) };
                     let kind = FileType::Directory.entry_type();
-                    if !self.new_directory(ino, ROOT_INO)? || !self.add_entry(ROOT_INO, ino, kind, name)? {
+                    let made = self.new_directory(ino, ROOT_INO)?;
+                    if !made || !self.add_entry(ROOT_INO, ino, kind, name)? {
+                        self.give_back(ino, made)?;
                         return Ok(None);
                     }
                     let message = if taken { "lost+found is not a directory" } else { "there is no lost+found" };
@@ -580,7 +606,7 @@ impl<S: Store> Check<'_, S> {
     }
 
     /// Makes a directory longer: to the end of its last block, by way of a new whole one where that is a fragment, or by a
-    /// block. The byte in the image of the first new chunk.
+    /// block; by fragments where no block is free. The byte in the image of the first new chunk.
     fn grow(&mut self, dir: Ino) -> Result<Option<u64>, FfsError> {
         let mut inode = self.inode(dir)?;
         let bsize = u64::from(self.g.bsize);
@@ -589,7 +615,8 @@ impl<S: Store> Check<'_, S> {
         let sectors = bsize / 512;
         if within != 0 && lbn < NDADDR as u64 {
             // Its last block has room, or is a fragment and moves to a whole block.
-            let Some(addr) = self.empty_block(true)? else { return Ok(None) };
+            let least = self.g.frags_of(within + DIRBLKSIZ as u64) as u32;
+            let Some((addr, now)) = self.empty_directory_block(least)? else { return Ok(None) };
             let old = inode.db.get(lbn as usize).copied().unwrap_or(0);
             let frags = self.g.frags_of(within);
             let bytes = read(&self.store, self.g.byte_of(FragAddr(old.unsigned_abs())), within as usize)?;
@@ -598,29 +625,34 @@ impl<S: Store> Check<'_, S> {
             if let Some(slot) = inode.db.get_mut(lbn as usize) {
                 *slot = addr.0 as i64;
             }
-            inode.blocks += (u64::from(self.g.frag) - frags) * u64::from(self.g.fsize / 512);
-            inode.size = (lbn + 1) * bsize;
+            inode.blocks += (u64::from(now) - frags) * u64::from(self.g.fsize / 512);
+            inode.size = lbn * bsize + u64::from(now << self.g.fshift);
             self.put_inode(dir, &inode)?;
             return Ok(Some(self.g.byte_of(addr) + within));
         }
         if within != 0 || lbn >= NDADDR as u64 + self.g.nindir() {
             return Ok(None); // Beyond the first indirect block a directory of this repair does not grow.
         }
-        let Some(addr) = self.empty_block(true)? else { return Ok(None) };
         if let Some(slot) = inode.db.get_mut(lbn as usize) {
+            let Some((addr, frags)) = self.empty_directory_block(1)? else { return Ok(None) };
+            let bytes = u64::from(frags << self.g.fshift);
             *slot = addr.0 as i64;
-        } else {
-            if inode.ib[0] == 0 {
-                let Some(indirect) = self.empty_block(false)? else { return Ok(None) };
-                inode.ib[0] = indirect.0 as i64;
-                inode.blocks += sectors;
-            }
-            let at = self.g.byte_of(FragAddr(inode.ib[0].unsigned_abs()));
-            let mut bytes = read(&self.store, at, self.g.bsize as usize)?;
-            debug_assert_eq!(decode_pointers(&bytes, &self.g).get(lbn as usize - NDADDR), Some(&0));
-            self.set_pointer(&mut bytes, lbn as usize - NDADDR, addr.0 as i64);
-            write(&mut self.store, at, &bytes)?;
+            inode.blocks += bytes / 512;
+            inode.size += bytes;
+            self.put_inode(dir, &inode)?;
+            return Ok(Some(self.g.byte_of(addr)));
         }
+        let Some(addr) = self.empty_block(true)? else { return Ok(None) };
+        if inode.ib[0] == 0 {
+            let Some(indirect) = self.empty_block(false)? else { return Ok(None) };
+            inode.ib[0] = indirect.0 as i64;
+            inode.blocks += sectors;
+        }
+        let at = self.g.byte_of(FragAddr(inode.ib[0].unsigned_abs()));
+        let mut bytes = read(&self.store, at, self.g.bsize as usize)?;
+        debug_assert_eq!(decode_pointers(&bytes, &self.g).get(lbn as usize - NDADDR), Some(&0));
+        self.set_pointer(&mut bytes, lbn as usize - NDADDR, addr.0 as i64);
+        write(&mut self.store, at, &bytes)?;
         inode.blocks += sectors;
         inode.size = (lbn + 1) * bsize;
         self.put_inode(dir, &inode)?;
@@ -655,9 +687,12 @@ impl<S: Store> Check<'_, S> {
             };
             if found > 0 && i32::from(known.nlink) != found {
                 let message = format!("link count {} is wrong: it has {found} links", known.nlink);
-                self.problem(Phase::LinkCounts, "link-count", Place::Inode(ino), message, "set");
+                // A directory can have more in it than can be counted when much has lost its name.
+                let nlink = i16::try_from(found).unwrap_or(i16::MAX);
+                let repair = (nlink != known.nlink).then_some("set");
+                self.problem(Phase::LinkCounts, "link-count", Place::Inode(ino), message, repair);
                 let mut inode = self.inode(ino)?;
-                inode.nlink = i16::try_from(found).unwrap_or(i16::MAX);
+                inode.nlink = nlink;
                 self.put_inode(ino, &inode)?;
             }
         }
@@ -665,7 +700,7 @@ impl<S: Store> Check<'_, S> {
     }
 
     /// Clears an inode. What it held is found to be free by the next pass.
-    fn clear(&mut self, ino: Ino) -> Result<(), FfsError> {
+    pub(super) fn clear(&mut self, ino: Ino) -> Result<(), FfsError> {
         let inode = self.inode(ino)?;
         let generation = if self.g.layout.version == Version::Ufs2 { inode.generation } else { 0 };
         self.put_inode(ino, &Dinode { generation, ..Dinode::default() })?;

@@ -459,13 +459,14 @@ impl<S: Store> Check<'_, S> {
         let mut to = addr;
         if copy {
             let message = format!("{what} at fragment {addr} belongs to another file too");
-            let Some(place_for_copy) = self.take_block() else {
+            // Fragments need no more than their own length; the rest of the block is given back.
+            let block = self.take_block().map(|block| (block, self.g.frag));
+            let Some((place_for_copy, taken)) = block.or_else(|| Some((self.take_fragments(frags)?, frags))) else {
                 return clear(self, Phase::Duplicates, "duplicate", format!("{message}, and no block is free"));
             };
             to = place_for_copy;
             self.problem(Phase::Duplicates, "duplicate", place, message, "copied");
-            // Fragments need no more than their own length; the rest of the block is given back.
-            self.claimed.put_range((to.0 + u64::from(frags)) as usize, (self.g.frag - frags) as usize, false);
+            self.claimed.put_range((to.0 + u64::from(frags)) as usize, (taken - frags) as usize, false);
             if slot.below.is_none() {
                 let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
                 write(&mut self.store, self.g.byte_of(to), &bytes)?;
