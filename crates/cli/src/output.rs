@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use clap::Args;
 use report::Document;
 use serde::Serialize;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Options of every command that has a result to show.
@@ -27,6 +27,7 @@ impl ResultArgs {
     pub fn check(&self) -> anyhow::Result<()> {
         if let Some(html) = &self.html {
             writable_parent(html)?;
+            must_be_report(html)?;
         }
         if let Some(directory) = &self.output {
             if directory.exists() && !directory.is_dir() {
@@ -62,6 +63,7 @@ impl ResultArgs {
             String::new()
         };
         if let Some(html) = &self.html {
+            must_be_report(html)?;
             write_file(html, document.to_html().as_bytes())?;
         }
         if let Some(directory) = &self.output {
@@ -91,6 +93,27 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     }
     posix::output::write(path, bytes)
         .map_err(|error| failure::environment(format!("cannot write {}: {error}", shown(path))))
+}
+
+/// A report takes the place of an older report only, whatever name it is given.
+fn must_be_report(path: &Path) -> anyhow::Result<()> {
+    let is_report = || -> std::io::Result<bool> {
+        let metadata = std::fs::metadata(path)?;
+        if !metadata.is_file() {
+            return Ok(!metadata.is_dir()); // A pipe or a terminal.
+        }
+        let mut begin = Vec::new();
+        std::fs::File::open(path)?.take(report::HTML_BEGINS.len() as u64).read_to_end(&mut begin)?;
+        Ok(begin.is_empty() || begin == report::HTML_BEGINS.as_bytes())
+    };
+    match is_report() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            Err(failure::usage(format!("{}: is there and is no report of fsage's: it is not overwritten", shown(path))))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failure::bad_input(format!("{}: {error}", shown(path)))),
+    }
 }
 
 /// An output that must not be there yet, because overwriting it would lose a recording.

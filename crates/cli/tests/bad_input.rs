@@ -310,3 +310,18 @@ fn names_are_shown_and_do_nothing() {
     }
     assert!(cells > 0, "no table names the systems");
 }
+
+/// `fsck IMG --html IMG` put the report in the place of the image.
+#[test]
+fn a_report_replaces_nothing_but_a_report() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("mine"), "not to be lost").unwrap();
+    std::fs::write(d.path().join("empty"), "").unwrap();
+    let drive = |html| run(d.path(), &["drive", "describe", "st32430n", "--html", html]);
+    fails(&drive("mine"), 2, &["mine: is there and is no report of fsage's"]);
+    assert_eq!(std::fs::read_to_string(d.path().join("mine")).unwrap(), "not to be lost");
+    for html in ["new.html", "new.html", "empty"] {
+        succeeds(&drive(html));
+        assert!(std::fs::read_to_string(d.path().join(html)).unwrap().trim_end().ends_with("</html>"));
+    }
+}

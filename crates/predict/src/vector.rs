@@ -202,6 +202,8 @@ classes! {
     WriteAppend = "wra", curve REQUEST;
     /// write that lengthens a file inside its last block, which is cached and was not written back, per request size.
     WriteExtend = "wrx", curve &[1, 512, 2 * K];
+    /// The same where that block has its place on the device, as the file was synced or written back before.
+    WriteExtendAllocated = "wrx_old", curve &[1, 512, 2 * K];
     /// write over cached data, per request size.
     WriteCached = "wrc", curve REQUEST;
     /// write over whole uncached allocated blocks, per request size.

@@ -3,6 +3,9 @@
 use crate::json::hidden_escaped;
 use crate::{Block, Document, Table, units};
 
+/// What every page begins with.
+pub const HTML_BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+
 const VEGA: &str = include_str!("../vendor/vega.min.js");
 const VEGA_LITE: &str = include_str!("../vendor/vega-lite.min.js");
 const VEGA_EMBED: &str = include_str!("../vendor/vega-embed.min.js");
@@ -22,7 +25,7 @@ const SHORT: usize = 10;
 pub fn render(document: &Document) -> String {
     let has_plots = document.blocks.iter().any(|block| matches!(block, Block::Plot(_)));
     let mut out = String::with_capacity(1 << 20);
-    out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str(HTML_BEGINS);
     out.push_str(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"));
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.push_str(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escaped(&document.title)));

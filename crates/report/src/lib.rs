@@ -20,6 +20,7 @@ mod environment;
 mod experiment;
 mod ffs;
 mod html;
+pub use html::HTML_BEGINS;
 mod json;
 mod layout;
 mod lfs;

@@ -65,7 +65,6 @@ pub struct Args {
 
 /// Checks.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    args.result.check()?;
     let image = output::shown(&args.image);
     let target = target(&args.image)?;
     let looked_at = match &target {
@@ -73,6 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Some(args.image.as_path()),
     };
     each_for_itself(&args, looked_at)?;
+    args.result.check()?;
     if let Some(spec) = target {
         return in_virtual_time(&args, &spec);
     }

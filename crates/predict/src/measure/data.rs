@@ -15,6 +15,7 @@ enum Item {
     Overwrite(u64),
     Append(u64),
     Extend(u64),
+    ExtendAllocated(u64),
     Fallocate(u64),
 }
 
@@ -45,7 +46,7 @@ impl Group for Data {
 
     fn classes(&self) -> &'static [Class] {
         use Class::*;
-        &[ReadCached, WriteAppend, WriteExtend, WriteCached, Fallocate]
+        &[ReadCached, WriteAppend, WriteExtend, WriteExtendAllocated, WriteCached, Fallocate]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -79,6 +80,10 @@ impl Group for Data {
         // Appends come in a run: programs that make files make many, and a file system that leaves work for later
         // (btrfs's delayed items, XFS's log) lets the later ones pay for the earlier.
         items.sort_by_key(|item| matches!(item, Item::Append(_)));
+        // These are synced together before the first is timed: after each commit the next change of an inode costs more.
+        let allocated = items.iter().filter(|item| matches!(item, Item::ExtendAllocated(_))).count();
+        let mut old_logs = (0..allocated).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
+        b.sync()?;
         let mut logs = (0..LOGS).map(|_| Log::new(b, dir)).collect::<Result<Vec<_>, _>>()?;
         for item in items {
             if !b.go_on()? {
@@ -101,10 +106,16 @@ impl Group for Data {
                         log.extend(b, dir, size)?;
                     }
                 }
+                Item::ExtendAllocated(size) => {
+                    let chosen = b.pick(old_logs.len());
+                    if let Some(log) = old_logs.get_mut(chosen).filter(|log| log.holds(size)) {
+                        log.lengthen(b, Class::WriteExtendAllocated, size)?;
+                    }
+                }
                 Item::Fallocate(size) => fallocate(b, dir, size)?,
             }
         }
-        logs.into_iter().try_for_each(|log| log.end(b, dir))?;
+        logs.into_iter().chain(old_logs).try_for_each(|log| log.end(b, dir))?;
         if self.kept_bytes >= KEPT_BYTES {
             for name in std::mem::take(&mut self.kept) {
                 b.unlink(dir.at(&name))?;
@@ -171,6 +182,7 @@ fn items() -> Vec<Item> {
         (Class::ReadCached, Item::Read as fn(u64) -> Item),
         (Class::WriteCached, Item::Overwrite),
         (Class::WriteExtend, Item::Extend),
+        (Class::WriteExtendAllocated, Item::ExtendAllocated),
         (Class::Fallocate, Item::Fallocate),
     ] {
         for &size in class.points() {
@@ -201,12 +213,21 @@ impl Log {
 
     /// Lengthens the file without leaving its first block; a full one makes room for another.
     fn extend(&mut self, b: &mut Bench<'_>, dir: Dir, size: u64) -> Result<(), MeasureError> {
-        if self.bytes + size > BLOCK_BYTES {
+        if !self.holds(size) {
             let full = std::mem::replace(self, Log::new(b, dir)?);
             full.end(b, dir)?;
         }
+        self.lengthen(b, Class::WriteExtend, size)
+    }
+
+    /// Whether so much more fits into its first block.
+    fn holds(&self, size: u64) -> bool {
+        self.bytes + size <= BLOCK_BYTES
+    }
+
+    fn lengthen(&mut self, b: &mut Bench<'_>, class: Class, size: u64) -> Result<(), MeasureError> {
         self.bytes += size;
-        b.timed(Class::WriteExtend, size, &Call::Write { fd: self.fd, offset: None, len_bytes: size, data: None })?;
+        b.timed(class, size, &Call::Write { fd: self.fd, offset: None, len_bytes: size, data: None })?;
         Ok(())
     }
 

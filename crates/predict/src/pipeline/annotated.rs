@@ -297,6 +297,17 @@ pub enum DirtyKind {
     CleanDirectory,
 }
 
+/// Where the new bytes of a write lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewIn {
+    /// At least some of them in new blocks.
+    NewBlocks,
+    /// All of them in the file's last block, which has no place on the device yet.
+    LastBlock,
+    /// All of them in the file's last block, which has one.
+    AllocatedBlock,
+}
+
 /// One system's answer to a step.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -308,11 +319,10 @@ pub enum Mark {
     Lookup { found: Found, directory_cached: bool, pattern: Pattern, far: Distance, inode_distance: u32 },
     /// Bytes found in the cache, bytes from disk, bytes the kernel reads in all (with read-ahead).
     Read { cached_bytes: u64, disk_bytes: u64, window_bytes: u64, pattern: Pattern, far: FarPages },
-    /// Bytes by kind, and edge blocks that had to be read first. `extends`: the new bytes all lie in the file's last block. The
-    /// sync that `O_SYNC` implies is in `sync`.
+    /// Bytes by kind, and edge blocks that had to be read first. The sync that `O_SYNC` implies is in `sync`.
     Write {
         new_bytes: u64,
-        extends: bool,
+        new_in: NewIn,
         cached_bytes: u64,
         uncached_bytes: u64,
         partial_blocks: u32,

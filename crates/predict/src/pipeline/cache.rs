@@ -6,7 +6,7 @@
 //! the window that a first read brings in is. Dirty data is followed per file: new blocks or overwritten ones, what
 //! an fsync finds, and when write-back takes it away.
 
-use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, SlotId, Stable, Step, SyncMark, Transfer};
+use super::annotated::{DirtyKind, Found, Mark, NewIn, NodeId, Pattern, SlotId, Stable, Step, SyncMark, Transfer};
 use super::inodes::Inodes;
 use super::lru::Lru;
 use super::near::{Distance, FarPages, NearNames};
@@ -398,7 +398,7 @@ impl CacheStage {
             let far = FarPages::default();
             return Mark::Write {
                 new_bytes,
-                extends: false,
+                new_in: NewIn::NewBlocks,
                 cached_bytes,
                 uncached_bytes: 0,
                 partial_blocks: 0,
@@ -447,6 +447,7 @@ impl CacheStage {
         let touched = self.data.touch_as(node, first_page, pages, true, Use::at(offset));
         self.counts.pages_dirtied += touched.dirtied;
         self.counts.pages_forced += touched.forced;
+        let allocated_bytes = self.ledger.length_on_device(node, size_bytes);
         if new_bytes > 0 {
             self.ledger.wrote_new(node, touched.dirtied, (end > size_bytes).then_some(size_bytes));
         }
@@ -458,9 +459,14 @@ impl CacheStage {
         let edge_bytes = u64::from(partial_blocks) * block;
         let extends =
             new_bytes == len_bytes && offset >= size_bytes && offset > head_start && one_block_run(offset, end, block);
+        let new_in = match extends {
+            false => NewIn::NewBlocks,
+            true if head_start < allocated_bytes => NewIn::AllocatedBlock,
+            true => NewIn::LastBlock,
+        };
         Mark::Write {
             new_bytes,
-            extends,
+            new_in,
             cached_bytes: (old_bytes - uncached_bytes).saturating_sub(edge_bytes),
             uncached_bytes,
             partial_blocks,

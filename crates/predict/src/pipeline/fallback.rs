@@ -77,6 +77,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         ReadDir => Some((ReadCached, At::Times(DIRENT_BYTES))),
         ReadOverhead => Some((ReadCached, At::Fixed(1))),
         ReadSeq | ReadFirst | ReadDirect => same(ReadRand),
+        WriteExtendAllocated => same(WriteExtend),
         WriteAppend | WriteExtend | WriteUncached => same(WriteCached),
         WritePartial => Some((ReadRand, At::Fixed(4096))),
         WriteDirect => same(ReadDirect),
@@ -209,7 +210,7 @@ fn last_resort(table: &PriceTable, class: Class) -> Resolved {
         ReadSeq | ReadFirst => &[ReadSeq, ReadFirst, ReadDirect],
         ReadDirect | WritePartial => &[ReadSeq, ReadFirst],
         WriteCached => &[WriteAppend],
-        WriteExtend | WriteUncached | WriteDirect => &[WriteAppend, WriteCached],
+        WriteExtend | WriteExtendAllocated | WriteUncached | WriteDirect => &[WriteAppend, WriteCached],
         Remove => &[TruncateCached, TruncateUncached],
         FsyncAppend | FsyncCreate | FsyncOverwrite | FdatasyncAppend | FdatasyncCreate | FdatasyncOverwrite
         | SyncFs => &[FsyncCreate, FdatasyncAppend, FdatasyncCreate, FsyncOverwrite, FdatasyncOverwrite],

@@ -1,6 +1,6 @@
 //! Request vectors: how many of which elementary operation a marked step costs.
 
-use super::annotated::{DirtyKind, Found, Mark, NodeId, Pattern, Role, Step, SyncMark, Transfer};
+use super::annotated::{DirtyKind, Found, Mark, NewIn, NodeId, Pattern, Role, Step, SyncMark, Transfer};
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
 use crate::vector::Class;
@@ -233,7 +233,7 @@ impl Requests {
     fn write(&mut self, step: &Step, mark: &Mark) {
         let Step::Write { len_bytes, direct, transfer, .. } = *step else { return };
         let copy = transfer != Transfer::Process;
-        let Mark::Write { new_bytes, extends, cached_bytes, uncached_bytes, partial_blocks, ref far, sync } = *mark
+        let Mark::Write { new_bytes, new_in, cached_bytes, uncached_bytes, partial_blocks, ref far, sync } = *mark
         else {
             return;
         };
@@ -246,7 +246,12 @@ impl Requests {
                 parts += 1;
             };
             if !copy && new_bytes > 0 {
-                part(self, if extends { Class::WriteExtend } else { Class::WriteAppend }, new_bytes, 1.0);
+                let class = match new_in {
+                    NewIn::NewBlocks => Class::WriteAppend,
+                    NewIn::LastBlock => Class::WriteExtend,
+                    NewIn::AllocatedBlock => Class::WriteExtendAllocated,
+                };
+                part(self, class, new_bytes, 1.0);
             }
             if !copy && cached_bytes > 0 {
                 part(self, Class::WriteCached, cached_bytes, 1.0);

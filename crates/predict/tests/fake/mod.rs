@@ -373,7 +373,11 @@ impl Fake {
         file.map_cached = true;
         let class = if from + len > file.size {
             self.space = self.space.checked_sub(len).ok_or((Errno::ENOSPC, 0))?;
-            let class = if from.is_multiple_of(BLOCK) { Class::WriteAppend } else { Class::WriteExtend };
+            let class = match from {
+                _ if from.is_multiple_of(BLOCK) => Class::WriteAppend,
+                _ if from / BLOCK * BLOCK < file.size - file.new_bytes => Class::WriteExtendAllocated,
+                _ => Class::WriteExtend,
+            };
             self.empty_made -= u64::from(file.size == 0).min(self.empty_made);
             file.size = from + len;
             file.new_bytes += len;

@@ -85,8 +85,44 @@ fn appending_to_a_cold_log_reads_its_last_block() {
     let event = t.fd(Op::Write, f);
     event.ret = 100;
     let got = cold(&t);
-    assert_eq!(got[1], "-1*wro wrp 0.806262*wrx_1 0.193738*wrx_512");
-    assert_eq!(got[2], "0.806262*wrx_1 0.193738*wrx_512");
+    assert_eq!(got[1], "-1*wro wrp 0.806262*wrx_old_1 0.193738*wrx_old_512");
+    assert_eq!(got[2], "0.806262*wrx_old_1 0.193738*wrx_old_512");
+}
+
+#[test]
+fn a_last_block_that_was_synced_is_on_the_device() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 512);
+    t.write(f, 512, 512);
+    t.fd(Op::Fsync, f);
+    t.write(f, K, 512);
+    t.write(f, K + 512, 512);
+    // The next block is new, until it is synced as well.
+    t.write(f, 2 * K, 2 * K);
+    t.write(f, 4 * K, 512);
+    t.write(f, 4 * K + 512, 512);
+    t.fd(Op::Fsync, f);
+    t.write(f, 5 * K, 512);
+    // A file that is cut begins anew.
+    t.fd(Op::Ftruncate, f).req_bytes = Some(0);
+    t.write(f, 0, 512);
+    t.write(f, 512, 512);
+    let got = cold(&t);
+    let writes: Vec<_> = got.iter().filter(|priced| priced.contains("wr")).map(String::as_str).collect();
+    let expected = [
+        "wra_512",
+        "wrx_512",
+        "wrx_old_512",
+        "wrx_old_512",
+        "wrx_old_2048",
+        "wra_512",
+        "wrx_512",
+        "wrx_old_512",
+        "wra_512",
+        "wrx_512",
+    ];
+    assert_eq!(writes, expected);
 }
 
 #[test]

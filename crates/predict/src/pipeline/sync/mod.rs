@@ -224,6 +224,11 @@ impl Ledger {
         self.get(node).longer_from.map_or(0, |from| to_bytes.saturating_sub(from))
     }
 
+    /// The length of a file as the device knows it, of one that is `size_bytes` long.
+    pub fn length_on_device(&self, node: NodeId, size_bytes: u64) -> u64 {
+        self.get(node).longer_from.unwrap_or(size_bytes)
+    }
+
     /// A file has data in new blocks.
     pub fn has_new_data(&self, node: NodeId) -> bool {
         self.get(node).new_pages > 0
