@@ -87,3 +87,14 @@ fn a_signal_ends_it() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     assert_eq!(names(d.path()), [""; 0]);
 }
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let d = tempfile::tempdir().unwrap();
+    let target = ["crash", "ffs:noorder,size=1M", "--ops", "create a"];
+    for more in [&["--longest", "3"][..], &["--state", "0.1", "--states", "10"]] {
+        let output = run(d.path(), &[&target[..], more].concat());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+    }
+}

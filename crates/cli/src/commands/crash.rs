@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "OPERATIONS")]
     ops: Option<String>,
     /// Make one state again, as in 12.3, or 12.3/1.0 for a crash of its recovery.
-    #[arg(long, value_name = "STATE", value_parser = state)]
+    #[arg(long, value_name = "STATE", value_parser = state, conflicts_with = "states")]
     state: Option<(StateId, Option<StateId>)>,
     /// Write the disk that this crash leaves into a new file.
     #[arg(long, value_name = "FILE", requires = "state")]
@@ -46,7 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     states: u64,
     /// All sequences of up to so many operations come before long ones that are drawn.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3),
+          conflicts_with_all = ["ops", "workload"])]
     longest: u32,
     /// States of one moment, at most.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=65_536))]

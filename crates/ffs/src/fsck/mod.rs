@@ -53,7 +53,7 @@ pub fn fsck_planted<S: Store>(
     };
     let home_byte = chosen.home_byte;
     let mut sb = superblock::repaired(&mut store, chosen, &mut report)?;
-    for _ in 0..PASSES {
+    for pass in 1..=PASSES {
         let repaired = report.repaired();
         let mut check = Check::new(&mut store, sb, home_byte, report, go_on)?;
         check.planted = planted;
@@ -61,6 +61,17 @@ pub fn fsck_planted<S: Store>(
         (report, sb) = (check.report, check.sb);
         if report.repaired() == repaired || planted == Some(Bug::FsckGroupsFirst) {
             break;
+        }
+        if pass == PASSES {
+            let message = format!("pass {PASSES} still repaired something; check what it has left");
+            report.add(Problem {
+                phase: Phase::Groups,
+                kind: "unsettled",
+                ino: None,
+                at_byte: None,
+                message,
+                repair: None,
+            });
         }
     }
     superblock::finish(&mut store, &mut sb, home_byte, &report)?;
