@@ -503,7 +503,7 @@ fn a_limit_of_file_sizes_leaves_nothing_half_done() {
     run(&["mkfs", "lfs", "lfs.img", "--size", "16M", "--populate", "tree"]);
     run(&["plan", "personality", "home", "--capacity", "64M", "--days", "20", "-o", "plan.aging"]);
     run(&["plan", "personality", "home", "--for", "ffs:size=64M", "--days", "20", "-o", "lab.aging"]);
-    fs::write(d.path().join("made.html"), "an earlier one").expect("a new file");
+    run(&["inspect", "w.workload", "--html", "made.html"]); // an earlier one
     let before = common::names(d.path());
     for args in [
         &["import", "w.iolog", "--cwd", "/", "-o", "made.workload"][..],
