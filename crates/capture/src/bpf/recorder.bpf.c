@@ -103,7 +103,7 @@ struct state {
 /* What a file is to be told as. */
 struct telling {
 	u64 key; /* the file, or the directory's name and its mount */
-	u64 print; /* of what the file is: from dentry to deleted */
+	u64 print; /* of what the file is: from dentry to deleted, and its generation */
 	u64 epoch; /* when the sum was last found right */
 	u64 sum; /* over the path; of a file told by its directory, over the directory's; 0: to be told again */
 	u64 dentry;
@@ -117,7 +117,7 @@ struct telling {
 	u32 dev;
 	u32 internal;
 	u32 is_open; /* an open file, not a directory by its path */
-	u32 reserved;
+	u32 generation;
 };
 
 /* What a file was told as. */
@@ -380,6 +380,7 @@ struct seen_inode {
 	u64 size;
 	u32 nlink;
 	u32 mode;
+	u32 generation;
 };
 
 static __always_inline void look_at_inode(struct seen_inode *seen, struct inode *inode, struct scratch *scratch)
@@ -390,6 +391,8 @@ static __always_inline void look_at_inode(struct seen_inode *seen, struct inode 
 			  higher(END_OF(struct inode, i_ino), higher(END_OF(struct inode, i_nlink), END_OF(struct inode, i_size))));
 
 	low &= ~7u;
+	/* Far from the rest. A file that was made where one was removed can have all else of it: its number, its name and their addresses. */
+	seen->generation = BPF_CORE_READ(inode, i_generation);
 	if (high - low <= sizeof(scratch->inode)) {
 		bpf_probe_read_kernel(scratch->inode, high - low, (char *)inode + low);
 		seen->sb = PART(scratch->inode, low, struct inode, i_sb, u64);
@@ -584,7 +587,7 @@ static __always_inline u64 print_of(struct telling *as)
 	/* Read back, these are numbers; the verifier lets nobody reckon with pointers. */
 	u64 sum = READ_ONCE(as->dentry) * 0x9e3779b97f4a7c15ull + READ_ONCE(as->mnt) * 0xbf58476d1ce4e5b9ull + as->inode * 0x94d049bb133111ebull +
 		  as->parent * 0xd6e8feb86659fd93ull + as->hash_len * 0xff51afd7ed558ccdull + as->ino * 0xc4ceb9fe1a85ec53ull +
-		  as->deleted * 0xa0761d6478bd642full;
+		  as->deleted * 0xa0761d6478bd642full + as->generation * 0xe7037ed1a0b428dbull;
 
 	return sum ^ (sum >> 32);
 }
@@ -700,7 +703,6 @@ static __always_inline u64 id_of(struct telling *as)
 /* What a record tells of a file beside its path. */
 static __always_inline void tell_facts(struct scratch *scratch, struct telling *as, struct seen_inode *seen)
 {
-	struct inode *inode = (struct inode *)as->inode;
 	struct wire_file *record = (struct wire_file *)scratch->record;
 
 	record->head.kind = WIRE_FILE;
@@ -708,7 +710,7 @@ static __always_inline void tell_facts(struct scratch *scratch, struct telling *
 	record->id = id_of(as);
 	record->ino = as->ino;
 	record->dev = as->dev;
-	record->generation = BPF_CORE_READ(inode, i_generation);
+	record->generation = as->generation;
 	record->nlink = seen->nlink;
 	record->mode = seen->mode;
 	record->open_flags = as->is_open ? scratch->open_flags : 0;
@@ -801,6 +803,7 @@ static __always_inline bool look_at(struct telling *as, u64 file, u64 dentry, u6
 	as->dentry = dentry;
 	as->inode = inode;
 	as->ino = seen->ino;
+	as->generation = seen->generation;
 	as->parent = name.parent;
 	as->hash_len = name.hash_len;
 	as->deleted = !name.hashed && name.parent != dentry;
