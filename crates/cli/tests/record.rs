@@ -443,7 +443,17 @@ fn sigkill(place: &Place, recorder: Running, from_any: bool) {
     succeeds(&run(place.dir.path(), &["import", "out.spool"]));
     let whole = place.recorded("out.workload", from_any);
     is_cut_short(place, "out.workload", Some("recorder_ended"));
-    fs::write(place.at("cut.spool"), &spool[..spool.len() - 5]).unwrap();
+    // The kill itself may have torn what it was writing: the last frame that is whole is torn.
+    let mut frames = trace::spool::Reader::open(&place.at("out.spool")).unwrap();
+    let mut last = 0;
+    while let at = frames.at_byte()
+        && let Some(frame) = frames.next_frame().unwrap()
+    {
+        if matches!(frame, trace::spool::Frame::Records(_)) {
+            last = at as usize;
+        }
+    }
+    fs::write(place.at("cut.spool"), &spool[..last + 5]).unwrap();
     let out = run(place.dir.path(), &["import", "cut.spool"]);
     succeeds(&out);
     assert!(common::stderr(&out).contains("torn"), "{}", common::stderr(&out));

@@ -165,12 +165,23 @@ pub struct Made {
 
 /// Makes a file system in a store that is at least as long as it.
 pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<Made, FfsError> {
+    mkfs_while(store, options, &mut || true)
+}
+
+/// [`mkfs`], which asks before each cylinder group whether to go on. What is stopped ([`FfsError::Interrupted`]) leaves half a file
+/// system in the store: the superblock is written last.
+pub fn mkfs_while<S: Store + ?Sized>(
+    store: &mut S,
+    options: &MkfsOptions,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Made, FfsError> {
+    let mut go_on = || if go_on() { Ok(()) } else { Err(FfsError::interrupted()) };
     if store.len_bytes() < options.size_bytes {
         let (have, want) = (store.len_bytes(), options.size_bytes);
         return Err(FfsError::Options(format!("a file system of {want} bytes does not fit into {have}")));
     }
-    let New { sb, home, g, groups, directories, dsize, total } = compose(options)?;
-    zero_inodes(store, &g, options)?;
+    let New { sb, home, g, groups, directories, dsize, total } = compose(options, &mut go_on)?;
+    zero_inodes(store, &g, options, &mut go_on)?;
     for NewDirectory { ino, inode, at, bytes } in directories {
         let mut data = bytes;
         data.resize(data.len().next_multiple_of(g.fsize as usize), 0);
@@ -179,6 +190,7 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
     }
     let mut summaries = vec![0; g.cssize as usize];
     for (i, group) in groups.iter().enumerate() {
+        go_on()?;
         group.cs.encode(summaries.get_mut(i * 16..).unwrap_or_default(), g.endian());
         write(store, g.byte_of(g.group_block(GroupNo(i as u32))), &group.encode(&g))?;
     }
@@ -186,6 +198,7 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
     let bytes = sb.encode();
     let copies_at: Vec<u64> = (0..g.ncg).map(|c| sb.copy_at(&g, GroupNo(c))).collect();
     for at in &copies_at {
+        go_on()?;
         write(store, *at, &bytes)?;
     }
     write(store, home, &bytes)?;
@@ -208,6 +221,9 @@ pub fn mkfs<S: Store + ?Sized>(store: &mut S, options: &MkfsOptions) -> Result<M
         seed: options.seed,
     })
 }
+
+/// Fails when the work is to stop.
+type GoOn<'a> = &'a mut dyn FnMut() -> Result<(), FfsError>;
 
 /// A new file system's structures.
 pub(crate) struct New {
@@ -233,13 +249,14 @@ pub(crate) struct NewDirectory {
 }
 
 /// Works out everything that options say, without a place to put it.
-pub(crate) fn compose(options: &MkfsOptions) -> Result<New, FfsError> {
+pub(crate) fn compose(options: &MkfsOptions, go_on: GoOn<'_>) -> Result<New, FfsError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let mut sb = superblock(options, &mut random)?;
     let home = home(options.version);
     let g = sb.geometry(home)?;
     let mut groups: Vec<CylinderGroup> = Vec::with_capacity(g.ncg as usize);
     for number in (0..g.ncg).map(GroupNo) {
+        go_on()?;
         // Most groups differ from the one before in their number alone.
         let alike = |before: &&CylinderGroup| {
             let number_before = GroupNo(before.cgx);
@@ -663,13 +680,19 @@ pub(crate) fn metadata(g: &Geometry, group: GroupNo) -> (u32, u32) {
     (shift + g.sblkno, shift + g.dblkno)
 }
 
-fn zero_inodes<S: Store + ?Sized>(store: &mut S, g: &Geometry, o: &MkfsOptions) -> Result<(), FfsError> {
+fn zero_inodes<S: Store + ?Sized>(
+    store: &mut S,
+    g: &Geometry,
+    o: &MkfsOptions,
+    go_on: GoOn<'_>,
+) -> Result<(), FfsError> {
     if o.blank {
         return Ok(());
     }
     let count = if o.version == Version::Ufs2 { g.ipg.min(2 * g.inopb()) } else { g.ipg };
     let zeros = vec![0; g.bsize as usize];
     for c in 0..g.ncg {
+        go_on()?;
         let at = g.byte_of(g.group_inodes(GroupNo(c)));
         for block in 0..count.div_ceil(g.inopb()) {
             write(store, at + u64::from(block) * u64::from(g.bsize), &zeros)?;

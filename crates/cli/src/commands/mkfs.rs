@@ -171,7 +171,7 @@ fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
     let Opened { mut store, blank, whole } = open(&args.image, size)?;
     options.blank = blank;
     let policy = args.policy.unwrap_or_default();
-    let made = ffs::mkfs(&mut store, &options)
+    let made = ffs::mkfs::mkfs_while(&mut store, &options, &mut || !posix::interrupt::requested())
         .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s, args.time)?)));
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;

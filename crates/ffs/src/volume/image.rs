@@ -19,7 +19,7 @@ pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
 impl Ffs {
     /// A new, empty file system: what [`mkfs`](crate::mkfs()) makes, without an image.
     pub fn format(mkfs_options: &MkfsOptions, options: Options) -> Result<Ffs, FfsError> {
-        let New { sb, home, g, groups, directories, .. } = compose(mkfs_options)?;
+        let New { sb, home, g, groups, directories, .. } = compose(mkfs_options, &mut || Ok(()))?;
         let mut inodes = Inodes::default();
         for NewDirectory { ino, inode: d, bytes, .. } in directories {
             let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
