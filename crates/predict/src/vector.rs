@@ -59,7 +59,9 @@ macro_rules! classes {
 
 const K: u64 = 1024;
 const REQUEST: &[u64] = &[1, 512, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
-const FILE: &[u64] = &[0, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
+const FILE: &[u64] = &[0, 1, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
+/// Sizes of files that are removed one after the other; what larger ones cost, their blocks decide.
+const NEXT_FILE: &[u64] = &[0, 1, 4 * K, 16 * K, 64 * K];
 const DIRTY: &[u64] = &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K, 4096 * K];
 const FAR: &[u64] = &[1024 * K, 4096 * K, 16384 * K];
 /// One block is neither scattered nor side by side.
@@ -92,8 +94,10 @@ classes! {
     LookupFarInOrder = "lu_far_seq", curve FAR;
     /// stat of a missing name, its absence cached (a negative entry): the whole call.
     NegativeHit = "lun_bc";
-    /// stat of a missing name, its absence not cached, the directory's blocks in memory: the whole call.
+    /// stat of a missing name, its absence not cached, the blocks of the directory, of few names, in memory: the whole call.
     NegativeMiss = "lun_ac";
+    /// What that takes longer for every 100 names in the directory, where it is searched from end to end.
+    NegativeEach = "lun_each";
     /// stat of a missing name in a directory whose blocks are not cached: the whole call.
     NegativeCold = "lun_nc";
     /// open of a missing name, its absence cached: the whole call.
@@ -106,6 +110,8 @@ classes! {
     OpenDir = "opendir";
     /// open with O_CREAT of a new file.
     Create = "cr";
+    /// The same in the directory in which a name was made just before.
+    CreateNext = "cr_next";
     /// close of a file that was only read.
     Close = "close";
     /// close of a file that was written.
@@ -144,6 +150,8 @@ classes! {
     Link = "link";
     /// symlink (short target).
     Symlink = "symlink";
+    /// The same in the directory in which a name was made just before.
+    SymlinkNext = "symlink_next";
     /// chmod.
     Chmod = "chmod";
     /// fchmod.
@@ -196,6 +204,8 @@ classes! {
     /// First uncached read of a whole small file (open already paid), per file size. The smallest may lie beside their inodes (btrfs), and
     /// come with them.
     ReadFirst = "rdf", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
+    /// The same just after that of the file that was made before it.
+    ReadFirstNext = "rdf_next", curve &[K, 2 * K, 3 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// Uncached O_DIRECT read at a random aligned place.
     ReadDirect = "rdd", curve &[4 * K, 16 * K, 64 * K, 256 * K, 1024 * K];
     /// write of new blocks at the end of a file, from a block's start, per request size.
@@ -235,6 +245,13 @@ classes! {
     RemoveDirty = "rmd", curve FILE;
     /// unlink of a file whose data and block maps are not cached, per file size; its name has just been looked up.
     RemoveUncached = "rmu", curve FILE;
+    /// unlink of a file in the cache and written back, in the directory in which another was removed just before, per file size.
+    RemoveNext = "rm_next", curve NEXT_FILE;
+    /// unlink of a file just written and still dirty, in the directory in which another was removed just before, per file size.
+    RemoveDirtyNext = "rmd_next", curve NEXT_FILE;
+    /// unlink of a file whose data and block maps are not cached, in the directory in which another was removed just before, per file size; its
+    /// name has just been looked up.
+    RemoveUncachedNext = "rmu_next", curve NEXT_FILE;
 
     // ---- stable storage -------------------------------------------------------------------------------
     /// fsync of a clean file.
@@ -291,7 +308,7 @@ impl Class {
         match self {
             LookupSeqMiss | LookupRandMiss | LookupFewMiss | LookupNearMiss | LookupRandAttrHit | NegativeCold
             | ReadDirCold | ReadSeq | ReadRand | ReadFirst | ReadDirect | WritePartial | TruncateUncached
-            | RemoveUncached => Part::Read,
+            | RemoveUncached | RemoveUncachedNext | ReadFirstNext => Part::Read,
             WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
             | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
             | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FsyncDirClean | SyncFs => Part::Sync,
@@ -303,11 +320,12 @@ impl Class {
     pub const fn cached(self) -> Option<Class> {
         use Class::*;
         match self {
-            ReadSeq | ReadRand | ReadFirst => Some(ReadCached),
+            ReadSeq | ReadRand | ReadFirst | ReadFirstNext => Some(ReadCached),
             ReadDirCold => Some(ReadDir),
             NegativeCold => Some(NegativeHit),
             TruncateUncached => Some(TruncateCached),
             RemoveUncached => Some(Remove),
+            RemoveUncachedNext => Some(RemoveNext),
             _ => None,
         }
     }

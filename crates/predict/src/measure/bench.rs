@@ -74,6 +74,11 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Whether the clock is that of a laboratory.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.fs.is_deterministic()
+    }
+
     /// Limits what follows to this much time; loops end when [`go_on`](Bench::go_on) says so.
     pub(super) fn set_slice_ns(&mut self, ns: u64) {
         self.slice_end_ns = self.fs.now_ns().saturating_add(ns);
@@ -169,18 +174,31 @@ impl<'a> Bench<'a> {
 
     /// Makes a call that must fail with `expected`, and writes its time down.
     pub(super) fn timed_failure(&mut self, class: Class, call: &Call<'_>, expected: Errno) -> Result<(), MeasureError> {
+        if let Some(ns) = self.failure(class, call, expected)? {
+            self.sheet.record(class, 0, ns);
+        }
+        Ok(())
+    }
+
+    /// What such a call took, without writing it down; `None` if the class is given up, maybe for how this one ended.
+    pub(super) fn failure(
+        &mut self,
+        class: Class,
+        call: &Call<'_>,
+        expected: Errno,
+    ) -> Result<Option<f64>, MeasureError> {
         if self.sheet.given_up(class) {
-            return Ok(());
+            return Ok(None);
         }
         self.disturb_for(class);
         let outcome = self.fs.call(call);
         match outcome.result {
-            Err(errno) if errno == expected => self.sheet.record(class, 0, outcome.dur_ns as f64),
+            Err(errno) if errno == expected => return Ok(Some(outcome.dur_ns as f64)),
             Err(errno) if is_fatal(errno) => return Err(MeasureError::call(call, errno)),
             Err(errno) => self.sheet.give_up(class.name().to_owned(), format!("{}: {errno}", call_name(call))),
             Ok(_) => self.sheet.give_up(class.name().to_owned(), format!("{} did not fail", call_name(call))),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Makes a call whose time is wanted but not filed yet.

@@ -5,7 +5,7 @@
 //! truncating are measured with the data evicted only, and marked unverified.
 
 use super::bench::{Bench, Dir};
-use super::remove::files_of;
+use super::remove::{RUN, files_of};
 use super::stats::midmean;
 use super::{Group, MeasureError, Mode};
 use crate::vector::Class;
@@ -84,8 +84,20 @@ enum Item {
     Missing(usize),
     List(usize),
     Ordered(usize),
-    Remove(u64, String),
+    /// Removes these one after the other.
+    Remove(u64, Vec<String>),
     Truncate(u64, String),
+}
+
+impl Item {
+    /// The files that it was made for.
+    fn paths(&self) -> &[String] {
+        match self {
+            Item::Remove(_, paths) => paths,
+            Item::Truncate(_, path) => std::slice::from_ref(path),
+            Item::Names(_) | Item::Few(_) | Item::Missing(_) | Item::List(_) | Item::Ordered(_) => &[],
+        }
+    }
 }
 
 impl Group for Cold {
@@ -107,6 +119,7 @@ impl Group for Cold {
             ReadDirCold,
             TruncateUncached,
             RemoveUncached,
+            RemoveUncachedNext,
         ]
     }
 
@@ -161,12 +174,10 @@ impl Group for Cold {
             if !self.was_cold {
                 give_up_names(b);
             }
-            for item in &items {
-                if let Item::Remove(_, path) | Item::Truncate(_, path) = item {
-                    let fd = b.open(path.as_str().into(), OpenFlags::READ_WRITE)?;
-                    b.evict(fd)?;
-                    b.close(fd)?;
-                }
+            for path in items.iter().flat_map(Item::paths) {
+                let fd = b.open(path.as_str().into(), OpenFlags::READ_WRITE)?;
+                b.evict(fd)?;
+                b.close(fd)?;
             }
         }
         b.shuffle(&mut items);
@@ -181,13 +192,16 @@ impl Group for Cold {
                 Item::Missing(number) if state == CacheState::Cold => self.miss(b, *number)?,
                 Item::List(number) => self.list(b, *number, state == CacheState::Cold)?,
                 Item::Ordered(number) if state == CacheState::Cold => self.in_order(b, *number)?,
-                Item::Remove(size, path) => {
-                    b.quiet(&Call::Stat { at: path.as_str().into(), follow: true })?;
-                    let at = path.strip_prefix("cold/removed/").unwrap_or(path);
+                Item::Remove(size, paths) => {
                     let dir = b.open_dir("cold/removed")?;
-                    b.timed(Class::RemoveUncached, *size, &Call::Unlink { at: dir.at(at) })?;
+                    for (number, path) in paths.iter().enumerate() {
+                        let class = if number == 0 { Class::RemoveUncached } else { Class::RemoveUncachedNext };
+                        b.quiet(&Call::Stat { at: path.as_str().into(), follow: true })?;
+                        let at = path.strip_prefix("cold/removed/").unwrap_or(path);
+                        b.timed(class, *size, &Call::Unlink { at: dir.at(at) })?;
+                        b.sheet.note_cache(class, *size, state);
+                    }
                     b.close(dir.fd)?;
-                    b.sheet.note_cache(Class::RemoveUncached, *size, state);
                 }
                 Item::Truncate(size, path) => {
                     b.quiet(&Call::Stat { at: path.as_str().into(), follow: true })?;
@@ -200,11 +214,9 @@ impl Group for Cold {
                 Item::Names(_) | Item::Few(_) | Item::Missing(_) | Item::Ordered(_) => {}
             }
         }
-        for item in &items {
-            if let Item::Remove(_, path) | Item::Truncate(_, path) = item {
-                // Some are gone already.
-                let _ = b.outcome(&Call::Unlink { at: path.as_str().into() });
-            }
+        for path in items.iter().flat_map(Item::paths) {
+            // Some are gone already.
+            let _ = b.outcome(&Call::Unlink { at: path.as_str().into() });
         }
         Ok(())
     }
@@ -251,14 +263,15 @@ impl Cold {
         let mut sizes = Class::RemoveUncached.points().to_vec();
         b.shuffle(&mut sizes);
         for size in sizes {
-            for _ in 0..files_of(size) {
+            let run = if Class::RemoveUncachedNext.points().contains(&size) { RUN } else { 1 };
+            for number in 0..files_of(size) {
                 if !b.go_on()? {
                     break;
                 }
-                for make in [Item::Remove as fn(u64, String) -> Item, Item::Truncate] {
-                    let path = format!("cold/removed/{}", b.new_name("file"));
-                    b.make_file(path.as_str().into(), size)?;
-                    items.push(make(size, path));
+                let paths = make_removed(b, size, 1)?;
+                items.extend(paths.into_iter().map(|path| Item::Truncate(size, path)));
+                if number % run == 0 {
+                    items.push(Item::Remove(size, make_removed(b, size, run)?));
                 }
             }
         }
@@ -360,6 +373,17 @@ impl Cold {
         b.sheet.record(Class::ReadDir, *entries, again);
         Ok(())
     }
+}
+
+/// Makes files to be removed or cut.
+fn make_removed(b: &mut Bench<'_>, size: u64, files: usize) -> Result<Vec<String>, MeasureError> {
+    let mut paths = Vec::with_capacity(files);
+    for _ in 0..files {
+        let path = format!("cold/removed/{}", b.new_name("file"));
+        b.make_file(path.as_str().into(), size)?;
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 fn give_up_names(b: &mut Bench<'_>) {

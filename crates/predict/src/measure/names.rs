@@ -18,6 +18,9 @@ const FULL_REPEATS: usize = 4;
 const FILE_BYTES: u64 = 4096;
 /// Files of a directory that calls are made on.
 const USED_FILES: usize = 40;
+/// So many names are few, and so many are many.
+const FEW: usize = 50;
+const MANY: usize = 1000;
 /// Chains of directories for the cost of one more component.
 const CHAINS: usize = 8;
 const CHAIN_DEPTH: usize = 8;
@@ -26,6 +29,10 @@ const QUICK_SCRIPTS: usize = 40;
 const FULL_SCRIPTS: usize = 80;
 /// New files of a burst, for each script of a kind.
 const NEW_FILES: usize = 5;
+/// Of which so many are in one directory, one after the other.
+const RUN: usize = 8;
+/// Symbolic links made one after the other.
+const SYMLINKS: usize = 4;
 /// Parts of a file that are mapped one after the other: the segments of a library.
 const MAPPED_PARTS: usize = 4;
 const XATTR: &str = "user.fsage";
@@ -71,6 +78,7 @@ struct Place {
     dir: Option<Dir>,
     files: Vec<String>,
     symlink: String,
+    entries: usize,
 }
 
 /// See the module's documentation.
@@ -85,6 +93,8 @@ pub(super) struct Names {
     pairs: Vec<(Dir, String, String)>,
     shallow_ns: Vec<f64>,
     deep_ns: Vec<f64>,
+    /// What a missing name cost, by the number of names in its directory.
+    missing_ns: Vec<(usize, f64)>,
 }
 
 impl Group for Names {
@@ -99,9 +109,11 @@ impl Group for Names {
             NegativeHit,
             OpenMissing,
             NegativeMiss,
+            NegativeEach,
             Open,
             OpenDir,
             Create,
+            CreateNext,
             Close,
             CloseWritten,
             Stat,
@@ -118,6 +130,7 @@ impl Group for Names {
             RenameOverDirty,
             Link,
             Symlink,
+            SymlinkNext,
             Chmod,
             Fchmod,
             Chown,
@@ -158,7 +171,7 @@ impl Group for Names {
             let symlink = b.new_name("link");
             b.quiet(&Call::Symlink { target: Path::new("some/where/else.dat"), at: dir.at(&symlink) })?;
             b.close(dir.fd)?;
-            self.places.push(Place { path, dir: None, files, symlink });
+            self.places.push(Place { path, dir: None, files, symlink, entries: size });
         }
         for chain in 0..CHAINS {
             let mut path = format!("names/c{chain}");
@@ -192,6 +205,7 @@ impl Group for Names {
         }
         self.burst(b, each * NEW_FILES)?;
         self.file_depths(b);
+        self.file_missing(b);
         for (dir, from, to) in self.pairs.drain(..) {
             b.unlink(dir.at(&from))?;
             self.made.push((dir, to));
@@ -266,7 +280,7 @@ impl Names {
         match script {
             Script::ReadFile => read_file(b, at),
             Script::MapFile => map_file(b, at),
-            Script::NewFile => new_file(b, dir, &mut self.made),
+            Script::NewFile => new_file(b, dir, Class::Create, &mut self.made),
             Script::Rename => rename(b, dir, &mut self.made),
             Script::RenameOver => self.rename_over(b),
             Script::RenameWritten => rename_written(b, dir, &mut self.made),
@@ -276,19 +290,28 @@ impl Names {
             Script::OpenAttributes => open_attributes(b, at),
             Script::Xattr => xattr(b, at),
             Script::Question => question(b, at),
-            Script::Missing => missing(b, dir),
+            Script::Missing => {
+                let entries = place.entries;
+                let ns = missing(b, dir)?;
+                self.missing_ns.extend(ns.map(|ns| (entries, ns)));
+                Ok(())
+            }
             Script::Deep => self.deep(b),
         }
     }
 
     /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due meanwhile.
     fn burst(&mut self, b: &mut Bench<'_>, files: usize) -> Result<(), MeasureError> {
-        for _ in 0..files {
+        for _ in 0..files.div_ceil(RUN) {
             if !b.go_on()? {
                 break;
             }
             let chosen = b.pick(self.places.len());
-            self.run(b, Script::NewFile, chosen)?;
+            let Some(dir) = self.places.get(chosen).and_then(|place| place.dir) else { continue };
+            new_file(b, dir, Class::Create, &mut self.made)?;
+            for _ in 1..RUN {
+                new_file(b, dir, Class::CreateNext, &mut self.made)?;
+            }
         }
         Ok(())
     }
@@ -316,6 +339,25 @@ impl Names {
             if is_deep { &mut self.deep_ns } else { &mut self.shallow_ns }.push(outcome.dur_ns as f64);
         }
         b.close(dir.fd)
+    }
+
+    /// What a missing name costs in directories of few names, and what more for those of many.
+    fn file_missing(&mut self, b: &mut Bench<'_>) {
+        let mut few: Vec<f64> = Vec::new();
+        let mut many = Vec::new();
+        for (entries, ns) in self.missing_ns.drain(..) {
+            match entries {
+                0..=FEW => few.push(ns),
+                MANY.. => many.push((entries, ns)),
+                _ => {}
+            }
+        }
+        few.iter().for_each(|&ns| b.sheet.record(Class::NegativeMiss, 0, ns));
+        few.sort_by(f64::total_cmp);
+        let base = super::stats::quantile(&few, 0.5);
+        for (entries, ns) in many {
+            b.sheet.record(Class::NegativeEach, 0, (ns - base) * 100.0 / entries as f64);
+        }
     }
 
     /// What each further component costs. Medians: two means of a few dozen calls would differ by whatever interrupted one of them.
@@ -363,10 +405,10 @@ fn map_file(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 }
 
 /// As an archiver makes a file: create, write, close, then owner, permissions and times.
-fn new_file(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
+fn new_file(b: &mut Bench<'_>, dir: Dir, class: Class, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
     let name = b.new_name("new");
     let at = dir.at(&name);
-    let fd = open_timed(b, Class::Create, at, OpenFlags::CREATE_NEW)?;
+    let fd = open_timed(b, class, at, OpenFlags::CREATE_NEW)?;
     made.push((dir, name.clone()));
     let at = dir.at(&name);
     b.quiet(&Call::Write { fd, offset: None, len_bytes: FILE_BYTES, data: None })?;
@@ -425,11 +467,13 @@ fn link(b: &mut Bench<'_>, dir: Dir, at: At<'_>) -> Result<(), MeasureError> {
 }
 
 fn symlink(b: &mut Bench<'_>, dir: Dir, existing: &str) -> Result<(), MeasureError> {
-    let name = b.new_name("symlink");
-    let call = Call::Symlink { target: Path::new("some/where/else.dat"), at: dir.at(&name) };
-    b.timed(Class::Symlink, 0, &call)?;
+    let names: Vec<String> = (0..SYMLINKS).map(|_| b.new_name("symlink")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let class = if number == 0 { Class::Symlink } else { Class::SymlinkNext };
+        b.timed(class, 0, &Call::Symlink { target: Path::new("some/where/else.dat"), at: dir.at(name) })?;
+    }
     b.timed(Class::ReadLink, 0, &Call::ReadLink { at: dir.at(existing) })?;
-    b.unlink(dir.at(&name))
+    names.iter().try_for_each(|name| b.unlink(dir.at(name)))
 }
 
 fn directory(b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
@@ -481,13 +525,19 @@ fn question(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 }
 
 /// A name that is not there, asked for twice: the second time its absence is cached.
-fn missing(b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
+fn missing(b: &mut Bench<'_>, dir: Dir) -> Result<Option<f64>, MeasureError> {
     let name = b.new_name("absent");
     let call = Call::Stat { at: dir.at(&name), follow: true };
-    b.timed_failure(Class::NegativeMiss, &call, Errno::ENOENT)?;
+    if b.is_virtual() {
+        // The blocks of the directory are to be in memory; a processor's caches, which this would warm as well, there are none.
+        let other = b.new_name("absent");
+        let _ = b.outcome(&Call::Stat { at: dir.at(&other), follow: true });
+    }
+    let ns = b.failure(Class::NegativeMiss, &call, Errno::ENOENT)?;
     b.timed_failure(Class::NegativeHit, &call, Errno::ENOENT)?;
     let call = Call::Open { at: dir.at(&name), flags: OpenFlags::READ, mode: FILE_MODE };
-    b.timed_failure(Class::OpenMissing, &call, Errno::ENOENT)
+    b.timed_failure(Class::OpenMissing, &call, Errno::ENOENT)?;
+    Ok(ns)
 }
 
 fn open_timed(b: &mut Bench<'_>, class: Class, at: At<'_>, flags: OpenFlags) -> Result<Fd, MeasureError> {

@@ -2,7 +2,7 @@
 //!
 //! The uncached counterparts, which need caches dropped, are in `cold`.
 
-use super::bench::Bench;
+use super::bench::{Bench, Dir};
 use super::{Group, MeasureError};
 use crate::vector::Class;
 use posix::{At, Call, OpenFlags};
@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 
 /// Directories the files are spread over.
 const DIRS: usize = 48;
+
+/// Files of one directory that are removed one after the other.
+pub(super) const RUN: usize = 3;
 
 /// How many files of a size a round removes: fewer of the large ones, which cost time and device bandwidth to make.
 pub(super) fn files_of(size: u64) -> usize {
@@ -47,6 +50,8 @@ impl Group for Remove {
         &[
             Class::Remove,
             Class::RemoveDirty,
+            Class::RemoveNext,
+            Class::RemoveDirtyNext,
             Class::TruncateCached,
             Class::TruncateDirty,
             Class::CloseTruncated,
@@ -79,43 +84,43 @@ impl Group for Remove {
             (Class::TruncateDirty, Item::Cut),
         ] {
             for &size in class.points() {
-                items.extend((0..files_of(size)).map(|_| (item, size)));
+                let run = run_of(item, size);
+                items.extend((0..files_of(size).div_ceil(run)).map(|_| (item, size, run)));
             }
         }
         b.shuffle(&mut items);
         // The files that are to be clean are made first and written back together.
         let mut files = Vec::with_capacity(items.len());
-        for (number, &(item, size)) in items.iter().enumerate() {
-            let name = b.new_name("file");
+        for (number, &(item, size, run)) in items.iter().enumerate() {
+            let names: Vec<String> = (0..run).map(|_| b.new_name("file")).collect();
             let Some(&dir) = dirs.get(number % dirs.len().max(1)) else { break };
             // On a slow device a round makes fewer files rather than overrun its time.
             if !matches!(item, Item::RemoveDirty) {
                 if !b.go_on()? {
                     break;
                 }
-                b.make_file(dir.at(&name), if matches!(item, Item::RewriteEmpty | Item::Cut) { 0 } else { size })?;
+                let size = if matches!(item, Item::RewriteEmpty | Item::Cut) { 0 } else { size };
+                names.iter().try_for_each(|name| b.make_file(dir.at(name), size))?;
             }
-            files.push((item, size, dir, name));
+            files.push((item, size, dir, names));
         }
         b.sync()?;
         // And then those that are to be dirty, all before any is removed: a file made a moment ago is still in the processor's
         // caches, which those that a program removes are not.
         let mut made_dirty = BTreeSet::new();
-        for (item, size, dir, name) in &files {
+        for (item, size, dir, names) in &files {
             if matches!(item, Item::RemoveDirty) {
                 if !b.go_on()? {
                     break;
                 }
-                b.make_file(dir.at(name), *size)?;
-                made_dirty.insert(name.as_str());
+                names.iter().try_for_each(|name| b.make_file(dir.at(name), *size))?;
+                made_dirty.extend(names.iter().map(String::as_str));
             }
         }
-        for (item, size, dir, name) in &files {
-            let at = dir.at(name);
+        for (item, size, dir, names) in &files {
+            let Some(at) = names.first().map(|name| dir.at(name)) else { continue };
             match item {
-                Item::Remove => {
-                    b.timed(Class::Remove, *size, &Call::Unlink { at })?;
-                }
+                Item::Remove => remove_run(b, [Class::Remove, Class::RemoveNext], *size, *dir, names)?,
                 Item::Truncate => {
                     b.timed(Class::TruncateCached, *size, &Call::Truncate { at, len_bytes: 0 })?;
                     b.unlink(at)?;
@@ -129,8 +134,8 @@ impl Group for Remove {
                     b.close(fd)?;
                     b.unlink(at)?;
                 }
-                Item::RemoveDirty if made_dirty.contains(name.as_str()) => {
-                    b.timed(Class::RemoveDirty, *size, &Call::Unlink { at })?;
+                Item::RemoveDirty if names.iter().all(|name| made_dirty.contains(name.as_str())) => {
+                    remove_run(b, [Class::RemoveDirty, Class::RemoveDirtyNext], *size, *dir, names)?;
                 }
                 Item::RemoveDirty => {}
             }
@@ -140,6 +145,26 @@ impl Group for Remove {
         }
         Ok(())
     }
+}
+
+/// How many files are removed one after the other in one directory.
+fn run_of(item: Item, size: u64) -> usize {
+    let removes = matches!(item, Item::Remove | Item::RemoveDirty);
+    if removes && Class::RemoveNext.points().contains(&size) { RUN } else { 1 }
+}
+
+/// Removes files of a directory: the first after whatever came before, the others after one of their own.
+fn remove_run(
+    b: &mut Bench<'_>,
+    classes: [Class; 2],
+    size: u64,
+    dir: Dir,
+    names: &[String],
+) -> Result<(), MeasureError> {
+    for (number, name) in names.iter().enumerate() {
+        b.timed(classes[number.min(1)], size, &Call::Unlink { at: dir.at(name) })?;
+    }
+    Ok(())
 }
 
 /// Empties a file by opening it, writes it anew, and times the close; then removes it.

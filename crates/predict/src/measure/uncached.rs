@@ -38,7 +38,7 @@ impl Group for Uncached {
 
     fn classes(&self) -> &'static [Class] {
         use Class::*;
-        &[ReadSeq, ReadRand, ReadFirst, ReadDirect, WriteUncached, WritePartial, WriteDirect]
+        &[ReadSeq, ReadRand, ReadFirst, ReadFirstNext, ReadDirect, WriteUncached, WritePartial, WriteDirect]
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
@@ -48,7 +48,7 @@ impl Group for Uncached {
         let more = if b.mode == Mode::Quick { 1 } else { 2 };
         for &size in Class::ReadFirst.points() {
             let files = match size {
-                0..4096 => 5,
+                0..4096 => 6,
                 4096..=65_536 => 12,
                 _ => 4,
             };
@@ -168,19 +168,31 @@ impl Uncached {
 
     /// Whole small files, opened (which is priced apart) before the clock starts.
     fn first(&self, b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
-        let mut files: Vec<&(String, u64)> = self.small.iter().collect();
-        b.shuffle(&mut files);
-        let mut states = Vec::with_capacity(files.len());
-        for (name, _) in &files {
+        // Two that were made one after the other, and are of one size, are read one after the other.
+        let mut pairs: Vec<&[(String, u64)]> = self.small.chunks(2).collect();
+        b.shuffle(&mut pairs);
+        // Those of one size were made at one time, and lie near each other, as the files of a directory do that a program reads.
+        let mut sizes = Class::ReadFirst.points().to_vec();
+        b.shuffle(&mut sizes);
+        let turn =
+            |pair: &[(String, u64)]| sizes.iter().position(|size| pair.first().is_some_and(|file| file.1 == *size));
+        pairs.sort_by_key(|pair| turn(pair));
+        let mut states = Vec::with_capacity(self.small.len());
+        for (name, _) in pairs.iter().copied().flatten() {
             let fd = b.open(dir.at(name), OpenFlags::READ_WRITE)?;
             states.push(b.evict(fd)?);
             b.close(fd)?;
         }
-        for ((name, size), state) in files.into_iter().zip(states) {
-            let fd = b.open(dir.at(name), OpenFlags::READ)?;
-            b.timed(Class::ReadFirst, *size, &Call::Read { fd, offset: None, len_bytes: *size })?;
-            b.sheet.note_cache(Class::ReadFirst, *size, state);
-            b.close(fd)?;
+        let mut states = states.into_iter();
+        for pair in pairs {
+            for ((name, size), class) in pair.iter().zip([Class::ReadFirst, Class::ReadFirstNext]) {
+                let fd = b.open(dir.at(name), OpenFlags::READ)?;
+                b.timed(class, *size, &Call::Read { fd, offset: None, len_bytes: *size })?;
+                if let Some(state) = states.next() {
+                    b.sheet.note_cache(class, *size, state);
+                }
+                b.close(fd)?;
+            }
         }
         Ok(())
     }

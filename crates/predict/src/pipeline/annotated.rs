@@ -210,7 +210,7 @@ pub enum Step {
     /// A second name was made for a file.
     Linked { dir: NodeId, slot: SlotId, node: NodeId },
     /// A name was removed; `last`: the file goes with it (else other names or open descriptors keep it).
-    Unlinked { dir: NodeId, slot: SlotId, node: NodeId, size_bytes: u64, last: bool, open: bool },
+    Unlinked { dir: NodeId, slot: SlotId, node: NodeId, size_bytes: u64, last: bool, open: bool, next: bool },
     /// A directory was removed.
     RemovedDirectory { dir: NodeId, slot: SlotId },
     /// A file moved to another name; what had that name before, if anything, is `over` and `over_bytes` long.
@@ -276,6 +276,8 @@ pub enum Pattern {
     Random,
     /// The first of the file, at its start.
     First,
+    /// The same, just after that of a file that was made at about the same time.
+    FirstNext,
 }
 
 /// What fsync finds dirty.

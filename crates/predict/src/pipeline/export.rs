@@ -196,6 +196,7 @@ fn pattern(mark: &Mark) -> Option<&'static str> {
         Mark::Lookup { pattern, .. } | Mark::Read { pattern, .. } => match pattern {
             Pattern::None => None,
             Pattern::First => Some("first"),
+            Pattern::FirstNext => Some("first_next"),
             Pattern::Sequential => Some("sequential"),
             Pattern::Random => Some("random"),
         },

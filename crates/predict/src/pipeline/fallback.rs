@@ -66,7 +66,8 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         Seek | FsyncClean | WriteOverhead => same(ReadOverhead),
         Fstat | Access | StatFs | ReadLink | GetXattr => same(Stat),
         GetXattrMissing | ListXattr => same(GetXattr),
-        Mkdir | Symlink | Link => same(Create),
+        CreateNext | Mkdir | Symlink | Link => same(Create),
+        SymlinkNext => same(Symlink),
         Rmdir => Some((Remove, At::Fixed(0))),
         RenameOver => same(Rename),
         RenameOverDirty => Some((RenameOver, At::Fixed(0))),
@@ -76,6 +77,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         RemoveXattr => same(SetXattr),
         ReadDir => Some((ReadCached, At::Times(DIRENT_BYTES))),
         ReadOverhead => Some((ReadCached, At::Fixed(1))),
+        ReadFirstNext => same(ReadFirst),
         ReadSeq | ReadFirst | ReadDirect => same(ReadRand),
         WriteExtendAllocated => same(WriteExtend),
         WriteAppend | WriteExtend | WriteUncached => same(WriteCached),
@@ -86,7 +88,9 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         TruncateDirty => Some((TruncateCached, At::Fixed(0))),
         TruncateUncached => same(TruncateCached),
         TruncateCached => same(TruncateUncached),
-        RemoveDirty | RemoveUncached => same(Remove),
+        RemoveDirty | RemoveUncached | RemoveNext => same(Remove),
+        RemoveDirtyNext => same(RemoveDirty),
+        RemoveUncachedNext => same(RemoveUncached),
         FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate => {
             alternative_sync(class)
         }
@@ -150,6 +154,7 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
         class,
         Class::FsyncOther
             | Class::FsyncLog
+            | Class::NegativeEach
             | Class::LookupFar
             | Class::LookupFarInOrder
             | Class::ReadFarByte

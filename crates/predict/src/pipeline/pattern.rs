@@ -8,7 +8,12 @@ pub struct PatternStage {
     /// Per file: the offset after the previous disk-bound read, 0 before any.
     reads: Vec<u64>,
     previous_directory: Option<NodeId>,
+    /// The file whose start was read last.
+    previous_first: Option<NodeId>,
 }
+
+/// Files with numbers not farther apart were made one after the other: numbers are given in the order of making.
+const NEXT: u32 = 2;
 
 impl PatternStage {
     /// Decides the pattern of one step's mark.
@@ -28,9 +33,11 @@ impl PatternStage {
                 Step::Read { node, offset, len_bytes, direct: false, .. },
                 Mark::Read { disk_bytes, window_bytes, pattern, .. },
             ) if *disk_bytes > 0 => {
+                let before = if *offset == 0 { self.previous_first.replace(*node) } else { None };
                 let end = self.end_of(*node);
                 *pattern = if *offset == 0 {
-                    Pattern::First
+                    let next = before.is_some_and(|before| (1..=NEXT).contains(&node.0.wrapping_sub(before.0)));
+                    if next { Pattern::FirstNext } else { Pattern::First }
                 } else if *end > 0 && *offset <= *end && offset.saturating_add(*len_bytes) >= *end {
                     Pattern::Sequential
                 } else {
@@ -38,8 +45,14 @@ impl PatternStage {
                 };
                 *end = offset.saturating_add((*window_bytes).max(*len_bytes));
             }
-            (Step::Freed { node, .. } | Step::Made { node, .. } | Step::Adopted { node, .. }, _) => {
+            (Step::Made { node, .. }, _) => {
                 *self.end_of(*node) = 0;
+                self.previous_first = None;
+            }
+            (Step::Freed { node, .. } | Step::Adopted { node, .. }, _) => *self.end_of(*node) = 0,
+            // What is written in between takes a drive elsewhere.
+            (Step::Unlinked { .. } | Step::Renamed { .. } | Step::Linked { .. } | Step::Sync { .. }, _) => {
+                self.previous_first = None;
             }
             _ => {}
         }

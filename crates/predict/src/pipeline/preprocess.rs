@@ -54,6 +54,17 @@ impl ReportDirectory {
     }
 }
 
+/// The last call that changed a directory's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// It made a name in this directory.
+    Made(NodeId),
+    /// It removed one from it.
+    Removed(NodeId),
+    /// It did something else, or there was none.
+    Other,
+}
+
 /// An open file description.
 #[derive(Clone, Copy, Debug)]
 struct OpenFile {
@@ -82,6 +93,7 @@ pub struct Preprocess {
     pub(super) hint: SlotId,
     /// Counts changes after which a directory path may lead elsewhere.
     pub(super) directory_epoch: u64,
+    changed: Change,
     reports: Vec<ReportDirectory>,
     /// Names that were there before the trace and that no snapshot told of.
     pub(super) discovered_names: u64,
@@ -105,6 +117,7 @@ impl Preprocess {
             pending: Vec::new(),
             hint: SlotId::NONE,
             directory_epoch: 0,
+            changed: Change::Other,
             reports: vec![ReportDirectory { path: b"/".to_vec(), parent: 0, depth: 0 }],
             discovered_names: 0,
             surprises: 0,

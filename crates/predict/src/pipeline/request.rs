@@ -28,6 +28,8 @@ const SYNC_FILE_BYTES: u64 = 64 << 10;
 /// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on average.
 const FEW_NAMES: u32 = 16;
 const MEASURED_DISTANCE: u64 = 20;
+/// `lun_ac` is of directories of up to so many names.
+const FEW_NAMES_SEARCHED: u32 = 50;
 /// `copy` is measured up to this much.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 /// `rename_over` is measured over a file of this length.
@@ -113,8 +115,10 @@ impl Requests {
                     self.add(Class::Access, 0, -1.0);
                 }
             }
-            (Step::Unlinked { size_bytes, last, .. }, mark) => {
-                self.add(remove_class(mark), if last { size_bytes } else { 0 }, 1.0);
+            (Step::Unlinked { size_bytes, last, next, .. }, mark) => {
+                let size = if last { size_bytes } else { 0 };
+                let class = remove_class(mark);
+                self.add(if next { class_next(class, size) } else { class }, size, 1.0);
             }
             (Step::Freed { size_bytes, on_close: true, .. }, mark) if size_bytes > 0 => {
                 self.add(remove_class(mark), size_bytes, 1.0);
@@ -173,7 +177,10 @@ impl Requests {
             (Found::AttributesHit, _) if random => self.add(Class::LookupRandAttrHit, 0, 1.0),
             (Found::AttributesHit, _) => self.add(Class::LookupSeqAttrHit, 0, 1.0),
             (Found::NegativeHit, Role::Fails) => self.add(Class::NegativeHit, 0, 1.0),
-            (Found::NegativeMiss, Role::Fails) => self.add(Class::NegativeMiss, 0, 1.0),
+            (Found::NegativeMiss, Role::Fails) => {
+                self.add(Class::NegativeMiss, 0, 1.0);
+                self.many_names(entries);
+            }
             (Found::NegativeCold, Role::Fails) => self.add(Class::NegativeCold, 0, 1.0),
             (Found::NegativeHit, Role::FailsToOpen) => self.add(Class::OpenMissing, 0, 1.0),
             (Found::NegativeMiss | Found::NegativeCold, Role::FailsToOpen) => {
@@ -182,6 +189,9 @@ impl Requests {
                 self.add(Class::OpenMissing, 0, 1.0);
                 self.add(if cold { Class::NegativeCold } else { Class::NegativeMiss }, 0, 1.0);
                 self.add(Class::NegativeHit, 0, -1.0);
+                if !cold {
+                    self.many_names(entries);
+                }
             }
             (Found::NegativeCold, _) if !present => {
                 // Making a name includes not finding it in a cached directory.
@@ -189,6 +199,13 @@ impl Requests {
                 self.add(Class::NegativeMiss, 0, -1.0);
             }
             (Found::NegativeHit | Found::NegativeMiss | Found::NegativeCold, _) => {}
+        }
+    }
+
+    /// A directory of more than few names is searched longer for one that is not there.
+    fn many_names(&mut self, entries: u32) {
+        if entries > FEW_NAMES_SEARCHED {
+            self.add(Class::NegativeEach, 0, f64::from(entries) / 100.0);
         }
     }
 
@@ -221,6 +238,7 @@ impl Requests {
         }
         match pattern {
             Pattern::First => self.add(Class::ReadFirst, window_bytes, 1.0),
+            Pattern::FirstNext => self.add(Class::ReadFirstNext, window_bytes, 1.0),
             Pattern::Sequential => self.add(Class::ReadSeq, disk_bytes, 1.0),
             Pattern::Random | Pattern::None => self.add(Class::ReadRand, disk_bytes, 1.0),
         }
@@ -351,6 +369,16 @@ impl Requests {
             self.add(class, 0, fixed - share);
         }
     }
+}
+
+/// The class of a removal after another one in its directory.
+fn class_next(class: Class, size: u64) -> Class {
+    let next = match class {
+        Class::RemoveDirty => Class::RemoveDirtyNext,
+        Class::RemoveUncached => Class::RemoveUncachedNext,
+        _ => Class::RemoveNext,
+    };
+    if next.points().last().is_some_and(|&most| size <= most) { next } else { class }
 }
 
 fn remove_class(mark: &Mark) -> Class {

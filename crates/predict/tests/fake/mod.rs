@@ -21,6 +21,14 @@ pub fn cost(class: Class, at: u64) -> u64 {
         LookupHit => return 120,
         // It has no processor.
         LookupFar | LookupFarInOrder | ReadFarByte | ReadFar => return 0,
+        // Names are hashed, and it has no arm that could be near.
+        NegativeEach => return 0,
+        CreateNext => return cost(Create, 0),
+        SymlinkNext => return cost(Symlink, 0),
+        ReadFirstNext => return cost(ReadFirst, at),
+        RemoveNext => return cost(Remove, at),
+        RemoveDirtyNext => return cost(RemoveDirty, at),
+        RemoveUncachedNext => return cost(RemoveUncached, at),
         LookupSeqMiss | LookupRandMiss | LookupSeqAttrHit | LookupRandAttrHit => 40_000 + 1000 * number,
         // Each inode has a block of its own.
         LookupNearMiss => return cost(LookupSeqMiss, 0),

@@ -165,7 +165,7 @@ fn removal_by_size_and_state() {
     t.on(Op::Unlink, "/cold");
     let got = cold(&t);
     assert_eq!(got[2], "close_wr");
-    assert_eq!(got[6..], ["rmd_16384", "rm_65536", "lus_nc rmu_65536"]);
+    assert_eq!(got[6..], ["rmd_16384", "rm_next_65536", "lus_nc rmu_next_65536"]);
 }
 
 #[test]
@@ -383,4 +383,79 @@ fn a_hole_is_read_without_the_disk() {
     let got = cold(&t);
     assert_eq!((got[2].as_str(), got[3].as_str()), ("rdc_65536", "rdf_16384"));
     assert!(got[6].contains("rrd_16384") && got[6].contains("rdc_16384"), "{}", got[6]);
+}
+
+#[test]
+fn changes_in_one_directory_come_after_each_other() {
+    let mut t = Trace::new().has("/d/", 0).has("/e/", 0);
+    for path in ["/d/a", "/d/b", "/e/c", "/d/f"] {
+        let f = t.create(path);
+        t.close(f);
+    }
+    for path in ["/d/a", "/d/b", "/e/c", "/d/f"] {
+        t.on(Op::Unlink, path);
+    }
+    let of = |calls: &[String], stem: &str| -> Vec<String> {
+        let entries = calls.iter().flat_map(|call| call.split(' '));
+        entries.filter(|entry| entry.starts_with(stem)).map(str::to_owned).collect()
+    };
+    let got = cold(&t);
+    assert_eq!(of(&got, "cr"), ["cr", "cr_next", "cr", "cr"]);
+    // The first removal is the first: what was made in the directory before it is no matter.
+    assert_eq!(of(&got, "rm"), ["rmd_0", "rmd_next_0", "rmd_0", "rmd_0"]);
+}
+
+#[test]
+fn a_large_file_costs_what_its_blocks_do_also_after_another() {
+    let mut t = Trace::new().has("/d/a", 4 * K).has("/d/b", 1024 * K).has("/d/c", 4 * K);
+    for path in ["/d/a", "/d/b", "/d/c"] {
+        t.on(Op::Unlink, path);
+    }
+    let got = cold(&t);
+    assert!(got[0].ends_with("rmu_4096") && got[1].ends_with("rmu_1048576"), "{got:?}");
+    assert!(got[2].ends_with("rmu_next_4096"), "{got:?}");
+}
+
+#[test]
+fn a_file_is_read_next_after_the_one_made_before_it() {
+    let mut t = Trace::new();
+    for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
+        t = t.has(name, 16 * K);
+    }
+    let read = |t: &mut Trace, name: &str| {
+        let f = t.open(name, flag::READ);
+        t.read(f, 0, 16 * K);
+        t.close(f);
+    };
+    // In order, backwards, far on, and after something was made.
+    for name in ["/a", "/b", "/d", "/c", "/f"] {
+        read(&mut t, name);
+    }
+    let made = t.create("/new");
+    t.close(made);
+    let mut got = cold(&t);
+    got.retain(|call| call.contains("rdf"));
+    assert_eq!(got, ["rdf_16384", "rdf_next_16384", "rdf_next_16384", "rdf_16384", "rdf_16384"]);
+    let mut t = Trace::new().has("/a", 16 * K).has("/b", 16 * K);
+    read(&mut t, "/a");
+    let made = t.create("/new");
+    t.close(made);
+    read(&mut t, "/b");
+    let mut got = cold(&t);
+    got.retain(|call| call.contains("rdf"));
+    assert_eq!(got, ["rdf_16384", "rdf_16384"]);
+}
+
+#[test]
+fn a_name_missing_in_a_directory_of_many_is_searched_for() {
+    let mut t = Trace::new();
+    for number in 0..200 {
+        t = t.has(&format!("/d/{number:03}"), 0);
+    }
+    t.fails(Op::Stat, "/d/none", posix::Errno::ENOENT);
+    let f = t.create("/d/other");
+    t.close(f);
+    t.fails(Op::Stat, "/d/neither", posix::Errno::ENOENT);
+    let got = cold(&t);
+    assert_eq!(got[3], "lu_bc lun_ac 2.01*lun_each", "{got:?}");
 }

@@ -221,7 +221,7 @@ fn hard_links_are_one_file() {
             "lus_ac stat",
             // The first unlink only removes a name, the second the file, whose data was never read.
             "rm_0",
-            "rmu_65536",
+            "rmu_next_65536",
             // A file the snapshot does not know of: the trace is believed.
             "link lus_nc",
         ]

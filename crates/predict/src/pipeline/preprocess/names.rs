@@ -28,7 +28,10 @@ impl Preprocess {
         if record.kind != FileKind::File {
             self.directory_epoch += 1;
         }
+        let change = Change::Removed(walked.dir);
+        let next = std::mem::replace(&mut self.changed, change) == change;
         out.steps.push(Step::Unlinked {
+            next,
             dir: walked.dir,
             slot: walked.slot,
             node: walked.node,
@@ -48,6 +51,7 @@ impl Preprocess {
             call.surprise = true;
             return;
         }
+        self.changed = Change::Other;
         out.steps.push(Step::Call(Class::Rmdir));
         call.surprise |= self.tree.node(walked.node).entries > 0;
         self.tree.detach(walked.slot);
@@ -88,6 +92,13 @@ impl Preprocess {
     pub(super) fn make_at(&mut self, out: &mut Annotated, walked: &Walked, kind: FileKind, class: Class) -> NodeId {
         self.set_role(out, walked, Role::Makes);
         let node = self.add(walked.slot, kind, 0);
+        let change = Change::Made(walked.dir);
+        let next = std::mem::replace(&mut self.changed, change) == change;
+        let class = match class {
+            Class::Create if next => Class::CreateNext,
+            Class::Symlink if next => Class::SymlinkNext,
+            class => class,
+        };
         out.steps.push(Step::Call(class));
         let directory = kind == FileKind::Directory;
         out.steps.push(Step::Made { dir: walked.dir, slot: walked.slot, node, directory });
@@ -96,6 +107,7 @@ impl Preprocess {
 
     pub(super) fn rename(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some((from, to)) = self.walk_two(event, batch, out, call) else { return };
+        self.changed = Change::Other;
         let moved = self.tree.slot(from.slot).node;
         if to.end == End::Found && to.node == moved {
             // One file, by one name or two: POSIX says that nothing happens, and so does Linux of an exchange.
@@ -165,6 +177,7 @@ impl Preprocess {
         } else {
             self.set_role(out, &to, Role::Makes);
         }
+        self.changed = Change::Other;
         out.steps.push(Step::Call(Class::Link));
         self.tree.attach(to.slot, from);
         call.node = from;
