@@ -8,6 +8,7 @@ use super::bench::{Bench, DIR_MODE, Dir, FILE_MODE};
 use super::{Group, MeasureError, Mode};
 use crate::vector::Class;
 use posix::{AccessMode, Advice, At, Call, Errno, Fd, Lock, Mode as FileMode, OpenFlags, SetTime, Whence};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -21,6 +22,8 @@ const USED_FILES: usize = 40;
 /// So many names are few, and so many are many.
 const FEW: usize = 50;
 const MANY: usize = 1000;
+/// Directories that are there before the first of them is removed.
+const DIRECTORIES_KEPT: usize = 16;
 /// Chains of directories for the cost of one more component.
 const CHAINS: usize = 8;
 const CHAIN_DEPTH: usize = 8;
@@ -91,6 +94,8 @@ pub(super) struct Names {
     made: Vec<(Dir, String)>,
     /// Pairs of files that are written back, the first to be renamed over the second.
     pairs: Vec<(Dir, String, String)>,
+    /// Directories made in this round, which are still there.
+    directories: VecDeque<(Dir, String)>,
     shallow_ns: Vec<f64>,
     deep_ns: Vec<f64>,
     /// What a missing name cost, by the number of names in its directory.
@@ -204,6 +209,9 @@ impl Group for Names {
             self.run(b, script, chosen)?;
         }
         self.burst(b, each * NEW_FILES)?;
+        while !self.directories.is_empty() {
+            self.remove_directory(b)?;
+        }
         self.file_depths(b);
         self.file_missing(b);
         for (dir, from, to) in self.pairs.drain(..) {
@@ -277,6 +285,7 @@ impl Names {
         ) {
             approach(b, at)?;
         }
+        bring_in(b, dir);
         match script {
             Script::ReadFile => read_file(b, at),
             Script::MapFile => map_file(b, at),
@@ -286,7 +295,7 @@ impl Names {
             Script::RenameWritten => rename_written(b, dir, &mut self.made),
             Script::Link => link(b, dir, at),
             Script::Symlink => symlink(b, dir, &place.symlink),
-            Script::Directory => directory(b, dir),
+            Script::Directory => self.directory(b, dir),
             Script::OpenAttributes => open_attributes(b, at),
             Script::Xattr => xattr(b, at),
             Script::Question => question(b, at),
@@ -308,6 +317,7 @@ impl Names {
             }
             let chosen = b.pick(self.places.len());
             let Some(dir) = self.places.get(chosen).and_then(|place| place.dir) else { continue };
+            bring_in(b, dir);
             new_file(b, dir, Class::Create, &mut self.made)?;
             for _ in 1..RUN {
                 new_file(b, dir, Class::CreateNext, &mut self.made)?;
@@ -316,8 +326,30 @@ impl Names {
         Ok(())
     }
 
+    /// Makes a directory, and removes one that was made some time before: a file system that spreads directories goes on to other places.
+    fn directory(&mut self, b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
+        let name = b.new_name("dir");
+        let at = dir.at(&name);
+        b.timed(Class::Mkdir, 0, &Call::Mkdir { at, mode: DIR_MODE })?;
+        let fd = open_timed(b, Class::OpenDir, at, OpenFlags::DIRECTORY)?;
+        b.timed(Class::Close, 0, &Call::Close { fd })?;
+        self.directories.push_back((dir, name));
+        if self.directories.len() > DIRECTORIES_KEPT {
+            self.remove_directory(b)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the directory that was made first.
+    fn remove_directory(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let Some((dir, name)) = self.directories.pop_front() else { return Ok(()) };
+        bring_in(b, dir);
+        b.timed(Class::Rmdir, 0, &Call::Rmdir { at: dir.at(&name) }).map(|_| ())
+    }
+
     fn rename_over(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
         let Some((dir, from, to)) = self.pairs.pop() else { return Ok(()) };
+        bring_in(b, dir);
         b.timed(Class::RenameOver, 0, &plain_rename(dir, &from, &to))?;
         self.made.push((dir, to));
         Ok(())
@@ -370,6 +402,15 @@ impl Names {
         for ns in deep {
             b.sheet.record(Class::LookupHit, 0, (ns - base) / CHAIN_DEPTH as f64);
         }
+    }
+}
+
+/// In a laboratory, whose buffer cache may be small: brings the blocks of a directory into memory, which the classes are said to find there. (Of the
+/// processor's caches, which this would warm elsewhere, it has none.)
+fn bring_in(b: &mut Bench<'_>, dir: Dir) {
+    if b.is_virtual() {
+        let other = b.new_name("absent");
+        let _ = b.outcome(&Call::Stat { at: dir.at(&other), follow: true });
     }
 }
 
@@ -476,16 +517,6 @@ fn symlink(b: &mut Bench<'_>, dir: Dir, existing: &str) -> Result<(), MeasureErr
     names.iter().try_for_each(|name| b.unlink(dir.at(name)))
 }
 
-fn directory(b: &mut Bench<'_>, dir: Dir) -> Result<(), MeasureError> {
-    let name = b.new_name("dir");
-    let at = dir.at(&name);
-    b.timed(Class::Mkdir, 0, &Call::Mkdir { at, mode: DIR_MODE })?;
-    let fd = open_timed(b, Class::OpenDir, at, OpenFlags::DIRECTORY)?;
-    b.timed(Class::Close, 0, &Call::Close { fd })?;
-    b.timed(Class::Rmdir, 0, &Call::Rmdir { at })?;
-    Ok(())
-}
-
 fn open_attributes(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
     let stat = b.outcome(&Call::Stat { at, follow: true }).stat();
     let fd = b.open(at, OpenFlags::READ_WRITE)?;
@@ -528,11 +559,6 @@ fn question(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 fn missing(b: &mut Bench<'_>, dir: Dir) -> Result<Option<f64>, MeasureError> {
     let name = b.new_name("absent");
     let call = Call::Stat { at: dir.at(&name), follow: true };
-    if b.is_virtual() {
-        // The blocks of the directory are to be in memory; a processor's caches, which this would warm as well, there are none.
-        let other = b.new_name("absent");
-        let _ = b.outcome(&Call::Stat { at: dir.at(&other), follow: true });
-    }
     let ns = b.failure(Class::NegativeMiss, &call, Errno::ENOENT)?;
     b.timed_failure(Class::NegativeHit, &call, Errno::ENOENT)?;
     let call = Call::Open { at: dir.at(&name), flags: OpenFlags::READ, mode: FILE_MODE };
