@@ -1,5 +1,4 @@
 //! The structure of aging reports: which sections, tables and plots there are for what is known.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
 use aging::verify::{DayPair, compare_scores};
 use layout::series::{ClockPoint, UsedPoint};
