@@ -1,11 +1,6 @@
 //! Results held against each other and read back from files.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::Fake;
+use crate::fake::Fake;
 use std::path::Path;
 use workload::seqfile::{self, Options};
 use workload::{BenchResult, Parameters, Phase, Place, Repeat, SCHEMA, Verdict, compare, compare_targets, load, scan};

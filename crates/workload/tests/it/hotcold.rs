@@ -1,11 +1,6 @@
 //! The cleaning workload: which files are written, how full the file system is, and what is measured.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS};
+use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS};
 use std::collections::BTreeMap;
 use workload::hotcold::{Files, Options, Skew};
 use workload::{Phase, Repeat, Unit, WorkloadError, hotcold};

@@ -1,7 +1,5 @@
 //! Every workload in virtual time: the same run gives the same result, byte for byte, and leaves nothing behind.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
 use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, FileSystem, Mode};

@@ -1,11 +1,6 @@
 //! The micro-benchmarks of the first log-structured file system: which calls they make, and what they say of their time.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
+use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use posix::CacheState;
 use workload::{Phase, Repeat, TargetResult, TimedBy, Unit, WorkloadError, largefile, smallfile};
 

@@ -1,11 +1,6 @@
 //! PostMark against the program it is made after: the same files, calls and counts for the same settings.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::Fake;
+use crate::fake::Fake;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};

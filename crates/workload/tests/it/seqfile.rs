@@ -1,11 +1,6 @@
 //! The sequential benchmark: which calls it makes, in which order, what it says of their time, and what it leaves behind.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
+use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use posix::{CacheState, FileKind};
 use workload::seqfile::{self, Options, SIZES_BYTES};
 use workload::{Parameters, Phase, Place, Repeat, WorkloadError};

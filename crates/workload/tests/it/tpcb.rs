@@ -1,11 +1,6 @@
 //! Transaction processing: what a transaction does, where its time goes, and how full the file system is.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::{Fake, SYNC_NS};
+use crate::fake::{Fake, SYNC_NS};
 use posix::FileSystem;
 use workload::tpcb::{Database, Options};
 use workload::{Phase, Repeat, Unit, WorkloadError, tpcb};

@@ -1,11 +1,6 @@
 //! Benchmarks of trees that are there: what is read, in which order, and that nothing of anybody's is harmed.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::{CLOSE_NS, Fake, GETDENTS_NS, OPEN_NS, STAT_NS};
+use crate::fake::{CLOSE_NS, Fake, GETDENTS_NS, OPEN_NS, STAT_NS};
 use posix::{Errno, FileKind};
 use std::path::PathBuf;
 use workload::hotfiles::{self, Select};

@@ -1,11 +1,6 @@
 //! The workloads of users and servers: scripts side by side, builds, trees and news.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[allow(dead_code)] // Each test uses a part of it.
-mod fake;
-
-use fake::Fake;
+use crate::fake::Fake;
 use workload::{BenchResult, Phase, Repeat, Round, TimedBy, Unit, WorkloadError, andrew, netnews, sdet, ssh_build};
 
 fn phases(result: &BenchResult) -> Vec<Phase> {
