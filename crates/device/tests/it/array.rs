@@ -1,7 +1,5 @@
 //! Arrays: where sectors are, what a small write costs, and what is left when a member is lost.
 
-#![allow(clippy::unwrap_used)]
-
 use device::array::{Array, ArrayError, Layout, Level};
 use device::disk::{Disk, QueuedDisk};
 use device::{Completion, Device, Drive, Model, Operation, Request, RequestError};

@@ -1,7 +1,5 @@
 //! The states that a power failure may leave, against all that the model of a drive allows, worked out by hand or by brute force.
 
-#![allow(clippy::unwrap_used)]
-
 use device::crash::{Crash, Event, Plan, Recording, UnderWay, Write, WriteCache};
 use device::store::{MemoryStore, Store as _, read};
 use std::collections::BTreeSet;

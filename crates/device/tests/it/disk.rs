@@ -1,7 +1,5 @@
 //! Hard disks: places and blocks, skews, schedulers, flushes, determinism.
 
-#![allow(clippy::unwrap_used)]
-
 use device::disk::spec::DiskSpec;
 use device::disk::{Disk, Pbn, QueuedDisk, Refinement, Scheduler};
 use device::{Completion, Device, Drive, Lbn, Model, Request, RequestError, catalogue};

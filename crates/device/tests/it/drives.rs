@@ -1,7 +1,5 @@
 //! The drives' files: all that come with the program hold together, and what is wrong in one is said with file and key.
 
-#![allow(clippy::unwrap_used)]
-
 use device::{Drive, DriveError, Model, catalogue};
 
 #[test]

@@ -1,7 +1,5 @@
 //! Flash drives: the translation layer against a simple model, and the times that follow from the structure.
 
-#![allow(clippy::unwrap_used)]
-
 use device::ssd::{Ssd, SsdSpec};
 use device::{Completion, Device, Drive, Model, Request};
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Disk models against the measurements of DiskSim 4.0, and the readers against damaged input.
 
-#![allow(clippy::unwrap_used)]
-
 use device::validate::{Quantiles, Traced, demerit_ns, parse_trace, read_trace, validate};
 use device::{Device as _, Drive, Model, Request, catalogue};
 use rand_core::{Rng as _, SeedableRng as _};
