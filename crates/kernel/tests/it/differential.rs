@@ -1,9 +1,7 @@
 //! The same calls on the laboratory and on the real kernel: same answers, same error numbers, same contents.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{MB, free_machine, lab_with, volume};
+use crate::common;
+use crate::common::{MB, free_machine, lab_with, volume};
 use kernel::payload::Image;
 use kernel::testing::{FixedDevice, Metadata};
 use posix::{

@@ -1,9 +1,6 @@
 //! The drivers of the house run here as they are: benchmarks, micro-benchmarks, replay.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{MB, setup};
+use crate::common::{MB, setup};
 use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine};
 use posix::FileSystem;

@@ -1,9 +1,7 @@
 //! Time: concurrency, queues, waits, ties, and that the short cut changes nothing.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{MB, call, create, free_machine, lab, lab_with, setup, volume, write};
+use crate::common;
+use crate::common::{MB, call, create, free_machine, lab, lab_with, setup, volume, write};
 use kernel::payload::Image;
 use kernel::testing::{Choice, FixedDevice, MemVolume, Metadata};
 use kernel::{Lab, LogEntry, Machine, Pbn};

@@ -1,9 +1,6 @@
 //! Random calls on a disk that fills up, against files in memory: contents, lengths, and space to the last block.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{free_machine, lab_with};
+use crate::common::{free_machine, lab_with};
 use kernel::payload::Image;
 use kernel::testing::{FixedDevice, MemVolume, Metadata};
 use posix::{At, Call, Errno, FileSystem, Mode, OpenFlags};

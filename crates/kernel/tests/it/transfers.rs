@@ -1,9 +1,6 @@
 //! Which requests reads and writes become: clustering, read-ahead, write-back, memory that is short.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{MB, blocks_asked, call, create, free_machine, noting_lab, open, read, volume, write};
+use crate::common::{MB, blocks_asked, call, create, free_machine, noting_lab, open, read, volume, write};
 use kernel::testing::{FixedDevice, MemVolume, Metadata};
 use kernel::{ReadAhead, Syncer};
 use posix::{CacheState, Call, FileSystem, OpenFlags};
