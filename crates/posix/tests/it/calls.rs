@@ -1,9 +1,6 @@
 //! Calls through `Mounted` behave as the same calls made directly, and its promises hold at the extremes.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{close, create, mkdir, open, write};
+use crate::common::{close, create, mkdir, open, write};
 use posix::{
     AccessMode, At, Call, Errno, Fallocate, FileKind, FileSystem, Lock, Mode, Mounted, OpenFlags, Reply, SetTime,
     Whence,

@@ -1,10 +1,7 @@
 //! Nothing is left behind: a helper program is stopped in the middle of a run in every way there is, and then mounts,
 //! loop devices, files and journals are looked at.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::can_make_scratch;
+use crate::common::can_make_scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

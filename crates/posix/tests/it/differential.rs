@@ -1,8 +1,5 @@
 //! Random calls through `Mounted`, and the same calls through the standard library in a second directory: answers
 //! and what is on disk afterwards must agree.
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
 
 use posix::{At, Call, Errno, Fd, FileSystem, Mode, Mounted, OpenFlags};
 use rand_core::{Rng, SeedableRng};

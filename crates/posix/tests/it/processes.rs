@@ -1,8 +1,6 @@
 //! Concurrent processes: hand-over, deadlock, panic.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
+use crate::common;
 use posix::{Call, FileKind, FileSystem, Mode, Mounted, OpenFlags, Outcome, Process, Step};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

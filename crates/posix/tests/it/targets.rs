@@ -1,9 +1,6 @@
 //! Workspaces on targets that are full, read-only, vanish, or are not there.
-#![allow(clippy::unwrap_used)] // a test may panic
 
-mod common;
-
-use common::{can_make_scratch, close, create, has_tool, is_root, open, write};
+use crate::common::{can_make_scratch, close, create, has_tool, is_root, open, write};
 use posix::{
     CacheState, Call, Errno, FileSystem, Mode, Mounted, OpenFlags, SetupError, Target, Unavailable, Workspace,
     WorkspaceOptions,
