@@ -4,13 +4,11 @@
 //! is a hole in /var/tmp: nothing is read from a disk, but every page goes through the page cache as any other. What is compared with is
 //! the number of pages that the kernel held, as it says itself; the rest of the group's memory is its own.
 
-mod random;
-
+use crate::random::Random;
 use posix::{Advice, Call, FileSystem, Mode, Mounted, OpenFlags};
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES, Use};
-use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -220,7 +218,7 @@ fn misses_are_nearly_those_of_the_kernel() {
 /// Misses of a trace in a group, and pages held.
 fn run_in(group: &Group, number: usize) -> (u64, u64) {
     let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "misses_are_nearly_those_of_the_kernel", "--nocapture"])
+        .args(["--exact", "kernel_cache::misses_are_nearly_those_of_the_kernel", "--nocapture"])
         .env(IN_GROUP, &group.0)
         .env(TRACE, number.to_string())
         .output()

@@ -3,12 +3,10 @@
 //! Needs a python3 with libcachesim (`pip install libcachesim`), named by FSAGE_PYTHON or found on the path; without it the
 //! comparison is skipped with a message.
 
-mod random;
-
+use crate::random::Random;
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES};
-use random::Random;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use trace::profile::Reader;

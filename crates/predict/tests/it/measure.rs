@@ -1,8 +1,6 @@
 //! The measurement finds the costs it is shown: on a file system in memory whose calls cost known times.
 
-mod fake;
-
-use fake::{Fake, cost};
+use crate::fake::{Fake, cost};
 use predict::Class;
 use predict::SystemProfile;
 use predict::measure::{Host, MeasureError, MeasureOptions, Progress, measure_on};

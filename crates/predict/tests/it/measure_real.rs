@@ -74,7 +74,10 @@ fn as_an_ordinary_user() {
     std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("copied");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&program);
-    command.args(["--exact", "as_an_ordinary_user", "--nocapture"]).env(AS_USER, directory.path()).current_dir("/");
+    command
+        .args(["--exact", "measure_real::as_an_ordinary_user", "--nocapture"])
+        .env(AS_USER, directory.path())
+        .current_dir("/");
     let status = command.status();
     std::fs::remove_file(&program).expect("removed");
     match status {

@@ -285,7 +285,7 @@ fn child() {
 
 fn run_self(what: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture", "--test-threads=1"]).env(CHILD, what);
+    command.args(["--exact", "replay::child", "--nocapture", "--test-threads=1"]).env(CHILD, what);
     command.stdout(std::process::Stdio::null());
     command
 }

@@ -1,7 +1,5 @@
 //! Files of residuals and the contexts found in them, on rows whose errors are known because the test made them.
 
-#![allow(clippy::unwrap_used)]
-
 use posix::Residency;
 use predict::residuals::contexts::{Context, contexts};
 use predict::residuals::{Priced, ResidualReader, ResidualWriter, Row, Seen, Source, VERSION_KEY};
@@ -164,7 +162,7 @@ fn other_versions_and_other_files_are_refused() {
 /// The page that says what the columns mean has every column, with its meaning.
 #[test]
 fn the_columns_are_documented() {
-    let docs = include_str!("../../../docs/formats.md");
+    let docs = include_str!("../../../../docs/formats.md");
     for column in predict::residuals::COLUMNS {
         let line = docs
             .lines()

@@ -1,5 +1,4 @@
 //! Run times against what can be computed by hand, and against the order of causes.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use predict::runtime::{Latency, Processors, Span, Timeline, simulate};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Reads, writes, holes, truncation and removal.
 
-use crate::builder::{Trace, cold, primes};
+use super::builder::{Trace, cold, primes};
 use predict::pipeline::PredictOptions;
 use trace::{Op, flag};
 

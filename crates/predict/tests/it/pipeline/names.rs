@@ -1,6 +1,6 @@
 //! Walks and names.
 
-use crate::builder::{Trace, cold, primes};
+use super::builder::{Trace, cold, primes};
 use posix::Errno;
 use predict::pipeline::{InitialCaches, PredictOptions};
 use predict::{Class, Entry};

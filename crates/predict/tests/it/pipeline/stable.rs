@@ -1,6 +1,6 @@
 //! fsync, write-back, and the patterns databases make of them.
 
-use crate::builder::{Trace, cold, primes};
+use super::builder::{Trace, cold, primes};
 use predict::SystemProfile;
 use predict::pipeline::{Pace, PredictOptions};
 use predict::system::Family;

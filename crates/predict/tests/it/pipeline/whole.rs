@@ -1,6 +1,6 @@
 //! Whole predictions: sums, determinism, linearity, what-ifs, refusals.
 
-use crate::builder::{Trace, cold, primes};
+use super::builder::{Trace, cold, primes};
 use predict::cache_sizes::cache_sizes;
 use predict::pipeline::{CachePolicy, PredictError, PredictOptions, predict};
 use predict::{Class, Entry, SystemProfile, explain, rank};
