@@ -1,9 +1,7 @@
 //! Experiments run, say the same twice, and explain themselves.
 //!
-//! At the quick scale by default. `FSAGE_EXPERIMENT_FULL=1 cargo test --release -p fsage-experiment --test experiments` runs them as
+//! At the quick scale by default. `FSAGE_EXPERIMENT_FULL=1 cargo test --release -p fsage-experiment --test it experiments::` runs them as
 //! published, and fails if one differs by more than a quarter without a sentence that says why.
-
-#![allow(clippy::unwrap_used)]
 
 use experiment::{Bench, Outcome, Scale, all};
 

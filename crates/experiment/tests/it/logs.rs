@@ -1,7 +1,5 @@
 //! The experiments on the log-structured file system run at the quick scale, on both processors, and say the same twice.
 
-#![allow(clippy::unwrap_used)]
-
 use experiment::{Bench, Outcome, Scale};
 
 fn run(key: &str) -> Outcome {

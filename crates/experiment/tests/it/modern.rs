@@ -1,7 +1,5 @@
 //! The comparison on drives of today runs at the quick scale, says the same twice, and counts what it says it counts.
 
-#![allow(clippy::unwrap_used)]
-
 use experiment::{Bench, Outcome, Scale};
 
 fn run() -> Outcome {

@@ -1,8 +1,6 @@
 //! The experiments on policies and free space at a quick scale: they run, say something about each comparison, and give the
 //! same again. What must hold at any scale, because the allocator or the order of writes alone makes it so, is looked at.
 
-#![allow(clippy::unwrap_used)]
-
 use experiment::{Bench, Outcome, Scale, run, select};
 
 fn outcomes(keys: &[&str]) -> Vec<Outcome> {
