@@ -1,13 +1,9 @@
 //! The replayer on an ordinary directory, without root.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
+use crate::common::plans::{Shape, write};
+use crate::common::{planned, replay, same, walked};
 use aging::age::{AgeOptions, Room};
 use aging::format::Reader;
-use common::plans::{Shape, write};
-use common::{planned, replay, same, walked};
 
 /// Control with a room that large never acts: the tree must be the plan's.
 fn uncontrolled(writers: usize) -> AgeOptions {

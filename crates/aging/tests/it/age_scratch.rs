@@ -1,13 +1,10 @@
 //! The replayer on scratch file systems: utilisation, full targets, and what fsck says of the aged image. Needs root.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
+use crate::common;
+use crate::common::plans::{Shape, write};
+use crate::common::{Nobody, planned, walked};
 use aging::age::{AgeOptions, AgeResult, Begin, DataMode, OnFull, age, identity, room};
 use aging::format::Reader;
-use common::plans::{Shape, write};
-use common::{Nobody, planned, walked};
 use posix::{FileSystem as _, Target, Workspace, WorkspaceOptions};
 use std::path::Path;
 

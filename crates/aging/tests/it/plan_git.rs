@@ -1,13 +1,11 @@
 //! A plan from a git repository made here: what is checked out at the end is what git says the last commit holds.
 
-mod sources;
-
+use crate::sources::replay::Replayed;
 use aging::format::{PlanMeta, Reader};
 use aging::plan::git::{GitOptions, plan};
 use aging::plan::{PlanError, PlannedFor, write};
 use aging::{AgingOp, DAY_NS, OpKind};
 use posix::FileKind;
-use sources::replay::Replayed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

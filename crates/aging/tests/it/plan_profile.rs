@@ -1,14 +1,12 @@
 //! Plans from recorded workloads: what the trace did is done again, run after run and copy beside copy.
 
-mod sources;
-
+use crate::sources::replay::Replayed;
 use aging::format::{PlanMeta, Reader};
 use aging::plan::profile::{Again, ProfileOptions, plan};
 use aging::plan::short_lived::ShortLived;
 use aging::plan::{PlanError, PlannedFor, write};
 use aging::{AgingOp, DAY_NS, OpKind};
 use posix::FileKind;
-use sources::replay::Replayed;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::profile::{Writer, WriterOptions};

@@ -1,7 +1,7 @@
 //! Plans from snapshots: replayed in memory, they make the very trees that the snapshots show, every day of them.
 
-mod sources;
-
+use crate::sources::model::Model;
+use crate::sources::replay::Replayed;
 use aging::DAY_NS;
 use aging::format::{Placement, PlanMeta, Reader};
 use aging::plan::short_lived::ShortLived;
@@ -10,8 +10,6 @@ use aging::plan::{PlanError, write};
 use aging::snapshot::Snapshot;
 use aging::{AgingOp, OpKind};
 use proptest::prelude::*;
-use sources::model::Model;
-use sources::replay::Replayed;
 use std::path::{Path, PathBuf};
 
 /// Writes a snapshot a day of a model that lives on.

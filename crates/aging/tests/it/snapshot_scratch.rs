@@ -1,13 +1,11 @@
 //! Snapshots of a real ext4: generations tell a file from its successor under the same inode number, and inodes have groups.
 
-mod sources;
-
+use crate::sources::replay::Replayed;
 use aging::format::Reader;
 use aging::plan::snapshots::{SnapshotsOptions, plan, planned_for};
 use aging::snapshot::{Snapshot, TakeOptions, take_handle};
 use aging::{AgingOp, OpKind};
 use posix::{Mounted, Target, Workspace, WorkspaceOptions};
-use sources::replay::Replayed;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

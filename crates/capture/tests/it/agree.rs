@@ -1,12 +1,10 @@
 //! Two tracers on one run must tell the same: strace stops the program at each call and prints it, the recorder in the kernel watches
 //! both. Where they differ, one of them is wrong.
 
-mod common;
-#[path = "../../trace/tests/torture/harness.rs"]
-mod harness;
-
-use common::{Row, in_thread, record, skip};
-use harness::Run;
+use crate::common;
+use crate::common::{Row, in_thread, record, skip};
+use crate::harness;
+use crate::harness::Run;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! What no system call shows: accesses through mappings and io_uring requests. The programs print what they did; that is the truth.
 
-mod common;
-
-use common::{Recorded, Row, compiled, record_to, skip};
+use crate::common::{Recorded, Row, compiled, record_to, skip};
 use std::ffi::OsString;
 use std::path::Path;
 use trace::{Op, flag};
@@ -30,7 +28,7 @@ fn reads_and_writes_through_mappings() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some((recorded, printed, file)) = run(include_str!("programs/mapped.c"), directory.path()) else { return };
+    let Some((recorded, printed, file)) = run(include_str!("../programs/mapped.c"), directory.path()) else { return };
     assert_eq!(recorded.status.code(), Some(0));
     let coverage = &recorded.imported.summary.coverage;
     if !coverage.accesses_seen {
@@ -90,7 +88,7 @@ fn requests_of_an_io_uring() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some((recorded, printed, file)) = run(include_str!("programs/ring.c"), directory.path()) else { return };
+    let Some((recorded, printed, file)) = run(include_str!("../programs/ring.c"), directory.path()) else { return };
     if recorded.status.code() == Some(42) {
         eprintln!("skipped: no io_uring can be made here");
         return;
@@ -139,7 +137,8 @@ fn requests_that_are_not_modelled_are_counted_by_their_names() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some((recorded, printed, _)) = run_with(include_str!("programs/ring.c"), directory.path(), &["others"]) else {
+    let Some((recorded, printed, _)) = run_with(include_str!("../programs/ring.c"), directory.path(), &["others"])
+    else {
         return;
     };
     if recorded.status.code() == Some(42) {
@@ -166,7 +165,7 @@ fn requests_without_completion_are_counted() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some((recorded, printed, file)) = run_with(include_str!("programs/ring.c"), directory.path(), &["silent"])
+    let Some((recorded, printed, file)) = run_with(include_str!("../programs/ring.c"), directory.path(), &["silent"])
     else {
         return;
     };

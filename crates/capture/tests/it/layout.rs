@@ -7,8 +7,8 @@ use trace::kernel::wire::{
 };
 use trace::kernel::{CWD_ARG, NO_ARG, SPEC_BYTES, SPECS, spec_flag};
 
-const WIRE: &str = include_str!("../src/bpf/wire.h");
-const SPEC: &str = include_str!("../src/bpf/spec.h");
+const WIRE: &str = include_str!("../../src/bpf/wire.h");
+const SPEC: &str = include_str!("../../src/bpf/spec.h");
 
 fn without_comments(text: &str) -> String {
     let mut out = String::new();

@@ -1,9 +1,7 @@
 //! Files deep in a tree: their paths are told in whole as long as the kernel itself takes them, and beyond that the file is known
 //! without.
 
-mod common;
-
-use common::{Row, record, skip};
+use crate::common::{Row, record, skip};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use trace::Op;

@@ -1,9 +1,8 @@
 //! Nothing is lost silently: what the ring has no room for is counted, and stands in the description with its place.
 
-mod common;
-
+use crate::common;
+use crate::common::{import, record_with, skip};
 use capture::Options;
-use common::{import, record_with, skip};
 
 #[test]
 fn a_ring_too_small_shows_the_gap() {

@@ -2,9 +2,7 @@
 //! and the addresses of inode, name and open file. XFS does so at once. On
 //! ext4, which passes over a number for some seconds, two calls of a million looked like it (seed 31 of the torture program with root directories).
 
-mod common;
-
-use common::{compiled, record_to, skip};
+use crate::common::{compiled, record_to, skip};
 use posix::{Target, Workspace, WorkspaceOptions};
 use std::collections::BTreeSet;
 use trace::Op;

@@ -1,10 +1,8 @@
 //! Whom the recorder records: processes that run already, control groups, whoever touches a mount, programs in a container, 32-bit
 //! programs. Each test's program works on files of names that nobody else uses, so that what is recorded can be told.
 
-mod common;
-
+use crate::common::{Recorded, Row, compiled, import, record, record_while, skip};
 use capture::{Options, Recorder};
-use common::{Recorded, Row, compiled, import, record, record_while, skip};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;

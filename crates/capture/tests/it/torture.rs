@@ -1,14 +1,11 @@
-//! The torture program under the recorder in the kernel. What is compared, and with what: `crates/trace/tests/torture/harness.rs`.
+//! The torture program under the recorder in the kernel. What is compared, and with what: `crates/trace/tests/it/torture/harness.rs`.
 //!
 //! The quick settings run here. The long ones, by hand, as root:
 //!
-//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-capture --test torture -- --nocapture
+//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-capture --test it -- --nocapture torture::
 
-#[path = "../../trace/tests/torture/harness.rs"]
-mod harness;
-
+use crate::harness::{Run, hold};
 use capture::{Kernel, Options};
-use harness::{Run, hold};
 use trace::agree::Agreement;
 
 /// Records in the kernel and holds it against the truth; `None`, said aloud, where that cannot be done.

@@ -1,8 +1,6 @@
 //! When threads had no processor and who gave it back to them. The program prints what it did; that is the truth.
 
-mod common;
-
-use common::{Recorded, compiled, record_to, skip};
+use crate::common::{Recorded, compiled, record_to, skip};
 use std::ffi::OsString;
 use trace::kernel::wire::{self, Kind};
 use trace::schedule::{Happened, Turn};
@@ -44,7 +42,7 @@ fn each_wait_has_the_waker_and_the_time_that_the_program_noted() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some(program) = compiled(include_str!("programs/waits.c"), directory.path()) else { return };
+    let Some(program) = compiled(include_str!("../programs/waits.c"), directory.path()) else { return };
     let output = directory.path().join("printed");
     let recorded = record_to(&[program], directory.path(), &output);
     assert_eq!((recorded.status.code(), recorded.totals.lost), (Some(0), 0));

@@ -1,14 +1,9 @@
 //! `fsage age` as its users meet it: kept trees, runs that are killed and gone on with, and what is refused.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-#[path = "../../aging/tests/common/mod.rs"]
-mod common;
-
+use crate::aged::plans::{Shape, write};
+use crate::aged::{Listing, planned, same, walked};
 use aging::format::Reader;
 use assert_cmd::cargo::cargo_bin_cmd;
-use common::plans::{Shape, write};
-use common::{Listing, planned, same, walked};
 use rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

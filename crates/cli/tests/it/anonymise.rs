@@ -1,10 +1,7 @@
 //! A profile with its names hidden: none of them is left in any byte of it, and it predicts and replays as before.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{run, small_system, small_workload, succeeds, trace_text};
+use crate::common;
+use crate::common::{run, small_system, small_workload, succeeds, trace_text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;

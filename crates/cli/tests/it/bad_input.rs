@@ -1,10 +1,7 @@
 //! Damaged and unsuitable input files: each is named with the place, exits with 4, and stays as it was.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{fails, fsage, names, run, small_system, small_workload, succeeds};
+use crate::common;
+use crate::common::{fails, fsage, names, run, small_system, small_workload, succeeds};
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! `fsage bench` as people and scripts call it: no root needed, and the user's files are as they were.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
 use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! The workloads of `fsage bench` as people and scripts call them: on directories and in the laboratory.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;

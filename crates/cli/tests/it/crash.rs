@@ -1,10 +1,6 @@
 //! `fsage crash`: verdicts, a failure that is made again by the command that is printed, recordings, and signals.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, names, run, small_workload, stderr, succeeds};
+use crate::common::{code, names, run, small_workload, stderr, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::Stdio;

@@ -1,10 +1,6 @@
 //! Profiles of a machine that is not always the same: what `measure` keeps to be measured again, and what `predict` and `validate` make of it.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
+use crate::common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
 use serde_json::Value;
 
 /// The cost of an entry, or of a reference, nanoseconds.

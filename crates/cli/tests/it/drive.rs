@@ -1,7 +1,5 @@
 //! `fsage drive` as people and scripts call it.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;

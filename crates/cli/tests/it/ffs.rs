@@ -1,10 +1,7 @@
 //! `fsage mkfs`, `fsck`, `dump` and `cp` as people and scripts call them.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, fails, run, succeeds};
+use crate::common;
+use crate::common::{code, fails, run, succeeds};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

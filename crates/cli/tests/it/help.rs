@@ -1,10 +1,7 @@
 //! What a newcomer types first.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, fsage, succeeds};
+use crate::common;
+use crate::common::{code, fsage, succeeds};
 
 fn commands() -> Vec<String> {
     let help = succeeds(&fsage().arg("--help").output().unwrap());

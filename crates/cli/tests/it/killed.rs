@@ -1,9 +1,8 @@
 //! What a command that was killed had half made goes with the next one of any kind, which need not know of it.
 
-mod common;
-
-use common::fsage;
-use common::process::{self, Running, until};
+use crate::common;
+use crate::common::fsage;
+use crate::common::process::{self, Running, until};
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,10 +1,7 @@
 //! Targets of the laboratory in every command: the same commands as elsewhere, and the same result every time.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
+use crate::common;
+use crate::common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;

@@ -2,10 +2,9 @@
 //!
 //! Every command runs with 2 GiB of address space, and is given up after a time that it never comes near.
 
-mod common;
-
-use common::plan_file::{self, Row};
-use common::{fails, small_system, small_workload, succeeds};
+use crate::common;
+use crate::common::plan_file::{self, Row};
+use crate::common::{fails, small_system, small_workload, succeeds};
 use posix::FileKind;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;

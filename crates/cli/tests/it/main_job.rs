@@ -1,10 +1,7 @@
 //! Import, inspect, predict, replay: the main job on a small recorded trace, through the binary.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{fails, fsage, run, small_system, small_workload, succeeds};
+use crate::common;
+use crate::common::{fails, fsage, run, small_system, small_workload, succeeds};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {

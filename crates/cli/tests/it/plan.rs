@@ -1,8 +1,6 @@
 //! `fsage plan` and `fsage inspect X.aging` as people and scripts call them: no root needed.
 
-mod common;
-
-use common::{code, fails, run, succeeds};
+use crate::common::{code, fails, run, succeeds};
 use serde_json::Value;
 
 #[test]

@@ -5,12 +5,9 @@
 //! disturbed (a call that failed) would be missing or doubled. No test waits for a time, only for events; each gives up after a
 //! minute without any.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::process::{Running, has, status_field, until};
-use common::{run, stderr, succeeds, with_each_tracer};
+use crate::common;
+use crate::common::process::{Running, has, status_field, until};
+use crate::common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};

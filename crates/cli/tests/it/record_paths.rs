@@ -3,12 +3,9 @@
 //!
 //! Each program is Python, run by its absolute path, so that its first relative path is its own.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::process::{Running, until};
-use common::{run, stderr, succeeds, with_each_tracer};
+use crate::common;
+use crate::common::process::{Running, until};
+use crate::common::{run, stderr, succeeds, with_each_tracer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,12 +4,9 @@
 //!
 //! All but the programs of one's own need root, to become somebody else or to make what is recorded.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::process::{Running, has, status_field, until};
-use common::{is_root, stderr, succeeds};
+use crate::common;
+use crate::common::process::{Running, has, status_field, until};
+use crate::common::{is_root, stderr, succeeds};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};

@@ -1,15 +1,9 @@
 //! Repairs that made things worse, each with the commands that showed it.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-#[path = "../../lfs/tests/netbsd/passes.rs"]
-mod passes;
-#[allow(dead_code)]
-#[path = "../../lfs/tests/netbsd/raw.rs"]
-mod raw;
-
-use common::{code, run, succeeds};
+use crate::common;
+use crate::common::{code, run, succeeds};
+use crate::passes;
+use crate::raw;
 use serde_json::Value;
 use std::path::Path;
 

@@ -3,11 +3,7 @@
 //!
 //! The program is this test binary itself ([`program`]).
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{fsage, run, stderr, succeeds, with_each_tracer};
+use crate::common::{fsage, run, stderr, succeeds, with_each_tracer};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, Mode, OFlags, ResolveFlags, copy_file_range, fallocate, linkat, open, openat2,
     sendfile,
@@ -167,7 +163,7 @@ fn recorded(with: &str, case: &str, dir: &Path) -> Option<(PathBuf, String)> {
         .env(CASE, case)
         .args(["record", "--with", with, "-o", &profile])
         .arg(program)
-        .args(["--exact", "program", "--test-threads=1"])
+        .args(["--exact", "replay_arguments::program", "--test-threads=1"])
         .output()
         .unwrap();
     if out.status.code() == Some(3) {

@@ -2,11 +2,8 @@
 //!
 //! Needs `python3` with the `duckdb` module; what needs it is skipped with a message otherwise.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{fails, names, run, small_system, small_workload, succeeds};
+use crate::common;
+use crate::common::{fails, names, run, small_system, small_workload, succeeds};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

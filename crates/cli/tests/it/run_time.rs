@@ -1,10 +1,6 @@
 //! `fsage predict`: how long the program itself takes. What it must be is known from the program: its calls follow one another.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, run, small_system, small_workload, succeeds};
+use crate::common::{code, run, small_system, small_workload, succeeds};
 use predict::runtime::{Latency, Processors, Timeline, simulate};
 use serde_json::Value;
 use std::path::Path;

@@ -3,11 +3,10 @@
 //! How soon is measured in the processor time that it still takes, which no other load on the machine lengthens. The signal comes once a
 //! command has taken so much: while it reads, scans or works out, as far as that reaches.
 
-mod common;
-
-use common::plan_file::{self, Row};
-use common::process::Running;
-use common::{fsage, long_workload, small_system, succeeds};
+use crate::common;
+use crate::common::plan_file::{self, Row};
+use crate::common::process::Running;
+use crate::common::{fsage, long_workload, small_system, succeeds};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;

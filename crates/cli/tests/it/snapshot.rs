@@ -1,8 +1,6 @@
 //! `fsage snapshot` and the plans made from what is on this machine.
 
-mod common;
-
-use common::fsage;
+use crate::common::fsage;
 use std::fs;
 
 #[test]

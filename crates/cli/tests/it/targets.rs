@@ -1,10 +1,6 @@
 //! Targets that fail, and what is left behind: nothing.
 
-#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
-
-mod common;
-
-use common::{code, fails, fsage, is_root, names, run, small_workload, stderr};
+use crate::common::{code, fails, fsage, is_root, names, run, small_workload, stderr};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,8 +1,6 @@
 //! `fsage inspect PROFILE --against DIR`, through the binary.
 
-mod common;
-
-use common::{code, fails, run, succeeds};
+use crate::common::{code, fails, run, succeeds};
 use std::fs;
 
 #[test]

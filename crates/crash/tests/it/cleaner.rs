@@ -4,8 +4,6 @@
 //! what it leaves, and new files fill the disk, so that segments are cleaned or holes plugged. One log relies on a drive that does each
 //! request wholly or not at all, in any order; the other on flushes only.
 
-#![allow(clippy::unwrap_used)]
-
 use crash::{LfsSubject, Op, Search, Settings, Start, parse_ops, run_ops, search, start};
 use device::crash::{Plan, UnderWay, WriteCache};
 use kernel::testing::{Choice, FixedDevice};

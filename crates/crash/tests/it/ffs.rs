@@ -1,9 +1,7 @@
 //! Crashes of the Fast File System: all short sequences, long ones, and bugs that have to be found.
 //!
-//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test ffs -- --nocapture` looks at all sequences of three
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture ffs::` looks at all sequences of three
 //! operations and then at long ones until there were as many distinct states.
-
-#![allow(clippy::unwrap_used)]
 
 use crash::sequence::{self, Drawn, MIXES};
 use crash::{

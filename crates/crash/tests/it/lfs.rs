@@ -5,10 +5,8 @@
 //! wholly or not at all. One with `order=barrier` is safe on any: it is crashed with any sectors lost that were not flushed.
 //!
 //! Each seed is the life of a file system: a workload, a crash, and another workload on what recovery has left, with sizes,
-//! policies and habits of its own. `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test lfs -- --nocapture` goes
+//! policies and habits of its own. `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture lfs::` goes
 //! on until there were as many distinct states; `FSAGE_CRASH_SEED=n` looks at one life alone.
-
-#![allow(clippy::unwrap_used)]
 
 use crash::sequence::{Drawn, MIXES, Mix};
 use crash::{Class, Found, LfsSubject, Op, Ran, Search, Settings, Subject, Watched, image_of, search, shown_ops};

@@ -1,21 +1,16 @@
 //! Every field of superblock, copies and groups that the fsck_ffs of FreeBSD and NetBSD look at: what we make, age, copy into and
 //! repair has them as they want them, and our fsck sees to each.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/bsd.rs"]
-mod bsd;
-mod common;
-mod live;
-
-use common::{makefs, sample_tree, tool};
+use crate::bsd_fsck;
+use crate::common::{makefs, sample_tree, tool};
+use crate::live;
 use ffs::mkfs::MkfsOptions;
 use ffs::{Endian, GroupNo, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
 
 fn complaints(store: &MemoryStore) -> Vec<String> {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
     let big = image.geometry().endian() == Endian::Big;
-    bsd::complaints(&store.0, big, image.superblock_at() as usize)
+    bsd_fsck::complaints(&store.0, big, image.superblock_at() as usize)
 }
 
 fn none(name: &str, store: &MemoryStore) {
@@ -184,7 +179,7 @@ fn our_fsck_sees_to_every_field() {
 fn repaired(label: &str, store: &mut MemoryStore) {
     let big = Image::open(store.clone(), Search::Copies).unwrap().geometry().endian() == Endian::Big;
     let at = Image::open(store.clone(), Search::Copies).unwrap().superblock_at() as usize;
-    assert!(!bsd::complaints(&store.0, big, at).is_empty(), "{label}: this is no damage");
+    assert!(!bsd_fsck::complaints(&store.0, big, at).is_empty(), "{label}: this is no damage");
     let report = fsck(&mut *store, &mut |_| true).unwrap();
     let marked = !report.marked_clean;
     assert!((!report.is_clean() || marked) && report.unrepaired == 0, "{label}: {:?}", report.problems);

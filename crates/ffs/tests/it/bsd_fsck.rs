@@ -6,7 +6,6 @@
 
 #![allow(dead_code)]
 
-#[path = "bsd_files.rs"]
 pub mod files;
 
 pub struct Bytes<'a> {

@@ -1,7 +1,5 @@
 //! Discards of the Fast File System: a disk that loses what is discarded at once still has every file, and free space is free on it.
 
-#![allow(clippy::unwrap_used)]
-
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Ffs, Image, MemoryStore, Search, Version, fsck};

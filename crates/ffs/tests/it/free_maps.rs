@@ -1,19 +1,14 @@
 //! File systems made again from their free-space maps: just the same is free, every checker finds them sound, and files are written
 //! into what is free as into any other.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod live;
-
-use common::{foreign_images, makefs, sample_tree, tool};
+use crate::common::{foreign_images, makefs, sample_tree, tool};
+use crate::live::{Case, Run, cases};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, Ffs, FfsError, FileStore, FreeMaps, Image, MemoryStore, Search, Version, fsck};
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup, Volume as _};
-use live::{Case, Run, cases};
 use posix::{Call, FileSystem as _, Mode, OpenFlags};
 
 /// Builds from maps, writes the image, and has everything look at it.

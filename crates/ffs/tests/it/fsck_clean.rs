@@ -1,10 +1,6 @@
 //! File systems that are sound are found so: those of other systems, those of makefs, and our own.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{foreign_images, makefs, sample_tree, tool};
+use crate::common::{foreign_images, makefs, sample_tree, tool};
 use ffs::fsck::{Problem, Report};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::{Endian, FileStore, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};

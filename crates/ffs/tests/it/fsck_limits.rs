@@ -1,7 +1,5 @@
 //! Repairs where something is at its end: room on the disk, and links that can be counted.
 
-#![allow(clippy::unwrap_used)]
-
 use ffs::fsck::Report;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;

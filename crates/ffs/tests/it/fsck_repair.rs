@@ -1,14 +1,8 @@
 //! Damage in every field class: found, repaired to a state that a second check finds clean, and nothing lost that could
 //! still be reached.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/damage.rs"]
-mod damage;
-
-use common::{makefs, sample_tree, tool};
-use damage::{Keeps, Patient, damages};
+use crate::common::{makefs, sample_tree, tool};
+use crate::damage::{Keeps, Patient, damages};
 use ffs::format::ROOT_INO;
 use ffs::fsck::Report;
 use ffs::{FileType, Image, MemoryStore, Overlay, Search, fsck};

@@ -1,13 +1,8 @@
 //! Copying into images: what comes out again is what went in, nothing that was there is lost, and every checker is content.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/bsd.rs"]
-mod bsd;
-mod common;
-mod lab;
-
-use common::{Thing, foreign_images, sample_tree, tree};
+use crate::bsd_fsck;
+use crate::common::{Thing, foreign_images, sample_tree, tree};
+use crate::lab;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{
@@ -41,7 +36,7 @@ fn sound(name: &str, store: &MemoryStore) {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
     let big = image.geometry().endian() == Endian::Big;
     if image.superblock().old_cpg <= 1 {
-        assert_eq!(bsd::complaints(&store.0, big, image.superblock_at() as usize), Vec::<String>::new(), "{name}");
+        assert_eq!(bsd_fsck::complaints(&store.0, big, image.superblock_at() as usize), Vec::<String>::new(), "{name}");
     }
 }
 

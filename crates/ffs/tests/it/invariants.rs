@@ -11,14 +11,10 @@
 //! What was touched, and what agrees, is worked out from the bytes by the same independent parser. 2,000 images; a failing seed is
 //! printed. `FSAGE_FFS_INVARIANTS=FROM..TO` runs other seeds.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/bsd.rs"]
-mod bsd;
-mod lab;
-
-use bsd::Bytes;
-use bsd::files::{Files, Held, Inode, Piece};
+use crate::bsd_fsck;
+use crate::bsd_fsck::Bytes;
+use crate::bsd_fsck::files::{Files, Held, Inode, Piece};
+use crate::lab;
 use ffs::format::ROOT_INO;
 use ffs::mkfs::{GroupSize, MkfsOptions, mkfs};
 use ffs::{Endian, FileType, Image, MemoryStore, Search, Version, fsck};
@@ -83,7 +79,7 @@ impl Base {
         let image = Image::open(store.clone(), Search::Standard).unwrap();
         let g = *image.geometry();
         let (big, sb_at) = (g.endian() == Endian::Big, image.superblock_at() as usize);
-        assert_eq!(bsd::complaints(&store.0, big, sb_at), Vec::<String>::new(), "{words}");
+        assert_eq!(bsd_fsck::complaints(&store.0, big, sb_at), Vec::<String>::new(), "{words}");
         let mut base = Base {
             name: format!("{:?} {:?} {}/{} {words}", options.version, options.endian, options.bsize, options.fsize),
             big,
@@ -459,7 +455,7 @@ fn one_image(base: &Base, seed: u64, tally: &mut Tally) -> Result<(), String> {
     if report.unrepaired > 0 {
         return Ok(());
     }
-    let found = bsd::complaints(&store.0, base.big, base.sb_at);
+    let found = bsd_fsck::complaints(&store.0, base.big, base.sb_at);
     if !found.is_empty() {
         return Err(format!("(b) {:?}\nafter\n{told}", &found[..found.len().min(10)]));
     }

@@ -2,8 +2,6 @@
 //! recorded before the allocator and the kernel were made faster. Whatever makes them faster must leave these numbers alone.
 //! A change that is *meant* to alter an allocation or a time replaces them; the failing test prints the new table.
 
-#![allow(clippy::unwrap_used)]
-
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Ffs, Version};

@@ -1,15 +1,10 @@
 //! What the kernel writes block by block over months of calls is, after unmounting, byte for byte what the file system's structures
 //! stored at once are: every policy, both formats, both byte orders, fragments and indirect blocks, disks that fill up.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/bsd.rs"]
-mod bsd;
-mod lab;
-
+use crate::bsd_fsck;
+use crate::lab::{Aged, age};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions, mkfs};
 use ffs::{Endian, GroupNo, Image, MemoryStore, Overlay, Search, Version, fsck};
-use lab::{Aged, age};
 use std::collections::HashMap;
 
 fn made(options: &MkfsOptions) -> MemoryStore {
@@ -57,7 +52,7 @@ fn compare(name: &str, aged: &Aged) {
     let mut store = aged.store.clone();
     let report = fsck(Overlay::new(&mut store), &mut |_| true).unwrap();
     assert!(report.is_clean() && report.marked_clean, "{name}: {:?}", report.problems);
-    let complaints = bsd::complaints(&aged.store.0, g.endian() == Endian::Big, image.superblock_at() as usize);
+    let complaints = bsd_fsck::complaints(&aged.store.0, g.endian() == Endian::Big, image.superblock_at() as usize);
     assert_eq!(complaints, Vec::<String>::new(), "{name}");
 }
 

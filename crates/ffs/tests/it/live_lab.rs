@@ -1,15 +1,11 @@
 //! A live file system in the laboratory: calls of processes, caches, the syncer, a device; the bytes on it afterwards.
 
-#![allow(clippy::unwrap_used)]
-
-mod live;
-
+use crate::live::Disk;
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Ffs, Image, MemoryStore, Search, Version};
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup};
-use live::Disk;
 use posix::{At, Call, FileSystem, Mode, OpenFlags};
 use std::sync::{Arc, Mutex};
 

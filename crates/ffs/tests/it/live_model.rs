@@ -2,15 +2,11 @@
 //! fragment size, both formats and byte orders, every policy. After each run everything is counted anew, the image is
 //! written out, checked by fsck, read back by the reader, compared, and mounted again.
 //!
-//! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test live_model` runs more of them per case.
+//! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test it live_model::` runs more of them per case.
 
-#![allow(clippy::unwrap_used)]
-
-mod live;
-
+use crate::live::{Case, Run, every_case};
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::{Ffs, MemoryStore, Version};
-use live::{Case, Run, every_case};
 use std::sync::Mutex;
 
 fn operations(usual: u64) -> u64 {

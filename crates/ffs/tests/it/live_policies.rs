@@ -1,7 +1,5 @@
 //! Each policy on a file system made for it: where things go, and what is written when.
 
-#![allow(clippy::unwrap_used)]
-
 use ffs::alloc::Space;
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::policy::Options;

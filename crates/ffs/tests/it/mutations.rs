@@ -2,19 +2,13 @@
 //!
 //! A failing seed is printed; `FSAGE_FFS_SEEDS=FROM..TO` runs those seeds alone.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod lab;
-#[path = "common/mutate.rs"]
-mod mutate;
-
-use common::{makefs_sized, sample_tree, tool};
+use crate::common::{makefs_sized, sample_tree, tool};
+use crate::lab;
+use crate::mutate::{damage, metadata, seeds};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version, fsck, mkfs};
-use mutate::{damage, metadata, seeds};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;

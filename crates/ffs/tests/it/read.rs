@@ -1,10 +1,6 @@
 //! Reading images that other systems made, file for file, and getting the same bytes back from every structure.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Thing, foreign_images, makefs, manifest, sample_tree, tool, tree};
+use crate::common::{Thing, foreign_images, makefs, manifest, sample_tree, tool, tree};
 use ffs::{ExtractOptions, FileStore, GroupNo, Image, Ino, Search, Store, extract};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,14 +1,8 @@
 //! The Sleuth Kit reads what mkfs makes and what fsck has repaired, and finds the same names and the same free space.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/damage.rs"]
-mod damage;
-mod lab;
-
-use common::{makefs, run, sample_tree, tool};
-use damage::{Patient, damages};
+use crate::common::{makefs, run, sample_tree, tool};
+use crate::damage::{Patient, damages};
+use crate::lab;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Search, Version, fsck, mkfs};

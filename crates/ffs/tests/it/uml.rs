@@ -1,18 +1,11 @@
 //! Linux's own ufs driver, in user-mode Linux, on what mkfs makes and on what fsck has repaired: it mounts them, and every
 //! file, mode and link count is what our reader sees.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/damage.rs"]
-mod damage;
-mod lab;
-mod live;
-#[path = "common/mutate.rs"]
-mod mutate;
-
-use common::{foreign_images, makefs, run, sample_tree, skip, tool};
-use damage::{Patient, damages};
+use crate::common::{foreign_images, makefs, run, sample_tree, skip, tool};
+use crate::damage::{Patient, damages};
+use crate::lab;
+use crate::live;
+use crate::mutate;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version, fsck, mkfs};

@@ -1,9 +1,6 @@
 //! Every shape of ext4 that mkfs makes: the image reader against the mounted survey, `filefrag`, `e2freefrag`, `dumpe2fs`.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
-mod common;
-
-use common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
+use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
 use layout::{Available, Method, Survey, SurveyOptions, survey};
 use std::path::Path;
 

@@ -1,10 +1,8 @@
 //! Seeded mutations of small ext4 images: every outcome is a survey or an error that names a byte; never a panic, and
 //! never more work than the image is long.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
-mod common;
-
-use common::{Scratch, can_run};
+use crate::common;
+use crate::common::{Scratch, can_run};
 use layout::SurveyOptions;
 use layout::ext4::{Ext4Error, Image, survey_image};
 use rand_core::{Rng, SeedableRng};

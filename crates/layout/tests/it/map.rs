@@ -1,9 +1,6 @@
 //! Maps of scratch file systems: against the survey they were made in, and against `filefrag`, `dumpe2fs` and `e2freefrag`.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
-mod common;
-
-use common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run};
+use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run};
 use layout::{Available, Map, MapOrder, Survey, SurveyOptions, survey};
 use std::path::Path;
 

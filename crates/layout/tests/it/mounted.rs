@@ -1,9 +1,6 @@
 //! Surveys of mounted XFS, btrfs and tmpfs against `filefrag`, `xfs_db` and `btrfs`, and what is said where a figure cannot be had.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
-mod common;
-
-use common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
+use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
 use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, save, survey, survey_handle};
 use posix::{Target, Workspace, WorkspaceOptions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,4 @@
 //! The series file: what is written is read, what was cut off is said, what was damaged is found.
-#![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
 use layout::series::{ClockPoint, UsedPoint, day_of};
 use layout::{

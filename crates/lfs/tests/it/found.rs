@@ -1,7 +1,5 @@
 //! What the model and crash tests have found, each by itself.
 
-#![allow(clippy::unwrap_used)]
-
 use kernel::{Durability, Ino, NewNode, ReadAhead, Transfers, Untimed, Volume, WriteRange, payload};
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::{Lfs, MemoryStore, Options};

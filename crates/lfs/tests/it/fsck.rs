@@ -1,9 +1,6 @@
 //! Checks: the images that NetBSD wrote and new ones are clean, and damage is found.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common;
 use lfs::MemoryStore;
 use lfs::format::Superblock;
 use lfs::fsck::{Report, fsck};

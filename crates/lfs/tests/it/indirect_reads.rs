@@ -1,7 +1,5 @@
 //! What giving up a file has to read.
 
-#![allow(clippy::unwrap_used)]
-
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup};
 use lfs::mkfs::MkfsOptions;

@@ -1,12 +1,6 @@
 //! A live LFS in the laboratory: its cleaner beside processes, in idle time, and not at all; the bytes on the disk afterwards.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "netbsd/passes.rs"]
-mod passes;
-#[path = "netbsd/raw.rs"]
-mod raw;
-
+use crate::netbsd::passes;
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup, payload};
 use lfs::mkfs::{MkfsOptions, mkfs};

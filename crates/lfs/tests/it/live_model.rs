@@ -2,15 +2,11 @@
 //! cleaner works all the time: several block, fragment and segment sizes, every policy. After each round everything is counted
 //! anew; where bytes are kept, the disk as the operations have left it is checked by fsck, read back, compared, and mounted again.
 //!
-//! `FSAGE_LFS_MODEL_OPERATIONS=210000 cargo test --release -p fsage-lfs --test live_model -- --nocapture` runs more of them per
+//! `FSAGE_LFS_MODEL_OPERATIONS=210000 cargo test --release -p fsage-lfs --test it -- --nocapture live_model::` runs more of them per
 //! case. A failure prints its case: `FSAGE_LFS_MODEL_SEED` runs the one of that seed alone, and `FSAGE_LFS_CHECK_EACH=1`
 //! checks after each operation, to find the first that went wrong.
 
-#![allow(clippy::unwrap_used)]
-
-mod live;
-
-use live::{Case, Run, cases};
+use crate::live::{Case, Run, cases};
 use std::sync::Mutex;
 
 fn setting(name: &str) -> Option<u64> {

@@ -1,5 +1,4 @@
 //! A write to the log has a copy of its blocks (`lfs_writeseg` of 4.4BSD): nobody waits for it who wants to change them.
-#![allow(clippy::unwrap_used)] // a test may panic
 
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup};

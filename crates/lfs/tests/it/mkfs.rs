@@ -1,9 +1,6 @@
 //! New file systems: the same sizes and places as the image that NetBSD's kernel has mounted, and readable.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common;
 use lfs::format::{ROOT_INO, Superblock, SuperblockFields};
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::{Checkpoint, Image, MemoryStore};

@@ -3,11 +3,8 @@
 //! Changes are made where structures are, with the checksums put right again as often as not, so that what is behind them is
 //! reached. A case is named by its image and seed. `FSAGE_LFS_MUTATIONS` sets how many.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod live;
-
+use crate::common;
+use crate::live;
 use kernel::{Durability, NewNode, ReadAhead, Transfers, Untimed, Volume as _, WriteRange};
 use lfs::format::{FragAddr, Geometry, Ino, Piece, ROOT_INO, SegNo, SegmentSummary, Superblock, cksum};
 use lfs::mkfs::{MkfsOptions, mkfs};

@@ -1,8 +1,6 @@
 //! A nearly full disk: files are written over again and again, the cleaner always at work, and nothing is refused.
 //!
-//! `FSAGE_LFS_NEARLY_FULL=1 cargo test --release -p fsage-lfs --test nearly_full` runs every policy.
-
-#![allow(clippy::unwrap_used)]
+//! `FSAGE_LFS_NEARLY_FULL=1 cargo test --release -p fsage-lfs --test it nearly_full::` runs every policy.
 
 use kernel::{Durability, Ino, NewNode, ReadAhead, Transfers, Untimed, Volume, WriteRange};
 use lfs::mkfs::MkfsOptions;

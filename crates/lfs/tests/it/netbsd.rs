@@ -2,17 +2,12 @@
 //! this crate: of the two that NetBSD's kernel wrote, and of ours in every geometry, empty, with files, after long use with the
 //! cleaner, full, and not unmounted. `FSAGE_LFS_NETBSD_STEPS` sets how long.
 
-#![allow(clippy::unwrap_used)]
+pub mod passes;
+pub mod raw;
 
-mod common;
-mod live;
-#[path = "netbsd/passes.rs"]
-mod passes;
-#[path = "netbsd/raw.rs"]
-mod raw;
-#[path = "../../ffs/tests/common/mod.rs"]
-mod trees;
-
+use crate::common;
+use crate::live;
+use crate::trees;
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::{Checkpoint, Image, InsertOptions, Inserter, LfsError, MemoryStore, Options};
 use passes::{Writer, complaints};

@@ -1,9 +1,6 @@
 //! Every structure of the images that NetBSD wrote is read, and what is read encodes to the same bytes.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common;
 use lfs::format::{
     CleanerInfo, DataSum, Dinode, ENDIAN, FragAddr, Geometry, InodeMapEntry, Piece, SegNo, SegmentSummary,
     SegmentUsage, Superblock, segment_flags,

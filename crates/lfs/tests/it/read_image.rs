@@ -1,9 +1,6 @@
 //! The images that NetBSD wrote are read file for file, the crashed one rolled forward to the file that was synced.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common;
 use lfs::format::{Ino, ROOT_INO, SegNo};
 use lfs::{Checkpoint, Image, MemoryStore};
 

@@ -1,7 +1,5 @@
 //! Whatever fits is written and read back the same; whatever is read is written back the same.
 
-#![allow(clippy::unwrap_used)]
-
 use lfs::format::{
     Dinode, ENDIAN, Finfo, FragAddr, Geometry, Ino, Piece, SegNo, SegmentSummary, SegmentUsage, SummaryHeader,
     Superblock, find_inode,

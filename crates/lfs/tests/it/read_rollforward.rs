@@ -1,8 +1,6 @@
 //! Logs written by hand behind a checkpoint: files made, grown, removed, over several segments, with numbers that the inode
 //! map has no entry for yet. After roll-forward every count is what a full scan finds.
 
-#![allow(clippy::unwrap_used)]
-
 use lfs::format::{
     DIR_FORMAT, DIRBLKSIZ, DataSum, Dinode, Disk as _, ENDIAN, Finfo, FragAddr, Geometry, Ino, PF_CLEAN, ROOT_INO,
     SegNo, SegmentSummary, SummaryHeader, Superblock, fresh_chunk, insert, summary_flags,

@@ -1,8 +1,6 @@
 //! fio's logs of I/O, both ways; fio itself is the judge.
 
-mod import_common;
-
-use import_common::{Import, decode};
+use crate::import_common::{Import, decode};
 use std::path::Path;
 use std::process::Command;
 use trace::profile::{Meta, Reader, Writer, WriterOptions};

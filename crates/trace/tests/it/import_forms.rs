@@ -2,9 +2,8 @@
 
 #![allow(clippy::type_complexity)] // The tables are tuples, to be read as tables.
 
-mod import_common;
-
-use import_common::{import, import_with, rows, trace, try_import};
+use crate::import_common;
+use crate::import_common::{import, import_with, rows, trace, try_import};
 use posix::FileKind;
 use trace::strace::ImportOptions;
 use trace::{Op, flag};

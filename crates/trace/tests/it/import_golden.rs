@@ -1,14 +1,12 @@
 //! A recorded run of ordinary tools (sh, cp, mv, ln, tar, sort, rm, find, xargs, dd) and the events it must become.
 //! `FSAGE_BLESS=1` rewrites the expectation.
 
-mod import_common;
-
-use import_common::import;
+use crate::import_common::import;
 use std::path::Path;
 
 #[test]
 fn a_run_of_ordinary_tools() {
-    let import = import(include_str!("data/tools.strace"));
+    let import = import(include_str!("../data/tools.strace"));
     let mut text: String = import.rows.iter().map(|row| row.text() + "\n").collect();
     text.push_str(&serde_json::to_string_pretty(&import.summary).expect("JSON"));
     text.push('\n');

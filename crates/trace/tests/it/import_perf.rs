@@ -1,8 +1,7 @@
 //! The text of `perf trace`: what its lines mean, and perf's own count of calls as the judge of a real one.
 
-mod import_common;
-
-use import_common::{Import, Row, decode};
+use crate::import_common;
+use crate::import_common::{Import, Row, decode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! The tracker against the kernel: a program under the machine's strace tells what it sees.
 
-mod import_common;
-
-use import_common::{Row, import_with};
+use crate::import_common::{Row, import_with};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use trace::Op;

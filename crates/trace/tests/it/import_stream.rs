@@ -1,14 +1,12 @@
 //! Streams of lines: interleaving, damage, refusal, size.
 
-mod import_common;
-
-use import_common::{Row, import, trace, try_import};
+use crate::import_common::{Row, import, trace, try_import};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use trace::strace::ImportError;
 use trace::{Op, flag};
 
-const TOOLS: &str = include_str!("data/tools.strace");
+const TOOLS: &str = include_str!("../data/tools.strace");
 
 #[test]
 fn events_come_in_the_order_of_starts() {

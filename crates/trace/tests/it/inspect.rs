@@ -1,9 +1,6 @@
 //! The statistics of traces small enough to count by hand.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{meta, plain};
+use crate::common::{meta, plain};
 use posix::FileKind;
 use trace::inspect::{InspectOptions, Inspection, inspect};
 use trace::profile::{Reader, Writer, WriterOptions};

@@ -1,8 +1,6 @@
 //! `inspect`'s latencies against DuckDB's over the same Parquet file, and against sorted values.
 
-mod common;
-
-use common::meta;
+use crate::common::meta;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;

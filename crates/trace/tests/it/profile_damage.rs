@@ -1,9 +1,6 @@
 //! Damaged, incomplete and foreign profiles: an error that names the file, or the very same data; never a panic.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{Spelled, meta, plain, spell};
+use crate::common::{Spelled, meta, plain, spell};
 use posix::FileKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

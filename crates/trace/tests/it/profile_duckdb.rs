@@ -1,11 +1,8 @@
 //! A profile read by software that is not ours: DuckDB, column by column.
 //!
 //! Needs `python3` with the `duckdb` module; skipped with a message otherwise.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{meta, plain};
+use crate::common::{meta, plain};
 use posix::FileKind;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,9 +1,6 @@
 //! Whatever goes into a workload profile comes out again.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{Spelled, batches, meta, plain, snapshot, spell};
+use crate::common::{Spelled, batches, meta, plain, snapshot, spell};
 use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

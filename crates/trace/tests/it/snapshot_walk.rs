@@ -1,5 +1,4 @@
 //! The walker on real directories.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use posix::FileKind;
 use std::ffi::OsStr;

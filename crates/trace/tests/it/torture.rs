@@ -2,9 +2,8 @@
 //!
 //! The quick settings run here. The long ones, by hand, as root or not:
 //!
-//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-trace --test torture -- --nocapture
+//!     TORTURE_OPERATIONS=1000000 TORTURE_SEED=7 cargo test --release -p fsage-trace --test it -- --nocapture torture::
 
-#[path = "torture/harness.rs"]
 mod harness;
 
 use harness::{Run, hold};

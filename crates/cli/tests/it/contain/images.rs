@@ -3,9 +3,9 @@
 //! Each is a sound file system with a few changes to its directories and inodes; what else guards them (the check hashes of UFS2, the
 //! superblock's checksum of LFS) is right.
 
+use super::stage::{Stage, User, open_directory};
+use super::{Dice, Seeds};
 use crate::common::{code, is_root, stderr};
-use crate::stage::{Stage, User, open_directory};
-use crate::{Dice, Seeds};
 use ffs::format::{DIRBLKSIZ, DirFormat, RawEntry, check_hashes, flags};
 use ffs::mkfs::{GroupSize, MkfsOptions};
 use ffs::{Endian, Ino, InsertOptions, Search, Version};

@@ -5,8 +5,6 @@
 //! names the property tests make (a million in the long setting), `FSAGE_CONTAIN_SEED` makes one seed again. A `find /` of somebody
 //! else's is seen too: in the long setting, point TMPDIR at a directory that nobody else looks into.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod images;
 mod plans;
 mod recordings;

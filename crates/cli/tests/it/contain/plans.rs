@@ -1,9 +1,9 @@
 //! Aging workloads, replayed.
 
+use super::stage::{Stage, User, open_directory};
+use super::{Dice, Seeds};
 use crate::common::plan_file::{self, Row};
 use crate::common::{code, is_root, stderr};
-use crate::stage::{Stage, User, open_directory};
-use crate::{Dice, Seeds};
 use aging::{AgingOp, DAY_NS, NodeId, OpKind, Tree};
 
 /// Rows of a row group, which is refused whole: what is before it has been done by then.

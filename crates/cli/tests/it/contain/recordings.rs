@@ -1,8 +1,8 @@
 //! Recordings, replayed.
 
+use super::stage::{NOBODY, PATIENCE, Stage, User, every_path, open_directory};
+use super::{Dice, Seeds};
 use crate::common;
-use crate::stage::{NOBODY, PATIENCE, Stage, User, every_path, open_directory};
-use crate::{Dice, Seeds};
 use common::{code, fsage, is_root, stderr};
 use std::ffi::OsStr;
 use std::fs;

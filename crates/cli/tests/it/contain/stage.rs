@@ -121,7 +121,7 @@ impl Stage {
         // What we looked at is closed late where another thread of this test starts a program meanwhile: until that runs, its copy of our
         // descriptors is open. Whoever else closes something has opened it before.
         if !events.iter().any(|event| event.contains("OPEN")) {
-            events.retain(|event| !event.contains("CLOSE_NOWRITE"));
+            events.retain(|event| !event.contains("CLOSE"));
         }
         assert!(events.is_empty(), "outside the target: {events:#?}");
         for (path, was) in &self.before {

@@ -6,7 +6,7 @@
  *   torture child LOG ...            what it executes itself as
  *
  * The log is a file outside of DIRECTORY, mapped shared, so that what a killed thread wrote stays. A record is made before the call
- * ("started") and completed behind it ("done"). Its layout is `struct record`; crates/trace/tests/torture.rs reads it.
+ * ("started") and completed behind it ("done"). Its layout is `struct record`; crates/trace/tests/it/torture.rs reads it.
  *
  * Serial: one call at a time over all threads (a baton), so that the order is known; the referee, which is another process, then looks
  * through /proc/PID/task/TID at the file that a call is about to concern or has made, its position and its length, without the
