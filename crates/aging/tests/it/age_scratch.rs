@@ -11,13 +11,7 @@ use std::path::Path;
 /// A scratch file system, or `None` with a message where it cannot be had.
 fn scratch(text: &str) -> Option<Workspace> {
     let target = Target::parse(text).unwrap();
-    match Workspace::open(&target, &WorkspaceOptions::default()) {
-        Ok(workspace) => Some(workspace),
-        Err(error) => {
-            println!("skipped: {error}");
-            None
-        }
-    }
+    testkit::have(Workspace::open(&target, &WorkspaceOptions::default()))
 }
 
 fn capacity(workspace: &Workspace) -> u64 {
@@ -125,21 +119,16 @@ fn fsck_finds_the_aged_image_clean() {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("image");
         let options = WorkspaceOptions { image: Some(posix::Image::New(image.clone())), ..WorkspaceOptions::default() };
-        let workspace = match Workspace::open(&Target::parse(text).unwrap(), &options) {
-            Ok(workspace) => workspace,
-            Err(error) => {
-                println!("skipped: {error}");
-                continue;
-            }
-        };
+        let opened = Workspace::open(&Target::parse(text).unwrap(), &options);
+        let Some(workspace) = testkit::have(opened) else { continue };
         let plan = dir.path().join("a.aging");
         let capacity_bytes = capacity(&workspace);
         write(&plan, Shape { capacity_bytes, share: 0.7, operations: 4000, ..Shape::default() });
         run(&workspace, &plan, &AgeOptions { writers: 2, ..AgeOptions::default() });
         workspace.close().unwrap();
-        match std::process::Command::new(program).args(args).arg(&image).output() {
-            Ok(out) => assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stdout)),
-            Err(error) => println!("skipped {program}: {error}"),
+        let judged = std::process::Command::new(program).args(args).arg(&image).output();
+        if let Some(out) = testkit::have(judged.map_err(|e| format!("{program}: {e}"))) {
+            assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stdout));
         }
     }
 }

@@ -62,10 +62,7 @@ fn sizes_that_do_not_fit_are_left_out_and_said_to_be() {
 
 #[test]
 fn the_published_profiles() {
-    let Some(profiles) = std::env::var_os("FSAGE_GERIATRIX_PROFILES").map(PathBuf::from) else {
-        println!("the_published_profiles: skipped, FSAGE_GERIATRIX_PROFILES names no directory of Geriatrix profiles");
-        return;
-    };
+    let profiles = testkit::fixture::path("geriatrix");
     let dir = tempfile::tempdir().expect("a directory");
     let mut names: Vec<PathBuf> = std::fs::read_dir(profiles)
         .expect("the directory is there")

@@ -10,14 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-fn has_git() -> bool {
-    let found = Command::new("git").arg("--version").output().is_ok();
-    if !found {
-        println!("skipped: git is not installed");
-    }
-    found
-}
+use testkit::{Need, Tool};
 
 fn git(repository: &Path, day: u64, args: &[&str]) -> Vec<u8> {
     let date = format!("{} +0000", 1_700_000_000 + day * 86_400);
@@ -118,7 +111,7 @@ fn checked_out(ops: &[AgingOp]) -> BTreeMap<Vec<u8>, (FileKind, u64)> {
 
 #[test]
 fn what_is_checked_out_at_the_end_is_the_last_commit() {
-    if !has_git() {
+    if !testkit::need(Need::Tool(Tool::Git)) {
         return;
     }
     let work = tempfile::tempdir().expect("a directory");
@@ -149,7 +142,7 @@ fn what_is_checked_out_at_the_end_is_the_last_commit() {
 
 #[test]
 fn what_is_no_repository_or_no_branch_is_said_so() {
-    if !has_git() {
+    if !testkit::need(Need::Tool(Tool::Git)) {
         return;
     }
     let work = tempfile::tempdir().expect("a directory");

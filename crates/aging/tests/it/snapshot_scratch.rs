@@ -10,16 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A scratch ext4; `None`, with the reason printed, where there can be none.
+/// A scratch ext4; `None` where there can be none, for which the test is skipped.
 fn scratch() -> Option<Workspace> {
     let target = Target::parse("ext4:64M").expect("a target");
-    match Workspace::open(&target, &WorkspaceOptions::default()) {
-        Ok(workspace) => Some(workspace),
-        Err(why) => {
-            println!("skipped: no scratch ext4 here: {why}");
-            None
-        }
-    }
+    testkit::have(Workspace::open(&target, &WorkspaceOptions::default()))
 }
 
 fn snapshot(fs: &mut Mounted, to: &Path) -> Snapshot {

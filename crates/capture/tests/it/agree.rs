@@ -2,7 +2,7 @@
 //! both. Where they differ, one of them is wrong.
 
 use crate::common;
-use crate::common::{Row, in_thread, record, skip};
+use crate::common::{Row, in_thread, may_record, record};
 use crate::harness;
 use crate::harness::Run;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ type Threads = BTreeMap<u32, Vec<Row>>;
 
 /// Records a command under strace by the recorder in the kernel, and imports both. Rows by thread, of the threads that strace saw.
 fn both(command: &[OsString], directory: &Path) -> Option<(Threads, Threads)> {
-    if skip() {
+    if !may_record() {
         return None;
     }
     // Not where the command works: what it reads must not grow as it is traced reading it.
@@ -138,7 +138,7 @@ fn compared(judge: &Threads, ours: &Threads) -> Agreement {
 fn agree_on_files(tool: &str, script: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     if !Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: {tool} is not installed");
+        testkit::skip(format!("{tool} is not installed"));
         return;
     }
     let made = "mkdir -p src/sub && for i in $(seq 60); do echo \"int f$i(void) { return $i; }\" > src/f$i.c; cp src/f$i.c src/sub/; done";

@@ -1,6 +1,6 @@
 //! What no system call shows: accesses through mappings and io_uring requests. The programs print what they did; that is the truth.
 
-use crate::common::{Recorded, Row, compiled, record_to, skip};
+use crate::common::{Recorded, Row, compiled, may_record, record_to};
 use std::ffi::OsString;
 use std::path::Path;
 use trace::{Op, flag};
@@ -24,7 +24,7 @@ fn run_with(source: &str, directory: &Path, more: &[&str]) -> Option<(Recorded, 
 
 #[test]
 fn reads_and_writes_through_mappings() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -32,7 +32,7 @@ fn reads_and_writes_through_mappings() {
     assert_eq!(recorded.status.code(), Some(0));
     let coverage = &recorded.imported.summary.coverage;
     if !coverage.accesses_seen {
-        eprintln!("skipped: this kernel has no tracepoints of faults");
+        testkit::skip("this kernel has no tracepoints of faults");
         return;
     }
     let of = |op: Op| -> Vec<&Row> { recorded.rows.iter().filter(|r| r.event.op == op && r.path() == file).collect() };
@@ -84,19 +84,19 @@ fn reads_and_writes_through_mappings() {
 
 #[test]
 fn requests_of_an_io_uring() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let Some((recorded, printed, file)) = run(include_str!("../programs/ring.c"), directory.path()) else { return };
     if recorded.status.code() == Some(42) {
-        eprintln!("skipped: no io_uring can be made here");
+        testkit::skip("no io_uring can be made here");
         return;
     }
     assert_eq!(recorded.status.code(), Some(0));
     let coverage = &recorded.imported.summary.coverage;
     if !coverage.requests_seen {
-        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        testkit::skip("this kernel has no tracepoints of io_uring");
         return;
     }
     // IORING_OP_FSYNC 3, READ 22, WRITE 23, as <linux/io_uring.h> has them.
@@ -133,7 +133,7 @@ fn requests_of_an_io_uring() {
 
 #[test]
 fn requests_that_are_not_modelled_are_counted_by_their_names() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -142,13 +142,13 @@ fn requests_that_are_not_modelled_are_counted_by_their_names() {
         return;
     };
     if recorded.status.code() == Some(42) {
-        eprintln!("skipped: no io_uring can be made here");
+        testkit::skip("no io_uring can be made here");
         return;
     }
     assert_eq!(recorded.status.code(), Some(0));
     let coverage = &recorded.imported.summary.coverage;
     if !coverage.requests_seen {
-        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        testkit::skip("this kernel has no tracepoints of io_uring");
         return;
     }
     let results: Vec<i64> = printed.lines().filter_map(|line| line.split(' ').nth(3)?.parse().ok()).collect();
@@ -161,7 +161,7 @@ fn requests_that_are_not_modelled_are_counted_by_their_names() {
 /// Nothing tells how they went: they count as not modelled, so the coverage is not whole.
 #[test]
 fn requests_without_completion_are_counted() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -170,13 +170,13 @@ fn requests_without_completion_are_counted() {
         return;
     };
     if recorded.status.code() == Some(42) {
-        eprintln!("skipped: no io_uring can be made here");
+        testkit::skip("no io_uring can be made here");
         return;
     }
     assert_eq!(recorded.status.code(), Some(0));
     let coverage = &recorded.imported.summary.coverage;
     if !coverage.requests_seen {
-        eprintln!("skipped: this kernel has no tracepoints of io_uring");
+        testkit::skip("this kernel has no tracepoints of io_uring");
         return;
     }
     assert_eq!(printed.lines().count(), 2, "what completed: {printed}");

@@ -2,7 +2,7 @@
 //! and the addresses of inode, name and open file. XFS does so at once. On
 //! ext4, which passes over a number for some seconds, two calls of a million looked like it (seed 31 of the torture program with root directories).
 
-use crate::common::{compiled, record_to, skip};
+use crate::common::{compiled, may_record, record_to};
 use posix::{Target, Workspace, WorkspaceOptions};
 use std::collections::BTreeSet;
 use trace::Op;
@@ -34,14 +34,11 @@ int main(void)
 
 #[test]
 fn a_file_made_where_one_was_removed_is_another() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let target = Target::parse("xfs:400M,backing=ram").expect("a target");
-    let workspace = match Workspace::open(&target, &WorkspaceOptions::default()) {
-        Ok(workspace) => workspace,
-        Err(error) => return println!("skipped: {error}"),
-    };
+    let Some(workspace) = testkit::have(Workspace::open(&target, &WorkspaceOptions::default())) else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some(program) = compiled(PROGRAM, directory.path()) else { return };
     let output = directory.path().join("numbers");

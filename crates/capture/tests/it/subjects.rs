@@ -1,7 +1,7 @@
 //! Whom the recorder records: processes that run already, control groups, whoever touches a mount, programs in a container, 32-bit
 //! programs. Each test's program works on files of names that nobody else uses, so that what is recorded can be told.
 
-use crate::common::{Recorded, Row, compiled, import, record, record_while, skip};
+use crate::common::{Recorded, Row, compiled, import, may_record, record, record_while};
 use capture::{Options, Recorder};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -73,7 +73,7 @@ impl Drop for Told {
 
 #[test]
 fn processes_that_run_already_with_what_they_started_and_start() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -115,7 +115,7 @@ fn processes_that_run_already_with_what_they_started_and_start() {
 
 #[test]
 fn threads_of_a_process_that_runs_already() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -158,7 +158,7 @@ fn threads_of_a_process_that_runs_already() {
 /// wanted.
 #[test]
 fn who_has_ended_already_is_not_waited_for() {
-    if skip() {
+    if !may_record() {
         return;
     }
     // The one wanted is an end that nobody has asked for; then one that forks all the time while it is taken in.
@@ -223,7 +223,7 @@ fn a_thread_that_makes_no_call() {
             for (;;) pause();
         }
     "#;
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -253,7 +253,7 @@ fn a_thread_that_makes_no_call() {
         wait_until(|| says(2));
     });
     if !recorded.imported.summary.coverage.accesses_seen {
-        eprintln!("skipped: this kernel has no tracepoints of faults");
+        testkit::skip("this kernel has no tracepoints of faults");
         return;
     }
     let file = root.join("pages").into_os_string().into_encoded_bytes();
@@ -268,7 +268,7 @@ fn a_thread_that_makes_no_call() {
 
 #[test]
 fn a_control_group_and_those_in_it() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
@@ -277,13 +277,13 @@ fn a_control_group_and_those_in_it() {
         let (point, kind) = (words.next()?, words.next()?);
         (kind == "cgroup2").then(|| Path::new(point).to_owned())
     }) else {
-        eprintln!("skipped: there is no cgroup2 here");
+        testkit::skip("there is no cgroup2 here");
         return;
     };
     let outer = hierarchy.join(format!("fsage-test-{}", std::process::id()));
     let inner = outer.join("inner");
     if let Err(e) = std::fs::create_dir(&outer).and_then(|()| std::fs::create_dir(&inner)) {
-        eprintln!("skipped: no control group can be made ({e})");
+        testkit::skip(format!("no control group can be made ({e})"));
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -319,7 +319,7 @@ fn in_own_namespace(script: &str) -> Command {
 
 #[test]
 fn whoever_touches_a_mount() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -329,7 +329,7 @@ fn whoever_touches_a_mount() {
     std::fs::create_dir(&other).expect("a directory");
     let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&point).status();
     if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: nothing can be mounted here");
+        testkit::skip("nothing can be mounted here");
         return;
     }
     let mut one = Told::shell(&root, |_| {});
@@ -360,7 +360,7 @@ fn whoever_touches_a_mount() {
 
 #[test]
 fn a_container_tells_paths_as_its_processes_see_them() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -371,7 +371,7 @@ fn a_container_tells_paths_as_its_processes_see_them() {
         root.display()
     );
     if in_own_namespace("mount --rbind / /mnt").status().is_ok_and(|s| !s.success()) {
-        eprintln!("skipped: no mount namespace can be made here");
+        testkit::skip("no mount namespace can be made here");
         return;
     }
     let argv: Vec<OsString> =
@@ -389,7 +389,7 @@ fn a_container_tells_paths_as_its_processes_see_them() {
 
 #[test]
 fn a_program_under_another_root_directory() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -402,7 +402,7 @@ fn a_program_under_another_root_directory() {
     );
     let recorded = record(&["python3".into(), "-c".into(), program.into()], Path::new("/"));
     if !recorded.status.success() {
-        eprintln!("skipped: chroot is not allowed here");
+        testkit::skip("chroot is not allowed here");
         return;
     }
     let rows = below(&recorded.rows, &root);
@@ -415,7 +415,7 @@ fn a_program_under_another_root_directory() {
 
 #[test]
 fn calls_by_the_32_bit_entry_and_unknown_numbers_are_counted() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -435,7 +435,7 @@ fn calls_by_the_32_bit_entry_and_unknown_numbers_are_counted() {
 
 #[test]
 fn a_process_killed_in_the_middle_of_a_call() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");

@@ -8,15 +8,9 @@ use crate::harness::{Run, hold};
 use capture::{Kernel, Options};
 use trace::agree::Agreement;
 
-/// Records in the kernel and holds it against the truth; `None`, said aloud, where that cannot be done.
+/// Records in the kernel and holds it against the truth; `None` where that cannot be done, for which the test is skipped.
 fn in_the_kernel(run: Run) -> Option<Agreement> {
-    match Kernel::find(Options::default()) {
-        Ok(mut kernel) => hold(run, &mut kernel),
-        Err(missing) => {
-            eprintln!("skipped: {missing}");
-            None
-        }
-    }
+    hold(run, &mut testkit::have(Kernel::find(Options::default()))?)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! When threads had no processor and who gave it back to them. The program prints what it did; that is the truth.
 
-use crate::common::{Recorded, compiled, record_to, skip};
+use crate::common::{Recorded, compiled, may_record, record_to};
 use std::ffi::OsString;
 use trace::kernel::wire::{self, Kind};
 use trace::schedule::{Happened, Turn};
@@ -38,7 +38,7 @@ fn said(printed: &str) -> Vec<Said> {
 
 #[test]
 fn each_wait_has_the_waker_and_the_time_that_the_program_noted() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -66,7 +66,7 @@ fn each_wait_has_the_waker_and_the_time_that_the_program_noted() {
 
 #[test]
 fn threads_begin_and_end_and_what_is_theirs_lies_between() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -96,7 +96,7 @@ fn threads_begin_and_end_and_what_is_theirs_lies_between() {
 
 #[test]
 fn what_a_thread_slept_in_a_call_is_told_by_the_call_and_by_its_turns() {
-    if skip() {
+    if !may_record() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -4,7 +4,6 @@ use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 fn bench() -> Command {
     let mut command = Command::cargo_bin("fsage").expect("cargo builds the binary");
@@ -126,12 +125,10 @@ fn a_tree_marked_as_ours_is_overwritten_in_place() {
 
 #[test]
 fn a_file_system_in_memory_has_no_cold_cache() {
-    let is_tmpfs = std::fs::read_to_string("/proc/mounts")
-        .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').skip(1).take(2).eq(["/dev/shm", "tmpfs"])));
-    let Some(directory) = is_tmpfs.then(|| tempfile::tempdir_in("/dev/shm").ok()).flatten() else {
-        println!("skipped: /dev/shm is no tmpfs that can be written");
+    if !testkit::need(testkit::Need::Shm) {
         return;
-    };
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let args = ["seqfile", "--data", "64K", "--sizes", "4K", "--rounds", "1", "--no-warm-up"];
     let run = bench().args(args).arg(directory.path()).assert().success();
     let text = String::from_utf8_lossy(&run.get_output().stdout).into_owned();
@@ -143,16 +140,11 @@ fn a_file_system_in_memory_has_no_cold_cache() {
 
 #[test]
 fn scratch_file_systems_are_run_side_by_side_and_taken_down() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: scratch file systems need root");
+    if !testkit::needs(&[testkit::Need::LoopDevices, testkit::Need::Tool(testkit::Tool::MkfsExt4)]) {
         return;
     }
     let args = ["seqfile", "ext4:32M", "ext4:64M,-O ^has_journal", "--data", "256K", "--sizes", "16K", "--rounds", "1"];
     let run = bench().args(args).args(["--no-warm-up", "--json"]).assert();
-    if run.get_output().status.code() == Some(3) {
-        println!("skipped: {}", String::from_utf8_lossy(&run.get_output().stderr));
-        return;
-    }
     let found = json(&run.success());
     let targets = found["targets"].as_array().unwrap();
     assert_eq!(targets.iter().map(|t| t["name"].as_str().unwrap()).collect::<Vec<_>>(), args[1..3]);
@@ -193,24 +185,16 @@ fn wrong_use_has_its_exit_code() {
 #[test]
 fn an_interrupt_leaves_nothing_and_is_told() {
     let directory = tempfile::tempdir().unwrap();
-    // A shell starts its background jobs with interrupts ignored, and what is ignored stays so.
-    let mut run = std::process::Command::new("env")
-        .arg("--default-signal=INT,TERM")
-        .arg(assert_cmd::cargo::cargo_bin("fsage"))
-        .args(["bench", "seqfile", "--rounds", "100000", "--data", "1M", "--sizes", "1K"])
-        .arg(directory.path())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["bench", "seqfile", "--rounds", "100000", "--data", "1M", "--sizes", "1K"]).arg(directory.path());
+    let null = std::process::Stdio::null;
+    let mut run = testkit::process::Running::start(command.stdout(null()).stderr(null()));
     // Once it has made something it is at work.
-    let start = Instant::now();
-    while std::fs::read_dir(directory.path()).unwrap().next().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60) && run.try_wait().unwrap().is_none(), "it never began");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(run.wait().unwrap().code(), Some(130));
+    testkit::process::until("it begins", || {
+        assert!(run.child.try_wait().unwrap().is_none(), "it never began");
+        std::fs::read_dir(directory.path()).unwrap().next().is_some()
+    });
+    run.signal("INT");
+    assert_eq!(run.ends().code(), Some(130));
     assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none());
 }

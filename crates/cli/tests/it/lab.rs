@@ -2,11 +2,11 @@
 
 use crate::common;
 use crate::common::{code, fails, names, run, small_system, small_workload, stderr, succeeds};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+use testkit::process::Running;
 
 /// Runs a command twice; both must print the same. What it printed, as JSON.
 #[track_caller]
@@ -152,11 +152,11 @@ fn a_log_that_is_kept_has_every_byte_and_is_clean() {
 fn a_signal_ends_a_run_in_virtual_time() {
     let d = tempfile::tempdir().unwrap();
     let args = ["bench", "seqfile", "ffs:size=64M", "--data", "4M", "--sizes", "1K", "--rounds", "100000"];
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_fsage"));
-    let child = child.args(args).current_dir(d.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    let run = Running::start(command.args(args).current_dir(d.path()).stdout(Stdio::null()).stderr(Stdio::piped()));
     std::thread::sleep(Duration::from_millis(1500));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    run.signal("INT");
+    let output = run.output();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert_eq!(names(d.path()), [""; 0]);
 }

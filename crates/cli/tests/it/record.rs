@@ -14,6 +14,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::Tool;
 
 /// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
 const SUBJECT: &str = "\
@@ -54,16 +55,13 @@ struct Place {
 }
 
 impl Place {
-    /// A directory for a subject, recorded with a tracer; `None`, said aloud, where something is missing.
+    /// A directory for a subject, recorded with a tracer; `None` where something is missing, for which the test is skipped.
     fn new(with: &'static str) -> Option<Place> {
-        if let Err(e) = Command::new("python3").arg("-V").stdout(Stdio::null()).status() {
-            eprintln!("skipped: python3: {e}");
-            return None;
-        }
+        testkit::tool(Tool::Python)?;
         let dir = tempfile::tempdir().unwrap();
         let out = run(dir.path(), &["record", "--with", with, "-o", "tried", "--no-working-directory", "true"]);
         if out.status.code() == Some(3) {
-            eprintln!("skipped: {}", common::stderr(&out));
+            testkit::skip(common::stderr(&out));
             return None;
         }
         succeeds(&out);
@@ -135,7 +133,7 @@ impl Place {
     }
 
     fn fsage(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
         command.current_dir(self.dir.path()).env_remove("RUST_BACKTRACE");
         command
     }
@@ -491,15 +489,10 @@ fn at_a_terminal(place: &Place, with: &str) -> Option<(std::process::ChildStdin,
     let fsage = env!("CARGO_BIN_EXE_fsage");
     // In place of script's shell: some shells wait for their command and then die of the Ctrl-C that they got as well.
     let line = format!("exec {fsage} record --with {with} -o out.workload --no-working-directory python3 subject.py");
-    let mut script = Command::new("script");
+    let mut script = testkit::process::with_default_signals("script");
     script.args(["-qec", &line, "typescript"]).current_dir(place.dir.path()).stdin(Stdio::piped());
-    let mut child = match script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-        Ok(child) => child,
-        Err(e) => {
-            eprintln!("skipped: script(1): {e}");
-            return None;
-        }
-    };
+    testkit::tool(Tool::Script)?;
+    let mut child = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let keyboard = child.stdin.take().unwrap();
     Some((keyboard, Running { child }))
 }
@@ -542,12 +535,7 @@ fn a_second_ctrl_c_leaves_nobody_behind_the_terminal(with: &'static str) {
 fn signals_for_the_command_reach_it(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
     let recorder = place.record(&[]);
-    let mut signals = vec![("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12), ("ALRM", 14), ("RTMIN+3", 37)];
-    // Under nohup(1) a hangup is for nobody.
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
-    signals.retain(|(_, number)| ignored >> (number - 1) & 1 == 0);
+    let signals = [("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12), ("ALRM", 14), ("RTMIN+3", 37)];
     for (count, (signal, _)) in (1..).zip(&signals) {
         place.goes_on(5);
         recorder.signal(signal);
@@ -616,7 +604,7 @@ fn whoever_touches_a_mount_is_recorded_by_ebpf() {
     fs::create_dir(&point).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "fsage-test"]).arg(&point).output().unwrap();
     if !mounted.status.success() {
-        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+        return testkit::skip(format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr)));
     }
     let outcome = std::panic::catch_unwind(|| {
         let mut command = place.fsage();
@@ -676,7 +664,7 @@ fn room_is_left_to_the_program(with: &'static str) {
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "fsage-test"]).arg(&point).output();
     let mounted = mounted.unwrap();
     if !mounted.status.success() {
-        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+        return testkit::skip(format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr)));
     }
     let outcome = std::panic::catch_unwind(|| {
         let args = ["record", "--with", with, "-o", "out.workload", "--spool-in", ".", "python3", "-c", LOOKS_UP];
@@ -1121,7 +1109,7 @@ fn a_profile_that_does_not_fit_is_kept_elsewhere(with: &'static str) {
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "fsage-test"]).arg(&point).output();
     let mounted = mounted.unwrap();
     if !mounted.status.success() {
-        return eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+        return testkit::skip(format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr)));
     }
     let outcome = std::panic::catch_unwind(|| {
         let out = run(&point, &["record", "--with", with, "-o", "out.workload", "python3", "-c", LOOKS_UP]);

@@ -50,11 +50,11 @@ fn recorded(with: &str, program: &str) -> Option<tempfile::TempDir> {
     let (script, output) = (script.to_str().unwrap(), output.to_str().unwrap());
     let out = run(&work, &["record", "--with", with, "-o", output, "python3", "-B", script]);
     if out.status.code() == Some(3) && !stderr(&out).contains("no profile could be made") {
-        eprintln!("skipped: {}", stderr(&out));
+        testkit::skip(stderr(&out));
         return None;
     }
     if stderr(&out).contains("Operation not permitted") {
-        eprintln!("skipped: {}", stderr(&out));
+        testkit::skip(stderr(&out));
         return None;
     }
     succeeds(&out);
@@ -104,7 +104,7 @@ fn attached(with: &str, before: &str, behind: &str) -> Option<tempfile::TempDir>
     let mut subject = match child {
         Ok(child) => Running { child },
         Err(e) => {
-            eprintln!("skipped: python3: {e}");
+            testkit::skip(format!("python3: {e}"));
             return None;
         }
     };
@@ -127,7 +127,7 @@ fn attached(with: &str, before: &str, behind: &str) -> Option<tempfile::TempDir>
     assert!(subject.ends().success());
     let ended = recorder.ends();
     if ended.code() == Some(3) {
-        eprintln!("skipped: {}", heard());
+        testkit::skip(heard());
         return None;
     }
     assert!(ended.success(), "{}", heard());

@@ -6,7 +6,7 @@
 
 use crate::common;
 use crate::common::process::{Running, has, status_field, until};
-use crate::common::{is_root, stderr, succeeds};
+use crate::common::{stderr, succeeds};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ fn works(with: &str) -> bool {
     let place = Place::new();
     let out = place.fsage(&["record", "--with", with, "--no-working-directory", "-o", "tried", "true"]);
     if out.status.code() == Some(3) {
-        eprintln!("skipped with {with}: {}", stderr(&out));
+        testkit::skip(format!("{with}: {}", stderr(&out)));
         return false;
     }
     succeeds(&out);
@@ -109,7 +109,7 @@ fn goes_on(place: &Place) {
 
 #[test]
 fn without_privileges_somebody_elses_process_is_refused_and_goes_on() {
-    if !is_root("without_privileges_somebody_elses_process_is_refused_and_goes_on") || !has("setpriv", &["true"]) {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) {
         return;
     }
     let place = Place::new();
@@ -141,8 +141,7 @@ fn without_privileges_somebody_elses_process_is_refused_and_goes_on() {
 /// That the profile could not be made was found after the whole run.
 #[test]
 fn where_nothing_may_be_made_nothing_is_run() {
-    let name = "where_nothing_may_be_made_nothing_is_run";
-    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -159,8 +158,7 @@ fn where_nothing_may_be_made_nothing_is_run() {
 /// strace attached to a child that is one's own, and the profile said nothing of the process that was asked for; or it hung.
 #[test]
 fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused() {
-    let name = "without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused";
-    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -185,8 +183,7 @@ fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused
 
 #[test]
 fn without_privileges_a_command_is_recorded_by_strace() {
-    let name = "without_privileges_a_command_is_recorded_by_strace";
-    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -210,8 +207,7 @@ fn without_privileges_a_command_is_recorded_by_strace() {
 #[test]
 fn a_recording_in_a_time_namespace_begins_when_it_does() {
     let unshare = ["--time", "--monotonic", "1000000"];
-    let name = "a_recording_in_a_time_namespace_begins_when_it_does";
-    if !is_root(name) || !has("unshare", &[&unshare[..], &["true"]].concat()) || !works("ebpf") {
+    if !testkit::need(testkit::Need::Root) || !has("unshare", &[&unshare[..], &["true"]].concat()) || !works("ebpf") {
         return;
     }
     let place = Place::new();
@@ -229,8 +225,7 @@ fn a_recording_in_a_time_namespace_begins_when_it_does() {
 /// The first file of that name on the path was taken, though it was somebody else's to run.
 #[test]
 fn a_program_is_found_where_its_user_may_run_it() {
-    let name = "a_program_is_found_where_its_user_may_run_it";
-    if !is_root(name) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -274,8 +269,11 @@ end(0, None)
 /// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command never heard of the signal.
 #[test]
 fn a_command_that_takes_every_process_is_recorded_to_the_end() {
-    let name = "a_command_that_takes_every_process_is_recorded_to_the_end";
-    if !is_root(name) || !has("setpriv", &["true"]) || !has("prlimit", &["true"]) || !works("strace") {
+    if !testkit::need(testkit::Need::Root)
+        || !has("setpriv", &["true"])
+        || !has("prlimit", &["true"])
+        || !works("strace")
+    {
         return;
     }
     let place = Place::new();
@@ -299,9 +297,8 @@ fn a_command_that_takes_every_process_is_recorded_to_the_end() {
 
 #[test]
 fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
-    let name = "three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named";
     const ALL: [&str; 3] = ["bpf", "perfmon", "sys_ptrace"];
-    if !is_root(name) || !has("setpriv", &["--inh-caps=+bpf", "true"]) || !works("ebpf") {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["--inh-caps=+bpf", "true"]) || !works("ebpf") {
         return;
     }
     let place = Place::new();
@@ -352,7 +349,7 @@ fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
 
 #[test]
 fn root_records_another_users_process() {
-    if !is_root("root_records_another_users_process") || !has("setpriv", &["true"]) {
+    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -380,11 +377,11 @@ fn compiled(place: &Place, source: &str, options: &[&str]) -> bool {
     match compiler {
         Ok(out) if out.status.success() => true,
         Ok(out) => {
-            eprintln!("skipped: cc {}: {}", options.join(" "), String::from_utf8_lossy(&out.stderr));
+            testkit::skip(format!("cc {}: {}", options.join(" "), String::from_utf8_lossy(&out.stderr)));
             false
         }
         Err(e) => {
-            eprintln!("skipped: cc: {e}");
+            testkit::skip(format!("cc: {e}"));
             false
         }
     }
@@ -467,7 +464,7 @@ fn boxed(place: &Place) -> Option<(Running, u32)> {
 /// The names before and after are those that the container sees: outside, its directory is empty.
 #[test]
 fn a_process_in_a_container_is_recorded_with_the_names_it_sees() {
-    if !is_root("a_process_in_a_container_is_recorded_with_the_names_it_sees") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -502,8 +499,7 @@ fn a_process_in_a_container_is_recorded_with_the_names_it_sees() {
 /// A container started by the command that is recorded: its processes tell paths as they see them.
 #[test]
 fn a_command_that_makes_a_container_is_recorded_into_it() {
-    let name = "a_command_that_makes_a_container_is_recorded_into_it";
-    if !is_root(name) || !has("unshare", &["-mpf", "--mount-proc", "true"]) {
+    if !testkit::need(testkit::Need::Root) || !has("unshare", &["-mpf", "--mount-proc", "true"]) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -544,8 +540,7 @@ impl Drop for Group {
 
 #[test]
 fn a_control_group_is_recorded_and_what_is_none_is_refused() {
-    let name = "a_control_group_is_recorded_and_what_is_none_is_refused";
-    if !is_root(name) || !works("ebpf") {
+    if !testkit::need(testkit::Need::Root) || !works("ebpf") {
         return;
     }
     let place = Place::new();
@@ -555,11 +550,11 @@ fn a_control_group_is_recorded_and_what_is_none_is_refused() {
     common::fails(&place.fsage(&by_strace), 3, &["strace follows processes only", "--with ebpf"]);
     assert_eq!(common::names(place.dir.path()), [""; 0]);
     let Some(hierarchy) = hierarchy() else {
-        return eprintln!("skipped: cgroup2 is mounted nowhere");
+        return testkit::skip("cgroup2 is mounted nowhere");
     };
     let group = hierarchy.join(format!("fsage-test-{}", std::process::id()));
     if let Err(e) = fs::create_dir(&group) {
-        return eprintln!("skipped: no control group can be made in {}: {e}", hierarchy.display());
+        return testkit::skip(format!("no control group can be made in {}: {e}", hierarchy.display()));
     }
     let group = Group(group);
     let stranger = shell(Command::new("sh"), &place, &COUNTS.replace("counted", "by-stranger"));

@@ -12,24 +12,12 @@ use std::process::Command;
 fn duckdb(file: &Path, query: &str) -> Option<Vec<Value>> {
     const SCRIPT: &str = "
 import sys, json
-try:
-    import duckdb
-except ImportError:
-    sys.exit(77)
+import duckdb
 duckdb.execute(f\"create view r as select * from read_parquet('{sys.argv[1]}')\")
 print(json.dumps(duckdb.execute(sys.argv[2]).fetchall()))
 ";
-    let output = match Command::new("python3").args(["-c", SCRIPT]).arg(file).arg(query).output() {
-        Ok(output) => output,
-        Err(e) => {
-            println!("skipped: python3 cannot be run: {e}");
-            return None;
-        }
-    };
-    if output.status.code() == Some(77) {
-        println!("skipped: python3 has no module duckdb (pip install duckdb)");
-        return None;
-    }
+    let python = testkit::python_with("duckdb")?;
+    let output = Command::new(python).args(["-c", SCRIPT]).arg(file).arg(query).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
     Some(rows.as_array().unwrap().clone())

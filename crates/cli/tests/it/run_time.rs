@@ -8,13 +8,7 @@ use trace::profile::Reader;
 use trace::schedule::Happened;
 
 fn may_record() -> bool {
-    match capture::permitted() {
-        Ok(()) => true,
-        Err(missing) => {
-            eprintln!("skipped: {missing}");
-            false
-        }
-    }
+    testkit::have(capture::permitted()).is_some()
 }
 
 /// Predicts `w.workload` on systems where every operation costs 1 ms and 3 ms.

@@ -12,7 +12,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// What a command may still take: ten looks a second in an optimised build, and a fraction of its speed in this one.
@@ -41,7 +41,7 @@ enum End {
 
 /// Runs a command, and ends it once it has taken so much.
 fn ended(directory: &Path, args: &[&str], after_ms: u64, signal: &str) -> End {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
     command.args(args).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null());
     let file = fs::File::create(directory.join("messages")).expect("a new file");
     let running = Running { child: command.stderr(file).spawn().expect("the binary runs") };
@@ -197,7 +197,7 @@ fn waiting_for_a_fifo_ends() {
                 both.write_all(b"1 1700000000.000001 stat(\"/a\", {}) = 0 <0.000010>\n").expect("room in the FIFO");
                 both
             });
-            let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+            let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
             command.args(args).current_dir(d.path()).stdout(Stdio::null()).stderr(Stdio::null());
             let running = Running { child: command.spawn().expect("the binary runs") };
             // It waits when it sleeps and has the FIFO open.
@@ -332,7 +332,7 @@ fn a_quickstart_that_records_ends() {
     for (at, made) in moments.into_iter().enumerate() {
         let (signal, code) = [("INT", 130), ("TERM", 143)][at % 2];
         let messages = d.path().join("messages");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+        let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
         command.args(["quickstart", "target"]).current_dir(d.path());
         command.env("TMPDIR", d.path().join("tmp")).env("PATH", &path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&messages).expect("a new file"));

@@ -1,13 +1,13 @@
 //! Targets that fail, and what is left behind: nothing.
 
-use crate::common::{code, fails, fsage, is_root, names, run, small_workload, stderr};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::common::{code, fails, fsage, names, run, small_workload, stderr};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
+use testkit::process::Running;
 
 /// A tmpfs mounted for a test, unmounted at its end.
 struct Tmpfs(tempfile::TempDir);
@@ -41,7 +41,7 @@ fn a_target_that_is_not_there_or_no_directory() {
 
 #[test]
 fn a_full_target_is_refused_before_anything_is_done() {
-    if !is_root("a full target") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     let small = Tmpfs::mount("size=8m");
@@ -54,7 +54,7 @@ fn a_full_target_is_refused_before_anything_is_done() {
 
 #[test]
 fn a_read_only_target_is_refused() {
-    if !is_root("a read-only target") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     let read_only = Tmpfs::mount("ro,size=1g");
@@ -67,7 +67,7 @@ fn a_read_only_target_is_refused() {
 
 #[test]
 fn a_scratch_target_needs_root_and_says_so() {
-    if !is_root("becoming nobody") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     // A copy that nobody may run: the build's own directories may be closed.
@@ -87,7 +87,7 @@ fn a_scratch_target_needs_root_and_says_so() {
 
 #[test]
 fn a_missing_tool_is_named() {
-    if !is_root("a scratch target without mkfs") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     let d = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn a_missing_tool_is_named() {
             fails(&output, 3, &["mkfs.xfs", "xfsprogs"]);
             assert_eq!(names(d.path()), [""; 0]);
         }
-        other => println!("a missing tool: skipped, no mount namespace can be made: {other:?}"),
+        other => testkit::skip(format!("no mount namespace can be made: {other:?}")),
     }
 }
 
@@ -123,22 +123,15 @@ fn missing_strace_is_named() {
     assert_eq!(names(d.path()), [""; 0]);
 }
 
-fn measuring(target: &str, tmp: &Path) -> Child {
-    // A shell starts its background jobs with interrupts ignored, and what is ignored stays so.
-    Command::new("env")
-        .args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_fsage")])
-        .args(["measure", target, "--budget", "60s", "-o", "x.system"])
-        .current_dir(tmp)
-        .env("TMPDIR", tmp)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+fn measuring(target: &str, tmp: &Path) -> Running {
+    let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
+    command.args(["measure", target, "--budget", "60s", "-o", "x.system"]).current_dir(tmp).env("TMPDIR", tmp);
+    Running::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
 }
 
 /// Waits until the process works in its private directory.
-fn wait_until_working(child: &mut Child) {
-    let fds = format!("/proc/{}/fd", child.id());
+fn wait_until_working(run: &mut Running) {
+    let fds = format!("/proc/{}/fd", run.pid());
     for _ in 0..6000 {
         let working = fs::read_dir(&fds).is_ok_and(|entries| {
             entries.flatten().any(|e| {
@@ -150,7 +143,7 @@ fn wait_until_working(child: &mut Child) {
         if working {
             return;
         }
-        assert!(child.try_wait().unwrap().is_none(), "the measurement ended by itself");
+        assert!(run.child.try_wait().unwrap().is_none(), "the measurement ended by itself");
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("the measurement never began");
@@ -168,16 +161,16 @@ fn loops_on(directory: &Path) -> Vec<String> {
 
 #[test]
 fn an_interrupt_during_a_measurement_leaves_nothing() {
-    if !is_root("a scratch target") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
-    for signal in [Signal::INT, Signal::TERM] {
+    for (signal, expected) in [("INT", 130), ("TERM", 143)] {
         let d = tempfile::tempdir().unwrap();
-        let mut child = measuring("ext4:1G", d.path());
-        wait_until_working(&mut child);
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(code(&output), 128 + signal.as_raw(), "{}", stderr(&output));
+        let mut run = measuring("ext4:1G", d.path());
+        wait_until_working(&mut run);
+        run.signal(signal);
+        let output = run.output();
+        assert_eq!(code(&output), expected, "{}", stderr(&output));
         assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
         assert_eq!(names(d.path()), [""; 0], "neither image nor profile is left");
         assert_eq!(loops_on(d.path()), [""; 0], "no loop device is left");
@@ -191,10 +184,10 @@ fn a_target_that_vanishes_is_an_error_of_the_environment() {
     let d = tempfile::tempdir().unwrap();
     let target = d.path().join("target");
     fs::create_dir(&target).unwrap();
-    let mut child = measuring("target", d.path());
-    wait_until_working(&mut child);
+    let mut run = measuring("target", d.path());
+    wait_until_working(&mut run);
     fs::remove_dir_all(&target).or_else(|_| fs::remove_dir_all(&target)).ok();
-    let output = child.wait_with_output().unwrap();
+    let output = run.output();
     fails(&output, 3, &[]);
     assert!(!d.path().join("x.system").exists(), "no profile is made of half a measurement");
 }

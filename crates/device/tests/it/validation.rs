@@ -4,7 +4,6 @@ use device::validate::{Quantiles, Traced, demerit_ns, parse_trace, read_trace, v
 use device::{Device as _, Drive, Model, Request, catalogue};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::path::Path;
 
 /// Drive, trace, and the demerit figure of DiskSim 4.0 on it, in ms.
 const BARS: [(&str, &str, f64); 4] = [
@@ -16,15 +15,11 @@ const BARS: [(&str, &str, f64); 4] = [
 
 #[test]
 fn demerits_are_at_or_below_those_of_disksim() {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/drives");
-    if !traces.is_dir() {
-        println!("skipped: the measured traces are not at ../shared/data/drives beside the repository");
-        return;
-    }
+    let d = tempfile::tempdir().unwrap();
     for (key, trace, bar_ms) in BARS {
         let drive = Drive::find(key).unwrap();
         let Model::Disk(spec) = &drive.model else { panic!("{key} is a disk") };
-        let trace = read_trace(&traces.join(trace)).unwrap();
+        let trace = read_trace(&testkit::fixture::unpack(&format!("drives/{trace}"), d.path())).unwrap();
         let validation = validate(key, &drive.name, spec, &trace).unwrap();
         let ms = validation.demerit_ns / 1e6;
         assert!(ms <= bar_ms, "{key}: demerit {ms} ms, DiskSim 4.0 has {bar_ms}");

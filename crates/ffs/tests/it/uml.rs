@@ -1,7 +1,7 @@
 //! Linux's own ufs driver, in user-mode Linux, on what mkfs makes and on what fsck has repaired: it mounts them, and every
 //! file, mode and link count is what our reader sees.
 
-use crate::common::{foreign_images, makefs, run, sample_tree, skip, tool};
+use crate::common::{foreign_images, makefs, run, sample_tree, tool};
 use crate::damage::{Patient, damages};
 use crate::lab;
 use crate::live;
@@ -232,7 +232,7 @@ fn uml() -> Option<PathBuf> {
     let driver =
         modules.is_dir() && run(Command::new("find").arg(modules).args(["-name", "ufs.ko*"])).lines().next().is_some();
     if !driver || tool("insmod").is_none() {
-        skip("user-mode Linux has no ufs driver here (packages user-mode-linux and kmod)");
+        testkit::skip("user-mode Linux has no ufs driver here (packages user-mode-linux and kmod)");
         return None;
     }
     Some(uml)
@@ -375,7 +375,7 @@ fn tree_of_every_kind(at: &Path) {
     };
     assert!(make("pipe", rustix::fs::FileType::Fifo, 0));
     if !make("device", rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(7, 200)) {
-        skip("devices: making them needs root");
+        testkit::skip("devices: making them needs root");
     }
 }
 

@@ -7,16 +7,12 @@ use layout::SurveyOptions;
 use layout::ext4::{Ext4Error, Image, survey_image};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::path::Path;
 
 const ROUNDS: u64 = 150;
 
 /// Content without mounting: mkfs fills the image from a directory, so that no root is needed.
 fn image(bytes: u64, options: &[&str]) -> Option<Vec<u8>> {
-    if !Path::new("/usr/sbin/mkfs.ext4").exists() && !Path::new("/sbin/mkfs.ext4").exists() {
-        println!("skipped: mkfs.ext4 is not installed");
-        return None;
-    }
+    testkit::tool(testkit::Tool::MkfsExt4)?;
     let content = tempfile::tempdir().unwrap();
     for i in 0..60 {
         let directory = content.path().join(format!("d{}", i % 3));

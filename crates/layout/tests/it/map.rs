@@ -145,11 +145,10 @@ fn btrfs_with_space_in_no_chunk() {
 
 #[test]
 fn without_fiemap_there_is_no_map() {
-    let shm = Path::new("/dev/shm");
-    if !std::fs::read_to_string("/proc/self/mounts").is_ok_and(|m| m.contains("tmpfs /dev/shm tmpfs")) {
-        println!("skipped: /dev/shm is not a tmpfs");
+    if !testkit::need(testkit::Need::Shm) {
         return;
     }
+    let shm = Path::new("/dev/shm");
     let directory = tempfile::tempdir_in(shm).unwrap();
     std::fs::write(directory.path().join("file"), "content").unwrap();
     let survey = taken(directory.path());

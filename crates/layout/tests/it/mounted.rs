@@ -143,12 +143,10 @@ fn compressed_data_is_counted_apart() {
 
 #[test]
 fn without_fiemap_the_reason_is_given() {
-    let shm = Path::new("/dev/shm");
-    let is_tmpfs = std::fs::read_to_string("/proc/self/mounts").is_ok_and(|m| m.contains("tmpfs /dev/shm tmpfs"));
-    if !is_tmpfs {
-        println!("skipped: /dev/shm is not a tmpfs here");
+    if !testkit::need(testkit::Need::Shm) {
         return;
     }
+    let shm = Path::new("/dev/shm");
     let directory = tempfile::Builder::new().prefix("fsage-layout-").tempdir_in(shm).unwrap();
     std::fs::write(directory.path().join("file"), b"x").unwrap();
     std::fs::write(directory.path().join("another"), b"x").unwrap();
@@ -181,8 +179,7 @@ fn the_walk_sees_everything_once() {
 
 #[test]
 fn what_cannot_be_read_is_recorded() {
-    if rustix::process::geteuid().is_root() {
-        println!("skipped: root may read everything");
+    if !testkit::as_ordinary_user("mounted::what_cannot_be_read_is_recorded") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -241,13 +238,8 @@ fn what_is_no_target_is_refused_and_a_survey_can_be_stopped() {
 #[test]
 fn a_workspace_is_surveyed_by_its_handle() {
     for (target, kind) in [("ext4:64M", "ext4"), ("xfs:400M", "xfs"), ("btrfs:256M", "btrfs")] {
-        let workspace = match Workspace::open(&Target::parse(target).unwrap(), &WorkspaceOptions::default()) {
-            Ok(workspace) => workspace,
-            Err(why) => {
-                println!("skipped: no {target}: {why}");
-                continue;
-            }
-        };
+        let opened = Workspace::open(&Target::parse(target).unwrap(), &WorkspaceOptions::default());
+        let Some(workspace) = testkit::have(opened.map_err(|why| format!("no {target}: {why}"))) else { continue };
         fragment(workspace.path(), 5);
         let survey = survey_handle(&mut workspace.fs(), &SurveyOptions::default(), &mut |_| true).unwrap();
         assert_eq!((survey.source.target.as_str(), survey.source.fs_type.as_str()), (target, kind));

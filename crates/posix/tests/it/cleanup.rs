@@ -30,9 +30,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        // A shell starts its background jobs with signals ignored, and what is ignored stays so.
-        let mut command = Command::new("env");
-        command.args(["--default-signal=INT,TERM,HUP", HELPER]);
+        let mut command = testkit::process::with_default_signals(HELPER);
         command.args(arguments).env("TMPDIR", self.dir.path()).env("XDG_STATE_HOME", self.dir.path().join("state"));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -263,7 +261,7 @@ fn a_sweep_in_a_container_leaves_the_living_alone() {
     }
     let can = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().unwrap();
     if !can.status.success() {
-        return println!("skipped: {}", String::from_utf8_lossy(&can.stderr));
+        return testkit::skip(String::from_utf8_lossy(&can.stderr));
     }
     let place = Place::new();
     let mut running = place.start(place.dir.path().to_str().unwrap(), "");
@@ -316,14 +314,14 @@ fn files_on_their_way_are_swept() {
 /// A directory that could not be removed was struck off the list, and stayed for ever.
 #[test]
 fn what_could_not_be_removed_is_swept_later() {
-    if !is_root() {
-        return println!("skipped: mounting needs root");
+    if !testkit::need(testkit::Need::Root) {
+        return;
     }
     let place = Place::new();
     let mut running = place.start(place.dir.path().to_str().unwrap(), "mounted");
     let code = running.wait();
     if code == 1 {
-        return println!("skipped: cannot mount here: {}", output(running.child));
+        return testkit::skip(format!("cannot mount here: {}", output(running.child)));
     }
     let point = running.private.join("point");
     assert!(point.exists(), "something is mounted there");
@@ -377,8 +375,9 @@ fn keeping_keeps() {
 /// A journal that says otherwise does not make a sweep remove what is not ours.
 #[test]
 fn a_false_journal_removes_nothing() {
-    if rustix::process::geteuid().is_root() {
-        return println!("skipped: as root the journals of all runs are in /run/fsage, where a test does not meddle");
+    // As root the journals of all runs are in /run/fsage, where a test does not meddle.
+    if !testkit::as_ordinary_user("cleanup::a_false_journal_removes_nothing") {
+        return;
     }
     let place = Place::new();
     let precious = place.dir.path().join("precious");

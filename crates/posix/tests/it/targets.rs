@@ -1,12 +1,13 @@
 //! Workspaces on targets that are full, read-only, vanish, or are not there.
 
-use crate::common::{can_make_scratch, close, create, has_tool, is_root, open, write};
+use crate::common::{can_make_scratch, close, create, open, write};
 use posix::{
     CacheState, Call, Errno, FileSystem, Mode, Mounted, OpenFlags, SetupError, Target, Unavailable, Workspace,
     WorkspaceOptions,
 };
 use std::path::Path;
 use std::process::Command;
+use testkit::{Need, Tool};
 
 fn workspace(target: &str) -> Result<Workspace, SetupError> {
     Workspace::open(&Target::parse(target).unwrap(), &WorkspaceOptions::default())
@@ -63,7 +64,7 @@ fn too_little_room_is_said_before_anything_is_made() {
         assert!(matches!(error, SetupError::NoInodes { .. }), "{error}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    if is_root("a scratch image larger than the disk") && has_tool("mkfs.ext4") {
+    if can_make_scratch("ext4:4096T") {
         let error = workspace("ext4:4096T").unwrap_err();
         assert!(matches!(error, SetupError::NoSpace { .. }), "{error}");
         let error = workspace("ext4:4096T,backing=ram").unwrap_err();
@@ -73,8 +74,8 @@ fn too_little_room_is_said_before_anything_is_made() {
 
 #[test]
 fn without_root_a_scratch_target_says_so() {
-    if rustix::process::geteuid().is_root() {
-        return println!("skipped: we are root");
+    if !testkit::as_ordinary_user("targets::without_root_a_scratch_target_says_so") {
+        return;
     }
     let error = workspace("ext4:64M").unwrap_err();
     assert!(matches!(error, SetupError::NeedsRoot { .. }) && error.exit_code() == 3, "{error}");
@@ -183,7 +184,7 @@ fn caches_are_cold_when_they_are_said_to_be() {
         close(&mut fs, fd).unwrap();
         let dropped = fs.drop_caches_explained().unwrap();
         if dropped.why.contains("drop_caches") {
-            println!("skipped: {}", dropped.why);
+            testkit::skip(dropped.why);
             continue;
         }
         assert!(dropped.checked_files > 0, "{target}: {dropped:?}");
@@ -191,7 +192,7 @@ fn caches_are_cold_when_they_are_said_to_be() {
         let dropped = fs.drop_caches_explained().unwrap();
         assert_eq!(dropped.state(), CacheState::Cold, "{target}: {dropped:?}");
         // Another program's opinion.
-        if !has_tool("fincore") {
+        if !testkit::need(Need::Tool(Tool::Fincore)) {
             continue;
         }
         let fd = open(&mut fs, "d1/f1", OpenFlags::READ).unwrap();
@@ -228,7 +229,7 @@ fn filefrag(path: &str) -> Vec<(u64, u64, u64)> {
 #[test]
 fn extents_are_those_of_filefrag() {
     for target in ["ext4:64M", "xfs:300M", "btrfs:160M"] {
-        if !can_make_scratch(target) || !has_tool("filefrag") {
+        if !can_make_scratch(target) || !testkit::need(Need::Tool(Tool::Filefrag)) {
             continue;
         }
         let ours = opened(target);

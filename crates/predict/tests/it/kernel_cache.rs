@@ -181,7 +181,7 @@ fn misses_are_nearly_those_of_the_kernel() {
         return;
     }
     if has_generations() {
-        println!("skipped: this kernel keeps generations instead of inactive and active lists");
+        testkit::skip("this kernel keeps generations instead of inactive and active lists");
         return;
     }
     for (number, trace) in traces.iter().enumerate() {
@@ -189,13 +189,7 @@ fn misses_are_nearly_those_of_the_kernel() {
         // one run in which nobody took much is enough; where the order is wrong, no run comes near.
         let mut best = (u64::MAX, 0);
         for attempt in 1..=ATTEMPTS {
-            let group = match Group::new(number) {
-                Ok(group) => group,
-                Err(why) => {
-                    println!("skipped: {why}");
-                    return;
-                }
-            };
+            let Some(group) = testkit::have(Group::new(number)) else { return };
             best = best.min(run_in(&group, number));
             let (misses, held) = best;
             print!("{}: {} pages read, {held} held: kernel {misses} misses", trace.name, trace.pages.len());

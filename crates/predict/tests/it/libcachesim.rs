@@ -1,7 +1,7 @@
 //! The data cache against libCacheSim: under each policy that both have, the same requests must miss as often, exactly.
 //!
 //! Needs a python3 with libcachesim (`pip install libcachesim`), named by FSAGE_PYTHON or found on the path; without it the
-//! comparison is skipped with a message.
+//! comparison is skipped.
 
 use crate::random::Random;
 use predict::pipeline::CachePolicy;
@@ -16,10 +16,7 @@ use trace::{Batch, Op};
 /// writes a line for each policy and limit.
 const ORACLE: &str = "
 import sys
-try:
-    import libcachesim
-except ImportError:
-    sys.exit(77)
+import libcachesim
 policies = sys.stdin.readline().split()
 leasts = [int(x) for x in sys.stdin.readline().split()]
 limits = [int(x) for x in sys.stdin.readline().split()]
@@ -113,30 +110,22 @@ fn ours(policy: CachePolicy, limit: u64, requests: &[(u32, u64)]) -> u64 {
     requests.iter().map(|&(file, page)| cache.touch(NodeId(file), page, 1, false).misses).sum()
 }
 
-/// Misses by policy and limit; `None` where there is no oracle.
+/// Misses by policy and limit; `None` where there is no oracle, for which the test is skipped.
 fn theirs(limits: &[u64], requests: &[(u32, u64)]) -> Option<Vec<u64>> {
     let text = |numbers: &mut dyn Iterator<Item = u64>| numbers.map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
     let ids = text(&mut requests.iter().map(|&(file, page)| 1 + (u64::from(file) << 32) + page));
     let (names, leasts) = (POLICIES.map(|p| p.1).join(" "), text(&mut POLICIES.iter().map(|p| p.2)));
     let input = format!("{names}\n{leasts}\n{}\n{ids}\n", text(&mut limits.iter().copied()));
-    let python = std::env::var("FSAGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let spawned = Command::new(&python)
+    let python = testkit::python_with("libcachesim")?;
+    let mut child = Command::new(&python)
         .args(["-c", ORACLE])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = spawned else {
-        println!("skipped: no {python}");
-        return None;
-    };
-    // A python without the module ends before it reads; the broken pipe is then no news.
-    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+        .spawn()
+        .expect("python");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads all");
     let output = child.wait_with_output().expect("the child ends");
-    if output.status.code() == Some(77) {
-        println!("skipped: {python} has no libcachesim");
-        return None;
-    }
     assert!(output.status.success(), "{output:?}");
     Some(String::from_utf8_lossy(&output.stdout).lines().map(|l| l.parse().expect("a count")).collect())
 }

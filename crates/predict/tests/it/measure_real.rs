@@ -4,11 +4,7 @@ use posix::{CacheState, Target, Workspace, WorkspaceOptions};
 use predict::Class;
 use predict::measure::{MeasureOptions, measure};
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// Set for the process that measures as an ordinary user: the directory.
-const AS_USER: &str = "FSAGE_TEST_MEASURE_IN";
 
 fn check(directory: &Path, root: bool) {
     let options = MeasureOptions { budget: Some(Duration::from_secs(15)), ..MeasureOptions::quick(3) };
@@ -18,13 +14,7 @@ fn check(directory: &Path, root: bool) {
         need_inodes: options.need_inodes(),
         ..WorkspaceOptions::default()
     };
-    let workspace = match Workspace::open(&target, &room) {
-        Ok(workspace) => workspace,
-        Err(error) => {
-            println!("skipped: {error}");
-            return;
-        }
-    };
+    let Some(workspace) = testkit::have(Workspace::open(&target, &room)) else { return };
     let began = Instant::now();
     let profile = measure(&workspace, &options, &mut |_| {}).expect("measured");
     println!("measured in {:?}", began.elapsed());
@@ -59,30 +49,9 @@ fn as_whoever_runs_the_tests() {
 /// Root measures once more as nobody.
 #[test]
 fn as_an_ordinary_user() {
-    if let Some(directory) = std::env::var_os(AS_USER) {
-        check(Path::new(&directory), false);
-        return;
-    }
-    if !is_root() {
-        println!("skipped: already an ordinary user, see as_whoever_runs_the_tests");
-        return;
-    }
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    std::os::unix::fs::chown(directory.path(), Some(65534), Some(65534)).expect("given to nobody");
-    // A copy: the build directory may not be open to nobody.
-    let program = directory.path().with_extension("test");
-    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("copied");
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&program);
-    command
-        .args(["--exact", "measure_real::as_an_ordinary_user", "--nocapture"])
-        .env(AS_USER, directory.path())
-        .current_dir("/");
-    let status = command.status();
-    std::fs::remove_file(&program).expect("removed");
-    match status {
-        Ok(status) => assert!(status.success(), "the measurement as nobody failed"),
-        Err(error) => println!("skipped: setpriv cannot be run ({error})"),
+    if testkit::as_ordinary_user("measure_real::as_an_ordinary_user") {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        check(directory.path(), false);
     }
 }
 

@@ -28,12 +28,11 @@ const CHILD: &str = "FSAGE_TEST_PROGRAM";
 /// An attribute that any user may set.
 const ATTRIBUTE: &str = "user.fsage-test";
 
+/// Whether strace may trace here; where not, the test is skipped.
 fn strace_works() -> bool {
-    let runs = Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|o| o.status.success());
-    if !runs {
-        eprintln!("skipped: strace is not installed or may not trace here");
-    }
-    runs
+    let tried = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    testkit::have(works.then_some(()).ok_or("strace is not installed or may not trace here")).is_some()
 }
 
 struct Dice(Xoshiro256PlusPlus);
@@ -251,7 +250,11 @@ fn attributes_of_links(dir: &Path) {
 /// The traced process: several programs of processes that follow one another or run at once, and threads of one.
 #[test]
 fn child() {
-    let Ok(what) = std::env::var(CHILD) else { return };
+    let Ok(what) = std::env::var(CHILD) else {
+        // Not traced, it shows that a child that fails is seen to fail.
+        assert!(!run_self("nowhere|0|0|no such child").stderr(std::process::Stdio::null()).status().unwrap().success());
+        return;
+    };
     let [dir, seed, calls, how]: [&str; 4] = what.split('|').collect::<Vec<_>>().try_into().unwrap();
     let (dir, seed, calls): (PathBuf, u64, u64) = (dir.into(), seed.parse().unwrap(), calls.parse().unwrap());
     match how {
@@ -515,7 +518,7 @@ fn attributes_from_before_the_trace_are_there() {
     for name in ["marked", "opened", "taken", "directory"] {
         let set = rustix::fs::setxattr(dir.join(name), ATTRIBUTE, b"value", rustix::fs::XattrFlags::empty());
         if set == Err(rustix::io::Errno::OPNOTSUPP) {
-            return eprintln!("skipped: {} has no attributes of users", dir.display());
+            return testkit::skip(format!("{} has no attributes of users", dir.display()));
         }
         set.unwrap();
     }

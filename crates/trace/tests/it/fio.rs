@@ -78,13 +78,8 @@ fn bad_lines_are_counted_and_bad_logs_refused() {
 
 /// Runs fio in a directory; gives what it reports of its first job. `None` where there is no fio.
 fn run_fio(dir: &Path, args: &[&str]) -> Option<serde_json::Value> {
-    let output = match Command::new("fio").args(args).arg("--output-format=json").current_dir(dir).output() {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("skipped: fio cannot be run: {error}");
-            return None;
-        }
-    };
+    let fio = testkit::tool(testkit::Tool::Fio)?;
+    let output = Command::new(fio).args(args).arg("--output-format=json").current_dir(dir).output().expect("fio");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "fio: {text} {}", String::from_utf8_lossy(&output.stderr));
     let json = text.find('{').and_then(|at| serde_json::from_str::<serde_json::Value>(&text[at..]).ok());

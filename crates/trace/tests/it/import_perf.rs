@@ -190,12 +190,17 @@ proptest! {
 #[test]
 fn strace_counts_the_same_calls() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(text) = record(dir.path(), "perf", &["trace", "-m", "4096", "-S"], &["--"]) else { return };
-    let (by_perf, meta) = try_import(&text, 1000).unwrap_or_else(|e| panic!("{e}"));
-    if meta.lost_events > 0 {
-        eprintln!("skipped: perf lost {} events on this machine", meta.lost_events);
-        return;
-    }
+    // On a machine that is busy perf loses events now and then.
+    let mut attempts = 0;
+    let by_perf = loop {
+        let Some(text) = record(dir.path(), "perf", &["trace", "-m", "4096", "-S"], &["--"]) else { return };
+        let (by_perf, meta) = try_import(&text, 1000).unwrap_or_else(|e| panic!("{e}"));
+        if meta.lost_events == 0 {
+            break by_perf;
+        }
+        attempts += 1;
+        assert!(attempts < 20, "perf lost {} events, as {attempts} times before", meta.lost_events);
+    };
     assert_eq!(by_perf.summary.problems, []);
     // Its summary's lines are there, and are not mistaken for calls.
     assert!(by_perf.summary.notes > 50, "{:?}", by_perf.summary);
@@ -249,11 +254,11 @@ fn record(dir: &Path, tracer: &str, before: &[&str], behind: &[&str]) -> Option<
     match done {
         Ok(output) if output.status.success() => Some(std::fs::read(&file).expect("the trace")),
         Ok(output) => {
-            eprintln!("skipped: {tracer} cannot trace here: {}", String::from_utf8_lossy(&output.stderr));
+            testkit::skip(format!("{tracer} cannot trace here: {}", String::from_utf8_lossy(&output.stderr)));
             None
         }
         Err(error) => {
-            eprintln!("skipped: taskset cannot be run: {error}");
+            testkit::skip(format!("taskset cannot be run: {error}"));
             None
         }
     }

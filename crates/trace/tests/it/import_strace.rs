@@ -2,7 +2,8 @@
 
 use crate::import_common::{Row, import_with};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use testkit::{Need, Tool};
 use trace::Op;
 use trace::strace::ImportOptions;
 
@@ -14,22 +15,13 @@ struct Told {
     path: Vec<u8>,
 }
 
-/// Whether a program is there; says so if not.
-fn have(program: &str, flag: &str) -> bool {
-    let there = Command::new(program).arg(flag).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !there {
-        eprintln!("skipped: {program} is not installed");
-    }
-    there
-}
-
 fn number(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
 /// Compiles and traces the games; gives the trace and what they printed. `None` where that cannot be done.
 fn play(dir: &Path, options: &[&str]) -> Option<(Vec<u8>, Vec<Told>)> {
-    if !have("strace", "-V") || !have("cc", "--version") {
+    if !testkit::needs(&[Need::Tool(Tool::Strace), Need::Tool(Tool::Cc)]) {
         return None;
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/games.c");
@@ -50,7 +42,7 @@ fn play(dir: &Path, options: &[&str]) -> Option<(Vec<u8>, Vec<Told>)> {
         .expect("strace runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("Operation not permitted") {
-        eprintln!("skipped: strace may not trace here: {said}");
+        testkit::skip(format!("strace may not trace here: {said}"));
         return None;
     }
     assert!(output.status.success(), "{said}");

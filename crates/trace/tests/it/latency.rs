@@ -44,10 +44,7 @@ fn profile(directory: &Path, tracer: &str) -> Reader {
 fn duckdb(reader: &Reader) -> Option<Vec<Value>> {
     const SCRIPT: &str = r"
 import sys, json
-try:
-    import duckdb
-except ImportError:
-    sys.exit(77)
+import duckdb
 rows = duckdb.execute('''
     with calls as (select * from read_parquet(?)
         where op not in (''clone'', ''exit'') and (flags & (1 << 23)) = 0 and (flags & (1 << 22)) = 0 and (flags & (1 << 5)) = 0),
@@ -60,17 +57,8 @@ for row in rows:
     print(json.dumps(row))
 ";
     let file = reader.directory().join("trace.parquet");
-    let output = match Command::new("python3").args(["-c", SCRIPT]).arg(file).output() {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("skipped: python3 cannot be run: {error}");
-            return None;
-        }
-    };
-    if output.status.code() == Some(77) {
-        eprintln!("skipped: python3 has no module duckdb (pip install duckdb)");
-        return None;
-    }
+    let python = testkit::python_with("duckdb")?;
+    let output = Command::new(python).args(["-c", SCRIPT]).arg(file).output().expect("python");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8_lossy(&output.stdout).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect())
 }

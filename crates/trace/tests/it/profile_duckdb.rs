@@ -14,26 +14,14 @@ use trace::{Batch, FileId, OfdId, Op, Snapshot, SnapshotEntry};
 fn duckdb_rows(file: &Path, order: &str) -> Option<Vec<Value>> {
     const SCRIPT: &str = "
 import sys, json
-try:
-    import duckdb
-except ImportError:
-    sys.exit(77)
+import duckdb
 cursor = duckdb.execute(f'select * from read_parquet(?) order by {sys.argv[2]}', [sys.argv[1]])
 names = [d[0] for d in cursor.description]
 for row in cursor.fetchall():
     print(json.dumps(dict(zip(names, row))))
 ";
-    let output = match Command::new("python3").args(["-c", SCRIPT]).arg(file).arg(order).output() {
-        Ok(output) => output,
-        Err(e) => {
-            println!("skipped: python3 cannot be run: {e}");
-            return None;
-        }
-    };
-    if output.status.code() == Some(77) {
-        println!("skipped: python3 has no module duckdb (pip install duckdb)");
-        return None;
-    }
+    let python = testkit::python_with("duckdb")?;
+    let output = Command::new(python).args(["-c", SCRIPT]).arg(file).arg(order).output().expect("python");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect())
 }

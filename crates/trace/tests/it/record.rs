@@ -17,7 +17,7 @@ fn record_script(script: &str, output: &Path) -> Option<RecordSummary> {
     match record(&options) {
         Ok(summary) => Some(summary),
         Err(e @ (RecordError::StraceMissing | RecordError::CannotTrace { .. })) => {
-            eprintln!("skipped: {e}");
+            testkit::skip(e);
             None
         }
         Err(e) => panic!("{e}"),
@@ -96,7 +96,7 @@ fn a_tree_read_before_the_run_is_exact() {
     options.roots = vec![root.join("w")];
     match record(&options) {
         Err(e @ (RecordError::StraceMissing | RecordError::CannotTrace { .. })) => {
-            eprintln!("skipped: {e}");
+            testkit::skip(e);
             return;
         }
         other => drop(other.expect("a recording")),
@@ -237,7 +237,7 @@ fn a_recording_leads_to_the_tree_on_disk() {
                 assert_eq!((summary.exit_status, &summary.import.problems[..]), (Some(0), &[][..]), "{script}")
             }
             Err(e @ (RecordError::StraceMissing | RecordError::CannotTrace { .. })) => {
-                eprintln!("skipped: {e}");
+                testkit::skip(e);
                 return;
             }
             Err(e) => panic!("{script}: {e}"),

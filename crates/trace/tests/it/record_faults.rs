@@ -121,7 +121,7 @@ fn tracer() -> Option<Strace> {
         child.kill().and_then(|()| child.wait()).expect("it ends");
         started.map(|()| strace)
     });
-    tried.map_err(|e| eprintln!("skipped: {e}")).ok()
+    tried.map_err(|e| testkit::skip(e)).ok()
 }
 
 fn options(dir: &Path) -> RecordOptions {
@@ -218,7 +218,7 @@ fn a_full_disk() {
         .output()
         .expect("mount(8)");
     if !mount.status.success() {
-        eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mount.stderr));
+        testkit::skip(format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&mount.stderr)));
         return;
     }
     let outcome = std::panic::catch_unwind(|| full_disk(dir.path(), strace));

@@ -321,7 +321,7 @@ fn a_write_that_fails_leaves_whole_frames() {
         .output()
         .expect("mount(8)");
     if !mounted.status.success() {
-        eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr));
+        testkit::skip(format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&mounted.stderr)));
         return;
     }
     let outcome = std::panic::catch_unwind(|| full_disk(dir.path()));

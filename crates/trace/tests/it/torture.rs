@@ -10,15 +10,9 @@ use harness::{Run, hold};
 use trace::agree::Agreement;
 use trace::record::Strace;
 
-/// Records with strace and holds it against the truth; `None`, said aloud, where that cannot be done.
+/// Records with strace and holds it against the truth; `None` where that cannot be done, for which the test is skipped.
 fn with_strace(run: Run) -> Option<Agreement> {
-    match Strace::find(None) {
-        Ok(mut strace) => hold(run, &mut strace),
-        Err(e) => {
-            eprintln!("skipped: {e}");
-            None
-        }
-    }
+    hold(run, &mut testkit::have(Strace::find(None))?)
 }
 
 #[test]

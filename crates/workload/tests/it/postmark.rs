@@ -4,6 +4,7 @@ use crate::fake::Fake;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use testkit::{Need, Tool};
 use workload::postmark::{self, Options};
 use workload::{BenchResult, Phase, Repeat, Unit, WorkloadError};
 
@@ -36,15 +37,6 @@ fn settings() -> Vec<(Options, &'static str)> {
     ]
 }
 
-fn there(program: &str) -> bool {
-    let found =
-        Command::new(program).arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if found.is_err() {
-        println!("skipped: {program} is not installed");
-    }
-    found.is_ok()
-}
-
 /// Runs the program in a directory; its standard output.
 fn original(mut command: Command, location: &Path, settings: &str) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -72,7 +64,7 @@ fn run(options: &Options) -> (BenchResult, Fake) {
 
 #[test]
 fn the_report_of_the_program_but_for_its_times() {
-    if !there("postmark") {
+    if !testkit::need(Need::Tool(Tool::Postmark)) {
         return;
     }
     for (options, commands) in settings() {
@@ -128,7 +120,7 @@ fn traced(strace: &str, location: &Path) -> Vec<String> {
 
 #[test]
 fn the_calls_of_the_program_one_by_one() {
-    if !there("postmark") || !there("strace") {
+    if !testkit::needs(&[Need::Tool(Tool::Postmark), Need::Tool(Tool::Strace)]) {
         return;
     }
     for (options, commands) in settings() {
@@ -143,7 +135,7 @@ fn the_calls_of_the_program_one_by_one() {
         original(strace, &files, commands);
         let theirs = traced(&String::from_utf8_lossy(&std::fs::read(&trace).unwrap()), &files);
         if theirs.is_empty() {
-            println!("skipped: strace may not trace here");
+            testkit::skip("strace may not trace here");
             return;
         }
         let top = "fsage-bench-postmark.0-0/";

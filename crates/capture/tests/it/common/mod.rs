@@ -54,15 +54,9 @@ pub fn in_thread(rows: Vec<Row>) -> BTreeMap<u32, Vec<Row>> {
     all
 }
 
-/// Whether recording in the kernel is not possible here; then says why.
-pub fn skip() -> bool {
-    match capture::permitted() {
-        Ok(()) => false,
-        Err(missing) => {
-            eprintln!("skipped: {missing}");
-            true
-        }
-    }
+/// Whether recording in the kernel is possible here; otherwise the test is skipped.
+pub fn may_record() -> bool {
+    testkit::have(capture::permitted()).is_some()
 }
 
 /// A recording in memory.
@@ -102,7 +96,9 @@ fn run(options: &Options, held: Held) -> Recorded {
     let mut recorder = Recorder::start(&Target::Command(held.pid()), options).unwrap_or_else(|e| panic!("{e}"));
     let mut child = held.release().expect("the command");
     let mut records = Vec::new();
+    let begun = std::time::Instant::now();
     while !recorder.has_ended() {
+        assert!(begun.elapsed() < testkit::process::PATIENCE, "the command does not end");
         recorder.drain(&mut |chunk| records.extend_from_slice(chunk));
         std::thread::sleep(Duration::from_millis(5));
         // Nobody waits for the child otherwise, and a child that nobody waited for has still ended.
@@ -142,18 +138,12 @@ fn import_all(records: &[u8]) -> (Vec<Row>, Vec<Turn>, Imported) {
     (rows, schedule, imported)
 }
 
-/// Compiles a C program; `None`, said aloud, where there is no compiler.
+/// Compiles a C program; `None` where there is no compiler, for which the test is skipped.
 pub fn compiled(source: &str, directory: &Path) -> Option<OsString> {
+    let compiler = testkit::tool(testkit::Tool::Cc)?;
     let (text, program) = (directory.join("program.c"), directory.join("program"));
     std::fs::write(&text, source).expect("written");
-    match Command::new("cc").arg("-O1").arg("-pthread").arg("-o").arg(&program).arg(&text).status() {
-        Ok(status) => {
-            assert!(status.success(), "the program does not compile");
-            Some(program.into())
-        }
-        Err(e) => {
-            eprintln!("skipped: no C compiler ({e})");
-            None
-        }
-    }
+    let status = Command::new(compiler).arg("-O1").arg("-pthread").arg("-o").arg(&program).arg(&text).status();
+    assert!(status.expect("cc").success(), "the program does not compile");
+    Some(program.into())
 }

@@ -118,15 +118,6 @@ pub fn long_workload(profile: &Path, calls: u64) {
     writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
 }
 
-/// Whether this process may mount; says why a test is skipped where not.
-pub fn is_root(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("{test}: skipped, it needs root");
-    }
-    root
-}
-
 /// The names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(directory)

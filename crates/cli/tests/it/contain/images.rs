@@ -5,7 +5,7 @@
 
 use super::stage::{Stage, User, open_directory};
 use super::{Dice, Seeds};
-use crate::common::{code, is_root, stderr};
+use crate::common::{code, stderr};
 use ffs::format::{DIRBLKSIZ, DirFormat, RawEntry, check_hashes, flags};
 use ffs::mkfs::{GroupSize, MkfsOptions};
 use ffs::{Endian, Ino, InsertOptions, Search, Version};
@@ -416,7 +416,7 @@ fn hostile_images_touch_nothing_outside() {
 
 #[test]
 fn hostile_images_touch_nothing_of_an_ordinary_user() {
-    if is_root("hostile_images_touch_nothing_of_an_ordinary_user") {
+    if testkit::need(testkit::Need::Root) {
         nothing_happens_outside(User::Nobody);
     }
 }

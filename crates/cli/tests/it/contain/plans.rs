@@ -3,7 +3,7 @@
 use super::stage::{Stage, User, open_directory};
 use super::{Dice, Seeds};
 use crate::common::plan_file::{self, Row};
-use crate::common::{code, is_root, stderr};
+use crate::common::{code, stderr};
 use aging::{AgingOp, DAY_NS, NodeId, OpKind, Tree};
 
 /// Rows of a row group, which is refused whole: what is before it has been done by then.
@@ -162,7 +162,7 @@ fn hostile_plans_touch_nothing_outside() {
 
 #[test]
 fn hostile_plans_touch_nothing_of_an_ordinary_user() {
-    if is_root("hostile_plans_touch_nothing_of_an_ordinary_user") {
+    if testkit::need(testkit::Need::Root) {
         nothing_happens_outside(User::Nobody);
     }
 }

@@ -3,7 +3,7 @@
 use super::stage::{NOBODY, PATIENCE, Stage, User, every_path, open_directory};
 use super::{Dice, Seeds};
 use crate::common;
-use common::{code, fsage, is_root, stderr};
+use common::{code, fsage, stderr};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -93,10 +93,10 @@ impl Recording {
     }
 }
 
-/// As whoever runs the test, and if that is root, as ordinary users too.
-fn everybody(test: &str, run: fn(User)) {
+/// As whoever runs the test, and as ordinary users, which takes root.
+fn everybody(run: fn(User)) {
     run(User::Same);
-    if is_root(test) {
+    if testkit::need(testkit::Need::Root) {
         run(User::Nobody);
         run(User::NobodyWithout);
     }
@@ -107,7 +107,7 @@ const UP: &str = "../../../../../../../..";
 /// Issue 12: a link recorded as failed was made all the same, and its `..` were not counted.
 #[test]
 fn failed_symlink_events_stay_inside() {
-    everybody("failed_symlink_events_stay_inside", failed_symlink_events);
+    everybody(failed_symlink_events);
 }
 
 fn failed_symlink_events(user: User) {
@@ -130,7 +130,7 @@ fn failed_symlink_events(user: User) {
 /// Issue 12: by moving what stood above the root, a recording lifted the root until links led out of it.
 #[test]
 fn a_root_that_is_pulled_up_stays_inside() {
-    everybody("a_root_that_is_pulled_up_stays_inside", a_root_pulled_up);
+    everybody(a_root_pulled_up);
 }
 
 fn a_root_pulled_up(user: User) {
@@ -156,7 +156,7 @@ fn a_root_pulled_up(user: User) {
 /// Absolute links lead to the run's own root, `..` there stays there, and their lengths are those recorded.
 #[test]
 fn absolute_links_stay_inside_and_read_as_recorded() {
-    everybody("absolute_links_stay_inside_and_read_as_recorded", absolute_links);
+    everybody(absolute_links);
 }
 
 fn absolute_links(user: User) {
@@ -179,7 +179,7 @@ fn absolute_links(user: User) {
 /// What is mounted elsewhere in the target is not in the run's own directory.
 #[test]
 fn a_bind_mount_in_the_target_is_out_of_reach() {
-    if !is_root("a_bind_mount_in_the_target_is_out_of_reach") {
+    if !testkit::need(testkit::Need::Root) {
         return;
     }
     let mut stage = Stage::new(User::Same);
@@ -474,14 +474,14 @@ fn hostile_recordings_touch_nothing_outside() {
 
 #[test]
 fn hostile_recordings_touch_nothing_of_an_ordinary_user() {
-    if is_root("hostile_recordings_touch_nothing_of_an_ordinary_user") {
+    if testkit::need(testkit::Need::Root) {
         nothing_happens_outside(User::Nobody);
     }
 }
 
 #[test]
 fn hostile_recordings_touch_nothing_where_there_are_no_user_namespaces() {
-    if is_root("hostile_recordings_touch_nothing_where_there_are_no_user_namespaces") {
+    if testkit::need(testkit::Need::Root) {
         nothing_happens_outside(User::NobodyWithout);
     }
 }

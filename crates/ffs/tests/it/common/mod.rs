@@ -7,19 +7,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Says on standard output why a test did not run.
-pub fn skip(why: &str) {
-    println!("skipped: {why}");
-}
-
-/// A program, wherever systems keep it; `None` and a message where it is not installed.
+/// A program, wherever systems keep it; `None` where it is not installed, for which the test is skipped.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let found = path.split(':').chain(["/usr/sbin", "/sbin"]).map(|dir| Path::new(dir).join(name)).find(|p| p.exists());
-    if found.is_none() {
-        skip(&format!("{name} is not installed"));
-    }
-    found
+    testkit::have(found.ok_or_else(|| format!("{name} is not installed")))
 }
 
 /// Runs a command that must succeed; its standard output.
@@ -29,23 +21,13 @@ pub fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Images of other systems, unpacked into `scratch`, with their manifests; empty with a message where there are none.
+/// Images of other systems, unpacked into `scratch`, with their manifests.
 pub fn foreign_images(scratch: &Path) -> Vec<(String, PathBuf, String)> {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/images");
-    let Some(zstd) = tool("zstd") else { return Vec::new() };
-    if !from.is_dir() {
-        skip("no images of other systems beside the repository");
-        return Vec::new();
-    }
     ["ufs1-linux", "ufs1-netbsd", "ufs2-freebsd", "ufs2-linux"]
         .into_iter()
         .map(|name| {
-            let image = scratch.join(format!("{name}.img"));
-            let packed = from.join(format!("{name}.img.zst"));
-            run(Command::new(&zstd).args(["-q", "-d", "-f", "--sparse"]).arg(packed).arg("-o").arg(&image));
-            std::fs::set_permissions(&image, PermissionsExt::from_mode(0o600)).unwrap();
-            let manifest = std::fs::read_to_string(from.join(format!("{name}.manifest"))).unwrap();
-            (name.to_owned(), image, manifest)
+            let image = testkit::fixture::unpack(&format!("images/{name}.img"), scratch);
+            (name.to_owned(), image, testkit::fixture::text(&format!("images/{name}.manifest")))
         })
         .collect()
 }

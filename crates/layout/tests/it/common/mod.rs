@@ -13,23 +13,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether a test that needs root and these tools can run; says why not.
+/// Whether a test that needs root, loop devices and these tools can run; where not, it is skipped.
 pub fn can_run(tools: &[&str]) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: making and mounting file systems needs root");
+    if !testkit::need(testkit::Need::LoopDevices) {
         return false;
     }
-    for tool in tools {
-        if find(tool).is_none() {
-            println!("skipped: {tool} is not installed");
-            return false;
-        }
+    let missing = tools.iter().find(|tool| find(tool).is_none());
+    if let Some(tool) = missing {
+        testkit::skip(format!("{tool} is not installed"));
     }
-    if !Path::new("/dev/loop-control").exists() {
-        println!("skipped: there are no loop devices here");
-        return false;
-    }
-    true
+    missing.is_none()
 }
 
 fn find(tool: &str) -> Option<PathBuf> {

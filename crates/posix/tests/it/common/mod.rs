@@ -2,39 +2,17 @@
 #![allow(dead_code)] // each test uses a part of it
 
 use posix::{At, Call, Errno, Fd, FileSystem, Mode, Mounted, OpenFlags};
-use std::path::Path;
+use testkit::{Need, Tool};
 
-/// Whether we are root; says that the test is skipped if not.
-pub fn is_root(what: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("skipped: {what} needs root");
-    }
-    root
-}
-
-/// Whether a program is installed; says that the test is skipped if not.
-pub fn has_tool(name: &str) -> bool {
-    let sbin = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = std::env::split_paths(&path).chain(sbin).any(|dir| dir.join(name).is_file());
-    if !there {
-        println!("skipped: {name} is not installed");
-    }
-    there
-}
-
-/// Whether loop devices can be attached here (root, and not a container without them).
+/// Whether a scratch target can be made here; where not, the test is skipped.
 pub fn can_make_scratch(target: &str) -> bool {
-    let kind = target.split(':').next().unwrap_or_default();
-    if !is_root(target) || !has_tool(&format!("mkfs.{kind}")) {
-        return false;
-    }
-    let there = Path::new("/dev/loop-control").exists();
-    if !there {
-        println!("skipped: no /dev/loop-control");
-    }
-    there
+    let mkfs = match target.split(':').next() {
+        Some("ext4") => Tool::MkfsExt4,
+        Some("xfs") => Tool::MkfsXfs,
+        Some("btrfs") => Tool::MkfsBtrfs,
+        other => panic!("{other:?} is not made here"),
+    };
+    testkit::needs(&[Need::LoopDevices, Need::Tool(mkfs)])
 }
 
 pub fn open<'a>(fs: &mut Mounted, at: impl Into<At<'a>>, flags: OpenFlags) -> Result<Fd, Errno> {

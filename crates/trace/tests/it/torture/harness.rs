@@ -18,7 +18,7 @@ use trace::{Event, Op, flag};
 /// aloud, where that cannot be done.
 fn compiled(directory: &Path, rooted: bool) -> Option<PathBuf> {
     if !cfg!(target_arch = "x86_64") {
-        eprintln!("skipped: the torture program makes system calls by hand, for x86-64 only");
+        testkit::skip("the torture program makes system calls by hand, for x86-64 only");
         return None;
     }
     let (source, program) = (directory.join("torture.c"), directory.join("torture"));
@@ -26,15 +26,13 @@ fn compiled(directory: &Path, rooted: bool) -> Option<PathBuf> {
     let mut compiler = Command::new("cc");
     compiler.args(rooted.then_some("-static")).args(["-O1", "-Wall", "-Wextra", "-Werror"]);
     compiler.args(["-Wno-override-init", "-Wno-format-truncation", "-o"]);
+    testkit::tool(testkit::Tool::Cc)?;
     match compiler.arg(&program).arg(&source).output() {
-        Err(e) => {
-            eprintln!("skipped: no C compiler: {e}");
-            None
-        }
+        Err(e) => panic!("cc: {e}"),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             if rooted && said.contains("cannot find -lc") {
-                eprintln!("skipped: there is no static C library");
+                testkit::skip("there is no static C library");
                 return None;
             }
             assert!(output.status.success(), "{said}");
@@ -137,8 +135,8 @@ impl Stage {
 
 /// Makes all that a run needs; `None`, said aloud, where that cannot be done.
 pub fn stage(run: &Run) -> Option<Stage> {
-    if run.rooted && !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can change its root directory");
+    // Only root can change its root directory.
+    if run.rooted && !testkit::need(testkit::Need::Root) {
         return None;
     }
     let scratch = tempfile::tempdir().expect("a directory");
@@ -165,7 +163,7 @@ fn agreement(run: &Run, tracer: &mut dyn Tracer) -> Option<Agreement> {
     let mut recording = match record_with(&options, tracer) {
         Ok(recording) => recording,
         Err(e @ RecordError::CannotTrace { .. }) => {
-            eprintln!("skipped: {e}");
+            testkit::skip(e);
             return None;
         }
         Err(e) => panic!("{e}"),
