@@ -4,7 +4,6 @@
 
 mod common;
 mod differential;
-mod drivers;
 mod engine;
 mod model;
 mod transfers;

@@ -1,8 +1,7 @@
 //! The drivers of the house run here as they are: benchmarks, micro-benchmarks, replay.
 
-use crate::common::{MB, setup};
 use kernel::testing::{MemVolume, Metadata};
-use kernel::{Lab, Machine};
+use kernel::{Lab, Machine, Setup};
 use posix::FileSystem;
 use predict::measure::{Host, MeasureOptions};
 use predict::replay::{ReplayOptions, Source, replay_on};
@@ -12,11 +11,17 @@ use trace::snapshot::WalkLimits;
 use trace::strace::{ImportOptions, Importer};
 use workload::seqfile;
 
+const MB: u64 = 1 << 20;
+/// In 2001.
+const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+
 /// A laboratory on a real drive's model.
 fn lab(machine: &str, size_bytes: u64, metadata: Metadata) -> Lab<MemVolume> {
     let drive = device::Drive::find("hp-c2247a").unwrap().device();
     let volume = MemVolume::new(size_bytes, 8192, 100_000, metadata);
-    Lab::new(volume, drive, setup(Machine::load(machine).unwrap())).unwrap()
+    let machine = Machine::load(machine).unwrap();
+    let setup = Setup { machine, target: "memory@hp-c2247a".into(), drive: "hp-c2247a".into(), epoch_ns: EPOCH_NS };
+    Lab::new(volume, drive, setup).unwrap()
 }
 
 #[test]
