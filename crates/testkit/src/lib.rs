@@ -13,4 +13,6 @@ pub mod fixture;
 mod needs;
 pub mod process;
 
-pub use needs::{Need, SKIPPED_FILE, Tool, as_ordinary_user, have, need, needs, parameter, python_with, skip, tool};
+pub use needs::{
+    Need, SKIPPED_FILE, Tool, as_ordinary_user, find, have, need, needs, parameter, python_with, skip, tool,
+};

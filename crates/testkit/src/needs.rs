@@ -25,83 +25,60 @@ pub enum Need {
     Shm,
 }
 
-/// A program that tests run or compare with. `scripts/setup test` installs them all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// The C compiler.
-    Cc,
-    /// Of e2fsprogs.
-    Debugfs,
-    /// Of e2fsprogs.
-    Filefrag,
-    /// Of util-linux.
-    Fincore,
-    /// The Sleuth Kit's lister of names.
-    Fls,
-    /// The I/O tester.
-    Fio,
-    /// The version control.
-    Git,
-    /// Linux that runs as a process.
-    LinuxUml,
-    /// NetBSD's maker of images.
-    Makefs,
-    /// Of btrfs-progs.
-    MkfsBtrfs,
-    /// Of e2fsprogs.
-    MkfsExt4,
-    /// Of xfsprogs.
-    MkfsXfs,
-    /// Linux's own tracer.
-    Perf,
-    /// Katcher's benchmark.
-    Postmark,
-    /// Python.
-    Python,
-    /// The copier of trees.
-    Rsync,
-    /// Of util-linux: a terminal of its own for a command.
-    Script,
-    /// Of util-linux: runs a command as another user.
-    Setpriv,
-    /// The database.
-    Sqlite,
-    /// The tracer of system calls.
-    Strace,
-    /// Of xfsprogs.
-    XfsDb,
-    /// The compressor.
-    Zstd,
+macro_rules! tools {
+    ($($tool:ident = $program:literal of $package:literal,)*) => {
+        /// A program that tests run or compare with. `scripts/setup test` installs what is not on every system.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Tool {
+            $(#[doc = concat!("`", $program, "`, of the Debian package ", $package, ".")] $tool,)*
+        }
+
+        impl Tool {
+            /// All of them.
+            pub const ALL: &[Tool] = &[$(Tool::$tool),*];
+
+            /// How it is called.
+            pub fn program(self) -> &'static str {
+                match self {
+                    $(Tool::$tool => $program,)*
+                }
+            }
+
+            /// The Debian package that brings it.
+            pub fn package(self) -> &'static str {
+                match self {
+                    $(Tool::$tool => $package,)*
+                }
+            }
+        }
+    };
 }
 
-impl Tool {
-    /// Its program and the Debian package that brings it.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Tool::Cc => ("cc", "gcc"),
-            Tool::Debugfs => ("debugfs", "e2fsprogs"),
-            Tool::Filefrag => ("filefrag", "e2fsprogs"),
-            Tool::Fincore => ("fincore", "util-linux"),
-            Tool::Fls => ("fls", "sleuthkit"),
-            Tool::Fio => ("fio", "fio"),
-            Tool::Git => ("git", "git"),
-            Tool::LinuxUml => ("linux.uml", "user-mode-linux"),
-            Tool::Makefs => ("makefs", "makefs"),
-            Tool::MkfsBtrfs => ("mkfs.btrfs", "btrfs-progs"),
-            Tool::MkfsExt4 => ("mkfs.ext4", "e2fsprogs"),
-            Tool::MkfsXfs => ("mkfs.xfs", "xfsprogs"),
-            Tool::Perf => ("perf", "linux-perf"),
-            Tool::Postmark => ("postmark", "postmark"),
-            Tool::Python => ("python3", "python3"),
-            Tool::Rsync => ("rsync", "rsync"),
-            Tool::Script => ("script", "bsdutils"),
-            Tool::Setpriv => ("setpriv", "util-linux"),
-            Tool::Sqlite => ("sqlite3", "sqlite3"),
-            Tool::Strace => ("strace", "strace"),
-            Tool::XfsDb => ("xfs_db", "xfsprogs"),
-            Tool::Zstd => ("zstd", "zstd"),
-        }
-    }
+tools! {
+    Btrfs = "btrfs" of "btrfs-progs",
+    Cc = "cc" of "gcc",
+    Dumpe2fs = "dumpe2fs" of "e2fsprogs",
+    E2freefrag = "e2freefrag" of "e2fsprogs",
+    Filefrag = "filefrag" of "e2fsprogs",
+    Fincore = "fincore" of "util-linux",
+    Fio = "fio" of "fio",
+    Fls = "fls" of "sleuthkit",
+    Fsstat = "fsstat" of "sleuthkit",
+    Git = "git" of "git",
+    Icat = "icat" of "sleuthkit",
+    Insmod = "insmod" of "kmod",
+    LinuxUml = "linux.uml" of "user-mode-linux",
+    Makefs = "makefs" of "makefs",
+    MkfsBtrfs = "mkfs.btrfs" of "btrfs-progs",
+    MkfsExt4 = "mkfs.ext4" of "e2fsprogs",
+    MkfsXfs = "mkfs.xfs" of "xfsprogs",
+    Postmark = "postmark" of "postmark",
+    Python = "python3" of "python3",
+    Rsync = "rsync" of "rsync",
+    Script = "script" of "bsdutils",
+    Setpriv = "setpriv" of "util-linux",
+    Strace = "strace" of "strace",
+    XfsDb = "xfs_db" of "xfsprogs",
 }
 
 /// Whether the test can have it. Where not, the test is skipped: it has to return; under `CI` it fails here.
@@ -134,7 +111,7 @@ pub fn needs(all: &[Need]) -> bool {
 #[track_caller]
 #[must_use = "a test that cannot have what it needs returns"]
 pub fn tool(tool: Tool) -> Option<PathBuf> {
-    need(Need::Tool(tool)).then(|| find(tool.names().0)).flatten()
+    need(Need::Tool(tool)).then(|| find(tool.program())).flatten()
 }
 
 /// What a trial came to; `None` where it failed, for which the test is skipped.
@@ -241,8 +218,8 @@ fn missing(what: Need) -> Option<String> {
             }
         }
         Need::Tool(tool) => {
-            let (program, package) = tool.names();
-            find(program).is_none().then(|| format!("{program} is not installed (package {package})"))
+            let missing = || format!("{} is not installed (package {})", tool.program(), tool.package());
+            find(tool.program()).is_none().then(missing)
         }
         Need::Shm => {
             let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -253,7 +230,7 @@ fn missing(what: Need) -> Option<String> {
 }
 
 /// A program on the path or where administrators have theirs.
-fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(sbin).map(|directory| directory.join(program)).find(|path| path.is_file())

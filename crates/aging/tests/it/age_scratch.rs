@@ -8,7 +8,7 @@ use aging::format::Reader;
 use posix::{FileSystem as _, Target, Workspace, WorkspaceOptions};
 use std::path::Path;
 
-/// A scratch file system, or `None` with a message where it cannot be had.
+/// A scratch file system, or `None` where it cannot be had, for which the test is skipped.
 fn scratch(text: &str) -> Option<Workspace> {
     let target = Target::parse(text).unwrap();
     testkit::have(Workspace::open(&target, &WorkspaceOptions::default()))

@@ -2,11 +2,12 @@
 
 use crate::common;
 use crate::common::fsage;
-use crate::common::process::{self, Running, until};
+use crate::common::process::{Running, until};
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use testkit::{Need, Tool};
 
 /// A directory to work in, and what fsage has for TMPDIR and for its list of what it makes.
 struct Place {
@@ -105,7 +106,7 @@ fn half_a_profile_goes() {
 /// So did what a recording had begun. What it records is the user's and goes on; the spool is what `import` goes on from.
 #[test]
 fn half_a_recording_goes_but_for_its_spool() {
-    if !process::has("strace", &["-V"]) {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
         return;
     }
     let place = Place::new();
@@ -139,7 +140,7 @@ fn half_a_recording_goes_but_for_its_spool() {
 /// Its spool stayed in a directory of its own, though nobody goes on from it. What ran for it finds its directory gone, and ends.
 #[test]
 fn a_quickstart_that_records_goes_with_its_spool() {
-    if !process::has("strace", &["-V"]) {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
         return;
     }
     let place = Place::new();

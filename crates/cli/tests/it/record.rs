@@ -14,7 +14,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use testkit::Tool;
+use testkit::{Need, Tool};
 
 /// Counts into `counted`; ends when there is a file `enough`, saying `done`. A second process does the same with more calls.
 const SUBJECT: &str = "\
@@ -722,7 +722,7 @@ fn a_socket_bound_to_a_path_is_a_name(with: &'static str) {
 /// Batches were handed over while events still held ids of paths of an older one: 500 files do not show it.
 fn rsync_of_eleven_thousand_files(with: &'static str) {
     let Some(place) = Place::new(with) else { return };
-    if !has("rsync", &["--version"]) {
+    if !testkit::need(Need::Tool(Tool::Rsync)) {
         return;
     }
     for i in 0..11_000 {
@@ -1055,7 +1055,7 @@ int main(void) {
 
 #[test]
 fn sigkill_of_fsage_does_not_hold_up_who_vforks() {
-    if !has("strace", &["-V"]) || !has("cc", &["--version"]) {
+    if !testkit::needs(&[Need::Tool(Tool::Strace), Need::Tool(Tool::Cc)]) {
         return;
     }
     let d = tempfile::tempdir().unwrap();
@@ -1168,7 +1168,7 @@ with_each_tracer!(
 /// Names in TMPDIR were made of the process's number: another user, who may write there too, could take them and stop every recording.
 #[test]
 fn a_name_that_others_took_stops_no_recording() {
-    if !has("strace", &["-V"]) {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
         return;
     }
     let d = tempfile::tempdir().unwrap();

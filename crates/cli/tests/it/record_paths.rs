@@ -39,7 +39,7 @@ fn tree(directory: &Path) {
     std::os::unix::fs::symlink("../b", directory.join("a/lb")).unwrap();
 }
 
-/// Records a program in its tree with a tracer; `None`, said aloud, where something is missing.
+/// Records a program in its tree with a tracer; `None` where something is missing.
 fn recorded(with: &str, program: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let work = dir.path().join("work");

@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use testkit::{Need, Tool};
 
 const TRACERS: [&str; 2] = ["strace", "ebpf"];
 
@@ -81,7 +82,7 @@ impl Place {
     }
 }
 
-/// Whether a tracer works here; says why not.
+/// Whether a tracer works here; where not, the test is skipped.
 fn works(with: &str) -> bool {
     let place = Place::new();
     let out = place.fsage(&["record", "--with", with, "--no-working-directory", "-o", "tried", "true"]);
@@ -109,7 +110,7 @@ fn goes_on(place: &Place) {
 
 #[test]
 fn without_privileges_somebody_elses_process_is_refused_and_goes_on() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) {
         return;
     }
     let place = Place::new();
@@ -141,7 +142,7 @@ fn without_privileges_somebody_elses_process_is_refused_and_goes_on() {
 /// That the profile could not be made was found after the whole run.
 #[test]
 fn where_nothing_may_be_made_nothing_is_run() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -158,7 +159,7 @@ fn where_nothing_may_be_made_nothing_is_run() {
 /// strace attached to a child that is one's own, and the profile said nothing of the process that was asked for; or it hung.
 #[test]
 fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -183,7 +184,7 @@ fn without_privileges_somebody_elses_process_with_a_child_of_ones_own_is_refused
 
 #[test]
 fn without_privileges_a_command_is_recorded_by_strace() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -207,7 +208,7 @@ fn without_privileges_a_command_is_recorded_by_strace() {
 #[test]
 fn a_recording_in_a_time_namespace_begins_when_it_does() {
     let unshare = ["--time", "--monotonic", "1000000"];
-    if !testkit::need(testkit::Need::Root) || !has("unshare", &[&unshare[..], &["true"]].concat()) || !works("ebpf") {
+    if !testkit::need(Need::Root) || !has("unshare", &[&unshare[..], &["true"]].concat()) || !works("ebpf") {
         return;
     }
     let place = Place::new();
@@ -225,7 +226,7 @@ fn a_recording_in_a_time_namespace_begins_when_it_does() {
 /// The first file of that name on the path was taken, though it was somebody else's to run.
 #[test]
 fn a_program_is_found_where_its_user_may_run_it() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) || !works("strace") {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) || !works("strace") {
         return;
     }
     let place = Place::new();
@@ -269,8 +270,8 @@ end(0, None)
 /// fsage made a thread to end the recording, got none, and was gone: without a profile or a spool, and the command never heard of the signal.
 #[test]
 fn a_command_that_takes_every_process_is_recorded_to_the_end() {
-    if !testkit::need(testkit::Need::Root)
-        || !has("setpriv", &["true"])
+    if !testkit::need(Need::Root)
+        || !testkit::need(Need::Tool(Tool::Setpriv))
         || !has("prlimit", &["true"])
         || !works("strace")
     {
@@ -298,7 +299,7 @@ fn a_command_that_takes_every_process_is_recorded_to_the_end() {
 #[test]
 fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
     const ALL: [&str; 3] = ["bpf", "perfmon", "sys_ptrace"];
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["--inh-caps=+bpf", "true"]) || !works("ebpf") {
+    if !testkit::need(Need::Root) || !has("setpriv", &["--inh-caps=+bpf", "true"]) || !works("ebpf") {
         return;
     }
     let place = Place::new();
@@ -349,7 +350,7 @@ fn three_capabilities_suffice_in_the_kernel_and_each_one_missing_is_named() {
 
 #[test]
 fn root_records_another_users_process() {
-    if !testkit::need(testkit::Need::Root) || !has("setpriv", &["true"]) {
+    if !testkit::needs(&[Need::Root, Need::Tool(Tool::Setpriv)]) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -369,7 +370,7 @@ fn root_records_another_users_process() {
     }
 }
 
-/// Compiles a C program; says why not where it cannot be.
+/// Compiles a C program; where it cannot be, the test is skipped.
 fn compiled(place: &Place, source: &str, options: &[&str]) -> bool {
     fs::write(place.at("program.c"), source).unwrap();
     let compiler =
@@ -464,7 +465,7 @@ fn boxed(place: &Place) -> Option<(Running, u32)> {
 /// The names before and after are those that the container sees: outside, its directory is empty.
 #[test]
 fn a_process_in_a_container_is_recorded_with_the_names_it_sees() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -499,7 +500,7 @@ fn a_process_in_a_container_is_recorded_with_the_names_it_sees() {
 /// A container started by the command that is recorded: its processes tell paths as they see them.
 #[test]
 fn a_command_that_makes_a_container_is_recorded_into_it() {
-    if !testkit::need(testkit::Need::Root) || !has("unshare", &["-mpf", "--mount-proc", "true"]) {
+    if !testkit::need(Need::Root) || !has("unshare", &["-mpf", "--mount-proc", "true"]) {
         return;
     }
     for with in TRACERS.into_iter().filter(|with| works(with)) {
@@ -540,7 +541,7 @@ impl Drop for Group {
 
 #[test]
 fn a_control_group_is_recorded_and_what_is_none_is_refused() {
-    if !testkit::need(testkit::Need::Root) || !works("ebpf") {
+    if !testkit::need(Need::Root) || !works("ebpf") {
         return;
     }
     let place = Place::new();

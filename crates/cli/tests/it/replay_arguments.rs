@@ -157,7 +157,7 @@ fn tree(top: &Path) -> BTreeMap<PathBuf, String> {
     out
 }
 
-/// The directory `work` of a case that has been recorded, and the profile; `None`, said aloud, where the recorder cannot run.
+/// The directory `work` of a case that has been recorded, and the profile; `None` where the recorder cannot run.
 fn recorded(with: &str, case: &str, dir: &Path) -> Option<(PathBuf, String)> {
     let work = dir.join("work");
     fs::create_dir(&work).unwrap();

@@ -1,6 +1,6 @@
 //! `fsage validate --residuals` and `--explain`: the file as other software reads it (DuckDB), and what is found in it.
 //!
-//! Needs `python3` with the `duckdb` module; what needs it is skipped with a message otherwise.
+//! Needs `python3` with the `duckdb` module; what needs it is skipped otherwise.
 
 use crate::common;
 use crate::common::{fails, names, run, small_system, small_workload, succeeds};

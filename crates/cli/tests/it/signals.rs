@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testkit::{Need, Tool};
 
 /// What a command may still take: ten looks a second in an optimised build, and a fraction of its speed in this one.
 const STILL_MS: u64 = 1_500;
@@ -310,7 +311,7 @@ fn working_in(directory: &Path) -> Vec<String> {
 /// Its workload is a command that nobody but it has started: the signal is for the whole, from before the first call is recorded to the last.
 #[test]
 fn a_quickstart_that_records_ends() {
-    if !common::process::has("strace", &["-V"]) {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
         return;
     }
     let d = tempfile::tempdir().expect("a directory");

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use testkit::Need;
 use testkit::process::Running;
 
 /// A tmpfs mounted for a test, unmounted at its end.
@@ -41,7 +42,7 @@ fn a_target_that_is_not_there_or_no_directory() {
 
 #[test]
 fn a_full_target_is_refused_before_anything_is_done() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     let small = Tmpfs::mount("size=8m");
@@ -54,7 +55,7 @@ fn a_full_target_is_refused_before_anything_is_done() {
 
 #[test]
 fn a_read_only_target_is_refused() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     let read_only = Tmpfs::mount("ro,size=1g");
@@ -67,7 +68,7 @@ fn a_read_only_target_is_refused() {
 
 #[test]
 fn a_scratch_target_needs_root_and_says_so() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     // A copy that nobody may run: the build's own directories may be closed.
@@ -87,7 +88,7 @@ fn a_scratch_target_needs_root_and_says_so() {
 
 #[test]
 fn a_missing_tool_is_named() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     let d = tempfile::tempdir().unwrap();
@@ -161,7 +162,7 @@ fn loops_on(directory: &Path) -> Vec<String> {
 
 #[test]
 fn an_interrupt_during_a_measurement_leaves_nothing() {
-    if !testkit::need(testkit::Need::Root) {
+    if !testkit::need(Need::Root) {
         return;
     }
     for (signal, expected) in [("INT", 130), ("TERM", 143)] {

@@ -50,7 +50,7 @@ fn explain(found: &Search) -> String {
 #[test]
 fn conventional_updates_can_always_be_repaired() {
     let (subject, begin) = subject("conventional");
-    let wanted: Option<u64> = std::env::var("FSAGE_CRASH_STATES").ok().and_then(|n| n.parse().ok());
+    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
     let settings = Settings { failures: 3, ..Settings::default() };
     let mut tally = Tally::default();
     let short = sequence::all(if wanted.is_some() { 3 } else { 1 }, BLOCK_BYTES);

@@ -189,7 +189,7 @@ impl Life {
 }
 
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|n| n.parse().ok())
+    testkit::parameter(name)
 }
 
 /// Looks at the lives of seeds.

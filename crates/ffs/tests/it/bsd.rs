@@ -2,10 +2,11 @@
 //! repair has them as they want them, and our fsck sees to each.
 
 use crate::bsd_fsck;
-use crate::common::{makefs, sample_tree, tool};
+use crate::common::{makefs, sample_tree};
 use crate::live;
 use ffs::mkfs::MkfsOptions;
 use ffs::{Endian, GroupNo, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
+use testkit::{Tool, tool};
 
 fn complaints(store: &MemoryStore) -> Vec<String> {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
@@ -190,7 +191,7 @@ fn repaired(label: &str, store: &mut MemoryStore) {
 
 #[test]
 fn what_makefs_makes() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
     sample_tree(&from, 4096);

@@ -4,8 +4,6 @@
 //! FreeBSD: `validate_sblock` (ffs_subr.c), `check_cgmagic` (fsutil.c), `checkinode` (pass1.c), pass5.c. NetBSD: `setup` and
 //! `cmpsblks` (setup.c), pass5.c.
 
-#![allow(dead_code)]
-
 pub mod files;
 
 pub struct Bytes<'a> {

@@ -1,7 +1,7 @@
 //! File systems made again from their free-space maps: just the same is free, every checker finds them sound, and files are written
 //! into what is free as into any other.
 
-use crate::common::{foreign_images, makefs, sample_tree, tool};
+use crate::common::{foreign_images, makefs, sample_tree};
 use crate::live::{Case, Run, cases};
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
@@ -10,6 +10,7 @@ use ffs::{Endian, Ffs, FfsError, FileStore, FreeMaps, Image, MemoryStore, Search
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup, Volume as _};
 use posix::{Call, FileSystem as _, Mode, OpenFlags};
+use testkit::{Tool, tool};
 
 /// Builds from maps, writes the image, and has everything look at it.
 fn reconstructed(maps: &FreeMaps) -> (Ffs, MemoryStore) {
@@ -241,7 +242,7 @@ fn images_of_other_systems() {
         let store = FileStore::new(std::fs::File::open(path).unwrap()).unwrap();
         same_again(&name, store);
     }
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let tree = scratch.path().join("tree");
     sample_tree(&tree, 8192);
     for (version, endian) in [(1, "le"), (1, "be"), (2, "le")] {

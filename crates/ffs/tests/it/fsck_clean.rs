@@ -1,11 +1,12 @@
 //! File systems that are sound are found so: those of other systems, those of makefs, and our own.
 
-use crate::common::{foreign_images, makefs, sample_tree, tool};
+use crate::common::{foreign_images, makefs, sample_tree};
 use ffs::fsck::{Problem, Report};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::{Endian, FileStore, Image, MemoryStore, Overlay, Search, Version, fsck, mkfs};
 use std::fs::File;
 use std::path::Path;
+use testkit::{Tool, tool};
 
 fn check(path: &Path) -> Report {
     fsck(Overlay::new(FileStore::new(File::open(path).unwrap()).unwrap()), &mut |_| true).unwrap()
@@ -23,7 +24,7 @@ fn images_of_other_systems() {
 
 #[test]
 fn images_by_makefs() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     for (block, fragment) in [(4096, 512), (8192, 1024), (16384, 16384), (32768, 4096), (65536, 8192)] {
         let from = scratch.path().join(format!("tree{block}"));
@@ -120,7 +121,7 @@ fn options_that_make_no_file_system() {
 /// two hold and when they were made, and fields that makefs leaves empty.
 #[test]
 fn the_layout_is_that_of_makefs() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     let (from, path) = (scratch.path().join("tree"), scratch.path().join("made.img"));
     std::fs::create_dir(&from).unwrap();

@@ -1,12 +1,13 @@
 //! Damage in every field class: found, repaired to a state that a second check finds clean, and nothing lost that could
 //! still be reached.
 
-use crate::common::{makefs, sample_tree, tool};
+use crate::common::{makefs, sample_tree};
 use crate::damage::{Keeps, Patient, damages};
 use ffs::format::ROOT_INO;
 use ffs::fsck::Report;
 use ffs::{FileType, Image, MemoryStore, Overlay, Search, fsck};
 use std::collections::BTreeMap;
+use testkit::{Tool, tool};
 
 /// Files and symbolic links by path, with what they hold.
 type Tree = BTreeMap<String, Vec<u8>>;
@@ -43,7 +44,7 @@ fn kinds(report: &Report) -> Vec<&'static str> {
 
 /// The base images: every version and byte order, blocks of 4096 bytes for several groups.
 fn bases(scratch: &std::path::Path) -> Vec<(String, MemoryStore)> {
-    let Some(program) = tool("makefs") else { return Vec::new() };
+    let Some(program) = tool(Tool::Makefs) else { return Vec::new() };
     let from = scratch.join("tree");
     sample_tree(&from, 4096);
     [(1, "le"), (1, "be"), (2, "le"), (2, "be")]

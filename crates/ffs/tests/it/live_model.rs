@@ -10,7 +10,7 @@ use ffs::{Ffs, MemoryStore, Version};
 use std::sync::Mutex;
 
 fn operations(usual: u64) -> u64 {
-    std::env::var("FSAGE_FFS_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+    testkit::parameter("FSAGE_FFS_MODEL_OPERATIONS").unwrap_or(usual)
 }
 
 /// Runs a case in at least `rounds` rounds, each of which ends with every check.

@@ -1,7 +1,5 @@
 //! Seeded damage anywhere in the metadata of an image.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use ffs::{FragAddr, GroupNo, Image, Ino, MemoryStore, Search};
 use rand_core::Rng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;

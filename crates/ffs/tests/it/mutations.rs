@@ -2,7 +2,7 @@
 //!
 //! A failing seed is printed; `FSAGE_FFS_SEEDS=FROM..TO` runs those seeds alone.
 
-use crate::common::{makefs_sized, sample_tree, tool};
+use crate::common::{makefs_sized, sample_tree};
 use crate::lab;
 use crate::mutate::{damage, metadata, seeds};
 use ffs::format::ROOT_INO;
@@ -12,6 +12,7 @@ use ffs::{Endian, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, 
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
+use testkit::{Tool, tool};
 
 /// Reads everything that can be read.
 fn read_all(store: &mut MemoryStore) {
@@ -69,7 +70,7 @@ fn run(name: &str, base: &MemoryStore, count: u64) {
 
 #[test]
 fn of_images_with_files() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     let from = scratch.path().join("tree");
     sample_tree(&from, 4096);
@@ -84,7 +85,7 @@ fn of_images_with_files() {
 /// Where hardly a block or an inode is free, repairs that need one are not made, and say so.
 #[test]
 fn of_nearly_full_images() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
     sample_tree(&from, 4096);

@@ -1,10 +1,11 @@
 //! Reading images that other systems made, file for file, and getting the same bytes back from every structure.
 
-use crate::common::{Thing, foreign_images, makefs, manifest, sample_tree, tool, tree};
+use crate::common::{Thing, foreign_images, makefs, manifest, sample_tree, tree};
 use ffs::{ExtractOptions, FileStore, GroupNo, Image, Ino, Search, Store, extract};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use testkit::{Tool, tool};
 
 const SPECIAL: ExtractOptions = ExtractOptions { owners: false, special: true };
 
@@ -63,7 +64,7 @@ fn images_of_other_systems_file_for_file() {
 
 #[test]
 fn images_by_makefs_file_for_file() {
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let scratch = tempfile::tempdir().unwrap();
     for (block, fragment) in [(4096, 512), (8192, 1024), (8192, 8192), (16384, 2048), (32768, 8192), (65536, 8192)] {
         let from = scratch.path().join(format!("tree{block}-{fragment}"));

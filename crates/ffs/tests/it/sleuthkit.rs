@@ -1,6 +1,6 @@
 //! The Sleuth Kit reads what mkfs makes and what fsck has repaired, and finds the same names and the same free space.
 
-use crate::common::{makefs, run, sample_tree, tool};
+use crate::common::{makefs, run, sample_tree};
 use crate::damage::{Patient, damages};
 use crate::lab;
 use ffs::mkfs::MkfsOptions;
@@ -9,6 +9,7 @@ use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Search,
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
+use testkit::{Tool, tool};
 
 /// The number after a label in what fsstat prints.
 fn figure(text: &str, label: &str) -> i64 {
@@ -81,7 +82,7 @@ fn reads(name: &str, store: &MemoryStore, scratch: &Path, icat: &Path, every: us
 /// What the laboratory has aged and filled, and what was copied into it.
 #[test]
 fn the_sleuth_kit_reads_what_was_aged_and_copied_into() {
-    let (Some(fsstat), Some(fls), Some(icat)) = (tool("fsstat"), tool("fls"), tool("icat")) else { return };
+    let (Some(fsstat), Some(fls), Some(icat)) = (tool(Tool::Fsstat), tool(Tool::Fls), tool(Tool::Icat)) else { return };
     let scratch = tempfile::tempdir().unwrap();
     let from = scratch.path().join("tree");
     sample_tree(&from, 4096);
@@ -109,7 +110,7 @@ fn the_sleuth_kit_reads_what_was_aged_and_copied_into() {
 
 #[test]
 fn the_sleuth_kit_agrees() {
-    let (Some(fsstat), Some(fls)) = (tool("fsstat"), tool("fls")) else { return };
+    let (Some(fsstat), Some(fls)) = (tool(Tool::Fsstat), tool(Tool::Fls)) else { return };
     let scratch = tempfile::tempdir().unwrap();
     for version in [Version::Ufs1, Version::Ufs2] {
         let mut store = MemoryStore(vec![0; 20 << 20]);
@@ -117,7 +118,7 @@ fn the_sleuth_kit_agrees() {
         mkfs(&mut store, &options).unwrap();
         agrees("mkfs", &store, scratch.path(), &fsstat, &fls);
     }
-    let Some(program) = tool("makefs") else { return };
+    let Some(program) = tool(Tool::Makefs) else { return };
     let from = scratch.path().join("tree");
     sample_tree(&from, 4096);
     for (version, endian) in [(1, "le"), (1, "be")] {

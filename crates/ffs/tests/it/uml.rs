@@ -1,7 +1,7 @@
 //! Linux's own ufs driver, in user-mode Linux, on what mkfs makes and on what fsck has repaired: it mounts them, and every
 //! file, mode and link count is what our reader sees.
 
-use crate::common::{foreign_images, makefs, run, sample_tree, tool};
+use crate::common::{foreign_images, makefs, run, sample_tree};
 use crate::damage::{Patient, damages};
 use crate::lab;
 use crate::live;
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use testkit::{Tool, tool};
 
 /// An image, and what is in it: path to type, mode, links, size, and hash or target.
 struct Case {
@@ -227,11 +228,11 @@ fn repaired(bases: Vec<(String, Version, MemoryStore)>) -> Vec<Case> {
 }
 
 fn uml() -> Option<PathBuf> {
-    let uml = tool("linux.uml")?;
+    let uml = tool(Tool::LinuxUml)?;
     let modules = Path::new("/usr/lib/uml/modules");
     let driver =
         modules.is_dir() && run(Command::new("find").arg(modules).args(["-name", "ufs.ko*"])).lines().next().is_some();
-    if !driver || tool("insmod").is_none() {
+    if !driver || tool(Tool::Insmod).is_none() {
         testkit::skip("user-mode Linux has no ufs driver here (packages user-mode-linux and kmod)");
         return None;
     }
@@ -243,7 +244,7 @@ fn linux_mounts_and_agrees() {
     let Some(uml) = uml() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let mut cases = made();
-    if let Some(program) = tool("makefs") {
+    if let Some(program) = tool(Tool::Makefs) {
         let from = scratch.path().join("tree");
         sample_tree(&from, 4096);
         let path = scratch.path().join("base.img");
@@ -326,7 +327,7 @@ fn clean(case: &Case) {
 fn linux_reads_what_the_laboratory_aged() {
     let Some(uml) = uml() else { return };
     let scratch = tempfile::tempdir().unwrap();
-    let steps = std::env::var("FSAGE_FFS_UML_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let steps = testkit::parameter("FSAGE_FFS_UML_STEPS").unwrap_or(1000);
     let ours = [
         (Version::Ufs1, Endian::Little, 8192, 1024, "original,switch,bestfit,spread,conventional", false),
         (Version::Ufs1, Endian::Big, 4096, 512, "realloc,noswitch,smartfrags,dirpref,noorder", true),
@@ -343,7 +344,7 @@ fn linux_reads_what_the_laboratory_aged() {
         cases.push(Case { name, version, store: aged.store });
     }
     let mut others = Vec::new();
-    if let Some(program) = tool("makefs") {
+    if let Some(program) = tool(Tool::Makefs) {
         let (from, path) = (scratch.path().join("tree"), scratch.path().join("base.img"));
         sample_tree(&from, 4096);
         for endian in ["le", "be"] {
@@ -397,7 +398,7 @@ fn linux_reads_what_was_copied_in() {
     }
     let aged = lab::age(empty(Version::Ufs1, Endian::Little, 4096, 512), "realloc,dirpref", 300, false, 5);
     bases.push(("aged".to_owned(), Version::Ufs1, aged.store));
-    if let Some(program) = tool("makefs") {
+    if let Some(program) = tool(Tool::Makefs) {
         let path = scratch.path().join("base.img");
         makefs(&program, &path, &from.join("dir"), 1, "be", 4096, 512);
         bases.push(("makefs".to_owned(), Version::Ufs1, MemoryStore(std::fs::read(&path).unwrap())));

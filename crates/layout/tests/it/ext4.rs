@@ -3,8 +3,9 @@
 use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run, score_by_blocks};
 use layout::{Available, Method, Survey, SurveyOptions, survey};
 use std::path::Path;
+use testkit::Tool;
 
-const TOOLS: &[&str] = &["mkfs.ext4", "e2freefrag", "dumpe2fs", "filefrag", "mount", "umount"];
+const TOOLS: &[Tool] = &[Tool::MkfsExt4, Tool::E2freefrag, Tool::Dumpe2fs, Tool::Filefrag];
 
 fn options() -> SurveyOptions {
     SurveyOptions {

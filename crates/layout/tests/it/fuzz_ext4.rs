@@ -7,6 +7,7 @@ use layout::SurveyOptions;
 use layout::ext4::{Ext4Error, Image, survey_image};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use testkit::Tool;
 
 const ROUNDS: u64 = 150;
 
@@ -134,7 +135,7 @@ fn indirect_blocks_that_name_themselves() {
 /// Real content, damaged: more kinds of structure than mkfs makes from a directory.
 #[test]
 fn fragmented_content() {
-    if !can_run(&["mkfs.ext4", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsExt4]) {
         return;
     }
     let mut scratch =

@@ -3,6 +3,7 @@
 use crate::common::{Scratch, can_run, filefrag, files_below, fragment, number_after, run};
 use layout::{Available, Map, MapOrder, Survey, SurveyOptions, survey};
 use std::path::Path;
+use testkit::Tool;
 
 fn taken(path: &Path) -> Survey {
     let options = SurveyOptions { map: MapOrder::new(5), taken_unix_s: Some(0), ..SurveyOptions::default() };
@@ -41,7 +42,7 @@ fn in_cells(map: &Map, ranges: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
 
 #[test]
 fn ext4_cell_by_cell() {
-    if !can_run(&["mkfs.ext4", "dumpe2fs", "e2freefrag", "filefrag", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsExt4, Tool::Dumpe2fs, Tool::E2freefrag, Tool::Filefrag]) {
         return;
     }
     let mut scratch = Scratch::make(300 << 20, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-g", "8192"]);
@@ -84,7 +85,7 @@ fn ext4_cell_by_cell() {
 
 #[test]
 fn ages_are_those_of_the_files() {
-    if !can_run(&["mkfs.ext4", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsExt4]) {
         return;
     }
     let mut scratch = Scratch::make(64 << 20, &["mkfs.ext4", "-q", "-F"]);
@@ -112,7 +113,7 @@ fn ages_are_those_of_the_files() {
 
 #[test]
 fn xfs_and_what_is_shared() {
-    if !can_run(&["mkfs.xfs", "mount", "umount", "cp"]) {
+    if !can_run(&[Tool::MkfsXfs]) {
         return;
     }
     let mut scratch = Scratch::make(400 << 20, &["mkfs.xfs", "-q", "-f", "-m", "reflink=1"]);
@@ -130,7 +131,7 @@ fn xfs_and_what_is_shared() {
 
 #[test]
 fn btrfs_with_space_in_no_chunk() {
-    if !can_run(&["mkfs.btrfs", "btrfs", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsBtrfs, Tool::Btrfs]) {
         return;
     }
     let mut scratch = Scratch::make(600 << 20, &["mkfs.btrfs", "-q", "-f"]);

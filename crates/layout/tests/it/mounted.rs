@@ -5,6 +5,7 @@ use layout::{AddressSpace, LayoutError, Survey, SurveyOptions, compare, load, sa
 use posix::{Target, Workspace, WorkspaceOptions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use testkit::Tool;
 
 fn taken(path: &Path) -> Survey {
     survey(path, &SurveyOptions::default(), &mut |_| true).unwrap_or_else(|e| panic!("{e}"))
@@ -30,7 +31,7 @@ fn against_filefrag(point: &Path, survey: &Survey) {
 
 #[test]
 fn xfs_against_xfs_db() {
-    if !can_run(&["mkfs.xfs", "xfs_db", "filefrag", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsXfs, Tool::XfsDb, Tool::Filefrag]) {
         return;
     }
     let mut scratch = Scratch::make(400 << 20, &["mkfs.xfs", "-q", "-f", "-d", "agcount=4"]);
@@ -95,7 +96,7 @@ fn xfs_against_xfs_db() {
 
 #[test]
 fn btrfs_space_and_addresses() {
-    if !can_run(&["mkfs.btrfs", "btrfs", "filefrag", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsBtrfs, Tool::Btrfs, Tool::Filefrag]) {
         return;
     }
     for mkfs in [
@@ -128,7 +129,7 @@ fn btrfs_space_and_addresses() {
 
 #[test]
 fn compressed_data_is_counted_apart() {
-    if !can_run(&["mkfs.btrfs", "btrfs", "mount", "umount"]) {
+    if !can_run(&[Tool::MkfsBtrfs, Tool::Btrfs]) {
         return;
     }
     let mut scratch = Scratch::make(300 << 20, &["mkfs.btrfs", "-q", "-f"]);

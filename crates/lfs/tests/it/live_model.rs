@@ -10,7 +10,7 @@ use crate::live::{Case, Run, cases};
 use std::sync::Mutex;
 
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|n| n.parse().ok())
+    testkit::parameter(name)
 }
 
 fn operations(usual: u64) -> u64 {

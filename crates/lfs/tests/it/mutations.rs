@@ -194,7 +194,7 @@ fn mutated(name: &str, image: Vec<u8>, cases: u64) {
 }
 
 fn cases() -> u64 {
-    std::env::var("FSAGE_LFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
+    testkit::parameter("FSAGE_LFS_MUTATIONS").unwrap_or(400)
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn the_log_s_time_does_not_go_back() {
 }
 
 fn steps(usual: u64) -> u64 {
-    std::env::var("FSAGE_LFS_NETBSD_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+    testkit::parameter("FSAGE_LFS_NETBSD_STEPS").unwrap_or(usual)
 }
 
 /// Disks that are full most of the time, with every policy of the cleaner: as they are when nobody has unmounted them, by the older

@@ -1,6 +1,6 @@
 //! The policy `linux` against Linux: the same reads, in a memory control group, must miss nearly as often as in the kernel's page cache.
 //!
-//! Needs root, a memory control group (version 1 or 2) and a kernel that keeps inactive and active lists; skipped with a message elsewhere. The file
+//! Needs root, a memory control group (version 1 or 2) and a kernel that keeps inactive and active lists; skipped elsewhere. The file
 //! is a hole in /var/tmp: nothing is read from a disk, but every page goes through the page cache as any other. What is compared with is
 //! the number of pages that the kernel held, as it says itself; the rest of the group's memory is its own.
 

@@ -390,7 +390,7 @@ fn check(seed: u64, how: &str, calls: u64, options: &ReplayOptions) -> ReplayRes
 }
 
 fn seeds(default: u64) -> Vec<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    let number = |name: &str| testkit::parameter(name);
     match number("FSAGE_REPLAY_SEED") {
         Some(seed) => vec![seed],
         None => (1..=number("FSAGE_REPLAY_SEEDS").unwrap_or(default)).collect(),

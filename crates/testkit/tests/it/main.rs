@@ -68,3 +68,13 @@ fn an_end_that_an_interrupt_brings_comes_where_interrupts_are_ignored() {
     let status = Command::new("sh").args(["-c", &line]).status().expect("sh");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "{status}");
 }
+
+#[test]
+fn what_tests_need_is_installed_for_them() {
+    let setup = testkit::fixture::path("../../../scripts/setup");
+    let setup = std::fs::read_to_string(setup).expect("the script");
+    for tool in testkit::Tool::ALL {
+        let everywhere = ["util-linux", "bsdutils"].contains(&tool.package());
+        assert!(everywhere || setup.contains(tool.package()), "{}: {}", tool.program(), tool.package());
+    }
+}

@@ -1,6 +1,6 @@
 //! A profile read by software that is not ours: DuckDB, column by column.
 //!
-//! Needs `python3` with the `duckdb` module; skipped with a message otherwise.
+//! Needs `python3` with the `duckdb` module; skipped otherwise.
 
 use crate::common::{meta, plain};
 use posix::FileKind;

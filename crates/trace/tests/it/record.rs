@@ -9,7 +9,7 @@ use trace::record::{RecordError, RecordOptions, RecordSummary, Strace, Subject, 
 use trace::verify::{VerifyOptions, verify};
 use trace::{Op, Provenance};
 
-/// Records a shell script in a directory; `None`, said aloud, where strace is missing or may not trace.
+/// Records a shell script in a directory; `None` where strace is missing or may not trace.
 fn record_script(script: &str, output: &Path) -> Option<RecordSummary> {
     let command: Vec<OsString> = ["sh", "-c", script].iter().map(OsString::from).collect();
     let mut options = RecordOptions::command(command, output.to_owned());

@@ -113,7 +113,7 @@ where
     move |sound| Box::new(Instead { sound, after_bytes, then: then.clone() })
 }
 
-/// strace, said aloud where it is missing or may not trace.
+/// strace; `None` where it is missing or may not trace, for which the test is skipped.
 fn tracer() -> Option<Strace> {
     let tried = Strace::find(None).and_then(|mut strace| {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep(1)");

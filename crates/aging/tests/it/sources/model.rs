@@ -165,7 +165,6 @@ impl Model {
     }
 
     /// Writes to every file until a time just before `until_ns`: over every other one, at the end of the rest.
-    #[allow(dead_code, reason = "not every test that has this module uses it")]
     pub fn write_all(&mut self, until_ns: i64) {
         let is_file = |inode: &Inode| inode.kind == FileKind::File;
         let files: Vec<u64> = self.inodes.iter().filter(|(_, inode)| is_file(inode)).map(|(ino, _)| *ino).collect();

@@ -1,7 +1,5 @@
 //! Helpers of the tests: recording a command in memory, rows with their paths.
 
-#![allow(dead_code)]
-
 use capture::{Options, Recorder, Totals};
 use posix::held::Held;
 use std::collections::BTreeMap;

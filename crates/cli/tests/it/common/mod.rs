@@ -1,7 +1,5 @@
 //! What the command-line tests share: running the binary, and the files they run it on.
 
-#![allow(dead_code)] // Each test file uses its part.
-
 pub mod plan_file;
 pub mod process;
 

@@ -32,7 +32,7 @@ impl Dice {
 
 /// A setting of the tests.
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
+    testkit::parameter(name)
 }
 
 /// The seeds to try, one after the other, until a run of them has made so many calls.

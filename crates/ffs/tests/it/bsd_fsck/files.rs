@@ -82,10 +82,6 @@ impl<'a> Files<'a> {
         Files { b, fs: fs.clone(), nindir, maxsymlinklen, maxfilesize, dblkno, cssize }
     }
 
-    pub fn inodes(&self) -> i64 {
-        self.fs.ncg * self.fs.ipg
-    }
-
     /// Inodes of a group that have ever been written.
     fn known(&self, c: i64) -> i64 {
         let at = self.fs.byte(self.fs.start(c) + self.fs.cblkno);

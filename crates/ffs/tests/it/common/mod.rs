@@ -7,13 +7,6 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program, wherever systems keep it; `None` where it is not installed, for which the test is skipped.
-pub fn tool(name: &str) -> Option<PathBuf> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let found = path.split(':').chain(["/usr/sbin", "/sbin"]).map(|dir| Path::new(dir).join(name)).find(|p| p.exists());
-    testkit::have(found.ok_or_else(|| format!("{name} is not installed")))
-}
-
 /// Runs a command that must succeed; its standard output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();

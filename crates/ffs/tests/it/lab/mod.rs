@@ -1,7 +1,5 @@
 //! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the kernel.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use ffs::policy::Options;
 use ffs::{Ffs, FileType, Image, MemoryStore, Search};
 use kernel::payload;

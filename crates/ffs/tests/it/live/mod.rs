@@ -1,7 +1,5 @@
 //! A reference file system of maps and vectors, and random operations on it and on a live FFS side by side.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Endian, Ffs, Image, MemoryStore, Search, Version};

@@ -1,5 +1,3 @@
-#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and may panic
-
 use kernel::payload::Image;
 use kernel::testing::{FixedDevice, MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};

@@ -12,23 +12,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testkit::{Need, Tool};
 
 /// Whether a test that needs root, loop devices and these tools can run; where not, it is skipped.
-pub fn can_run(tools: &[&str]) -> bool {
-    if !testkit::need(testkit::Need::LoopDevices) {
-        return false;
-    }
-    let missing = tools.iter().find(|tool| find(tool).is_none());
-    if let Some(tool) = missing {
-        testkit::skip(format!("{tool} is not installed"));
-    }
-    missing.is_none()
-}
-
-fn find(tool: &str) -> Option<PathBuf> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let places = path.split(':').chain(["/usr/sbin", "/sbin"]);
-    places.map(|place| Path::new(place).join(tool)).find(|path| path.exists())
+pub fn can_run(tools: &[Tool]) -> bool {
+    testkit::need(Need::LoopDevices) && tools.iter().all(|tool| testkit::need(Need::Tool(*tool)))
 }
 
 /// Runs a tool; its standard output.
@@ -50,7 +38,7 @@ fn run_patiently(tool: &str, args: &[&str]) {
 }
 
 fn attempt(tool: &str, args: &[&str]) -> Result<String, String> {
-    let path = find(tool).ok_or_else(|| format!("{tool} is not installed"))?;
+    let path = testkit::find(tool).ok_or_else(|| format!("{tool} is not installed"))?;
     let out = Command::new(&path).args(args).env("LC_ALL", "C").output().map_err(|e| format!("{tool}: {e}"))?;
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     if out.status.success() { Ok(stdout.into_owned()) } else { Err(format!("{tool} {args:?}: {stdout}{stderr}")) }

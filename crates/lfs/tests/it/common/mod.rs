@@ -1,7 +1,5 @@
 //! What the tests of images share: the two that NetBSD's kernel wrote.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 /// An image written by NetBSD (`clean` or `crashed`), as bytes.
 pub fn netbsd(name: &str) -> Vec<u8> {
     testkit::fixture::unpacked(&format!("images/lfs-netbsd-{name}.img"))

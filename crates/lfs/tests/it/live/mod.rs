@@ -1,7 +1,5 @@
 //! A reference file system of maps and vectors, and random operations on it and on a live LFS side by side.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use kernel::{
     Durability, Entry, Ino, NewNode, ReadAhead, Rename, SetAttributes, Transfers, Untimed, Volume, WriteRange,
 };

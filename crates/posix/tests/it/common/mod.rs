@@ -1,6 +1,4 @@
 //! What several tests need.
-#![allow(dead_code)] // each test uses a part of it
-
 use posix::{At, Call, Errno, Fd, FileSystem, Mode, Mounted, OpenFlags};
 use testkit::{Need, Tool};
 

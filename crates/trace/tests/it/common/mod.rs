@@ -1,6 +1,4 @@
 //! Made-up traces and snapshots for the tests of this crate.
-#![allow(dead_code, missing_docs)]
-
 use posix::FileKind;
 use proptest::prelude::*;
 use trace::profile::Meta;

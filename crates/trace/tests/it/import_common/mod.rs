@@ -1,7 +1,5 @@
 //! Helpers of the import tests: rows with their paths resolved.
 
-#![allow(dead_code)]
-
 use trace::analysis::Decode;
 use trace::profile::Meta;
 use trace::strace::{ImportError, ImportOptions, Importer, Summary};

@@ -107,7 +107,7 @@ impl Drop for Referee {
 
 /// Records a run with a tracer and holds the recording against the truth. There must be no difference.
 ///
-/// `None`, said aloud, where that cannot be done.
+/// `None` where that cannot be done.
 pub fn hold(run: Run, tracer: &mut dyn Tracer) -> Option<Agreement> {
     let run = run.as_asked();
     let agreement = agreement(&run, tracer)?;
@@ -133,7 +133,7 @@ impl Stage {
     }
 }
 
-/// Makes all that a run needs; `None`, said aloud, where that cannot be done.
+/// Makes all that a run needs; `None` where that cannot be done.
 pub fn stage(run: &Run) -> Option<Stage> {
     // Only root can change its root directory.
     if run.rooted && !testkit::need(testkit::Need::Root) {
