@@ -179,12 +179,10 @@ pub fn as_ordinary_user(test: &str) -> bool {
         return true;
     }
     let Some(setpriv) = tool(Tool::Setpriv) else { return false };
-    // A copy, made by another process: the build's directories may be closed to nobody, and what we have open for writing cannot be run.
+    // A copy: the build's directories may be closed to nobody.
     let program =
         std::env::temp_dir().join(format!("fsage-as-nobody-{}-{}", std::process::id(), test.replace("::", "-")));
-    let copied =
-        Command::new("install").args(["-m", "755"]).arg(std::env::current_exe().unwrap()).arg(&program).status();
-    assert!(copied.unwrap().success(), "the test program could not be copied to {}", program.display());
+    crate::process::copy_program(std::env::current_exe().unwrap(), &program);
     let mut command = Command::new(setpriv);
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&program);
     command.args(["--exact", test, "--nocapture"]).current_dir("/").stdin(Stdio::null());

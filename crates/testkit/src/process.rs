@@ -16,6 +16,14 @@ pub fn with_default_signals(program: impl AsRef<Path>) -> Command {
     command
 }
 
+/// Makes a copy of a program that anybody may run. Another process makes it: what this one has open to write is open in the child that another test
+/// starts meanwhile as well, until that runs its own program, and what somebody has open to write cannot be run ("text file busy").
+#[track_caller]
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let copied = Command::new("install").args(["-m", "755"]).arg(from.as_ref()).arg(to.as_ref()).status();
+    assert!(copied.unwrap().success(), "{} could not be copied to {}", from.as_ref().display(), to.as_ref().display());
+}
+
 /// A process of ours, killed at the end of a test that fails.
 pub struct Running {
     /// The process.

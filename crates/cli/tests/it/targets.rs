@@ -75,7 +75,7 @@ fn a_scratch_target_needs_root_and_says_so() {
     let d = tempfile::tempdir().unwrap();
     fs::set_permissions(d.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = d.path().join("fsage");
-    fs::copy(env!("CARGO_BIN_EXE_fsage"), &copy).unwrap();
+    testkit::process::copy_program(env!("CARGO_BIN_EXE_fsage"), &copy);
     let output = Command::new(&copy)
         .args(["measure", "ext4:1G", "-o", "/dev/null"])
         .current_dir("/")

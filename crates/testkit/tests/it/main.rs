@@ -78,3 +78,26 @@ fn what_tests_need_is_installed_for_them() {
         assert!(everywhere || setup.contains(tool.package()), "{}: {}", tool.program(), tool.package());
     }
 }
+
+/// Copied by `std::fs::copy`, one run in some hundred was "text file busy" while other tests started programs.
+#[test]
+fn a_copied_program_runs_while_others_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    Command::new("true").status().expect("true(1)");
+                }
+            });
+        }
+        let failed = (0..200).find_map(|n| {
+            let program = directory.path().join(format!("true{n}"));
+            testkit::process::copy_program("/bin/true", &program);
+            Command::new(program).status().err()
+        });
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
+}

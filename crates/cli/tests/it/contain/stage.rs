@@ -54,7 +54,7 @@ impl Stage {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a new FIFO");
         if user != User::Same {
             fs::set_permissions(base.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
-            fs::copy(env!("CARGO_BIN_EXE_fsage"), at("fsage")).expect("a copy that anybody may run");
+            testkit::process::copy_program(env!("CARGO_BIN_EXE_fsage"), at("fsage"));
             for path in every_path(&at("outside")).into_iter().chain([at("target")]) {
                 std::os::unix::fs::lchown(&path, Some(NOBODY), Some(NOBODY)).expect("root may give away");
             }

@@ -38,7 +38,8 @@ fn compiled(directory: &Path, rooted: bool) -> Option<PathBuf> {
             assert!(output.status.success(), "{said}");
             let top = directory.join("w");
             std::fs::create_dir(&top).expect("a directory");
-            std::fs::copy(&program, top.join("torture")).expect("what is executed where that is the root");
+            // What is executed where that is the root.
+            testkit::process::copy_program(&program, top.join("torture"));
             Some(program)
         }
     }
