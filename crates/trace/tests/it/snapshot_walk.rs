@@ -134,7 +134,8 @@ fn unreadable_directories_are_noted() {
     fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     let walked = Snapshot::of_tree(&[&root], &WalkLimits::default()).unwrap();
     fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(walked.unreadable.len(), 1);
+    let of_ours: Vec<_> = walked.unreadable.iter().filter(|it| it.path.contains("closed")).collect();
+    assert_eq!(of_ours.len(), 1, "{:?}", walked.unreadable);
     assert!(walked.snapshot.get(bytes(&root.join("open"))).is_some());
 }
 
