@@ -18,7 +18,7 @@ ROUNDS=${2:-5}
 [ $# -le 1 ] || shift
 shift
 WORKLOADS=${*:-compile postmark pgbench pread}
-REAL_FSAGE=$(command -v "$FSAGE") || die "$FSAGE: not found; build it (cargo build --release) and set FSAGE to its path"
+REAL_FSAGE=$(command -v "$FSAGE") || die "$FSAGE: not found; build it (cargo build --profile dist) and set FSAGE to its path"
 REAL_FSAGE=$(realpath "$REAL_FSAGE")
 if "$REAL_FSAGE" record --help | grep -q -e '--with'; then
     WAYS=${WAYS:-plain strace ebpf}

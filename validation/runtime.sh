@@ -13,7 +13,7 @@
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ROUNDS [PROGRAM...]]" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || die "needs root: it mounts file systems"
 [ -d "$1" ] || die "$1: no such directory"
-FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --release) and set FSAGE to its path"
+FSAGE=$(command -v "$FSAGE") || die "fsage: not found; build it (cargo build --profile dist) and set FSAGE to its path"
 FSAGE=$(realpath "$FSAGE")
 SCRATCH=$(mktemp -d "$(cd "$1" && pwd)/fsage-runtime.XXXXXX")
 SYSTEMS=${SYSTEMS:-ext4 xfs btrfs}

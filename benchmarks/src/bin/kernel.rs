@@ -1,6 +1,6 @@
 //! How fast the kernel itself is: calls a second of processor time, on a file system that does next to nothing.
 //!
-//!     cargo run --release -p fsage-benchmarks --bin kernel
+//!     cargo run --profile dist -p fsage-benchmarks --bin kernel
 //!
 //! Everything is in memory but for what a line says; the device is a model with constant times, so that what is
 //! measured is path walk, descriptors, caches, programs and engine, and the test volume below them.

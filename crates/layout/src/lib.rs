@@ -18,7 +18,7 @@ pub mod map;
 mod options;
 pub mod scores;
 #[cfg(test)]
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod scratch;
 pub mod series;
 mod stored;

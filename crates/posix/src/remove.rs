@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_mount_is_not_crossed() {
-        if !rustix::process::geteuid().is_root() {
-            return println!("skipped: mounting needs root");
+        if !testkit::need(testkit::Need::Root) {
+            return;
         }
         let base = tempfile::tempdir().unwrap();
         let (point, outside) = (base.path().join("tree/point"), base.path().join("outside"));
@@ -245,7 +245,7 @@ mod tests {
         std::fs::write(outside.join("precious"), "x").unwrap();
         // Of the same file system, so that device numbers alone do not tell.
         if let Err(error) = rustix::mount::mount_bind(&outside, &point) {
-            return println!("skipped: cannot mount here: {error}");
+            return testkit::skip(format!("cannot mount here: {error}"));
         }
         let refused = remove_tree(open(base.path()).as_fd(), Path::new("tree"));
         rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();

@@ -139,17 +139,21 @@ fn split_files(outcome: &mut Outcome, switch: &Aged, noswitch: &Aged) -> Result<
     let share = |what: &str, ours| Row::new(what, Unit::Share, Published::NONE, ours, Explain::Agrees);
     outcome
         .row(share("split files at the end, switch", before.share))
-        .row(share("split files at the end, noswitch", after.share))
-        .row(Row::new(
+        .row(share("split files at the end, noswitch", after.share));
+    // To none at all there is no ratio.
+    if before.share > 0.0 {
+        outcome.row(Row::new(
             "split files at the end, noswitch over switch",
             Unit::Ratio,
             Published::about(2.0),
-            after.share / before.share.max(f64::MIN_POSITIVE),
+            after.share / before.share,
             Explain::because(
                 "hardly any file is split without the change here: a file begins in another group only where its own is full, and with \
                  one directory to a group few are; noswitch fills the groups of large files. The ratio is of small numbers",
             ),
-        ))
+        ));
+    }
+    outcome
         .row(share("of split files, more than 7 groups away, switch", before.beyond(FAR_GROUPS)))
         .row(share("of split files, more than 7 groups away, noswitch", after.beyond(FAR_GROUPS)));
     outcome.claim(Claim::new(

@@ -364,7 +364,7 @@ mod tests {
     fn translated_addresses_hold_the_data() {
         use posix::{Call, FileSystem as _, OpenFlags};
         use std::os::unix::fs::FileExt as _;
-        if !crate::scratch::can_run(&["mkfs.btrfs", "btrfs", "mount", "umount"]) {
+        if !crate::scratch::can_run(&[testkit::Tool::MkfsBtrfs, testkit::Tool::Btrfs]) {
             return;
         }
         let mut scratch = crate::scratch::Scratch::make(512 << 20, &["mkfs.btrfs", "-q", "-f"]);

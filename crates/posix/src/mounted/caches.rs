@@ -300,7 +300,7 @@ mod tests {
         }
         let kind = rustix::fs::statfs(dir.path()).unwrap().f_type;
         if kind == 0x0102_1994 {
-            println!("skipped: {} is a tmpfs, whose pages cannot be dropped", dir.path().display());
+            testkit::skip(format!("{} is a tmpfs, whose pages cannot be dropped", dir.path().display()));
             return;
         }
         let dropped = fs.drop_own_files("not asked").unwrap();

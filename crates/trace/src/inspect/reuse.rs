@@ -326,10 +326,7 @@ mod tests {
     fn exact_curve_is_libcachesims() {
         const SCRIPT: &str = "
 import sys
-try:
-    import libcachesim as lcs
-except ImportError:
-    sys.exit(77)
+import libcachesim as lcs
 touches = [int(x) for x in sys.stdin.read().split()]
 for size in sys.argv[1:]:
     cache = lcs.LRU(cache_size=int(size))
@@ -341,6 +338,7 @@ for size in sys.argv[1:]:
         misses += not cache.get(req)
     print(misses)
 ";
+        let Some(python) = testkit::python_with("libcachesim") else { return };
         let touches = touches(5, 20_000, 2000);
         let result = measured(&touches, BLOCKS_MAX);
         let sizes: Vec<String> = result.miss_ratios.iter().map(|p| (p.cache_bytes / 4096).to_string()).collect();
@@ -348,17 +346,7 @@ for size in sys.argv[1:]:
         std::fs::write(&input, touches.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")).unwrap();
         let stdin = std::fs::File::open(&input).unwrap();
         std::fs::remove_file(&input).unwrap();
-        let output = match Command::new("python3").args(["-c", SCRIPT]).args(&sizes).stdin(stdin).output() {
-            Ok(output) if output.status.code() == Some(77) => {
-                println!("skipped: python3 has no module libcachesim (pip install libcachesim)");
-                return;
-            }
-            Ok(output) => output,
-            Err(e) => {
-                println!("skipped: python3 cannot be run: {e}");
-                return;
-            }
-        };
+        let output = Command::new(python).args(["-c", SCRIPT]).args(&sizes).stdin(stdin).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let theirs: Vec<f64> = String::from_utf8(output.stdout)
             .unwrap()

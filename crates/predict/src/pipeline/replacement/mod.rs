@@ -2,7 +2,7 @@
 //!
 //! One file per idea: [`lru`](super::lru), [`hand`] (CLOCK and SIEVE), [`s3fifo`], [`arc`] and [`linux`]; the lists that they are made of
 //! are [`queues`]. A chunk is a slot, a small integer, so nothing is hashed or allocated when a page is touched. With chunks
-//! of one page each policy misses exactly as libCacheSim's of that name does (tests/libcachesim.rs); Linux is held against the kernel (tests/kernel_cache.rs).
+//! of one page each policy misses exactly as libCacheSim's of that name does (tests/it/libcachesim.rs); Linux is held against the kernel (tests/it/kernel_cache.rs).
 //! With larger chunks sizes are in pages, a chunk enters and leaves as a whole, and one pass over its pages is one use, however many
 //! requests make it.
 //!

@@ -1,0 +1,142 @@
+//! What the command-line tests share: running the binary, and the files they run it on.
+
+pub mod plan_file;
+pub mod process;
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use trace::profile::{Meta, Writer, WriterOptions};
+use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
+
+/// The binary under test.
+pub fn fsage() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+    command.env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs it with arguments in a directory.
+pub fn run(directory: &Path, args: &[&str]) -> Output {
+    fsage().current_dir(directory).args(args).output().expect("the binary runs")
+}
+
+/// Its exit code.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().expect("it exited by itself")
+}
+
+/// What it said on standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts an exit code and that every given text is in the error message.
+#[track_caller]
+pub fn fails(output: &Output, expected: i32, texts: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(code(output), expected, "{said}");
+    assert!(output.stdout.is_empty(), "a failure prints nothing on standard output");
+    assert!(said.starts_with("fsage: "), "{said}");
+    for text in texts {
+        assert!(said.contains(text), "{text:?} is not in: {said}");
+    }
+}
+
+/// Asserts success, and gives what it printed on standard output.
+#[track_caller]
+pub fn succeeds(output: &Output) -> String {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
+}
+
+/// A small recorded trace: a shell script that writes, copies, links, lists and removes a few files.
+pub fn trace_text() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/small.strace")
+}
+
+/// That trace imported as `small.workload` into a directory.
+pub fn small_workload(directory: &Path) -> PathBuf {
+    let output = directory.join("small.workload");
+    let trace = trace_text();
+    succeeds(&fsage().arg("import").arg(trace).arg("-o").arg(&output).output().expect("the binary runs"));
+    output
+}
+
+/// A system profile written by hand: everything costs the same, with an interval where rounds are given.
+pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
+    let mut text = format!("format_version = 1\nname = \"{name}\"\nprovenance = \"written by hand for a test\"\n");
+    text.push_str(
+        "[parameters]\ndata_cache_bytes = 1073741824\nwriteback_bytes_per_s = 1e8\nwriteback_files_per_s = 1e4\n",
+    );
+    text.push_str("[entries]\n");
+    // It has no processor whose caches things could be far from, and an inode in each block: where the neighbours lie, which goes by the
+    // order of names, does not matter.
+    let not_here = |class| {
+        use predict::vector::Class::{LookupFar, LookupFarInOrder, LookupNearMiss, ReadFar, ReadFarByte};
+        matches!(class, LookupFar | LookupFarInOrder | LookupNearMiss | ReadFar | ReadFarByte)
+    };
+    for class in predict::vector::Class::ALL.iter().filter(|class| !not_here(**class)) {
+        let points: &[u64] = if class.is_curve() { class.points() } else { &[0] };
+        for at in points {
+            text.push_str(&format!(
+                "{} = \"{}ns\"\n",
+                predict::vector::entry_name(*class, *at),
+                cost_ns + *at as f64 * 0.1
+            ));
+        }
+    }
+    let path = directory.join(format!("{name}.system"));
+    std::fs::write(&path, text).expect("the directory takes files");
+    path
+}
+
+/// A workload of many calls on many files, four on each.
+pub fn long_workload(profile: &Path, calls: u64) {
+    let mut writer = Writer::create(profile, WriterOptions::default()).expect("a new profile");
+    let mut batch = Batch::default();
+    for n in 0..calls {
+        let file = n / 4;
+        let path = Some(batch.paths.intern(format!("/d{}/e{}/f{file}", file % 100, file % 1000).as_bytes()));
+        let op = [Op::Open, Op::Write, Op::Close, Op::Stat][usize::try_from(n % 4).expect("small")];
+        let mut event = Event { pid: 1, tid: 1, path, dur_ns: 900, ..Event::new(n, n * 1000, op) };
+        if op != Op::Stat {
+            event.ofd = Some(OfdId(1 + file));
+            event.flags = if op == Op::Open { flag::CREATE | flag::WRITE } else { flag::LAST };
+            event.mode = (op == Op::Open).then_some(0o644);
+            event.req_bytes = (op == Op::Write).then_some(100);
+        }
+        batch.events.push(event);
+        if batch.events.len() == 65_536 {
+            writer.push(&batch).expect("written");
+            batch = Batch::default();
+        }
+    }
+    writer.push(&batch).expect("written");
+    writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
+}
+
+/// The names in a directory, sorted.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Makes a test of each of these functions for either tracer.
+#[allow(unused_macros)] // Not every file of tests records.
+macro_rules! with_each_tracer {
+    ($($name:ident),* $(,)?) => {
+        mod strace {
+            $(#[test] fn $name() { super::$name("strace") })*
+        }
+        mod ebpf {
+            $(#[test] fn $name() { super::$name("ebpf") })*
+        }
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use with_each_tracer;

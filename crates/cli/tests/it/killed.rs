@@ -1,0 +1,161 @@
+//! What a command that was killed had half made goes with the next one of any kind, which need not know of it.
+
+use crate::common;
+use crate::common::fsage;
+use crate::common::process::{Running, until};
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use testkit::{Need, Tool};
+
+/// A directory to work in, and what fsage has for TMPDIR and for its list of what it makes.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["work", "tmp", "state"] {
+            fs::create_dir(dir.path().join(name)).expect("a directory");
+        }
+        Place { dir }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    fn names(&self) -> Vec<String> {
+        ["work", "tmp"].iter().flat_map(|name| common::names(&self.dir.path().join(name))).collect()
+    }
+
+    fn does(&self, args: &[&str]) {
+        let mut command = fsage();
+        command.env("TMPDIR", self.dir.path().join("tmp")).env("XDG_STATE_HOME", self.dir.path().join("state"));
+        common::succeeds(&command.current_dir(self.work()).args(args).output().expect("the binary runs"));
+    }
+
+    /// Kills a command with SIGKILL as soon as something is so, and says what was there then that was not before.
+    fn killed(&self, args: &[&str], is_so: impl Fn() -> bool) -> Vec<String> {
+        let before = self.names();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
+        command.env("TMPDIR", self.dir.path().join("tmp")).env("XDG_STATE_HOME", self.dir.path().join("state"));
+        command.args(args).current_dir(self.work()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = Running { child: command.spawn().expect("the binary runs") };
+        until("it is the moment to kill it", || {
+            let ended = running.child.try_wait().expect("a child");
+            assert_eq!(ended, None, "{args:?} ended before anything was seen of it");
+            is_so()
+        });
+        running.signal("KILL");
+        running.ends();
+        self.names().into_iter().filter(|name| !before.contains(name)).collect()
+    }
+
+    /// Whether there is something whose name begins so.
+    fn has(&self, beginning: &str) -> bool {
+        self.names().iter().any(|name| name.starts_with(beginning))
+    }
+}
+
+/// The copy of an image stayed beside it for ever.
+#[test]
+fn a_copy_of_an_image_goes() {
+    let place = Place::new();
+    let tree = place.dir.path().join("tree");
+    fs::create_dir(&tree).expect("a directory");
+    for n in 0..2_000 {
+        fs::write(tree.join(n.to_string()), [7; 5_000]).expect("a new file");
+    }
+    for kind in ["ffs", "lfs"] {
+        place.does(&["mkfs", kind, &format!("{kind}.img"), "--size", "200M", "--populate", "../tree"]);
+    }
+    let before = place.names();
+    let sums = || ["ffs.img", "lfs.img"].map(|name| fs::read(place.work().join(name)).expect("an image"));
+    let whole = sums();
+    for (args, image) in [
+        (&["cp", "../tree", "ffs.img:/again"][..], "ffs.img"),
+        (&["cp", "../tree", "lfs.img:/again"], "lfs.img"),
+        (&["clean", "lfs.img"], "lfs.img"),
+    ] {
+        let left = place.killed(args, || place.has(&format!(".{image}.")));
+        assert_eq!(left.len(), 1, "{args:?} had {left:?}");
+        place.does(&["drive", "list"]);
+        assert_eq!(place.names(), before, "{args:?}");
+        assert!(sums() == whole, "{args:?} changed an image");
+    }
+}
+
+/// Half a profile stayed until the same one was written again.
+#[test]
+fn half_a_profile_goes() {
+    let place = Place::new();
+    let call = |n: u32| {
+        format!("1 17000000{:02}.{:06} stat(\"/d/{n}\", {{st_size=5}}) = 0 <0.000010>\n", n / 10_000, n % 10_000)
+    };
+    fs::write(place.work().join("a.strace"), (0..200_000).map(call).collect::<String>()).expect("a new file");
+    let before = place.names();
+    let left = place.killed(&["import", "a.strace", "-o", "w.workload"], || place.has(".w.workload.partial-"));
+    assert_eq!(left.len(), 1, "{left:?}");
+    place.does(&["drive", "list"]);
+    assert_eq!(place.names(), before);
+}
+
+/// So did what a recording had begun. What it records is the user's and goes on; the spool is what `import` goes on from.
+#[test]
+fn half_a_recording_goes_but_for_its_spool() {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
+        return;
+    }
+    let place = Place::new();
+    let fifo = place.dir.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).expect("a FIFO");
+    let both = fs::File::options().read(true).write(true).open(&fifo).expect("the FIFO");
+    // It works elsewhere, so the profile grows beside its place.
+    let waits = "cd .. && echo $$ >pid && read line <fifo && echo $line >done";
+    let args = [
+        "record",
+        "--no-working-directory",
+        "--spool-in",
+        ".",
+        "--with",
+        "strace",
+        "-o",
+        "r.workload",
+        "sh",
+        "-c",
+        waits,
+    ];
+    let said = |name: &str| fs::read_to_string(place.dir.path().join(name)).unwrap_or_default();
+    let left = place.killed(&args, || said("pid").ends_with('\n') && place.has(".r.workload.partial-"));
+    assert_eq!(left.len(), 2, "{left:?}");
+    place.does(&["drive", "list"]);
+    assert_eq!(place.names(), ["r.spool"]);
+    (&both).write_all(b"on\n").expect("room in the FIFO");
+    until("the command ends", || said("done") == "on\n");
+}
+
+/// Its spool stayed in a directory of its own, though nobody goes on from it. What ran for it finds its directory gone, and ends.
+#[test]
+fn a_quickstart_that_records_goes_with_its_spool() {
+    if !testkit::need(Need::Tool(Tool::Strace)) {
+        return;
+    }
+    let place = Place::new();
+    fs::create_dir(place.work().join("target")).expect("a directory");
+    let sites = || fs::read_dir(place.work().join("target")).expect("a directory").flatten();
+    let records = || sites().any(|site| site.path().join("work/project").exists());
+    place.killed(&["quickstart", "target"], records);
+    assert!(sites().all(|site| site.path().join("quickstart.spool").exists()));
+    place.does(&["drive", "list"]);
+    assert_eq!(sites().count(), 0);
+    let works_here = |process: fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(place.work()))
+    };
+    until("the workload ends", || !fs::read_dir("/proc").expect("processes").flatten().any(works_here));
+    place.does(&["drive", "list"]);
+    assert_eq!(sites().count(), 0);
+    assert_eq!(place.names(), ["target"]);
+}

@@ -1,0 +1,40 @@
+//! The tests of this crate's behaviour, in one program: a module for each subject.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod age;
+#[path = "../../../aging/tests/it/common/mod.rs"]
+mod aged;
+mod anonymise;
+mod bad_input;
+mod bench;
+mod bench_workloads;
+mod common;
+mod contain;
+mod crash;
+mod drift;
+mod drive;
+mod ffs;
+mod help;
+mod killed;
+mod lab;
+mod layout;
+mod lfs;
+mod limits;
+mod main_job;
+#[path = "../../../lfs/tests/it/netbsd/passes.rs"]
+mod passes;
+mod plan;
+#[path = "../../../lfs/tests/it/netbsd/raw.rs"]
+mod raw;
+mod record;
+mod record_paths;
+mod record_who;
+mod repair;
+mod replay_arguments;
+mod residuals;
+mod run_time;
+mod signals;
+mod snapshot;
+mod targets;
+mod verify;

@@ -1,0 +1,111 @@
+//! The drives' files: all that come with the program hold together, and what is wrong in one is said with file and key.
+
+use device::{Drive, DriveError, Model, catalogue};
+
+#[test]
+fn every_drive_of_the_catalogue_is_whole() {
+    for (key, _) in catalogue() {
+        let drive = Drive::find(key).unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert_eq!(drive.key, *key);
+        assert!(!drive.figures.is_empty(), "{key} has figures");
+        let device = drive.device();
+        assert!(device.capacity_sectors() > 1_000_000, "{key}: {} sectors", device.capacity_sectors());
+    }
+}
+
+#[test]
+fn capacities_are_those_of_the_data_sheets() {
+    let expected = [
+        ("hp-97560", 1962 * 19 * 72),
+        ("hp-c2247a", 2_054_864),
+        ("dec-rz26", 2_050_860),
+        ("st32430n", 4_197_405),
+        ("st32171w", 4_110_000),
+        ("st39102lw", 17_783_240),
+    ];
+    for (key, sectors) in expected {
+        assert_eq!(Drive::find(key).unwrap().device().capacity_sectors(), sectors, "{key}");
+    }
+}
+
+#[test]
+fn mean_seeks_are_those_published() {
+    for (key, mean_ms, tolerance_ms) in [
+        ("hp-97560", 12.8, 0.1),
+        ("hp-c2247a", 11.5, 0.1),
+        ("dec-rz26", 10.5, 0.1),
+        ("st32430n", 11.0, 0.02),
+        ("st32171w", 9.33, 0.1),
+        ("st39102lw", 5.47, 0.05),
+        ("nearline-7200", 7.45, 0.05),
+    ] {
+        let Model::Disk(spec) = Drive::find(key).unwrap().model else { panic!("{key} is a disk") };
+        let disk = device::disk::Disk::new(*spec);
+        let mean = disk.seek().mean_ns() / 1e6;
+        assert!((mean - mean_ms).abs() < tolerance_ms, "{key}: {mean} ms, published {mean_ms}");
+    }
+}
+
+fn edited(key: &str, from: &str, to: &str) -> Result<Drive, DriveError> {
+    let text = catalogue().iter().find(|(k, _)| *k == key).unwrap().1;
+    assert!(text.contains(from), "{key} has {from:?}");
+    Drive::parse(key, "my/drive.toml", &text.replacen(from, to, 1))
+}
+
+#[test]
+fn errors_name_file_and_key() {
+    let cases = [
+        ("hp-97560", "rpm = 4002.0", "rpm = 4002.0\nspeed = 3", &["my/drive.toml", "speed", "line"][..]),
+        ("hp-97560", "rpm = 4002.0", "", &["my/drive.toml", "rpm"]),
+        ("hp-97560", "rpm = 4002.0", "rpm = \"fast\"", &["my/drive.toml", "rpm"]),
+        ("hp-97560", "rpm = 4002.0", "rpm = 0.0", &["my/drive.toml", "disk.rpm"]),
+        ("hp-97560", "rpm = 4002.0", "rpm = nan", &["my/drive.toml", "disk.rpm"]),
+        ("hp-97560", "[0, 1961]", "[1961, 0]", &["my/drive.toml", "disk.zones[0].cylinders"]),
+        ("hp-97560", "head_switch_ms = 1.6", "head_switch_ms = -1.6", &["my/drive.toml", "disk.seek.head_switch_ms"]),
+        ("hp-97560", "\"disk\" =", "\"disk.seek\" =", &["my/drive.toml", "has no source"]),
+        ("hp-97560", "[sources]", "[sources]\n\"disk.sek\" = \"x\"", &["my/drive.toml", "disk.sek"]),
+        ("hp-c2247a", "spares = 325", "spares = 3", &["my/drive.toml", "disk.zones[0].slips"]),
+        (
+            "ssd-nvme",
+            "over_provisioning = 0.07",
+            "over_provisioning = 0.0",
+            &["my/drive.toml", "ssd.over_provisioning"],
+        ),
+        ("ssd-nvme", "mapping_bytes = 4096", "mapping_bytes = 4095", &["my/drive.toml", "ssd.mapping_bytes"]),
+        ("ssd-nvme", "[ssd]", "[sdd]", &["my/drive.toml", "sdd"]),
+    ];
+    for (key, from, to, words) in cases {
+        let message =
+            edited(key, from, to).err().unwrap_or_else(|| panic!("{key}: {from:?} → {to:?} is taken")).to_string();
+        for word in words {
+            assert!(message.contains(word), "{message:?} names {word}");
+        }
+    }
+}
+
+#[test]
+fn a_file_may_give_only_what_differs_from_a_base() {
+    let faster = "name = 'Mine'\nbase = 'hp-97560'\n[sources]\n'disk.rpm' = 'me'\n[disk]\nrpm = 7200.0\n";
+    let drive = Drive::parse("mine", "mine.toml", faster).unwrap();
+    let Model::Disk(spec) = &drive.model else { panic!("a disk") };
+    assert_eq!((drive.name.as_str(), spec.rpm, spec.heads), ("Mine", 7200.0, 19));
+    assert!(drive.figures.iter().any(|figure| figure.key == "disk.rpm" && figure.source == "me"));
+    for (from, to, word) in [
+        ("hp-97560", "hp-97561", "base"),
+        ("hp-97560", "st39102lw-uw", "has a base itself"),
+        ("'hp-97560'", "3", "base"),
+        ("rpm = 7200.0", "rmp = 7200.0", "rmp"),
+        ("rpm = 7200.0", "rpm = -1.0", "disk.rpm"),
+    ] {
+        let message = Drive::parse("m", "mine.toml", &faster.replace(from, to)).unwrap_err().to_string();
+        assert!(message.contains("mine.toml") && message.contains(word), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_drive_is_told_from_a_missing_file() {
+    let unknown = Drive::find("st99999x").unwrap_err();
+    assert!(unknown.to_string().contains("st39102lw"), "{unknown}");
+    let missing = Drive::find("./no-such-drive.toml").unwrap_err();
+    assert!(matches!(missing, DriveError::Io { .. }), "{missing}");
+}

@@ -1,0 +1,83 @@
+//! The experiments on policies and free space at a quick scale: they run, say something about each comparison, and give the
+//! same again. What must hold at any scale, because the allocator or the order of writes alone makes it so, is looked at.
+
+use experiment::{Bench, Outcome, Scale, run, select};
+
+/// No experiment has more bytes, operations or anything else.
+const FIGURE_MAX: f64 = 1e13;
+
+fn outcomes(keys: &[&str]) -> Vec<Outcome> {
+    let mut report = |_: &str, _: u64, _: Option<u64>| {};
+    let mut bench = Bench::new(Scale::Quick, 1, &mut report);
+    let names: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    select(&names).unwrap().into_iter().map(|experiment| run(experiment, &mut bench).unwrap()).collect()
+}
+
+fn holds(outcome: &Outcome, what: &str) {
+    let claim = outcome.claims.iter().find(|claim| claim.what.contains(what));
+    let claim = claim.unwrap_or_else(|| panic!("{}: nothing is said of '{what}'", outcome.key));
+    assert!(claim.holds, "{}: {}: {}", outcome.key, claim.what, claim.seen);
+}
+
+fn complete(outcome: &Outcome) {
+    assert!(!outcome.rows.is_empty() && !outcome.claims.is_empty() && !outcome.figures.is_empty(), "{}", outcome.key);
+    // Found so: the ratio of split files to none was 1.3e305.
+    for row in &outcome.rows {
+        assert!((0.0..FIGURE_MAX).contains(&row.ours), "{}: {} is {}", outcome.key, row.what, row.ours);
+    }
+    let points = outcome.figures.iter().flat_map(|figure| &figure.series).flat_map(|series| &series.points);
+    assert!(points.clone().count() > 0 && points.clone().all(|point| point.y.abs() < FIGURE_MAX), "{}", outcome.key);
+}
+
+#[test]
+fn order_of_writes_and_gaps() {
+    let found = outcomes(&["softdep99/noorder", "lfs95/m8r0-m8r2"]);
+    found.iter().for_each(complete);
+    for what in ["at every size", "several disk writes more", "drops much when the first indirect block"] {
+        holds(&found[1], what);
+    }
+    for what in ["writing faster", "reading slower", "a sudden drop"] {
+        holds(&found[0], what);
+    }
+    assert_eq!(found[..1], outcomes(&["lfs95/m8r0-m8r2"]), "the same, every run");
+}
+
+#[test]
+fn free_space_and_allocator() {
+    let found = outcomes(&["lfs95/fragmentation", "hbench01/*"]);
+    found.iter().for_each(complete);
+    let of = |key: &str| found.iter().find(|outcome| outcome.key == key).unwrap_or_else(|| panic!("no {key}"));
+    holds(of("hbench01/fragments"), "perfectly");
+    for what in
+        ["laid out better with smart fragments", "a saw-tooth", "empty file system: sizes that end in a fragment"]
+    {
+        holds(of("hbench01/fragments"), what);
+    }
+    holds(of("hbench01/noswitch"), "noswitch splits more files");
+}
+
+#[test]
+fn crashes_during_a_benchmark() {
+    let found = outcomes(&["softdep99/crash"]);
+    found.iter().for_each(complete);
+    for what in ["fsck repairs whatever", "no check can resolve"] {
+        holds(&found[0], what);
+    }
+    let ours = |what: &str| found[0].rows.iter().find(|row| row.what == what).unwrap().ours;
+    assert!(ours("conventional: fsck has something to repair") > 0.9, "free maps are written late");
+    let classes =
+        |mode: &str| -> f64 { crash::Class::ALL.iter().map(|c| ours(&format!("{mode}: {}", c.title()))).sum() };
+    assert!(["conventional", "No Order"].iter().all(|mode| (classes(mode) - 1.0).abs() < 1e-9));
+    assert_eq!(found, outcomes(&["softdep99/crash"]), "threads do not show");
+}
+
+#[test]
+fn checks_in_virtual_time() {
+    let found = outcomes(&["softdep99/fsck"]);
+    found.iter().for_each(complete);
+    for what in ["the fuller it is", "grows with the size", "since the checkpoint", "needs no check of the whole disk"]
+    {
+        holds(&found[0], what);
+    }
+    assert_eq!(found, outcomes(&["softdep99/fsck"]), "threads do not show");
+}

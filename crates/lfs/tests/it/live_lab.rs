@@ -1,0 +1,151 @@
+//! A live LFS in the laboratory: its cleaner beside processes, in idle time, and not at all; the bytes on the disk afterwards.
+
+use crate::netbsd::passes;
+use kernel::testing::FixedDevice;
+use kernel::{Lab, Machine, Setup, payload};
+use lfs::mkfs::{MkfsOptions, mkfs};
+use lfs::{Checkpoint, Counters, Image, Lfs, MemoryStore, Options};
+use posix::{At, Call, Fd, FileSystem, Mode, OpenFlags};
+use std::sync::{Arc, Mutex};
+
+const SIZE: u64 = 8 << 20;
+
+struct Done {
+    disk: MemoryStore,
+    counters: Counters,
+    now_ns: u64,
+    utilisations: Vec<f64>,
+}
+
+fn lab(words: &str, disk: &Arc<Mutex<MemoryStore>>) -> Lab<Lfs> {
+    let mut options = Options::default();
+    assert!(words.split(',').all(|word| options.set(word)), "{words}");
+    let mkfs_options = MkfsOptions { bsize: 4096, fsize: 512, ssize: Some(128 << 10), ..MkfsOptions::new(SIZE) };
+    let mut store = MemoryStore(vec![0; SIZE as usize]);
+    mkfs(&mut store, &mkfs_options).unwrap();
+    let volume = Lfs::load(&mut store, options).unwrap();
+    *disk.lock().unwrap() = store;
+    let mut machine = Machine::load("pentium-120").unwrap();
+    machine.memory.buffer_cache_bytes.value = 1 << 20;
+    let (target, drive) = ("lfs".into(), "fixed".into());
+    let setup = Setup { machine, target, drive, epoch_ns: 820_000_000_000_000_000 };
+    let device = Box::new(FixedDevice::new(SIZE, 5_000_000));
+    Lab::with_image(volume, device, setup, payload::Image::full(disk.clone())).unwrap()
+}
+
+fn open(lab: &mut Lab<Lfs>, path: &str, flags: OpenFlags) -> Fd {
+    let at: At<'_> = path.into();
+    lab.call(&Call::Open { at, flags, mode: Mode(0o644) }).fd().unwrap()
+}
+
+fn content(n: usize, turn: usize) -> Vec<u8> {
+    (0..16_384).map(|i| (i * 7 + n * 31 + turn) as u8).collect()
+}
+
+/// 300 files of 16 KB, of which some are written anew again and again, with a pause behind each.
+fn run(words: &str, pause_ms: u64) -> Done {
+    let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
+    let mut lab = lab(words, &disk);
+    let write = |lab: &mut Lab<Lfs>, n: usize, turn: usize| {
+        let path = format!("file {n}");
+        let flags = if turn == 0 { OpenFlags::CREATE_NEW } else { OpenFlags::WRITE };
+        let fd = open(lab, &path, flags);
+        let data = content(n, turn);
+        let call = Call::Write { fd, offset: Some(0), len_bytes: data.len() as u64, data: Some(&data) };
+        assert!(lab.call(&call).result.is_ok());
+        assert!(lab.call(&Call::Close { fd }).result.is_ok());
+    };
+    let mut turns = vec![0; 300];
+    (0..300).for_each(|n| write(&mut lab, n, 0));
+    for step in 1..600 {
+        // Nine of ten writes to a tenth of the files.
+        let n = if step % 10 == 0 { step * 37 % 300 } else { step * 7 % 30 };
+        turns[n] = step;
+        write(&mut lab, n, step);
+        lab.pause_ns(pause_ms * 1_000_000);
+    }
+    let counters = lab.volume().counters().clone();
+    let utilisations = lab.volume().segment_utilisations().collect();
+    let now_ns = lab.now_ns();
+    let volume = lab.unmount().unwrap();
+    assert_eq!(volume.check(), []);
+    let disk = std::mem::take(&mut disk.lock().unwrap().0);
+    let mut disk = MemoryStore(disk);
+    let report = lfs::fsck(&mut disk, &mut |_| true).unwrap();
+    assert!(report.is_clean() && report.marked_clean, "{words}: {:#?}", report.problems);
+    assert_eq!(passes::complaints(&disk.0, passes::Writer::Ours), Vec::<String>::new(), "{words}");
+    let image = Image::open(&mut disk, Checkpoint::Newer).unwrap();
+    for (n, turn) in turns.into_iter().enumerate() {
+        let (ino, inode) = image.resolve(format!("file {n}").as_bytes()).unwrap();
+        let mut found = Vec::new();
+        image
+            .data(ino, &inode, &mut |_, bytes| {
+                found.extend_from_slice(bytes);
+                Ok(())
+            })
+            .unwrap();
+        assert!(found == content(n, turn), "{words}: file {n}");
+    }
+    drop(image);
+    Done { disk, counters, now_ns, utilisations }
+}
+
+#[test]
+fn the_cleaner_keeps_up() {
+    for words in ["cleaner=cost-benefit", "cleaner=greedy,sort=found", "cleaner=netbsd,order=barrier"] {
+        let done = run(words, 0);
+        let cleaner = &done.counters.cleaner;
+        assert!(cleaner.segments > 20, "{words}: {cleaner:?}");
+        assert!(cleaner.mean_utilisation() < 0.9, "{words}: {cleaner:?}");
+        assert_eq!(cleaner.utilisations.iter().sum::<u64>(), cleaner.segments);
+        assert!(done.counters.write_cost() > 1.0 && done.counters.write_cost() < 10.0, "{words}: {cleaner:?}");
+        assert!(done.utilisations.iter().all(|u| (0.0..=1.0).contains(u)));
+    }
+}
+
+#[test]
+fn same_calls_same_bytes_and_times() {
+    let (one, other) = (run("cleaner=cost-benefit", 20), run("cleaner=cost-benefit", 20));
+    assert!(one.disk.0 == other.disk.0 && one.now_ns == other.now_ns && one.counters == other.counters);
+}
+
+#[test]
+fn nearly_full_segments_are_emptied_into_holes() {
+    for words in ["plug=10", "plug=10,cleaner=greedy", "plug=10,order=barrier"] {
+        let done = run(words, 0);
+        let cleaner = &done.counters.cleaner;
+        assert!(cleaner.plugged_segments > 5, "{words}: {cleaner:?}");
+        assert!(cleaner.plugged_blocks > cleaner.plugged_segments, "{words}: {cleaner:?}");
+        assert!(cleaner.plugged_bytes >= cleaner.plugged_blocks * 512, "{words}: {cleaner:?}");
+    }
+    assert_eq!(run("plug=0", 0).counters.cleaner.plugged_segments, 0);
+}
+
+#[test]
+fn idle_time_is_used_if_it_may_be() {
+    // The daemon has nothing to do but in idle time.
+    let busy = run("low=0,high=40,idle=0", 100);
+    let idle = run("low=0,high=40,idle=50", 100);
+    assert!(idle.counters.cleaner.stalls < busy.counters.cleaner.stalls, "{:?} {:?}", idle.counters, busy.counters);
+    assert!(idle.counters.cleaner.segments > 20, "{:?}", idle.counters);
+}
+
+#[test]
+fn without_a_cleaner_only_what_empties_itself_is_used_again() {
+    let disk = Arc::new(Mutex::new(MemoryStore(Vec::new())));
+    let mut lab = lab("cleaner=off", &disk);
+    // The same large file again and again: its old segments are empty.
+    for turn in 0..12 {
+        let flags = if turn == 0 { OpenFlags::CREATE_NEW } else { OpenFlags::WRITE };
+        let fd = open(&mut lab, "large", flags);
+        let data = vec![turn as u8; 1 << 20];
+        for at in (0..3).map(|n| n << 20) {
+            let call = Call::Write { fd, offset: Some(at), len_bytes: data.len() as u64, data: Some(&data) };
+            assert_eq!(lab.call(&call).result, Ok(posix::Reply::Count(1 << 20)), "turn {turn}");
+        }
+        lab.call(&Call::Close { fd }).result.unwrap();
+        lab.call(&Call::SyncFs).result.unwrap();
+    }
+    assert_eq!(lab.volume().counters().cleaner.segments, 0);
+    assert_eq!(lab.unmount().unwrap().check(), []);
+}

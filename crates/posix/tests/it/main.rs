@@ -1,0 +1,10 @@
+//! The tests of this crate's behaviour, in one program: a module for each subject.
+
+#![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
+
+mod calls;
+mod cleanup;
+mod common;
+mod differential;
+mod processes;
+mod targets;

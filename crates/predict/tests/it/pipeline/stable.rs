@@ -1,0 +1,359 @@
+//! fsync, write-back, and the patterns databases make of them.
+
+use super::builder::{Trace, cold, primes};
+use predict::SystemProfile;
+use predict::pipeline::{Pace, PredictOptions};
+use predict::system::Family;
+use trace::{Op, flag};
+
+const K: u64 = 1024;
+
+#[test]
+fn create_write_fsync_unlink() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 16 * K);
+    t.fd(Op::Fsync, f);
+    t.fd(Op::Fsync, f);
+    t.close(f);
+    t.on(Op::Unlink, "/f");
+    assert_eq!(cold(&t), ["cr -1*lun_ac lun_nc", "wra_16384", "fsync_cr_16384", "fsync_clean", "close_wr", "rm_16384"]);
+}
+
+#[test]
+fn what_is_dirty_decides() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::WRITE);
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fsync, f);
+    t.write(f, 64 * K, 4 * K);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Futimens, f);
+    t.fd(Op::Fdatasync, f);
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    let syncs: Vec<&str> = [2, 4, 6, 8, 9].into_iter().map(|i| got[i].as_str()).collect();
+    // Times alone are nothing to fdatasync; fsync has to commit them, with no data of its own.
+    assert_eq!(syncs, ["fds_ovr_4096", "fsync_ovr_4096", "fds_app_4096", "fsync_clean", "fsync_ovr_4096"]);
+}
+
+#[test]
+fn other_files_new_data_is_on_top() {
+    let mut t = Trace::new();
+    let other = t.create("/other");
+    t.write(other, 0, 1024 * K);
+    let f = t.create("/f");
+    t.write(f, 0, 4 * K);
+    t.fd(Op::Fsync, f);
+    assert_eq!(cold(&t)[4], "fsync_cr_4096 0.1*fsync_log_10 fsync_oth_1048576");
+}
+
+#[test]
+fn sqlite_rollback_journal() {
+    let mut t = Trace::new().has("/d/", 0).has("/d/db", 64 * K);
+    let db = t.open("/d/db", flag::READ | flag::WRITE);
+    t.read(db, 0, 4 * K);
+    for _ in 0..2 {
+        let journal = t.create("/d/db-journal");
+        t.write(journal, 0, 512);
+        t.write(journal, 512, 4 * K);
+        t.fd(Op::Fdatasync, journal);
+        let directory = t.open("/d", flag::READ | flag::DIRECTORY);
+        t.fd(Op::Fsync, directory);
+        t.close(directory);
+        t.write(journal, 0, 12);
+        t.fd(Op::Fdatasync, journal);
+        t.write(db, 0, 4 * K);
+        t.fd(Op::Fdatasync, db);
+        t.close(journal);
+        t.on(Op::Unlink, "/d/db-journal");
+    }
+    let got = cold(&t);
+    let second = &got[15..];
+    assert_eq!(second.len(), 13);
+    // The name of the journal was absent and cached since it was removed: no lookup goes to disk.
+    assert_eq!(second[0], "cr lu_bc");
+    // Two dirty pages of a new file,
+    // and the name removed before, for the log.
+    assert_eq!(second[3], "0.333333*fds_cr_16384 0.666667*fds_cr_4096 0.1*fsync_log_10");
+    // The journal's fdatasync committed the directory as well: one log.
+    assert_eq!(second[5], "fsync_dir_clean");
+    // Its header is overwritten, then the database's page.
+    assert_eq!(second[8], "fds_ovr_4096");
+    assert_eq!(second[9], "wrc_4096");
+    assert_eq!(second[10], "fds_ovr_4096");
+}
+
+#[test]
+fn with_a_log_per_file_the_directory_is_still_to_be_committed() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.fd(Op::Fsync, f);
+    let d = t.open("/", flag::READ | flag::DIRECTORY);
+    t.fd(Op::Fsync, d);
+    assert_eq!(cold(&t)[3], "fsync_dir_clean");
+    let mut btrfs = primes();
+    btrfs.environment.fs_type = "btrfs".into();
+    assert_eq!(t.vectors(&btrfs, &PredictOptions::default())[3], "fsync_dir");
+}
+
+/// Three new files, all written before the first is synced.
+fn late(system: &SystemProfile, op: Op) -> Vec<String> {
+    let mut t = Trace::new();
+    let files = ["/a", "/b", "/c"].map(|path| {
+        let f = t.create(path);
+        t.write(f, 0, 4 * K);
+        f
+    });
+    for f in files {
+        t.fd(op, f);
+    }
+    let d = t.open("/", flag::READ | flag::DIRECTORY);
+    t.fd(Op::Fsync, d);
+    let mut got = t.vectors(system, &PredictOptions::default());
+    let directory = got.pop().expect("the last call");
+    got.drain(..6);
+    got.truncate(3);
+    got.push(directory);
+    got
+}
+
+/// Forty new files synced one after the other were priced as if each had to carry the data of all others.
+#[test]
+fn what_a_sync_carries_is_a_matter_of_the_family() {
+    let of = |family, writes_others| {
+        let mut system = primes();
+        (system.behaviour.family, system.behaviour.sync_writes_others) = (Some(family), Some(writes_others));
+        system
+    };
+    let log = of(Family::Log, false);
+    // The first commits the names of all; the blocks of each are allocated when its data is written.
+    assert_eq!(
+        late(&log, Op::Fsync),
+        ["fsync_cr_4096 0.2*fsync_log_10", "fsync_late_4096", "fsync_late_4096", "fsync_dir_clean"]
+    );
+    assert_eq!(late(&log, Op::Fdatasync)[1..], ["fds_late_4096", "fds_late_4096", "fsync_dir_clean"]);
+    let with_data = of(Family::Log, true);
+    let got = late(&with_data, Op::Fsync);
+    assert!(got[0].contains("fsync_oth_65536"), "{}", got[0]);
+    assert_eq!(got[1..], ["fsync_clean", "fsync_clean", "fsync_dir_clean"]);
+    let each = of(Family::Each, false);
+    assert_eq!(late(&each, Op::Fsync), ["fsync_cr_4096", "fsync_late_4096", "fsync_late_4096", "fsync_dir"]);
+    let segments = of(Family::Segments, false);
+    assert_eq!(
+        late(&segments, Op::Fsync),
+        ["0.666667*fsync_cr_16384 0.333333*fsync_cr_4096", "fsync_clean", "fsync_clean", "fsync_dir_clean"]
+    );
+}
+
+/// With a log of segments an old file's sync is of that file alone.
+#[test]
+fn segments_with_names_are_written_together() {
+    let mut t = Trace::new().has("/old", 64 * K);
+    let old = t.open("/old", flag::WRITE);
+    let new = t.create("/new");
+    t.write(new, 0, 64 * K);
+    t.write(old, 64 * K, 4 * K);
+    t.fd(Op::Fsync, old);
+    t.fd(Op::Fsync, new);
+    let mut lfs = primes();
+    lfs.behaviour.family = Some(Family::Segments);
+    assert_eq!(t.vectors(&lfs, &PredictOptions::default())[4..], ["fsync_app_4096", "fsync_cr_65536"]);
+}
+
+#[test]
+fn a_log_carries_the_names_of_others() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    for i in 0..100 {
+        let other = t.create(&format!("/other{i}"));
+        t.close(other);
+    }
+    let f = t.open("/f", flag::WRITE);
+    t.write(f, 64 * K, 4 * K);
+    t.fd(Op::Fsync, f);
+    t.write(f, 68 * K, 4 * K);
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    assert_eq!([&got[202], &got[204]], ["fsync_app_4096 fsync_log_100", "fsync_app_4096"]);
+}
+
+#[test]
+fn pages_side_by_side_cost_less_than_scattered_ones() {
+    let mut t = Trace::new().has("/db", 1024 * K);
+    let f = t.open("/db", flag::WRITE);
+    for i in 0..4 {
+        t.write(f, i * 64 * K, 4 * K);
+    }
+    t.fd(Op::Fdatasync, f);
+    t.write(f, 0, 64 * K);
+    t.fd(Op::Fdatasync, f);
+    // Sixteen pages in four runs: four are scattered, twelve beside them.
+    for i in 0..4 {
+        t.write(f, i * 128 * K, 16 * K);
+    }
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    assert_eq!([&got[5], &got[7]], ["fds_ovr_16384", "fds_seq_65536"]);
+    assert_eq!(got[12], "fsync_ovr_16384 -1*fsync_seq_16384 fsync_seq_65536");
+}
+
+#[test]
+fn synchronous_writes_are_a_write_and_a_sync() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let data = t.open("/f", flag::WRITE | flag::DSYNC);
+    t.write(data, 0, 4 * K);
+    let all = t.open("/g", flag::WRITE | flag::CREATE | flag::SYNC);
+    t.write(all, 0, 4 * K);
+    let got = cold(&t);
+    assert_eq!(got[1], "fds_ovr_4096 wru_4096");
+    assert_eq!(got[3], "fsync_cr_4096 wra_4096");
+}
+
+#[test]
+fn syncfs_writes_everything() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 64 * K);
+    t.call(Op::SyncFs);
+    t.fd(Op::Fsync, f);
+    t.call(Op::Sync);
+    assert_eq!(cold(&t)[2..], ["syncfs_65536", "fsync_clean", "syncfs_0"]);
+}
+
+/// A system on which write-back begins at 16 pages or after 10 us.
+fn with_writeback() -> SystemProfile {
+    let mut system = primes();
+    let p = &mut system.parameters;
+    p.dirty_background_bytes = 16 * 4 * K;
+    p.dirty_limit_bytes = 64 * 4 * K;
+    p.dirty_expire_ns = 10_000;
+    p.writeback_bytes_per_s = 4096.0 * 1e6; // a page in 1 us
+    p.writeback_files_per_s = 1e6;
+    system
+}
+
+#[test]
+fn written_back_by_age_a_file_is_removed_clean() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 4 * K);
+    t.close(f);
+    for _ in 0..20 {
+        t.on(Op::Stat, "/f");
+    }
+    t.on(Op::Unlink, "/f");
+    // As fast as possible the whole trace takes less than 10 us; at the recorded pace 2 us a call.
+    let asap = t.vectors(&with_writeback(), &PredictOptions::default());
+    let recorded = t.vectors(&with_writeback(), &PredictOptions { pace: Pace::Recorded, ..PredictOptions::default() });
+    assert_eq!((asap[23].as_str(), recorded[23].as_str()), ("rmd_4096", "rm_4096"));
+}
+
+#[test]
+fn a_fast_writer_waits_at_the_dirty_limit() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    for i in 0..100 {
+        t.write(f, i * 16 * K, 16 * K);
+    }
+    let prediction = t.predict_with(&with_writeback(), &PredictOptions::default());
+    // 400 pages at 1 us each, of which at most 52 (the set point) may be left in the cache, and the calls take next to nothing.
+    let waited = prediction.writeback.stall_ns;
+    assert!(waited > 300_000.0 && waited <= 400_000.0, "{waited}");
+    assert!(prediction.cache.pages_written_back + prediction.cache.pages_dirty_at_end >= 400);
+    let entries: f64 = prediction.by_entry.iter().map(|e| e.ns).sum();
+    assert!((prediction.total_ns - entries - waited).abs() < 1e-3);
+}
+
+#[test]
+fn background_write_back_slows_calls_down() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 80 * K);
+    for _ in 0..10 {
+        t.on(Op::Stat, "/f");
+    }
+    let mut system = with_writeback();
+    let load = |load_bytes_per_s, slowdown| predict::system::WriteLoad { load_bytes_per_s, time_s: slowdown, slowdown };
+    system.write_load = vec![load(1e6, 1.0), load(4096.0 * 1e6, 3.0)];
+    let calm = t.predict_with(&with_writeback(), &PredictOptions::default());
+    let slowed = t.predict_with(&system, &PredictOptions::default());
+    // 20 pages are above the threshold of 16; the flusher works for 20 us, during which every stat takes three times as long.
+    let stat = |p: &predict::pipeline::SystemPrediction| p.by_op.iter().find(|o| o.op == "stat").map(|o| o.ns);
+    assert_eq!(stat(&slowed), stat(&calm).map(|ns| ns * 3.0));
+    assert!((slowed.writeback.overhead_ns - (slowed.total_ns - calm.total_ns)).abs() < 1e-6);
+}
+
+/// How `sync_file_range` was asked, in the kernel's bits; `None`: a trace that does not tell.
+fn sync_range(t: &mut Trace, f: trace::OfdId, asked: Option<u16>) {
+    let event = t.fd(Op::SyncRange, f);
+    (event.offset, event.req_bytes, event.mode) = (Some(0), Some(0), asked);
+}
+
+#[test]
+fn write_back_that_is_only_started_is_no_sync() {
+    let mut t = Trace::new();
+    let f = t.create("/f");
+    t.write(f, 0, 16 * K);
+    sync_range(&mut t, f, Some(2));
+    sync_range(&mut t, f, Some(2));
+    sync_range(&mut t, f, Some(1));
+    t.fd(Op::Fsync, f);
+    let got = cold(&t);
+    // It makes the data clean and commits nothing: the file is still new to the log.
+    assert_eq!(got[2..], ["sfr_16384", "fadvise", "fadvise", "fsync_cr_4096"]);
+    let mut waited = Trace::new();
+    let f = waited.create("/f");
+    waited.write(f, 0, 16 * K);
+    sync_range(&mut waited, f, Some(7));
+    waited.write(f, 0, 4 * K);
+    sync_range(&mut waited, f, None);
+    assert_eq!(cold(&waited)[2..], ["fds_seq_16384", "wrc_4096", "fds_ovr_4096"]);
+}
+
+/// The device takes 10 ms for the file; whoever waits at once waits for that, once.
+#[test]
+fn who_waits_for_what_was_started_waits_for_what_is_left() {
+    let mut system = primes();
+    system.parameters.writeback_bytes_per_s = 16.0 * 1024.0 / 0.01;
+    system.parameters.writeback_files_per_s = 400.0;
+    let waits = |asked: &[Option<u16>]| {
+        let mut t = Trace::new();
+        let f = t.create("/f");
+        t.write(f, 0, 16 * K);
+        asked.iter().for_each(|&asked| sync_range(&mut t, f, asked));
+        t.predict_with(&system, &PredictOptions::default()).writeback.stall_ns
+    };
+    assert_eq!(waits(&[Some(2)]), 0.0, "nobody does");
+    let waited_ns = waits(&[Some(2), Some(1)]);
+    let call_ns = 10e6 - waited_ns;
+    assert!((0.0..1e6).contains(&call_ns), "10 ms less what the call itself took: {waited_ns}");
+    assert_eq!(waits(&[Some(2), Some(1), Some(1)]), waited_ns);
+    assert_eq!(waits(&[Some(7)]), 0.0, "that is in its class");
+}
+
+#[test]
+fn advice_that_pages_are_not_needed_takes_the_clean_ones() {
+    let mut t = Trace::new().has("/f", 64 * K);
+    let f = t.open("/f", flag::READ | flag::WRITE);
+    let advise = |t: &mut Trace, asked: Option<u16>, offset, len| {
+        let event = t.fd(Op::Fadvise, f);
+        (event.offset, event.req_bytes, event.mode) = (Some(offset), Some(len), asked);
+    };
+    t.read(f, 0, 64 * K);
+    advise(&mut t, None, 0, 0);
+    t.read(f, 0, 64 * K);
+    // From the second byte to the 63,000th: fourteen whole pages.
+    advise(&mut t, Some(4), 1, 63_000);
+    t.read(f, 0, 4 * K);
+    t.read(f, 4 * K, 4 * K);
+    t.write(f, 8 * K, 4 * K);
+    advise(&mut t, Some(4), 0, 0);
+    t.read(f, 8 * K, 4 * K);
+    t.read(f, 60 * K, 4 * K);
+    let got = cold(&t);
+    assert_eq!(got[3], "rdc_65536");
+    assert_eq!((got[5].as_str(), got[6].as_str()), ("rdc_4096", "rrd_4096"));
+    assert_eq!((got[9].as_str(), got[10].as_str()), ("rdc_4096", "rrd_4096"), "a dirty page stays");
+}
