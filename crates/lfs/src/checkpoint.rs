@@ -52,7 +52,7 @@ impl IfileState {
 }
 
 /// The ifile's number.
-pub(crate) const IFILE: Ino = Ino(IFILE_INO.0);
+pub(crate) const IFILE: Ino = IFILE_INO;
 
 impl Lfs {
     /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot take
@@ -88,7 +88,7 @@ impl Lfs {
 
     /// Puts the list of free inodes into ascending order, if there is room for the blocks of the ifile that change.
     pub(crate) fn order_free_inodes(&mut self, cx: &Cx) {
-        let places = |ino: u32| self.g.map_place(crate::format::Ino(ino)).0;
+        let places = |ino: u32| self.g.map_place(Ino(ino)).0;
         let blocks: BTreeSet<u64> = self.map.out_of_order().into_iter().map(places).collect();
         // With what is above them, twice over: there may be a checkpoint that fails.
         let takes = blocks.len() as u64 * 2 * u64::from(self.g.bsize) + self.checkpoint_takes_bytes(cx);

@@ -5,7 +5,7 @@
 //! in an order from which whoever is interrupted loses nothing that was there before: FFS leaves what `fsck` makes whole, LFS
 //! what roll-forward does. [`edit`](crate::edit::edit) does better for image files: all of it or nothing.
 
-use crate::{FileType, ImageError, mode};
+use crate::{FileType, ImageError, Ino, mode};
 use device::store::Store;
 use kernel::payload::Image as Payload;
 use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, Volume, WriteRange};
@@ -93,11 +93,11 @@ pub trait Insertable: Volume + Sized {
     fn make_special(
         &mut self,
         cx: &mut Cx,
-        dir: kernel::Ino,
+        dir: Ino,
         name: &[u8],
         permissions: u16,
         special: Special,
-    ) -> Result<kernel::Ino, Errno>;
+    ) -> Result<Ino, Errno>;
 
     /// Whether its times have 32 bits of seconds.
     fn has_narrow_times(&self) -> bool;
@@ -126,7 +126,7 @@ pub struct Inserter<V, S> {
     store: Arc<Mutex<S>>,
     done: Inserted,
     /// Where files with several names are: device and inode here, inode there.
-    links: BTreeMap<(u64, u64), kernel::Ino>,
+    links: BTreeMap<(u64, u64), Ino>,
 }
 
 impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
@@ -203,7 +203,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     }
 
     /// The directory and the name that a copy goes to; an empty name for the directory itself.
-    fn destination(&mut self, from: &Path, to: &[u8], contents: bool) -> Result<(kernel::Ino, Vec<u8>), V::Error> {
+    fn destination(&mut self, from: &Path, to: &[u8], contents: bool) -> Result<(Ino, Vec<u8>), V::Error> {
         let names: Vec<&[u8]> = to.split(|b| *b == b'/').filter(|n| !n.is_empty() && *n != b".").collect();
         let wrong = |problem: String| Err(V::Error::path(String::from_utf8_lossy(to).into_owned(), problem));
         let mut dir = self.live.volume().root();
@@ -224,14 +224,14 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         }
     }
 
-    fn find(&mut self, dir: kernel::Ino, name: &[u8]) -> Result<Option<kernel::Ino>, V::Error> {
+    fn find(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Ino>, V::Error> {
         if name == b".." {
             return self.run("..", "look it up in the image", |volume, cx| volume.parent(cx, dir)).map(Some);
         }
         self.run(OsStr::from_bytes(name), "look it up in the image", |volume, cx| volume.lookup(cx, dir, name))
     }
 
-    fn kind(&self, ino: kernel::Ino) -> Result<FileKind, V::Error> {
+    fn kind(&self, ino: Ino) -> Result<FileKind, V::Error> {
         let attributes = self.live.volume().attributes(ino);
         attributes.map(|a| a.kind).map_err(|errno| cannot("read its attributes in the image", "an entry", errno))
     }
@@ -241,9 +241,9 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         &mut self,
         from: &Path,
         meta: &Metadata,
-        dir: kernel::Ino,
+        dir: Ino,
         name: &[u8],
-    ) -> Result<kernel::Ino, V::Error> {
+    ) -> Result<Ino, V::Error> {
         self.done.directories += 1;
         if name.is_empty() {
             return Ok(dir);
@@ -262,7 +262,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         &mut self,
         from: &Path,
         meta: &Metadata,
-        dir: kernel::Ino,
+        dir: Ino,
         name: &[u8],
         options: InsertOptions,
     ) -> Result<(), V::Error> {
@@ -307,7 +307,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     }
 
     /// Removes what has a file's name, if that is wanted.
-    fn make_way(&mut self, from: &Path, dir: kernel::Ino, name: &[u8], options: InsertOptions) -> Result<(), V::Error> {
+    fn make_way(&mut self, from: &Path, dir: Ino, name: &[u8], options: InsertOptions) -> Result<(), V::Error> {
         let Some(old) = self.find(dir, name)? else { return Ok(()) };
         if self.kind(old)? == FileKind::Directory {
             return Err(there(from, "a directory of this name is in the image; it stays"));
@@ -334,7 +334,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
 
     /// Copies data, not holes. A file that grows meanwhile is copied as far as it went when it was opened; one that shrinks
     /// ends where it ends now.
-    fn data(&mut self, from: &Path, file: &File, ino: kernel::Ino) -> Result<(), V::Error> {
+    fn data(&mut self, from: &Path, file: &File, ino: Ino) -> Result<(), V::Error> {
         let most = self.live.volume().file_max_bytes();
         let size = match file.metadata().map_err(host::<V::Error>(from, "read its attributes"))?.len() {
             // Empty, or of a system like /proc that does not tell lengths.
@@ -377,7 +377,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     fn attributes(
         &mut self,
         from: &Path,
-        ino: kernel::Ino,
+        ino: Ino,
         meta: &Metadata,
         options: InsertOptions,
     ) -> Result<(), V::Error> {
@@ -403,8 +403,8 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     fn make(
         &mut self,
         from: &Path,
-        operation: impl FnOnce(&mut V, &mut Cx) -> Result<kernel::Ino, Errno>,
-    ) -> Result<kernel::Ino, V::Error> {
+        operation: impl FnOnce(&mut V, &mut Cx) -> Result<Ino, Errno>,
+    ) -> Result<Ino, V::Error> {
         let ino = self.run(from, COPY, operation)?;
         self.live.touch(ino);
         Ok(ino)
@@ -438,7 +438,7 @@ const COPY: &str = "copy it into the image";
 /// Something still to copy: to a name in a directory.
 struct Step {
     from: PathBuf,
-    dir: kernel::Ino,
+    dir: Ino,
     name: Vec<u8>,
 }
 

@@ -3,6 +3,7 @@
 use super::{Body, Ffs};
 use crate::format::{Bitmap, FragAddr, GroupNo, ROOT_INO, symlink_area_bytes};
 use crate::mkfs::metadata;
+use kernel::Ino;
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -120,7 +121,7 @@ impl Ffs {
         for (ino, node) in self.inodes.iter() {
             match &node.body {
                 Body::Directory(directory) => {
-                    if let Some(count) = directories.get_mut(self.g.group_of_ino(crate::Ino(ino)).0 as usize) {
+                    if let Some(count) = directories.get_mut(self.g.group_of_ino(Ino(ino)).0 as usize) {
                         *count += 1;
                     }
                     let mut at = 0;
@@ -140,7 +141,7 @@ impl Ffs {
                 }
                 Body::Symlink(_) | Body::File => {}
             }
-            let group = self.space.groups.get(self.g.group_of_ino(crate::Ino(ino)).0 as usize);
+            let group = self.space.groups.get(self.g.group_of_ino(Ino(ino)).0 as usize);
             let used = group.is_some_and(|group| group.cg.used_inodes.get((ino % self.g.ipg) as usize));
             note(found, used, Some(ino), || "is not marked as used".to_owned());
         }

@@ -166,7 +166,7 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
     let body = match file_type {
         FileType::Directory => {
             let mut bytes = Vec::new();
-            image.data(crate::Ino(ino), &d, &mut |at, piece| {
+            image.data(Ino(ino), &d, &mut |at, piece| {
                 if at != bytes.len() as u64 {
                     return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
                 }
@@ -180,7 +180,7 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
             let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
             Body::Directory(Box::new(directory))
         }
-        FileType::Symlink => Body::Symlink(image.symlink(crate::Ino(ino), &d)?.into()),
+        FileType::Symlink => Body::Symlink(image.symlink(Ino(ino), &d)?.into()),
         _ => Body::File,
     };
     Ok(Node { d, indirects, body, pending: false })

@@ -348,7 +348,7 @@ impl Ffs {
     }
 
     /// Allocates an inode and puts a new node in its place.
-    fn new_node(&mut self, cx: &mut Cx, preferred: crate::Ino, d: Dinode, body: Body) -> Result<Ino, Errno> {
+    fn new_node(&mut self, cx: &mut Cx, preferred: Ino, d: Dinode, body: Body) -> Result<Ino, Errno> {
         cx.cpu(cx.costs().inode_ns);
         if self.space.total.nifree == 0 {
             return Err(Errno::ENOSPC);

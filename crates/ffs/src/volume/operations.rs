@@ -110,7 +110,7 @@ impl Ffs {
             FileKind::Symlink => Body::Symlink(new.target.into()),
             _ => Body::File,
         };
-        let preferred = directories::file_preference(crate::Ino(dir.0));
+        let preferred = directories::file_preference(dir);
         directories::note_new_inode(&mut self.space, preferred, false);
         let ino = self.new_node(cx, preferred, d, body)?;
         // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
@@ -154,7 +154,7 @@ impl Ffs {
 
     fn make_directory(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], new: &NewNode<'_>) -> Result<Ino, Errno> {
         self.room_for_link(dir)?;
-        let parent = crate::Ino(dir.0);
+        let parent = dir;
         let (tuning, policy) = (self.tuning, self.options.directories);
         let preferred = directories::directory_preference(&self.space, &tuning, policy, parent, &mut self.random);
         directories::note_new_inode(&mut self.space, preferred, true);
@@ -261,7 +261,7 @@ impl Ffs {
 
 impl Volume for Ffs {
     fn root(&self) -> Ino {
-        Ino(crate::format::ROOT_INO.0)
+        crate::format::ROOT_INO
     }
 
     fn block_bytes(&self) -> u32 {
@@ -463,7 +463,7 @@ impl Volume for Ffs {
         self.inodes.remove(ino.0);
         let group = self.inode_group(ino);
         cx.read(&Ffs::group_block(&self.g, group));
-        self.space.free_inode(crate::Ino(ino.0), directory);
+        self.space.free_inode(ino, directory);
         self.group_changed(cx, group);
     }
 

@@ -91,7 +91,7 @@ impl Holed {
                 }
                 _ => {
                     let (ino, version) = owner;
-                    let ino = crate::format::Ino(ino);
+                    let ino = Ino(ino);
                     finfos.push(Finfo { version, ino, lastlength: slot.bytes, lbns: vec![lbn] });
                 }
             }

@@ -296,10 +296,10 @@ impl Lfs {
         debug_assert!(!node.d.db.contains(&UNWRITTEN) || !node.d.has_blocks(self.g.maxsymlinklen));
         self.left(old.0.into(), INODE_BYTES);
         self.usage_of_changed(self.log.current);
-        if ino.0 == IFILE_INO.0 {
+        if ino == IFILE_INO {
             return Ok(());
         }
-        self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
+        self.ifile.touch(self.g.map_place(ino).0);
         if was_dirty {
             cx.forget(BlockId { ino, lbn: INODE_LBN });
         }

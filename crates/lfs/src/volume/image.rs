@@ -53,7 +53,7 @@ impl Lfs {
                 inodes.insert(ino, load_node(&store, &g, FragAddr(sb.idaddr), ifile.inode.clone())?);
             } else if entry.daddr != 0 && ino != 0 {
                 let addr = FragAddr(entry.daddr);
-                let d = inode_at(&store, &g, addr, crate::format::Ino(ino))?;
+                let d = inode_at(&store, &g, addr, Ino(ino))?;
                 inodes.insert(ino, load_node(&store, &g, addr, with_access_time(d, entry))?);
             }
         }
@@ -218,7 +218,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     let n = u64::from(g.nindir);
     let mut frags = [0; NDADDR];
     let mut indirects = Indirects::default();
-    all_blocks(store, g, crate::format::Ino(ino), &d, &mut |block| {
+    all_blocks(store, g, Ino(ino), &d, &mut |block| {
         match u64::try_from(block.lbn) {
             Ok(lbn) => match pointers::way(lbn, n) {
                 None => {
@@ -255,7 +255,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
         }
         FileType::Symlink => {
             let mut target = Vec::new();
-            file_data(store, g, crate::format::Ino(ino), &d, g.bsize, &mut |_, bytes| {
+            file_data(store, g, Ino(ino), &d, g.bsize, &mut |_, bytes| {
                 target.extend_from_slice(bytes);
                 Ok(())
             })?;
@@ -270,7 +270,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
 fn load_directory<S: Store>(store: &S, g: &Geometry, d: &Dinode) -> Result<Directory, LfsError> {
     let wrong = |problem: String| LfsError::Inode { ino: d.inumber, problem };
     let mut bytes = Vec::new();
-    file_data(store, g, crate::format::Ino(d.inumber), d, g.bsize, &mut |at, piece| {
+    file_data(store, g, Ino(d.inumber), d, g.bsize, &mut |at, piece| {
         if at != bytes.len() as u64 {
             return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
         }

@@ -185,7 +185,7 @@ impl Lfs {
         }
         let (number, version) = self.map.take().ok_or(Errno::ENOSPC)?;
         let ino = Ino(number);
-        let (lbn, _) = self.g.map_place(crate::format::Ino(number));
+        let (lbn, _) = self.g.map_place(Ino(number));
         self.read_ifile(cx, lbn)?;
         self.ifile.touch(0);
         self.ifile.touch(lbn);

@@ -237,7 +237,7 @@ impl Lfs {
 
 impl Volume for Lfs {
     fn root(&self) -> Ino {
-        Ino(ROOT_INO.0)
+        ROOT_INO
     }
 
     fn block_bytes(&self) -> u32 {
@@ -325,7 +325,7 @@ impl Volume for Lfs {
 
     fn load(&mut self, cx: &mut Cx, ino: Ino) -> Result<(), Errno> {
         self.node(ino)?;
-        let (lbn, _) = self.g.map_place(crate::format::Ino(ino.0));
+        let (lbn, _) = self.g.map_place(ino);
         self.read_ifile(cx, lbn)?;
         if let Some(block) = self.inode_block(ino) {
             cx.read(&block);
@@ -354,7 +354,7 @@ impl Volume for Lfs {
         // The time of access is in the inode map, so that reading does not move the inode.
         if let Some(node) = self.inodes.get_mut(ino.0) {
             node.d.atime = time_of(cx.date_ns());
-            self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
+            self.ifile.touch(self.g.map_place(ino).0);
         }
     }
 
@@ -474,7 +474,7 @@ impl Volume for Lfs {
         self.left(node.daddr.0.into(), INODE_BYTES);
         self.map.give_back(ino.0);
         self.ifile.touch(0);
-        self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
+        self.ifile.touch(self.g.map_place(ino).0);
     }
 
     fn readlink(&mut self, cx: &mut Cx, ino: Ino) -> Result<Vec<u8>, Errno> {
