@@ -237,13 +237,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     }
 
     /// Makes a directory, or takes the one that is there.
-    fn directory(
-        &mut self,
-        from: &Path,
-        meta: &Metadata,
-        dir: Ino,
-        name: &[u8],
-    ) -> Result<Ino, V::Error> {
+    fn directory(&mut self, from: &Path, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Ino, V::Error> {
         self.done.directories += 1;
         if name.is_empty() {
             return Ok(dir);
@@ -374,13 +368,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         Ok(())
     }
 
-    fn attributes(
-        &mut self,
-        from: &Path,
-        ino: Ino,
-        meta: &Metadata,
-        options: InsertOptions,
-    ) -> Result<(), V::Error> {
+    fn attributes(&mut self, from: &Path, ino: Ino, meta: &Metadata, options: InsertOptions) -> Result<(), V::Error> {
         let narrow = self.live.volume().has_narrow_times();
         let time = |s: i64, ns: i64| -> i64 {
             let (s, ns) = options.latest_s.filter(|latest| s >= *latest).map_or((s, ns), |latest| (latest, 0));

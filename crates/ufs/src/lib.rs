@@ -11,12 +11,15 @@ mod error;
 pub mod extract;
 mod file_type;
 pub mod indirect;
+mod inode;
 pub mod insert;
+pub mod live;
 mod numbers;
 pub mod text;
 
 pub use endian::{Disk, Endian, Field};
 pub use error::{FormatError, ImageError};
 pub use file_type::{FileType, Time, mode};
+pub use inode::DiskInode;
 pub use numbers::{Ino, Lbn, ROOT_INO};
 pub use text::Text;

@@ -53,6 +53,8 @@ pub struct Dinode {
     pub spare: [u32; 2],
 }
 
+ufs::disk_inode!(Dinode);
+
 /// Bytes of the pointer area, where short symbolic links are kept.
 pub fn symlink_area_bytes(version: Version) -> usize {
     (NDADDR + NIADDR) * version.pointer_bytes() as usize

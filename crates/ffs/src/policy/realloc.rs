@@ -9,10 +9,10 @@
 use super::Clusters;
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
-use crate::volume::Piece;
-use crate::volume::pointers::{self, Pointer};
+use crate::volume::pointers::Pointer;
 use kernel::{Cx, Ino, Lbn};
 use posix::Errno;
+use ufs::live::{Backing as _, Files as _, Piece};
 
 impl Ffs {
     /// Moves full blocks of a file, `blocks` of them from `first` on, whose writes are delayed, into one free cluster. Says
@@ -39,7 +39,7 @@ impl Ffs {
         let end = first + u64::from(blocks);
         let mut lbn = first;
         while lbn < end {
-            let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+            let (pointers, index) = node.pointers_beside(lbn, self.g.nindir());
             let here = pointers.iter().skip(index).take((end - lbn) as usize);
             let before = list.len();
             list.extend(here);

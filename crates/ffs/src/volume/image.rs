@@ -1,8 +1,8 @@
 //! A live file system from an image, and back into one.
 
-use super::inodes::{Body, Inodes, Node};
+use super::Ffs;
+use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
-use super::{Ffs, Piece};
 use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
 use crate::image::decode_pointers;
 use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
@@ -12,6 +12,7 @@ use device::store::{StoreError, read, write};
 use kernel::{BlockId, Ino, Lbn};
 use std::io;
 use ufs::directory::Directory;
+use ufs::live::{Files as _, Freed, Piece};
 
 /// Fills in bytes of a file's data: inode, byte of the file, place for the bytes.
 pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
@@ -24,7 +25,7 @@ impl Ffs {
         for NewDirectory { ino, inode: d, bytes, .. } in directories {
             let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
             let body = Body::Directory(Box::new(directory));
-            inodes.insert(ino.0, Node { d, indirects: None, body, pending: false });
+            inodes.insert(ino.0, Node { d, indirects: None, body, own: Own::default() });
         }
         Ffs::assemble(sb, home, groups, inodes, options)
     }
@@ -183,7 +184,7 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
         FileType::Symlink => Body::Symlink(image.symlink(Ino(ino), &d)?.into()),
         _ => Body::File,
     };
-    Ok(Node { d, indirects, body, pending: false })
+    Ok(Node { d, indirects, body, own: Own::default() })
 }
 
 fn load_indirects<S: Store>(
@@ -241,18 +242,18 @@ impl Ffs {
             indirects.leaves.values().for_each(|leaf| each(Piece { addr: leaf.addr, bytes }));
             indirects.upper.values().for_each(|addr| each(Piece { addr: *addr, bytes }));
         }
-        self.extended_pieces(node).for_each(each);
+        self.extended_pieces(node).for_each(|Freed { addr, bytes, .. }| each(Piece { addr, bytes }));
     }
 
     /// The blocks of a UFS2 inode's extended attributes. They are kept with the file, and given back with it; nothing here
     /// looks into them.
-    pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Piece> + use<> {
+    pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Freed> + use<> {
         let size = u64::from(node.d.extsize);
         let g = self.g;
         let held = (0..).zip(node.d.extb).filter(|(_, addr)| *addr != 0);
         held.map(move |(lbn, addr)| match g.block_bytes(size, lbn) {
-            0 => Piece { addr, bytes: g.bsize },
-            bytes => Piece { addr, bytes },
+            0 => Freed { lbn: lbn as i64, addr, bytes: g.bsize },
+            bytes => Freed { lbn: lbn as i64, addr, bytes },
         })
     }
 }
