@@ -58,7 +58,7 @@ impl Insertable for Lfs {
         permissions: u16,
         special: Special,
     ) -> Result<Ino, Errno> {
-        self.make_special_file(cx, dir, name, permissions, special)
+        ufs::live::operations::create_special(self, cx, dir, name, permissions, special)
     }
 
     fn has_narrow_times(&self) -> bool {

@@ -24,6 +24,7 @@ use crate::volume::{Body, Lfs, pointers, with_overhead};
 use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
 use std::collections::{BTreeMap, VecDeque};
+use ufs::live::{Backing as _, Files as _};
 
 /// A block that moves.
 #[derive(Clone, Copy, Debug)]

@@ -40,6 +40,8 @@ pub struct Dinode {
     pub modrev: u64,
 }
 
+ufs::disk_inode!(Dinode);
+
 /// Goes over the fields with their places, to read or to write them.
 trait Fields {
     fn field<T: Disk>(&mut self, at: usize, value: &mut T);

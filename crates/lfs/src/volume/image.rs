@@ -1,7 +1,7 @@
 //! A live file system from an image, and back into one.
 
 use super::pointers::{self, Indirects, Leaf};
-use super::{Body, Counters, Inodes, Lfs, Node};
+use super::{Body, Counters, Inodes, Lfs, Node, Own};
 use super::{InodeMap, MapEntry};
 use crate::blocks::all_blocks;
 use crate::checkpoint::IfileState;
@@ -16,6 +16,7 @@ use crate::{Image, LfsError, Store, file_data, inode_at};
 use device::store::SparseStore;
 use kernel::Ino;
 use ufs::directory::Directory;
+use ufs::live::{Files as _, Piece};
 
 impl Lfs {
     /// A new, empty file system. Sizes that the options name go before those of `mkfs_options`.
@@ -160,8 +161,8 @@ impl Lfs {
     pub(super) fn each_piece(&self, ino: u32, each: &mut dyn FnMut(i64, u32, u32)) {
         let Some(node) = self.inodes.get(ino) else { return };
         // An inode that is being walked is there.
-        let _ = self.each_block(Ino(ino), &mut |lbn, addr, bytes| {
-            let on_disk = node.frags.get(lbn as usize).map_or(bytes, |frags| u32::from(*frags) << self.g.fshift);
+        let _ = self.each_block(Ino(ino), &mut |lbn, Piece { addr, bytes }| {
+            let on_disk = node.own.frags.get(lbn as usize).map_or(bytes, |frags| u32::from(*frags) << self.g.fshift);
             each(addr, bytes, on_disk);
         });
         let bsize = self.g.bsize;
@@ -180,8 +181,8 @@ impl Lfs {
                     used.push((addr, addr + (on_disk >> self.g.fshift)));
                 }
             });
-            if !node.daddr.is_none() {
-                used.push((node.daddr.0, node.daddr.0 + self.g.ib_frags()));
+            if !node.own.daddr.is_none() {
+                used.push((node.own.daddr.0, node.own.daddr.0 + self.g.ib_frags()));
             }
         }
         used.sort_unstable();
@@ -247,7 +248,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     })?;
     let none = indirects.leaves.is_empty() && indirects.upper.is_empty();
     let body = match file_type {
-        _ if ino == IFILE_INO.0 => Body::Ifile,
+        _ if ino == IFILE_INO.0 => Body::System,
         FileType::Directory => Body::Directory(Box::new(load_directory(store, g, &d)?)),
         FileType::Symlink if d.is_short_symlink(g.maxsymlinklen) => {
             let area = d.pointer_area();
@@ -264,7 +265,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
         _ => Body::File,
     };
     let indirects = (!none).then(|| Box::new(indirects));
-    Ok(Node { d, indirects, body, daddr, frags, dirty: false, dirop: false, moving: 0 })
+    Ok(Node { d, indirects, body, own: Own { daddr, frags, ..Own::default() } })
 }
 
 fn load_directory<S: Store>(store: &S, g: &Geometry, d: &Dinode) -> Result<Directory, LfsError> {
@@ -296,11 +297,11 @@ fn find_live(g: &Geometry, inodes: &Inodes, segments: &mut [crate::segment::Segm
     };
     for (ino, node) in inodes.iter() {
         used += u64::from(node.d.blocks);
-        note(ino, INODE.into(), node.daddr.0.into(), INODE_BYTES);
+        note(ino, INODE.into(), node.own.daddr.0.into(), INODE_BYTES);
         if !node.d.has_blocks(g.maxsymlinklen) {
             continue;
         }
-        for ((lbn, addr), frags) in (0..).zip(&node.d.db).zip(&node.frags).filter(|((_, addr), _)| **addr != 0) {
+        for ((lbn, addr), frags) in (0..).zip(&node.d.db).zip(&node.own.frags).filter(|((_, addr), _)| **addr != 0) {
             note(ino, lbn, *addr, u32::from(*frags) << g.fshift);
         }
         if let Some(indirects) = &node.indirects {
