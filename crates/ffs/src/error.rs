@@ -2,7 +2,7 @@
 
 use device::store::StoreError;
 use std::io;
-use ufs::FormatError;
+use ufs::{FormatError, ImageError, Ino};
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -70,11 +70,6 @@ pub enum FfsError {
 }
 
 impl FfsError {
-    /// Interrupted, in the form the binary recognises.
-    pub(crate) fn interrupted() -> FfsError {
-        FfsError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
-    }
-
     /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -85,5 +80,28 @@ impl FfsError {
             FfsError::NoFileSystem(_) | FfsError::Format(_) | FfsError::Inode { .. } | FfsError::FreeMaps(_) => 4,
             FfsError::Interrupted(_) => 130,
         }
+    }
+}
+
+impl ImageError for FfsError {
+    fn host(path: String, doing: &'static str, source: io::Error) -> FfsError {
+        FfsError::Host { path, doing, source }
+    }
+
+    fn path(path: String, problem: String) -> FfsError {
+        FfsError::Path { path, problem }
+    }
+
+    fn inode(ino: Ino, problem: String) -> FfsError {
+        FfsError::Inode { ino: ino.0, problem }
+    }
+
+    fn not_writable(problem: String) -> FfsError {
+        FfsError::NotWritable(problem)
+    }
+
+    /// In the form the binary recognises.
+    fn interrupted() -> FfsError {
+        FfsError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
     }
 }

@@ -5,9 +5,7 @@ use crate::policy::Options;
 use crate::{Ffs, FfsError, FileStore, Image, Search, Store, fsck};
 use kernel::{Cx, Ino, Volume as _};
 use posix::Errno;
-use std::io;
 use std::path::Path;
-use ufs::ImageError;
 use ufs::edit::Edit;
 use ufs::insert::{Insertable, Special};
 
@@ -59,24 +57,6 @@ impl Insertable for Ffs {
     fn full(&self, path: String) -> FfsError {
         let usage = self.usage();
         FfsError::Full { path, available_bytes: usage.available_bytes, free_inodes: usage.free_inodes }
-    }
-}
-
-impl ImageError for FfsError {
-    fn host(path: String, doing: &'static str, source: io::Error) -> FfsError {
-        FfsError::Host { path, doing, source }
-    }
-
-    fn path(path: String, problem: String) -> FfsError {
-        FfsError::Path { path, problem }
-    }
-
-    fn not_writable(problem: String) -> FfsError {
-        FfsError::NotWritable(problem)
-    }
-
-    fn interrupted() -> FfsError {
-        FfsError::interrupted()
     }
 }
 

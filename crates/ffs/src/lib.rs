@@ -12,7 +12,6 @@
 pub mod alloc;
 pub mod dump;
 mod error;
-mod extract;
 pub mod format;
 pub mod fsck;
 mod image;
@@ -26,18 +25,19 @@ mod volume;
 
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 pub use error::FfsError;
-pub use extract::{ExtractOptions, Extracted, extract};
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
 };
 pub use fsck::fsck;
-pub use image::{EachName, EachPiece, Entry, Image, Located, Run, Search};
+pub use image::{EachName, EachPiece, Image, Located, Run, Search};
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
 #[doc(hidden)]
 pub use planted::Planted;
 pub use reconstruct::{FreeFigures, FreeMaps};
 pub use ufs::edit::Edit;
+pub use ufs::extract::{ExtractOptions, Extracted, extract};
+pub use ufs::image::Entry;
 pub use ufs::insert::{GoOn, InsertOptions, Inserted};
 pub use ufs::{FormatError, text};
 pub use volume::{DataSource, Disagreement, Ffs};

@@ -2,7 +2,7 @@
 
 use device::store::StoreError;
 use std::io;
-use ufs::FormatError;
+use ufs::{FormatError, ImageError, Ino};
 
 /// An error of what works on images.
 #[derive(Debug, thiserror::Error)]
@@ -64,11 +64,6 @@ pub enum LfsError {
 }
 
 impl LfsError {
-    /// Interrupted, in the form the binary recognises.
-    pub(crate) fn interrupted() -> LfsError {
-        LfsError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
-    }
-
     /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -78,5 +73,28 @@ impl LfsError {
             LfsError::NotWritable(_) | LfsError::NoFileSystem(_) | LfsError::Format(_) | LfsError::Inode { .. } => 4,
             LfsError::Interrupted(_) => 130,
         }
+    }
+}
+
+impl ImageError for LfsError {
+    fn host(path: String, doing: &'static str, source: io::Error) -> LfsError {
+        LfsError::Host { path, doing, source }
+    }
+
+    fn path(path: String, problem: String) -> LfsError {
+        LfsError::Path { path, problem }
+    }
+
+    fn inode(ino: Ino, problem: String) -> LfsError {
+        LfsError::Inode { ino: ino.0, problem }
+    }
+
+    fn not_writable(problem: String) -> LfsError {
+        LfsError::NotWritable(problem)
+    }
+
+    /// In the form the binary recognises.
+    fn interrupted() -> LfsError {
+        LfsError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
     }
 }

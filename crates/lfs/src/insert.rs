@@ -8,9 +8,7 @@ use crate::policy::Options;
 use crate::{FileStore, Lfs, LfsError, Overlay, Store, fsck};
 use kernel::{Cx, Ino, Volume as _};
 use posix::Errno;
-use std::io;
 use std::path::Path;
-use ufs::ImageError;
 use ufs::edit::Edit;
 use ufs::insert::{Insertable, Special};
 
@@ -71,23 +69,5 @@ impl Insertable for Lfs {
 
     fn full(&self, path: String) -> LfsError {
         LfsError::Full { path, available_bytes: self.usage().available_bytes }
-    }
-}
-
-impl ImageError for LfsError {
-    fn host(path: String, doing: &'static str, source: io::Error) -> LfsError {
-        LfsError::Host { path, doing, source }
-    }
-
-    fn path(path: String, problem: String) -> LfsError {
-        LfsError::Path { path, problem }
-    }
-
-    fn not_writable(problem: String) -> LfsError {
-        LfsError::NotWritable(problem)
-    }
-
-    fn interrupted() -> LfsError {
-        LfsError::interrupted()
     }
 }

@@ -1,5 +1,7 @@
 //! What can be wrong with a structure, and where.
 
+use crate::Ino;
+
 /// A structure on disk that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
@@ -53,13 +55,16 @@ impl FormatError {
     }
 }
 
-/// An error of what works on images, as far as copying files in and out goes.
+/// An error of what works on images, as far as reading files and copying them in and out goes.
 pub trait ImageError: Sized {
     /// Something outside the image cannot be used.
     fn host(path: String, doing: &'static str, source: std::io::Error) -> Self;
 
     /// A path cannot be had.
     fn path(path: String, problem: String) -> Self;
+
+    /// A file or directory cannot be what its inode says.
+    fn inode(ino: Ino, problem: String) -> Self;
 
     /// The file system must not be written to.
     fn not_writable(problem: String) -> Self;

@@ -10,6 +10,7 @@ mod endian;
 mod error;
 pub mod extract;
 mod file_type;
+pub mod image;
 pub mod indirect;
 mod inode;
 pub mod insert;

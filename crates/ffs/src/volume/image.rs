@@ -4,7 +4,7 @@ use super::Ffs;
 use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
 use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
-use crate::image::decode_pointers;
+use crate::image::{EachPiece, decode_pointers};
 use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
 use crate::policy::Options;
 use crate::{FfsError, Image, Store};
@@ -166,19 +166,8 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
     let indirects = if d.has_blocks(g) { load_indirects(image, g, ino, &d)? } else { None };
     let body = match file_type {
         FileType::Directory => {
-            let mut bytes = Vec::new();
-            image.data(Ino(ino), &d, &mut |at, piece| {
-                if at != bytes.len() as u64 {
-                    return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
-                }
-                bytes.extend_from_slice(piece);
-                Ok(())
-            })?;
-            if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty()
-            {
-                return Err(wrong(format!("directory of {} bytes", d.size)));
-            }
-            let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
+            let pieces = |each: EachPiece<'_>| image.data(Ino(ino), &d, each);
+            let directory = ufs::image::directory(Ino(ino), d.size, g.dir_format(), pieces)?;
             Body::Directory(Box::new(directory))
         }
         FileType::Symlink => Body::Symlink(image.symlink(Ino(ino), &d)?.into()),

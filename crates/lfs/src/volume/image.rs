@@ -3,7 +3,7 @@
 use super::pointers::{self, Indirects, Leaf};
 use super::{Body, Counters, Inodes, Lfs, Node, Own};
 use super::{InodeMap, MapEntry};
-use crate::blocks::all_blocks;
+use crate::blocks::{EachPiece, all_blocks};
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
@@ -269,19 +269,9 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
 }
 
 fn load_directory<S: Store>(store: &S, g: &Geometry, d: &Dinode) -> Result<Directory, LfsError> {
-    let wrong = |problem: String| LfsError::Inode { ino: d.inumber, problem };
-    let mut bytes = Vec::new();
-    file_data(store, g, Ino(d.inumber), d, g.bsize, &mut |at, piece| {
-        if at != bytes.len() as u64 {
-            return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
-        }
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty() {
-        return Err(wrong(format!("directory of {} bytes", d.size)));
-    }
-    Ok(Directory::load(crate::format::DIR_FORMAT, &bytes)?)
+    let ino = d.ino();
+    let pieces = |each: EachPiece<'_>| file_data(store, g, ino, d, g.bsize, each);
+    ufs::image::directory(ino, d.size, crate::format::DIR_FORMAT, pieces)
 }
 
 /// Finds what is live in each segment; returns how many fragments files hold.
