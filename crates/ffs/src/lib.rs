@@ -16,6 +16,7 @@ pub mod format;
 pub mod fsck;
 mod image;
 mod insert;
+mod integrity;
 pub mod mkfs;
 #[doc(hidden)]
 pub mod planted;

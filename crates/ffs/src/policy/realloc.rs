@@ -9,6 +9,7 @@
 use super::Clusters;
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
+use crate::integrity::mode;
 use crate::volume::pointers::Pointer;
 use kernel::{Cx, Ino, Lbn};
 use posix::Errno;
@@ -67,7 +68,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(g, group));
         };
         let Some(new) = space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
-        self.old_pointers_first(cx, new, old.len() as u32 * self.g.frag);
+        mode!(self.taken(cx, new, old.len() as u32 * self.g.frag));
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
         for (lbn, was) in (first..).zip(old) {
@@ -80,7 +81,7 @@ impl Ffs {
         // Old pointers may be on the disk; 4.4BSD does not wait here either.
         self.update(cx, ino);
         for (lbn, was) in (first..).zip(old) {
-            self.has_moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag);
+            mode!(self.moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag));
         }
         self.free_blocks(cx, old);
         Ok(true)

@@ -3,12 +3,13 @@
 use super::inodes::{Node, Own};
 use super::{Ffs, Pointer};
 use crate::format::{Dinode, DirFormat, FragAddr, GroupNo, Time, Version, symlink_area_bytes};
+use crate::integrity::mode;
 use crate::planted::Bug;
 use crate::policy::directories;
-use kernel::{Block, BlockId, Cx, Ino, Pbn};
+use kernel::{BlockId, Cx, Ino, Pbn};
 use posix::Errno;
 use ufs::FileType;
-use ufs::live::{Backing, CutIndirects, Files as _, Freed, NewInode, Sizes, Target, time_of};
+use ufs::live::{Backing, CutIndirects, Freed, NewInode, Sizes, Target, time_of};
 
 impl Backing for Ffs {
     type Inode = Dinode;
@@ -94,22 +95,14 @@ impl Backing for Ffs {
 
     fn free_inode(&mut self, cx: &mut Cx, ino: Ino) {
         let Ok(node) = self.node_mut(ino) else { return };
-        let directory = node.d.is_dir();
         if node.d.extb != [0; 2] {
             let was = node.clone();
             (node.d.extsize, node.d.extb) = (0, [0; 2]);
-            let extended: Vec<Freed> = self.extended_pieces(&was).collect();
-            // As with data, the inode is on the disk without them before they are free for others.
-            self.update_in_order(cx, ino);
-            self.free_pieces(cx, ino, &extended);
+            let mut extended: Vec<Freed> = self.extended_pieces(&was).collect();
+            mode!(self.cut(cx, ino, &mut extended, CutIndirects::default()));
         }
         cx.forget_file(ino);
-        self.update(cx, ino);
-        self.inodes.remove(ino.0);
-        let group = self.inode_group(ino);
-        cx.read(&Ffs::group_block(&self.g, group));
-        self.space.free_inode(ino, directory);
-        self.group_changed(cx, group);
+        mode!(self.inode_freed(cx, ino));
     }
 
     fn balloc(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, end: u32) -> Result<Target, Errno> {
@@ -126,60 +119,42 @@ impl Backing for Ffs {
         Ok(short)
     }
 
-    // ---- ordered updates
+    // ---- ordered updates: what they are to the disk is the mode's (`integrity`)
 
-    /// The inode is on the disk before its name.
     fn inode_made(&mut self, cx: &mut Cx, ino: Ino) {
-        match self.planted {
-            Some(Bug::InodeAfterName) if self.directory(ino).is_err() => self.update(cx, ino),
-            _ => self.update_in_order(cx, ino),
-        }
+        mode!(self.inode_made(cx, ino));
     }
 
     fn target_made(&mut self, cx: &mut Cx, block: BlockId) {
-        self.in_order(cx, block);
+        mode!(self.target_made(cx, block));
     }
 
     fn directory_made(&mut self, cx: &mut Cx, dir: Ino, block: BlockId) {
-        self.update(cx, dir);
-        self.in_order(cx, block);
-        self.update_in_order(cx, dir);
+        mode!(self.directory_made(cx, dir, block));
     }
 
-    /// On the disk before the name that the link is for.
     fn link_added(&mut self, cx: &mut Cx, ino: Ino) {
-        self.update_in_order(cx, ino);
+        mode!(self.link_added(cx, ino));
     }
 
     fn link_dropped(&mut self, cx: &mut Cx, ino: Ino) {
-        self.update(cx, ino);
+        mode!(self.link_dropped(cx, ino));
     }
 
-    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino, grown: bool) -> Result<(), Errno> {
-        self.update(cx, dir);
-        self.directory_block_in_order(cx, dir, at)?;
-        if grown && self.planted != Some(Bug::DirectoryLengthLate) {
-            self.update_in_order(cx, dir);
-        }
-        Ok(())
+    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino, grown: bool) -> Result<(), Errno> {
+        mode!(self.name_added(cx, dir, at, ino, grown))
     }
 
-    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino) -> Result<(), Errno> {
-        self.update(cx, dir);
-        if self.planted == Some(Bug::NameOutlivesInode) {
-            cx.change(&self.directory_block(dir, at)?);
-            return Ok(());
-        }
-        self.directory_block_in_order(cx, dir, at)
+    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino) -> Result<(), Errno> {
+        mode!(self.name_removed(cx, dir, at, ino))
     }
 
-    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _to: Ino) -> Result<(), Errno> {
-        self.update(cx, dir);
-        self.directory_block_in_order(cx, dir, at)
+    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, from: Ino, to: Ino) -> Result<(), Errno> {
+        mode!(self.name_changed(cx, dir, at, from, to))
     }
 
-    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, _parent: Ino) -> Result<(), Errno> {
-        self.directory_block_in_order(cx, dir, 0)
+    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, parent: Ino) -> Result<(), Errno> {
+        mode!(self.parent_changed(cx, dir, parent))
     }
 
     fn attributes_changed(&mut self, cx: &mut Cx, ino: Ino) {
@@ -187,38 +162,24 @@ impl Backing for Ffs {
     }
 
     fn length_set(&mut self, cx: &mut Cx, ino: Ino) {
-        self.update_in_order(cx, ino);
+        mode!(self.length_set(cx, ino));
     }
 
-    /// The inode goes to the disk with its pointers cleared before the blocks are free for others.
     fn cut(&mut self, cx: &mut Cx, ino: Ino, freed: &mut Vec<Freed>, indirects: CutIndirects) -> Result<(), Errno> {
-        for (number, addr) in indirects.changed {
-            let block = self.indirect_block(ino, number, addr);
-            cx.change(&block);
-            self.in_order(cx, block.id);
-        }
-        match self.planted {
-            Some(Bug::FreeBeforeInode) => self.update(cx, ino),
-            _ => self.update_in_order(cx, ino),
-        }
-        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
-        for (lbn, addr) in indirects.upper.into_iter().chain(indirects.leaves) {
-            let block = self.indirect_block(ino, lbn, addr);
-            cx.read(&block);
-            cx.forget(block.id);
-            freed.push(Freed { lbn, addr, bytes: self.g.bsize });
-        }
-        self.free_pieces(cx, ino, freed);
+        mode!(self.cut(cx, ino, freed, indirects));
         Ok(())
     }
 }
 
 impl Ffs {
-    /// A block of a directory has changed, and the order matters.
-    fn directory_block_in_order(&mut self, cx: &mut Cx, dir: Ino, at: u64) -> Result<(), Errno> {
-        let block: Block = self.directory_block(dir, at)?;
-        cx.change(&block);
-        self.in_order(cx, block.id);
-        Ok(())
+    /// An inode is not in use any more, and its number is free.
+    pub(crate) fn free_number(&mut self, cx: &mut Cx, ino: Ino) {
+        let Some(node) = self.inodes.get(ino.0) else { return };
+        let directory = node.d.is_dir();
+        self.inodes.remove(ino.0);
+        let group = self.inode_group(ino);
+        cx.read(&Ffs::group_block(&self.g, group));
+        self.space.free_inode(ino, directory);
+        self.group_changed(cx, group);
     }
 }

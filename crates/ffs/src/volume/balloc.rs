@@ -3,6 +3,7 @@
 use super::inodes::{Body, Node};
 use super::{Ffs, pointers};
 use crate::format::{FragAddr, NDADDR};
+use crate::integrity::mode;
 use crate::policy::blkpref::{Role, Wanted, block_preference};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use pointers::Pointer;
@@ -141,7 +142,7 @@ impl Ffs {
         } else if let Some(above) = way.numbers.get(level - 1) {
             cx.dirty(BlockId { ino, lbn: Lbn(*above) });
         }
-        self.in_order(cx, block.id);
+        mode!(self.indirect_made(cx, block.id));
         Ok(())
     }
 
@@ -185,7 +186,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(&g, group));
         };
         if self.space.extend(here, old_frags, new_frags, &mut look) {
-            self.old_pointers_first(cx, here.plus(old_frags.into()), new_frags - old_frags);
+            mode!(self.taken(cx, here.plus(old_frags.into()), new_frags - old_frags));
             self.group_changed(cx, group);
             self.charge(ino, i64::from(new_frags - old_frags));
             cx.resize(block.id, new);
@@ -201,7 +202,7 @@ impl Ffs {
         });
         let moved = match broken {
             Some(moved) => {
-                self.old_pointers_first(cx, moved, new_frags);
+                mode!(self.taken(cx, moved, new_frags));
                 self.group_changed(cx, g.group_of(moved));
                 moved
             }
@@ -218,7 +219,7 @@ impl Ffs {
         self.charge(ino, i64::from(new_frags) - i64::from(old_frags));
         cx.resize(block.id, new);
         cx.relocate(block.id, self.pbn(moved));
-        self.has_moved(cx, ino, lbn, here, old_frags);
+        mode!(self.moved(cx, ino, lbn, here, old_frags));
         Ok(Piece { addr: moved.0 as Pointer, bytes: new })
     }
 

@@ -8,7 +8,7 @@ use ufs::live::Freed;
 
 impl Ffs {
     /// Gives back what a file has held. A group's block is touched once for each run of pieces in it.
-    pub(super) fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Freed]) {
+    pub(crate) fn free_pieces(&mut self, cx: &mut Cx, ino: Ino, pieces: &[Freed]) {
         let mut at = None;
         let mut frags_of_all = 0;
         let mut rest = pieces;

@@ -14,19 +14,19 @@ mod encode;
 mod free;
 mod image;
 pub(crate) mod inodes;
-mod moved;
 mod operations;
 pub(crate) mod pointers;
 
 use crate::FfsError;
 use crate::alloc::Space;
 use crate::format::{CylinderGroup, FragAddr, Geometry, GroupNo, Superblock};
+use crate::integrity::{Moves, mode};
 use crate::planted::Planted;
 use crate::policy::optim::Optimise;
-use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
+use crate::policy::{Options, Reserve, Tuning, smartfrags};
 pub use image::DataSource;
 use inodes::{Inodes, Node};
-use kernel::{Block, BlockId, Cx, Ino, Pbn};
+use kernel::{Block, Cx, Ino, Pbn};
 use pointers::Pointer;
 use posix::Errno;
 use rand_core::SeedableRng as _;
@@ -59,11 +59,9 @@ pub struct Ffs {
     modified: bool,
     mounted: bool,
     /// A bug that a test must find.
-    planted: Planted,
+    pub(crate) planted: Planted,
     /// What has moved, as long as the disk may not know.
-    moved: Vec<moved::Moved>,
-    /// So many are kept before those are forgotten that the disk knows of.
-    moved_most: usize,
+    pub(crate) moves: Moves,
 }
 
 impl Ffs {
@@ -93,8 +91,7 @@ impl Ffs {
             modified: false,
             mounted: false,
             planted: None,
-            moved: Vec::new(),
-            moved_most: 0,
+            moves: Moves::default(),
         };
         Ok(ffs)
     }
@@ -138,7 +135,7 @@ impl Ffs {
     }
 
     /// The block that an inode is in.
-    fn inode_block(&self, ino: Ino) -> Block {
+    pub(crate) fn inode_block(&self, ino: Ino) -> Block {
         let (group, index) = (GroupNo(ino.0 / self.g.ipg), ino.0 % self.g.ipg);
         let first = self.g.group_inodes(group);
         let block = u64::from(index / self.g.inopb()) * u64::from(self.g.frag);
@@ -151,24 +148,6 @@ impl Ffs {
         cx.change(&block);
         if let Some(node) = self.inodes.get_mut(ino.0) {
             node.own.pending = false;
-        }
-    }
-
-    /// The same where the order of writes matters: in conventional mode it is on the disk when this is done.
-    pub(crate) fn update_in_order(&mut self, cx: &mut Cx, ino: Ino) {
-        self.update(cx, ino);
-        self.in_order(cx, self.inode_block(ino).id);
-    }
-
-    /// A changed block whose place in the order of writes keeps the disk consistent. The one place where modes of integrity
-    /// differ.
-    pub(crate) fn in_order(&self, cx: &mut Cx, id: BlockId) {
-        match self.options.integrity {
-            Integrity::Conventional => {
-                self.moved_data_first(cx, |holder, _| holder == id);
-                cx.write(self, id, true);
-            }
-            Integrity::Noorder => {}
         }
     }
 
@@ -255,7 +234,7 @@ impl Ffs {
             None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
-            self.old_pointers_first(cx, addr, frags);
+            mode!(self.taken(cx, addr, frags));
             self.group_changed(cx, self.space.group_of(addr));
         }
         found

@@ -3,6 +3,7 @@
 
 use super::Ffs;
 use crate::format::{FragAddr, GroupNo};
+use crate::integrity::{About, mode};
 use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Volume, WriteRange};
 use posix::{Errno, FreeExtent, FsUsage};
 use ufs::live::{Backing as _, Files as _, push_free, time_of, truncate};
@@ -160,8 +161,7 @@ impl Volume for Ffs {
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
-        let inodes = self.inode_block(ino).id;
-        self.moved_data_first(cx, |holder, data| data.ino == ino || holder == inodes);
+        mode!(self.about_to_write(cx, About::File(ino)));
         cx.flush_file(self, ino, how);
         if self.node(ino)?.own.pending {
             self.update(cx, ino);
@@ -175,7 +175,7 @@ impl Volume for Ffs {
 
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
-        self.moved_data_first(cx, |_, _| true);
+        mode!(self.about_to_write(cx, About::All));
         cx.flush_all(self, how);
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
@@ -184,7 +184,7 @@ impl Volume for Ffs {
     }
 
     fn write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
-        self.moved_data_first(cx, |holder, _| blocks.contains(&holder));
+        mode!(self.about_to_write(cx, About::Blocks(blocks)));
         cx.write_in_place(self, blocks);
     }
 
