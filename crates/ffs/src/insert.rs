@@ -56,7 +56,7 @@ impl Insertable for Ffs {
 
     fn full(&self, path: String) -> FfsError {
         let usage = self.usage();
-        FfsError::Full { path, available_bytes: usage.available_bytes, free_inodes: usage.free_inodes }
+        FfsError::Full { path, available_bytes: usage.available_bytes, free_inodes: Some(usage.free_inodes) }
     }
 }
 

@@ -68,6 +68,6 @@ impl Insertable for Lfs {
     }
 
     fn full(&self, path: String) -> LfsError {
-        LfsError::Full { path, available_bytes: self.usage().available_bytes }
+        LfsError::Full { path, available_bytes: self.usage().available_bytes, free_inodes: None }
     }
 }

@@ -19,7 +19,7 @@ mod numbers;
 pub mod text;
 
 pub use endian::{Disk, Endian, Field};
-pub use error::{FormatError, ImageError};
+pub use error::{Error, FormatError, ImageError, System};
 pub use file_type::{FileType, Time, mode};
 pub use inode::DiskInode;
 pub use numbers::{Ino, Lbn, ROOT_INO};
