@@ -1,7 +1,7 @@
 //! What the inodes of FFS and LFS have in common (`struct dinode`).
 
 use crate::indirect::{NDADDR, NIADDR, Pointer};
-use crate::{FileType, Time, mode};
+use crate::{Disk, Endian, FileType, Time, mode};
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident, $name_mut:ident: $ty:ty;)*) => {
@@ -92,4 +92,61 @@ macro_rules! disk_inode {
             }
         }
     };
+}
+
+/// Goes over the fields of an inode with their places, to read or to write them.
+pub trait Fields {
+    /// One of them.
+    fn field<T: Disk>(&mut self, at: usize, value: &mut T);
+
+    /// A value that is 32 bits wide on disk, sign-extended.
+    fn narrow(&mut self, at: usize, value: &mut i64) {
+        let mut on_disk = *value as i32;
+        self.field(at, &mut on_disk);
+        *value = on_disk.into();
+    }
+
+    /// A time with 32 bits of seconds.
+    fn time(&mut self, at: usize, time: &mut Time) {
+        self.narrow(at, &mut time.s);
+        self.field(at + 4, &mut time.ns);
+    }
+
+    /// Those of 4.4BSD's 128 bytes (`struct ufs1_dinode`) that every inode in this form has, but for the owners.
+    fn ufs1(&mut self, d: &mut impl DiskInode)
+    where
+        Self: Sized,
+    {
+        self.field(0, d.mode_mut());
+        self.field(2, d.nlink_mut());
+        self.field(8, d.size_mut());
+        self.time(16, d.atime_mut());
+        self.time(24, d.mtime_mut());
+        self.time(32, d.ctime_mut());
+        let (direct, indirect) = d.pointers_mut();
+        for (i, pointer) in direct.iter_mut().chain(indirect).enumerate() {
+            self.narrow(40 + 4 * i, pointer);
+        }
+        self.field(108, d.generation_mut());
+    }
+}
+
+/// Reads them.
+#[derive(Debug)]
+pub struct ReadFields<'a>(pub Endian, pub &'a [u8]);
+
+/// Writes them.
+#[derive(Debug)]
+pub struct WriteFields<'a>(pub Endian, pub &'a mut [u8]);
+
+impl Fields for ReadFields<'_> {
+    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
+        *value = T::get(self.0, self.1, at);
+    }
+}
+
+impl Fields for WriteFields<'_> {
+    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
+        value.put(self.0, self.1, at);
+    }
 }

@@ -21,6 +21,6 @@ pub mod text;
 pub use endian::{Disk, Endian, Field};
 pub use error::{Error, FormatError, ImageError, System};
 pub use file_type::{FileType, Time, mode};
-pub use inode::DiskInode;
+pub use inode::{DiskInode, Fields, ReadFields, WriteFields};
 pub use numbers::{Ino, Lbn, ROOT_INO};
 pub use text::Text;
