@@ -1,8 +1,10 @@
-//! What the file systems of 4.4BSD share (`sys/ufs/ufs`): FFS and LFS have the same directories, kinds of files, and trees of
-//! indirect blocks.
+//! The Berkeley layer: what the file systems of 4.4BSD share (`sys/ufs/ufs`).
 //!
-//! What lives here: those structures as bytes and in memory, byte order, numbers with types, what can be wrong with a
-//! structure, and copying files out of either and into either. What may not: where anything lies on a disk.
+//! What lives here: the operations on names, directories, truncation and attributes, each once, generic over a
+//! [`Backing`](live::Backing) ([`live`]); reading the files of an image ([`image`]); the structures that FFS and LFS have alike, as
+//! bytes and in memory: directories, kinds of files, trees of indirect blocks, byte order, numbers with types, what can be wrong with
+//! a structure; copying files out of either and into either. What may not: where anything lies on a disk, how it is written, and
+//! when.
 
 pub mod directory;
 pub mod edit;
