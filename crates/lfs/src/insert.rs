@@ -6,11 +6,10 @@
 
 use crate::policy::Options;
 use crate::{FileStore, Lfs, LfsError, Overlay, Store, fsck};
-use kernel::{Cx, Ino, Volume as _};
-use posix::Errno;
+use kernel::Volume as _;
 use std::path::Path;
 use ufs::edit::Edit;
-use ufs::insert::{Insertable, Special};
+use ufs::insert::Insertable;
 
 /// A file system in an image that files are copied into.
 pub type Inserter<S> = ufs::insert::Inserter<Lfs, S>;
@@ -46,17 +45,6 @@ impl Insertable for Lfs {
         }
         let volume = Lfs::load(&mut store, options)?;
         Ok((volume, store))
-    }
-
-    fn make_special(
-        &mut self,
-        cx: &mut Cx,
-        dir: Ino,
-        name: &[u8],
-        permissions: u16,
-        special: Special,
-    ) -> Result<Ino, Errno> {
-        ufs::live::operations::create_special(self, cx, dir, name, permissions, special)
     }
 
     fn has_narrow_times(&self) -> bool {

@@ -5,10 +5,12 @@
 //! in an order from which whoever is interrupted loses nothing that was there before: FFS leaves what `fsck` makes whole, LFS
 //! what roll-forward does. [`edit`](crate::edit::edit) does better for image files: all of it or nothing.
 
+use crate::live::Backing;
+use crate::live::operations::create_special;
 use crate::{FileType, ImageError, Ino, mode};
 use device::store::Store;
 use kernel::payload::Image as Payload;
-use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, Volume, WriteRange};
+use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, WriteRange};
 use posix::{Errno, FileKind};
 use rustix::fs::SeekFrom;
 use serde::Serialize;
@@ -80,7 +82,7 @@ impl Special {
 }
 
 /// A file system that files are copied into.
-pub trait Insertable: Volume + Sized {
+pub trait Insertable: Backing {
     /// The choices it is opened with.
     type Options;
     /// What can go wrong.
@@ -88,16 +90,6 @@ pub trait Insertable: Volume + Sized {
 
     /// The file system in a store, and the store. One that must not be written to is refused; nothing is written.
     fn open<S: Store>(store: S, options: Self::Options) -> Result<(Self, S), Self::Error>;
-
-    /// Makes a pipe, a socket or a device (`mknod`).
-    fn make_special(
-        &mut self,
-        cx: &mut Cx,
-        dir: Ino,
-        name: &[u8],
-        permissions: u16,
-        special: Special,
-    ) -> Result<Ino, Errno>;
 
     /// Whether its times have 32 bits of seconds.
     fn has_narrow_times(&self) -> bool;
@@ -279,7 +271,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         }
         let ino = if let Some(special) = special {
             self.done.specials += 1;
-            self.make(from, |volume, cx| volume.make_special(cx, dir, name, permissions(meta), special))?
+            self.make(from, |volume, cx| create_special(volume, cx, dir, name, permissions(meta), special))?
         } else if meta.is_symlink() {
             let target = std::fs::read_link(from).map_err(host::<V::Error>(from, "read the link"))?;
             let target = target.as_os_str().as_bytes();

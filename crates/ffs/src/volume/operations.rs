@@ -4,8 +4,11 @@
 use super::Ffs;
 use crate::format::{FragAddr, GroupNo};
 use crate::integrity::{About, mode};
-use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Volume, WriteRange};
-use posix::{Errno, FreeExtent, FsUsage};
+use kernel::{
+    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
+    WriteRange,
+};
+use posix::{Errno, Extent, FreeExtent, FsUsage};
 use ufs::live::{Backing as _, Files as _, push_free, time_of, truncate};
 
 impl Ffs {

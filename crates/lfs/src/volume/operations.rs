@@ -6,8 +6,10 @@ use crate::format::{NDADDR, PF_CLEAN, ROOT_INO};
 use crate::planted::Bug;
 use crate::policy::CleanerPolicy;
 use crate::segment::Scope;
-use kernel::{BlockId, Cx, Durability, Ino, Volume, WriteRange};
-use posix::{Errno, FreeExtent, FsUsage};
+use kernel::{
+    Attributes, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange,
+};
+use posix::{Errno, Extent, FreeExtent, FsUsage};
 use ufs::live::{Backing as _, Files as _, push_free, time_of, truncate};
 
 /// How often a checkpoint is made where nothing else asks for one (`update`, every 30 seconds).

@@ -413,118 +413,74 @@ fn make_directory<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ne
     Ok(ino)
 }
 
-/// The operations as methods of an implementation of [`kernel::Volume`], for a [`Backing`].
+/// The operations as methods of an implementation of [`kernel::Volume`], for a [`Backing`]. The types of [`kernel::Volume`] that they
+/// take are in scope where it is used.
 #[macro_export]
 macro_rules! volume_operations {
     () => {
-        fn attributes(&self, ino: ::kernel::Ino) -> Result<::kernel::Attributes, ::posix::Errno> {
+        fn attributes(&self, ino: Ino) -> Result<Attributes, Errno> {
             $crate::live::operations::attributes(self, ino)
         }
 
-        fn set_attributes(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            ino: ::kernel::Ino,
-            set: &::kernel::SetAttributes,
-        ) -> Result<(), ::posix::Errno> {
+        fn set_attributes(&mut self, cx: &mut Cx, ino: Ino, set: &SetAttributes) -> Result<(), Errno> {
             $crate::live::operations::set_attributes(self, cx, ino, set)
         }
 
-        fn lookup(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            dir: ::kernel::Ino,
-            name: &[u8],
-        ) -> Result<Option<::kernel::Ino>, ::posix::Errno> {
+        fn lookup(&mut self, cx: &mut Cx, dir: Ino, name: &[u8]) -> Result<Option<Ino>, Errno> {
             $crate::live::operations::lookup(self, cx, dir, name)
         }
 
-        fn parent(&mut self, cx: &mut ::kernel::Cx, dir: ::kernel::Ino) -> Result<::kernel::Ino, ::posix::Errno> {
+        fn parent(&mut self, cx: &mut Cx, dir: Ino) -> Result<Ino, Errno> {
             $crate::live::operations::parent(self, cx, dir)
         }
 
-        fn create(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            dir: ::kernel::Ino,
-            name: &[u8],
-            new: &::kernel::NewNode<'_>,
-        ) -> Result<::kernel::Ino, ::posix::Errno> {
+        fn create(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], new: &NewNode<'_>) -> Result<Ino, Errno> {
             $crate::live::operations::create(self, cx, dir, name, new)
         }
 
-        fn link(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            ino: ::kernel::Ino,
-            dir: ::kernel::Ino,
-            name: &[u8],
-        ) -> Result<(), ::posix::Errno> {
+        fn link(&mut self, cx: &mut Cx, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Errno> {
             $crate::live::operations::link(self, cx, ino, dir, name)
         }
 
-        fn unlink(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            dir: ::kernel::Ino,
-            name: &[u8],
-            ino: ::kernel::Ino,
-        ) -> Result<(), ::posix::Errno> {
+        fn unlink(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno> {
             $crate::live::operations::unlink(self, cx, dir, name, ino)
         }
 
-        fn rmdir(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            dir: ::kernel::Ino,
-            name: &[u8],
-            ino: ::kernel::Ino,
-        ) -> Result<(), ::posix::Errno> {
+        fn rmdir(&mut self, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno> {
             $crate::live::operations::rmdir(self, cx, dir, name, ino)
         }
 
-        fn rename(&mut self, cx: &mut ::kernel::Cx, rename: &::kernel::Rename<'_>) -> Result<(), ::posix::Errno> {
+        fn rename(&mut self, cx: &mut Cx, rename: &Rename<'_>) -> Result<(), Errno> {
             $crate::live::operations::rename(self, cx, rename)
         }
 
-        fn release(&mut self, cx: &mut ::kernel::Cx, ino: ::kernel::Ino) {
+        fn release(&mut self, cx: &mut Cx, ino: Ino) {
             $crate::live::operations::release(self, cx, ino);
         }
 
-        fn readlink(&mut self, cx: &mut ::kernel::Cx, ino: ::kernel::Ino) -> Result<Vec<u8>, ::posix::Errno> {
+        fn readlink(&mut self, cx: &mut Cx, ino: Ino) -> Result<Vec<u8>, Errno> {
             $crate::live::operations::readlink(self, cx, ino)
         }
 
         fn readdir(
             &mut self,
-            cx: &mut ::kernel::Cx,
-            dir: ::kernel::Ino,
-            cookie: u64,
-            sink: &mut dyn FnMut(::kernel::Entry<'_>) -> bool,
-        ) -> Result<(), ::posix::Errno> {
-            $crate::live::operations::readdir(self, cx, dir, cookie, sink)
+            cx: &mut Cx,
+            dir: Ino,
+            at: u64,
+            sink: &mut dyn FnMut(Entry<'_>) -> bool,
+        ) -> Result<(), Errno> {
+            $crate::live::operations::readdir(self, cx, dir, at, sink)
         }
 
-        fn truncate(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            ino: ::kernel::Ino,
-            size_bytes: u64,
-        ) -> Result<(), ::posix::Errno> {
+        fn truncate(&mut self, cx: &mut Cx, ino: Ino, size_bytes: u64) -> Result<(), Errno> {
             $crate::live::operations::truncate(self, cx, ino, size_bytes)
         }
 
-        fn map(
-            &mut self,
-            cx: &mut ::kernel::Cx,
-            ino: ::kernel::Ino,
-            lbn: ::kernel::Lbn,
-            ahead: u32,
-        ) -> Result<Option<::kernel::Mapped>, ::posix::Errno> {
+        fn map(&mut self, cx: &mut Cx, ino: Ino, lbn: Lbn, ahead: u32) -> Result<Option<Mapped>, Errno> {
             $crate::live::Files::map_block(self, cx, ino, lbn, ahead)
         }
 
-        fn extents(&self, ino: ::kernel::Ino) -> Result<Vec<::posix::Extent>, ::posix::Errno> {
+        fn extents(&self, ino: Ino) -> Result<Vec<Extent>, Errno> {
             $crate::live::Files::extents_of(self, ino)
         }
     };
