@@ -3,6 +3,7 @@
 use crate::format::{CylinderGroup, Endian, Field, FileType, FragAddr, GroupNo, Ino, Version};
 use crate::{FfsError, Image, Store};
 use serde::Serialize;
+pub use ufs::image::{DirectoryDump, EntryRow};
 
 /// A superblock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,29 +109,6 @@ pub struct InodeDump {
     pub target: Option<String>,
 }
 
-/// A directory's entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EntryRow {
-    /// Inode.
-    pub ino: u32,
-    /// Type as the directory has it.
-    pub entry_type: u8,
-    /// That type in words; empty where it is not known.
-    pub kind: String,
-    /// Name, escaped.
-    #[serde(serialize_with = "crate::text::serialize")]
-    pub name: Vec<u8>,
-}
-
-/// A directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DirectoryDump {
-    /// Its inode.
-    pub ino: u32,
-    /// Its entries in their order.
-    pub entries: Vec<EntryRow>,
-}
-
 impl<S: Store> Image<S> {
     /// The superblock.
     pub fn dump_superblock(&self) -> SuperblockDump {
@@ -230,14 +208,7 @@ impl<S: Store> Image<S> {
 
     /// A directory.
     pub fn dump_directory(&self, ino: Ino) -> Result<DirectoryDump, FfsError> {
-        let inode = self.inode(ino)?;
-        let rows = self.directory(ino, &inode)?.into_iter().map(|entry| EntryRow {
-            ino: entry.ino.0,
-            entry_type: entry.kind,
-            kind: FileType::of(u16::from(entry.kind) << 12).map(|t| t.to_string()).unwrap_or_default(),
-            name: entry.name,
-        });
-        Ok(DirectoryDump { ino: ino.0, entries: rows.collect() })
+        ufs::image::dump_directory(self, ino)
     }
 }
 

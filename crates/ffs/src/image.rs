@@ -1,12 +1,12 @@
 //! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
 
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, ROOT_INO, SB_SIZE_MAX,
-    Superblock, UFS1_MAGIC, UFS2_MAGIC, Version, parse_chunk,
+    CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, Superblock,
+    UFS1_MAGIC, UFS2_MAGIC, Version,
 };
 use crate::{FfsError, FormatError, Store};
 use device::store::{read, write};
-use std::collections::BTreeSet;
+use ufs::image::{At, EachPlace, Entry, Readable};
 
 /// Where superblocks are looked for, in this order (`SBLOCKSEARCH`).
 pub(crate) const SUPERBLOCK_PLACES: [u64; 4] = [65536, 8192, 0, 262144];
@@ -40,17 +40,6 @@ pub struct Located {
     pub at_byte: u64,
     /// The byte where the standard one belongs: other than `at_byte` where a copy had to be used.
     pub home_byte: u64,
-}
-
-/// An entry of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its inode.
-    pub ino: Ino,
-    /// Its type as the directory has it; 0 where it has none.
-    pub kind: u8,
-    /// Its name.
-    pub name: Vec<u8>,
 }
 
 /// Adjacent blocks of a file that are adjacent in the image.
@@ -135,130 +124,68 @@ impl<S: Store> Image<S> {
 
     /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
     pub fn data(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_>) -> Result<(), FfsError> {
-        const PIECE: u64 = 1 << 20;
+        ufs::image::data(self, ino, inode, each)
+    }
+
+    /// The entries of a directory, `.` and `..` among them.
+    pub fn directory(&self, ino: Ino, inode: &Dinode) -> Result<Vec<Entry>, FfsError> {
+        ufs::image::entries(self, ino, inode)
+    }
+
+    /// The target of a symbolic link.
+    pub fn symlink(&self, ino: Ino, inode: &Dinode) -> Result<Vec<u8>, FfsError> {
+        ufs::image::target(self, ino, inode)
+    }
+
+    /// The inode that a path names: see [`ufs::image::resolve`].
+    pub fn resolve(&self, path: &[u8]) -> Result<(Ino, Dinode), FfsError> {
+        ufs::image::resolve(self, path)
+    }
+
+    /// Every name below a directory: see [`ufs::image::walk`].
+    pub fn walk(&self, from: Ino, each: EachName<'_>) -> Result<(), FfsError> {
+        ufs::image::walk(self, from, each)
+    }
+}
+
+impl<S: Store> Readable for Image<S> {
+    type Inode = Dinode;
+    type Error = FfsError;
+
+    fn inode(&self, ino: Ino) -> Result<Dinode, FfsError> {
+        read_inode(&self.store, &self.geometry, ino)
+    }
+
+    fn pieces(&self, ino: Ino, inode: &Dinode, most: u32, each: EachPlace<'_, FfsError>) -> Result<(), FfsError> {
         self.runs(ino, inode, &mut |run| {
             let from = run.lbn.0 << self.geometry.bshift;
-            let end = (from + run.bytes).min(inode.size);
-            let at = self.geometry.byte_of(run.addr);
-            let mut done = from;
-            while done < end {
-                let len = (end - done).min(PIECE);
-                let piece = read(&self.store, at + (done - from), len as usize)?;
-                each(done, &piece)?;
-                done += len;
+            let len = (from + run.bytes).min(inode.size).saturating_sub(from);
+            for done in (0..len).step_by(most.max(1) as usize) {
+                let at = At { in_file: from + done, shown: self.geometry.byte_of(run.addr) + done };
+                each(at, &read(&self.store, at.shown, (len - done).min(most.into()) as usize)?)?;
             }
             Ok(())
         })
     }
 
-    /// The entries of a directory, `.` and `..` among them.
-    pub fn directory(&self, ino: Ino, inode: &Dinode) -> Result<Vec<Entry>, FfsError> {
-        let wrong = |problem: String| Err(FfsError::Inode { ino: ino.0, problem });
-        if !inode.is_dir() {
-            return wrong("is not a directory".to_owned());
-        }
-        let format = self.geometry.dir_format();
-        let mut entries = Vec::new();
-        let mut expected = 0;
-        self.runs(ino, inode, &mut |run| {
-            let from = run.lbn.0 << self.geometry.bshift;
-            if from != expected {
-                return Err(FfsError::Inode {
-                    ino: ino.0,
-                    problem: format!("directory with a hole at byte {expected}"),
-                });
-            }
-            let len = (from + run.bytes).min(inode.size).saturating_sub(from);
-            expected = from + len;
-            let at_byte = self.geometry.byte_of(run.addr);
-            for piece_at in (0..len).step_by(self.geometry.bsize as usize) {
-                let piece =
-                    read(&self.store, at_byte + piece_at, (len - piece_at).min(self.geometry.bsize.into()) as usize)?;
-                for (i, chunk) in piece.chunks(DIRBLKSIZ).enumerate() {
-                    let parsed = parse_chunk(chunk, format, at_byte + piece_at + (i * DIRBLKSIZ) as u64)?;
-                    entries.extend(parsed.into_iter().map(|e| Entry { ino: e.ino, kind: e.kind, name: e.name }));
-                }
-            }
-            Ok(())
-        })?;
-        if expected < inode.size {
-            return wrong(format!("directory of {} bytes ends at byte {expected}", inode.size));
-        }
-        Ok(entries)
-    }
-
-    /// The target of a symbolic link.
-    pub fn symlink(&self, ino: Ino, inode: &Dinode) -> Result<Vec<u8>, FfsError> {
-        if inode.is_short_symlink(&self.geometry) {
+    fn short_target(&self, inode: &Dinode) -> Option<Vec<u8>> {
+        inode.is_short_symlink(&self.geometry).then(|| {
             let mut area = inode.pointer_area(&self.geometry);
             area.truncate(usize::try_from(inode.size).unwrap_or(usize::MAX));
-            return Ok(area);
-        }
-        if inode.size > u64::from(self.geometry.bsize) {
-            let problem = format!("symbolic link of {} bytes", inode.size);
-            return Err(FfsError::Inode { ino: ino.0, problem });
-        }
-        let mut target = Vec::new();
-        self.data(ino, inode, &mut |_, bytes| {
-            target.extend_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(target)
+            area
+        })
     }
 
-    /// The inode that a path names, from the root on; symbolic links are not followed.
-    pub fn resolve(&self, path: &[u8]) -> Result<(Ino, Dinode), FfsError> {
-        let mut ino = ROOT_INO;
-        let mut inode = self.inode(ino)?;
-        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            let wrong = |problem: &str| FfsError::Path {
-                path: String::from_utf8_lossy(path).into_owned(),
-                problem: format!("{problem} ({})", String::from_utf8_lossy(name)),
-            };
-            if !inode.is_dir() {
-                return Err(wrong("the name before this one is not a directory"));
-            }
-            let entries = self.directory(ino, &inode)?;
-            let found = entries.iter().find(|e| e.name == name).ok_or_else(|| wrong("no such name in the image"))?;
-            ino = found.ino;
-            inode = self.inode(ino)?;
-        }
-        Ok((ino, inode))
+    fn block_bytes(&self) -> u32 {
+        self.geometry.bsize
     }
 
-    /// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
-    /// directory that was seen already is an error, so that cycles end.
-    pub fn walk(&self, from: Ino, each: EachName<'_>) -> Result<(), FfsError> {
-        let inode = self.inode(from)?;
-        each(b".", from, &inode)?;
-        if !inode.is_dir() {
-            return Ok(());
-        }
-        let mut seen = BTreeSet::from([from]);
-        let listing = |ino: Ino, inode: &Dinode| -> Result<std::vec::IntoIter<Entry>, FfsError> {
-            let mut entries = self.directory(ino, inode)?;
-            entries.retain(|e| e.name != b"." && e.name != b"..");
-            Ok(entries.into_iter())
-        };
-        let mut stack = vec![(b".".to_vec(), listing(from, &inode)?)];
-        while let Some((base, entries)) = stack.last_mut() {
-            let Some(entry) = entries.next() else {
-                stack.pop();
-                continue;
-            };
-            let path = [base.as_slice(), b"/", &entry.name].concat();
-            let inode = self.inode(entry.ino)?;
-            each(&path, entry.ino, &inode)?;
-            if inode.is_dir() {
-                if !seen.insert(entry.ino) {
-                    let problem = format!("directory with two names, one of them {}", String::from_utf8_lossy(&path));
-                    return Err(FfsError::Inode { ino: entry.ino.0, problem });
-                }
-                let below = listing(entry.ino, &inode)?;
-                stack.push((path, below));
-            }
-        }
-        Ok(())
+    fn dir_format(&self) -> DirFormat {
+        self.geometry.dir_format()
+    }
+
+    fn damaged_chunk(_: Ino, error: FormatError) -> FfsError {
+        error.into()
     }
 }
 

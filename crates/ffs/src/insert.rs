@@ -3,13 +3,10 @@
 use crate::format::{Version, flags};
 use crate::policy::Options;
 use crate::{Ffs, FfsError, FileStore, Image, Search, Store, fsck};
-use kernel::{Cx, Ino, Volume as _};
-use posix::Errno;
-use std::io;
+use kernel::Volume as _;
 use std::path::Path;
-use ufs::ImageError;
 use ufs::edit::Edit;
-use ufs::insert::{Insertable, Special};
+use ufs::insert::Insertable;
 
 /// A file system in an image that files are copied into.
 pub type Inserter<S> = ufs::insert::Inserter<Ffs, S>;
@@ -37,17 +34,6 @@ impl Insertable for Ffs {
         Ok((volume, image.into_store()))
     }
 
-    fn make_special(
-        &mut self,
-        cx: &mut Cx,
-        dir: Ino,
-        name: &[u8],
-        permissions: u16,
-        special: Special,
-    ) -> Result<Ino, Errno> {
-        self.make_special_file(cx, dir, name, permissions, special)
-    }
-
     fn has_narrow_times(&self) -> bool {
         self.geometry().layout.version == Version::Ufs1
     }
@@ -58,25 +44,7 @@ impl Insertable for Ffs {
 
     fn full(&self, path: String) -> FfsError {
         let usage = self.usage();
-        FfsError::Full { path, available_bytes: usage.available_bytes, free_inodes: usage.free_inodes }
-    }
-}
-
-impl ImageError for FfsError {
-    fn host(path: String, doing: &'static str, source: io::Error) -> FfsError {
-        FfsError::Host { path, doing, source }
-    }
-
-    fn path(path: String, problem: String) -> FfsError {
-        FfsError::Path { path, problem }
-    }
-
-    fn not_writable(problem: String) -> FfsError {
-        FfsError::NotWritable(problem)
-    }
-
-    fn interrupted() -> FfsError {
-        FfsError::interrupted()
+        FfsError::Full { path, available_bytes: usage.available_bytes, free_inodes: Some(usage.free_inodes) }
     }
 }
 

@@ -15,6 +15,7 @@ use device::store::write;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
+use ufs::ImageError as _;
 
 /// Bytes kept for the superblock and each of its copies (`SBLOCKSIZE`).
 const SBLOCK_BYTES: u32 = 8192;

@@ -19,7 +19,7 @@ use crate::format::{
 use crate::image::{SUPERBLOCK_PLACES, home};
 use crate::mkfs::metadata;
 use crate::policy::Options;
-use crate::volume::inodes::{Body, Inodes, Node};
+use crate::volume::inodes::{Body, Inodes, Node, Own};
 use crate::volume::pointers::{Indirects, Leaf};
 use crate::{Ffs, FfsError, Image, Store};
 use serde::{Deserialize, Serialize};
@@ -577,7 +577,7 @@ fn directory_node(maps: &FreeMaps, directory: Directory, blocks: &[FragAddr], fr
     for (place, addr) in d.db.iter_mut().zip(blocks) {
         *place = addr.0 as i64;
     }
-    Node { d, indirects: None, body: Body::Directory(Box::new(directory)), pending: false }
+    Node { d, indirects: None, body: Body::Directory(Box::new(directory)), own: Own::default() }
 }
 
 /// The files that hold everything, in order of address as far as runs and blocks go.
@@ -621,7 +621,7 @@ fn file(maps: &FreeMaps, data: &[FragAddr], indirect: Option<FragAddr>, size: u6
         }
         Box::new(indirects)
     });
-    Node { d, indirects, body: Body::File, pending: false }
+    Node { d, indirects, body: Body::File, own: Own::default() }
 }
 
 fn inode(maps: &FreeMaps, file_type: FileType, size: u64, frags: u32) -> Dinode {

@@ -1,8 +1,14 @@
 //! Names of things: files, blocks in files, places on the disk.
 
 /// An inode number. [`Ino::DEVICE`] stands for the disk itself, whose blocks are the metadata outside all files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Ino(pub u32);
+
+impl std::fmt::Display for Ino {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
 
 impl Ino {
     /// The disk as a file: superblock, group descriptors, inode tables. No file has this number.

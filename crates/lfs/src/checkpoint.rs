@@ -14,6 +14,7 @@ use kernel::{Block, Cx, Durability, Ino, Pbn};
 use posix::Errno;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
+use ufs::live::{Backing as _, Files as _, Piece};
 
 /// The ifile as a file in memory: which of its blocks differ from the disk.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,7 @@ impl IfileState {
 }
 
 /// The ifile's number.
-pub(crate) const IFILE: Ino = Ino(IFILE_INO.0);
+pub(crate) const IFILE: Ino = IFILE_INO;
 
 impl Lfs {
     /// Writes everything dirty and makes a checkpoint of it. Nothing if nothing has changed. `ENOSPC` if the log cannot take
@@ -88,7 +89,7 @@ impl Lfs {
 
     /// Puts the list of free inodes into ascending order, if there is room for the blocks of the ifile that change.
     pub(crate) fn order_free_inodes(&mut self, cx: &Cx) {
-        let places = |ino: u32| self.g.map_place(crate::format::Ino(ino)).0;
+        let places = |ino: u32| self.g.map_place(Ino(ino)).0;
         let blocks: BTreeSet<u64> = self.map.out_of_order().into_iter().map(places).collect();
         // With what is above them, twice over: there may be a checkpoint that fails.
         let takes = blocks.len() as u64 * 2 * u64::from(self.g.bsize) + self.checkpoint_takes_bytes(cx);
@@ -113,7 +114,7 @@ impl Lfs {
         self.ifile.touch(0);
         self.usage_of_changed(self.log.current);
         self.usage_of_changed(self.log.next);
-        let ifile_at = self.inodes.get(IFILE.0).and_then(|node| self.g.segment_of(node.daddr));
+        let ifile_at = self.inodes.get(IFILE.0).and_then(|node| self.g.segment_of(node.own.daddr));
         ifile_at.into_iter().for_each(|segment| self.usage_of_changed(segment));
         // Each block has one place in the plan; what changes in it afterwards is still in its bytes, which are made at the end.
         let mut planned: FxHashSet<i64> = FxHashSet::default();
@@ -156,7 +157,7 @@ impl Lfs {
 
     fn change_ifile_block(&mut self, cx: &mut Cx, lbn: u64) -> Result<(), Errno> {
         let addr = self.pointer(IFILE, lbn)?;
-        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, addr, self.g.bsize);
+        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, Piece { addr, bytes: self.g.bsize });
         cx.change(&block);
         self.indirects_changed(cx, IFILE, lbn);
         Ok(())
@@ -184,7 +185,7 @@ impl Lfs {
         let f = &mut self.sb.f;
         f.freehd = self.map.head();
         f.nfiles = self.inodes.len();
-        f.idaddr = self.inodes.get(IFILE.0).map_or(0, |node| node.daddr.0);
+        f.idaddr = self.inodes.get(IFILE.0).map_or(0, |node| node.own.daddr.0);
         (f.lastseg, f.curseg, f.nextseg) = (base(self.log.last), base(self.log.current), base(self.log.next));
         (f.offset, f.lastpseg) = (self.log.offset.0, self.log.offset.0);
         f.nclean = self.log.clean + 1;

@@ -8,6 +8,7 @@ use posix::Errno;
 use serde::Serialize;
 use std::io;
 use std::sync::{Arc, Mutex};
+use ufs::ImageError as _;
 use ufs::insert::Insertable;
 
 /// Memory for blocks on their way, besides the segments that are cleaned together.

@@ -7,6 +7,7 @@ use crate::image::superblock_at;
 use crate::recover::{Partial, datasum_is_right, partial_at};
 use crate::{Image, LfsError, Store};
 use serde::Serialize;
+pub use ufs::image::{DirectoryDump, EntryRow};
 
 /// A superblock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -137,29 +138,6 @@ pub struct MapRow {
     pub addr: u32,
     /// Last read, seconds.
     pub atime: u32,
-}
-
-/// A directory's entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EntryRow {
-    /// Inode.
-    pub ino: u32,
-    /// Type as the directory has it.
-    pub entry_type: u8,
-    /// That type in words; empty where it is not known.
-    pub kind: String,
-    /// Name, escaped.
-    #[serde(serialize_with = "crate::text::serialize")]
-    pub name: Vec<u8>,
-}
-
-/// A directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DirectoryDump {
-    /// Its inode.
-    pub ino: u32,
-    /// Its entries in their order.
-    pub entries: Vec<EntryRow>,
 }
 
 /// Flags in words, by their bits.
@@ -306,13 +284,6 @@ impl<S: Store> Image<S> {
 
     /// A directory.
     pub fn dump_directory(&self, ino: Ino) -> Result<DirectoryDump, LfsError> {
-        let inode = self.inode(ino)?;
-        let rows = self.directory(ino, &inode)?.into_iter().map(|entry| EntryRow {
-            ino: entry.ino.0,
-            entry_type: entry.kind,
-            kind: FileType::of(u16::from(entry.kind) << 12).map(|t| t.to_string()).unwrap_or_default(),
-            name: entry.name,
-        });
-        Ok(DirectoryDump { ino: ino.0, entries: rows.collect() })
+        ufs::image::dump_directory(self, ino)
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
-    DIR_FORMAT, DIRBLKSIZ, Dinode, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, ROOT_INO, SB_BYTES, SegNo,
-    Superblock, entry_bytes, find_inode, parse_chunk,
+    DIR_FORMAT, Dinode, DirFormat, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, SB_BYTES, SegNo, Superblock,
+    entry_bytes, find_inode,
 };
 use crate::planted::Planted;
 use crate::{Ifile, LfsError, Store};
 use device::store::read;
-use std::collections::BTreeSet;
+use ufs::FormatError;
+use ufs::image::{At, EachPlace, Entry, Readable};
 
 /// Which of the two checkpoints to begin with. Both superblocks must be whole for there to be a choice; where they have the
 /// same serial number, the first counts.
@@ -30,17 +31,6 @@ pub struct Located {
     pub geometry: Geometry,
     /// Its byte in the image.
     pub at_byte: u64,
-}
-
-/// An entry of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its inode.
-    pub ino: Ino,
-    /// Its type as the directory has it.
-    pub kind: u8,
-    /// Its name.
-    pub name: Vec<u8>,
 }
 
 /// What is done with each name of a tree: its path, its inode.
@@ -147,115 +137,65 @@ impl<S: Store> Image<S> {
 
     /// Hands over a file's data in order, as `(byte of the file, bytes)`, at most a megabyte at a time; holes are left out.
     pub fn data(&self, ino: Ino, inode: &Dinode, each: EachPiece<'_>) -> Result<(), LfsError> {
-        file_data(&self.store, &self.geometry, ino, inode, 1 << 20, each)
+        ufs::image::data(self, ino, inode, each)
     }
 
     /// The entries of a directory, `.` and `..` among them.
     pub fn directory(&self, ino: Ino, inode: &Dinode) -> Result<Vec<Entry>, LfsError> {
-        let wrong = |problem: String| LfsError::Inode { ino: ino.0, problem };
-        if !inode.is_dir() {
-            return Err(wrong("is not a directory".to_owned()));
-        }
-        let mut entries = Vec::new();
-        let mut expected = 0;
-        file_data(&self.store, &self.geometry, ino, inode, self.geometry.bsize, &mut |at, bytes| {
-            if at != expected {
-                return Err(wrong(format!("directory with a hole at byte {expected}")));
-            }
-            expected += bytes.len() as u64;
-            for (i, chunk) in bytes.chunks(DIRBLKSIZ).enumerate() {
-                let parsed = parse_chunk(chunk, DIR_FORMAT, at + (i * DIRBLKSIZ) as u64)
-                    .map_err(|error| wrong(format!("directory, in the file at {error}")))?;
-                entries.extend(parsed.into_iter().map(|e| Entry { ino: e.ino, kind: e.kind, name: e.name }));
-            }
-            Ok(())
-        })?;
-        if expected < inode.size {
-            return Err(wrong(format!("directory of {} bytes ends at byte {expected}", inode.size)));
-        }
-        Ok(entries)
+        ufs::image::entries(self, ino, inode)
     }
 
     /// The target of a symbolic link.
     pub fn symlink(&self, ino: Ino, inode: &Dinode) -> Result<Vec<u8>, LfsError> {
-        if inode.is_short_symlink(self.geometry.maxsymlinklen) {
-            let area = inode.pointer_area();
-            return Ok(area.get(..inode.size as usize).unwrap_or(&area).to_vec());
-        }
-        if inode.size > u64::from(self.geometry.bsize) {
-            return Err(LfsError::Inode { ino: ino.0, problem: format!("symbolic link of {} bytes", inode.size) });
-        }
-        let mut target = Vec::new();
-        self.data(ino, inode, &mut |_, bytes| {
-            target.extend_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(target)
+        ufs::image::target(self, ino, inode)
     }
 
-    /// The inode that a path names, from the root on; symbolic links are not followed.
+    /// The inode that a path names: see [`ufs::image::resolve`].
     pub fn resolve(&self, path: &[u8]) -> Result<(Ino, Dinode), LfsError> {
-        let mut ino = ROOT_INO;
-        let mut inode = self.inode(ino)?;
-        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            let wrong = |problem: &str| LfsError::Path {
-                path: String::from_utf8_lossy(path).into_owned(),
-                problem: format!("{problem} ({})", String::from_utf8_lossy(name)),
-            };
-            if !inode.is_dir() {
-                return Err(wrong("the name before this one is not a directory"));
-            }
-            let entries = self.directory(ino, &inode)?;
-            let found = entries.iter().find(|e| e.name == name).ok_or_else(|| wrong("no such name in the image"))?;
-            ino = found.ino;
-            inode = self.inode(ino)?;
-        }
-        Ok((ino, inode))
+        ufs::image::resolve(self, path)
     }
 
-    /// Names that there is room for: a file system with more has directories that share their blocks.
-    pub(crate) fn names_most(&self) -> u64 {
-        self.geometry.byte_of(FragAddr(self.geometry.size_frags)) / entry_bytes(1) as u64
-    }
-
-    /// Every name below a directory, depth first, each directory's names in its order: `(path, inode number, inode)`. A
-    /// directory that was seen already is an error, so that cycles end.
+    /// Every name below a directory: see [`ufs::image::walk`].
     pub fn walk(&self, from: Ino, each: EachName<'_>) -> Result<(), LfsError> {
-        let inode = self.inode(from)?;
-        each(b".", from, &inode)?;
-        if !inode.is_dir() {
-            return Ok(());
-        }
-        let mut seen = BTreeSet::from([from]);
-        let mut names = self.names_most();
-        let mut listing = |ino: Ino, inode: &Dinode| -> Result<std::vec::IntoIter<Entry>, LfsError> {
-            let mut entries = self.directory(ino, inode)?;
-            names = names.checked_sub(entries.len() as u64).ok_or_else(|| LfsError::Inode {
-                ino: ino.0,
-                problem: "with this directory there are more names than the file system has room for".to_owned(),
-            })?;
-            entries.retain(|e| e.name != b"." && e.name != b"..");
-            Ok(entries.into_iter())
-        };
-        let mut stack = vec![(b".".to_vec(), listing(from, &inode)?)];
-        while let Some((base, entries)) = stack.last_mut() {
-            let Some(entry) = entries.next() else {
-                stack.pop();
-                continue;
-            };
-            let path = [base.as_slice(), b"/", &entry.name].concat();
-            let inode = self.inode(entry.ino)?;
-            each(&path, entry.ino, &inode)?;
-            if inode.is_dir() {
-                if !seen.insert(entry.ino) {
-                    let problem = format!("directory with two names, one of them {}", String::from_utf8_lossy(&path));
-                    return Err(LfsError::Inode { ino: entry.ino.0, problem });
-                }
-                let below = listing(entry.ino, &inode)?;
-                stack.push((path, below));
-            }
-        }
-        Ok(())
+        ufs::image::walk(self, from, each)
+    }
+}
+
+impl<S: Store> Readable for Image<S> {
+    type Inode = Dinode;
+    type Error = LfsError;
+
+    fn inode(&self, ino: Ino) -> Result<Dinode, LfsError> {
+        Image::inode(self, ino)
+    }
+
+    fn pieces(&self, ino: Ino, inode: &Dinode, most: u32, each: EachPlace<'_, LfsError>) -> Result<(), LfsError> {
+        file_data(&self.store, &self.geometry, ino, inode, most, &mut |at, bytes| {
+            each(At { in_file: at, shown: at }, bytes)
+        })
+    }
+
+    fn short_target(&self, inode: &Dinode) -> Option<Vec<u8>> {
+        inode.is_short_symlink(self.geometry.maxsymlinklen).then(|| {
+            let area = inode.pointer_area();
+            area.get(..inode.size as usize).unwrap_or(&area).to_vec()
+        })
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.geometry.bsize
+    }
+
+    fn dir_format(&self) -> DirFormat {
+        DIR_FORMAT
+    }
+
+    fn damaged_chunk(ino: Ino, error: FormatError) -> LfsError {
+        LfsError::Inode { ino: ino.0, problem: format!("directory, in the file at {error}") }
+    }
+
+    fn names_most(&self) -> u64 {
+        self.geometry.byte_of(FragAddr(self.geometry.size_frags)) / entry_bytes(1) as u64
     }
 }
 
@@ -282,7 +222,7 @@ pub fn superblock_at<S: Store + ?Sized>(store: &S, at_byte: u64) -> Result<Locat
     let needed = geometry.byte_of(FragAddr(geometry.size_frags));
     if needed > store.len_bytes() {
         let problem = format!("{needed} bytes of file system in an image of {}", store.len_bytes());
-        return Err(ufs::FormatError::field("superblock", "size", at_byte + 8, problem).into());
+        return Err(FormatError::field("superblock", "size", at_byte + 8, problem).into());
     }
     Ok(Located { sb, geometry, at_byte })
 }

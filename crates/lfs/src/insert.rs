@@ -6,13 +6,10 @@
 
 use crate::policy::Options;
 use crate::{FileStore, Lfs, LfsError, Overlay, Store, fsck};
-use kernel::{Cx, Ino, Volume as _};
-use posix::Errno;
-use std::io;
+use kernel::Volume as _;
 use std::path::Path;
-use ufs::ImageError;
 use ufs::edit::Edit;
-use ufs::insert::{Insertable, Special};
+use ufs::insert::Insertable;
 
 /// A file system in an image that files are copied into.
 pub type Inserter<S> = ufs::insert::Inserter<Lfs, S>;
@@ -50,17 +47,6 @@ impl Insertable for Lfs {
         Ok((volume, store))
     }
 
-    fn make_special(
-        &mut self,
-        cx: &mut Cx,
-        dir: Ino,
-        name: &[u8],
-        permissions: u16,
-        special: Special,
-    ) -> Result<Ino, Errno> {
-        self.make_special_file(cx, dir, name, permissions, special)
-    }
-
     fn has_narrow_times(&self) -> bool {
         true
     }
@@ -70,24 +56,6 @@ impl Insertable for Lfs {
     }
 
     fn full(&self, path: String) -> LfsError {
-        LfsError::Full { path, available_bytes: self.usage().available_bytes }
-    }
-}
-
-impl ImageError for LfsError {
-    fn host(path: String, doing: &'static str, source: io::Error) -> LfsError {
-        LfsError::Host { path, doing, source }
-    }
-
-    fn path(path: String, problem: String) -> LfsError {
-        LfsError::Path { path, problem }
-    }
-
-    fn not_writable(problem: String) -> LfsError {
-        LfsError::NotWritable(problem)
-    }
-
-    fn interrupted() -> LfsError {
-        LfsError::interrupted()
+        LfsError::Full { path, available_bytes: self.usage().available_bytes, free_inodes: None }
     }
 }

@@ -1,7 +1,7 @@
 //! A log-structured file system: 4.4BSD-LFS in the on-disk format of its descendant in NetBSD (version 2, 32-bit).
 //!
 //! What lives here: the format, what works on images of it, the live file system with its segment writer, cleaner and recovery. What
-//! may not: caches and timing, which are `kernel`'s.
+//! may not: the operations on names and lengths, which are [`ufs::live`]'s; caches and timing, which are `kernel`'s.
 
 mod blocks;
 mod checkpoint;
@@ -9,7 +9,6 @@ mod clean;
 mod cleaner;
 pub mod dump;
 mod error;
-mod extract;
 pub mod format;
 pub mod fsck;
 mod ifile;
@@ -28,10 +27,9 @@ pub use clean::{Cleaned, clean};
 pub use cleaner::CleanerCounters;
 pub use device::store::{FileStore, MemoryStore, Overlay, Store};
 pub use error::LfsError;
-pub use extract::{ExtractOptions, Extracted, extract};
 pub use fsck::fsck;
 pub use ifile::Ifile;
-pub use image::{Checkpoint, EachName, Entry, Image, Located, inode_at, is_lfs, locate, superblock_at};
+pub use image::{Checkpoint, EachName, Image, Located, inode_at, is_lfs, locate, superblock_at};
 pub use insert::{Inserter, edit};
 pub use mkfs::mkfs;
 #[doc(hidden)]
@@ -39,6 +37,8 @@ pub use planted::Planted;
 pub use policy::Options;
 pub use recover::RolledForward;
 pub use ufs::edit::Edit;
+pub use ufs::extract::{ExtractOptions, Extracted, extract};
+pub use ufs::image::Entry;
 pub use ufs::insert::{GoOn, InsertOptions, Inserted};
 pub use ufs::{FormatError, text};
 pub use volume::{Counters, Disagreement, Lfs};

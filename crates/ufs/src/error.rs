@@ -1,5 +1,10 @@
 //! What can be wrong with a structure, and where.
 
+use crate::Ino;
+use device::store::StoreError;
+use std::fmt::Debug;
+use std::io;
+
 /// A structure on disk that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
@@ -53,7 +58,7 @@ impl FormatError {
     }
 }
 
-/// An error of what works on images, as far as copying files in and out goes.
+/// An error of what works on images, as far as reading files and copying them in and out goes.
 pub trait ImageError: Sized {
     /// Something outside the image cannot be used.
     fn host(path: String, doing: &'static str, source: std::io::Error) -> Self;
@@ -61,9 +66,134 @@ pub trait ImageError: Sized {
     /// A path cannot be had.
     fn path(path: String, problem: String) -> Self;
 
+    /// A file or directory cannot be what its inode says.
+    fn inode(ino: Ino, problem: String) -> Self;
+
     /// The file system must not be written to.
     fn not_writable(problem: String) -> Self;
 
     /// Stopped by the caller.
     fn interrupted() -> Self;
+}
+
+/// How a kind of file system is named in errors. No value of it is ever made.
+pub trait System: Debug + Send + Sync + 'static {
+    /// As in `fsage mkfs NAME`.
+    const NAME: &'static str;
+    /// Nothing in an image looks like one.
+    const NONE: &'static str;
+    /// What to do about a damaged one.
+    const CHECK: &'static str;
+}
+
+/// An error of what works on images of a kind of file system.
+#[derive(Debug, thiserror::Error)]
+pub enum Error<S: System> {
+    /// The image cannot be read or written there.
+    #[error(transparent)]
+    Io(#[from] StoreError),
+    /// Nothing in the image looks like a file system of this kind.
+    #[error("{none}{0}", none = S::NONE)]
+    NoFileSystem(String),
+    /// A structure is damaged.
+    #[error("{0}; {check}", check = S::CHECK)]
+    Format(#[from] FormatError),
+    /// A file or directory is damaged.
+    #[error("inode {ino}: {problem}; {check}", check = S::CHECK)]
+    Inode {
+        /// Which.
+        ino: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A path that is not in the image.
+    #[error("{path}: {problem}")]
+    Path {
+        /// The path asked for.
+        path: String,
+        /// Why it cannot be had.
+        problem: String,
+    },
+    /// Something outside the image: the destination of a copy.
+    #[error("{path}: cannot {doing}: {source}")]
+    Host {
+        /// The path on this machine.
+        path: String,
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Options of `mkfs` that make no file system.
+    #[error("{0}")]
+    Options(String),
+    /// Free-space maps that no file system can be made of.
+    #[error("free-space maps: {0}")]
+    FreeMaps(String),
+    /// A file system that must not be written to.
+    #[error("this file system cannot be written to: {0}")]
+    NotWritable(String),
+    /// No room for a file.
+    #[error(
+        "{path}: no space for it in the image: {} are left; make a larger one (`fsage mkfs {}`)",
+        left(*available_bytes, *free_inodes),
+        S::NAME
+    )]
+    Full {
+        /// What was being copied.
+        path: String,
+        /// Space left for data.
+        available_bytes: u64,
+        /// Inodes left, where there is a fixed number.
+        free_inodes: Option<u64>,
+    },
+    /// Stopped by the caller.
+    #[error("interrupted")]
+    Interrupted(#[source] io::Error),
+    /// Never made.
+    #[doc(hidden)]
+    #[error("{0:?}")]
+    Kind(S),
+}
+
+fn left(available_bytes: u64, free_inodes: Option<u64>) -> String {
+    let inodes = free_inodes.map(|inodes| format!(" and {inodes} inodes")).unwrap_or_default();
+    format!("{available_bytes} bytes{inodes}")
+}
+
+impl<S: System> Error<S> {
+    /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Options(_) | Error::Path { .. } => 2,
+            Error::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
+            Error::Io(_) | Error::Host { .. } | Error::Full { .. } => 3,
+            Error::NotWritable(_) | Error::NoFileSystem(_) | Error::Format(_) => 4,
+            Error::Inode { .. } | Error::FreeMaps(_) | Error::Kind(_) => 4,
+            Error::Interrupted(_) => 130,
+        }
+    }
+}
+
+impl<S: System> ImageError for Error<S> {
+    fn host(path: String, doing: &'static str, source: io::Error) -> Error<S> {
+        Error::Host { path, doing, source }
+    }
+
+    fn path(path: String, problem: String) -> Error<S> {
+        Error::Path { path, problem }
+    }
+
+    fn inode(ino: Ino, problem: String) -> Error<S> {
+        Error::Inode { ino: ino.0, problem }
+    }
+
+    fn not_writable(problem: String) -> Error<S> {
+        Error::NotWritable(problem)
+    }
+
+    /// In the form the binary recognises.
+    fn interrupted() -> Error<S> {
+        Error::Interrupted(io::Error::from(io::ErrorKind::Interrupted))
+    }
 }

@@ -1,6 +1,6 @@
 //! Copying files out of an image.
 
-use crate::{FileType, Ino, Time, mode};
+use crate::{FileType, ImageError, Ino, Time, mode};
 use posix::trail::Trail;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -100,7 +100,7 @@ pub trait Tree {
     /// An inode as it reads them.
     type Inode;
     /// Its errors.
-    type Error;
+    type Error: ImageError;
 
     /// The inode that a path names.
     fn find(&self, path: &[u8]) -> Result<Ino, Self::Error>;
@@ -112,12 +112,6 @@ pub trait Tree {
     fn each_piece(&self, ino: Ino, inode: &Self::Inode, each: EachPiece<'_, Self::Error>) -> Result<(), Self::Error>;
     /// The target of a symbolic link.
     fn target(&self, ino: Ino, inode: &Self::Inode) -> Result<Vec<u8>, Self::Error>;
-    /// An error of something outside the image.
-    fn host_error(path: String, doing: &'static str, source: io::Error) -> Self::Error;
-    /// An inode that cannot be what it says.
-    fn inode_error(ino: Ino, problem: String) -> Self::Error;
-    /// Stopped by the caller.
-    fn interrupted() -> Self::Error;
 }
 
 /// Copies what `path` names in the image to `to`, which must not be there yet (or be an empty directory, for a directory):
@@ -174,7 +168,7 @@ struct Place {
 
 fn host<T: Tree>(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> T::Error {
     let path = path.display().to_string();
-    move |source| T::host_error(path, doing, source)
+    move |source| T::Error::host(path, doing, source)
 }
 
 fn errno<T: Tree>(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> T::Error {
@@ -187,17 +181,17 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 impl<T: Tree> Extraction<'_, T> {
     /// Whether to go on.
     fn asked(&mut self) -> Result<(), T::Error> {
-        if (self.go_on)(&self.done) { Ok(()) } else { Err(T::interrupted()) }
+        if (self.go_on)(&self.done) { Ok(()) } else { Err(T::Error::interrupted()) }
     }
 
     fn one(&mut self, below: &Path, ino: Ino, inode: &T::Inode) -> Result<(), T::Error> {
         let status = self.image.status(inode);
         let Some(kind) = FileType::of(status.mode) else {
-            return Err(T::inode_error(ino, format!("mode 0{:o} is of no known type", status.mode)));
+            return Err(T::Error::inode(ino, format!("mode 0{:o} is of no known type", status.mode)));
         };
         // To chown(2) it would say that nothing is to change, and leave the file whoever's who copies it.
         if self.options.owners && (status.uid == u32::MAX || status.gid == u32::MAX) {
-            return Err(T::inode_error(ino, format!("owner {}:{} is nobody's number", status.uid, status.gid)));
+            return Err(T::Error::inode(ino, format!("owner {}:{} is nobody's number", status.uid, status.gid)));
         }
         if kind == FileType::Directory && below.as_os_str().is_empty() {
             return self.destination(status);
@@ -288,7 +282,7 @@ impl<T: Tree> Extraction<'_, T> {
         };
         let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
         let (Some(parent), Some(name), true) = (below.parent(), below.file_name(), plain) else {
-            return Err(T::inode_error(ino, format!("its name {} leads elsewhere", below.display())));
+            return Err(T::Error::inode(ino, format!("its name {} leads elsewhere", below.display())));
         };
         let shown = self.to.join(below);
         trail.go(names(parent)).map_err(errno::<T>(&shown, "open the directory of"))?;
@@ -489,12 +483,22 @@ mod tests {
         fn target(&self, _: Ino, _: &FileType) -> Result<Vec<u8>, String> {
             Ok(Vec::new())
         }
+    }
 
-        fn host_error(path: String, doing: &'static str, source: io::Error) -> String {
+    impl ImageError for String {
+        fn host(path: String, doing: &'static str, source: io::Error) -> String {
             format!("{path}: cannot {doing}: {source}")
         }
 
-        fn inode_error(_: Ino, problem: String) -> String {
+        fn path(path: String, problem: String) -> String {
+            format!("{path}: {problem}")
+        }
+
+        fn inode(_: Ino, problem: String) -> String {
+            problem
+        }
+
+        fn not_writable(problem: String) -> String {
             problem
         }
 

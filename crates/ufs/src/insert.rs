@@ -5,10 +5,12 @@
 //! in an order from which whoever is interrupted loses nothing that was there before: FFS leaves what `fsck` makes whole, LFS
 //! what roll-forward does. [`edit`](crate::edit::edit) does better for image files: all of it or nothing.
 
-use crate::{FileType, ImageError, mode};
+use crate::live::Backing;
+use crate::live::operations::create_special;
+use crate::{FileType, ImageError, Ino, mode};
 use device::store::Store;
 use kernel::payload::Image as Payload;
-use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, Volume, WriteRange};
+use kernel::{Cx, NewNode, ReadAhead, SetAttributes, Transfers, Untimed, WriteRange};
 use posix::{Errno, FileKind};
 use rustix::fs::SeekFrom;
 use serde::Serialize;
@@ -80,7 +82,7 @@ impl Special {
 }
 
 /// A file system that files are copied into.
-pub trait Insertable: Volume + Sized {
+pub trait Insertable: Backing {
     /// The choices it is opened with.
     type Options;
     /// What can go wrong.
@@ -88,16 +90,6 @@ pub trait Insertable: Volume + Sized {
 
     /// The file system in a store, and the store. One that must not be written to is refused; nothing is written.
     fn open<S: Store>(store: S, options: Self::Options) -> Result<(Self, S), Self::Error>;
-
-    /// Makes a pipe, a socket or a device (`mknod`).
-    fn make_special(
-        &mut self,
-        cx: &mut Cx,
-        dir: kernel::Ino,
-        name: &[u8],
-        permissions: u16,
-        special: Special,
-    ) -> Result<kernel::Ino, Errno>;
 
     /// Whether its times have 32 bits of seconds.
     fn has_narrow_times(&self) -> bool;
@@ -126,7 +118,7 @@ pub struct Inserter<V, S> {
     store: Arc<Mutex<S>>,
     done: Inserted,
     /// Where files with several names are: device and inode here, inode there.
-    links: BTreeMap<(u64, u64), kernel::Ino>,
+    links: BTreeMap<(u64, u64), Ino>,
 }
 
 impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
@@ -203,7 +195,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     }
 
     /// The directory and the name that a copy goes to; an empty name for the directory itself.
-    fn destination(&mut self, from: &Path, to: &[u8], contents: bool) -> Result<(kernel::Ino, Vec<u8>), V::Error> {
+    fn destination(&mut self, from: &Path, to: &[u8], contents: bool) -> Result<(Ino, Vec<u8>), V::Error> {
         let names: Vec<&[u8]> = to.split(|b| *b == b'/').filter(|n| !n.is_empty() && *n != b".").collect();
         let wrong = |problem: String| Err(V::Error::path(String::from_utf8_lossy(to).into_owned(), problem));
         let mut dir = self.live.volume().root();
@@ -224,26 +216,20 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         }
     }
 
-    fn find(&mut self, dir: kernel::Ino, name: &[u8]) -> Result<Option<kernel::Ino>, V::Error> {
+    fn find(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Ino>, V::Error> {
         if name == b".." {
             return self.run("..", "look it up in the image", |volume, cx| volume.parent(cx, dir)).map(Some);
         }
         self.run(OsStr::from_bytes(name), "look it up in the image", |volume, cx| volume.lookup(cx, dir, name))
     }
 
-    fn kind(&self, ino: kernel::Ino) -> Result<FileKind, V::Error> {
+    fn kind(&self, ino: Ino) -> Result<FileKind, V::Error> {
         let attributes = self.live.volume().attributes(ino);
         attributes.map(|a| a.kind).map_err(|errno| cannot("read its attributes in the image", "an entry", errno))
     }
 
     /// Makes a directory, or takes the one that is there.
-    fn directory(
-        &mut self,
-        from: &Path,
-        meta: &Metadata,
-        dir: kernel::Ino,
-        name: &[u8],
-    ) -> Result<kernel::Ino, V::Error> {
+    fn directory(&mut self, from: &Path, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Ino, V::Error> {
         self.done.directories += 1;
         if name.is_empty() {
             return Ok(dir);
@@ -262,7 +248,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         &mut self,
         from: &Path,
         meta: &Metadata,
-        dir: kernel::Ino,
+        dir: Ino,
         name: &[u8],
         options: InsertOptions,
     ) -> Result<(), V::Error> {
@@ -285,7 +271,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         }
         let ino = if let Some(special) = special {
             self.done.specials += 1;
-            self.make(from, |volume, cx| volume.make_special(cx, dir, name, permissions(meta), special))?
+            self.make(from, |volume, cx| create_special(volume, cx, dir, name, permissions(meta), special))?
         } else if meta.is_symlink() {
             let target = std::fs::read_link(from).map_err(host::<V::Error>(from, "read the link"))?;
             let target = target.as_os_str().as_bytes();
@@ -307,7 +293,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     }
 
     /// Removes what has a file's name, if that is wanted.
-    fn make_way(&mut self, from: &Path, dir: kernel::Ino, name: &[u8], options: InsertOptions) -> Result<(), V::Error> {
+    fn make_way(&mut self, from: &Path, dir: Ino, name: &[u8], options: InsertOptions) -> Result<(), V::Error> {
         let Some(old) = self.find(dir, name)? else { return Ok(()) };
         if self.kind(old)? == FileKind::Directory {
             return Err(there(from, "a directory of this name is in the image; it stays"));
@@ -334,7 +320,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
 
     /// Copies data, not holes. A file that grows meanwhile is copied as far as it went when it was opened; one that shrinks
     /// ends where it ends now.
-    fn data(&mut self, from: &Path, file: &File, ino: kernel::Ino) -> Result<(), V::Error> {
+    fn data(&mut self, from: &Path, file: &File, ino: Ino) -> Result<(), V::Error> {
         let most = self.live.volume().file_max_bytes();
         let size = match file.metadata().map_err(host::<V::Error>(from, "read its attributes"))?.len() {
             // Empty, or of a system like /proc that does not tell lengths.
@@ -374,13 +360,7 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
         Ok(())
     }
 
-    fn attributes(
-        &mut self,
-        from: &Path,
-        ino: kernel::Ino,
-        meta: &Metadata,
-        options: InsertOptions,
-    ) -> Result<(), V::Error> {
+    fn attributes(&mut self, from: &Path, ino: Ino, meta: &Metadata, options: InsertOptions) -> Result<(), V::Error> {
         let narrow = self.live.volume().has_narrow_times();
         let time = |s: i64, ns: i64| -> i64 {
             let (s, ns) = options.latest_s.filter(|latest| s >= *latest).map_or((s, ns), |latest| (latest, 0));
@@ -403,8 +383,8 @@ impl<V: Insertable, S: Store + Send + 'static> Inserter<V, S> {
     fn make(
         &mut self,
         from: &Path,
-        operation: impl FnOnce(&mut V, &mut Cx) -> Result<kernel::Ino, Errno>,
-    ) -> Result<kernel::Ino, V::Error> {
+        operation: impl FnOnce(&mut V, &mut Cx) -> Result<Ino, Errno>,
+    ) -> Result<Ino, V::Error> {
         let ino = self.run(from, COPY, operation)?;
         self.live.touch(ino);
         Ok(ino)
@@ -438,7 +418,7 @@ const COPY: &str = "copy it into the image";
 /// Something still to copy: to a name in a directory.
 struct Step {
     from: PathBuf,
-    dir: kernel::Ino,
+    dir: Ino,
     name: Vec<u8>,
 }
 

@@ -16,14 +16,12 @@ macro_rules! number {
     };
 }
 
-number! {
-    /// An inode number. 0 is no inode, 1 was for bad blocks, 2 is the root.
-    Ino(u32)
-}
+pub use kernel::Ino;
+
 number! {
     /// A logical block number: a block of a file, counted from its beginning.
     Lbn(u64)
 }
 
-/// The root directory.
+/// The root directory. 0 is no inode, and 1 was for bad blocks.
 pub const ROOT_INO: Ino = Ino(2);

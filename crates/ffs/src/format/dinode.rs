@@ -2,7 +2,7 @@
 
 use super::{Disk, Endian, Field, Geometry, NDADDR, NIADDR, Version, check_hash};
 use serde::Serialize;
-use ufs::{FileType, Time, mode};
+use ufs::{Fields, FileType, ReadFields, Time, WriteFields, mode};
 
 /// An inode of either format. Fields that a format lacks are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,6 +53,8 @@ pub struct Dinode {
     pub spare: [u32; 2],
 }
 
+ufs::disk_inode!(Dinode);
+
 /// Bytes of the pointer area, where short symbolic links are kept.
 pub fn symlink_area_bytes(version: Version) -> usize {
     (NDADDR + NIADDR) * version.pointer_bytes() as usize
@@ -60,45 +62,18 @@ pub fn symlink_area_bytes(version: Version) -> usize {
 
 const HASH_AT: usize = 244;
 
-/// Goes over the fields of an inode with their places, to read or to write them.
-trait Fields {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T);
-
-    /// A value that is 32 bits wide on disk, sign-extended.
-    fn narrow(&mut self, at: usize, value: &mut i64) {
-        let mut on_disk = *value as i32;
-        self.field(at, &mut on_disk);
-        *value = on_disk.into();
-    }
-}
-
-struct Read<'a>(Endian, &'a [u8]);
-struct Write<'a>(Endian, &'a mut [u8]);
-
-impl Fields for Read<'_> {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
-        *value = T::get(self.0, self.1, at);
-    }
-}
-
-impl Fields for Write<'_> {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
-        value.put(self.0, self.1, at);
-    }
-}
-
 impl Dinode {
     /// Reads one from its 128 or 256 bytes.
     pub fn decode(bytes: &[u8], g: &Geometry) -> Dinode {
         let mut inode = Dinode::default();
-        inode.visit(&mut Read(g.endian(), bytes), g);
+        inode.visit(&mut ReadFields(g.endian(), bytes), g);
         inode
     }
 
     /// Its bytes; the check hash is worked out anew where one is kept.
     pub fn encode(&self, g: &Geometry) -> Vec<u8> {
         let mut bytes = vec![0; g.layout.version.inode_bytes() as usize];
-        self.clone().visit(&mut Write(g.endian(), &mut bytes), g);
+        self.clone().visit(&mut WriteFields(g.endian(), &mut bytes), g);
         if g.inode_hash && self.mode != 0 {
             hash_of(&bytes).put(g.endian(), &mut bytes, HASH_AT);
         }
@@ -113,22 +88,12 @@ impl Dinode {
     }
 
     fn ufs1(&mut self, io: &mut impl Fields, old: bool) {
-        io.field(0, &mut self.mode);
-        io.field(2, &mut self.nlink);
+        io.ufs1(self);
         io.field(4, &mut self.spare[0]);
-        io.field(8, &mut self.size);
-        for (at, time) in [(16, &mut self.atime), (24, &mut self.mtime), (32, &mut self.ctime)] {
-            io.narrow(at, &mut time.s);
-            io.field(at + 4, &mut time.ns);
-        }
-        for (i, pointer) in self.db.iter_mut().chain(&mut self.ib).enumerate() {
-            io.narrow(40 + 4 * i, pointer);
-        }
         io.field(100, &mut self.flags);
         let mut blocks = self.blocks as i64;
         io.narrow(104, &mut blocks);
         self.blocks = blocks as u64;
-        io.field(108, &mut self.generation);
         if old {
             // 4.2BSD keeps 16-bit owners in the first spare bytes; those of 4.4BSD mean nothing.
             let (mut uid, mut gid) = (self.uid as u16, self.gid as u16);
@@ -235,7 +200,7 @@ impl Dinode {
             return None; // Unused inodes have none.
         }
         let mut bytes = vec![0; g.layout.version.inode_bytes() as usize];
-        self.clone().visit(&mut Write(g.endian(), &mut bytes), g);
+        self.clone().visit(&mut WriteFields(g.endian(), &mut bytes), g);
         Some(hash_of(&bytes) == self.ckhash)
     }
 

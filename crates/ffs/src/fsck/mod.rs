@@ -22,6 +22,7 @@ use crate::image::{read_inode, write_inode};
 use crate::planted::{Bug, Planted};
 use crate::{FfsError, Store};
 use std::collections::{BTreeMap, BTreeSet};
+use ufs::ImageError as _;
 
 /// Passes over everything at most. A repair can bring up what it hid, such as the size of a file whose blocks turned out to be
 /// another's, and so there is another pass after every one that repaired something.

@@ -19,5 +19,6 @@ mod realloc;
 pub(crate) mod smartfrags;
 mod tuning;
 
-pub use options::{Clusters, Directories, Discard, Fragments, GroupSwitch, Integrity, Options, Reserve};
+pub use crate::integrity::Integrity;
+pub use options::{Clusters, Directories, Discard, Fragments, GroupSwitch, Options, Reserve};
 pub use tuning::Tuning;

@@ -1,5 +1,6 @@
 //! The choices.
 
+use crate::integrity::Integrity;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -48,17 +49,6 @@ pub enum Directories {
     Original,
     /// Near its parent, within limits that keep room for its files.
     Dirpref,
-}
-
-/// What keeps metadata consistent across a crash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Integrity {
-    /// Metadata whose order matters is written at once and waited for, as in 4.4BSD.
-    #[default]
-    Conventional,
-    /// Nothing: all writes are delayed.
-    Noorder,
 }
 
 /// Who may use the last `minfree` per cent.

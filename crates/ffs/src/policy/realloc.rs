@@ -9,10 +9,11 @@
 use super::Clusters;
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
-use crate::volume::Piece;
-use crate::volume::pointers::{self, Pointer};
+use crate::integrity::mode;
+use crate::volume::pointers::Pointer;
 use kernel::{Cx, Ino, Lbn};
 use posix::Errno;
+use ufs::live::{Backing as _, Files as _, Piece};
 
 impl Ffs {
     /// Moves full blocks of a file, `blocks` of them from `first` on, whose writes are delayed, into one free cluster. Says
@@ -39,7 +40,7 @@ impl Ffs {
         let end = first + u64::from(blocks);
         let mut lbn = first;
         while lbn < end {
-            let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+            let (pointers, index) = node.pointers_beside(lbn, self.g.nindir());
             let here = pointers.iter().skip(index).take((end - lbn) as usize);
             let before = list.len();
             list.extend(here);
@@ -67,7 +68,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(g, group));
         };
         let Some(new) = space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
-        self.old_pointers_first(cx, new, old.len() as u32 * self.g.frag);
+        mode!(self.taken(cx, new, old.len() as u32 * self.g.frag));
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;
         for (lbn, was) in (first..).zip(old) {
@@ -80,7 +81,7 @@ impl Ffs {
         // Old pointers may be on the disk; 4.4BSD does not wait here either.
         self.update(cx, ino);
         for (lbn, was) in (first..).zip(old) {
-            self.has_moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag);
+            mode!(self.moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag));
         }
         self.free_blocks(cx, old);
         Ok(true)

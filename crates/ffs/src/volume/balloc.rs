@@ -1,19 +1,14 @@
 //! The block of a file that a write needs: found, lengthened or allocated (`ffs_balloc`, `ffs_realloccg`).
 
-use super::{Body, Ffs, Node, Piece, pointers};
+use super::inodes::{Body, Node};
+use super::{Ffs, pointers};
 use crate::format::{FragAddr, NDADDR};
+use crate::integrity::mode;
 use crate::policy::blkpref::{Role, Wanted, block_preference};
 use kernel::{BlockId, Cx, Ino, Lbn};
 use pointers::Pointer;
 use posix::Errno;
-
-/// A block to write to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) piece: Piece,
-    /// Whether it was allocated now: what is not written of it is zeros.
-    pub(super) fresh: bool,
-}
+use ufs::live::{Backing as _, Files as _, Piece, Target};
 
 impl Role {
     /// Of a block of what an inode holds.
@@ -105,7 +100,7 @@ impl Ffs {
             }
         }
         let node = self.node(ino)?;
-        let beside = pointers::of_leaf(node.indirects.as_deref(), way.leaf);
+        let beside = node.pointers_of_leaf(way.leaf);
         if let Some(addr) = beside.get(way.index).copied().filter(|addr| *addr != 0) {
             return Ok(Target { piece: Piece { addr, bytes: self.g.bsize }, fresh: false });
         }
@@ -147,7 +142,7 @@ impl Ffs {
         } else if let Some(above) = way.numbers.get(level - 1) {
             cx.dirty(BlockId { ino, lbn: Lbn(*above) });
         }
-        self.in_order(cx, block.id);
+        mode!(self.indirect_made(cx, block.id));
         Ok(())
     }
 
@@ -191,7 +186,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(&g, group));
         };
         if self.space.extend(here, old_frags, new_frags, &mut look) {
-            self.old_pointers_first(cx, here.plus(old_frags.into()), new_frags - old_frags);
+            mode!(self.taken(cx, here.plus(old_frags.into()), new_frags - old_frags));
             self.group_changed(cx, group);
             self.charge(ino, i64::from(new_frags - old_frags));
             cx.resize(block.id, new);
@@ -207,7 +202,7 @@ impl Ffs {
         });
         let moved = match broken {
             Some(moved) => {
-                self.old_pointers_first(cx, moved, new_frags);
+                mode!(self.taken(cx, moved, new_frags));
                 self.group_changed(cx, g.group_of(moved));
                 moved
             }
@@ -224,22 +219,16 @@ impl Ffs {
         self.charge(ino, i64::from(new_frags) - i64::from(old_frags));
         cx.resize(block.id, new);
         cx.relocate(block.id, self.pbn(moved));
-        self.has_moved(cx, ino, lbn, here, old_frags);
+        mode!(self.moved(cx, ino, lbn, here, old_frags));
         Ok(Piece { addr: moved.0 as Pointer, bytes: new })
     }
 
     // ---- preferences and pointers
 
-    /// The pointers among which that of a block is, and its place.
-    pub(crate) fn pointers_beside(&self, ino: Ino, lbn: u64) -> Result<(&[Pointer], usize), Errno> {
-        let node = self.node(ino)?;
-        Ok(pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir()))
-    }
-
     /// Where a block of data should go.
     pub(crate) fn data_preference(&self, ino: Ino, lbn: u64) -> Result<FragAddr, Errno> {
         let node = self.node(ino)?;
-        let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
+        let (pointers, index) = node.pointers_beside(lbn, self.g.nindir());
         Ok(self.preference(ino, node, lbn, Role::of(node), index, pointers))
     }
 
@@ -260,12 +249,6 @@ impl Ffs {
             first_indirect: node.d.ib.first().copied().unwrap_or(0),
         };
         block_preference(&self.space, &self.tuning, self.options.switch, &wanted)
-    }
-
-    /// Where a block lies; 0 for a hole.
-    pub(crate) fn pointer(&self, ino: Ino, lbn: u64) -> Result<Pointer, Errno> {
-        let (pointers, index) = self.pointers_beside(ino, lbn)?;
-        Ok(pointers.get(index).copied().unwrap_or(0))
     }
 
     /// Makes a pointer lead to a block. The indirect block that it is in is changed, not written.
@@ -292,14 +275,5 @@ impl Ffs {
         let number = -(way.leaf as i64);
         cx.change(&self.indirect_block(ino, number, leaf_addr));
         Ok(())
-    }
-
-    /// How long block `lbn` of a file is on disk.
-    pub(crate) fn piece(&self, ino: Ino, lbn: u64) -> Result<Option<Piece>, Errno> {
-        let node = self.node(ino)?;
-        let (pointers, index) = pointers::beside(&node.d, node.indirects.as_deref(), lbn, self.g.nindir());
-        let addr = pointers.get(index).copied().unwrap_or(0);
-        let bytes = self.g.block_bytes(node.d.size, lbn);
-        Ok((addr != 0 && bytes > 0).then_some(Piece { addr, bytes }))
     }
 }

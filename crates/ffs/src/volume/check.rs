@@ -1,31 +1,11 @@
 //! Whether everything in memory agrees: what fsck asks of an image, asked of the live structures.
 
-use super::{Body, Ffs};
+use super::Ffs;
+use super::inodes::Body;
 use crate::format::{Bitmap, FragAddr, GroupNo, ROOT_INO, symlink_area_bytes};
 use crate::mkfs::metadata;
-use rustc_hash::FxHashMap;
-use std::fmt;
-
-/// Something that does not agree with something else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disagreement {
-    /// The inode concerned, if one is.
-    pub ino: Option<u32>,
-    /// What.
-    pub what: String,
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ino {
-            Some(ino) => write!(f, "inode {ino}: {}", self.what),
-            None => f.write_str(&self.what),
-        }
-    }
-}
-
-/// As many are listed.
-const MOST: usize = 100;
+use kernel::Ino;
+use ufs::live::check::{self, Disagreement, note};
 
 impl Ffs {
     /// Counts everything anew and compares: pieces of files with the free maps, the maps with the summaries, the names with the
@@ -113,48 +93,28 @@ impl Ffs {
         }
     }
 
-    /// Every inode in use has as many names as links, and nothing else has any.
+    /// Every inode in use has as many names as links, is marked as used, and is counted if it is a directory.
     fn check_links(&self, found: &mut Vec<Disagreement>) {
-        let mut names: FxHashMap<u32, i32> = FxHashMap::default();
         let mut directories = vec![0; self.g.ncg as usize];
         for (ino, node) in self.inodes.iter() {
+            let group = self.g.group_of_ino(Ino(ino)).0 as usize;
             match &node.body {
-                Body::Directory(directory) => {
-                    if let Some(count) = directories.get_mut(self.g.group_of_ino(crate::Ino(ino)).0 as usize) {
+                Body::Directory(_) => {
+                    if let Some(count) = directories.get_mut(group) {
                         *count += 1;
                     }
-                    let mut at = 0;
-                    while let Some((here, head, _)) = directory.entry_from(at) {
-                        // One that was removed and is still open has entries that do not count.
-                        if node.d.nlink > 0 {
-                            *names.entry(head.ino).or_default() += 1;
-                        }
-                        at = super::Directory::behind(here, &head);
-                    }
-                    let same = directory.len_bytes() == node.d.size;
-                    note(found, same, Some(ino), || format!("directory of {} bytes", directory.len_bytes()));
                 }
                 Body::Symlink(target) if node.d.is_short_symlink(&self.g) => {
                     let fits = target.len() <= symlink_area_bytes(self.g.layout.version);
                     note(found, fits, Some(ino), || "its target does not fit".to_owned());
                 }
-                Body::Symlink(_) | Body::File => {}
+                Body::Symlink(_) | Body::File | Body::System => {}
             }
-            let group = self.space.groups.get(self.g.group_of_ino(crate::Ino(ino)).0 as usize);
+            let group = self.space.groups.get(group);
             let used = group.is_some_and(|group| group.cg.used_inodes.get((ino % self.g.ipg) as usize));
             note(found, used, Some(ino), || "is not marked as used".to_owned());
         }
-        for (ino, node) in self.inodes.iter() {
-            let counted = names.remove(&ino).unwrap_or(0);
-            note(found, counted == i32::from(node.d.nlink), Some(ino), || {
-                format!("has {counted} names and {} links", node.d.nlink)
-            });
-        }
-        let mut lost: Vec<_> = names.into_iter().collect();
-        lost.sort_unstable();
-        for (ino, count) in lost {
-            note(found, false, Some(ino), || format!("is not in use and has {count} names"));
-        }
+        check::links(self.inodes.iter(), None, found);
         for ((number, counted), cs) in (0_u32..).zip(directories).zip(&self.space.cs) {
             note(found, counted == cs.ndir, None, || {
                 format!("group {number}: {} directories, {counted} there are", cs.ndir)
@@ -164,11 +124,5 @@ impl Ffs {
         let free = i64::from(self.g.inodes()) - used;
         let same = free == self.space.total.nifree;
         note(found, same, None, || format!("{free} free inodes, the totals say {}", self.space.total.nifree));
-    }
-}
-
-fn note(found: &mut Vec<Disagreement>, agrees: bool, ino: Option<u32>, what: impl FnOnce() -> String) {
-    if !agrees && found.len() < MOST {
-        found.push(Disagreement { ino, what: what() });
     }
 }

@@ -1,8 +1,9 @@
 //! The bytes of a block, made on demand.
 
-use super::{Body, Ffs, pointers};
+use super::{Ffs, pointers};
 use crate::format::{Disk as _, FragAddr, GroupNo, Version};
 use kernel::{BlockId, Encode, Ino, Pbn};
+use ufs::live::{Files as _, copy};
 
 /// What a block outside all files is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,22 +106,5 @@ impl Ffs {
             Version::Ufs1 => (addr as i32).put(endian, out, at * width),
             Version::Ufs2 => addr.put(endian, out, at * width),
         });
-    }
-
-    /// A block of a directory, or of a long symbolic link.
-    pub(super) fn encode_content(&self, id: BlockId, out: &mut [u8]) {
-        let from = (id.lbn.0 as usize) << self.g.bshift;
-        let bytes = match self.inodes.get(id.ino.0).map(|node| &node.body) {
-            Some(Body::Directory(directory)) => directory.bytes(),
-            Some(Body::Symlink(target)) => target,
-            Some(Body::File) | None => return,
-        };
-        copy(bytes.get(from..).unwrap_or_default(), out);
-    }
-}
-
-fn copy(bytes: &[u8], out: &mut [u8]) {
-    for (place, byte) in out.iter_mut().zip(bytes) {
-        *place = *byte;
     }
 }

@@ -1,10 +1,10 @@
 //! A live file system from an image, and back into one.
 
-use super::inodes::{Body, Inodes, Node};
+use super::Ffs;
+use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
-use super::{Ffs, Piece};
 use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
-use crate::image::decode_pointers;
+use crate::image::{EachPiece, decode_pointers};
 use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
 use crate::policy::Options;
 use crate::{FfsError, Image, Store};
@@ -12,6 +12,7 @@ use device::store::{StoreError, read, write};
 use kernel::{BlockId, Ino, Lbn};
 use std::io;
 use ufs::directory::Directory;
+use ufs::live::{Files as _, Freed, Piece};
 
 /// Fills in bytes of a file's data: inode, byte of the file, place for the bytes.
 pub type DataSource<'a> = dyn FnMut(Ino, u64, &mut [u8]) -> io::Result<()> + 'a;
@@ -24,7 +25,7 @@ impl Ffs {
         for NewDirectory { ino, inode: d, bytes, .. } in directories {
             let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
             let body = Body::Directory(Box::new(directory));
-            inodes.insert(ino.0, Node { d, indirects: None, body, pending: false });
+            inodes.insert(ino.0, Node { d, indirects: None, body, own: Own::default() });
         }
         Ffs::assemble(sb, home, groups, inodes, options)
     }
@@ -165,25 +166,14 @@ fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> R
     let indirects = if d.has_blocks(g) { load_indirects(image, g, ino, &d)? } else { None };
     let body = match file_type {
         FileType::Directory => {
-            let mut bytes = Vec::new();
-            image.data(crate::Ino(ino), &d, &mut |at, piece| {
-                if at != bytes.len() as u64 {
-                    return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
-                }
-                bytes.extend_from_slice(piece);
-                Ok(())
-            })?;
-            if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty()
-            {
-                return Err(wrong(format!("directory of {} bytes", d.size)));
-            }
-            let directory = Directory::load(g.dir_format(), &bytes).map_err(FfsError::from)?;
+            let pieces = |each: EachPiece<'_>| image.data(Ino(ino), &d, each);
+            let directory = ufs::image::directory(Ino(ino), d.size, g.dir_format(), pieces)?;
             Body::Directory(Box::new(directory))
         }
-        FileType::Symlink => Body::Symlink(image.symlink(crate::Ino(ino), &d)?.into()),
+        FileType::Symlink => Body::Symlink(image.symlink(Ino(ino), &d)?.into()),
         _ => Body::File,
     };
-    Ok(Node { d, indirects, body, pending: false })
+    Ok(Node { d, indirects, body, own: Own::default() })
 }
 
 fn load_indirects<S: Store>(
@@ -241,18 +231,18 @@ impl Ffs {
             indirects.leaves.values().for_each(|leaf| each(Piece { addr: leaf.addr, bytes }));
             indirects.upper.values().for_each(|addr| each(Piece { addr: *addr, bytes }));
         }
-        self.extended_pieces(node).for_each(each);
+        self.extended_pieces(node).for_each(|Freed { addr, bytes, .. }| each(Piece { addr, bytes }));
     }
 
     /// The blocks of a UFS2 inode's extended attributes. They are kept with the file, and given back with it; nothing here
     /// looks into them.
-    pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Piece> + use<> {
+    pub(super) fn extended_pieces(&self, node: &Node) -> impl Iterator<Item = Freed> + use<> {
         let size = u64::from(node.d.extsize);
         let g = self.g;
         let held = (0..).zip(node.d.extb).filter(|(_, addr)| *addr != 0);
         held.map(move |(lbn, addr)| match g.block_bytes(size, lbn) {
-            0 => Piece { addr, bytes: g.bsize },
-            bytes => Piece { addr, bytes },
+            0 => Freed { lbn: lbn as i64, addr, bytes: g.bsize },
+            bytes => Freed { lbn: lbn as i64, addr, bytes },
         })
     }
 }

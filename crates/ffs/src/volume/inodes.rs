@@ -1,32 +1,18 @@
 //! The inodes in use, by number.
 
-use super::pointers::Indirects;
 use crate::format::Dinode;
-use ufs::directory::Directory;
 
-/// An inode in memory, with what its file holds as far as the file system knows that.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// The inode as it is on disk.
-    pub(crate) d: Dinode,
-    /// Its indirect blocks, if it has any.
-    pub(crate) indirects: Option<Box<Indirects>>,
-    /// What only the file system's own files have.
-    pub(crate) body: Body,
+pub(crate) use ufs::live::Body;
+
+/// What this file system keeps of an inode beside the inode itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own {
     /// Whether it has changes that are in no block yet (a time of access).
     pub(crate) pending: bool,
 }
 
-/// The contents that are the file system's own.
-#[derive(Clone, Debug)]
-pub(crate) enum Body {
-    /// None: a process's data, or nothing.
-    File,
-    /// A directory.
-    Directory(Box<Directory>),
-    /// Where a symbolic link leads.
-    Symlink(Box<[u8]>),
-}
+/// An inode in memory.
+pub(crate) type Node = ufs::live::Node<Dinode, Own>;
 
 /// Inodes of a page of the table.
 const PAGE: usize = 16;
@@ -85,7 +71,7 @@ impl Inodes {
     }
 
     /// All of them, in order of number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node)> + Clone {
         let pages = (0_u32..).zip(&self.pages).filter_map(|(at, page)| page.as_ref().map(|page| (at, page)));
         pages.flat_map(|(at, page)| {
             let inodes = (at * PAGE as u32..).zip(page.nodes.iter());

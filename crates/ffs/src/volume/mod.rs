@@ -4,35 +4,35 @@
 //! bytes. An operation changes them at once and says to the [`Cx`] which blocks it needed, changed and wrote. The bytes of a
 //! block are made when somebody asks for them (`encode`), in the on-disk format; a whole image can be loaded and stored.
 //!
-//! What lives here: the operations, in the order of 4.4BSD's steps. What may not: free maps (`alloc`), where things should go
+//! What lives here: what FFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not: free maps (`alloc`), where things should go
 //! (`policy`), on-disk structures (`format`).
 
+mod backing;
 mod balloc;
 mod check;
 mod encode;
-mod entries;
+mod free;
 mod image;
 pub(crate) mod inodes;
-mod moved;
 mod operations;
 pub(crate) mod pointers;
-mod truncate;
 
 use crate::FfsError;
 use crate::alloc::Space;
-use crate::format::{CylinderGroup, Dinode, DirFormat, FragAddr, Geometry, GroupNo, Superblock, Time, Version};
+use crate::format::{CylinderGroup, FragAddr, Geometry, GroupNo, Superblock};
+use crate::integrity::{Moves, mode};
 use crate::planted::Planted;
 use crate::policy::optim::Optimise;
-use crate::policy::{Integrity, Options, Reserve, Tuning, smartfrags};
-pub use check::Disagreement;
+use crate::policy::{Options, Reserve, Tuning, smartfrags};
 pub use image::DataSource;
-use inodes::{Body, Inodes, Node};
-use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
+use inodes::{Inodes, Node};
+use kernel::{Block, Cx, Ino, Pbn};
 use pointers::Pointer;
 use posix::Errno;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use ufs::directory::Directory;
+use ufs::live::Freed;
+pub use ufs::live::check::Disagreement;
 
 /// A Fast File System.
 #[derive(Clone, Debug)]
@@ -53,22 +53,15 @@ pub struct Ffs {
     pending: Vec<Ino>,
     /// Reused by [`policy`](crate::policy) for the blocks it moves.
     pub(crate) moving: Vec<Pointer>,
+    /// Reused for what is cut from files.
+    freed: Vec<Freed>,
     /// Whether superblock and summaries differ from the disk.
     modified: bool,
     mounted: bool,
     /// A bug that a test must find.
-    planted: Planted,
+    pub(crate) planted: Planted,
     /// What has moved, as long as the disk may not know.
-    moved: Vec<moved::Moved>,
-    /// So many are kept before those are forgotten that the disk knows of.
-    moved_most: usize,
-}
-
-/// A piece of a block of a file, as long as it is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) addr: Pointer,
-    pub(crate) bytes: u32,
+    pub(crate) moves: Moves,
 }
 
 impl Ffs {
@@ -94,11 +87,11 @@ impl Ffs {
             generation,
             pending: Vec::new(),
             moving: Vec::new(),
+            freed: Vec::new(),
             modified: false,
             mounted: false,
             planted: None,
-            moved: Vec::new(),
-            moved_most: 0,
+            moves: Moves::default(),
         };
         Ok(ffs)
     }
@@ -137,20 +130,12 @@ impl Ffs {
 
     // ---- inodes
 
-    pub(crate) fn node(&self, ino: Ino) -> Result<&Node, Errno> {
-        self.inodes.get(ino.0).ok_or(Errno::ESTALE)
-    }
-
-    pub(crate) fn node_mut(&mut self, ino: Ino) -> Result<&mut Node, Errno> {
-        self.inodes.get_mut(ino.0).ok_or(Errno::ESTALE)
-    }
-
     pub(crate) fn inode_group(&self, ino: Ino) -> GroupNo {
         GroupNo(ino.0 / self.g.ipg)
     }
 
     /// The block that an inode is in.
-    fn inode_block(&self, ino: Ino) -> Block {
+    pub(crate) fn inode_block(&self, ino: Ino) -> Block {
         let (group, index) = (GroupNo(ino.0 / self.g.ipg), ino.0 % self.g.ipg);
         let first = self.g.group_inodes(group);
         let block = u64::from(index / self.g.inopb()) * u64::from(self.g.frag);
@@ -162,34 +147,16 @@ impl Ffs {
         let block = self.inode_block(ino);
         cx.change(&block);
         if let Some(node) = self.inodes.get_mut(ino.0) {
-            node.pending = false;
-        }
-    }
-
-    /// The same where the order of writes matters: in conventional mode it is on the disk when this is done.
-    pub(crate) fn update_in_order(&mut self, cx: &mut Cx, ino: Ino) {
-        self.update(cx, ino);
-        self.in_order(cx, self.inode_block(ino).id);
-    }
-
-    /// A changed block whose place in the order of writes keeps the disk consistent. The one place where modes of integrity
-    /// differ.
-    pub(crate) fn in_order(&self, cx: &mut Cx, id: BlockId) {
-        match self.options.integrity {
-            Integrity::Conventional => {
-                self.moved_data_first(cx, |holder, _| holder == id);
-                cx.write(self, id, true);
-            }
-            Integrity::Noorder => {}
+            node.own.pending = false;
         }
     }
 
     /// An inode has changed in a way that nobody needs on the disk soon.
     pub(crate) fn touch_later(&mut self, ino: Ino) {
         if let Some(node) = self.inodes.get_mut(ino.0)
-            && !node.pending
+            && !node.own.pending
         {
-            node.pending = true;
+            node.own.pending = true;
             self.pending.push(ino);
         }
     }
@@ -198,7 +165,7 @@ impl Ffs {
     fn settle_pending(&mut self, cx: &mut Cx) {
         let pending = std::mem::take(&mut self.pending);
         for ino in &pending {
-            if self.inodes.get(ino.0).is_some_and(|node| node.pending) {
+            if self.inodes.get(ino.0).is_some_and(|node| node.own.pending) {
                 self.update(cx, *ino);
             }
         }
@@ -217,29 +184,8 @@ impl Ffs {
         Pbn(addr.0 << (self.g.fshift - 9))
     }
 
-    pub(crate) fn pbn_of(&self, pointer: Pointer) -> Pbn {
-        self.pbn(FragAddr(pointer.unsigned_abs()))
-    }
-
     pub(crate) fn group_block(g: &Geometry, group: GroupNo) -> Block {
         Block::device(Pbn(g.group_block(group).0 << (g.fshift - 9)), g.cgsize)
-    }
-
-    /// A block of a file as the cache knows it.
-    pub(crate) fn file_block(&self, node: &Node, ino: Ino, lbn: u64, piece: Piece) -> Block {
-        let (lbn, pbn) = (Lbn(lbn as i64), self.pbn_of(piece.addr));
-        match node.body {
-            Body::File => Block::data(ino, lbn, pbn, piece.bytes),
-            Body::Directory(_) | Body::Symlink(_) => Block::metadata(ino, lbn, pbn, piece.bytes),
-        }
-    }
-
-    pub(crate) fn indirect_block(&self, ino: Ino, number: i64, addr: Pointer) -> Block {
-        Block::metadata(ino, Lbn(number), self.pbn_of(addr), self.g.bsize)
-    }
-
-    fn dir_format(&self) -> DirFormat {
-        self.g.dir_format()
     }
 
     // ---- space
@@ -288,7 +234,7 @@ impl Ffs {
             None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
-            self.old_pointers_first(cx, addr, frags);
+            mode!(self.taken(cx, addr, frags));
             self.group_changed(cx, self.space.group_of(addr));
         }
         found
@@ -346,39 +292,4 @@ impl Ffs {
         let before = lbn.checked_sub(1).and_then(|before| node.d.db.get(before as usize)).copied().unwrap_or(0);
         smartfrags::block_to_break(self.options.fragments, lbn, before, self.g.frag)
     }
-
-    /// Allocates an inode and puts a new node in its place.
-    fn new_node(&mut self, cx: &mut Cx, preferred: crate::Ino, d: Dinode, body: Body) -> Result<Ino, Errno> {
-        cx.cpu(cx.costs().inode_ns);
-        if self.space.total.nifree == 0 {
-            return Err(Errno::ENOSPC);
-        }
-        let (directory, Ffs { g, space, .. }) = (d.is_dir(), &mut *self);
-        let mut look = |group: GroupNo| {
-            cx.read(&Ffs::group_block(g, group));
-        };
-        let ino = space.allocate_inode(preferred, directory, &mut look).ok_or(Errno::ENOSPC)?;
-        let ino = Ino(ino.0);
-        self.group_changed(cx, self.inode_group(ino));
-        let generation = self.new_generation();
-        let d = Dinode { generation, ..d };
-        self.inodes.insert(ino.0, Node { d, indirects: None, body, pending: false });
-        Ok(ino)
-    }
-
-    fn fresh_dinode(&self, cx: &Cx, mode: u16) -> Dinode {
-        let now = time_of(cx.date_ns());
-        let birthtime = if self.g.layout.version == Version::Ufs2 { now } else { Time::default() };
-        Dinode { mode, atime: now, mtime: now, ctime: now, birthtime, ..Dinode::default() }
-    }
-}
-
-/// A date, nanoseconds since 1970, as an inode has it.
-fn time_of(date_ns: i64) -> Time {
-    Time { s: date_ns.div_euclid(1_000_000_000), ns: date_ns.rem_euclid(1_000_000_000) as i32 }
-}
-
-/// The reverse.
-fn date_of(time: Time) -> i64 {
-    time.s.saturating_mul(1_000_000_000).saturating_add(time.ns.into())
 }

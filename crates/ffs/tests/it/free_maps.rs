@@ -41,7 +41,7 @@ fn the_same_is_free_and_nothing_else() {
         let maps = FreeMaps::of_image(&image).unwrap();
         let (volume, _) = reconstructed(&maps);
         assert_eq!(FreeMaps::of(&volume).unwrap(), maps, "{case:?}");
-        let root = volume.attributes(kernel::Ino(ROOT_INO.0)).unwrap();
+        let root = volume.attributes(ROOT_INO).unwrap();
         assert!(root.size_bytes <= 1024, "the root holds no data");
         pieces += (0..volume.geometry().ncg).map(|group| maps.runs(ffs::GroupNo(group)).count()).sum::<usize>();
     }

@@ -19,10 +19,10 @@ fn compare(name: &str, aged: &Aged) {
     let mut contents: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut data = |ino: kernel::Ino, at: u64, place: &mut [u8]| {
         let content = contents.entry(ino.0).or_insert_with(|| {
-            let inode = image.inode(ffs::Ino(ino.0)).unwrap();
+            let inode = image.inode(ino).unwrap();
             let mut content = vec![0; inode.size as usize];
             image
-                .data(ffs::Ino(ino.0), &inode, &mut |at, bytes| {
+                .data(ino, &inode, &mut |at, bytes| {
                     content[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
                     Ok(())
                 })

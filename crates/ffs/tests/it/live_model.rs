@@ -4,60 +4,24 @@
 //!
 //! `FSAGE_FFS_MODEL_OPERATIONS=1000000 cargo test --release -p fsage-ffs --test it live_model::` runs more of them per case.
 
-use crate::live::{Case, Run, every_case};
+use crate::live::{every_case, run_all};
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::{Ffs, MemoryStore, Version};
-use std::sync::Mutex;
 
 fn operations(usual: u64) -> u64 {
     testkit::parameter("FSAGE_FFS_MODEL_OPERATIONS").unwrap_or(usual)
 }
 
-/// Runs a case in at least `rounds` rounds, each of which ends with every check.
-fn run(case: Case, operations: u64, rounds: u64) -> (u64, u64) {
-    let rounds = rounds.max(operations / 50_000);
-    let mut run = Run::new(case);
-    for _ in 0..rounds {
-        for _ in 0..operations / rounds {
-            run.step();
-        }
-        run.check();
-        run.remount();
-        run.check();
-    }
-    (run.done, run.out_of_space)
-}
-
-/// Runs every case, as many at a time as there are processors; each is on its own and has its own seed.
-fn run_all(cases: Vec<Case>, operations: u64, rounds: u64) -> (u64, u64) {
-    let waiting = Mutex::new(cases.into_iter());
-    let next = || waiting.lock().unwrap().next();
-    let work = || {
-        let (mut done, mut full) = (0, 0);
-        while let Some(case) = next() {
-            let (steps, out_of_space) = run(case, operations, rounds);
-            done += steps;
-            full += out_of_space;
-        }
-        (done, full)
-    };
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
-    })
-}
-
 #[test]
 fn structures_agree_with_a_reference() {
-    let (done, full) = run_all(every_case(false), operations(4_500), 3);
+    let (done, full) = run_all(every_case(false), operations(4_500), (3, 50_000), false);
     println!("{done} operations, {full} of them out of space");
     assert!(full > 100, "disks must fill up for this to be a test");
 }
 
 #[test]
 fn bytes_agree_with_a_reference() {
-    let (done, full) = run_all(every_case(true), operations(800), 3);
+    let (done, full) = run_all(every_case(true), operations(800), (3, 50_000), false);
     println!("{done} operations, {full} of them out of space");
 }
 

@@ -19,6 +19,7 @@ use kernel::{BlockId, Cx, Ino, Lbn};
 pub(crate) use moving::Moving;
 use posix::Errno;
 use rustc_hash::FxHashSet;
+use ufs::live::Files as _;
 
 /// With few clean segments at least so many are cleaned together whatever the memory: each pass costs a checkpoint.
 const NEEDED_SEGMENTS: usize = 8;
@@ -296,7 +297,7 @@ impl Lfs {
         let Some(node) = self.inodes.get(entry.ino) else { return false };
         let addr = i64::from(entry.addr.0);
         match u64::try_from(entry.lbn) {
-            _ if entry.lbn == INODE => node.daddr == entry.addr,
+            _ if entry.lbn == INODE => node.own.daddr == entry.addr,
             // The target of a short symbolic link, where other files have pointers, may look like one.
             _ if !node.d.has_blocks(self.g.maxsymlinklen) => false,
             Ok(lbn) if lbn < NDADDR as u64 => node.d.db.get(lbn as usize) == Some(&addr),
@@ -354,7 +355,7 @@ impl Lfs {
         self.counters.cleaner.written_bytes += self.counters.log_bytes - before;
         for ino in self.cleaner.moving.inos() {
             if let Some(node) = self.inodes.get_mut(ino.0) {
-                node.moving = 0;
+                node.own.moving = 0;
             }
         }
         self.cleaner.moving.clear();
@@ -368,8 +369,8 @@ impl Lfs {
             return self.touch_ifile(entry);
         }
         let Some(node) = self.inodes.get_mut(entry.ino) else { return };
-        node.moving = self.cleaner.moving.file_moves(ino, node.moving, age_ns);
-        let file = node.moving;
+        node.own.moving = self.cleaner.moving.file_moves(ino, node.own.moving, age_ns);
+        let file = node.own.moving;
         let id = BlockId { ino, lbn: Lbn(entry.lbn.into()) };
         if entry.lbn == INODE || cx.cache().is_dirty(id) {
             // It is written with its file anyway.
@@ -396,9 +397,9 @@ impl Lfs {
         let inodes = &self.inodes;
         let by_age = self.options.sort == Sort::Age;
         self.cleaner.moving.arrange(by_age.then_some(|ino: Ino, age_ns: i64| {
-            age_ns.min(inodes.get(ino.0).map_or(0, |node| crate::volume::date_of(node.d.mtime)))
+            age_ns.min(inodes.get(ino.0).map_or(0, |node| ufs::live::date_of(node.d.mtime)))
         }));
-        if self.cleaner.moving.inos().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.dirop)) {
+        if self.cleaner.moving.inos().any(|ino| self.inodes.get(ino.0).is_some_and(|node| node.own.dirop)) {
             // Directory operations go together or not at all; then their files are like others.
             self.flush(cx, Scope::Operations, 0)?;
         }

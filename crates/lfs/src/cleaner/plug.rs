@@ -24,6 +24,7 @@ use crate::volume::{Body, Lfs, pointers, with_overhead};
 use kernel::{Block, BlockId, Contents, Cx, Durability, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
 use std::collections::{BTreeMap, VecDeque};
+use ufs::live::{Backing as _, Files as _};
 
 /// A block that moves.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +92,7 @@ impl Holed {
                 }
                 _ => {
                     let (ino, version) = owner;
-                    let ino = crate::format::Ino(ino);
+                    let ino = Ino(ino);
                     finfos.push(Finfo { version, ino, lastlength: slot.bytes, lbns: vec![lbn] });
                 }
             }

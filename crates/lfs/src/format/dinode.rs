@@ -3,7 +3,7 @@
 use super::{DINODE_BYTES, ENDIAN, Ino, NDADDR, NIADDR, SYMLINK_AREA_BYTES};
 use serde::Serialize;
 use ufs::indirect::Pointer;
-use ufs::{Disk, Field, FileType, Time, mode};
+use ufs::{Disk, Field, Fields, FileType, ReadFields, Time, WriteFields, mode};
 
 /// An inode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,61 +40,26 @@ pub struct Dinode {
     pub modrev: u64,
 }
 
-/// Goes over the fields with their places, to read or to write them.
-trait Fields {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T);
-
-    /// A value that is 32 bits wide on disk, sign-extended.
-    fn narrow(&mut self, at: usize, value: &mut i64) {
-        let mut on_disk = *value as i32;
-        self.field(at, &mut on_disk);
-        *value = on_disk.into();
-    }
-}
-
-struct Read<'a>(&'a [u8]);
-struct Write<'a>(&'a mut [u8]);
-
-impl Fields for Read<'_> {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
-        *value = T::get(ENDIAN, self.0, at);
-    }
-}
-
-impl Fields for Write<'_> {
-    fn field<T: Disk>(&mut self, at: usize, value: &mut T) {
-        value.put(ENDIAN, self.0, at);
-    }
-}
+ufs::disk_inode!(Dinode);
 
 impl Dinode {
     /// Reads one from its 128 bytes.
     pub fn decode(bytes: &[u8]) -> Dinode {
         let mut inode = Dinode::default();
-        inode.visit(&mut Read(bytes));
+        inode.visit(&mut ReadFields(ENDIAN, bytes));
         inode
     }
 
     /// Writes its 128 bytes.
     pub fn encode(&self, bytes: &mut [u8]) {
-        self.clone().visit(&mut Write(bytes));
+        self.clone().visit(&mut WriteFields(ENDIAN, bytes));
     }
 
     fn visit(&mut self, io: &mut impl Fields) {
-        io.field(0, &mut self.mode);
-        io.field(2, &mut self.nlink);
+        io.ufs1(self);
         io.field(4, &mut self.inumber);
-        io.field(8, &mut self.size);
-        for (at, time) in [(16, &mut self.atime), (24, &mut self.mtime), (32, &mut self.ctime)] {
-            io.narrow(at, &mut time.s);
-            io.field(at + 4, &mut time.ns);
-        }
-        for (i, pointer) in self.db.iter_mut().chain(&mut self.ib).enumerate() {
-            io.narrow(40 + 4 * i, pointer);
-        }
         io.field(100, &mut self.flags);
         io.field(104, &mut self.blocks);
-        io.field(108, &mut self.generation);
         io.field(112, &mut self.uid);
         io.field(116, &mut self.gid);
         io.field(120, &mut self.modrev);

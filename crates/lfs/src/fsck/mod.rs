@@ -22,6 +22,7 @@ use crate::image::{Located, superblock_at};
 use crate::mkfs::available;
 use crate::planted::Planted;
 use crate::{Checkpoint, Image, LfsError, RolledForward, Store};
+use ufs::ImageError as _;
 
 /// Checks the file system in a store, from its newer checkpoint on. `go_on` is asked now and then.
 pub fn fsck<S: Store>(store: S, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Report, LfsError> {

@@ -4,6 +4,7 @@ use super::{Check, Phase};
 use crate::format::{FileType, IFILE_INO, Ino, ROOT_INO};
 use crate::{Entry, LfsError, Store};
 use std::collections::BTreeSet;
+use ufs::image::Readable as _;
 
 impl<S: Store> Check<'_, S> {
     /// Walks down from the root.

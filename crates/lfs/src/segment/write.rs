@@ -13,6 +13,7 @@ use crate::volume::{Body, INODE_LBN, Lfs, UNWRITTEN, pointers};
 use kernel::{Block, BlockId, Contents, Cx, Ino, Lbn, LogPiece, LogWrite};
 use posix::Errno;
 use rustc_hash::FxHashSet;
+use ufs::live::Files as _;
 
 /// What is to be written.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ impl Lfs {
             Scope::All => {
                 let dirty = std::mem::take(&mut self.dirty);
                 for ino in &dirty {
-                    if self.inodes.get(ino.0).is_some_and(|node| !node.dirop) {
+                    if self.inodes.get(ino.0).is_some_and(|node| !node.own.dirop) {
                         self.plan_file(cx, plan, *ino)?;
                     }
                 }
@@ -86,7 +87,7 @@ impl Lfs {
             Scope::Operations => self.plan_operations(cx, plan)?,
         }
         let inodes = &self.inodes;
-        self.dirty.retain(|ino| inodes.get(ino.0).is_some_and(|node| node.dirty));
+        self.dirty.retain(|ino| inodes.get(ino.0).is_some_and(|node| node.own.dirty));
         Ok(())
     }
 
@@ -98,7 +99,7 @@ impl Lfs {
         plan.set_flags(summary_flags::DIROP | summary_flags::CONT);
         let dirty = std::mem::take(&mut self.dirty);
         for ino in &dirty {
-            if self.inodes.get(ino.0).is_some_and(|node| node.dirop) {
+            if self.inodes.get(ino.0).is_some_and(|node| node.own.dirop) {
                 self.plan_file(cx, plan, *ino)?;
             }
         }
@@ -117,7 +118,7 @@ impl Lfs {
 
     /// A file: its dirty blocks in their order, the indirect blocks that point to them, its inode.
     fn plan_file(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
-        if !self.inodes.get(ino.0).is_some_and(|node| node.dirty || node.moving != 0) {
+        if !self.inodes.get(ino.0).is_some_and(|node| node.own.dirty || node.own.moving != 0) {
             return Ok(());
         }
         if self.plan_blocks(cx, plan, ino, None)? {
@@ -141,10 +142,10 @@ impl Lfs {
         mut planned: Option<&mut FxHashSet<i64>>,
     ) -> Result<bool, NoCleanSegment> {
         let Some(node) = self.inodes.get(ino.0) else { return Ok(false) };
-        let (version, size, moving) = (node.d.generation, node.d.size, node.moving);
+        let (version, size, moving) = (node.d.generation, node.d.size, node.own.moving);
         let contents = match node.body {
             Body::File => Contents::Data,
-            Body::Directory(_) | Body::Symlink(_) | Body::Ifile => Contents::Metadata,
+            Body::Directory(_) | Body::Symlink(_) | Body::System => Contents::Metadata,
         };
         let n = u64::from(self.g.nindir);
         let (mut data, mut indirect) = std::mem::take(&mut self.scratch);
@@ -213,7 +214,7 @@ impl Lfs {
         let old = match pointers::way(lbn, n) {
             None => {
                 let slot = lbn.min(NDADDR as u64 - 1) as usize;
-                let old_frags = std::mem::replace(&mut node.frags[slot], frags as u8);
+                let old_frags = std::mem::replace(&mut node.own.frags[slot], frags as u8);
                 let old = std::mem::replace(&mut node.d.db[slot], addr.0.into());
                 (old, u32::from(old_frags) << self.g.fshift)
             }
@@ -291,15 +292,15 @@ impl Lfs {
     pub(crate) fn plan_inode(&mut self, cx: &mut Cx, plan: &mut Plan, ino: Ino) -> Result<(), NoCleanSegment> {
         let addr = plan.inode(&mut self.log, InodeSlot::Live(ino.0))?;
         let Some(node) = self.inodes.get_mut(ino.0) else { return Ok(()) };
-        let (old, was_dirty) = (node.daddr, node.dirty);
-        (node.daddr, node.dirty, node.dirop, node.moving) = (addr, false, false, 0);
+        let (old, was_dirty) = (node.own.daddr, node.own.dirty);
+        (node.own.daddr, node.own.dirty, node.own.dirop, node.own.moving) = (addr, false, false, 0);
         debug_assert!(!node.d.db.contains(&UNWRITTEN) || !node.d.has_blocks(self.g.maxsymlinklen));
         self.left(old.0.into(), INODE_BYTES);
         self.usage_of_changed(self.log.current);
-        if ino.0 == IFILE_INO.0 {
+        if ino == IFILE_INO {
             return Ok(());
         }
-        self.ifile.touch(self.g.map_place(crate::format::Ino(ino.0)).0);
+        self.ifile.touch(self.g.map_place(ino).0);
         if was_dirty {
             cx.forget(BlockId { ino, lbn: INODE_LBN });
         }

@@ -7,15 +7,7 @@ use super::{Lfs, UNWRITTEN};
 use crate::format::NDADDR;
 use kernel::{Block, BlockId, Cx, Ino, Lbn};
 use posix::Errno;
-
-/// A block to write to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) addr: Pointer,
-    pub(super) bytes: u32,
-    /// Whether it is new: what is not written of it is zeros.
-    pub(super) fresh: bool,
-}
+use ufs::live::{Backing as _, Files as _, Piece, Target};
 
 impl Lfs {
     /// Block `lbn`, with room for the first `end` bytes of it. What was there of it is in memory if it grew.
@@ -44,7 +36,7 @@ impl Lfs {
         let addr = node.d.db.get(lbn as usize).copied().unwrap_or(0);
         let reaches = size >= (lbn + 1) << self.g.bshift;
         if addr != 0 && reaches {
-            return Ok(Target { addr, bytes: bsize, fresh: false });
+            return Ok(Target { piece: Piece { addr, bytes: bsize }, fresh: false });
         }
         let wanted = if reaches { bsize } else { end.next_multiple_of(self.g.fsize) };
         if addr == 0 {
@@ -55,13 +47,13 @@ impl Lfs {
             if let Some(place) = self.node_mut(ino)?.d.db.get_mut(lbn as usize) {
                 *place = UNWRITTEN;
             }
-            return Ok(Target { addr: UNWRITTEN, bytes: wanted, fresh: true });
+            return Ok(Target { piece: Piece { addr: UNWRITTEN, bytes: wanted }, fresh: true });
         }
         let old = self.g.block_bytes(size, lbn);
         if wanted > old {
             self.lengthen(cx, ino, lbn, addr, (old, wanted))?;
         }
-        Ok(Target { addr, bytes: wanted.max(old), fresh: false })
+        Ok(Target { piece: Piece { addr, bytes: wanted.max(old) }, fresh: false })
     }
 
     /// Lengthens the fragments of a block, all of which is in memory and dirty afterwards.
@@ -76,7 +68,7 @@ impl Lfs {
         cx.cpu(cx.costs().allocate_ns);
         let more = (new - old) >> self.g.fshift;
         self.may_take(more.into())?;
-        let block = self.file_block(self.node(ino)?, ino, lbn, addr, old);
+        let block = self.file_block(self.node(ino)?, ino, lbn, Piece { addr, bytes: old });
         cx.read(&block);
         cx.resize(block.id, new);
         cx.dirty(block.id);
@@ -90,7 +82,7 @@ impl Lfs {
         let n = u64::from(self.g.nindir);
         let way = pointers::way(lbn, n).ok_or(Errno::EFBIG)?;
         let addr = self.pointer(ino, lbn)?;
-        let target = |addr, fresh| Target { addr, bytes: self.g.bsize, fresh };
+        let target = |addr, fresh| Target { piece: Piece { addr, bytes: self.g.bsize }, fresh };
         if addr != 0 {
             let target = target(addr, false);
             self.indirects_changed(cx, ino, lbn);
@@ -150,25 +142,6 @@ impl Lfs {
         for number in way.numbers.iter().take(way.slot + 1) {
             cx.change(&self.indirect_block(ino, *number, self.indirect_addr(ino, *number)));
         }
-    }
-
-    /// Where an indirect block lies; 0 if there is none.
-    pub(crate) fn indirect_addr(&self, ino: Ino, number: i64) -> Pointer {
-        let indirects = self.inodes.get(ino.0).and_then(|node| node.indirects.as_ref());
-        indirects.map_or(0, |indirects| indirects.addr(number, u64::from(self.g.nindir)))
-    }
-
-    /// Where a block lies; 0 for a hole.
-    pub(crate) fn pointer(&self, ino: Ino, lbn: u64) -> Result<Pointer, Errno> {
-        let node = self.node(ino)?;
-        let pointer = match pointers::way(lbn, u64::from(self.g.nindir)) {
-            None => node.d.db.get(lbn as usize),
-            Some(way) => {
-                let leaf = node.indirects.as_ref().and_then(|indirects| indirects.leaves.get(&way.leaf));
-                leaf.and_then(|leaf| leaf.pointers.get(way.index))
-            }
-        };
-        Ok(pointer.copied().unwrap_or(0))
     }
 
     /// The bytes that block `lbn` of a file has in memory.

@@ -1,32 +1,11 @@
 //! Whether everything in memory agrees: what fsck asks of an image, asked of the live structures.
 
-use super::{Body, Directory, Lfs};
+use super::Lfs;
 use crate::checkpoint::IFILE;
 use crate::format::FragAddr;
 use crate::segment::{INODE_BYTES, SegmentState};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::fmt;
-
-/// Something that does not agree with something else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disagreement {
-    /// The inode concerned, if one is.
-    pub ino: Option<u32>,
-    /// What.
-    pub what: String,
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ino {
-            Some(ino) => write!(f, "inode {ino}: {}", self.what),
-            None => f.write_str(&self.what),
-        }
-    }
-}
-
-/// As many are listed.
-const MOST: usize = 100;
+use rustc_hash::FxHashSet;
+use ufs::live::check::{self, Disagreement, note};
 
 impl Lfs {
     /// Counts everything anew and compares: pieces of files with the usage of segments, names with link counts, the list of free
@@ -35,7 +14,7 @@ impl Lfs {
         let mut found = Vec::new();
         self.check_space(&mut found);
         self.check_segments(&mut found);
-        self.check_links(&mut found);
+        check::links(self.inodes.iter(), Some(IFILE.0), &mut found);
         self.check_free_list(&mut found);
         found
     }
@@ -51,7 +30,7 @@ impl Lfs {
             self.each_piece(ino, &mut |addr, bytes, on_disk| {
                 frags_of_file += bytes >> g.fshift;
                 let Ok(addr) = u32::try_from(addr) else {
-                    return note(found, node.dirty || ino == IFILE.0, Some(ino), || {
+                    return note(found, node.own.dirty || ino == IFILE.0, Some(ino), || {
                         "has blocks in memory only and is not dirty".to_owned()
                     });
                 };
@@ -69,11 +48,11 @@ impl Lfs {
                 format!("holds {frags_of_file} fragments, its inode says {}", node.d.blocks)
             });
             held += u64::from(frags_of_file);
-            let place = Some(node.daddr).filter(|addr| !addr.is_none()).and_then(|addr| g.segment_of(addr));
+            let place = Some(node.own.daddr).filter(|addr| !addr.is_none()).and_then(|addr| g.segment_of(addr));
             if let Some(live) = place.and_then(|segment| live.get_mut(segment.0 as usize)) {
                 *live += u64::from(INODE_BYTES);
             }
-            note(found, node.dirty || ino == IFILE.0 || !node.daddr.is_none(), Some(ino), || {
+            note(found, node.own.dirty || ino == IFILE.0 || !node.own.daddr.is_none(), Some(ino), || {
                 "is not on the disk and not dirty".to_owned()
             });
         }
@@ -112,35 +91,6 @@ impl Lfs {
         note(found, inside, None, || format!("the log ends at {}, outside its segment", self.log.offset));
     }
 
-    /// Every inode has as many names as links, and nothing else has any.
-    fn check_links(&self, found: &mut Vec<Disagreement>) {
-        let mut names: FxHashMap<u32, i32> = FxHashMap::default();
-        for (ino, node) in self.inodes.iter() {
-            let Body::Directory(directory) = &node.body else { continue };
-            let mut at = 0;
-            while let Some((here, head, _)) = directory.entry_from(at) {
-                // One that was removed and is still open has entries that do not count.
-                if node.d.nlink > 0 {
-                    *names.entry(head.ino).or_default() += 1;
-                }
-                at = Directory::behind(here, &head);
-            }
-            let same = directory.len_bytes() == node.d.size;
-            note(found, same, Some(ino), || format!("directory of {} bytes", directory.len_bytes()));
-        }
-        for (ino, node) in self.inodes.iter().filter(|(ino, _)| *ino != IFILE.0) {
-            let counted = names.remove(&ino).unwrap_or(0);
-            note(found, counted == i32::from(node.d.nlink), Some(ino), || {
-                format!("has {counted} names and {} links", node.d.nlink)
-            });
-        }
-        let mut lost: Vec<_> = names.into_iter().collect();
-        lost.sort_unstable();
-        for (ino, count) in lost {
-            note(found, false, Some(ino), || format!("is not in use and has {count} names"));
-        }
-    }
-
     /// The list of free inodes has each that is not in use, once.
     fn check_free_list(&self, found: &mut Vec<Disagreement>) {
         let mut seen = FxHashSet::default();
@@ -157,11 +107,5 @@ impl Lfs {
         // Numbers 0 and those in use are not in it.
         let all = free + self.inodes.len() + 1;
         note(found, all == self.map.len(), None, || format!("{} inodes in the map, {all} found", self.map.len()));
-    }
-}
-
-fn note(found: &mut Vec<Disagreement>, agrees: bool, ino: Option<u32>, what: impl FnOnce() -> String) {
-    if !agrees && found.len() < MOST {
-        found.push(Disagreement { ino, what: what() });
     }
 }

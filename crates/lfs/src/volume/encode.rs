@@ -1,7 +1,7 @@
 //! The bytes of a block, made on demand.
 
+use super::Lfs;
 use super::pointers::Pointer;
-use super::{Body, Lfs};
 use crate::checkpoint::IFILE;
 use crate::format::{
     CleanerInfo, DINODE_BYTES, DataSum, Disk as _, ENDIAN, InodeMapEntry, SegmentUsage, segment_flags,
@@ -9,6 +9,7 @@ use crate::format::{
 use crate::segment::SegmentState;
 use crate::segment::plan::InodeSlot;
 use kernel::{BlockId, Encode, Ino, LogEncode, LogWrite, Pbn};
+use ufs::live::{Files as _, copy};
 
 impl Encode for Lfs {
     fn encode(&self, id: BlockId, _pbn: Pbn, out: &mut [u8]) {
@@ -63,17 +64,6 @@ impl Lfs {
         indirects.content(id.lbn.0, self.g.nindir.into(), &mut |at, addr: Pointer| {
             (addr as i32).put(ENDIAN, out, at * 4);
         });
-    }
-
-    /// A block of a directory, or of a long symbolic link.
-    pub(super) fn encode_content(&self, id: BlockId, out: &mut [u8]) {
-        let from = (id.lbn.0 as usize) << self.g.bshift;
-        let bytes = match self.inodes.get(id.ino.0).map(|node| &node.body) {
-            Some(Body::Directory(directory)) => directory.bytes(),
-            Some(Body::Symlink(target)) => target,
-            Some(Body::File | Body::Ifile) | None => return,
-        };
-        copy(bytes.get(from..).unwrap_or_default(), out);
     }
 
     /// A block of the ifile.
@@ -144,16 +134,10 @@ impl Lfs {
         InodeMapEntry {
             version: entry.version,
             // The ifile's own place is in the superblock.
-            daddr: if ino == IFILE.0 { self.sb.idaddr } else { node.daddr.0 },
+            daddr: if ino == IFILE.0 { self.sb.idaddr } else { node.own.daddr.0 },
             nextfree: if orphan { InodeMapEntry::ORPHAN } else { 0 },
             atime_sec: node.d.atime.s as u32,
             atime_nsec: node.d.atime.ns.unsigned_abs(),
         }
-    }
-}
-
-pub(super) fn copy(bytes: &[u8], out: &mut [u8]) {
-    for (place, byte) in out.iter_mut().zip(bytes) {
-        *place = *byte;
     }
 }

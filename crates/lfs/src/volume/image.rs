@@ -1,9 +1,9 @@
 //! A live file system from an image, and back into one.
 
 use super::pointers::{self, Indirects, Leaf};
-use super::{Body, Counters, Inodes, Lfs, Node};
+use super::{Body, Counters, Inodes, Lfs, Node, Own};
 use super::{InodeMap, MapEntry};
-use crate::blocks::all_blocks;
+use crate::blocks::{EachPiece, all_blocks};
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
 use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
@@ -16,6 +16,7 @@ use crate::{Image, LfsError, Store, file_data, inode_at};
 use device::store::SparseStore;
 use kernel::Ino;
 use ufs::directory::Directory;
+use ufs::live::{Files as _, Piece};
 
 impl Lfs {
     /// A new, empty file system. Sizes that the options name go before those of `mkfs_options`.
@@ -53,7 +54,7 @@ impl Lfs {
                 inodes.insert(ino, load_node(&store, &g, FragAddr(sb.idaddr), ifile.inode.clone())?);
             } else if entry.daddr != 0 && ino != 0 {
                 let addr = FragAddr(entry.daddr);
-                let d = inode_at(&store, &g, addr, crate::format::Ino(ino))?;
+                let d = inode_at(&store, &g, addr, Ino(ino))?;
                 inodes.insert(ino, load_node(&store, &g, addr, with_access_time(d, entry))?);
             }
         }
@@ -160,8 +161,8 @@ impl Lfs {
     pub(super) fn each_piece(&self, ino: u32, each: &mut dyn FnMut(i64, u32, u32)) {
         let Some(node) = self.inodes.get(ino) else { return };
         // An inode that is being walked is there.
-        let _ = self.each_block(Ino(ino), &mut |lbn, addr, bytes| {
-            let on_disk = node.frags.get(lbn as usize).map_or(bytes, |frags| u32::from(*frags) << self.g.fshift);
+        let _ = self.each_block(Ino(ino), &mut |lbn, Piece { addr, bytes }| {
+            let on_disk = node.own.frags.get(lbn as usize).map_or(bytes, |frags| u32::from(*frags) << self.g.fshift);
             each(addr, bytes, on_disk);
         });
         let bsize = self.g.bsize;
@@ -180,8 +181,8 @@ impl Lfs {
                     used.push((addr, addr + (on_disk >> self.g.fshift)));
                 }
             });
-            if !node.daddr.is_none() {
-                used.push((node.daddr.0, node.daddr.0 + self.g.ib_frags()));
+            if !node.own.daddr.is_none() {
+                used.push((node.own.daddr.0, node.own.daddr.0 + self.g.ib_frags()));
             }
         }
         used.sort_unstable();
@@ -218,7 +219,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     let n = u64::from(g.nindir);
     let mut frags = [0; NDADDR];
     let mut indirects = Indirects::default();
-    all_blocks(store, g, crate::format::Ino(ino), &d, &mut |block| {
+    all_blocks(store, g, Ino(ino), &d, &mut |block| {
         match u64::try_from(block.lbn) {
             Ok(lbn) => match pointers::way(lbn, n) {
                 None => {
@@ -247,7 +248,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
     })?;
     let none = indirects.leaves.is_empty() && indirects.upper.is_empty();
     let body = match file_type {
-        _ if ino == IFILE_INO.0 => Body::Ifile,
+        _ if ino == IFILE_INO.0 => Body::System,
         FileType::Directory => Body::Directory(Box::new(load_directory(store, g, &d)?)),
         FileType::Symlink if d.is_short_symlink(g.maxsymlinklen) => {
             let area = d.pointer_area();
@@ -255,7 +256,7 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
         }
         FileType::Symlink => {
             let mut target = Vec::new();
-            file_data(store, g, crate::format::Ino(ino), &d, g.bsize, &mut |_, bytes| {
+            file_data(store, g, Ino(ino), &d, g.bsize, &mut |_, bytes| {
                 target.extend_from_slice(bytes);
                 Ok(())
             })?;
@@ -264,23 +265,13 @@ fn load_node<S: Store>(store: &S, g: &Geometry, daddr: FragAddr, d: Dinode) -> R
         _ => Body::File,
     };
     let indirects = (!none).then(|| Box::new(indirects));
-    Ok(Node { d, indirects, body, daddr, frags, dirty: false, dirop: false, moving: 0 })
+    Ok(Node { d, indirects, body, own: Own { daddr, frags, ..Own::default() } })
 }
 
 fn load_directory<S: Store>(store: &S, g: &Geometry, d: &Dinode) -> Result<Directory, LfsError> {
-    let wrong = |problem: String| LfsError::Inode { ino: d.inumber, problem };
-    let mut bytes = Vec::new();
-    file_data(store, g, crate::format::Ino(d.inumber), d, g.bsize, &mut |at, piece| {
-        if at != bytes.len() as u64 {
-            return Err(wrong(format!("directory with a hole at byte {}", bytes.len())));
-        }
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    if bytes.len() as u64 != d.size || !bytes.len().is_multiple_of(crate::format::DIRBLKSIZ) || bytes.is_empty() {
-        return Err(wrong(format!("directory of {} bytes", d.size)));
-    }
-    Ok(Directory::load(crate::format::DIR_FORMAT, &bytes)?)
+    let ino = d.ino();
+    let pieces = |each: EachPiece<'_>| file_data(store, g, ino, d, g.bsize, each);
+    ufs::image::directory(ino, d.size, crate::format::DIR_FORMAT, pieces)
 }
 
 /// Finds what is live in each segment; returns how many fragments files hold.
@@ -296,11 +287,11 @@ fn find_live(g: &Geometry, inodes: &Inodes, segments: &mut [crate::segment::Segm
     };
     for (ino, node) in inodes.iter() {
         used += u64::from(node.d.blocks);
-        note(ino, INODE.into(), node.daddr.0.into(), INODE_BYTES);
+        note(ino, INODE.into(), node.own.daddr.0.into(), INODE_BYTES);
         if !node.d.has_blocks(g.maxsymlinklen) {
             continue;
         }
-        for ((lbn, addr), frags) in (0..).zip(&node.d.db).zip(&node.frags).filter(|((_, addr), _)| **addr != 0) {
+        for ((lbn, addr), frags) in (0..).zip(&node.d.db).zip(&node.own.frags).filter(|((_, addr), _)| **addr != 0) {
             note(ino, lbn, *addr, u32::from(*frags) << g.fshift);
         }
         if let Some(indirects) = &node.indirects {

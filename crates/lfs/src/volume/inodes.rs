@@ -1,18 +1,12 @@
 //! The inodes in use, by number, and the map of all numbers.
 
 use crate::format::{Dinode, FragAddr, NDADDR};
-use ufs::directory::Directory;
-use ufs::indirect::Indirects;
 
-/// An inode in memory, with what its file holds as far as the file system knows that.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// The inode as it is on disk; pointers to blocks that are in memory only are [`UNWRITTEN`](super::UNWRITTEN).
-    pub(crate) d: Dinode,
-    /// Its indirect blocks, if it has any.
-    pub(crate) indirects: Option<Box<Indirects>>,
-    /// What only the file system's own files have.
-    pub(crate) body: Body,
+pub(crate) use ufs::live::Body;
+
+/// What this file system keeps of an inode beside the inode itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own {
     /// Where it lies; 0 if it has never been written.
     pub(crate) daddr: FragAddr,
     /// Fragments of each direct block as they lie on disk.
@@ -25,18 +19,8 @@ pub(crate) struct Node {
     pub(crate) moving: u32,
 }
 
-/// The contents that are the file system's own.
-#[derive(Clone, Debug)]
-pub(crate) enum Body {
-    /// None: a process's data, or nothing.
-    File,
-    /// A directory.
-    Directory(Box<Directory>),
-    /// Where a symbolic link leads.
-    Symlink(Box<[u8]>),
-    /// The ifile: everything in it is elsewhere in memory.
-    Ifile,
-}
+/// An inode in memory; pointers to blocks that are in memory only are [`UNWRITTEN`](super::UNWRITTEN).
+pub(crate) type Node = ufs::live::Node<Dinode, Own>;
 
 /// A table of inodes. Numbers are dense: the lowest that were freed are used again.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +64,7 @@ impl Inodes {
     }
 
     /// All of them, in order of number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node)> + Clone {
         (0..).zip(&self.nodes).filter_map(|(ino, node)| node.as_deref().map(|node| (ino, node)))
     }
 }

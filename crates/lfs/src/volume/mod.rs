@@ -4,18 +4,17 @@
 //! their bytes. An operation changes them at once and marks what it has changed; nothing goes to the disk before the segment
 //! writer (`segment`) gathers it. What is in memory only has no address yet ([`UNWRITTEN`]).
 //!
-//! What lives here: the operations. What may not: where things are written (`segment`, `checkpoint`), what is cleaned
+//! What lives here: what LFS has under the operations of [`ufs::live`] (`backing`), and writing data. What may not: where things are written (`segment`, `checkpoint`), what is cleaned
 //! (`cleaner`), on-disk structures (`format`).
 
+mod backing;
 mod balloc;
 mod check;
 mod encode;
-mod entries;
 mod image;
 mod inodes;
 mod operations;
 mod space;
-mod truncate;
 
 pub(crate) mod pointers {
     //! The pointers of a file, direct or in indirect blocks.
@@ -24,19 +23,19 @@ pub(crate) mod pointers {
 
 use crate::checkpoint::{IFILE, IfileState};
 use crate::cleaner::Cleaner;
-use crate::format::{Dinode, FragAddr, Geometry, Superblock, Time};
+use crate::format::{Dinode, FragAddr, Geometry, Superblock};
 use crate::planted::Planted;
 use crate::policy::Options;
 use crate::segment::Log;
 use crate::segment::plan::Partial;
-pub use check::Disagreement;
 pub(crate) use inodes::Body;
-use inodes::{InodeMap, Inodes, MapEntry, Node};
+use inodes::{InodeMap, Inodes, MapEntry, Node, Own};
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use pointers::Pointer;
 use posix::Errno;
 pub(crate) use space::with_overhead;
-use ufs::directory::Directory;
+pub use ufs::live::check::Disagreement;
+use ufs::live::{Backing as _, Files as _, Freed, Piece};
 
 /// The pointer of a block that is in memory and in no segment yet.
 pub(crate) const UNWRITTEN: Pointer = -2;
@@ -92,8 +91,8 @@ pub struct Lfs {
     /// Lists that are used again: blocks of a file with the places of those that move, and numbers of indirect blocks.
     pub(crate) scratch: (Vec<(i64, Option<FragAddr>)>, Vec<i64>),
     pub(crate) spare_partials: Vec<Partial>,
-    /// Pointers that are cut, with the bytes they had on the disk.
-    freed: Vec<(Pointer, u32)>,
+    /// Reused for what is cut from files.
+    freed: Vec<Freed>,
     mounted: bool,
     /// Whether it was not unmounted cleanly and has not been written since.
     recovered: bool,
@@ -137,16 +136,6 @@ impl Lfs {
 
     // ---- inodes
 
-    #[inline]
-    pub(crate) fn node(&self, ino: Ino) -> Result<&Node, Errno> {
-        self.inodes.get(ino.0).ok_or(Errno::ESTALE)
-    }
-
-    #[inline]
-    pub(crate) fn node_mut(&mut self, ino: Ino) -> Result<&mut Node, Errno> {
-        self.inodes.get_mut(ino.0).ok_or(Errno::ESTALE)
-    }
-
     /// An inode, or a block of its file, differs from the disk from now on.
     #[inline]
     pub(crate) fn changed(&mut self, cx: &mut Cx, ino: Ino) {
@@ -154,7 +143,7 @@ impl Lfs {
             return;
         }
         if let Some(node) = self.inodes.get_mut(ino.0)
-            && !std::mem::replace(&mut node.dirty, true)
+            && !std::mem::replace(&mut node.own.dirty, true)
         {
             self.dirty.push(ino);
             cx.make(&inode_in_memory(ino));
@@ -165,7 +154,7 @@ impl Lfs {
     pub(crate) fn operate(&mut self, cx: &mut Cx, ino: Ino) {
         self.changed(cx, ino);
         if let Some(node) = self.inodes.get_mut(ino.0)
-            && !std::mem::replace(&mut node.dirop, true)
+            && !std::mem::replace(&mut node.own.dirop, true)
         {
             self.operations += 1;
         }
@@ -173,42 +162,14 @@ impl Lfs {
 
     /// The block that an inode is in, if it has been written.
     fn inode_block(&self, ino: Ino) -> Option<Block> {
-        let node = self.inodes.get(ino.0).filter(|node| !node.daddr.is_none())?;
-        Some(Block::device(self.pbn(node.daddr), self.g.ibsize))
-    }
-
-    /// Makes an inode with the next free number.
-    fn new_node(&mut self, cx: &mut Cx, d: Dinode, body: Body) -> Result<Ino, Errno> {
-        cx.cpu(cx.costs().inode_ns);
-        if self.map.head() == 0 {
-            self.extend_ifile(cx)?;
-        }
-        let (number, version) = self.map.take().ok_or(Errno::ENOSPC)?;
-        let ino = Ino(number);
-        let (lbn, _) = self.g.map_place(crate::format::Ino(number));
-        self.read_ifile(cx, lbn)?;
-        self.ifile.touch(0);
-        self.ifile.touch(lbn);
-        let d = Dinode { generation: version, inumber: number, ..d };
-        let node = Node {
-            d,
-            indirects: None,
-            body,
-            daddr: FragAddr(0),
-            frags: Default::default(),
-            dirty: false,
-            dirop: false,
-            moving: 0,
-        };
-        self.inodes.insert(number, node);
-        self.operate(cx, ino);
-        Ok(ino)
+        let node = self.inodes.get(ino.0).filter(|node| !node.own.daddr.is_none())?;
+        Some(Block::device(self.pbn(node.own.daddr), self.g.ibsize))
     }
 
     /// Has a block of the ifile in memory.
     fn read_ifile(&mut self, cx: &mut Cx, lbn: u64) -> Result<(), Errno> {
         let addr = self.pointer(IFILE, lbn)?;
-        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, addr, self.g.bsize);
+        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, Piece { addr, bytes: self.g.bsize });
         cx.read(&block);
         Ok(())
     }
@@ -224,40 +185,17 @@ impl Lfs {
     fn lengthen_ifile(&mut self, cx: &mut Cx) -> Result<(), Errno> {
         let lbn = self.node(IFILE)?.d.size >> self.g.bshift;
         let target = self.block_for_writing(cx, IFILE, lbn, self.g.bsize)?;
-        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, target.addr, self.g.bsize);
+        let block = self.file_block(self.node(IFILE)?, IFILE, lbn, target.piece);
         cx.make(&block);
         self.node_mut(IFILE)?.d.size = (lbn + 1) << self.g.bshift;
         self.ifile.touch(lbn);
         Ok(())
     }
 
-    fn fresh_dinode(&self, cx: &Cx, mode: u16) -> Dinode {
-        let now = time_of(cx.date_ns());
-        Dinode { mode, atime: now, mtime: now, ctime: now, ..Dinode::default() }
-    }
-
     // ---- places
 
     pub(crate) fn pbn(&self, addr: FragAddr) -> Pbn {
         Pbn(u64::from(addr.0) << (self.g.fshift - 9))
-    }
-
-    /// Where a pointer leads. What is in memory only has no place; its blocks are never read.
-    pub(crate) fn pbn_of(&self, pointer: Pointer) -> Pbn {
-        self.pbn(FragAddr(u32::try_from(pointer).unwrap_or(0)))
-    }
-
-    /// A block of a file as the cache knows it.
-    pub(crate) fn file_block(&self, node: &Node, ino: Ino, lbn: u64, addr: Pointer, bytes: u32) -> Block {
-        let (lbn, pbn) = (Lbn(lbn as i64), self.pbn_of(addr));
-        match node.body {
-            Body::File => Block::data(ino, lbn, pbn, bytes),
-            Body::Directory(_) | Body::Symlink(_) | Body::Ifile => Block::metadata(ino, lbn, pbn, bytes),
-        }
-    }
-
-    pub(crate) fn indirect_block(&self, ino: Ino, number: i64, addr: Pointer) -> Block {
-        Block::metadata(ino, Lbn(number), self.pbn_of(addr), self.g.bsize)
     }
 
     /// Counts fragments to a file's space, and to all.
@@ -273,14 +211,4 @@ impl Lfs {
 fn inode_in_memory(ino: Ino) -> Block {
     let id = BlockId { ino, lbn: INODE_LBN };
     Block { id, pbn: Pbn(0), bytes: crate::format::DINODE_BYTES, contents: kernel::Contents::Metadata }
-}
-
-/// A date, nanoseconds since 1970, as an inode has it.
-pub(crate) fn time_of(date_ns: i64) -> Time {
-    Time { s: date_ns.div_euclid(1_000_000_000), ns: date_ns.rem_euclid(1_000_000_000) as i32 }
-}
-
-/// The reverse.
-pub(crate) fn date_of(time: Time) -> i64 {
-    time.s.saturating_mul(1_000_000_000).saturating_add(time.ns.into())
 }

@@ -148,7 +148,7 @@ impl Lfs {
 
     /// Room for an operation that makes files hold more.
     #[inline]
-    pub(crate) fn admit(&mut self, cx: &mut Cx, frags: u64, bytes: u64) -> Result<(), Errno> {
+    pub(crate) fn admit_blocks(&mut self, cx: &mut Cx, frags: u64, bytes: u64) -> Result<(), Errno> {
         self.may_take(frags)?;
         self.make_room(cx, bytes, self.reserve_bytes())
     }
@@ -176,9 +176,9 @@ impl Lfs {
         partials + self.checkpoint_need_bytes(u64::from(self.map.len()))
     }
 
-    /// An operation is done: writes what is dirty if it is too much.
+    /// Writes what is dirty if it is too much.
     #[inline]
-    pub(crate) fn settle(&mut self, cx: &mut Cx) {
+    pub(crate) fn write_if_much(&mut self, cx: &mut Cx) {
         let dirty = cx.cache().dirty_bytes();
         let share = cx.cache().capacity_bytes() / 100 * u64::from(self.options.dirty_percent);
         // No more than an eighth of the disk, however large the cache.

@@ -156,9 +156,9 @@ fn an_unlinked_inode_in_the_map_is_no_damage_and_is_freed() {
     let crashed = one.disk.lock().unwrap().clone();
     let image = lfs::Image::open(crashed.clone(), lfs::Checkpoint::Newer).unwrap();
     let (g, ifile) = (*image.geometry(), image.ifile());
-    assert_ne!(ifile.entry(lfs::format::Ino(open.0)).unwrap().daddr, 0, "it is in the map");
+    assert_ne!(ifile.entry(open).unwrap().daddr, 0, "it is in the map");
     // The entry as other systems leave it: on no list, without a mark.
-    let (lbn, place) = g.map_place(lfs::format::Ino(open.0));
+    let (lbn, place) = g.map_place(open);
     let mut block = None;
     image
         .blocks(lfs::format::IFILE_INO, &ifile.inode, &mut |b| {
@@ -184,7 +184,7 @@ fn an_unlinked_inode_in_the_map_is_no_damage_and_is_freed() {
         let image = lfs::Image::open(store, lfs::Checkpoint::Newer).unwrap();
         assert!(image.resolve(b"/kept").is_ok() && image.resolve(b"/new").is_ok());
         // Freed: the number is the new file's, or on the list.
-        let number = lfs::format::Ino(open.0);
+        let number = open;
         assert!(image.resolve(b"/new").unwrap().0 == number || image.ifile().free_list().any(|ino| ino == number));
     }
 }

@@ -245,7 +245,7 @@ fn after_long_use_with_the_cleaner() {
                 accepted(&format!("{case:?}, after {step}, mounted"), &run.snapshot().0, Writer::Ours);
             }
         }
-        plugged += run.cleaner().plugged_blocks;
+        plugged += run.volume().counters().cleaner.plugged_blocks;
         accepted(&format!("{case:?}"), &run.disk().0, Writer::Ours);
     }
     assert!(plugged > 0);
@@ -274,5 +274,5 @@ fn without_a_cleaner_no_holes_are_plugged() {
     assert!(case.options.set("plug=1") && case.options.set("cleaner=off"));
     let mut run = live::Run::new(case);
     (0..900).for_each(|_| run.step());
-    assert_eq!(run.cleaner().plugged_blocks, 0);
+    assert_eq!(run.volume().counters().cleaner.plugged_blocks, 0);
 }

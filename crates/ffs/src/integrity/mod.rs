@@ -1,0 +1,200 @@
+//! Modes of integrity: in which order changes reach the disk, so that a crash leaves what can be made whole.
+//!
+//! What lives here: one mode a file, behind one trait of hooks ([`Mode`]). The file system says what it does, at the moment and in
+//! the order of 4.4BSD's steps; nothing above knows which mode runs. What may not: what an operation changes in memory
+//! ([`ufs::live`]), and where things go (`policy`).
+//!
+//! | file | mode | source |
+//! |---|---|---|
+//! | `conventional` | what has an order is written and waited for | 4.4BSD |
+//! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
+
+mod conventional;
+mod noorder;
+
+use crate::Ffs;
+use crate::format::FragAddr;
+use crate::planted::Bug;
+pub(crate) use conventional::{Conventional, Moves};
+use kernel::{BlockId, Cx, Ino};
+pub(crate) use noorder::NoOrder;
+use posix::Errno;
+use serde::{Deserialize, Serialize};
+use ufs::live::{CutIndirects, Files as _, Freed};
+
+/// What keeps metadata consistent across a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Integrity {
+    /// Metadata whose order matters is written at once and waited for, as in 4.4BSD.
+    #[default]
+    Conventional,
+    /// Nothing: all writes are delayed.
+    Noorder,
+}
+
+/// What is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum About<'a> {
+    /// Everything dirty.
+    All,
+    /// A file's dirty blocks, then its inode.
+    File(Ino),
+    /// Some blocks that the kernel wants clean.
+    Blocks(&'a [BlockId]),
+}
+
+/// The hooks of a mode. Those with a body do what 4.4BSD does, as far as [`in_order`](Mode::in_order) orders anything.
+pub(crate) trait Mode {
+    /// A changed block whose place in the order of writes keeps the disk consistent.
+    fn in_order(fs: &mut Ffs, cx: &mut Cx, id: BlockId);
+
+    // ---- allocation
+
+    /// Space has been taken for a block, or for fragments that a block grows by, and nothing leads to it yet.
+    fn taken(_fs: &mut Ffs, _cx: &mut Cx, _addr: FragAddr, _frags: u32) {}
+
+    /// Block `lbn` of a file has left a place; its new pointer is set before anything else is allocated.
+    fn moved(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino, _lbn: u64, _from: FragAddr, _frags: u32) {}
+
+    /// A new indirect block is in memory, and what points to it is changed.
+    fn indirect_made(fs: &mut Ffs, cx: &mut Cx, block: BlockId) {
+        fs.in_order(cx, block);
+    }
+
+    /// A new inode is complete; its name comes next.
+    fn inode_made(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        match fs.planted {
+            Some(Bug::InodeAfterName) if fs.directory(ino).is_err() => fs.update(cx, ino),
+            _ => fs.update_in_order(cx, ino),
+        }
+    }
+
+    // ---- names
+
+    /// The target of a new symbolic link is in a block of its own.
+    fn target_made(fs: &mut Ffs, cx: &mut Cx, block: BlockId) {
+        fs.in_order(cx, block);
+    }
+
+    /// A new directory has its first block, with `.` and `..`.
+    fn directory_made(fs: &mut Ffs, cx: &mut Cx, dir: Ino, block: BlockId) {
+        fs.update(cx, dir);
+        fs.in_order(cx, block);
+        fs.update_in_order(cx, dir);
+    }
+
+    /// An inode has a link more; the name that it is for comes next.
+    fn link_added(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        fs.update_in_order(cx, ino);
+    }
+
+    /// An inode has fewer links; the names are gone.
+    fn link_dropped(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        fs.update(cx, ino);
+    }
+
+    /// A name of `ino` is in a directory, in the chunk at a byte; `grown` if the directory was lengthened for it.
+    fn name_added(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino, grown: bool) -> Result<(), Errno> {
+        fs.update(cx, dir);
+        fs.directory_in_order(cx, dir, at)?;
+        if grown && fs.planted != Some(Bug::DirectoryLengthLate) {
+            fs.update_in_order(cx, dir);
+        }
+        Ok(())
+    }
+
+    /// A name of `ino` is gone from a directory.
+    fn name_removed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino) -> Result<(), Errno> {
+        fs.update(cx, dir);
+        if fs.planted == Some(Bug::NameOutlivesInode) {
+            cx.change(&fs.directory_block(dir, at)?);
+            return Ok(());
+        }
+        fs.directory_in_order(cx, dir, at)
+    }
+
+    /// A name leads to `to` and no longer to `from`.
+    fn name_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _to: Ino) -> Result<(), Errno> {
+        fs.update(cx, dir);
+        fs.directory_in_order(cx, dir, at)
+    }
+
+    /// A directory's `..` leads elsewhere.
+    fn parent_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, _parent: Ino) -> Result<(), Errno> {
+        fs.directory_in_order(cx, dir, 0)
+    }
+
+    // ---- truncation and removal
+
+    /// A file has another length.
+    fn length_set(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        fs.update_in_order(cx, ino);
+    }
+
+    /// A file has been cut in memory: it gives up what is in the list and some indirect blocks, and others have lost pointers. The
+    /// inode goes to the disk with its pointers cleared before the blocks are free for others.
+    fn cut(fs: &mut Ffs, cx: &mut Cx, ino: Ino, freed: &mut Vec<Freed>, indirects: CutIndirects) {
+        for (number, addr) in indirects.changed {
+            let block = fs.indirect_block(ino, number, addr);
+            cx.change(&block);
+            fs.in_order(cx, block.id);
+        }
+        match fs.planted {
+            Some(Bug::FreeBeforeInode) => fs.update(cx, ino),
+            _ => fs.update_in_order(cx, ino),
+        }
+        // What an indirect block points to is known from the block itself: one that is not in memory is read to be given up.
+        for (lbn, addr) in indirects.upper.into_iter().chain(indirects.leaves) {
+            let block = fs.indirect_block(ino, lbn, addr);
+            cx.read(&block);
+            cx.forget(block.id);
+            freed.push(Freed { lbn, addr, bytes: fs.g.bsize });
+        }
+        fs.free_pieces(cx, ino, freed);
+    }
+
+    /// An inode without links holds nothing any more, and its block is in memory: its number is free for others.
+    fn inode_freed(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        fs.update(cx, ino);
+        fs.free_number(cx, ino);
+    }
+
+    // ---- writing
+
+    /// Blocks are about to be written: fsync, sync, or the kernel, which wants some of them clean.
+    fn about_to_write(_fs: &mut Ffs, _cx: &mut Cx, _about: About<'_>) {}
+}
+
+/// Calls a hook of the mode in force: `mode!(self.link_added(cx, ino))`.
+macro_rules! mode {
+    ($fs:ident.$hook:ident($($arg:expr),*)) => {{
+        use $crate::integrity::{Conventional, Integrity, Mode as _, NoOrder};
+        match $fs.options.integrity {
+            Integrity::Conventional => Conventional::$hook($fs, $($arg),*),
+            Integrity::Noorder => NoOrder::$hook($fs, $($arg),*),
+        }
+    }};
+}
+pub(crate) use mode;
+
+impl Ffs {
+    /// A changed block whose place in the order of writes keeps the disk consistent.
+    pub(crate) fn in_order(&mut self, cx: &mut Cx, id: BlockId) {
+        mode!(self.in_order(cx, id));
+    }
+
+    /// An inode has changed where the order of writes matters.
+    pub(crate) fn update_in_order(&mut self, cx: &mut Cx, ino: Ino) {
+        self.update(cx, ino);
+        self.in_order(cx, self.inode_block(ino).id);
+    }
+
+    /// A block of a directory has changed where the order of writes matters.
+    fn directory_in_order(&mut self, cx: &mut Cx, dir: Ino, at: u64) -> Result<(), Errno> {
+        let block = self.directory_block(dir, at)?;
+        cx.change(&block);
+        self.in_order(cx, block.id);
+        Ok(())
+    }
+}
