@@ -505,22 +505,31 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         Ok(())
     }
 
-    /// What `statvfs` says once it says what is.
+    /// What `statvfs` says once it says what is. XFS gives back the space of removed files in the background, on a busy machine much
+    /// later: a reading far from what is expected is believed only when it has stayed the same for longer.
     fn settled_use(&mut self) -> Result<u64, AgeError> {
-        const TRIES: u32 = 20;
         const MOMENT_NS: u64 = 1_000_000;
+        const NEAR_SHARE: f64 = 0.002;
+        /// Moments without a change.
+        const NEAR_STILL: u32 = 1;
+        const FAR_STILL: u32 = 100;
+        const TRIES: u32 = 2_000;
         if self.settle_reading == Settling::None {
             return self.usage();
         }
         self.sync()?;
+        let expected_share = self.control.share(self.control.estimate_bytes(self.nodes.present_bytes));
         let mut last = self.usage()?;
+        let mut still = 0;
         for _ in 0..TRIES {
             self.fs.pause_ns(MOMENT_NS);
             let again = self.usage()?;
-            if again == last {
+            still = if again == last { still + 1 } else { 0 };
+            last = again;
+            let near = (self.control.share(last) - expected_share).abs() <= NEAR_SHARE;
+            if still >= if near { NEAR_STILL } else { FAR_STILL } {
                 break;
             }
-            last = again;
         }
         Ok(last)
     }
