@@ -46,7 +46,7 @@ impl Image {
     }
 }
 
-/// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped.
+/// A private directory `fsage-<16 hex>` in a target (on ext4 one in another, see [`Workspace::spread`]), removed with everything in it when this is dropped.
 ///
 /// Drop the handles given out by [`fs`](Workspace::fs) first: a scratch file system goes away with the last of
 /// them.
@@ -93,6 +93,12 @@ impl Workspace {
             None
         } else {
             Some(directory)
+        };
+        // What is kept has one directory, for whoever looks at it.
+        let path = if options.keep {
+            path
+        } else {
+            elsewhere(&path).map_err(|e| SetupError::from_io(&path, "make a private directory", e))?
         };
         let origin = Origin { target: target.to_string(), ..Origin::default() };
         let mounted = Mounted::open_described(&path, origin);
@@ -185,6 +191,12 @@ impl Workspace {
         self.scratch.as_ref().map(Scratch::image).transpose()
     }
 
+    /// Asks ext4 to spread the subdirectories of a directory below the private one over its groups, as it does those of a root directory
+    /// (`chattr +T`). Others spread them by themselves, or have no such thing.
+    pub fn spread(&self, below: impl AsRef<Path>) {
+        spread(&self.path.join(below));
+    }
+
     /// The target this is on.
     pub fn target(&self) -> &Target {
         &self.target
@@ -237,6 +249,30 @@ impl Drop for Workspace {
             crate::interrupt::tell(&format!("cannot clean up target '{}': {error}", self.target));
         }
     }
+}
+
+/// Whether the subdirectories of a directory will be spread.
+fn spread(directory: &Path) -> bool {
+    let set = || -> rustix::io::Result<()> {
+        let handle =
+            fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
+        fs::ioctl_setflags(&handle, fs::ioctl_getflags(&handle)? | fs::IFlags::TOPDIR)
+    };
+    set().is_ok()
+}
+
+/// A directory for the work in a private one: where that can be, in another part of the disk than what was there before.
+///
+/// ext4 without a journal passes over every inode that was removed in the last minutes. Where an earlier run of ours has just removed its
+/// thousands, making a file takes up to fifty times as long, and no run of a program would tell what another takes.
+fn elsewhere(private: &Path) -> io::Result<PathBuf> {
+    if !spread(private) {
+        return Ok(private.to_path_buf());
+    }
+    // ext4 chooses the group by the name.
+    let path = private.join(cleanup::private_name()?);
+    fs::mkdir(&path, fs::Mode::RWXU)?;
+    Ok(path)
 }
 
 /// Whether a file system has the room that a run needs, and a margin for its metadata.

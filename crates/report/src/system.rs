@@ -113,6 +113,8 @@ fn behaviour(profile: &SystemProfile) -> Table {
         ("copies share blocks", yes(b.copies_share)),
         ("space can be preallocated", yes(b.preallocates)),
         ("setting a length writes what is dirty", yes(b.truncate_writes)),
+        ("a sync of an unchanged directory commits others' changes", yes(b.directory_commits)),
+        ("a sync of a file leaves it something to commit", yes(b.sync_leaves_changes)),
     ] {
         table.row(vec![Cell::from(what), Cell::from(answer.unwrap_or("not known"))]);
     }

@@ -3,7 +3,7 @@
 use crate::environment::environment;
 use crate::plot::{Point, agreement};
 use crate::validation_plots::{beside, distributions};
-use crate::{Cell, Document, Table};
+use crate::{Cell, Document, Table, units};
 use posix::CacheState;
 use predict::residuals::contexts::Context;
 use predict::validate::{PairVerdict, Validation};
@@ -17,11 +17,26 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     let mut document = Document::new(title);
     let carried = validation.cells.iter().any(|cell| cell.predicted.not_rescaled_ns.is_some());
     let rescaled = if carried { ", carried over to how the target was just before each replay" } else { "" };
+    let times = match (validation.repeats, validation.repeats_most) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
     document.paragraph(format!(
-        "Each workload was replayed {} times on each target, in random order (seed {}), and predicted from the target's \
-         system profile{}. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
-        validation.repeats, validation.seed, rescaled
+        "Each workload was replayed {times} times on each target, in random order (seed {}), and predicted from the target's \
+         system profile{rescaled}. Measured is the median of the replays. An error is predicted less measured, as a share of measured.",
+        validation.seed
     ));
+    if let Some(precision) = &validation.precision {
+        document.paragraph(format!(
+            "Replays went on until half the 95 % interval of their median was {} of it, or for {times} times: {} of {} cells came to that; \
+             the median is {}, the greatest {}.",
+            units::share(precision.wanted),
+            precision.reached,
+            validation.cells.len(),
+            units::share(precision.median),
+            units::share(precision.worst)
+        ));
+    }
     if !command.is_empty() {
         document.code(command);
     }
@@ -36,7 +51,14 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     document.heading("Where the errors come from").plot(beside(validation)).table(by_op(validation));
     document.plot(distributions(validation));
     if let Some(found) = &validation.contexts {
-        document.heading("Which states the errors come from").table(contexts(found));
+        document.heading("Which states the errors come from");
+        if let Some(costs) = validation.looking_costs {
+            document.paragraph(format!(
+                "Of replays made for this alone: looking into every call made them {} slower (median), and they are in no other figure.",
+                units::share(costs)
+            ));
+        }
+        document.table(contexts(found));
     }
     let mut seen: Vec<&str> = Vec::new();
     document.heading("Targets");

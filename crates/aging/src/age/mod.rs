@@ -29,7 +29,6 @@ pub const MARKER_NAME: &str = ".fsage-aged";
 pub use compress::{Compressed, compress};
 pub use error::AgeError;
 pub use options::{AgeOptions, DataMode, Every, OnFull, Room};
-pub use placement::spread_subdirectories;
 pub use reconcile::{Reconciled, reconcile};
 pub use replay::{Begin, Observer, Progress, age};
 pub use result::{AgeResult, ControlPoint, Counters, DayRow, Deviation, PlanIdentity};

@@ -20,17 +20,6 @@ use std::path::Path;
 /// So many directories in a row that serve nobody end the search.
 const FRUITLESS_MAX: u32 = 256;
 
-/// Asks ext4 to spread the subdirectories of a directory over its groups, as it does in a root directory (`chattr +T`).
-/// Others spread them by themselves, or have no such thing; nothing depends on it, as every directory's group is looked at.
-pub fn spread_subdirectories(directory: &Path) {
-    let spread = || -> rustix::io::Result<()> {
-        use rustix::fs::{IFlags, Mode, OFlags, ioctl_getflags, ioctl_setflags, open};
-        let handle = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        ioctl_setflags(&handle, ioctl_getflags(&handle)? | IFlags::TOPDIR)
-    };
-    let _ = spread();
-}
-
 impl<F: FileSystem> Replay<'_, F> {
     /// Makes the plan's first `count` directories, each in the group it stands for (modulo the groups there are).
     pub(super) fn place_in_groups(&mut self, count: u32, groups: &Result<Groups, String>) -> Result<(), AgeError> {

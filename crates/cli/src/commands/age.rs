@@ -75,7 +75,8 @@ fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> anyhow::Result<Box
     }
     let site = target::open(&job.target, &options)?;
     if let (aging::format::Placement::Groups { .. }, Some(workspace)) = (job.plan.meta().placement, site.workspace()) {
-        age::spread_subdirectories(workspace.path());
+        // Every directory's group is looked at: nothing depends on it.
+        workspace.spread("");
     }
     Ok(site)
 }

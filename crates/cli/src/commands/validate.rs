@@ -38,6 +38,13 @@ pub struct Args {
     /// Replays of each workload on each target.
     #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MIN)]
     repeats: u32,
+    /// Replay on until half the 95 % interval of the replays' median is at most this share of it (six replays or more; 0 for --max-repeats in
+    /// any case).
+    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = values::share)]
+    precision: f64,
+    /// But no more than so many times; --repeats where that is more.
+    #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MAX)]
+    max_repeats: u32,
     /// Time for measuring each target (default: a quick measurement).
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     budget: Option<u64>,
@@ -87,6 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut options = ValidateOptions::new(args.seed);
     options.repeats = args.repeats;
+    (options.precision, options.repeats_max) = (Some(args.precision), args.max_repeats);
     options.rescale = args.rescale;
     options.predict.min_coverage = args.min_coverage;
     options.predict.set_ns.clone_from(&args.set);

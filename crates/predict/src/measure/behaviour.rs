@@ -24,12 +24,17 @@ pub(super) fn find(b: &mut Bench<'_>) -> Result<Behaviour, MeasureError> {
         b.make_dir(path)?;
     }
     let writes_others = after_sync(b, Synced::Old, BLOCK_BYTES)?.left_bytes.map(|left| left == 0);
+    let times = Times::take(b)?;
+    let family = times.family(b, writes_others)?;
+    let (directory_commits, sync_leaves_changes) = times.of_a_directory(b)?;
     Ok(Behaviour {
-        family: family(b, writes_others)?,
+        family,
         sync_writes_others: writes_others,
         copies_share: copies_share(b)?,
         preallocates: preallocates(b)?,
         truncate_writes: truncate_writes(b)?,
+        directory_commits,
+        sync_leaves_changes,
     })
 }
 
@@ -81,37 +86,92 @@ fn after_sync(b: &mut Bench<'_>, synced: Synced, bytes: u64) -> Result<After, Me
     Ok(After { left_bytes, sync_ns })
 }
 
-/// The family, by what is left of an empty new file for its own fsync after that of another: nothing where the other's has committed
-/// it. The time of nothing and of all that there can be are measured beside it.
-fn family(b: &mut Bench<'_>, writes_others: Option<bool>) -> Result<Option<Family>, MeasureError> {
-    let (mut alone, mut clean, mut other) = (Vec::new(), Vec::new(), Vec::new());
-    b.make_file("behaviour/clean".into(), BLOCK_BYTES)?;
-    let fd = b.open("behaviour/clean".into(), OpenFlags::READ_WRITE)?;
-    for _ in 0..TRIALS {
-        // Not the new file's own, which btrfs logs once more.
-        b.quiet(&Call::Fsync { fd })?;
-        clean.push(b.outcome(&Call::Fsync { fd }).dur_ns as f64);
-        alone.push(after_sync(b, Synced::Nothing, 0)?.sync_ns as f64);
-        other.push(after_sync(b, Synced::New, 0)?.sync_ns as f64);
+/// What the experiments that go by time compare with.
+struct Times {
+    /// The fsync of an empty new file.
+    alone_ns: f64,
+    /// Of one with nothing to make stable.
+    clean_ns: f64,
+    /// Of an empty new file after that of a newer one.
+    other_ns: f64,
+}
+
+/// Whatever else runs only ever adds to a time; what a commit of the system's own takes away it seldom does.
+fn usual(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    quantile(&times, 0.25)
+}
+
+impl Times {
+    fn take(b: &mut Bench<'_>) -> Result<Times, MeasureError> {
+        let (mut alone, mut clean, mut other) = (Vec::new(), Vec::new(), Vec::new());
+        b.make_file("behaviour/clean".into(), BLOCK_BYTES)?;
+        let fd = b.open("behaviour/clean".into(), OpenFlags::READ_WRITE)?;
+        for _ in 0..TRIALS {
+            // Not the new file's own, which btrfs logs once more.
+            b.quiet(&Call::Fsync { fd })?;
+            clean.push(b.outcome(&Call::Fsync { fd }).dur_ns as f64);
+            alone.push(after_sync(b, Synced::Nothing, 0)?.sync_ns as f64);
+            other.push(after_sync(b, Synced::New, 0)?.sync_ns as f64);
+        }
+        b.close(fd)?;
+        Ok(Times { alone_ns: usual(alone), clean_ns: usual(clean), other_ns: usual(other) })
     }
-    b.close(fd)?;
-    // Whatever else runs only ever adds to a time; what a commit of the system's own takes away it seldom does.
-    let usual = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        quantile(&times, 0.25)
-    };
-    let (alone_ns, clean_ns) = (usual(alone), usual(clean));
-    if alone_ns < CLEARLY * clean_ns {
-        // Nothing has to be made stable, as in memory, or it costs nothing.
-        return Ok(None);
+
+    /// Whether a sync costs anything here; it does not in memory.
+    fn tell(&self) -> bool {
+        self.alone_ns >= CLEARLY * self.clean_ns
     }
-    // Halfway, by ratio.
-    if usual(other) > (alone_ns * clean_ns).sqrt() {
-        return Ok(Some(Family::Each));
+
+    /// Whether a sync of this time had something to make stable: halfway, by ratio.
+    fn is_long(&self, ns: f64) -> bool {
+        ns > (self.alone_ns * self.clean_ns).sqrt()
     }
-    let with_data = after_sync(b, Synced::New, BLOCK_BYTES)?.left_bytes == Some(0);
-    let segments = with_data && writes_others == Some(false);
-    Ok(Some(if segments { Family::Segments } else { Family::Log }))
+
+    /// The family, by what is left of an empty new file for its own fsync after that of another: nothing where the other's has committed
+    /// it.
+    fn family(&self, b: &mut Bench<'_>, writes_others: Option<bool>) -> Result<Option<Family>, MeasureError> {
+        if !self.tell() {
+            return Ok(None);
+        }
+        if self.is_long(self.other_ns) {
+            return Ok(Some(Family::Each));
+        }
+        let with_data = after_sync(b, Synced::New, BLOCK_BYTES)?.left_bytes == Some(0);
+        let segments = with_data && writes_others == Some(false);
+        Ok(Some(if segments { Family::Segments } else { Family::Log }))
+    }
+
+    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere; and, where it does, whether the fsync of
+    /// a file with data leaves it something to commit. `None` of a system that syncs no directories.
+    fn of_a_directory(&self, b: &mut Bench<'_>) -> Result<(Option<bool>, Option<bool>), MeasureError> {
+        if !self.tell() {
+            return Ok((None, None));
+        }
+        let dir = b.open(HERE.into(), OpenFlags::DIRECTORY)?;
+        let (mut after_change, mut after_sync) = (Vec::new(), Vec::new());
+        let mut refused = false;
+        for _ in 0..TRIALS {
+            let path = format!("{ELSEWHERE}/{}", b.new_name("changed"));
+            b.sync()?;
+            b.make_file(path.as_str().into(), 0)?;
+            let outcome = b.outcome(&Call::Fsync { fd: dir });
+            refused |= outcome.result.is_err();
+            after_change.push(outcome.dur_ns as f64);
+            let fd = b.open(path.as_str().into(), OpenFlags::WRITE)?;
+            b.fill(fd, 0, BLOCK_BYTES)?;
+            b.quiet(&Call::Fsync { fd })?;
+            after_sync.push(b.outcome(&Call::Fsync { fd: dir }).dur_ns as f64);
+            b.close(fd)?;
+            b.unlink(path.as_str().into())?;
+        }
+        b.close(dir)?;
+        if refused {
+            return Ok((None, None));
+        }
+        let commits = self.is_long(usual(after_change));
+        Ok((Some(commits), commits.then(|| self.is_long(usual(after_sync)))))
+    }
 }
 
 /// Whether fallocate is there: `false` only where it is refused for good.

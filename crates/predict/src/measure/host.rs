@@ -73,23 +73,37 @@ fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The memory limit of the control group (version 2) this process is in, or of a group above it.
+/// The memory limit of the control group this process is in, or of a group above it.
 fn control_group_limit() -> Option<u64> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let mut dir = Path::new("/sys/fs/cgroup").join(path);
-    let mut least: Option<u64> = None;
-    while dir.starts_with("/sys/fs/cgroup") {
-        let limit = std::fs::read_to_string(dir.join("memory.max")).ok().and_then(|text| text.trim().parse().ok());
-        least = match (least, limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        if !dir.pop() {
-            break;
+    limit_of_groups(&own, Path::new("/sys/fs/cgroup"))
+}
+
+/// The limit of the groups in a text of `/proc/PID/cgroup`: of version 2 the least `memory.max` from there up; of version 1 what the memory
+/// controller says of all above together.
+fn limit_of_groups(own: &str, root: &Path) -> Option<u64> {
+    let mut limits = Vec::new();
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let path = path.trim_start_matches('/');
+        if controllers.split(',').any(|name| name == "memory") {
+            let stat = std::fs::read_to_string(root.join("memory").join(path).join("memory.stat")).unwrap_or_default();
+            let limit = stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit ")?.parse::<u64>().ok());
+            limits.extend(limit);
+        }
+        if controllers.is_empty() {
+            let mut dir = root.join(path);
+            while dir.starts_with(root) {
+                let max = std::fs::read_to_string(dir.join("memory.max")).ok();
+                limits.extend(max.and_then(|text| text.trim().parse::<u64>().ok()));
+                if !dir.pop() {
+                    break;
+                }
+            }
         }
     }
-    least
+    limits.into_iter().min()
 }
 
 #[cfg(test)]
@@ -118,6 +132,24 @@ mod tests {
         let host = Host::from_texts(MEMINFO, &vm, Some(1 << 30), 0.0);
         assert_eq!((host.dirty_limit_bytes, host.dirty_background_bytes), (1000, 500));
         assert_eq!(host.memory_available_bytes, 1 << 30);
+    }
+
+    /// Groups of version 1 were not asked: their limit, on the machines that have them, was taken for none.
+    #[test]
+    fn groups_of_both_versions_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let of = |own: &str| limit_of_groups(own, root.path());
+        put("a/memory.max", "300\n");
+        put("a/b/memory.max", "max\n");
+        put("memory/c/memory.stat", "cache 0\nhierarchical_memory_limit 200\nhierarchical_memsw_limit 100\n");
+        assert_eq!(of("0::/a/b\n"), Some(300));
+        assert_eq!(of("5:cpu,memory:/c\n1:name=systemd:/c\n0::/a/b\n"), Some(200));
+        assert_eq!((of("4:cpu:/c\n0::/\n"), of("")), (None, None));
     }
 
     #[test]

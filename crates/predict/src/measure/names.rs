@@ -19,9 +19,13 @@ const FULL_REPEATS: usize = 4;
 const FILE_BYTES: u64 = 4096;
 /// Files of a directory that calls are made on.
 const USED_FILES: usize = 40;
+/// Where all of them are.
+pub(super) const DIRECTORY: &str = "names";
 /// So many names are few, and so many are many.
 const FEW: usize = 50;
 const MANY: usize = 1000;
+/// New directories of a round, where directories are put apart.
+const FRESH_DIRS: usize = 4;
 /// Directories that are there before the first of them is removed.
 const DIRECTORIES_KEPT: usize = 16;
 /// Chains of directories for the cost of one more component.
@@ -90,6 +94,10 @@ pub(super) struct Names {
     places: Vec<Place>,
     chains: Vec<String>,
     warm_since: Option<u64>,
+    /// Whether subdirectories of [`DIRECTORY`] lie in parts of the disk of their own. Then files, links and directories are made in new ones
+    /// in each round, where nothing has been removed before.
+    apart: bool,
+    fresh: Vec<(Dir, String)>,
     /// Files made in this round.
     made: Vec<(Dir, String)>,
     /// Pairs of files that are written back, the first to be renamed over the second.
@@ -156,12 +164,18 @@ impl Group for Names {
     }
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
-        b.make_dir("names")?;
+        // Where directories are put apart it is there already.
+        let call = Call::Mkdir { at: DIRECTORY.into(), mode: DIR_MODE };
+        match b.outcome(&call).result {
+            Ok(_) => {}
+            Err(Errno::EEXIST) => self.apart = true,
+            Err(errno) => return Err(MeasureError::call(&call, errno)),
+        }
         let repeats = if b.mode == Mode::Quick { 1 } else { FULL_REPEATS };
         let mut sizes: Vec<usize> = (0..repeats).flat_map(|_| QUICK_DIRS.iter().copied()).collect();
         b.shuffle(&mut sizes);
         for (number, size) in sizes.into_iter().enumerate() {
-            let path = format!("names/d{number:03}");
+            let path = format!("{DIRECTORY}/d{number:03}");
             let dir = b.new_dir(&path)?;
             let mut files = Vec::with_capacity(size);
             for number in 0..size {
@@ -179,7 +193,7 @@ impl Group for Names {
             self.places.push(Place { path, dir: None, files, symlink, entries: size });
         }
         for chain in 0..CHAINS {
-            let mut path = format!("names/c{chain}");
+            let mut path = format!("{DIRECTORY}/c{chain}");
             for level in 1..CHAIN_DEPTH {
                 b.quiet(&Call::Mkdir { at: path.as_str().into(), mode: DIR_MODE })?;
                 if level + 1 < CHAIN_DEPTH {
@@ -200,6 +214,10 @@ impl Group for Names {
         let mut scripts: Vec<Script> = (0..each).flat_map(|_| SCRIPTS.iter().copied()).collect();
         b.shuffle(&mut scripts);
         self.make_pairs(b, each)?;
+        for _ in 0..if self.apart { FRESH_DIRS } else { 0 } {
+            let path = format!("{DIRECTORY}/{}", b.new_name("fresh"));
+            self.fresh.push((b.new_dir(&path)?, path));
+        }
         self.warm_up(b)?;
         for script in scripts {
             if !b.go_on()? {
@@ -220,6 +238,10 @@ impl Group for Names {
         }
         for (dir, name) in self.made.drain(..) {
             b.unlink(dir.at(&name))?;
+        }
+        for (dir, path) in self.fresh.drain(..) {
+            b.close(dir.fd)?;
+            b.quiet(&Call::Rmdir { at: path.as_str().into() })?;
         }
         for place in &mut self.places {
             if let Some(dir) = place.dir.take() {
@@ -286,16 +308,20 @@ impl Names {
             approach(b, at)?;
         }
         bring_in(b, dir);
+        let makes_in = self.fresh(b).unwrap_or(dir);
         match script {
             Script::ReadFile => read_file(b, at),
             Script::MapFile => map_file(b, at),
-            Script::NewFile => new_file(b, dir, Class::Create, &mut self.made),
+            Script::NewFile => new_file(b, makes_in, Class::Create, &mut self.made),
             Script::Rename => rename(b, dir, &mut self.made),
             Script::RenameOver => self.rename_over(b),
             Script::RenameWritten => rename_written(b, dir, &mut self.made),
             Script::Link => link(b, dir, at),
-            Script::Symlink => symlink(b, dir, &place.symlink),
-            Script::Directory => self.directory(b, dir),
+            Script::Symlink => {
+                let names = symlinks(b, makes_in, dir.at(&place.symlink))?;
+                self.unlink_links(b, makes_in, names)
+            }
+            Script::Directory => self.directory(b, makes_in),
             Script::OpenAttributes => open_attributes(b, at),
             Script::Xattr => xattr(b, at),
             Script::Question => question(b, at),
@@ -309,6 +335,24 @@ impl Names {
         }
     }
 
+    /// A new directory, where there are some.
+    fn fresh(&self, b: &mut Bench<'_>) -> Option<Dir> {
+        if self.fresh.is_empty() {
+            return None;
+        }
+        let chosen = b.pick(self.fresh.len());
+        self.fresh.get(chosen).map(|fresh| fresh.0)
+    }
+
+    /// Removes links, at the round's end where nothing else has been removed.
+    fn unlink_links(&mut self, b: &mut Bench<'_>, dir: Dir, names: Vec<String>) -> Result<(), MeasureError> {
+        if self.fresh.is_empty() {
+            return names.iter().try_for_each(|name| b.unlink(dir.at(name)));
+        }
+        self.made.extend(names.into_iter().map(|name| (dir, name)));
+        Ok(())
+    }
+
     /// Many new files in a row, as when an archive is unpacked: what a file system leaves for later comes due meanwhile.
     fn burst(&mut self, b: &mut Bench<'_>, files: usize) -> Result<(), MeasureError> {
         for _ in 0..files.div_ceil(RUN) {
@@ -318,6 +362,7 @@ impl Names {
             let chosen = b.pick(self.places.len());
             let Some(dir) = self.places.get(chosen).and_then(|place| place.dir) else { continue };
             bring_in(b, dir);
+            let dir = self.fresh(b).unwrap_or(dir);
             new_file(b, dir, Class::Create, &mut self.made)?;
             for _ in 1..RUN {
                 new_file(b, dir, Class::CreateNext, &mut self.made)?;
@@ -507,14 +552,15 @@ fn link(b: &mut Bench<'_>, dir: Dir, at: At<'_>) -> Result<(), MeasureError> {
     Ok(())
 }
 
-fn symlink(b: &mut Bench<'_>, dir: Dir, existing: &str) -> Result<(), MeasureError> {
+/// Makes some, and reads another; they are still there.
+fn symlinks(b: &mut Bench<'_>, dir: Dir, existing: At<'_>) -> Result<Vec<String>, MeasureError> {
     let names: Vec<String> = (0..SYMLINKS).map(|_| b.new_name("symlink")).collect();
     for (number, name) in names.iter().enumerate() {
         let class = if number == 0 { Class::Symlink } else { Class::SymlinkNext };
         b.timed(class, 0, &Call::Symlink { target: Path::new("some/where/else.dat"), at: dir.at(name) })?;
     }
-    b.timed(Class::ReadLink, 0, &Call::ReadLink { at: dir.at(existing) })?;
-    names.iter().try_for_each(|name| b.unlink(dir.at(name)))
+    b.timed(Class::ReadLink, 0, &Call::ReadLink { at: existing })?;
+    Ok(names)
 }
 
 fn open_attributes(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {

@@ -24,6 +24,13 @@ pub struct Behaviour {
     /// Whether setting the length of a file writes what is dirty before the new end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncate_writes: Option<bool>,
+    /// Whether the fsync of a directory in which nothing has changed commits what has changed elsewhere (ext4 does what it does for all that is
+    /// no regular file: it commits the log).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory_commits: Option<bool>,
+    /// Whether the fsync of a file with data leaves something that such a directory's fsync has to commit (ext4 with `data=journal`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_leaves_changes: Option<bool>,
 }
 
 impl Behaviour {

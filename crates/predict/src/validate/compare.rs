@@ -1,6 +1,6 @@
 //! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside them.
 
-use super::stats::{mean, median, pearson, rms};
+use super::stats::{mean, median, median_interval, pearson, rms};
 use crate::measure::stats::quantile;
 use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
@@ -51,6 +51,10 @@ pub struct Cell {
     pub measured_min_ns: f64,
     #[allow(missing_docs)]
     pub measured_max_ns: f64,
+    /// An interval of the median ([`median_interval`]): 95 % of at least [`CERTAIN`](super::stats::CERTAIN) replays, all of fewer.
+    pub measured_low_ns: f64,
+    #[allow(missing_docs)]
+    pub measured_high_ns: f64,
     /// Their spread: greatest less least, as a share of the median.
     pub spread: f64,
     /// Predicted less measured, nanoseconds.
@@ -198,7 +202,7 @@ pub struct RankingSummary {
     pub decided: u64,
     /// Of these, pairs ranked right.
     pub right: u64,
-    /// Pairs whose replays overlap: ties by noise, which count neither way.
+    /// Pairs whose measured intervals overlap: ties by noise, which count neither way.
     pub ties: u64,
 }
 
@@ -242,15 +246,32 @@ pub enum PairVerdict {
     Right,
     /// The other way round, or as equal.
     Wrong,
-    /// The ranges of the replays overlap: there is no right.
+    /// The intervals of the measured times overlap: there is no right.
     Tie,
+}
+
+/// How well the replays' medians are known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Precision {
+    /// Half the interval of the median may be this share of it.
+    pub wanted: f64,
+    /// Cells of which that is so.
+    pub reached: u64,
+    /// Half the interval as a share of the median: the median over the cells, and the greatest.
+    pub median: f64,
+    #[allow(missing_docs)]
+    pub worst: f64,
 }
 
 /// The whole comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validation {
-    /// Replays of each cell.
+    /// Replays of the cells: the least and the most.
     pub repeats: u32,
+    #[allow(missing_docs)]
+    pub repeats_most: u32,
+    /// Cells whose replays were to give the median to within a share, and the share; `None` where none was asked for.
+    pub precision: Option<Precision>,
     /// Seed of their order.
     pub seed: u64,
     /// The quantiles of the distributions.
@@ -267,6 +288,10 @@ pub struct Validation {
     pub model_error: Option<ModelError>,
     /// Every pair of targets under each workload.
     pub pairs: Vec<PairComparison>,
+    /// How much longer replays took that were looked into for residuals (their times are in no other figure): the median over the cells
+    /// of their time over that of the others, less one. Only where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looking_costs: Option<f64>,
     /// The states that the errors come from, the greatest first; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<Vec<Context>>,
@@ -287,6 +312,7 @@ impl Cell {
         let measured_ns = median(&totals).unwrap_or(0.0);
         let (least, greatest) = totals.iter().fold((f64::INFINITY, 0.0f64), |(l, g), &t| (l.min(t), g.max(t)));
         let least = least.min(greatest);
+        let (low, high) = median_interval(&totals).unwrap_or((0.0, 0.0));
         let syncs: Vec<f64> = replays.iter().map(|r| r.final_sync_ns as f64).collect();
         let certain = replays.iter().all(|r| r.cache_state != CacheState::Unverified);
         let first = replays.first();
@@ -309,6 +335,8 @@ impl Cell {
             measured_ns,
             measured_min_ns: least,
             measured_max_ns: greatest,
+            measured_low_ns: low,
+            measured_high_ns: high,
             spread: share(greatest - least, measured_ns),
             error_ns: predicted.total_ns - measured_ns,
             error: share(predicted.total_ns - measured_ns, measured_ns),
@@ -327,6 +355,11 @@ impl Cell {
             drift,
             measured_all_ns: totals,
         }
+    }
+
+    /// Half the interval of the measured time as a share of it.
+    fn half_interval(&self) -> f64 {
+        share((self.measured_high_ns - self.measured_low_ns) / 2.0, self.measured_ns)
     }
 
     /// The total by each method, in the order of [`METHODS`].
@@ -392,7 +425,7 @@ fn per_op(predicted: &SystemPrediction, replays: &[ReplayResult], total_ns: f64)
 }
 
 /// Sums up over all cells.
-pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
+pub fn compare(cells: Vec<Cell>, wanted: Option<f64>, seed: u64) -> Validation {
     let mut methods: Vec<MethodSummary> =
         METHODS.iter().enumerate().map(|(i, name)| summarize(name, i, &cells)).collect();
     if cells.iter().all(|cell| cell.predicted.not_rescaled_ns.is_none()) {
@@ -412,8 +445,12 @@ pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
             }
         })
         .collect();
+    let replays = cells.iter().map(|cell| u32::try_from(cell.measured_all_ns.len()).expect("replays are few"));
+    let (repeats, repeats_most) = replays.fold((u32::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));
     Validation {
-        repeats,
+        repeats: repeats.min(repeats_most),
+        repeats_most,
+        precision: wanted.and_then(|wanted| precision(&cells, wanted)),
         seed,
         quantiles: crate::system::QUANTILES.to_vec(),
         methods,
@@ -422,8 +459,17 @@ pub fn compare(cells: Vec<Cell>, repeats: u32, seed: u64) -> Validation {
         model_error: model_error(&cells),
         pairs,
         cells,
+        looking_costs: None,
         contexts: None,
     }
+}
+
+/// See [`Precision`].
+fn precision(cells: &[Cell], wanted: f64) -> Option<Precision> {
+    let mut widths: Vec<f64> = cells.iter().map(Cell::half_interval).collect();
+    widths.sort_by(f64::total_cmp);
+    let reached = widths.iter().filter(|&&width| width <= wanted).count() as u64;
+    Some(Precision { wanted, reached, median: median(&widths)?, worst: *widths.last()? })
 }
 
 /// Of intervals of each level, the share of cells whose measured time is inside. Other levels than 95 % are those of the
@@ -548,7 +594,7 @@ fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
 
 /// Whether a method that gives `faster_ns` and `slower_ns` ranks the two as they measured.
 fn verdict(faster: &Cell, slower: &Cell, faster_ns: f64, slower_ns: f64) -> PairVerdict {
-    if faster.measured_max_ns >= slower.measured_min_ns {
+    if faster.measured_high_ns >= slower.measured_low_ns {
         PairVerdict::Tie
     } else if faster_ns < slower_ns {
         PairVerdict::Right

@@ -1,7 +1,7 @@
 //! Prediction against the truth: workloads times targets, predicted and replayed, every miss laid open by call type.
 //!
 //! Each target is measured once (or its profile given); each workload is then replayed on each target several times, in
-//! random interleaved order, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
+//! random interleaved order until its median is known well enough, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
 //! once. Just before each replay the references of the profile are measured again there, so that it shows how far the machine has moved. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
 //! replayed is behind [`Bench`], so that the loop runs on fakes as well. What may not live here: rendering.
 
@@ -11,7 +11,7 @@ pub mod stats;
 
 pub use bench::{Bench, OpenTarget, RealBench, ValidateTarget, ValidateWorkload};
 pub use compare::{
-    Cell, DriftSummary, MethodSummary, OpComparison, PairComparison, PairVerdict, Predicted, RankingSummary,
+    Cell, DriftSummary, MethodSummary, OpComparison, PairComparison, PairVerdict, Precision, Predicted, RankingSummary,
     Validation, compare,
 };
 
@@ -27,11 +27,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Fewer replays than this say nothing of their noise.
 pub const REPEATS_MIN: u32 = 3;
 
+/// So many replays are enough, whatever their noise.
+pub const REPEATS_MAX: u32 = 9;
+
 /// How to validate.
 #[derive(Clone, Debug)]
 pub struct ValidateOptions {
     /// Replays of each workload on each target; at least [`REPEATS_MIN`].
     pub repeats: u32,
+    /// They go on until half the interval of their median ([`stats::median_interval`]) is at most this share of it,
+    pub precision: Option<f64>,
+    /// or there are so many.
+    pub repeats_max: u32,
     /// Seed of the order of replays.
     pub seed: u64,
     /// How targets without a profile are measured.
@@ -49,6 +56,8 @@ impl ValidateOptions {
     pub fn new(seed: u64) -> ValidateOptions {
         ValidateOptions {
             repeats: REPEATS_MIN,
+            precision: None,
+            repeats_max: REPEATS_MAX,
             seed,
             measure: MeasureOptions::quick(seed),
             replay: ReplayOptions::default(),
@@ -163,8 +172,9 @@ impl ValidateError {
     }
 }
 
-/// Validates recorded workloads on targets, which `open` makes ready. With a file of residuals every replay is looked into, and each
-/// that was made is in it: on a deterministic target that is one.
+/// Validates recorded workloads on targets, which `open` makes ready. With a file of residuals some replays more are made, as many as
+/// [`ValidateOptions::repeats`], which are looked into: looking makes them slower, so their times are in the residuals only. On a
+/// deterministic target looking costs nothing, and the one replay that is made is looked into.
 ///
 /// # Errors
 /// A target, a measurement, a prediction or a replay fails ([`ValidateError`] says which).
@@ -178,6 +188,35 @@ pub fn validate(
 ) -> Result<Validation, ValidateError> {
     let mut bench = RealBench::new(workloads, targets, open, options.clone());
     validate_on(&mut bench, options, residuals, progress)
+}
+
+/// What was replayed of a workload on a target.
+#[derive(Clone, Debug, Default)]
+struct Replayed {
+    plain: Vec<(ReplayResult, Option<Drift>)>,
+    /// Totals of those that were looked into.
+    looked_into_ns: Vec<f64>,
+}
+
+impl Replayed {
+    fn totals(&self) -> Vec<f64> {
+        self.plain.iter().map(|(replay, _)| replay.total_ns as f64).collect()
+    }
+
+    /// Whether the median is known to within a share of it.
+    fn is_within(&self, precision: f64) -> bool {
+        let totals = self.totals();
+        let (Some(median), Some((low, high))) = (stats::median(&totals), stats::median_interval(&totals)) else {
+            return false;
+        };
+        totals.len() >= stats::CERTAIN && (high - low) / 2.0 <= precision * median
+    }
+
+    /// The median time of those looked into over that of the others.
+    fn looking(&self) -> Option<f64> {
+        let (looked, plain) = (stats::median(&self.looked_into_ns)?, stats::median(&self.totals())?);
+        (plain > 0.0).then(|| looked / plain)
+    }
 }
 
 /// Validates whatever is behind a [`Bench`].
@@ -194,42 +233,63 @@ pub fn validate_on(
     check(&workloads, &targets, options)?;
     let cells: Vec<(usize, usize)> =
         (0..workloads.len()).flat_map(|w| (0..targets.len()).map(move |t| (w, t))).collect();
-    let total = targets.len() as u64 + cells.len() as u64 * (1 + u64::from(options.repeats));
+    let each = u64::from(options.repeats) * if residuals.is_some() { 2 } else { 1 };
+    let mut total = targets.len() as u64 + cells.len() as u64 * (1 + each);
     let mut done = 0;
-    let mut tell = |stage, workload: &str, target: &str| {
+    let mut tell = |stage, workload: &str, target: &str, total: u64| {
         progress(&ValidateProgress { stage, done, total, workload: workload.into(), target: target.into() });
         done += 1;
     };
 
     for (t, target) in targets.iter().enumerate() {
-        tell(ValidateStage::Measure, "", target);
+        tell(ValidateStage::Measure, "", target, total);
         bench.measure(t)?;
     }
     let mut predictions = Vec::with_capacity(cells.len());
     for &(w, t) in &cells {
-        tell(ValidateStage::Predict, &workloads[w], &targets[t]);
+        tell(ValidateStage::Predict, &workloads[w], &targets[t], total);
         predictions.push(bench.predict(w, t, None)?);
     }
-    let mut replays: Vec<Vec<(ReplayResult, Option<Drift>)>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut replays: Vec<Replayed> = cells.iter().map(|_| Replayed::default()).collect();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(options.seed);
-    for round in 0..options.repeats {
-        // Shuffled anew in each round: what drifts with time is spread over all cells.
-        let mut order: Vec<usize> = (0..cells.len()).collect();
+    for round in 0..options.repeats.max(options.repeats_max) {
+        let more = round >= options.repeats;
+        let is_open = |i: usize| {
+            !more
+                || (options.precision.is_some_and(|precision| !replays[i].is_within(precision))
+                    && !bench.is_deterministic(cells[i].1))
+        };
+        // Shuffled anew in each round: what drifts with time is spread over all cells, and over replays that are looked into and others.
+        let mut order: Vec<(usize, bool)> = (0..cells.len()).filter(|&i| is_open(i)).map(|i| (i, false)).collect();
+        if more {
+            total += order.len() as u64;
+        } else if residuals.is_some() {
+            order.extend((0..cells.len()).filter(|&i| !bench.is_deterministic(cells[i].1)).map(|i| (i, true)));
+        }
         shuffle(&mut order, &mut dice);
-        for i in order {
+        for (i, into) in order {
             let (w, t) = cells[i];
-            tell(ValidateStage::Replay, &workloads[w], &targets[t]);
-            // In virtual time another run would be the same.
-            let again = match replays[i].first() {
-                Some(first) if bench.is_deterministic(t) => first.clone(),
-                _ => bench.replay(w, t, residuals.as_deref_mut().map(|out| (out, round)))?,
-            };
-            replays[i].push(again);
+            tell(ValidateStage::Replay, &workloads[w], &targets[t], total);
+            // In virtual time another run would be the same, and looking into it takes none of that time.
+            let is_deterministic = bench.is_deterministic(t);
+            let replayed = &mut replays[i];
+            if let (true, Some(first)) = (is_deterministic, replayed.plain.first().cloned()) {
+                replayed.plain.push(first);
+                continue;
+            }
+            let out = residuals.as_deref_mut().filter(|_| into || is_deterministic);
+            let (replay, drift) = bench.replay(w, t, out.map(|out| (out, round)))?;
+            if into {
+                replayed.looked_into_ns.push(replay.total_ns as f64);
+            } else {
+                replayed.plain.push((replay, drift));
+            }
         }
     }
     let mut found = Vec::with_capacity(cells.len());
+    let looking: Vec<f64> = replays.iter().filter_map(Replayed::looking).collect();
     for ((&(w, t), predicted), replays) in cells.iter().zip(predictions).zip(replays) {
-        let (replays, drifts): (Vec<ReplayResult>, Vec<Option<Drift>>) = replays.into_iter().unzip();
+        let (replays, drifts): (Vec<ReplayResult>, Vec<Option<Drift>>) = replays.plain.into_iter().unzip();
         let drift = Drift::middle(&drifts.into_iter().flatten().collect::<Vec<Drift>>());
         let rescaled = match &drift {
             Some(drift) if options.rescale => Some(bench.predict(w, t, Some(drift))?),
@@ -241,7 +301,9 @@ pub fn validate_on(
         };
         found.push(Cell::new(&workloads[w], &targets[t], predicted, before, &replays, drift));
     }
-    Ok(compare(found, options.repeats, options.seed))
+    let mut validation = compare(found, options.precision, options.seed);
+    validation.looking_costs = stats::median(&looking).map(|factor| factor - 1.0);
+    Ok(validation)
 }
 
 fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) -> Result<(), ValidateError> {
@@ -262,7 +324,7 @@ fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) ->
 }
 
 /// Fisher and Yates' shuffle.
-fn shuffle(order: &mut [usize], dice: &mut Xoshiro256PlusPlus) {
+fn shuffle<T>(order: &mut [T], dice: &mut Xoshiro256PlusPlus) {
     for last in (1..order.len()).rev() {
         let at = usize::try_from(dice.next_u64() % (last as u64 + 1)).unwrap_or(0);
         order.swap(last, at);

@@ -11,6 +11,30 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
 }
 
+/// An interval that holds the median of what the values are drawn from with at least 95 %, whatever its distribution: from the k-th least to
+/// the k-th greatest (by the binomial distribution; Conover, *Practical Nonparametric Statistics*, section 3.2). Fewer than
+/// [`CERTAIN`] values have none: then all of them are in it. `None` of nothing.
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The chance that the median lies below the k-th least, for k from 1.
+    let n = sorted.len();
+    let (mut ways, mut below, mut k) = (1.0, 0.5f64.powi(i32::try_from(n).ok()?), 0);
+    while k + 1 < n.div_ceil(2) {
+        ways *= (n - k) as f64 / (k + 1) as f64;
+        let next = below + ways * 0.5f64.powi(i32::try_from(n).ok()?);
+        if 2.0 * next > 0.05 {
+            break;
+        }
+        below = next;
+        k += 1;
+    }
+    Some((*sorted.get(k)?, *sorted.get(n - 1 - k)?))
+}
+
+/// The fewest values of which [`median_interval`] says something with 95 %: the median is outside six with 1 in 32.
+pub const CERTAIN: usize = 6;
+
 /// The arithmetic mean. `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -49,6 +73,26 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
         assert_eq!(rms(&[3.0, -4.0]), Some(12.5f64.sqrt()));
+    }
+
+    /// scipy.stats.binom.interval and Conover's table A3 name the same order statistics.
+    #[test]
+    fn the_order_statistics_around_a_median() {
+        let interval = |n: u32| median_interval(&(1..=n).rev().map(f64::from).collect::<Vec<_>>()).unwrap();
+        for (n, low, high) in [
+            (1, 1.0, 1.0),
+            (3, 1.0, 3.0),
+            (6, 1.0, 6.0),
+            (8, 1.0, 8.0),
+            (9, 2.0, 8.0),
+            (12, 3.0, 10.0),
+            (15, 4.0, 12.0),
+            (20, 6.0, 15.0),
+            (25, 8.0, 18.0),
+        ] {
+            assert_eq!(interval(n), (low, high), "{n}");
+        }
+        assert_eq!(median_interval(&[]), None);
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub(super) struct Ledger {
     /// Changes of metadata since anything was committed, and when that was.
     pub metadata_changes: u64,
     pub committed_ns: Option<f64>,
+    /// The last sync has left something to commit ([`Behaviour::sync_leaves_changes`]).
+    left: bool,
 }
 
 impl Ledger {
@@ -114,6 +116,7 @@ impl Ledger {
             operations_limit: OPERATIONS_MIN,
             metadata_changes: 0,
             committed_ns: None,
+            left: false,
         }
     }
 
@@ -265,7 +268,9 @@ impl Ledger {
         let file = self.get(node);
         let open = |stamp| self.is_open(&file, stamp);
         let kind = if directory {
-            if open(file.names) || open(file.made) { DirtyKind::Names } else { DirtyKind::CleanDirectory }
+            // Others' changes too, where a directory's sync commits them.
+            let others = self.rules.behaviour.directory_commits == Some(true) && (self.metadata_changes > 0 || self.left);
+            if open(file.names) || open(file.made) || others { DirtyKind::Names } else { DirtyKind::CleanDirectory }
         } else if open(file.made) {
             if self.is_late(&file) { DirtyKind::Late } else { DirtyKind::Create }
         } else if open(file.grew) {
@@ -303,6 +308,12 @@ impl Ledger {
 
     /// A sync that found this is over.
     pub fn synced(&mut self, node: NodeId, kind: DirtyKind, data_only: bool, now_ns: f64) {
+        let is_file = !matches!(kind, DirtyKind::Clean | DirtyKind::CleanDirectory | DirtyKind::Names);
+        self.left = match self.rules.behaviour.sync_leaves_changes {
+            Some(true) if is_file => true,
+            Some(true) if kind == DirtyKind::Names => false,
+            _ => self.left,
+        };
         if !commits(kind, data_only) {
             return;
         }
@@ -334,7 +345,7 @@ impl Ledger {
 
     /// Everything was written and committed.
     pub fn synced_all(&mut self, now_ns: f64) {
-        (self.metadata_changes, self.committed_ns) = (0, Some(now_ns));
+        (self.metadata_changes, self.committed_ns, self.left) = (0, Some(now_ns), false);
         self.everything();
         for file in &mut self.files {
             file.committed = self.clock;
@@ -377,6 +388,34 @@ mod tests {
             }
             assert!(ledger.operations.len() <= OPERATIONS_MIN + 1, "{family:?}: {}", ledger.operations.len());
         }
+    }
+
+    /// SQLite syncs its journal, then the directory: under `data=journal` the second took as long as the first, and was priced as nothing.
+    #[test]
+    fn a_directorys_sync_commits_what_changed_elsewhere() {
+        let kinds = |directory_commits, sync_leaves_changes| {
+            let behaviour = Behaviour { directory_commits, sync_leaves_changes, ..Behaviour::default() };
+            let mut ledger = Ledger::new(SyncRules { family: Family::Log, behaviour });
+            let (dir, elsewhere, file) = (NodeId(1), NodeId(2), NodeId(3));
+            ledger.made(file, elsewhere);
+            ledger.names(elsewhere);
+            ledger.metadata_changes += 1;
+            let mut kinds = Vec::new();
+            for node in [dir, dir, file, dir, dir] {
+                if node == file {
+                    ledger.grew(file);
+                    ledger.metadata_changes += 1;
+                }
+                let kind = ledger.found(node, false, node == dir, u64::from(node == file)).kind;
+                ledger.synced(node, kind, false, 0.0);
+                kinds.push(kind);
+            }
+            kinds
+        };
+        use DirtyKind::{Append, CleanDirectory as Clean, Create, Names};
+        assert_eq!(kinds(None, None), [Clean, Clean, Create, Clean, Clean]);
+        assert_eq!(kinds(Some(true), Some(false)), [Names, Clean, Append, Clean, Clean]);
+        assert_eq!(kinds(Some(true), Some(true)), [Names, Clean, Append, Names, Clean]);
     }
 
     #[test]
