@@ -254,8 +254,7 @@ impl Drop for Workspace {
 /// Whether the subdirectories of a directory will be spread.
 fn spread(directory: &Path) -> bool {
     let set = || -> rustix::io::Result<()> {
-        let handle =
-            fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
+        let handle = fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, fs::Mode::empty())?;
         fs::ioctl_setflags(&handle, fs::ioctl_getflags(&handle)? | fs::IFlags::TOPDIR)
     };
     set().is_ok()

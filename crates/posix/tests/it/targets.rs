@@ -22,12 +22,36 @@ fn a_directory_gets_a_private_directory_for_a_while() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let ours = opened(dir.path().to_str().unwrap());
-    assert_eq!(ours.path().parent(), Some(dir.path()));
-    assert!(ours.path().file_name().unwrap().to_str().unwrap().starts_with("fsage-"));
+    let private = ours.path().ancestors().find(|path| path.parent() == Some(dir.path())).expect("below the target");
+    assert!(private.file_name().unwrap().to_str().unwrap().starts_with("fsage-"));
+    assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(ours.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let mut deeper = ours.subdir("a/b").unwrap();
     create(&mut deeper, "f").unwrap();
     assert!(ours.path().join("a/b/f").exists());
+    ours.close().unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// On ext4 without a journal a replay took 391 ms where another had just removed its files, and 57 ms elsewhere.
+#[test]
+fn on_ext4_the_work_is_apart_from_what_was_there_before() {
+    let dir = tempfile::tempdir().unwrap();
+    // The judge is e2fsprogs: whether there is such a flag here, and whether it is set.
+    let probe = dir.path().join("probe");
+    std::fs::create_dir(&probe).unwrap();
+    let run =
+        |tool: &str, args: &[&str], path: &Path| Command::new(tool).args(args).arg(path).output().expect("it runs");
+    let spreads = run("chattr", &["+T"], &probe).status.success();
+    std::fs::remove_dir(&probe).unwrap();
+    let ours = opened(dir.path().to_str().unwrap());
+    let between: Vec<&Path> = ours.path().ancestors().take_while(|path| *path != dir.path()).collect();
+    assert_eq!(between.len(), if spreads { 2 } else { 1 }, "{}", ours.path().display());
+    if spreads {
+        let flags = String::from_utf8(run("lsattr", &["-d"], between[1]).stdout).unwrap();
+        assert!(flags.split(' ').next().unwrap().contains('T'), "{flags}");
+    }
+    create(&mut ours.fs(), "f").unwrap();
     ours.close().unwrap();
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

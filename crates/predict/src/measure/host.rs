@@ -89,7 +89,8 @@ fn limit_of_groups(own: &str, root: &Path) -> Option<u64> {
         let path = path.trim_start_matches('/');
         if controllers.split(',').any(|name| name == "memory") {
             let stat = std::fs::read_to_string(root.join("memory").join(path).join("memory.stat")).unwrap_or_default();
-            let limit = stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit ")?.parse::<u64>().ok());
+            let limit =
+                stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit ")?.parse::<u64>().ok());
             limits.extend(limit);
         }
         if controllers.is_empty() {

@@ -137,7 +137,7 @@ fn the_models_error_and_how_often_intervals_hold() {
     }
     // The first measures in the middle of its interval, the second just above its own.
     let inside: Vec<(f64, f64)> =
-        super::compare::compare(cells, 3, 7).calibration.iter().map(|c| (c.level, c.inside)).collect();
+        super::compare::compare(cells, None, 7).calibration.iter().map(|c| (c.level, c.inside)).collect();
     assert_eq!(inside, [(0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (0.9, 0.5), (0.95, 0.5), (0.99, 1.0)]);
 }
 
@@ -211,13 +211,18 @@ fn replays_go_on_until_the_median_is_known() {
     let mut last = None;
     let v = validate_on(&mut fake, &options, None, &mut |p| last = Some((p.done, p.total))).unwrap();
     let replays = |t: usize| v.cells[t].measured_all_ns.len();
-    assert_eq!((replays(0), replays(1), v.repeats, v.repeats_most), (6, 9, 6, 9), "six are the fewest that say something");
+    assert_eq!(
+        (replays(0), replays(1), v.repeats, v.repeats_most),
+        (6, 9, 6, 9),
+        "six are the fewest that say something"
+    );
     assert_eq!(v.precision.map(|p| (p.reached, p.worst)), Some((1, 0.3)));
     assert_eq!((v.cells[1].measured_low_ns, v.cells[1].measured_high_ns), (70.0, 130.0));
     assert_eq!(last, Some((2 + 2 + 15 - 1, 2 + 2 + 15)));
     // The intervals of the medians tell two apart whose ranges overlap.
     let mut fake = self::fake(&[1.0, 2.0], &[[0; 3]; 2], 2);
-    fake.measured_ns = vec![vec![100, 101, 102, 103, 104, 105, 106, 107, 300], vec![190, 200, 201, 202, 203, 204, 205, 206, 207]];
+    fake.measured_ns =
+        vec![vec![100, 101, 102, 103, 104, 105, 106, 107, 300], vec![190, 200, 201, 202, 203, 204, 205, 206, 207]];
     let v = validate_on(&mut fake, &ValidateOptions { repeats: 9, ..options }, None, &mut |_| {}).unwrap();
     assert_eq!(v.pairs[0].verdict, PairVerdict::Right);
 }

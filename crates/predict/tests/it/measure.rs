@@ -71,9 +71,10 @@ fn what_a_system_does_is_found_by_trying() {
     let budget = Some(Duration::from_secs(4));
     let options = MeasureOptions { budget, ..MeasureOptions::quick(3) };
     for family in [Family::Log, Family::Each, Family::Segments] {
-        for (shares, cut_writes) in [(false, true), (true, false)] {
+        for (shares, cut_writes, directory_commits) in [(false, true, true), (true, false, true), (true, true, false)] {
             let mut fake = roomy();
             (fake.family, fake.shares, fake.cut_writes) = (family, shares, cut_writes);
+            (fake.directory_commits, fake.leaves_changes) = (directory_commits, shares);
             fake.preallocates = shares;
             let found = measure(&mut fake, &options).expect("measured").behaviour;
             let expected = Behaviour {
@@ -82,6 +83,8 @@ fn what_a_system_does_is_found_by_trying() {
                 copies_share: Some(shares),
                 preallocates: Some(shares),
                 truncate_writes: Some(cut_writes),
+                directory_commits: Some(directory_commits),
+                sync_leaves_changes: directory_commits.then_some(shares),
             };
             assert_eq!(found, expected);
         }

@@ -269,7 +269,8 @@ impl Ledger {
         let open = |stamp| self.is_open(&file, stamp);
         let kind = if directory {
             // Others' changes too, where a directory's sync commits them.
-            let others = self.rules.behaviour.directory_commits == Some(true) && (self.metadata_changes > 0 || self.left);
+            let others =
+                self.rules.behaviour.directory_commits == Some(true) && (self.metadata_changes > 0 || self.left);
             if open(file.names) || open(file.made) || others { DirtyKind::Names } else { DirtyKind::CleanDirectory }
         } else if open(file.made) {
             if self.is_late(&file) { DirtyKind::Late } else { DirtyKind::Create }

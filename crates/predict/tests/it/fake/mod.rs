@@ -141,6 +141,12 @@ pub struct Fake {
     pub family: Family,
     /// Setting a length writes what is dirty.
     pub cut_writes: bool,
+    /// The sync of a directory commits what changed elsewhere.
+    pub directory_commits: bool,
+    /// The sync of a file leaves something to commit.
+    pub leaves_changes: bool,
+    /// Something is not committed.
+    uncommitted: bool,
     /// Bytes that can be written before the disk is full.
     pub space: u64,
     /// Descriptors open when caches were last dropped.
@@ -170,6 +176,9 @@ impl Fake {
             preallocates: true,
             family: Family::Each,
             cut_writes: false,
+            directory_commits: false,
+            leaves_changes: false,
+            uncommitted: false,
             empty_made: 0,
             space: 1 << 40,
             open_at_drop: 0,
@@ -273,6 +282,7 @@ impl Fake {
         self.nodes[dir].entries.insert(name.to_owned(), node);
         self.nodes[dir].map_cached = true;
         self.nodes[dir].names_changed = true;
+        self.uncommitted = true;
         self.names.touch((dir, name.to_owned()));
     }
 
@@ -280,6 +290,7 @@ impl Fake {
         self.names.forget(&(dir, name.to_owned()));
         let node = self.nodes[dir].entries.remove(name)?;
         self.nodes[dir].names_changed = true;
+        self.uncommitted = true;
         self.nodes[node].nlink -= 1;
         if self.nodes[node].nlink == 0 {
             self.drop_blocks(node);
@@ -426,10 +437,12 @@ impl Fake {
         let of = |fsync: Class, fdatasync: Class| if data_only { fdatasync } else { fsync };
         let names = std::mem::take(&mut self.empty_made);
         if self.nodes[node].kind == FileKind::Directory {
-            let changed = std::mem::take(&mut self.nodes[node].names_changed);
+            let elsewhere = std::mem::take(&mut self.uncommitted) && self.directory_commits;
+            let changed = std::mem::take(&mut self.nodes[node].names_changed) || elsewhere;
             return cost(if changed { FsyncDir } else { FsyncDirClean }, 0);
         }
         let total = self.dirty_bytes();
+        self.uncommitted = self.leaves_changes;
         self.dirty.remove(&node);
         let file = &mut self.nodes[node];
         let (new, over) = (std::mem::take(&mut file.new_bytes), std::mem::take(&mut file.over_bytes));
