@@ -146,9 +146,12 @@ fn a_quickstart_that_records_goes_with_its_spool() {
     let place = Place::new();
     fs::create_dir(place.work().join("target")).expect("a directory");
     let sites = || fs::read_dir(place.work().join("target")).expect("a directory").flatten();
-    let records = || sites().any(|site| site.path().join("work/project").exists());
-    place.killed(&["quickstart", "target"], records);
-    assert!(sites().all(|site| site.path().join("quickstart.spool").exists()));
+    let works_with = |name| {
+        let target = place.work().join("target");
+        move || common::works_in(&target).iter().any(|path| path.join(name).exists())
+    };
+    place.killed(&["quickstart", "target"], works_with("work/project"));
+    assert!(works_with("quickstart.spool")());
     place.does(&["drive", "list"]);
     assert_eq!(sites().count(), 0);
     let works_here = |process: fs::DirEntry| {

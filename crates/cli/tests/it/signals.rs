@@ -361,10 +361,7 @@ fn a_quickstart_that_records_ends() {
         let running = Running { child: command.spawn().expect("the binary runs") };
         let pid = running.child.id();
         let begun = Instant::now();
-        let is_there = || {
-            let mut below = fs::read_dir(&target).expect("a directory").flatten();
-            below.any(|site| site.path().join("work").join(made).exists())
-        };
+        let is_there = || common::works_in(&target).iter().any(|place| place.join("work").join(made).exists());
         let mut is_too_late = false;
         while !is_too_late && !is_there() {
             let said = fs::read_to_string(&messages).expect("text");

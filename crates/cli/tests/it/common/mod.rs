@@ -50,6 +50,18 @@ pub fn succeeds(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
 }
 
+/// Where commands work in a target directory: in private directories, and on ext4 in one within each.
+pub fn works_in(target: &Path) -> Vec<PathBuf> {
+    let below = |path: &Path| -> Vec<PathBuf> {
+        // They come and go meanwhile.
+        std::fs::read_dir(path).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+    };
+    let private = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("fsage-"));
+    let outer = below(target);
+    let inner = outer.iter().flat_map(|path| below(path)).filter(private);
+    inner.collect::<Vec<_>>().into_iter().chain(outer).collect()
+}
+
 /// A small recorded trace: a shell script that writes, copies, links, lists and removes a few files.
 pub fn trace_text() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/small.strace")
