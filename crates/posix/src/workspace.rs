@@ -46,7 +46,8 @@ impl Image {
     }
 }
 
-/// A private directory `fsage-<16 hex>` in a target (on ext4 one in another, see [`Workspace::spread`]), removed with everything in it when this is dropped.
+/// A private directory `fsage-<16 hex>` in a target, removed with everything in it when this is dropped. On ext4 the work is in one of
+/// the same kind of name within it, apart from what was there before ([`Workspace::spread`]).
 ///
 /// Drop the handles given out by [`fs`](Workspace::fs) first: a scratch file system goes away with the last of
 /// them.
@@ -263,7 +264,7 @@ fn spread(directory: &Path) -> bool {
 /// A directory for the work in a private one: where that can be, in another part of the disk than what was there before.
 ///
 /// ext4 without a journal passes over every inode that was removed in the last minutes. Where an earlier run of ours has just removed its
-/// thousands, making a file takes up to fifty times as long, and no run of a program would tell what another takes.
+/// thousands, making a file takes up to fifty times as long, and one run does not tell what the next takes.
 fn elsewhere(private: &Path) -> io::Result<PathBuf> {
     if !spread(private) {
         return Ok(private.to_path_buf());

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(rms(&[3.0, -4.0]), Some(12.5f64.sqrt()));
     }
 
-    /// scipy.stats.binom.interval and Conover's table A3 name the same order statistics.
+    /// By hand for six: 2/64 is below 5 %. For nine: 2 (1 + 9)/512 is, 2 (1 + 9 + 36)/512 is not.
     #[test]
     fn the_order_statistics_around_a_median() {
         let interval = |n: u32| median_interval(&(1..=n).rev().map(f64::from).collect::<Vec<_>>()).unwrap();
