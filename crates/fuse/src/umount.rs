@@ -15,13 +15,17 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
     // Of a mount whose server is dead only the name can be had.
     let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
-    let Some(source) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
+    let Some(mount) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
     posix::cleanup::unmount_served(&on, false).map_err(|source| match source.kind() {
         std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
         _ => MountError::Io { path: on.clone(), doing: "unmount it", source },
     })?;
+    // Nothing is written back of what was only read, and others may still read it.
+    if mount.options.split(',').any(|option| option == "ro") {
+        return Ok(());
+    }
     // The server holds a lock on the image until it has written everything. What is no file was in memory, and has gone.
-    let Ok(image) = std::fs::File::open(&source) else { return Ok(()) };
+    let Ok(image) = std::fs::File::open(&mount.source) else { return Ok(()) };
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE && go_on() {
         match rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive) {
@@ -31,5 +35,5 @@ pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountErr
             Err(_) => return Ok(()),
         }
     }
-    Err(MountError::InUse { path: source })
+    Err(MountError::InUse { path: mount.source })
 }

@@ -522,9 +522,9 @@ fn top_at(point: &Path) -> Option<mounted::MountEntry> {
     mounted::mounts().into_iter().rev().find(|mount| mount.point == point)
 }
 
-/// The source of a mount of a type on a directory, if that is what is mounted there.
-pub fn served_at(point: &Path, fs_type: &str) -> Option<PathBuf> {
-    top_at(point).filter(|mount| mount.fs_type == fs_type).map(|mount| mount.source)
+/// What is mounted on a directory, if it is of this type.
+pub fn served_at(point: &Path, fs_type: &str) -> Option<mounted::MountEntry> {
+    top_at(point).filter(|mount| mount.fs_type == fs_type)
 }
 
 /// Unmounts what a process serves: as root by ourselves, otherwise through the system's `fusermount3`.
