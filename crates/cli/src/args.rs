@@ -83,6 +83,8 @@ commands! {
     Dump(dump),
     Cp(cp),
     Clean(clean),
+    Mount(mount),
+    Umount(umount),
     Crash(crash),
     Measure(measure),
     Predict(predict),

@@ -13,6 +13,7 @@ use device::DriveError;
 use device::validate::TraceError;
 use experiment::ExperimentError;
 use ffs::FfsError;
+use fuse::MountError;
 use lab::OpenError;
 use layout::LayoutError;
 use lfs::LfsError;
@@ -131,6 +132,9 @@ fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<OpenError>() {
+        return Some(error.exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<MountError>() {
         return Some(error.exit_code());
     }
     if let Some(error) = cause.downcast_ref::<VerifyError>() {

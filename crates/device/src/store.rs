@@ -43,6 +43,11 @@ pub trait Store {
     fn discard(&mut self, _at: u64, _len_bytes: u64) -> io::Result<()> {
         Ok(())
     }
+
+    /// What was written is on stable storage when this returns; nothing to do where there is none.
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl<S: Store + ?Sized> Store for &mut S {
@@ -61,6 +66,9 @@ impl<S: Store + ?Sized> Store for &mut S {
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         (**self).discard(at, len_bytes)
     }
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -78,6 +86,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
     }
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         (**self).discard(at, len_bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
     }
 }
 
@@ -128,6 +139,9 @@ impl Store for FileStore {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         within(self.len_bytes, at, bytes.len())?;
         self.file.write_all_at(bytes, at)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 }
 
@@ -273,6 +287,9 @@ impl<S: Store + ?Sized> Store for Arc<Mutex<S>> {
     }
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         locked(self).discard(at, len_bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        locked(self).sync()
     }
 }
 

@@ -35,6 +35,18 @@ pub enum ReadAhead {
     Cluster,
 }
 
+/// Which requests put what was written onto the stable storage below the image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Barriers {
+    /// None: who has the image sees to that.
+    #[default]
+    None,
+    /// Flushes of the device.
+    Flushes,
+    /// Flushes, and every write that an operation waits for: a power failure leaves what the order of writes promises.
+    Writes,
+}
+
 /// The kernel's state as operations see it.
 ///
 /// Everything here happens at once; time is only noted. A block that some program still reads or writes can be in the
@@ -59,6 +71,9 @@ pub struct Cx {
     pub(crate) record_bytes: bool,
     /// Reused lists of slots.
     pub(crate) scratch: Vec<u32>,
+    /// Whose new files are: user and group.
+    pub(crate) owner: (u32, u32),
+    pub(crate) barriers: Barriers,
 }
 
 impl Cx {
@@ -85,6 +100,8 @@ impl Cx {
             image_error: None,
             record_bytes: false,
             scratch: Vec::new(),
+            owner: (0, 0),
+            barriers: Barriers::None,
         }
     }
 
@@ -96,6 +113,11 @@ impl Cx {
     /// The date then, nanoseconds since 1970: what timestamps show.
     pub fn date_ns(&self) -> i64 {
         self.epoch_ns.saturating_add_unsigned(self.now_ns)
+    }
+
+    /// User and group that a file made by this operation belongs to: root's in a laboratory.
+    pub fn owner(&self) -> (u32, u32) {
+        self.owner
     }
 
     /// What the processor spends on operations.
@@ -137,8 +159,19 @@ impl Cx {
 
     /// Waits for a request that this or an earlier program has started; nothing if it is complete.
     pub fn wait_for(&mut self, io: IoId) {
-        if self.ios.get(io).is_some() {
+        if let Some(request) = self.ios.get(io) {
+            let wrote = request.direction == Direction::Write;
             self.program.push(Step::Wait { io });
+            if wrote && self.barriers == Barriers::Writes {
+                self.sync_image();
+            }
+        }
+    }
+
+    /// What the image was told is on stable storage before anything else is.
+    fn sync_image(&mut self) {
+        if let Err(error) = self.image.sync() {
+            self.note_image_error(error);
         }
     }
 
@@ -424,6 +457,9 @@ impl Cx {
         }
         self.wait_for_discards(io);
         self.program.push(Step::Start { io, wait });
+        if wait && self.barriers == Barriers::Writes {
+            self.sync_image();
+        }
     }
 
     /// Starts writing a file's dirty blocks, data and indirect blocks; with anything but [`Durability::Started`] waits for all that
@@ -477,6 +513,9 @@ impl Cx {
         self.cpu(self.costs.request_ns);
         let io = self.ios.insert(Direction::Flush, Pbn(0), 0, self.now_ns);
         self.program.push(Step::Start { io, wait });
+        if self.barriers != Barriers::None {
+            self.sync_image();
+        }
         io
     }
 

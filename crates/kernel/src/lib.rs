@@ -32,7 +32,7 @@ mod volume;
 pub use block::{Block, BlockId, Contents, Ino, Lbn, Pbn};
 pub use cache::{Cache, CacheCounters, Replacement};
 pub use costs::Costs;
-pub use cx::{Cx, ReadAhead, Transfers};
+pub use cx::{Barriers, Cx, ReadAhead, Transfers};
 pub use engine::{DeviceCounters, LogEntry, WriteRecord};
 pub use lab::{Counters, Lab, LabError, Setup};
 pub use log::{LogEncode, LogPiece, LogRequests, LogWrite};

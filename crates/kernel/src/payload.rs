@@ -49,6 +49,17 @@ impl Image {
         Ok(any)
     }
 
+    /// Fills `out` from a byte of the disk on; only of an image that has all bytes.
+    pub(crate) fn read_full(&self, at_byte: u64, out: &mut [u8]) -> io::Result<()> {
+        debug_assert!(self.is_full(), "what has no bytes cannot be read byte by byte");
+        self.store.read_at(at_byte, out)
+    }
+
+    /// What was written is on stable storage when this returns.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.store.sync()
+    }
+
     /// Puts bytes at a place.
     pub(crate) fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> io::Result<()> {
         if let Some(given) = &mut self.given {

@@ -4,11 +4,12 @@
 //! volumes. The cache, clustering and delayed writes are those of the lab; the programs are thrown away, counted.
 
 use crate::cache::Cache;
-use crate::cx::{Cx, Transfers};
+use crate::cx::{Barriers, Cx, Transfers};
 use crate::nodes::Nodes;
 use crate::payload::Image;
 use crate::program::{Direction, IoId, Step};
-use crate::{BlockId, Costs, Ino, Replacement, Volume};
+use crate::{BlockId, Costs, Ino, Lbn, Replacement, Volume};
+use posix::Errno;
 
 /// What a run has asked of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +79,93 @@ impl<V: Volume> Untimed<V> {
     /// What was asked of the disk so far.
     pub fn requests(&self) -> Requests {
         self.requests
+    }
+
+    /// Says which requests go through to the stable storage below the image.
+    pub fn set_barriers(&mut self, barriers: Barriers) {
+        self.cx.barriers = barriers;
+    }
+
+    /// The date is this, nanoseconds since 1970, `now_ns` after the beginning. For real time: the date may jump, the other only grows.
+    pub fn set_clock(&mut self, now_ns: u64, date_ns: i64) {
+        self.cx.now_ns = self.cx.now_ns.max(now_ns);
+        self.cx.epoch_ns = date_ns.saturating_sub_unsigned(self.cx.now_ns);
+    }
+
+    /// Files made from now on belong to this user and group.
+    pub fn set_owner(&mut self, uid: u32, gid: u32) {
+        self.cx.owner = (uid, gid);
+    }
+
+    /// Puts what was written to the image onto stable storage.
+    ///
+    /// # Errors
+    /// Those of the store below.
+    pub fn sync_image(&self) -> std::io::Result<()> {
+        self.cx.image.sync()
+    }
+
+    /// Fills `out` with a file's bytes from `offset` on, of an image that has all bytes; the file is that long. What is in no block in memory
+    /// is read past the cache.
+    ///
+    /// # Errors
+    /// The file system's; what is wrong with the image is [noted](Untimed::take_image_error).
+    pub fn read_file(&mut self, ino: Ino, offset: u64, out: &mut [u8]) -> Result<(), Errno> {
+        let result = self.copy_out(ino, offset, out);
+        self.settle();
+        result
+    }
+
+    fn copy_out(&mut self, ino: Ino, offset: u64, out: &mut [u8]) -> Result<(), Errno> {
+        let size = u64::from(self.volume.block_bytes());
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let (lbn, within) = (Lbn((at / size) as i64), (at % size) as usize);
+            let rest = out.get_mut(done..).unwrap_or_default();
+            let of_block = rest.len().min(size as usize - within);
+            let buffer = self.cx.cache.find(BlockId { ino, lbn });
+            if let Some(payload) = buffer.and_then(|slot| self.cx.payloads.get(&slot)) {
+                let (place, _) = rest.split_at_mut(of_block);
+                let there = payload.get(within..).unwrap_or_default();
+                let len = place.len().min(there.len());
+                let (known, beyond) = place.split_at_mut(len);
+                known.copy_from_slice(&there[..len]);
+                beyond.fill(0);
+                done += of_block;
+                continue;
+            }
+            let ahead = u32::try_from((rest.len() + within) as u64 / size).unwrap_or(u32::MAX);
+            let Some(mapped) = self.volume.map(&mut self.cx, ino, lbn, ahead)? else {
+                rest.get_mut(..of_block).unwrap_or_default().fill(0);
+                done += of_block;
+                continue;
+            };
+            // As far as the blocks are neighbours and none of them is in memory.
+            let mut blocks = 1;
+            while blocks <= mapped.ahead && !self.cx.cache.contains(BlockId { ino, lbn: lbn.plus(blocks) }) {
+                blocks += 1;
+            }
+            let span = if blocks == 1 { u64::from(mapped.bytes) } else { u64::from(blocks) * size } as usize;
+            let (place, _) = rest.split_at_mut(rest.len().min(if blocks == 1 { of_block } else { span - within }));
+            let len = place.len().min(span.saturating_sub(within));
+            let (there, beyond) = place.split_at_mut(len);
+            beyond.fill(0);
+            if let Err(error) = self.cx.image.read_full(mapped.pbn.bytes() + within as u64, there) {
+                self.cx.note_image_error(error);
+                return Err(Errno::EIO);
+            }
+            done += place.len();
+        }
+        Ok(())
+    }
+
+    /// Does a piece of the file system's own work, which waits for idle time, if nobody has called for `idle_ns`; says whether there was any.
+    pub fn idle_work(&mut self, idle_ns: u64) -> bool {
+        let due = self.volume.idle_work_after_ns(&self.cx).is_some_and(|after_ns| after_ns <= idle_ns);
+        let did = due && self.volume.work(&mut self.cx, true);
+        self.settle();
+        did
     }
 
     /// Lets time pass: only timestamps show it.

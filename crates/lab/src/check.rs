@@ -48,6 +48,14 @@ impl Spec {
         if let Some(path) = &self.image {
             return Ok(Box::new(bytes::overlay(path)?));
         }
+        Ok(Box::new(self.new_disk()?))
+    }
+
+    /// A disk with a new file system of `size=`, or of the whole drive, in memory; the target's image plays no part.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new_disk(&self) -> Result<SparseStore, OpenError> {
         let drive_bytes = || {
             let device = self.drive.device()?;
             Ok::<u64, OpenError>(device.capacity_sectors().saturating_mul(u64::from(device.sector_bytes())))
@@ -55,7 +63,7 @@ impl Spec {
         let size_bytes = self.size_bytes.map_or_else(drive_bytes, Ok)?;
         let mut store = SparseStore::new(size_bytes);
         self.make(&mut store)?;
-        Ok(Box::new(store))
+        Ok(store)
     }
 
     /// A store as the disk of the target's drive and machine, not mounted, in virtual time.

@@ -48,6 +48,15 @@ pub(crate) enum Resource {
         /// Its inode number; `None` until it has been made.
         ino: Option<u64>,
     },
+    /// A file system that this process serves (FUSE), mounted where somebody asked for it.
+    Served {
+        #[serde(with = "journal::path_text")]
+        point: PathBuf,
+        /// The type of mount.
+        fs_type: String,
+        /// Its device number, `major:minor`; `None` until it has been made.
+        device: Option<String>,
+    },
     /// A mount on a directory inside a private directory.
     Mount {
         #[serde(with = "journal::path_text")]
@@ -71,6 +80,7 @@ impl Resource {
             Resource::Directory { path, ino } => remove_private(path, *ino),
             Resource::File { path, ino } => remove_file(path, *ino),
             Resource::Mount { point } => unmount_ours(point),
+            Resource::Served { point, fs_type, device } => remove_served(point, fs_type, device.as_deref()),
         }
     }
 }
@@ -122,7 +132,7 @@ impl Entry {
         if let Some(listed) = list.iter_mut().find(|listed| listed.id == self.id) {
             match &mut listed.resource {
                 Resource::Directory { ino: known, .. } | Resource::File { ino: known, .. } => *known = ino,
-                Resource::Mount { .. } => {}
+                Resource::Mount { .. } | Resource::Served { .. } => {}
             }
             listed._lock = lock.or(listed._lock.take());
         }
@@ -461,6 +471,99 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // Says what went wrong itself.
         drop(self.entry.take());
+    }
+}
+
+/// A mount that this process serves. It is unmounted when this is dropped, or by the next run if this one is killed.
+#[derive(Debug)]
+pub struct Served {
+    point: PathBuf,
+    entry: Option<Entry>,
+}
+
+impl Served {
+    /// Enters one that is about to be made.
+    pub fn new(point: &Path, fs_type: &str) -> Served {
+        let resource = Resource::Served { point: point.to_owned(), fs_type: fs_type.to_owned(), device: None };
+        Served { point: point.to_owned(), entry: Some(Entry::new(resource)) }
+    }
+
+    /// It is mounted: from now on nothing else at that place is taken for it.
+    pub fn made(&self) {
+        let (Some(entry), Some(mount)) = (&self.entry, top_at(&self.point)) else { return };
+        let mut list = list();
+        if let Some(listed) = list.iter_mut().find(|listed| listed.id == entry.id)
+            && let Resource::Served { device, fs_type, .. } = &mut listed.resource
+            && *fs_type == mount.fs_type
+        {
+            *device = Some(mount.device_number);
+        }
+        journal::write(&list);
+    }
+
+    /// It has not been mounted.
+    pub fn forget(mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.forget();
+        }
+    }
+
+    /// Unmounts it, if nobody else has.
+    ///
+    /// # Errors
+    /// Those of umount2(2); it is unmounted lazily where it is in use.
+    pub fn unmount(mut self) -> io::Result<()> {
+        self.entry.take().map_or(Ok(()), Entry::remove)
+    }
+}
+
+/// What is mounted on a directory, seen last.
+fn top_at(point: &Path) -> Option<mounted::MountEntry> {
+    mounted::mounts().into_iter().rev().find(|mount| mount.point == point)
+}
+
+/// What is mounted on a directory, if it is of this type.
+pub fn served_at(point: &Path, fs_type: &str) -> Option<mounted::MountEntry> {
+    top_at(point).filter(|mount| mount.fs_type == fs_type)
+}
+
+/// Unmounts what a process serves: as root by ourselves, otherwise through the system's `fusermount3`.
+///
+/// # Errors
+/// It is in use (`ResourceBusy`), unless `lazily`; or those of umount2(2) and of running that program.
+pub fn unmount_served(point: &Path, lazily: bool) -> io::Result<()> {
+    let flags = if lazily { UnmountFlags::NOFOLLOW | UnmountFlags::DETACH } else { UnmountFlags::NOFOLLOW };
+    match unmount(point, flags) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut command = std::process::Command::new("fusermount3");
+    command.arg("-u").args(lazily.then_some("-z")).arg("--").arg(point);
+    let output = command.stdin(std::process::Stdio::null()).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("fusermount3, which unmounts for ordinary users: {error} (package fuse3)"))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let kind = if said.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, said))
+}
+
+/// Unmounts what this process serves, or one served that was killed.
+fn remove_served(point: &Path, fs_type: &str, device: Option<&str>) -> io::Result<Removal> {
+    let Some(mount) = top_at(point) else { return Ok(Removal::Gone) };
+    if mount.fs_type != fs_type || device.is_some_and(|device| device != mount.device_number) {
+        return Ok(Removal::Gone);
+    }
+    match unmount_served(point, false) {
+        Ok(()) => Ok(Removal::Gone),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            unmount_served(point, true)?;
+            Ok(Removal::NotOurs(format!("{}: still in use, unmounted lazily", point.display())))
+        }
+        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", point.display()))),
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Need {
     LoopDevices,
     /// A mount namespace of one's own, in which something can be mounted.
     Mount,
+    /// To mount what a process serves (`/dev/fuse`), as root.
+    Fuse,
     /// A program.
     Tool(Tool),
     /// `/dev/shm`, as a tmpfs.
@@ -216,6 +218,10 @@ fn missing(what: Need) -> Option<String> {
                 }
                 Err(error) => Some(format!("unshare(1): {error}")),
             }
+        }
+        Need::Fuse => {
+            let there = Path::new("/dev/fuse").exists();
+            missing(Need::Root).or_else(|| (!there).then(|| "there is no /dev/fuse (module fuse)".into()))
         }
         Need::Tool(tool) => {
             let missing = || format!("{} is not installed (package {})", tool.program(), tool.package());

@@ -22,6 +22,7 @@ mod layout;
 mod lfs;
 mod limits;
 mod main_job;
+mod mount;
 #[path = "../../../lfs/tests/it/netbsd/passes.rs"]
 mod passes;
 mod plan;

@@ -27,8 +27,8 @@ struct Journal {
     resources: Vec<Resource>,
 }
 
-/// 1 knew no files, 2 no locks.
-const VERSION: u32 = 3;
+/// 1 knew no files, 2 no locks, 3 nothing served.
+const VERSION: u32 = 4;
 
 /// What a [`sweep`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     // In an overlay of the directory with the journal, its lock is another; those of the directories themselves are not.
     let is_held = |resource: &Resource| match resource {
         Resource::Directory { path, .. } => matches!(super::lock_directory(path), super::Locking::Theirs),
-        Resource::File { .. } | Resource::Mount { .. } => false,
+        Resource::File { .. } | Resource::Mount { .. } | Resource::Served { .. } => false,
     };
     if journal.resources.iter().any(is_held) {
         return;
@@ -103,7 +103,9 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
     for resource in journal.resources.iter().rev() {
         let there = match resource {
             Resource::Directory { path, .. } | Resource::File { path, .. } => path.symlink_metadata().is_ok(),
-            Resource::Mount { point } => crate::mounted::mounts().iter().any(|m| m.point == *point),
+            Resource::Mount { point } | Resource::Served { point, .. } => {
+                crate::mounted::mounts().iter().any(|m| m.point == *point)
+            }
         };
         if !there {
             continue;
@@ -113,7 +115,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
             (Ok(Removal::Gone), Resource::Directory { path, .. } | Resource::File { path, .. }) => {
                 report.removed.push(format!("{}: removed, left by a run that was killed", path.display()));
             }
-            (Ok(Removal::Gone), Resource::Mount { point }) => {
+            (Ok(Removal::Gone), Resource::Mount { point } | Resource::Served { point, .. }) => {
                 report.removed.push(format!("{}: unmounted, left by a run that was killed", point.display()));
             }
             (Err(error), _) => report.troubles.push(error.to_string()),

@@ -342,6 +342,13 @@ fn unmake<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino) {
     release(fs, cx, ino);
 }
 
+/// A new inode is whose operation made it.
+fn belongs_to_owner<B: Backing>(fs: &mut B, cx: &Cx, ino: Ino) -> Result<(), Errno> {
+    let d = &mut fs.node_mut(ino)?.d;
+    (*d.uid_mut(), *d.gid_mut()) = cx.owner();
+    Ok(())
+}
+
 fn make_file<B: Backing>(
     fs: &mut B,
     cx: &mut Cx,
@@ -356,6 +363,7 @@ fn make_file<B: Backing>(
         _ => Body::File,
     };
     let ino = fs.new_inode(cx, dir, NewInode { file_type, permissions: new.mode, nlink: 1, device, body })?;
+    belongs_to_owner(fs, cx, ino)?;
     // 4.4BSD enters a symbolic link's name before it writes the target; a name that leads nowhere is what this avoids.
     let linked = match new.kind {
         FileKind::Symlink => write_target(fs, cx, ino, new.target),
@@ -400,6 +408,7 @@ fn make_directory<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ne
     };
     let ino = fs.new_inode(cx, dir, new)?;
     fs.node_mut(ino)?.body = Body::Directory(content(ino));
+    belongs_to_owner(fs, cx, ino)?;
     fs.inode_made(cx, ino);
     // The link that `..` is.
     let made = with_link(fs, cx, dir, |fs, cx| {

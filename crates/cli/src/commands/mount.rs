@@ -1,0 +1,156 @@
+//! `fsage mount IMAGE DIR`.
+
+use crate::values;
+use crate::{failure, progress};
+use anyhow::Context as _;
+use fuse::{Access, Events, MountOptions, Source};
+use lab::Spec;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// Mount an FFS or LFS image, or a laboratory's file system, on a directory.
+///
+/// It is served by this program (FUSE), with real bytes and in real time, until `fsage umount DIR`, umount(8), or SIGINT or SIGTERM to
+/// the program, which all leave the image as a clean unmount does. Killed with SIGKILL it leaves an image that `fsage fsck` repairs
+/// (a log repairs itself when it is mounted), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
+/// away.
+///
+/// As root everybody may use it, as the permissions of its files say. Other users need fusermount3 of the system (package fuse3); it is
+/// then theirs alone, and permissions are not checked, unless they ask for --allow-other and /etc/fuse.conf has user_allow_other.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fsage mount disk.img mnt                   in the background, once it can be used
+  fsage mount --read-only disk.img mnt       the image is not touched
+  fsage mount ffs:noorder,image=disk.img mnt  with another mode of integrity than the default
+  fsage mount lfs:size=64M mnt               a new one, in memory; it goes with the mount
+  fsage mount --foreground disk.img mnt      until Ctrl-C
+  fsage umount mnt
+
+Exit codes: 0 mounted (with --foreground: unmounted, and everything is written), 3 it cannot be mounted here, or is in use, 4 no file system, or not a clean one.")]
+pub struct Args {
+    /// An image file or block device, or a laboratory target.
+    image: PathBuf,
+    /// An existing directory.
+    directory: PathBuf,
+    /// Change nothing, in the image either.
+    #[arg(short, long)]
+    read_only: bool,
+    /// Stay in the foreground: messages go to standard error, and Ctrl-C unmounts.
+    #[arg(short, long)]
+    foreground: bool,
+    /// Everybody may use it, as the permissions of its files say: always so for root.
+    #[arg(long)]
+    allow_other: bool,
+    /// Wait for the disk at each write that the file system waits for, not only at fsync: safe against a power failure of this machine, and slow.
+    #[arg(long)]
+    ordered: bool,
+    /// Memory for blocks that are not written yet.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = values::size)]
+    cache: u64,
+    /// Threads that answer the kernel.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Add messages to FILE when it is in the background: what cannot be read or written, and where. Otherwise nobody sees them.
+    #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
+    log: Option<PathBuf>,
+    /// Says on standard output that it is mounted: for the process that has started this one.
+    #[arg(long, hide = true, requires = "foreground")]
+    tell_ready: bool,
+}
+
+/// What the process in the background says once it is mounted.
+const READY: &str = "mounted";
+
+/// Mounts.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !args.foreground {
+        return in_background(&args);
+    }
+    let source = source(&args.image)?;
+    let everybody = args.allow_other || rustix::process::geteuid().is_root();
+    let options = MountOptions {
+        read_only: args.read_only,
+        access: if everybody { Access::Everybody } else { Access::Owner },
+        threads: args.threads.into(),
+        cache_bytes: args.cache.max(CACHE_BYTES_MIN),
+        ordered: args.ordered,
+    };
+    let mut ready = || {
+        if args.tell_ready {
+            // Whoever waited may be gone.
+            let _ = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
+        }
+    };
+    let mut stop = posix::interrupt::requested;
+    fuse::mount(
+        &source,
+        &args.directory,
+        &options,
+        Events { ready: &mut ready, stop: &mut stop, tell: progress::say },
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Less than this, and a log has no room for a segment.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+
+fn source(image: &Path) -> anyhow::Result<Source> {
+    let text =
+        image.to_str().filter(|text| ["ffs", "lfs"].contains(&text.split([':', '@']).next().unwrap_or_default()));
+    match text {
+        Some(text) if image.symlink_metadata().is_err() => {
+            let spec = Spec::parse(text).map_err(|error| failure::usage(error.to_string()))?;
+            Ok(Source::Target(Box::new(spec)))
+        }
+        _ => Ok(Source::Image(image.to_owned())),
+    }
+}
+
+/// Has another process serve it, and returns when it can be used.
+fn in_background(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+    command.arg("mount").args(["--foreground", "--tell-ready"]);
+    for (given, option) in
+        [(args.read_only, "--read-only"), (args.allow_other, "--allow-other"), (args.ordered, "--ordered")]
+    {
+        command.args(given.then_some(option));
+    }
+    command.arg(format!("--cache={}", args.cache)).arg(format!("--threads={}", args.threads));
+    command.arg("--").arg(&args.image).arg(&args.directory);
+    // Of its own group: what a terminal sends to this one is not for it.
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+    match &args.log {
+        Some(path) => {
+            let log = OpenOptions::new().append(true).create(true).open(path);
+            let log = log.with_context(|| format!("cannot write {}", crate::output::shown(path)))?;
+            command.stderr(log);
+        }
+        None => {
+            command.stderr(Stdio::piped());
+        }
+    }
+    let mut child = command.spawn().context("cannot start a process in the background")?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line).context("cannot read what the process in the background says")?;
+    }
+    if line.trim_end() == READY {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = child.wait().context("cannot wait for the process in the background")?;
+    let mut said = Vec::new();
+    match (child.stderr.take(), &args.log) {
+        (Some(mut stderr), _) => {
+            stderr.read_to_end(&mut said).context("cannot read what the process in the background says")?;
+        }
+        (None, Some(log)) => said = format!("fsage: nothing is mounted; see {}\n", crate::output::shown(log)).into(),
+        (None, None) => {}
+    }
+    io::stderr().write_all(&said).context("cannot pass on what it said")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(failure::ENVIRONMENT);
+    Ok(ExitCode::from(code))
+}

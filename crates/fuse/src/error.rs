@@ -1,0 +1,58 @@
+//! Why something cannot be mounted or unmounted.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why something cannot be mounted or unmounted. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum MountError {
+    /// The Fast File System in the image.
+    #[error("{source_name}: {source}")]
+    Ffs { source_name: String, source: ffs::FfsError },
+    /// The log-structured file system in the image.
+    #[error("{source_name}: {source}")]
+    Lfs { source_name: String, source: lfs::LfsError },
+    /// The laboratory target.
+    #[error(transparent)]
+    Target(#[from] lab::OpenError),
+    /// Something on this machine refuses.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io { path: PathBuf, doing: &'static str, source: io::Error },
+    /// There is no image.
+    #[error("{}: cannot open it: {source}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    /// Somebody else writes to the image.
+    #[error("{}: it is in use: something else has it mounted, or is writing to it", path.display())]
+    InUse { path: PathBuf },
+    /// The file system refuses to begin or to end.
+    #[error("{source_name}: cannot {doing}: {errno}; {next}")]
+    Refused { source_name: String, doing: &'static str, errno: posix::Errno, next: &'static str },
+    /// What is in memory at the end does not agree with itself.
+    #[error(
+        "{source_name}: at the end this file system does not agree with itself ({problem}); check it with `fsage fsck`"
+    )]
+    Disagrees { source_name: String, problem: String },
+    /// Nothing of ours is mounted there.
+    #[error("{}: no file system of fsage is mounted here; `fsage umount` takes the directory that one is mounted on", path.display())]
+    NotMounted { path: PathBuf },
+    /// Somebody uses it.
+    #[error("{}: is in use: end what has a file open or its working directory there, and try again", path.display())]
+    Busy { path: PathBuf },
+}
+
+impl MountError {
+    /// The process exit code: 2 usage, 3 environment, 4 bad input file.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            MountError::Ffs { source, .. } => source.exit_code(),
+            MountError::Lfs { source, .. } => source.exit_code(),
+            MountError::Target(error) => error.exit_code(),
+            MountError::NotMounted { .. } => 2,
+            MountError::Disagrees { .. } | MountError::Open { .. } => 4,
+            MountError::Io { .. } | MountError::InUse { .. } | MountError::Refused { .. } | MountError::Busy { .. } => {
+                3
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A mount from the first byte read of the image to the last one written.
+
+use crate::filesystem::Served;
+use crate::image::Locked;
+use crate::live::{Live, LiveOptions};
+use crate::{FS_TYPE, MountError};
+use device::store::{Overlay, Store};
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use kernel::Barriers;
+use kernel::payload::Image;
+use lab::{Spec, System};
+use posix::cleanup::Served as Listed;
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::MountFlags;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use ufs::insert::Insertable;
+
+/// How often is looked for a signal, and for what has been dirty for a while.
+const TICK: Duration = Duration::from_millis(50);
+/// Ticks between two looks for what is to be written.
+const TICKS_BETWEEN: u32 = 20;
+
+/// What is mounted.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The file system in an image file or on a block device.
+    Image(PathBuf),
+    /// A laboratory target: with `image=` the file system in that image, which is written to here, otherwise a new one in memory, which goes when
+    /// it is unmounted. Its drive and machine are for virtual time, and nobody waits for that here.
+    Target(Box<Spec>),
+}
+
+impl Source {
+    /// As the system shows it.
+    fn name(&self) -> String {
+        match (self.image(), self) {
+            (Some(path), _) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
+            (None, Source::Target(spec)) => spec.text.clone(),
+            (None, Source::Image(_)) => unreachable!("an image has a path"),
+        }
+    }
+
+    fn image(&self) -> Option<&Path> {
+        match self {
+            Source::Image(path) => Some(path),
+            Source::Target(spec) => spec.image.as_deref(),
+        }
+    }
+}
+
+/// Who may use a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody, as the permissions of files say.
+    Everybody,
+    /// The user who mounts, who may do everything: the image is his.
+    Owner,
+}
+
+/// How it is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Nothing is changed, in the image either.
+    pub read_only: bool,
+    /// For whom.
+    pub access: Access,
+    /// Threads that answer the kernel.
+    pub threads: usize,
+    /// Memory for blocks.
+    pub cache_bytes: u64,
+    /// Whether each write that the file system waits for goes to stable storage: what survives a power failure of this machine is then what
+    /// would survive one of a disk without a write cache.
+    pub ordered: bool,
+}
+
+/// Whoever is told what goes on.
+pub struct Events<'a> {
+    /// It is mounted, and can be used.
+    pub ready: &'a mut dyn FnMut(),
+    /// Whether to unmount now. Asked some times a second.
+    pub stop: &'a mut dyn FnMut() -> bool,
+    /// Something is wrong, in words.
+    pub tell: fn(&str),
+}
+
+/// Mounts a file system on a directory and serves it until it is unmounted, by somebody else or because `events.stop` says so. When this
+/// returns without an error, everything is on stable storage and the file system is marked as unmounted.
+///
+/// # Errors
+/// There is no file system, it must not be written to, or is in use; it cannot be mounted; the last of it cannot be written.
+pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<'_>) -> Result<(), MountError> {
+    let on =
+        on.canonicalize().map_err(|source| MountError::Io { path: on.to_owned(), doing: "mount on it", source })?;
+    if !on.is_dir() {
+        let source = std::io::ErrorKind::NotADirectory.into();
+        return Err(MountError::Io { path: on, doing: "mount on it", source });
+    }
+    let name = source.name();
+    let mount = Mount { name: &name, on: &on, options };
+    let Some(path) = source.image() else {
+        let Source::Target(spec) = source else { unreachable!("an image has a path") };
+        let disk = spec.new_disk()?;
+        return match &spec.system {
+            System::Ffs(own) => mount.ffs(disk, own.policy, events),
+            System::Lfs(own) => mount.lfs(disk, own.policy, events),
+        };
+    };
+    let (lock, store) = Locked::open(path, options.read_only)?;
+    let is_log = lfs::is_lfs(&store);
+    let (mut ffs_policy, mut lfs_policy) = (ffs::policy::Options::default(), lfs::Options::default());
+    match source {
+        Source::Target(spec) => match &spec.system {
+            System::Ffs(own) if !is_log => ffs_policy = own.policy,
+            System::Lfs(own) if is_log => lfs_policy = own.policy,
+            System::Ffs(_) => return Err(mount.is_another("Fast File System")),
+            System::Lfs(_) => return Err(mount.is_another("log-structured file system")),
+        },
+        Source::Image(_) => {}
+    }
+    // What reading changes (a log is rolled forward, a superblock marked) stays in memory.
+    let served = match (is_log, options.read_only) {
+        (false, false) => mount.ffs(store, ffs_policy, events),
+        (false, true) => mount.ffs(Overlay::new(store), ffs_policy, events),
+        (true, false) => mount.lfs(store, lfs_policy, events),
+        (true, true) => mount.lfs(Overlay::new(store), lfs_policy, events),
+    };
+    drop(lock);
+    served
+}
+
+/// One mount.
+struct Mount<'a> {
+    name: &'a str,
+    on: &'a Path,
+    options: &'a MountOptions,
+}
+
+impl Mount<'_> {
+    fn is_another(&self, system: &'static str) -> MountError {
+        MountError::Target(lab::OpenError::System { target: self.name.to_owned(), system })
+    }
+
+    fn ffs(
+        &self,
+        store: impl Store + Send + 'static,
+        policy: ffs::policy::Options,
+        events: Events<'_>,
+    ) -> Result<(), MountError> {
+        let wrong = |source| MountError::Ffs { source_name: self.name.to_owned(), source };
+        let (volume, store) = ffs::Ffs::open(store, policy).map_err(wrong)?;
+        self.serve(volume, store, events)
+    }
+
+    fn lfs(
+        &self,
+        store: impl Store + Send + 'static,
+        policy: lfs::Options,
+        events: Events<'_>,
+    ) -> Result<(), MountError> {
+        let wrong = |source| MountError::Lfs { source_name: self.name.to_owned(), source };
+        let (volume, store) = lfs::Lfs::open(store, policy).map_err(wrong)?;
+        self.serve(volume, store, events)
+    }
+
+    fn serve<V: Insertable + Send + 'static>(
+        &self,
+        volume: V,
+        store: impl Store + Send + 'static,
+        events: Events<'_>,
+    ) -> Result<(), MountError> {
+        let live_options = LiveOptions {
+            read_only: self.options.read_only,
+            cache_bytes: self.options.cache_bytes,
+            barriers: if self.options.ordered { Barriers::Writes } else { Barriers::Flushes },
+        };
+        let refused =
+            |doing, next| move |errno| MountError::Refused { source_name: self.name.to_owned(), doing, errno, next };
+        let live = Live::new(volume, Image::full(store), live_options, Box::new(events.tell))
+            .map_err(refused("mount it", "nothing is mounted"))?;
+        let live = Arc::new(Mutex::new(live));
+        // In the list before it is there: whoever is killed leaves a mount that answers nobody.
+        let listed = Listed::new(self.on, FS_TYPE);
+        let io = |doing| move |source| MountError::Io { path: self.on.to_owned(), doing, source };
+        let session = self.session(Served { live: live.clone() });
+        let session = match session {
+            Ok(session) => session,
+            Err(error) => {
+                listed.forget();
+                // It was marked as in use.
+                self.end(&live)?;
+                return Err(io("mount on it")(error));
+            }
+        };
+        listed.made();
+        let Events { ready, stop, tell } = events;
+        ready();
+        let mut since = 0;
+        while !session.guard.is_finished() && !stop() {
+            std::thread::sleep(TICK);
+            since += 1;
+            if since >= TICKS_BETWEEN {
+                since = 0;
+                if let Ok(mut live) = live.lock() {
+                    live.tick();
+                }
+            }
+        }
+        let unmounted = listed.unmount();
+        if let Err(error) = &unmounted {
+            tell(&format!("{}: {error}", self.on.display()));
+        }
+        // Whoever still has a file open there keeps the session going; what is written from now on could not be kept.
+        let waited = Instant::now();
+        while !session.guard.is_finished() && waited.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(TICK);
+        }
+        // Dropped, it would unmount once more, whatever is mounted there now: version 0.18 of the crate takes no note of ours being gone.
+        std::mem::forget(session);
+        self.end(&live)
+    }
+
+    /// The last of it is written.
+    fn end<V: Insertable>(&self, live: &Mutex<Live<V>>) -> Result<(), MountError> {
+        let refused = |errno| MountError::Refused {
+            source_name: self.name.to_owned(),
+            doing: "write the last of it",
+            errno,
+            next: "repair it with `fsage fsck`",
+        };
+        let mut live = live.lock().map_err(|_| refused(posix::Errno::EIO))?;
+        live.unmount().map_err(refused)?;
+        match live.disagreement() {
+            None => Ok(()),
+            Some(problem) => Err(MountError::Disagrees { source_name: self.name.to_owned(), problem }),
+        }
+    }
+
+    /// Mounts it and begins to answer. Root mounts by itself, with our own type, which tells our mounts from those of others; ordinary users
+    /// have `fusermount3` do so.
+    fn session<V: Insertable + Send + 'static>(&self, served: Served<V>) -> io::Result<BackgroundSession> {
+        let config = self.config();
+        if !rustix::process::geteuid().is_root() {
+            return Session::new(served, self.on, &config)?.spawn();
+        }
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let device = rustix::fs::open("/dev/fuse", flags, Mode::empty())
+            .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("/dev/fuse: {error}")))?;
+        let mut data = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
+        if self.options.access == Access::Everybody {
+            data.push_str(",default_permissions,allow_other");
+        }
+        let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+        flags.set(MountFlags::RDONLY, self.options.read_only);
+        rustix::mount::mount(self.name, self.on, FS_TYPE, flags, CString::new(data)?.as_c_str())?;
+        let session = Session::from_fd(served, device, self.acl(), config).and_then(Session::spawn);
+        if session.is_err() {
+            posix::cleanup::unmount_served(self.on, true)?;
+        }
+        session
+    }
+
+    fn acl(&self) -> SessionACL {
+        match self.options.access {
+            Access::Everybody => SessionACL::All,
+            Access::Owner => SessionACL::Owner,
+        }
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(self.name.to_owned()),
+            MountOption::Subtype("fsage".to_owned()),
+            MountOption::NoDev,
+            MountOption::NoSuid,
+            if self.options.read_only { MountOption::RO } else { MountOption::RW },
+        ];
+        match self.options.access {
+            Access::Everybody => config.mount_options.push(MountOption::DefaultPermissions),
+            Access::Owner => {}
+        }
+        config.acl = self.acl();
+        config.n_threads = Some(self.options.threads.max(1));
+        config.clone_fd = self.options.threads > 1;
+        config
+    }
+}

@@ -1,0 +1,39 @@
+//! Unmounting from outside: take the mount away, then wait until whoever served it has written the last of it.
+
+use crate::{FS_TYPE, MountError};
+use rustix::fs::FlockOperation;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long is waited for a file system to be written back.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is asked while that is waited for.
+///
+/// # Errors
+/// Nothing of ours is mounted there, it is in use, or the system refuses.
+pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
+    // Of a mount whose server is dead only the name can be had.
+    let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
+    let Some(mount) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
+    posix::cleanup::unmount_served(&on, false).map_err(|source| match source.kind() {
+        std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
+        _ => MountError::Io { path: on.clone(), doing: "unmount it", source },
+    })?;
+    // Nothing is written back of what was only read, and others may still read it.
+    if mount.options.split(',').any(|option| option == "ro") {
+        return Ok(());
+    }
+    // The server holds a lock on the image until it has written everything. What is no file was in memory, and has gone.
+    let Ok(image) = std::fs::File::open(&mount.source) else { return Ok(()) };
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && go_on() {
+        match rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(5)),
+            // A file system without locks: nobody can tell.
+            Err(_) => return Ok(()),
+        }
+    }
+    Err(MountError::InUse { path: mount.source })
+}
