@@ -176,7 +176,7 @@ where
     let mut watched = Watched::mount(subject, empty.image, &empty.seen, 0)?;
     watched.begins_cold = true;
     driver(&mut watched)?;
-    watched.pause_ns(sequence::SETTLE_MS * 1_000_000);
+    watched.pause_ns(subject.settle_ms() * 1_000_000);
     let (block_bytes, counts) = (watched.volume().block_bytes(), subject.counts(watched.volume()));
     Ok((Ran { history: watched.into_history(), refused: 0, counts }, block_bytes))
 }

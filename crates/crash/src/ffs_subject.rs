@@ -1,11 +1,12 @@
 //! The Fast File System: fsck repairs it.
 
 use crate::found::look;
+use crate::sequence;
 use crate::subject::ReadOnly;
 use crate::{CrashError, Names, Recovered, Subject, Unrecoverable};
 use device::crash::{Event, Recording};
 use device::store::{Frozen, Overlay, Store};
-use ffs::fsck::{Phase, Report};
+use ffs::fsck::{Phase, Problem, Report};
 use ffs::policy::{Integrity, Options};
 use ffs::{Ffs, Image, Search};
 use kernel::{Lab, Machine, payload};
@@ -62,6 +63,15 @@ impl Subject for FfsSubject {
         match self.policy.integrity {
             Integrity::Conventional => Names::AtReturn,
             Integrity::Noorder => Names::AfterSync,
+            Integrity::Softdep => Names::Entries,
+        }
+    }
+
+    fn settle_ms(&self) -> u64 {
+        match self.policy.integrity {
+            Integrity::Conventional | Integrity::Noorder => sequence::SETTLE_MS,
+            // A block goes again for each thing that was left out of it.
+            Integrity::Softdep => 4 * sequence::SETTLE_MS,
         }
     }
 
@@ -82,6 +92,12 @@ impl Subject for FfsSubject {
             let what = left.map_or_else(String::new, |problem| format!(": {}", problem.message));
             return Err(Unrecoverable(format!("{} problems cannot be repaired{what}", report.unrepaired)));
         }
+        let beyond = match self.policy.integrity {
+            Integrity::Softdep => report.beyond_soft_updates(),
+            Integrity::Conventional | Integrity::Noorder => None,
+        };
+        let beyond =
+            beyond.map(|Problem { kind, message, .. }| format!("more than Soft Updates may leave: {kind}: {message}"));
         let duplicate = report.problems.iter().find(|problem| problem.phase == Phase::Duplicates);
         let shared = duplicate.map(|problem| problem.message.clone());
         let mut events = BTreeMap::new();
@@ -96,7 +112,7 @@ impl Subject for FfsSubject {
             }
         }
         let found = look(&Image::open(ReadOnly(&*disk), Search::Standard)?)?;
-        Ok(Recovered { found, repaired: report.problem_count, shared, events })
+        Ok(Recovered { found, repaired: report.problem_count, shared, beyond, events })
     }
 
     fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable> {

@@ -1,7 +1,7 @@
 //! What happened, with everything that a crash may be measured by: the log of writes, the tree after each call, what each file held,
 //! and what was promised when.
 
-use crate::names::NamesOverTime;
+use crate::names::{NamesOverTime, all_entries};
 use crate::{Content, Found, Identity, Kind, Op, Tree};
 use device::crash::Event;
 use device::store::Frozen;
@@ -57,6 +57,8 @@ pub struct History {
     pub(crate) trees: Vec<Arc<Tree>>,
     /// The same by name, worked out when it is first asked for.
     pub(crate) names: OnceLock<NamesOverTime>,
+    /// The same with the directory of each instead of its path.
+    pub(crate) entries: OnceLock<NamesOverTime>,
     pub(crate) files: BTreeMap<Identity, File>,
     /// Calls after which all before them was promised to be on the disk, with the length of the log then.
     pub(crate) synced: Vec<(u32, usize)>,
@@ -92,6 +94,7 @@ impl History {
             returned: vec![0],
             trees: vec![Arc::new(seen.tree.clone())],
             names: OnceLock::new(),
+            entries: OnceLock::new(),
             files: seen.files.iter().map(begun).collect(),
             synced: vec![(0, 0)],
             ops: Vec::new(),
@@ -113,6 +116,11 @@ impl History {
     /// When each name led where. The history is over.
     pub(crate) fn names(&self) -> &NamesOverTime {
         self.names.get_or_init(|| NamesOverTime::new(&self.trees))
+    }
+
+    /// The same, each with the directory that it is in.
+    pub(crate) fn entries(&self) -> &NamesOverTime {
+        self.entries.get_or_init(|| NamesOverTime::new(&all_entries(&self.trees)))
     }
 
     /// What it begins with.

@@ -2,9 +2,11 @@
 
 use crate::found::is_lost_found;
 use crate::history::File;
+use crate::names::entries;
 use crate::stamp::{STAMP_BYTES, Stamp};
 use crate::{Content, Found, History, Identity, Kind, Names, Recovered, Tree, Unrecoverable};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -73,6 +75,9 @@ pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Un
     if recovered.repaired > 0 {
         verdict.worse(Class::Repaired, String::new);
     }
+    if let Some(beyond) = &recovered.beyond {
+        verdict.worse(Class::Unresolvable, || beyond.clone());
+    }
     if let Some(shared) = &recovered.shared {
         verdict.worse(Class::Unresolvable, || format!("a block of two files: {shared}"));
     }
@@ -80,7 +85,7 @@ pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Un
     let found = &recovered.found;
     match names {
         Names::InOrder => moment.names_in_order(found, &mut verdict),
-        Names::AtReturn | Names::AfterSync => moment.names(found, &mut verdict),
+        Names::AtReturn | Names::AfterSync | Names::Entries => moment.names(found, &mut verdict),
     }
     moment.promised_files(found, &mut verdict);
     for (id, (kind, content)) in &found.files {
@@ -130,7 +135,7 @@ impl<'a> Moment<'a> {
         let synced = promises.map(|(call, _)| *call).max().unwrap_or(0);
         let mut moment = Moment { history, reached, names, synced, names_since: synced, last };
         moment.names_since = match names {
-            Names::AfterSync => synced,
+            Names::AfterSync | Names::Entries => synced,
             Names::AtReturn => synced.max(history.returned_at(reached)),
             Names::InOrder => {
                 let named = |file: &File| moment.promised(file).and_then(|since| file.named_by(since));
@@ -187,8 +192,15 @@ impl<'a> Moment<'a> {
 
     /// Each name by itself.
     fn names(&self, found: &Found, verdict: &mut Verdict) {
-        let (names, calls) = (self.history.names(), self.calls());
-        for (path, id) in found.tree.iter().filter(|(path, _)| !is_lost_found(path)) {
+        let calls = self.calls();
+        let by_entry = self.names == Names::Entries;
+        let names = if by_entry { self.history.entries() } else { self.history.names() };
+        let (mut all, mut visible) = (Cow::Borrowed(&found.tree), Cow::Borrowed(&found.tree));
+        if by_entry {
+            visible.to_mut().retain(|path, _| !is_lost_found(path));
+            (all, visible) = (Cow::Owned(entries(&found.tree)), Cow::Owned(entries(&visible)));
+        }
+        for (path, id) in visible.iter().filter(|(path, _)| by_entry || !is_lost_found(path)) {
             if names.led(path, *id, &calls) {
                 continue;
             }
@@ -205,15 +217,17 @@ impl<'a> Moment<'a> {
             }
         }
         let Some(first) = self.history.trees.get(calls.start as usize) else { return };
-        let stable = first.iter().filter(|(path, id)| names.always_led(path, **id, &calls));
-        for (path, id) in stable.filter(|(path, id)| found.tree.get(*path) != Some(id)) {
+        let promised = if by_entry { Cow::Owned(entries(first)) } else { Cow::Borrowed(&**first) };
+        let stable = promised.iter().filter(|(path, id)| names.always_led(path, **id, &calls));
+        for (path, id) in stable.filter(|(path, id)| all.get(*path) != Some(id)) {
             let why = || format!("the name '{path}' was promised, and is not there (inode {})", id.0);
             verdict.worse(Class::PromiseBroken, why);
         }
         // A file that is being renamed has one name or the other.
         let there: BTreeSet<Identity> =
             found.tree.iter().filter(|(path, _)| !is_lost_found(path)).map(|(_, id)| *id).collect();
-        let named: BTreeSet<Identity> = first.values().copied().collect();
+        let named: BTreeSet<Identity> =
+            first.iter().filter(|(path, _)| !is_lost_found(path)).map(|(_, id)| *id).collect();
         for id in named.iter().filter(|id| names.always_named(**id, &calls) && !there.contains(id)) {
             let why = || format!("inode {}, generation {}, always had a name, and has none", id.0, id.1);
             verdict.worse(Class::PromiseBroken, why);

@@ -110,7 +110,7 @@ impl Subject for LfsSubject {
             events.insert("with the cleaner's writes", u64::from(cleaned));
         }
         let repaired = u64::from(rolled.partial_segments > 0);
-        Ok(Recovered { found, repaired, shared: None, events })
+        Ok(Recovered { found, repaired, shared: None, beyond: None, events })
     }
 
     fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable> {

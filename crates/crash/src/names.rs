@@ -8,6 +8,32 @@ use std::sync::Arc;
 /// Calls after which something was so, from one on up to, not including, another.
 type Span = Range<u32>;
 
+/// The names of a tree, each with the directory that it is in rather than with its path.
+pub(crate) fn entries(tree: &Tree) -> Tree {
+    let entry = |(path, id): (&String, &Identity)| {
+        let key = match path.rsplit_once('/') {
+            None => path.clone(),
+            Some((dir, name)) => match tree.get(dir) {
+                Some((ino, generation)) => format!("{ino}.{generation}/{name}"),
+                None => path.clone(),
+            },
+        };
+        (key, *id)
+    };
+    tree.iter().map(entry).collect()
+}
+
+/// The same of the trees after each call.
+pub(crate) fn all_entries(trees: &[Arc<Tree>]) -> Vec<Arc<Tree>> {
+    let mut all: Vec<Arc<Tree>> = Vec::with_capacity(trees.len());
+    for (at, tree) in trees.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| trees.get(before).zip(all.get(before)));
+        let same = before.filter(|(before, _)| Arc::ptr_eq(before, tree)).map(|(_, same)| same.clone());
+        all.push(same.unwrap_or_else(|| Arc::new(entries(tree))));
+    }
+    all
+}
+
 /// The names of a history by path and by file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamesOverTime {

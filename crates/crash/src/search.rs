@@ -4,7 +4,7 @@
 //! threads there are changes nothing in the result. A state that is known with the same measure is not looked at again.
 
 use crate::judge::{Class, Verdict, judge};
-use crate::{CrashError, Found, History, Names, Op, Subject, Tally, Undone, Unrecoverable, Watched};
+use crate::{CrashError, Found, History, Names, Op, Recovered, Subject, Tally, Undone, Unrecoverable, Watched};
 use device::crash::{Crash, Disk, Plan, StateId};
 use device::store::{Frozen, Overlay, Store};
 use kernel::Lab;
@@ -148,7 +148,7 @@ where
             Err(_) => refused += 1,
         }
     }
-    let settle = Op::Wait { ms: crate::sequence::SETTLE_MS };
+    let settle = Op::Wait { ms: subject.settle_ms() };
     if ops.last() != Some(&settle) {
         watched.perform(&settle).map_err(|errno| CrashError::Refused { op: settle.to_string(), errno })?;
     }
@@ -236,7 +236,7 @@ fn one<S: Subject>(
             let sum = crash.disk().state();
             if sum != 0 && here.insert(sum) {
                 let again = StateId { point: point.number as u32, choice };
-                let recovered = subject.recover(&mut Overlay::new(crash.disk()));
+                let recovered = without_promise(subject.recover(&mut Overlay::new(crash.disk())));
                 let mut verdict = judge(history, reached, &recovered, subject.names());
                 if subject.names() == Names::InOrder
                     && recovered.is_ok_and(|recovered| recovered.found != before.found)
@@ -251,6 +251,11 @@ fn one<S: Subject>(
         }
     }
     Ok(())
+}
+
+/// What a crash may leave is promised of the file system, not of its check.
+fn without_promise(recovered: Result<Recovered, Unrecoverable>) -> Result<Recovered, Unrecoverable> {
+    recovered.map(|recovered| Recovered { beyond: None, ..recovered })
 }
 
 /// Uses what was recovered: mounts it, lets the power fail, mounts and unmounts it. Nothing is to be repaired then, and everything
@@ -483,7 +488,7 @@ pub fn one_state<S: Subject>(
         while let Some(point) = recovery.next_point()? {
             if point.number == again.point as usize && again.choice < point.choices {
                 recovery.lay(&point, again.choice)?;
-                let recovered = subject.recover(&mut Overlay::new(recovery.disk()));
+                let recovered = without_promise(subject.recover(&mut Overlay::new(recovery.disk())));
                 return Ok((judge(history, reached, &recovered, subject.names()), open));
             }
         }

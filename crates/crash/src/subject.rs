@@ -13,6 +13,9 @@ pub enum Names {
     AtReturn,
     /// After a sync of the file system.
     AfterSync,
+    /// After a sync of the file system, each entry of a directory by itself: nothing says whether a directory has moved before
+    /// something was made in it.
+    Entries,
     /// After a sync, or an fsync of what is named; operations are recovered in their order, wholly or not at all.
     InOrder,
 }
@@ -26,6 +29,8 @@ pub struct Recovered {
     pub repaired: u64,
     /// A block that two files had, if there was one.
     pub shared: Option<String>,
+    /// What the file system promises that a crash cannot leave, and this one has.
+    pub beyond: Option<String>,
     /// What else happened, by name: so that a test can see that its states are what they should be.
     pub events: BTreeMap<&'static str, u64>,
 }
@@ -65,6 +70,11 @@ pub trait Subject: Sync {
     /// # Errors
     /// It cannot be recovered.
     fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable>;
+
+    /// How long time passes at the end of a sequence until everything has been written back, milliseconds.
+    fn settle_ms(&self) -> u64 {
+        crate::sequence::SETTLE_MS
+    }
 
     /// Counts of the file system's own that say whether anything happened in a run, by name.
     fn counts(&self, _volume: &Self::Volume) -> Vec<(&'static str, u64)> {

@@ -17,6 +17,30 @@ pub enum Bug {
     OldNameFirst,
     /// A directory that has grown is not on the disk with its new length.
     DirectoryLengthLate,
+    /// Soft Updates: a new inode or pointer does not wait for the map that has it as used.
+    SoftMapLate,
+    /// Soft Updates: a pointer does not wait for the data.
+    SoftDataLate,
+    /// Soft Updates: a file's length does not wait for its last blocks.
+    SoftLengthEarly,
+    /// Soft Updates: a fragment's old place is free before the pointer to the new one is on the disk.
+    SoftFragmentEarly,
+    /// Soft Updates: blocks are free before the inode is on the disk without them.
+    SoftFreeEarly,
+    /// Soft Updates: an inode's number is free before the inode is cleared on the disk.
+    SoftNumberEarly,
+    /// Soft Updates: a file is cut and freed before its last name is gone from the disk.
+    SoftReleaseEarly,
+    /// Soft Updates: a name does not wait for its inode.
+    SoftNameEarly,
+    /// Soft Updates: a new directory's name does not wait for its first block.
+    SoftMkdirBody,
+    /// Soft Updates: a new directory's name does not wait for the parent's link count.
+    SoftMkdirParent,
+    /// Soft Updates: links are dropped before the name is gone from the disk.
+    SoftLinkEarly,
+    /// Soft Updates: a rename removes the old name before the new one is on the disk.
+    SoftOldNameFirst,
     /// fsck: no phase 1b.
     FsckNoDuplicates,
     /// fsck: phase 4 before phase 2.

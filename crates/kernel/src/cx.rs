@@ -53,6 +53,8 @@ pub enum Barriers {
 /// cache already: whoever needs it complete has a step in its own program that waits for that.
 pub struct Cx {
     pub(crate) now_ns: u64,
+    /// How many programs have been begun.
+    pub(crate) begun: u64,
     /// Date of time 0, nanoseconds since 1970.
     pub(crate) epoch_ns: i64,
     pub(crate) cache: Cache,
@@ -74,6 +76,10 @@ pub struct Cx {
     /// Whose new files are: user and group.
     pub(crate) owner: (u32, u32),
     pub(crate) barriers: Barriers,
+    /// Whether the file system wants to be told of completed writes.
+    pub(crate) tells: bool,
+    /// Completed writes that it has not been told of.
+    pub(crate) arrived: Vec<IoId>,
 }
 
 impl Cx {
@@ -87,6 +93,7 @@ impl Cx {
     ) -> Cx {
         Cx {
             now_ns: 0,
+            begun: 0,
             epoch_ns,
             cache,
             nodes,
@@ -102,12 +109,19 @@ impl Cx {
             scratch: Vec::new(),
             owner: (0, 0),
             barriers: Barriers::None,
+            tells: false,
+            arrived: Vec::new(),
         }
     }
 
     /// Virtual time at which the operation takes effect.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// Which program this is: another number for each that is begun.
+    pub fn program_number(&self) -> u64 {
+        self.begun
     }
 
     /// The date then, nanoseconds since 1970: what timestamps show.
@@ -371,7 +385,7 @@ impl Cx {
     // ---- writing
 
     /// Starts writing a block in memory, and waits for it or not (`bwrite`, `bawrite`).
-    pub fn write(&mut self, encode: &impl Encode, id: BlockId, wait: bool) {
+    pub fn write(&mut self, encode: &mut impl Encode, id: BlockId, wait: bool) {
         if let Some(slot) = self.cache.find(id) {
             self.start_write(encode, &[slot], wait);
         }
@@ -379,7 +393,7 @@ impl Cx {
 
     /// Writes those dirty blocks of a file that are among `blocks` blocks from `first` on; neighbours on the disk go in one
     /// request (`cluster_wbuild`). Nobody waits.
-    pub fn write_run(&mut self, encode: &impl Encode, ino: Ino, first: Lbn, blocks: u32) {
+    pub fn write_run(&mut self, encode: &mut impl Encode, ino: Ino, first: Lbn, blocks: u32) {
         let mut slots = std::mem::take(&mut self.scratch);
         for n in 0..blocks {
             let slot = self.cache.find(BlockId { ino, lbn: first.plus(n) });
@@ -392,7 +406,7 @@ impl Cx {
 
     /// Starts writing blocks where they lie; neighbours in a file that are neighbours on the disk go in one request.
     /// Blocks that are not dirty are passed over. Nobody waits.
-    pub fn write_in_place(&mut self, encode: &impl Encode, ids: &[BlockId]) {
+    pub fn write_in_place(&mut self, encode: &mut impl Encode, ids: &[BlockId]) {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.extend(ids.iter().filter_map(|&id| self.cache.find(id)).filter(|&slot| self.cache.get(slot).dirty));
         self.write_sorted(encode, &mut slots);
@@ -400,14 +414,14 @@ impl Cx {
         self.scratch = slots;
     }
 
-    fn write_sorted(&mut self, encode: &impl Encode, slots: &mut Vec<u32>) {
+    fn write_sorted(&mut self, encode: &mut impl Encode, slots: &mut Vec<u32>) {
         slots.sort_unstable_by_key(|&slot| self.cache.get(slot).id);
         slots.dedup();
         self.write_neighbours(encode, slots);
     }
 
     /// Writes slots that are in order of their names.
-    fn write_neighbours(&mut self, encode: &impl Encode, slots: &[u32]) {
+    fn write_neighbours(&mut self, encode: &mut impl Encode, slots: &[u32]) {
         let mut rest = slots;
         while let [first, ..] = rest {
             let mut run = 1;
@@ -430,9 +444,9 @@ impl Cx {
     }
 
     /// Puts the write of neighbouring blocks into the program. The only place where blocks set out for the disk: what has to
-    /// precede a block (a log record) or to be left out of it (an unsafe pointer) is decided here and in
-    /// [`Encode::encode`].
-    fn start_write(&mut self, encode: &impl Encode, slots: &[u32], wait: bool) {
+    /// precede a block (a log record) or to be left out of it (an unsafe pointer) is decided by
+    /// [`Encode::sets_out`] and [`Encode::encode`].
+    fn start_write(&mut self, encode: &mut impl Encode, slots: &[u32], wait: bool) {
         let Some(&first) = slots.first() else { return };
         for &slot in slots {
             self.settle(slot);
@@ -442,6 +456,8 @@ impl Cx {
         let io = self.ios.insert(Direction::Write, self.cache.get(first).pbn, bytes, self.now_ns);
         let mut recorded = Vec::new();
         for &slot in slots {
+            let id = self.cache.get(slot).id;
+            encode.sets_out(self, id, io);
             self.save(encode, slot, &mut recorded);
             self.cache.set_clean(slot);
             self.cache.set_io(slot, Some(io));
@@ -464,7 +480,7 @@ impl Cx {
 
     /// Starts writing a file's dirty blocks, data and indirect blocks; with anything but [`Durability::Started`] waits for all that
     /// are on their way.
-    pub fn flush_file(&mut self, encode: &impl Encode, ino: Ino, how: Durability) {
+    pub fn flush_file(&mut self, encode: &mut impl Encode, ino: Ino, how: Durability) {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.extend(self.cache.dirty_of(ino));
         self.write_sorted(encode, &mut slots);
@@ -490,7 +506,7 @@ impl Cx {
 
     /// Starts writing everything dirty: files, then what belongs to none, in order of their numbers; waits for it unless
     /// [`Durability::Started`].
-    pub fn flush_all(&mut self, encode: &impl Encode, how: Durability) {
+    pub fn flush_all(&mut self, encode: &mut impl Encode, how: Durability) {
         let mut files: Vec<Ino> = self.cache.dirty_files().map(|file| file.ino).collect();
         files.sort_unstable_by_key(|ino| (*ino == Ino::DEVICE, *ino));
         for ino in files {
@@ -517,6 +533,21 @@ impl Cx {
             self.sync_image();
         }
         io
+    }
+
+    /// Has the file system be told of each completed write of blocks from now on ([`Volume::arrived`](crate::Volume::arrived)).
+    pub fn tell_of_writes(&mut self) {
+        self.tells = true;
+    }
+
+    /// The disk has something else of a block than memory has, though it has just been written: it is changed again, without
+    /// being used. A block that is not in memory any more is put there; one that is on its way again is left alone.
+    pub fn differs(&mut self, block: &Block) {
+        let slot = self.cache.find(block.id).unwrap_or_else(|| self.cache.insert(block));
+        let on_its_way = self.cache.get(slot).io.is_some_and(|io| self.ios.get(io).is_some());
+        if !on_its_way {
+            self.cache.set_dirty(slot, self.now_ns);
+        }
     }
 
     /// The request that moves a block in memory now.
@@ -625,6 +656,9 @@ impl Cx {
         if io.direction == Direction::Discard {
             self.discarded(id);
             return self.ios.remove(id);
+        }
+        if self.tells && io.direction == Direction::Write && !io.blocks.is_empty() {
+            self.arrived.push(id);
         }
         for &block in &io.blocks {
             if let Some(slot) = self.cache.find(block)

@@ -105,7 +105,7 @@ mod tests {
         let block = Block::data(Ino(3), Lbn(pbn.0 as i64), pbn, 4096);
         cx.make(&block);
         cx.program.clear();
-        cx.write(&Nothing, block.id, false);
+        cx.write(&mut Nothing, block.id, false);
         let (mut waits, mut written) = (Vec::new(), None);
         for step in &cx.program {
             match *step {

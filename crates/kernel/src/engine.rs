@@ -98,6 +98,8 @@ pub struct DeviceCounters {
 pub(crate) enum Event {
     /// An actor's program is done.
     Ready { actor: ActorId, at_ns: u64 },
+    /// Writes are complete that the file system wants to be told of.
+    Arrived,
     /// Nothing will ever happen again.
     Nothing,
 }
@@ -208,7 +210,12 @@ impl Engine {
             let queued = self.queue.peek().map(|Reverse((at_ns, _))| *at_ns);
             let device = self.device.next_event_ns();
             match (device, queued) {
-                (Some(at_ns), queued) if queued.is_none_or(|queued| at_ns <= queued) => self.poll(cx, at_ns),
+                (Some(at_ns), queued) if queued.is_none_or(|queued| at_ns <= queued) => {
+                    self.poll(cx, at_ns);
+                    if !cx.arrived.is_empty() {
+                        return Event::Arrived;
+                    }
+                }
                 (_, Some(at_ns)) => {
                     let Some(Reverse((_, actor))) = self.queue.pop() else { continue };
                     self.now_ns = at_ns;

@@ -209,6 +209,7 @@ impl<V: Volume> Untimed<V> {
             return;
         }
         let program = std::mem::take(&mut self.cx.program);
+        self.cx.begun += 1;
         for step in &program {
             if let Step::Start { io, wait } = *step {
                 self.complete(io, wait);
@@ -216,6 +217,11 @@ impl<V: Volume> Untimed<V> {
         }
         self.cx.program = program;
         self.cx.program.clear();
+        if !self.cx.arrived.is_empty() {
+            for io in std::mem::take(&mut self.cx.arrived) {
+                self.volume.arrived(&mut self.cx, io);
+            }
+        }
     }
 
     fn complete(&mut self, id: IoId, wait: bool) {

@@ -6,6 +6,7 @@
 //! that is the kernel's. A volume can rely on its arguments: the directory is one, the name is neither `.` nor `..` nor empty nor
 //! longer than [`name_max_bytes`](Volume::name_max_bytes), a name to be made is not there, a name to be removed is.
 
+use crate::program::IoId;
 use crate::{BlockId, Cx, Ino, Lbn, Pbn};
 use posix::{Errno, Extent, FileKind, FreeExtent, FsUsage};
 
@@ -16,6 +17,12 @@ pub trait Encode {
     /// Asked for at the moment the block's write is put into a program, and only if somebody wants the bytes (an image, a
     /// crash test). What may not yet be on the disk (Soft Updates) is left out here.
     fn encode(&self, id: BlockId, pbn: Pbn, out: &mut [u8]);
+
+    /// A block in memory sets out for the disk with a request that is not in the program yet; [`encode`](Encode::encode) is asked for
+    /// its bytes next, if anybody wants them. Asked of every block, whoever writes it. What has to be on the disk before is
+    /// written, or waited for, here.
+    #[inline]
+    fn sets_out(&mut self, _cx: &mut Cx, _id: BlockId, _io: IoId) {}
 }
 
 /// A file system.
@@ -152,6 +159,10 @@ pub trait Volume: Encode {
     {
         cx.write_in_place(self, blocks);
     }
+
+    /// A write of blocks is complete. Told before anything else takes effect, and only if [asked for](Cx::tell_of_writes). Adds
+    /// nothing to the program: what is to be read or written for it waits for [`work`](Volume::work), or for whoever writes next.
+    fn arrived(&mut self, _cx: &mut Cx, _io: IoId) {}
 
     /// Whether there is work for a daemon of the file system's own (a cleaner) now. Asked after each call, and after each piece of
     /// work; must be quick.

@@ -9,22 +9,29 @@ use crash::{
     shown_ops, start,
 };
 use device::crash::Plan;
+use device::store::MemoryStore;
 use ffs::planted::Bug;
 use lab::Spec;
 
 /// Small, so that all of it is checked in no time, with two groups.
 const SHAPE: &str = "size=640K,bsize=4096,fsize=512,ipg=64,groups=2";
-const BLOCK_BYTES: u32 = 4096;
+pub(super) const BLOCK_BYTES: u32 = 4096;
 
-fn subject(words: &str) -> (FfsSubject, Start) {
+/// A new file system.
+pub(super) fn blank(words: &str) -> MemoryStore {
     let spec = Spec::parse(&format!("ffs:{words},{SHAPE}")).unwrap();
-    let image = spec.image_in_memory(1 << 20, 1 << 26).unwrap();
+    spec.image_in_memory(1 << 20, 1 << 26).unwrap()
+}
+
+pub(super) fn subject(words: &str) -> (FfsSubject, Start) {
+    let spec = Spec::parse(&format!("ffs:{words},{SHAPE}")).unwrap();
+    let image = blank(words);
     let subject = FfsSubject::new(spec).unwrap();
     let begin = start(&subject, image.0, &sequence::prologue(BLOCK_BYTES)).unwrap();
     (subject, begin)
 }
 
-fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &Settings) -> Search {
+pub(super) fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &Settings) -> Search {
     let history = |number: u64| match sequences.get(number as usize) {
         Some(ops) => run_ops(subject, begin, ops, false).map(Some),
         None => Ok(None),
@@ -33,12 +40,12 @@ fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &S
 }
 
 /// Long sequences by number: each mix in turn.
-fn long(begin: &Start, number: u64, len: usize) -> Vec<Op> {
+pub(super) fn long(begin: &Start, number: u64, len: usize) -> Vec<Op> {
     let mix = &MIXES[number as usize % MIXES.len()];
     Drawn::new(number, mix, &begin.seen, 0, BLOCK_BYTES).take(len).collect()
 }
 
-fn explain(found: &Search) -> String {
+pub(super) fn explain(found: &Search) -> String {
     let line = |failure: &Failure| {
         let Failure { ops, state, again, verdict } = failure;
         format!("{:?} {state} {again:?}: {}\n    {}", verdict.class, verdict.why, shown_ops(ops))
@@ -87,7 +94,7 @@ fn no_order_damages_much_of_what_it_is_given() {
 }
 
 /// Files that fill the disk, or most of it.
-fn filled(files: u32) -> String {
+pub(super) fn filled(files: u32) -> String {
     (0..files).map(|n| format!("create d/{n}; write d/{n} 0 40000; fsync d/{n}; ")).collect()
 }
 

@@ -5,3 +5,4 @@
 mod cleaner;
 mod ffs;
 mod lfs;
+mod softdep;

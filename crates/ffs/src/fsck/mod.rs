@@ -45,6 +45,7 @@ pub fn fsck_planted<S: Store>(
         version: chosen.geometry.layout.version,
         endian: chosen.geometry.endian(),
         fsize: chosen.geometry.fsize,
+        bsize: chosen.geometry.bsize,
         superblock_at: chosen.at_byte,
         marked_clean: superblock::is_marked_clean(&chosen.sb),
         problems: Vec::new(),

@@ -3,6 +3,9 @@
 use crate::format::{Endian, Version};
 use serde::Serialize;
 
+/// Fragments of a block, at most.
+const MOST_FRAGS: i64 = 8;
+
 /// Problems listed; more are only counted.
 const LISTED: usize = 10_000;
 
@@ -58,6 +61,14 @@ pub struct Problem {
     pub repair: Option<String>,
 }
 
+impl Problem {
+    /// The number that a part of the message is followed by.
+    fn number_behind(&self, part: &str) -> Option<i64> {
+        let (_, rest) = self.message.split_once(part)?;
+        rest.split(' ').next()?.parse().ok()
+    }
+}
+
 /// What is in a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Contents {
@@ -86,6 +97,9 @@ pub struct Report {
     pub endian: Endian,
     /// Bytes of a fragment.
     pub fsize: u32,
+    /// Bytes of a block.
+    #[serde(skip)]
+    pub(crate) bsize: u32,
     /// Byte of the superblock that was used.
     pub superblock_at: u64,
     /// Whether the superblock says that the file system was unmounted cleanly.
@@ -109,6 +123,41 @@ impl Report {
     /// How many problems were repaired.
     pub fn repaired(&self) -> u64 {
         self.problem_count - self.unrepaired
+    }
+
+    /// The first problem that Soft Updates promise that a crash cannot leave: one that is more than blocks or inodes marked as used
+    /// that are not, a link count that is too high, and what comes with these (docs/soft-updates.md).
+    pub fn beyond_soft_updates(&self) -> Option<&Problem> {
+        // The check's own doing: `lost+found` was free until then, and counts the directories that are put into it; one of them
+        // that has no block gets one.
+        let made = i64::from(self.problems.iter().any(|problem| problem.kind == "lost+found"));
+        let holes = self.problems.iter().filter(|problem| problem.kind == "directory-hole").count() as i64;
+        let orphan = |problem: &&Problem| problem.kind == "no-name" && problem.message.starts_with("directory");
+        let orphans = self.problems.iter().filter(orphan).count() as i64;
+        self.problems.iter().find(|problem| {
+            let number = |part| problem.number_behind(part).unwrap_or(i64::MAX);
+            match problem.kind {
+                // In a crash they are as they were when the superblock or the group was last written.
+                "totals" | "summary" | "counts" | "clusters" | "rotation" => false,
+                // An inode whose name was not there yet, or is gone already; the second name of a directory that is being moved.
+                "no-name" | "lost+found" | "unlinked" | "directory-link" => false,
+                // Indirect blocks are written apart from their inode.
+                "block-count" => false,
+                "pointer" => !problem.message.contains("beyond the end"),
+                // It has no name, and is in `lost+found` now.
+                "dots" | "directory-hole" => {
+                    !self.problems.iter().any(|other| other.kind == "no-name" && other.ino == problem.ino)
+                }
+                "size" => {
+                    let last = number("its last block, ");
+                    number("size ") > last.saturating_mul(self.bsize.into())
+                }
+                "inode-map" => number(": ") > made,
+                "block-map" => number(": ") > (made + holes) * MOST_FRAGS,
+                "link-count" => number("it has ").saturating_sub(number("link count ")) > orphans + made,
+                _ => true,
+            }
+        })
     }
 
     pub(super) fn add(&mut self, problem: Problem) {

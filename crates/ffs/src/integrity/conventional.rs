@@ -107,14 +107,18 @@ impl Mode for Conventional {
 
 impl Ffs {
     /// Writes what has moved and is wanted, by the block that the pointer is in and by its own.
-    fn moved_data_first(&self, cx: &mut Cx, wanted: impl Fn(BlockId, BlockId) -> bool) {
-        for moved in self.moves.moved.iter().filter(|moved| wanted(moved.holder, moved.data)) {
-            self.write_now(cx, moved.data);
+    fn moved_data_first(&mut self, cx: &mut Cx, wanted: impl Fn(BlockId, BlockId) -> bool) {
+        if self.moves.moved.is_empty() {
+            return;
+        }
+        let moved = self.moves.moved.iter().filter(|moved| wanted(moved.holder, moved.data));
+        for data in moved.map(|moved| moved.data).collect::<Vec<_>>() {
+            self.write_now(cx, data);
         }
     }
 
     /// A block is on the disk when this is done.
-    fn write_now(&self, cx: &mut Cx, id: BlockId) {
+    fn write_now(&mut self, cx: &mut Cx, id: BlockId) {
         if cx.cache().is_dirty(id) {
             cx.write(self, id, true);
         } else if let Some(io) = cx.io_of(id) {

@@ -8,19 +8,23 @@
 //! |---|---|---|
 //! | `conventional` | what has an order is written and waited for | 4.4BSD |
 //! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
+//! | `softdep` | nothing waits; what is not safe yet is left out of what is written | McKusick and Ganger, USENIX 1999 |
 
 mod conventional;
 mod noorder;
+mod softdep;
 
 use crate::Ffs;
 use crate::format::FragAddr;
 use crate::planted::Bug;
 pub(crate) use conventional::{Conventional, Moves};
-use kernel::{BlockId, Cx, Ino};
+use kernel::program::IoId;
+use kernel::{BlockId, Cx, Durability, Ino, Pbn};
 pub(crate) use noorder::NoOrder;
 use posix::Errno;
 use serde::{Deserialize, Serialize};
-use ufs::live::{CutIndirects, Files as _, Freed};
+pub(crate) use softdep::{Deps, SoftUpdates};
+use ufs::live::{CutIndirects, Files as _, Freed, Name, Piece};
 
 /// What keeps metadata consistent across a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,6 +35,8 @@ pub enum Integrity {
     Conventional,
     /// Nothing: all writes are delayed.
     Noorder,
+    /// Soft Updates: all writes are delayed, and what is not safe yet is left out of them.
+    Softdep,
 }
 
 /// What is about to be written.
@@ -49,7 +55,26 @@ pub(crate) trait Mode {
     /// A changed block whose place in the order of writes keeps the disk consistent.
     fn in_order(fs: &mut Ffs, cx: &mut Cx, id: BlockId);
 
+    // ---- operations
+
+    /// An operation on names, attributes or lengths begins, or a write.
+    fn begins(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// An operation has been done. Not told of one that has failed.
+    fn ends(_fs: &mut Ffs, _cx: &mut Cx) {}
+
     // ---- allocation
+
+    /// A new inode has been taken, and is in memory.
+    fn inode_taken(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino) {}
+
+    /// The pointer to block `lbn` of a file has just been set; the file does not have its new length yet.
+    fn placed(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino, _lbn: u64, _was: Piece, _now: Piece) {}
+
+    /// Whether what a block has left ([`moved`](Mode::moved), then [`placed`](Mode::placed)) is given back by the mode, later.
+    fn frees_later(_fs: &Ffs) -> bool {
+        false
+    }
 
     /// Space has been taken for a block, or for fragments that a block grows by, and nothing leads to it yet.
     fn taken(_fs: &mut Ffs, _cx: &mut Cx, _addr: FragAddr, _frags: u32) {}
@@ -61,6 +86,9 @@ pub(crate) trait Mode {
     fn indirect_made(fs: &mut Ffs, cx: &mut Cx, block: BlockId) {
         fs.in_order(cx, block);
     }
+
+    /// The same is taken back: there was no room for what it was made for.
+    fn indirect_unmade(_fs: &mut Ffs, _cx: &mut Cx, _block: BlockId) {}
 
     /// A new inode is complete; its name comes next.
     fn inode_made(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
@@ -89,13 +117,13 @@ pub(crate) trait Mode {
         fs.update_in_order(cx, ino);
     }
 
-    /// An inode has fewer links; the names are gone.
-    fn link_dropped(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+    /// An inode has so many fewer links; the names are gone, or go in the same operation.
+    fn link_dropped(fs: &mut Ffs, cx: &mut Cx, ino: Ino, _links: i16) {
         fs.update(cx, ino);
     }
 
     /// A name of `ino` is in a directory, in the chunk at a byte; `grown` if the directory was lengthened for it.
-    fn name_added(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino, grown: bool) -> Result<(), Errno> {
+    fn name_added(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _entry: Name<'_>, grown: bool) -> Result<(), Errno> {
         fs.update(cx, dir);
         fs.directory_in_order(cx, dir, at)?;
         if grown && fs.planted != Some(Bug::DirectoryLengthLate) {
@@ -105,7 +133,7 @@ pub(crate) trait Mode {
     }
 
     /// A name of `ino` is gone from a directory.
-    fn name_removed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino) -> Result<(), Errno> {
+    fn name_removed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _entry: Name<'_>) -> Result<(), Errno> {
         fs.update(cx, dir);
         if fs.planted == Some(Bug::NameOutlivesInode) {
             cx.change(&fs.directory_block(dir, at)?);
@@ -114,18 +142,28 @@ pub(crate) trait Mode {
         fs.directory_in_order(cx, dir, at)
     }
 
-    /// A name leads to `to` and no longer to `from`.
-    fn name_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _to: Ino) -> Result<(), Errno> {
+    /// A name leads to `entry.ino` and no longer to `from`.
+    fn name_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _entry: Name<'_>) -> Result<(), Errno> {
         fs.update(cx, dir);
         fs.directory_in_order(cx, dir, at)
     }
 
+    /// Whether chunks at the end of a directory, which hold nothing in memory, are kept: the disk may have names in them.
+    fn keeps_chunks(_fs: &Ffs, _dir: Ino) -> bool {
+        false
+    }
+
     /// A directory's `..` leads elsewhere.
-    fn parent_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, _parent: Ino) -> Result<(), Errno> {
+    fn parent_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, _from: Ino, _parent: Ino) -> Result<(), Errno> {
         fs.directory_in_order(cx, dir, 0)
     }
 
     // ---- truncation and removal
+
+    /// An inode without links that nobody has open is to be freed: whether the mode does that, later.
+    fn releases_later(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino) -> bool {
+        false
+    }
 
     /// A file has another length.
     fn length_set(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
@@ -164,15 +202,54 @@ pub(crate) trait Mode {
 
     /// Blocks are about to be written: fsync, sync, or the kernel, which wants some of them clean.
     fn about_to_write(_fs: &mut Ffs, _cx: &mut Cx, _about: About<'_>) {}
+
+    /// A block sets out for the disk; its bytes are made next, and changed by [`undo`](Mode::undo).
+    fn sets_out(_fs: &mut Ffs, _cx: &mut Cx, _id: BlockId, _io: IoId) {}
+
+    /// Takes what must not be on the disk yet out of a block's bytes (undo). Memory keeps it: nothing has to be done again (redo)
+    /// but to write the block once more.
+    fn undo(_fs: &Ffs, _id: BlockId, _pbn: Pbn, _out: &mut [u8]) {}
+
+    /// A write of blocks is complete: what was in them is stable. Adds nothing to the program. Told only where
+    /// [`mounted`](Mode::mounted) has [asked](Cx::tell_of_writes) for it.
+    fn arrived(_fs: &mut Ffs, _cx: &mut Cx, _io: IoId) {}
+
+    /// A file's data, its inode and what leads to it are on the disk, or on their way.
+    fn fsync(fs: &mut Ffs, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        Self::about_to_write(fs, cx, About::File(ino));
+        fs.write_file(cx, ino, how)
+    }
+
+    /// Everything is on the disk, or on its way; the superblock comes after it.
+    fn sync(fs: &mut Ffs, cx: &mut Cx, how: Durability) {
+        Self::about_to_write(fs, cx, About::All);
+        cx.flush_all(fs, how);
+    }
+
+    /// The file system is in use from now on.
+    fn mounted(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    // ---- in the background
+
+    /// Whether there is work for the file system's daemon.
+    fn wants_work(_fs: &Ffs) -> bool {
+        false
+    }
+
+    /// Does a piece of it; whether there was any.
+    fn work(_fs: &mut Ffs, _cx: &mut Cx) -> bool {
+        false
+    }
 }
 
 /// Calls a hook of the mode in force: `mode!(self.link_added(cx, ino))`.
 macro_rules! mode {
     ($fs:ident.$hook:ident($($arg:expr),*)) => {{
-        use $crate::integrity::{Conventional, Integrity, Mode as _, NoOrder};
+        use $crate::integrity::{Conventional, Integrity, Mode as _, NoOrder, SoftUpdates};
         match $fs.options.integrity {
-            Integrity::Conventional => Conventional::$hook($fs, $($arg),*),
-            Integrity::Noorder => NoOrder::$hook($fs, $($arg),*),
+            Integrity::Conventional => Conventional::$hook($fs $(, $arg)*),
+            Integrity::Noorder => NoOrder::$hook($fs $(, $arg)*),
+            Integrity::Softdep => SoftUpdates::$hook($fs $(, $arg)*),
         }
     }};
 }

@@ -92,7 +92,7 @@ pub struct Options {
 /// A word of the targets' grammar, with what it sets.
 type Word = (&'static str, fn(&mut Options));
 
-const WORDS: [Word; 15] = [
+const WORDS: [Word; 16] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),
@@ -104,6 +104,7 @@ const WORDS: [Word; 15] = [
     ("dirpref", |o| o.directories = Directories::Dirpref),
     ("conventional", |o| o.integrity = Integrity::Conventional),
     ("noorder", |o| o.integrity = Integrity::Noorder),
+    ("softdep", |o| o.integrity = Integrity::Softdep),
     ("user", |o| o.reserve = Reserve::Kept),
     ("root", |o| o.reserve = Reserve::Open),
     ("nodiscard", |o| o.discard = Discard::Nodiscard),
@@ -157,6 +158,6 @@ mod tests {
         let mut again = Options::default();
         assert!(options.to_string().split(',').all(|word| again.set(word)));
         assert_eq!(again, options);
-        assert!(!again.set("softdep"));
+        assert!(again.set("softdep") && !again.set("journaled"));
     }
 }

@@ -83,7 +83,16 @@ impl Ffs {
         for (lbn, was) in (first..).zip(old) {
             mode!(self.moved(cx, ino, lbn, FragAddr(was.unsigned_abs()), self.g.frag));
         }
-        self.free_blocks(cx, old);
+        if !mode!(self.frees_later()) {
+            self.free_blocks(cx, old);
+            return Ok(true);
+        }
+        let (mut addr, bytes) = (new, self.g.bsize);
+        for (lbn, was) in (first..).zip(old) {
+            let (was, now) = (Piece { addr: *was, bytes }, Piece { addr: addr.0 as Pointer, bytes });
+            mode!(self.placed(cx, ino, lbn, was, now));
+            addr = addr.plus(self.g.frag.into());
+        }
         Ok(true)
     }
 }

@@ -9,7 +9,7 @@ use crate::policy::directories;
 use kernel::{BlockId, Cx, Ino, Pbn};
 use posix::Errno;
 use ufs::FileType;
-use ufs::live::{Backing, CutIndirects, Freed, NewInode, Sizes, Target, time_of};
+use ufs::live::{Backing, Change, CutIndirects, Freed, Name, NewInode, Sizes, Target, time_of};
 
 impl Backing for Ffs {
     type Inode = Dinode;
@@ -90,7 +90,26 @@ impl Backing for Ffs {
         };
         d.db[0] = new.device.into();
         self.inodes.insert(ino.0, Node { d, indirects: None, body: new.body, own: Own::default() });
+        mode!(self.inode_taken(cx, ino));
         Ok(ino)
+    }
+
+    fn admit(&mut self, cx: &mut Cx, change: Change) -> Result<(), Errno> {
+        let _ = change;
+        mode!(self.begins(cx));
+        Ok(())
+    }
+
+    fn settle(&mut self, cx: &mut Cx) {
+        mode!(self.ends(cx));
+    }
+
+    fn keeps_chunks(&self, dir: Ino) -> bool {
+        mode!(self.keeps_chunks(dir))
+    }
+
+    fn releases_later(&mut self, cx: &mut Cx, ino: Ino) -> bool {
+        mode!(self.releases_later(cx, ino))
     }
 
     fn free_inode(&mut self, cx: &mut Cx, ino: Ino) {
@@ -137,24 +156,24 @@ impl Backing for Ffs {
         mode!(self.link_added(cx, ino));
     }
 
-    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino) {
-        mode!(self.link_dropped(cx, ino));
+    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino, links: i16) {
+        mode!(self.link_dropped(cx, ino, links));
     }
 
-    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino, grown: bool) -> Result<(), Errno> {
-        mode!(self.name_added(cx, dir, at, ino, grown))
+    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>, grown: bool) -> Result<(), Errno> {
+        mode!(self.name_added(cx, dir, at, entry, grown))
     }
 
-    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino) -> Result<(), Errno> {
-        mode!(self.name_removed(cx, dir, at, ino))
+    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>) -> Result<(), Errno> {
+        mode!(self.name_removed(cx, dir, at, entry))
     }
 
-    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, from: Ino, to: Ino) -> Result<(), Errno> {
-        mode!(self.name_changed(cx, dir, at, from, to))
+    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, from: Ino, entry: Name<'_>) -> Result<(), Errno> {
+        mode!(self.name_changed(cx, dir, at, from, entry))
     }
 
-    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, parent: Ino) -> Result<(), Errno> {
-        mode!(self.parent_changed(cx, dir, parent))
+    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, from: Ino, parent: Ino) -> Result<(), Errno> {
+        mode!(self.parent_changed(cx, dir, from, parent))
     }
 
     fn attributes_changed(&mut self, cx: &mut Cx, ino: Ino) {

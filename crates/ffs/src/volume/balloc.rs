@@ -41,6 +41,8 @@ impl Ffs {
         if let Some(place) = node.d.db.get_mut(last as usize) {
             *place = moved.addr;
         }
+        mode!(self.placed(cx, ino, last, Piece { addr, bytes: old }, moved));
+        let node = self.node_mut(ino)?;
         node.d.size = full;
         cx.dirty(BlockId { ino, lbn: Lbn(last as i64) });
         Ok(())
@@ -54,8 +56,10 @@ impl Ffs {
             return Ok(Target { piece: Piece { addr, bytes: bsize }, fresh: false });
         }
         let wanted = if reaches { bsize } else { end.next_multiple_of(self.g.fsize) };
+        let mut was = Piece { addr, bytes: 0 };
         let (piece, fresh) = if addr != 0 {
             let old = self.g.block_bytes(size, lbn);
+            was.bytes = old;
             if wanted <= old {
                 return Ok(Target { piece: Piece { addr, bytes: old }, fresh: false });
             }
@@ -69,6 +73,7 @@ impl Ffs {
         if let Some(place) = self.node_mut(ino)?.d.db.get_mut(lbn as usize) {
             *place = piece.addr;
         }
+        mode!(self.placed(cx, ino, lbn, was, piece));
         Ok(Target { piece, fresh })
     }
 
@@ -113,7 +118,9 @@ impl Ffs {
             }
         };
         self.set_indirect_pointer(cx, ino, &way, addr)?;
-        Ok(Target { piece: Piece { addr, bytes: self.g.bsize }, fresh: true })
+        let piece = Piece { addr, bytes: self.g.bsize };
+        mode!(self.placed(cx, ino, lbn, Piece { addr: 0, bytes: 0 }, piece));
+        Ok(Target { piece, fresh: true })
     }
 
     /// Enters a new indirect block; it is on the disk before anything points to it.
@@ -149,7 +156,9 @@ impl Ffs {
     fn unmake_indirects(&mut self, cx: &mut Cx, ino: Ino, made: &[(i64, Pointer)]) {
         let n = self.g.nindir();
         for (number, addr) in made {
-            cx.forget(BlockId { ino, lbn: Lbn(*number) });
+            let block = BlockId { ino, lbn: Lbn(*number) };
+            cx.forget(block);
+            mode!(self.indirect_unmade(cx, block));
             if let Some(node) = self.inodes.get_mut(ino.0)
                 && let Some(indirects) = &mut node.indirects
             {
@@ -215,7 +224,9 @@ impl Ffs {
                 moved
             }
         };
-        self.free(cx, addr, old_frags);
+        if !mode!(self.frees_later()) {
+            self.free(cx, addr, old_frags);
+        }
         self.charge(ino, i64::from(new_frags) - i64::from(old_frags));
         cx.resize(block.id, new);
         cx.relocate(block.id, self.pbn(moved));

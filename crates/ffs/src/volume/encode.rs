@@ -1,13 +1,15 @@
 //! The bytes of a block, made on demand.
 
 use super::{Ffs, pointers};
-use crate::format::{Disk as _, FragAddr, GroupNo, Version};
-use kernel::{BlockId, Encode, Ino, Pbn};
+use crate::format::{Disk as _, FragAddr, GroupNo, Version, flags};
+use crate::integrity::{Integrity, mode};
+use kernel::program::IoId;
+use kernel::{BlockId, Cx, Encode, Ino, Pbn};
 use ufs::live::{Files as _, copy};
 
 /// What a block outside all files is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Superblock,
     /// Bytes of the group summaries, from this one on.
     Summaries(usize),
@@ -26,11 +28,16 @@ impl Encode for Ffs {
         } else {
             self.encode_content(id, out);
         }
+        mode!(self.undo(id, pbn, out));
+    }
+
+    fn sets_out(&mut self, cx: &mut Cx, id: BlockId, io: IoId) {
+        mode!(self.sets_out(cx, id, io));
     }
 }
 
 impl Ffs {
-    fn place(&self, pbn: Pbn) -> Place {
+    pub(crate) fn place(&self, pbn: Pbn) -> Place {
         if pbn.bytes() == self.sb_at {
             return Place::Superblock;
         }
@@ -74,6 +81,10 @@ impl Ffs {
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
         sb.clean = i8::from(clean);
         sb.fmod = 0;
+        if self.options.integrity == Integrity::Softdep && sb.wide() {
+            // As tunefs sets it: whoever checks it knows what a crash can have left.
+            sb.flags |= flags::DOSOFTDEP;
+        }
         if sb.wide() {
             // What a crash left to be freed has been, or is not known any more.
             (sb.pendingblocks, sb.pendinginodes) = (0, 0);

@@ -10,7 +10,7 @@
 mod backing;
 mod balloc;
 mod check;
-mod encode;
+pub(crate) mod encode;
 mod free;
 mod image;
 pub(crate) mod inodes;
@@ -20,7 +20,7 @@ pub(crate) mod pointers;
 use crate::FfsError;
 use crate::alloc::Space;
 use crate::format::{CylinderGroup, FragAddr, Geometry, GroupNo, Superblock};
-use crate::integrity::{Moves, mode};
+use crate::integrity::{Deps, Moves, mode};
 use crate::planted::Planted;
 use crate::policy::optim::Optimise;
 use crate::policy::{Options, Reserve, Tuning, smartfrags};
@@ -62,6 +62,8 @@ pub struct Ffs {
     pub(crate) planted: Planted,
     /// What has moved, as long as the disk may not know.
     pub(crate) moves: Moves,
+    /// What Soft Updates remember.
+    pub(crate) soft: Deps,
 }
 
 impl Ffs {
@@ -92,6 +94,7 @@ impl Ffs {
             mounted: false,
             planted: None,
             moves: Moves::default(),
+            soft: Deps::default(),
         };
         Ok(ffs)
     }

@@ -4,6 +4,7 @@
 use super::Ffs;
 use crate::format::{FragAddr, GroupNo};
 use crate::integrity::{About, mode};
+use kernel::program::IoId;
 use kernel::{
     Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
     WriteRange,
@@ -40,6 +41,19 @@ impl Ffs {
             cx.dirty(block.id);
         } else {
             kernel::cluster::write(self, cx, ino, Lbn(lbn as i64), block.pbn, size);
+        }
+        Ok(())
+    }
+
+    /// Writes a file's dirty blocks, then its inode.
+    pub(crate) fn write_file(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        cx.flush_file(self, ino, how);
+        if self.node(ino)?.own.pending {
+            self.update(cx, ino);
+        }
+        let block = self.inode_block(ino).id;
+        if cx.cache().is_dirty(block) {
+            cx.write(self, block, how != Durability::Started);
         }
         Ok(())
     }
@@ -98,6 +112,7 @@ impl Volume for Ffs {
             self.sb.mtime = cx.date_ns().div_euclid(1_000_000_000);
         }
         self.write_superblock(cx, true);
+        mode!(self.mounted(cx));
         Ok(())
     }
 
@@ -130,6 +145,7 @@ impl Volume for Ffs {
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
         let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
+        mode!(self.begins(cx));
         let size_before = self.node(ino)?.d.size;
         let mut done = 0;
         let mut failed = None;
@@ -164,22 +180,12 @@ impl Volume for Ffs {
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
-        mode!(self.about_to_write(cx, About::File(ino)));
-        cx.flush_file(self, ino, how);
-        if self.node(ino)?.own.pending {
-            self.update(cx, ino);
-        }
-        let block = self.inode_block(ino).id;
-        if cx.cache().is_dirty(block) {
-            cx.write(self, block, how != Durability::Started);
-        }
-        Ok(())
+        mode!(self.fsync(cx, ino, how))
     }
 
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
-        mode!(self.about_to_write(cx, About::All));
-        cx.flush_all(self, how);
+        mode!(self.sync(cx, how));
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
         }
@@ -189,6 +195,18 @@ impl Volume for Ffs {
     fn write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
         mode!(self.about_to_write(cx, About::Blocks(blocks)));
         cx.write_in_place(self, blocks);
+    }
+
+    fn arrived(&mut self, cx: &mut Cx, io: IoId) {
+        mode!(self.arrived(cx, io));
+    }
+
+    fn wants_work(&self, _cx: &Cx) -> bool {
+        mode!(self.wants_work())
+    }
+
+    fn work(&mut self, cx: &mut Cx, _idle: bool) -> bool {
+        mode!(self.work(cx))
     }
 
     fn free_extents(&self) -> Vec<FreeExtent> {

@@ -84,5 +84,8 @@ fn what_processes_wrote_is_on_the_disk() {
     let (again, again_ns) = run("conventional");
     assert!(again == image.into_store().0 && again_ns == conventional_ns, "the same, byte for byte, every run");
     let (_, noorder_ns) = run("noorder");
+    let (bytes, softdep_ns) = run("softdep");
+    assert!(ffs::fsck(MemoryStore(bytes), &mut |_| true).unwrap().is_clean());
+    assert!(softdep_ns < conventional_ns, "{softdep_ns} against {conventional_ns}");
     assert!(noorder_ns < conventional_ns, "{noorder_ns} against {conventional_ns}");
 }

@@ -335,6 +335,8 @@ fn linux_reads_what_the_laboratory_aged() {
         (Version::Ufs2, Endian::Little, 4096, 512, "realloc,noswitch,smartfrags,spread,noorder,root", true),
         (Version::Ufs2, Endian::Big, 8192, 1024, "original,metaspace,smartfrags,dirpref,conventional", false),
         (Version::Ufs2, Endian::Little, 32768, 4096, "realloc,switch,bestfit,dirpref,noorder", true),
+        (Version::Ufs1, Endian::Little, 8192, 1024, "realloc,switch,bestfit,dirpref,softdep", false),
+        (Version::Ufs2, Endian::Little, 4096, 512, "original,noswitch,smartfrags,spread,softdep,root", true),
     ];
     let mut cases = Vec::new();
     for (seed, (version, endian, bsize, fsize, words, fill)) in (1..).zip(ours) {

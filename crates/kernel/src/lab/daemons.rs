@@ -70,6 +70,20 @@ impl<V: Volume> Lab<V> {
         if self.cx.cache.dirty_bytes() > self.daemons.limit_bytes {
             self.write_oldest(self.daemons.limit_bytes, true);
         }
+        self.wake_writers();
+    }
+
+    /// Writes are complete: the file system may have work for its daemon now, or have something to write again.
+    pub(super) fn wake_daemons(&mut self) {
+        if self.daemons.worker_state == State::Asleep {
+            self.schedule_worker();
+        }
+        if self.cx.cache.dirty_bytes() > 0 {
+            self.wake_writers();
+        }
+    }
+
+    fn wake_writers(&mut self) {
         if self.cx.cache.dirty_bytes() > self.daemons.background_bytes && self.daemons.flusher_state == State::Asleep {
             self.daemons.flusher_state = State::Due;
             self.engine.wake_at(ActorId::FLUSHER, self.cx.now_ns);

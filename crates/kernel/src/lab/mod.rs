@@ -207,6 +207,26 @@ impl<V: Volume> Lab<V> {
     /// An operation takes effect now.
     fn begin(&mut self) {
         self.cx.now_ns = self.engine.now_ns();
+        self.cx.begun += 1;
+        if !self.cx.arrived.is_empty() {
+            self.tell_arrived();
+        }
+    }
+
+    /// Tells the file system of the writes that are complete.
+    fn tell_arrived(&mut self) {
+        let mut arrived = std::mem::take(&mut self.cx.arrived);
+        for io in arrived.drain(..) {
+            self.volume.arrived(&mut self.cx, io);
+        }
+        self.cx.arrived = arrived;
+        debug_assert!(self.cx.program.is_empty(), "there is nobody to execute it");
+    }
+
+    /// Writes are complete while nobody begins anything: what follows from them is left to the daemons.
+    fn writes_arrived(&mut self) {
+        self.begin();
+        self.wake_daemons();
     }
 
     /// Executes the program that an operation has left, and everything else that happens until it is done; returns when
@@ -223,6 +243,7 @@ impl<V: Volume> Lab<V> {
             match self.engine.next(&mut self.cx) {
                 Event::Ready { actor: ready, at_ns } if ready == actor => return at_ns,
                 Event::Ready { actor: ready, .. } => self.daemon_ready(ready),
+                Event::Arrived => self.writes_arrived(),
                 Event::Nothing => return self.engine.now_ns(),
             }
         }

@@ -50,6 +50,7 @@ impl<V: Volume> Lab<V> {
                     Some(_) => {}
                     None => self.daemon_ready(actor),
                 },
+                Event::Arrived => self.writes_arrived(),
                 Event::Nothing => return Err(deadlock(running)),
             }
         }

@@ -133,7 +133,7 @@ impl MemVolume {
     }
 
     /// A changed metadata block is written now or later.
-    fn stored(&self, cx: &mut Cx, id: BlockId) {
+    fn stored(&mut self, cx: &mut Cx, id: BlockId) {
         if self.metadata == Metadata::Synchronous {
             cx.write(self, id, true);
         }

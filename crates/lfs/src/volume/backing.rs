@@ -9,7 +9,7 @@ use crate::format::{DIR_FORMAT, Dinode, DirFormat, FragAddr, NDADDR, SYMLINK_ARE
 use crate::segment::INODE_BYTES;
 use kernel::{Block, BlockId, Cx, Ino, Lbn, Pbn};
 use posix::Errno;
-use ufs::live::{Backing, Change, CutIndirects, Files as _, Freed, NewInode, Sizes, Target, time_of};
+use ufs::live::{Backing, Change, CutIndirects, Files as _, Freed, Name, NewInode, Sizes, Target, time_of};
 
 impl Backing for Lfs {
     type Inode = Dinode;
@@ -151,23 +151,23 @@ impl Backing for Lfs {
         self.operate(cx, ino);
     }
 
-    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino) {
+    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino, _links: i16) {
         self.operate(cx, ino);
     }
 
-    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino, _grown: bool) -> Result<(), Errno> {
+    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, _entry: Name<'_>, _grown: bool) -> Result<(), Errno> {
         self.directory_changed(cx, dir, at)
     }
 
-    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _ino: Ino) -> Result<(), Errno> {
+    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _entry: Name<'_>) -> Result<(), Errno> {
         self.directory_changed(cx, dir, at)
     }
 
-    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _to: Ino) -> Result<(), Errno> {
+    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, _from: Ino, _entry: Name<'_>) -> Result<(), Errno> {
         self.directory_changed(cx, dir, at)
     }
 
-    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, _parent: Ino) -> Result<(), Errno> {
+    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, _from: Ino, _parent: Ino) -> Result<(), Errno> {
         self.directory_changed(cx, dir, 0)
     }
 

@@ -23,6 +23,15 @@ pub struct NewInode {
     pub body: Body,
 }
 
+/// A name and what it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The inode.
+    pub ino: Ino,
+}
+
 /// An operation that wants to be let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -121,6 +130,17 @@ pub trait Backing: Volume + Sized {
     /// An operation is done.
     fn settle(&mut self, _cx: &mut Cx) {}
 
+    /// Whether chunks at the end of a directory, which hold nothing in memory, are kept when a name is entered.
+    fn keeps_chunks(&self, _dir: Ino) -> bool {
+        false
+    }
+
+    /// An inode without links, which nobody has open, is to be freed: whether the backing does that itself, later, by
+    /// [`release`](super::operations::release) again.
+    fn releases_later(&mut self, _cx: &mut Cx, _ino: Ino) -> bool {
+        false
+    }
+
     // ---- ordered updates
 
     /// A block of a file is in memory, and changed.
@@ -140,20 +160,20 @@ pub trait Backing: Volume + Sized {
     /// An inode has a link more; the name comes next (of an atomic backing: has come).
     fn link_added(&mut self, cx: &mut Cx, ino: Ino);
 
-    /// An inode has fewer links; the name is gone.
-    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino);
+    /// An inode has so many fewer links; the names are gone.
+    fn link_dropped(&mut self, cx: &mut Cx, ino: Ino, links: i16);
 
     /// A name of `ino` is in a directory, in the chunk at a byte; `grown` if the directory was lengthened for it.
-    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino, grown: bool) -> Result<(), Errno>;
+    fn name_added(&mut self, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>, grown: bool) -> Result<(), Errno>;
 
     /// A name of `ino` is gone from a directory's chunk.
-    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, ino: Ino) -> Result<(), Errno>;
+    fn name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>) -> Result<(), Errno>;
 
-    /// A name, the entry at a byte, leads to `to` and no longer to `from`.
-    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, from: Ino, to: Ino) -> Result<(), Errno>;
+    /// A name, the entry at a byte, leads to `entry.ino` and no longer to `from`.
+    fn name_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64, from: Ino, entry: Name<'_>) -> Result<(), Errno>;
 
     /// A directory's `..` leads elsewhere.
-    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, parent: Ino) -> Result<(), Errno>;
+    fn parent_changed(&mut self, cx: &mut Cx, dir: Ino, from: Ino, parent: Ino) -> Result<(), Errno>;
 
     /// Attributes have changed.
     fn attributes_changed(&mut self, cx: &mut Cx, ino: Ino);

@@ -13,7 +13,7 @@ pub mod truncate;
 
 mod names;
 
-pub use backing::{Backing, Change, NewInode};
+pub use backing::{Backing, Change, Name, NewInode};
 pub use files::{Files, copy, kind_of, push_free};
 pub use node::{Body, Node, Piece, Sizes, Target};
 pub use truncate::{CutIndirects, Freed};

@@ -1,6 +1,6 @@
 //! Names in directories: looked up, entered, taken out, and with them the blocks of directories.
 
-use super::backing::Backing;
+use super::backing::{Backing, Name};
 use super::files::Files as _;
 use super::truncate;
 use crate::directory::Slot;
@@ -55,13 +55,13 @@ pub(super) fn enter<B: Backing>(
     let grown = slot == Slot::Append;
     if grown {
         grow(fs, cx, dir, old_len, new_len)?;
-    } else if new_len < old_len {
+    } else if new_len < old_len && !fs.keeps_chunks(dir) {
         fs.directory_mut(dir)?.cut(new_len);
         truncate::shorten(fs, cx, dir, new_len)?;
     }
     let at = fs.directory_mut(dir)?.enter(slot, name, ino.0, file_type.entry_type());
     stamp_modified(fs, cx, dir)?;
-    fs.name_added(cx, dir, at, ino, grown)
+    fs.name_added(cx, dir, at, Name { name, ino }, grown)
 }
 
 /// Room for another chunk.
@@ -86,7 +86,7 @@ pub(super) fn leave<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8]) 
     let found = fs.directory(dir)?.find(name).ok_or(Errno::ENOENT)?;
     let at = fs.directory_mut(dir)?.leave(name, found.at);
     stamp_modified(fs, cx, dir)?;
-    fs.name_removed(cx, dir, at, Ino(found.ino))
+    fs.name_removed(cx, dir, at, Name { name, ino: Ino(found.ino) })
 }
 
 /// Makes a name stand for another inode (`ufs_dirrewrite`).
@@ -103,13 +103,15 @@ pub(super) fn reenter<B: Backing>(
     let found = directory.find(name).ok_or(Errno::ENOENT)?;
     directory.rewrite(found.at, ino.0, Some(file_type.entry_type()));
     stamp_modified(fs, cx, dir)?;
-    fs.name_changed(cx, dir, found.at.into(), Ino(found.ino), ino)
+    fs.name_changed(cx, dir, found.at.into(), Ino(found.ino), Name { name, ino })
 }
 
 /// Makes a directory's `..` lead elsewhere.
 pub(super) fn move_parent<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, parent: Ino) -> Result<(), Errno> {
-    fs.directory_mut(dir)?.set_parent(parent.0);
-    fs.parent_changed(cx, dir, parent)
+    let directory = fs.directory_mut(dir)?;
+    let from = directory.parent().unwrap_or(parent.0);
+    directory.set_parent(parent.0);
+    fs.parent_changed(cx, dir, Ino(from), parent)
 }
 
 /// The first block of a new directory.

@@ -209,6 +209,9 @@ fn replace<B: Backing>(
 
 /// [`Volume::release`](kernel::Volume::release)
 pub fn release<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino) {
+    if fs.releases_later(cx, ino) {
+        return;
+    }
     cx.cpu(cx.costs().inode_ns);
     let Ok(node) = fs.node(ino) else { return };
     if fs.has_blocks(&node.d) && (fs.held_bytes(&node.d) > 0 || node.d.size() > 0) {
@@ -330,7 +333,7 @@ fn drop_links<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, links: i16) -> Resu
     let d = &mut fs.node_mut(ino)?.d;
     *d.nlink_mut() = d.nlink().saturating_sub(links).max(0);
     *d.ctime_mut() = now;
-    fs.link_dropped(cx, ino);
+    fs.link_dropped(cx, ino, links);
     Ok(())
 }
 

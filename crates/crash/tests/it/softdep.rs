@@ -1,0 +1,106 @@
+//! Crashes under Soft Updates: nothing but what the mode promises, and each rule of it broken on purpose.
+//!
+//! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep::` looks at all sequences of
+//! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
+
+use crate::ffs::{BLOCK_BYTES, blank, each, explain, filled, long, subject};
+use crash::{Class, FfsSubject, Op, Settings, Start, Tally, parse_ops, sequence, start};
+use device::crash::Plan;
+use ffs::planted::Bug;
+
+/// There is a `lost+found`, so that the check never takes what was free.
+fn begun(words: &str) -> (FfsSubject, Start) {
+    let (subject, _) = subject(words);
+    let mut before = sequence::prologue(BLOCK_BYTES);
+    before.insert(0, Op::Mkdir { path: "lost+found".to_owned() });
+    let begin = start(&subject, blank(words).0, &before).unwrap();
+    (subject, begin)
+}
+
+/// Every state is mended by what the mode promises: what [`ffs::fsck::Report::beyond_soft_updates`] finds more is unresolvable.
+#[test]
+fn soft_updates_keep_what_they_promise() {
+    let (subject, begin) = subject("softdep");
+    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
+    let settings = Settings { failures: 3, ..Settings::default() };
+    let mut tally = Tally::default();
+    let longest = testkit::parameter("FSAGE_CRASH_LONGEST").unwrap_or(if wanted.is_some() { 3 } else { 1 });
+    let short = sequence::all(longest, BLOCK_BYTES);
+    let found = each(&subject, &begin, &short, &settings);
+    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
+    tally.add(&found.tally);
+    let (mut number, most) = (1, if wanted.is_some() { u64::MAX } else { 12 });
+    while number <= most && wanted.is_none_or(|wanted| tally.states < wanted) {
+        let some: Vec<Vec<Op>> = (number..number + 12).map(|number| long(&begin, number, 60)).collect();
+        let settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
+        let found = each(&subject, &begin, &some, &settings);
+        assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
+        tally.add(&found.tally);
+        number += 12;
+        if wanted.is_some() {
+            println!("{number} {}", tally.states);
+        }
+    }
+    println!("{tally:#?}");
+    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{tally:#?}");
+    // No file shows what was on the disk before it: data comes before pointers.
+    assert_eq!(tally.exposed, 0, "{tally:#?}");
+    assert!(tally.of(Class::Repaired) > tally.states / 4 && tally.of(Class::Clean) > 0, "{tally:#?}");
+}
+
+/// Rules of Soft Updates, each with a sequence that shows what it is for. That a pointer waits for an indirect block is not among them:
+/// a length is pulled back to what can be found, and hides what is behind it.
+fn provoked() -> Vec<(Bug, String)> {
+    let text = |text: &str| text.to_owned();
+    let reused = format!(
+        "create b; write b 0 60000; fsync b; {}unlink b; wait 70000; create d/z; write d/z 0 40000; fsync d/z",
+        filled(10)
+    );
+    // Of what was written before, the disk has data where the new blocks are.
+    let removed: String = (0..10).map(|n| format!("unlink d/{n}; ")).collect();
+    let used = |ops: &str| format!("{}{removed}sync; {ops}", filled(10));
+    vec![
+        (Bug::SoftMapLate, text("create b; write b 0 3000")),
+        (Bug::SoftDataLate, used("create b; write b 0 9000; create y; write y 0 600; fsync y")),
+        (Bug::SoftLengthEarly, text("create b; write b 0 70000")),
+        (Bug::SoftFragmentEarly, text("write a 2528 1500; create b; write b 0 2500; fsync b")),
+        (Bug::SoftFreeEarly, reused),
+        (Bug::SoftNumberEarly, text("unlink a; wait 62000; create b; fsync b")),
+        (Bug::SoftReleaseEarly, text("unlink a; fsync d")),
+        (Bug::SoftNameEarly, text("create b")),
+        (Bug::SoftMkdirBody, text("mkdir e; mkdir g; create y; write y 0 600; fsync y")),
+        (Bug::SoftMkdirParent, text("mkdir d/x; fsync d/x; mkdir d/y; fsync d/y; mkdir d/x/z; fsync d/x/z")),
+        (Bug::SoftLinkEarly, text("link a b; sync; unlink b")),
+        (Bug::SoftOldNameFirst, text("rename a d/x")),
+    ]
+}
+
+#[test]
+fn planted_bugs_of_soft_updates_are_found() {
+    let mut missed = Vec::new();
+    for (bug, text) in provoked() {
+        let settings = Settings { plan: Plan { most_of_a_point: 32, ..Plan::default() }, ..Settings::default() };
+        let sequences = [parse_ops(&text).unwrap()];
+        let (sound, begin) = begun("softdep,root");
+        let without = each(&sound, &begin, &sequences, &settings);
+        assert_eq!(without.tally.failed(), 0, "without {bug:?}: {}", explain(&without));
+        let found = each(&sound.planted(Some(bug)), &begin, &sequences, &settings);
+        if found.tally.failed() == 0 && found.tally.exposed == 0 {
+            missed.push(format!("{bug:?}: {}", explain(&found)));
+        } else {
+            println!("{bug:?}: {}", explain(&found).lines().last().unwrap_or_default());
+        }
+    }
+    assert!(missed.is_empty(), "nobody notices\n{}", missed.join("\n"));
+}
+
+/// A fragment had grown in place and then moved before either was on the disk: all of it was free at once, with what the inode on
+/// the disk still had of it.
+#[test]
+fn a_fragment_that_has_grown_and_moved_is_kept() {
+    let (subject, begin) = begun("softdep,root");
+    let text = "write a 2496 500; create b; write b 0 600; write a 2976 1000; create c; write c 0 3000; fsync c";
+    let found = each(&subject, &begin, &[parse_ops(text).unwrap()], &Settings::default());
+    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
+    assert!(found.tally.states > 40, "{}", explain(&found));
+}

@@ -1,0 +1,205 @@
+//! Soft Updates: every write is delayed, and none waits for another; what a block must not show yet is taken out of it while it is
+//! written (McKusick and Ganger, "Soft Updates: A Technique for Eliminating Most Synchronous Writes in the Fast Filesystem", USENIX
+//! 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000).
+//!
+//! What lives here: the dependency records (`records`), undo (`undo`), what each change waits for and gives up (`names`, `space`), and writing
+//! what must be there now (`push`). The rules that are kept:
+//!
+//! 1. Nothing points to a structure that is not on the disk: a pointer waits for what it leads to, a name for its inode.
+//! 2. Nothing is used again while the disk points to it: space and numbers are free when the inode is on the disk without them, and
+//!    links are dropped when the name is gone from the disk.
+//! 3. A live thing never loses its last pointer: of a rename the old name stays until the new one is on the disk, and the place that a
+//!    block has left is kept until the pointer to the new one is.
+//! 4. A map has a block or an inode as used before anything points to it.
+//!
+//! So a crash leaves, at worst, blocks and inodes marked as used that are not, and link counts that are too high
+//! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`, `allocdirect`,
+//! `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`, `newdirblk`.
+
+mod names;
+mod push;
+mod records;
+mod space;
+mod undo;
+
+use super::{Mode, NoOrder};
+use crate::Ffs;
+use kernel::program::IoId;
+use kernel::{BlockId, Cx, Durability, Ino, Pbn};
+use posix::Errno;
+pub(crate) use records::Deps;
+use ufs::live::{CutIndirects, Freed, Name, Piece};
+
+/// So many records there are before whoever makes changes has to wait for the disk. A record with what belongs to it takes less than
+/// 512 bytes of memory.
+pub(crate) const MOST_RECORDS: usize = 16_384;
+
+/// Of the oldest so many are made stable then.
+const PUSHED: usize = 64;
+
+/// Things on the work list that are done in one go.
+const WORKED: usize = 16;
+
+/// The mode.
+pub(crate) struct SoftUpdates;
+
+impl Mode for SoftUpdates {
+    fn in_order(_fs: &mut Ffs, _cx: &mut Cx, _id: BlockId) {}
+
+    fn begins(fs: &mut Ffs, cx: &mut Cx) {
+        if fs.soft.on {
+            fs.soft_operation_ends(cx);
+            fs.slow_down(cx);
+        }
+    }
+
+    fn ends(fs: &mut Ffs, cx: &mut Cx) {
+        if fs.soft.on {
+            fs.soft_operation_ends(cx);
+        }
+    }
+
+    fn inode_taken(fs: &mut Ffs, _cx: &mut Cx, ino: Ino) {
+        if fs.soft.on {
+            fs.soft_inode_taken(ino);
+        }
+    }
+
+    fn placed(fs: &mut Ffs, cx: &mut Cx, ino: Ino, lbn: u64, was: Piece, now: Piece) {
+        if fs.soft.on {
+            fs.soft_placed(cx, ino, lbn, was, now);
+        }
+    }
+
+    fn frees_later(fs: &Ffs) -> bool {
+        fs.soft.on
+    }
+
+    fn indirect_made(fs: &mut Ffs, cx: &mut Cx, block: BlockId) {
+        if fs.soft.on {
+            fs.soft_indirect_made(cx, block);
+        }
+    }
+
+    fn indirect_unmade(fs: &mut Ffs, _cx: &mut Cx, block: BlockId) {
+        if fs.soft.on {
+            fs.soft_indirect_unmade(block);
+        }
+    }
+
+    fn target_made(fs: &mut Ffs, _cx: &mut Cx, block: BlockId) {
+        if fs.soft.on {
+            fs.soft_target_made(block);
+        }
+    }
+
+    fn link_dropped(fs: &mut Ffs, cx: &mut Cx, ino: Ino, links: i16) {
+        if !fs.soft.on {
+            return NoOrder::link_dropped(fs, cx, ino, links);
+        }
+        fs.soft_link_dropped(cx, ino, links);
+    }
+
+    fn name_added(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>, grown: bool) -> Result<(), Errno> {
+        if !fs.soft.on {
+            return NoOrder::name_added(fs, cx, dir, at, entry, grown);
+        }
+        fs.soft_name_added(cx, dir, at, entry, grown)
+    }
+
+    fn name_removed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>) -> Result<(), Errno> {
+        if !fs.soft.on {
+            return NoOrder::name_removed(fs, cx, dir, at, entry);
+        }
+        fs.soft_name_removed(cx, dir, at, entry)
+    }
+
+    fn name_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, at: u64, from: Ino, entry: Name<'_>) -> Result<(), Errno> {
+        if !fs.soft.on {
+            return NoOrder::name_changed(fs, cx, dir, at, from, entry);
+        }
+        fs.soft_name_changed(cx, dir, at, from, entry)
+    }
+
+    fn parent_changed(fs: &mut Ffs, cx: &mut Cx, dir: Ino, from: Ino, parent: Ino) -> Result<(), Errno> {
+        if !fs.soft.on {
+            return NoOrder::parent_changed(fs, cx, dir, from, parent);
+        }
+        fs.soft_parent_changed(cx, dir, from, parent)
+    }
+
+    fn keeps_chunks(fs: &Ffs, dir: Ino) -> bool {
+        fs.soft.pages.contains_key(&dir.0)
+    }
+
+    fn releases_later(fs: &mut Ffs, _cx: &mut Cx, ino: Ino) -> bool {
+        fs.soft.on && fs.soft_releases_later(ino)
+    }
+
+    fn cut(fs: &mut Ffs, cx: &mut Cx, ino: Ino, freed: &mut Vec<Freed>, indirects: CutIndirects) {
+        if !fs.soft.on {
+            return NoOrder::cut(fs, cx, ino, freed, indirects);
+        }
+        fs.soft_cut(cx, ino, freed, indirects);
+    }
+
+    fn inode_freed(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        if !fs.soft.on {
+            return NoOrder::inode_freed(fs, cx, ino);
+        }
+        fs.soft_inode_freed(cx, ino);
+    }
+
+    fn sets_out(fs: &mut Ffs, cx: &mut Cx, id: BlockId, io: IoId) {
+        if !fs.soft.on {
+            return;
+        }
+        fs.wait_for_assumed(cx);
+        let (keys, undone) = fs.load_up(id);
+        fs.soft.set_out(io, id, keys, undone);
+    }
+
+    fn undo(fs: &Ffs, id: BlockId, pbn: Pbn, out: &mut [u8]) {
+        if fs.soft.on {
+            fs.undo_block(id, pbn, out);
+        }
+    }
+
+    fn arrived(fs: &mut Ffs, cx: &mut Cx, io: IoId) {
+        fs.soft.assumed.retain(|(_, assumed)| *assumed != io);
+        let mut differ = Vec::new();
+        fs.landed(io, &mut |_, id| differ.push(id));
+        for block in differ.into_iter().filter_map(|id| fs.block_of(id)) {
+            cx.differs(&block);
+        }
+    }
+
+    fn fsync(fs: &mut Ffs, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        if !fs.soft.on {
+            return NoOrder::fsync(fs, cx, ino, how);
+        }
+        fs.soft_operation_ends(cx);
+        fs.soft_fsync(cx, ino, how)
+    }
+
+    fn sync(fs: &mut Ffs, cx: &mut Cx, how: Durability) {
+        if !fs.soft.on || how == Durability::Started {
+            return NoOrder::sync(fs, cx, how);
+        }
+        fs.soft_operation_ends(cx);
+        fs.drain(cx);
+    }
+
+    fn mounted(fs: &mut Ffs, cx: &mut Cx) {
+        fs.soft = Deps::in_use();
+        cx.tell_of_writes();
+    }
+
+    fn wants_work(fs: &Ffs) -> bool {
+        !fs.soft.work.is_empty()
+    }
+
+    fn work(fs: &mut Ffs, cx: &mut Cx) -> bool {
+        fs.do_work(cx, WORKED)
+    }
+}

@@ -1,0 +1,263 @@
+//! Changes of directories: what a name waits for, and which links are dropped when one is gone from the disk.
+
+use super::records::{Change, Entry, Key, Kind, Number};
+use crate::Ffs;
+use crate::format::{DIRBLKSIZ, FileType};
+use crate::planted::Bug;
+use crate::volume::inodes::Body;
+use kernel::{BlockId, Cx, Ino, Lbn};
+use posix::Errno;
+use ufs::live::{Files as _, Name};
+
+/// The byte of the chunk that a byte is in.
+fn chunk_of(at: u64) -> u64 {
+    at / DIRBLKSIZ as u64 * DIRBLKSIZ as u64
+}
+
+impl Ffs {
+    /// A block of a directory has changed.
+    fn chunk_changed(&mut self, cx: &mut Cx, dir: Ino, at: u64) -> Result<(), Errno> {
+        self.update(cx, dir);
+        let block = self.directory_block(dir, at)?;
+        cx.change(&block);
+        Ok(())
+    }
+
+    /// What a new name of an inode waits for.
+    fn name_keys(&self, dir: Ino, chunk: u64, name: &[u8], ino: Ino, grown: bool) -> Vec<Key> {
+        let mut keys = Vec::new();
+        let planted = |bug| self.planted == Some(bug);
+        if !planted(Bug::SoftNameEarly) {
+            keys.push(Key::Inode(ino.0));
+        }
+        let node = self.inodes.get(ino.0);
+        let dep = self.soft.inodes.get(&ino.0);
+        let slots = || dep.into_iter().flat_map(|dep| dep.slots.values().map(|number| Key::Record(*number)));
+        match node.map(|node| &node.body) {
+            Some(Body::Directory(_)) => {
+                if !planted(Bug::SoftMkdirBody) {
+                    // A new directory's first block, and the pointer to it (`MKDIR_BODY`).
+                    if dep.is_some_and(|dep| dep.new.is_some()) {
+                        keys.push(Key::Block(BlockId { ino, lbn: Lbn(0) }));
+                    }
+                    keys.extend(slots());
+                }
+                // The link that its `..` is (`MKDIR_PARENT`).
+                if !planted(Bug::SoftMkdirParent) {
+                    keys.push(Key::Inode(dir.0));
+                }
+            }
+            Some(Body::Symlink(_)) => keys.extend(slots()),
+            _ => {}
+        }
+        if grown {
+            // The chunk can be found (`newdirblk`).
+            keys.push(Key::Inode(dir.0));
+            keys.extend(self.pointer_record(dir, chunk >> self.g.bshift).map(Key::Record));
+        }
+        // An earlier name is gone before: one that had the room, or the same one elsewhere.
+        let page = self.soft.pages.get(&dir.0).into_iter().flatten();
+        keys.extend(page.filter_map(|number| {
+            let entry = self.soft.entry(*number)?;
+            let Change::Remove { ino: removed, .. } = entry.change else { return None };
+            let held = self.soft.is_held(*number);
+            // One that goes back to its old name, elsewhere, must not wait for that to go.
+            let same = *entry.name == *name && !(held && removed == ino.0);
+            let concerned = if entry.chunk == chunk { held } else { same };
+            concerned.then_some(Key::Record(*number))
+        }));
+        keys
+    }
+
+    /// What the last name of a directory waits for: names that have moved out of it are elsewhere.
+    fn moved_out(&self, dir: Ino) -> Vec<Key> {
+        let page = self.soft.pages.get(&dir.0).into_iter().flatten();
+        let held = page.filter(|number| {
+            let removed = |entry: &Entry| matches!(entry.change, Change::Remove { .. });
+            !self.soft.is_ready(**number) && self.soft.entry(**number).is_some_and(removed)
+        });
+        held.map(|number| Key::Record(*number)).collect()
+    }
+
+    /// The record of the pointer to a block, if it is not stable.
+    pub(super) fn pointer_record(&self, ino: Ino, lbn: u64) -> Option<Number> {
+        let (holder, index) = super::space::place_of(ino, lbn, self.g.nindir())?;
+        match holder {
+            None => self.soft.inodes.get(&ino.0)?.slots.get(&index).copied(),
+            Some(holder) => self.soft.indirects.get(&holder)?.get(&index).copied(),
+        }
+    }
+
+    fn add_entry(&mut self, dir: Ino, chunk: u64, name: &[u8], change: Change, keys: &[Key]) -> Number {
+        let entry = Entry { dir: dir.0, chunk, name: name.into(), change, drops: Vec::new() };
+        let number = self.soft.add(Kind::Entry(entry), keys);
+        self.soft.pages.entry(dir.0).or_default().push(number);
+        if let Change::Add { to } | Change::Replace { to, .. } = change {
+            self.soft.inode(to).names.push(number);
+        }
+        number
+    }
+
+    /// The change of a name that was made and has not set out.
+    fn held_name(&self, dir: Ino, name: &[u8]) -> Option<Number> {
+        let page = self.soft.pages.get(&dir.0)?;
+        page.iter().copied().find(|number| {
+            self.soft.is_held(*number)
+                && self.soft.entry(*number).is_some_and(|entry| {
+                    *entry.name == *name && matches!(entry.change, Change::Add { .. } | Change::Replace { .. })
+                })
+        })
+    }
+
+    pub(super) fn soft_name_added(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        at: u64,
+        entry: Name<'_>,
+        grown: bool,
+    ) -> Result<(), Errno> {
+        self.chunk_changed(cx, dir, at)?;
+        let chunk = chunk_of(at);
+        let keys = self.name_keys(dir, chunk, entry.name, entry.ino, grown);
+        let number = self.add_entry(dir, chunk, entry.name, Change::Add { to: entry.ino.0 }, &keys);
+        self.soft.new_name = Some((number, entry.ino.0));
+        Ok(())
+    }
+
+    pub(super) fn soft_name_changed(
+        &mut self,
+        cx: &mut Cx,
+        dir: Ino,
+        at: u64,
+        from: Ino,
+        entry: Name<'_>,
+    ) -> Result<(), Errno> {
+        self.chunk_changed(cx, dir, at)?;
+        let chunk = chunk_of(at);
+        let to = entry.ino.0;
+        let kind =
+            |ino: Ino| self.inodes.get(ino.0).and_then(|node| node.d.file_type()).map_or(0, FileType::entry_type);
+        let (mut change, mut drops) = (Change::Replace { from: from.0, from_type: kind(from), to }, Vec::new());
+        if let Some(held) = self.held_name(dir, entry.name)
+            && let Some(record) = self.cancel(held)
+            && let Kind::Entry(before) = record.kind
+        {
+            // The disk has what was there before.
+            change = match before.change {
+                Change::Replace { from, from_type, .. } => Change::Replace { from, from_type, to },
+                _ => Change::Add { to },
+            };
+            drops = before.drops;
+        }
+        let mut keys = self.name_keys(dir, chunk, entry.name, entry.ino, false);
+        keys.extend(self.moved_out(from));
+        let number = self.add_entry(dir, chunk, entry.name, change, &keys);
+        self.add_drops(number, drops);
+        self.soft.new_name = Some((number, to));
+        if matches!(change, Change::Replace { .. }) {
+            self.soft.last_removal = Some(number);
+        }
+        Ok(())
+    }
+
+    pub(super) fn soft_name_removed(&mut self, cx: &mut Cx, dir: Ino, at: u64, entry: Name<'_>) -> Result<(), Errno> {
+        self.chunk_changed(cx, dir, at)?;
+        let renamed = self.soft.new_name.filter(|(_, ino)| *ino == entry.ino.0).map(|(number, _)| number);
+        let renamed = renamed.filter(|_| self.planted != Some(Bug::SoftOldNameFirst));
+        let file_type = self.inodes.get(entry.ino.0).and_then(|node| node.d.file_type());
+        let mut change = Change::Remove { ino: entry.ino.0, entry_type: file_type.map_or(0, FileType::entry_type) };
+        let (mut keys, mut drops) = (Vec::new(), Vec::new());
+        if let Some(held) = self.held_name(dir, entry.name) {
+            if let Some(new) = renamed {
+                // An earlier name of it stays on the disk for the new one instead.
+                self.soft.wait_for_other(Key::Record(held), Key::Record(new));
+            }
+            if let Some(record) = self.cancel(held)
+                && let Kind::Entry(before) = record.kind
+            {
+                let Change::Replace { from, from_type, .. } = before.change else {
+                    // It never was on the disk.
+                    self.soft.drops.extend(before.drops);
+                    return Ok(());
+                };
+                change = Change::Remove { ino: from, entry_type: from_type };
+                drops = before.drops;
+            }
+        }
+        match renamed {
+            Some(new) => {
+                // The new name, and where the directory's `..` leads, come first.
+                keys.push(Key::Record(new));
+                keys.extend(self.soft.new_parent.map(Key::Record));
+            }
+            None => keys.extend(self.moved_out(entry.ino)),
+        }
+        let number = self.add_entry(dir, chunk_of(at), entry.name, change, &keys);
+        self.add_drops(number, drops);
+        self.soft.last_removal = Some(number);
+        Ok(())
+    }
+
+    pub(super) fn soft_parent_changed(&mut self, cx: &mut Cx, dir: Ino, from: Ino, parent: Ino) -> Result<(), Errno> {
+        self.chunk_changed(cx, dir, 0)?;
+        let new_name = self.soft.new_name.map(|(number, _)| number);
+        let mut keys = vec![Key::Inode(parent.0)];
+        keys.extend(new_name.map(Key::Record));
+        let page = self.soft.pages.get(&dir.0).cloned().unwrap_or_default();
+        let before = page.into_iter().find(|number| {
+            let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
+            self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
+        });
+        let names = self.soft.inodes.get(&dir.0).map(|dep| dep.names.clone()).unwrap_or_default();
+        let number = match before {
+            Some(before) => {
+                // The disk still has what was there before.
+                self.soft.wait(before, &keys);
+                before
+            }
+            None if names.iter().any(|number| Some(*number) != new_name && self.soft.is_held(*number)) => {
+                // Its old name never was on the disk.
+                return Ok(());
+            }
+            None => self.add_entry(dir, 0, b"..", Change::Parent { from: from.0 }, &keys),
+        };
+        self.soft.last_removal = Some(number);
+        self.soft.new_parent = Some(number);
+        Ok(())
+    }
+
+    fn add_drops(&mut self, number: Number, drops: Vec<(u32, i16)>) {
+        if let Some(record) = self.soft.records.get_mut(&number) {
+            match &mut record.kind {
+                Kind::Entry(Entry { drops: own, .. }) => own.extend(drops),
+                _ => debug_assert!(drops.is_empty(), "only names drop links"),
+            }
+        }
+    }
+
+    /// Links are fewer in memory; the disk keeps them until the operation's names are gone from it.
+    pub(super) fn soft_link_dropped(&mut self, cx: &mut Cx, ino: Ino, links: i16) {
+        self.update(cx, ino);
+        self.soft.inode(ino.0).owed += i32::from(links);
+        self.soft.drops.push((ino.0, links));
+    }
+
+    /// An operation is over, or has failed: the links it has dropped go with its last change of a directory.
+    pub(super) fn soft_operation_ends(&mut self, cx: &mut Cx) {
+        (self.soft.new_name, self.soft.new_parent) = (None, None);
+        let last = self.soft.last_removal.take();
+        if self.soft.drops.is_empty() {
+            return;
+        }
+        let drops = std::mem::take(&mut self.soft.drops);
+        match last.filter(|last| self.soft.records.contains_key(last)) {
+            Some(last) => self.add_drops(last, drops),
+            None => {
+                let mut changed = Vec::new();
+                self.settle_drops(&drops, &mut |_, id| changed.push(id));
+                changed.into_iter().for_each(|id| cx.dirty(id));
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What must be on the disk now: a record is made stable by writing what it waits for, then its own block.
+//!
+//! A program waits for each of these writes before it goes on, so that what follows in it can take them as done. Whoever writes
+//! or takes a block meanwhile waits for them too (`assumed`).
+
+use super::records::{Key, Kind, Number};
+use crate::Ffs;
+use crate::format::ROOT_INO;
+use crate::volume::encode::Place;
+use kernel::program::IoId;
+use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Pbn};
+use posix::Errno;
+use ufs::live::{Backing as _, Files as _};
+
+/// So often everything is written before something must be wrong: chains of changes are no longer.
+const ROUNDS: usize = 10_000;
+
+/// So often a record is tried: what it waits for is stable after the first time, and then what its block waits for.
+const TRIES: usize = 64;
+
+/// Directories above one another: more than a path can name.
+const DEEP: usize = 4_096;
+
+impl Ffs {
+    /// A block that records are about, as the cache knows it; `None` if there is none any more.
+    pub(super) fn block_of(&self, id: BlockId) -> Option<Block> {
+        if id.ino == Ino::DEVICE {
+            let pbn = Pbn(id.lbn.0.unsigned_abs());
+            return match self.place(pbn) {
+                Place::Inodes(_) => Some(Block::device(pbn, self.g.bsize)),
+                Place::Group(group) => Some(Ffs::group_block(&self.g, group)),
+                Place::Superblock | Place::Summaries(_) | Place::Unknown => None,
+            };
+        }
+        let node = self.inodes.get(id.ino.0)?;
+        if id.lbn.0 < 0 {
+            let addr = self.indirect_addr(id.ino, id.lbn.0);
+            return (addr != 0).then(|| self.indirect_block(id.ino, id.lbn.0, addr));
+        }
+        let lbn = id.lbn.0.unsigned_abs();
+        node.piece(lbn, &self.sizes()).map(|piece| self.file_block(node, id.ino, lbn, piece))
+    }
+
+    /// A request that this program waits for is taken as complete.
+    fn assume(&mut self, cx: &mut Cx, io: IoId) {
+        if !self.soft.flights.contains_key(&io) {
+            return;
+        }
+        self.soft.assumed.push((cx.program_number(), io));
+        let mut differ = Vec::new();
+        self.landed(io, &mut |_, id| differ.push(id));
+        for id in differ {
+            if let Some(block) = self.block_of(id) {
+                cx.change(&block);
+            }
+        }
+    }
+
+    /// What another program has taken as complete, this one waits for.
+    pub(super) fn wait_for_assumed(&mut self, cx: &mut Cx) {
+        let now = cx.program_number();
+        for (program, io) in &mut self.soft.assumed {
+            if *program != now {
+                *program = now;
+                cx.wait_for(*io);
+            }
+        }
+    }
+
+    /// A block is on the disk when this is done.
+    fn force(&mut self, cx: &mut Cx, id: BlockId) {
+        if let Some(io) = cx.io_of(id) {
+            cx.wait_for(io);
+            self.assume(cx, io);
+        }
+        if !cx.cache().is_dirty(id) {
+            return;
+        }
+        cx.write(self, id, true);
+        if let Some(io) = cx.io_of(id) {
+            self.assume(cx, io);
+        }
+    }
+
+    /// Makes a record stable, with all that it waits for.
+    pub(super) fn push(&mut self, cx: &mut Cx, number: Number) {
+        if !self.soft.pushing.contains(&number) {
+            self.soft.pushing.push(number);
+            self.push_all(cx, number);
+            self.soft.pushing.pop();
+        }
+    }
+
+    fn push_all(&mut self, cx: &mut Cx, number: Number) {
+        for _ in 0..TRIES {
+            let Some(record) = self.soft.records.get(&number) else { return };
+            let (kind, waits) = (record.kind.clone(), record.waits.clone());
+            // Changes of a chunk that wait for one another go together: whoever asked for this one writes them.
+            let pushed = |key: &Key| matches!(key, Key::Record(other) if self.soft.pushing.contains(other));
+            let goes_on = !waits.iter().any(|(key, _)| pushed(key));
+            for (key, _) in waits {
+                match key {
+                    Key::Block(id) => self.force_even_clean(cx, id),
+                    Key::Inode(ino) => self.push_inode(cx, Ino(ino)),
+                    Key::Record(other) => self.push(cx, other),
+                }
+            }
+            match kind {
+                Kind::NewInode(ino) => self.force_even_clean(cx, self.inode_block(Ino(ino)).id),
+                Kind::Direct { ino, slot, .. } => {
+                    // Pointers go in order.
+                    let before =
+                        self.soft.inodes.get(&ino).map(|dep| dep.slots.range(..slot).map(|(_, n)| *n).collect());
+                    let before: Vec<Number> = before.unwrap_or_default();
+                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                        self.push(cx, first);
+                    }
+                    self.push_inode(cx, Ino(ino));
+                }
+                Kind::Indirect { holder, index, .. } => {
+                    let before =
+                        self.soft.indirects.get(&holder).map(|all| all.range(..index).map(|(_, n)| *n).collect());
+                    let before: Vec<Number> = before.unwrap_or_default();
+                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                        self.push(cx, first);
+                    }
+                    self.force_even_clean(cx, holder);
+                }
+                Kind::Entry(entry) => {
+                    let lbn = Lbn((entry.chunk >> self.g.bshift) as i64);
+                    self.force_even_clean(cx, BlockId { ino: Ino(entry.dir), lbn });
+                }
+                Kind::Free { .. } => return,
+            }
+            if !goes_on {
+                return;
+            }
+        }
+        let left = self.soft.records.get(&number);
+        assert!(left.is_none(), "Soft Updates: record {number} cannot be made stable: {left:?}");
+    }
+
+    /// An inode is on the disk, and not left out of its block.
+    fn push_inode(&mut self, cx: &mut Cx, ino: Ino) {
+        if let Some(new) = self.soft.inodes.get(&ino.0).and_then(|dep| dep.new) {
+            self.push(cx, new);
+        }
+        self.force_even_clean(cx, self.inode_block(ino).id);
+    }
+
+    /// The same where memory may not know that the disk has something else.
+    fn force_even_clean(&mut self, cx: &mut Cx, id: BlockId) {
+        let under_way = cx.io_of(id).is_some_and(|io| cx.ios().get(io).is_some());
+        if !under_way
+            && !cx.cache().is_dirty(id)
+            && let Some(block) = self.block_of(id)
+        {
+            cx.change(&block);
+        }
+        self.force(cx, id);
+    }
+
+    /// Pointers and inode of a file, and what these wait for.
+    fn push_file(&mut self, cx: &mut Cx, ino: Ino) {
+        let (first, last) = (BlockId { ino, lbn: Lbn(i64::MIN) }, BlockId { ino, lbn: Lbn(-1) });
+        let mut numbers: Vec<Number> =
+            self.soft.indirects.range(first..=last).flat_map(|(_, pointers)| pointers.values().copied()).collect();
+        if let Some(dep) = self.soft.inodes.get(&ino.0) {
+            numbers.extend(dep.new);
+            numbers.extend(dep.slots.values());
+        }
+        for number in numbers {
+            self.push(cx, number);
+        }
+    }
+
+    /// The way from the root to an inode is on the disk.
+    fn push_names(&mut self, cx: &mut Cx, mut ino: Ino) -> Result<(), Errno> {
+        if self.directory(ino).is_err() && self.soft.inodes.get(&ino.0).is_none_or(|dep| dep.names.is_empty()) {
+            // Its name is in a block on the disk, of a directory that may have no name there itself. Which, nobody knows.
+            return self.push_directories(cx);
+        }
+        for _ in 0..DEEP {
+            let names = self.soft.inodes.get(&ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
+            let mut up = self.directory(ino).ok().and_then(|directory| directory.parent()).map(Ino);
+            for number in names {
+                let dir = self.soft.entry(number).map(|entry| Ino(entry.dir));
+                self.push(cx, number);
+                if let Some(dir) = dir {
+                    self.push_file(cx, dir);
+                    up = up.or(Some(dir));
+                    if up != Some(dir) {
+                        self.push_names(cx, dir)?;
+                    }
+                }
+            }
+            match up {
+                Some(dir) if ino != ROOT_INO && self.inodes.get(dir.0).is_some() => ino = dir,
+                _ => return Ok(()),
+            }
+            self.push_file(cx, ino);
+        }
+        Ok(())
+    }
+
+    /// The names of all directories are on the disk.
+    fn push_directories(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        let named = |(ino, dep): (&u32, &super::records::InodeDep)| {
+            let directory = !dep.names.is_empty() && self.directory(Ino(*ino)).is_ok();
+            directory.then_some(Ino(*ino))
+        };
+        let directories: Vec<Ino> = self.soft.inodes.iter().filter_map(named).collect();
+        for dir in directories {
+            self.push_file(cx, dir);
+            self.push_names(cx, dir)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn soft_fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        if how == Durability::Started {
+            return self.write_file(cx, ino, how);
+        }
+        cx.flush_file(self, ino, how);
+        self.assume_waited(cx, Some(ino));
+        self.push_file(cx, ino);
+        for number in self.soft.pages.get(&ino.0).cloned().unwrap_or_default() {
+            self.push(cx, number);
+        }
+        if self.node(ino)?.own.pending {
+            self.update(cx, ino);
+        }
+        self.force(cx, self.inode_block(ino).id);
+        self.push_names(cx, ino)?;
+        self.wait_for_assumed(cx);
+        Ok(())
+    }
+
+    /// All requests of a file, or all, which the program waits for, are taken as complete.
+    fn assume_waited(&mut self, cx: &mut Cx, of: Option<Ino>) {
+        let waited = self
+            .soft
+            .flights
+            .iter()
+            .filter(|(_, flights)| of.is_none_or(|ino| flights.iter().any(|flight| flight.id.ino == ino)));
+        for io in waited.map(|(io, _)| *io).collect::<Vec<_>>() {
+            cx.wait_for(io);
+            self.assume(cx, io);
+        }
+    }
+
+    /// Everything is on the disk, and nothing left to do, when this is done.
+    pub(super) fn drain(&mut self, cx: &mut Cx) {
+        self.wait_for_assumed(cx);
+        for _ in 0..ROUNDS {
+            cx.flush_all(self, Durability::All);
+            self.assume_waited(cx, None);
+            while self.do_work(cx, usize::MAX) {}
+            if cx.cache().dirty_bytes() == 0 {
+                debug_assert!(self.soft.records.is_empty(), "left: {:?}", self.soft.records);
+                return;
+            }
+        }
+        assert!(
+            self.soft.records.is_empty(),
+            "Soft Updates: {} records cannot be made stable",
+            self.soft.records.len()
+        );
+    }
+
+    /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.
+    pub(super) fn slow_down(&mut self, cx: &mut Cx) {
+        if self.soft.records.len() > super::MOST_RECORDS {
+            self.do_work(cx, super::PUSHED);
+            let oldest: Vec<Number> = self.soft.records.keys().copied().take(super::PUSHED).collect();
+            for number in oldest {
+                self.push(cx, number);
+            }
+            if self.soft.records.len() > super::MOST_RECORDS + super::MOST_RECORDS / 4 {
+                self.drain(cx);
+            }
+        }
+        let total = &self.space.total;
+        let few = total.nbfree < 32
+            || total.nifree < 8
+            || self.tuning.available(self.space.free_frags()) < 32 * i64::from(self.g.frag);
+        if few && self.owes_space() {
+            self.drain(cx);
+        }
+    }
+
+    /// Whether space or numbers are about to be free.
+    fn owes_space(&self) -> bool {
+        let gives = |kind: &Kind| match kind {
+            Kind::Free { .. } => true,
+            Kind::Direct { placed, .. } | Kind::Indirect { placed, .. } => !placed.freed.is_empty(),
+            Kind::NewInode(_) | Kind::Entry(_) => false,
+        };
+        !self.soft.work.is_empty()
+            || self.soft.inodes.values().any(|dep| dep.released)
+            || self.soft.records.values().any(|record| gives(&record.kind))
+    }
+}

@@ -1,0 +1,299 @@
+//! Undo: what must not be on the disk yet is taken out of a block when it sets out.
+//!
+//! Memory keeps everything, and the block is changed again when its write is complete: that is all of the redo.
+
+use super::records::{Change, Deps, Entry, Key, Number, State};
+use crate::Ffs;
+use crate::format::{DIRBLKSIZ, Dinode, Disk as _, NDADDR, Version, fresh_chunk, insert, parse_chunk};
+use crate::volume::encode::Place;
+use crate::volume::inodes::Body;
+use crate::volume::pointers::way;
+use kernel::{BlockId, Ino, Pbn};
+use ufs::live::copy;
+
+impl Ffs {
+    /// An inode as it may be on the disk: `None` if it may not.
+    pub(super) fn safe_inode(&self, ino: u32) -> Option<Dinode> {
+        let node = self.inodes.get(ino)?;
+        let mut d = node.d.clone();
+        let Some(dep) = self.soft.inodes.get(&ino) else { return Some(self.pulled_back(ino, d)) };
+        if dep.new.is_some_and(|new| self.soft.is_held(new)) {
+            return None;
+        }
+        d.nlink = d.nlink.saturating_add(i16::try_from(dep.owed).unwrap_or(i16::MAX));
+        if self.planted == Some(crate::planted::Bug::SoftLinkEarly) {
+            d.nlink = node.d.nlink;
+        }
+        let sectors = |bytes: u32| u64::from(bytes / 512);
+        let mut ends = false;
+        for (slot, number) in &dep.slots {
+            let Some(placed) = self.soft.placed(*number) else { continue };
+            if !self.soft.is_held(*number) {
+                continue;
+            }
+            let place = if *slot < NDADDR { d.db.get_mut(*slot) } else { d.ib.get_mut(*slot - NDADDR) };
+            if let Some(place) = place {
+                *place = if ends { 0 } else { placed.was.addr };
+            }
+            d.blocks = (d.blocks + sectors(placed.was.bytes)).saturating_sub(sectors(placed.now.bytes));
+            if placed.was.addr != 0 && placed.was.bytes < self.g.bsize {
+                // The file ends in fragments there.
+                d.size = d.size.min(placed.old_size);
+                ends = true;
+            }
+        }
+        Some(self.pulled_back(ino, d))
+    }
+
+    /// The length of an inode pulled back to its last block on the disk.
+    fn pulled_back(&self, ino: u32, mut d: Dinode) -> Dinode {
+        let first = BlockId { ino: Ino(ino), lbn: kernel::Lbn(i64::MIN) };
+        let last = BlockId { ino: Ino(ino), lbn: kernel::Lbn(-1) };
+        let mut live = self.soft.indirects.range(first..=last).peekable();
+        let slots = self.soft.inodes.get(&ino).is_some_and(|dep| !dep.slots.is_empty());
+        let Some(node) = self.inodes.get(ino) else { return d };
+        if live.peek().is_none() && !slots || !node.d.has_blocks(&self.g) {
+            return d;
+        }
+        for (_, pointers) in live {
+            for placed in pointers.values().filter_map(|number| self.soft.placed(*number)) {
+                let more = u64::from(placed.now.bytes / 512);
+                d.blocks = (d.blocks + u64::from(placed.was.bytes / 512)).saturating_sub(more);
+            }
+        }
+        if self.planted == Some(crate::planted::Bug::SoftLengthEarly) {
+            return d;
+        }
+        let whole = matches!(node.body, Body::Directory(_));
+        let (n, shift) = (self.g.nindir(), self.g.bshift);
+        if whole {
+            // No block of a directory may be missing.
+            let blocks = d.size.div_ceil(1 << shift);
+            if let Some(missing) = (0..blocks).find(|lbn| !self.is_placed(ino, &d, *lbn, n)) {
+                d.size = d.size.min(missing << shift);
+            }
+            return d;
+        }
+        while let Some(last) = d.size.checked_sub(1).map(|byte| byte >> shift) {
+            if self.is_placed(ino, &d, last, n) {
+                break;
+            }
+            d.size = last << shift;
+        }
+        d
+    }
+
+    /// Whether block `lbn` of an inode as it may be on the disk can be found there.
+    fn is_placed(&self, ino: u32, d: &Dinode, lbn: u64, n: u64) -> bool {
+        let Some(way) = way(lbn, n) else { return d.db.get(lbn as usize).is_some_and(|addr| *addr != 0) };
+        if d.ib.get(way.slot).is_none_or(|addr| *addr == 0) {
+            return false;
+        }
+        let Some(node) = self.inodes.get(ino) else { return false };
+        let held = |number: i64, index: usize| {
+            let holder = BlockId { ino: Ino(ino), lbn: kernel::Lbn(number) };
+            self.soft.indirects.get(&holder).is_some_and(|pointers| pointers.contains_key(&index))
+        };
+        for level in 0..way.slot {
+            let (Some(above), Some(below)) = (way.numbers.get(level), way.numbers.get(level + 1)) else { break };
+            if held(*above, super::space::index_in(*above, *below, n)) {
+                return false;
+            }
+        }
+        node.pointer(lbn, n) != 0 && !held(-(way.leaf as i64), way.index)
+    }
+
+    /// Takes what must not be on the disk yet out of a block.
+    pub(super) fn undo_block(&self, id: BlockId, pbn: Pbn, out: &mut [u8]) {
+        if self.soft.records.is_empty() && self.soft.inodes.is_empty() {
+            return;
+        }
+        if id.ino == Ino::DEVICE {
+            if let Place::Inodes(first) = self.place(pbn) {
+                self.undo_inodes(first, out);
+            }
+        } else if id.lbn.0 < 0 {
+            self.undo_indirect(id, out);
+        } else if let Some(page) = self.soft.pages.get(&id.ino.0) {
+            self.undo_directory(page, (id.lbn.0 as u64) << self.g.bshift, out);
+        }
+    }
+
+    fn undo_inodes(&self, first: u32, out: &mut [u8]) {
+        let size = self.g.layout.version.inode_bytes() as usize;
+        for (ino, place) in (first..).zip(out.chunks_mut(size)) {
+            if self.inodes.get(ino).is_none() || !self.is_concerned(ino) {
+                continue;
+            }
+            match self.safe_inode(ino) {
+                Some(d) => copy(&d.encode(&self.g), place),
+                None => place.fill(0),
+            }
+        }
+    }
+
+    /// Whether anything of an inode may have to be undone.
+    pub(super) fn is_concerned(&self, ino: u32) -> bool {
+        let first = BlockId { ino: Ino(ino), lbn: kernel::Lbn(i64::MIN) };
+        let last = BlockId { ino: Ino(ino), lbn: kernel::Lbn(-1) };
+        self.soft.inodes.contains_key(&ino) || self.soft.indirects.range(first..=last).next().is_some()
+    }
+
+    fn undo_indirect(&self, id: BlockId, out: &mut [u8]) {
+        let Some(pointers) = self.soft.indirects.get(&id) else { return };
+        let (endian, width) = (self.g.endian(), self.g.layout.version.pointer_bytes() as usize);
+        for (index, number) in pointers.iter().filter(|(_, number)| self.soft.is_held(**number)) {
+            let Some(placed) = self.soft.placed(*number) else { continue };
+            match self.g.layout.version {
+                Version::Ufs1 => (placed.was.addr as i32).put(endian, out, index * width),
+                Version::Ufs2 => placed.was.addr.put(endian, out, index * width),
+            }
+        }
+    }
+
+    fn undo_directory(&self, page: &[Number], from: u64, out: &mut [u8]) {
+        for (chunk, bytes) in (from..).step_by(DIRBLKSIZ).zip(out.chunks_mut(DIRBLKSIZ)) {
+            let held = page.iter().rev().filter(|number| self.soft.is_held(**number));
+            let entries = held.filter_map(|number| self.soft.entry(*number));
+            let mut entries = entries.filter(|entry| entry.chunk == chunk).peekable();
+            if entries.peek().is_some() {
+                self.undo_chunk(entries, bytes);
+            }
+        }
+    }
+
+    /// Makes a chunk anew, the youngest change undone first.
+    fn undo_chunk<'a>(&self, changes: impl Iterator<Item = &'a Entry>, bytes: &mut [u8]) {
+        let format = self.g.dir_format();
+        let Ok(mut entries) = parse_chunk(bytes, format, 0) else {
+            debug_assert!(false, "a directory in memory is not sound");
+            return;
+        };
+        for change in changes {
+            let at = entries.iter().position(|entry| entry.name == *change.name);
+            match (change.change, at) {
+                (Change::Add { .. }, Some(at)) => drop(entries.remove(at)),
+                (Change::Replace { from, from_type, .. }, Some(at)) => {
+                    if let Some(entry) = entries.get_mut(at) {
+                        (entry.ino, entry.kind) = (Ino(from), from_type);
+                    }
+                }
+                (Change::Parent { from }, Some(at)) => {
+                    if let Some(entry) = entries.get_mut(at) {
+                        entry.ino = Ino(from);
+                    }
+                }
+                (Change::Remove { ino, entry_type }, None) => {
+                    let name = change.name.to_vec();
+                    entries.push(crate::format::DirEntry { at: 0, ino: Ino(ino), kind: entry_type, name });
+                }
+                (_, at) => debug_assert!(false, "{change:?} cannot be undone: entry {at:?}"),
+            }
+        }
+        let mut chunk = fresh_chunk(format);
+        for entry in &entries {
+            let fits = insert(&mut chunk, format, entry.ino, entry.kind, &entry.name);
+            debug_assert!(fits, "what was in a chunk once has room in it");
+        }
+        copy(&chunk, bytes);
+    }
+
+    /// A block sets out: what is ready goes with it. Returns what is stable when it has arrived, and whether something is undone.
+    pub(super) fn load_up(&mut self, id: BlockId) -> (Vec<Key>, bool) {
+        let mut keys = Vec::new();
+        let mut undone = false;
+        if self.soft.is_awaited(Key::Block(id)) {
+            keys.push(Key::Block(id));
+        }
+        if id.ino == Ino::DEVICE {
+            if let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) {
+                for ino in first..first + self.g.inopb() {
+                    self.load_inode(ino, &mut keys, &mut undone);
+                }
+            }
+        } else if id.lbn.0 < 0 {
+            let pointers = self.soft.indirects.get(&id).map(|pointers| pointers.values().copied().collect());
+            let whole = matches!(self.inodes.get(id.ino.0).map(|node| &node.body), Some(Body::Directory(_)));
+            self.soft.load(pointers.unwrap_or_default(), whole, &mut keys, &mut undone);
+        } else if let Some(page) = self.soft.pages.get(&id.ino.0) {
+            let from = (id.lbn.0 as u64) << self.g.bshift;
+            let here = from..from + u64::from(self.g.bsize);
+            let numbers: Vec<Number> = page
+                .iter()
+                .copied()
+                .filter(|number| self.soft.entry(*number).is_some_and(|entry| here.contains(&entry.chunk)))
+                .collect();
+            self.soft.load_entries(&numbers, &mut keys, &mut undone);
+        }
+        (keys, undone)
+    }
+
+    fn load_inode(&mut self, ino: u32, keys: &mut Vec<Key>, undone: &mut bool) {
+        if self.is_concerned(ino) {
+            let dep = self.soft.inodes.get(&ino);
+            let (new, slots) = dep.map(|dep| (dep.new, dep.slots.values().copied().collect())).unwrap_or_default();
+            if let Some(new) = new {
+                if self.soft.is_held(new) && !self.soft.is_ready(new) {
+                    *undone = true;
+                    return;
+                }
+                self.soft.set_written(new);
+                keys.push(Key::Record(new));
+            }
+            let whole = matches!(self.inodes.get(ino).map(|node| &node.body), Some(Body::Directory(_)));
+            self.soft.load(slots, whole, keys, undone);
+            // Its length may be pulled back for what is in indirect blocks.
+            let safe = self.safe_inode(ino).map(|d| d.size);
+            *undone |= safe != self.inodes.get(ino).map(|node| node.d.size);
+        }
+        if self.soft.is_awaited(Key::Inode(ino)) {
+            keys.push(Key::Inode(ino));
+        }
+    }
+}
+
+impl Deps {
+    /// Pointers, in order: behind one of a file's last fragments that is held all others are, and of a directory behind any.
+    fn load(&mut self, numbers: Vec<Number>, whole: bool, keys: &mut Vec<Key>, undone: &mut bool) {
+        let mut ends = false;
+        for number in numbers {
+            let held = self.is_held(number);
+            if held && (ends || !self.is_ready(number)) {
+                *undone = true;
+                ends |= whole || self.placed(number).is_some_and(|placed| placed.was.addr != 0);
+            } else {
+                self.set_written(number);
+                keys.push(Key::Record(number));
+            }
+        }
+    }
+
+    /// Changes of directories. A chunk is written as a whole: those go that wait for nothing but one another.
+    fn load_entries(&mut self, numbers: &[Number], keys: &mut Vec<Key>, undone: &mut bool) {
+        let mut go: Vec<Number> = numbers.to_vec();
+        loop {
+            let before = go.len();
+            let all = go.clone();
+            go.retain(|number| self.goes_with(*number, &all));
+            if go.len() == before {
+                break;
+            }
+        }
+        *undone |= go.len() < numbers.len();
+        for number in go {
+            self.set_written(number);
+            keys.push(Key::Record(number));
+        }
+    }
+
+    /// Whether a change can go to the disk with others of its chunk.
+    fn goes_with(&self, number: Number, all: &[Number]) -> bool {
+        let Some(record) = self.records.get(&number) else { return false };
+        let chunk = |number: Number| self.entry(number).map(|entry| (entry.dir, entry.chunk));
+        record.state == State::Written
+            || record.waits.iter().all(|(key, _)| match key {
+                Key::Record(other) => all.contains(other) && chunk(*other) == chunk(number),
+                Key::Block(_) | Key::Inode(_) => false,
+            })
+    }
+}
