@@ -14,7 +14,7 @@ use lab::Spec;
 
 /// Small, so that all of it is checked in no time, with two groups.
 const SHAPE: &str = "size=640K,bsize=4096,fsize=512,ipg=64,groups=2";
-const BLOCK_BYTES: u32 = 4096;
+pub const BLOCK_BYTES: u32 = 4096;
 
 fn subject(words: &str) -> (FfsSubject, Start) {
     let spec = Spec::parse(&format!("ffs:{words},{SHAPE}")).unwrap();
@@ -24,7 +24,7 @@ fn subject(words: &str) -> (FfsSubject, Start) {
     (subject, begin)
 }
 
-fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &Settings) -> Search {
+pub fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &Settings) -> Search {
     let history = |number: u64| match sequences.get(number as usize) {
         Some(ops) => run_ops(subject, begin, ops, false).map(Some),
         None => Ok(None),
@@ -33,12 +33,12 @@ fn each(subject: &FfsSubject, begin: &Start, sequences: &[Vec<Op>], settings: &S
 }
 
 /// Long sequences by number: each mix in turn.
-fn long(begin: &Start, number: u64, len: usize) -> Vec<Op> {
+pub fn long(begin: &Start, number: u64, len: usize) -> Vec<Op> {
     let mix = &MIXES[number as usize % MIXES.len()];
     Drawn::new(number, mix, &begin.seen, 0, BLOCK_BYTES).take(len).collect()
 }
 
-fn explain(found: &Search) -> String {
+pub fn explain(found: &Search) -> String {
     let line = |failure: &Failure| {
         let Failure { ops, state, again, verdict } = failure;
         format!("{:?} {state} {again:?}: {}\n    {}", verdict.class, verdict.why, shown_ops(ops))

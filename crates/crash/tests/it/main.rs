@@ -4,4 +4,5 @@
 
 mod cleaner;
 mod ffs;
+mod journal;
 mod lfs;

@@ -8,15 +8,19 @@
 //! |---|---|---|
 //! | `conventional` | what has an order is written and waited for | 4.4BSD |
 //! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
+//! | `journal` | changes go to a log before they go to their places | Seltzer et al., USENIX 2000 |
 
 mod conventional;
+mod journal;
 mod noorder;
 
 use crate::Ffs;
 use crate::format::FragAddr;
 use crate::planted::Bug;
 pub(crate) use conventional::{Conventional, Moves};
-use kernel::{BlockId, Cx, Ino};
+pub use journal::LogCounts;
+pub(crate) use journal::{Journal, Journaled};
+use kernel::{BlockId, Cx, Durability, Ino};
 pub(crate) use noorder::NoOrder;
 use posix::Errno;
 use serde::{Deserialize, Serialize};
@@ -31,6 +35,19 @@ pub enum Integrity {
     Conventional,
     /// Nothing: all writes are delayed.
     Noorder,
+    /// A log of metadata that is committed now and then.
+    #[serde(rename = "journal=async")]
+    JournalAsync,
+    /// The same, committed before an operation on names or attributes returns.
+    #[serde(rename = "journal=sync")]
+    JournalSync,
+}
+
+impl Integrity {
+    /// Whether it needs a log.
+    pub fn has_log(self) -> bool {
+        matches!(self, Integrity::JournalAsync | Integrity::JournalSync)
+    }
 }
 
 /// What is about to be written.
@@ -48,6 +65,58 @@ pub(crate) enum About<'a> {
 pub(crate) trait Mode {
     /// A changed block whose place in the order of writes keeps the disk consistent.
     fn in_order(fs: &mut Ffs, cx: &mut Cx, id: BlockId);
+
+    // ---- operations
+
+    /// An operation begins, or an inode is freed: nothing is changed yet.
+    fn begins(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// A write to a file goes on: what it has written so far is complete but for the inode.
+    fn goes_on(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino) {}
+
+    /// An operation has ended.
+    fn ends(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    // ---- the whole file system
+
+    /// The file system is in use from now on.
+    fn mounted(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// It has been unmounted: everything is written.
+    fn unmounted(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// A file's data, its inode and what leads to it are on the disk, or on their way.
+    fn fsync(fs: &mut Ffs, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        Self::about_to_write(fs, cx, About::File(ino));
+        fs.write_file(cx, ino, how)
+    }
+
+    /// Everything is on the disk, or on its way; the superblock comes after it.
+    fn sync(fs: &mut Ffs, cx: &mut Cx, how: Durability) {
+        Self::about_to_write(fs, cx, About::All);
+        cx.flush_all(fs, how);
+    }
+
+    /// The kernel wants some blocks clean.
+    fn write_back(fs: &mut Ffs, cx: &mut Cx, blocks: &[BlockId]) {
+        Self::about_to_write(fs, cx, About::Blocks(blocks));
+        cx.write_in_place(fs, blocks);
+    }
+
+    /// Whether the file system's daemon has something to do: [`kernel::Volume::wants_work`].
+    fn wants_work(_fs: &Ffs, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// Whether it will have, when nobody has called for so long.
+    fn idle_work_after_ns(_fs: &Ffs) -> Option<u64> {
+        None
+    }
+
+    /// It does a piece of it.
+    fn work(_fs: &mut Ffs, _cx: &mut Cx, _idle: bool) -> bool {
+        false
+    }
 
     // ---- allocation
 
@@ -169,10 +238,11 @@ pub(crate) trait Mode {
 /// Calls a hook of the mode in force: `mode!(self.link_added(cx, ino))`.
 macro_rules! mode {
     ($fs:ident.$hook:ident($($arg:expr),*)) => {{
-        use $crate::integrity::{Conventional, Integrity, Mode as _, NoOrder};
+        use $crate::integrity::{Conventional, Integrity, Journaled, Mode as _, NoOrder};
         match $fs.options.integrity {
             Integrity::Conventional => Conventional::$hook($fs, $($arg),*),
             Integrity::Noorder => NoOrder::$hook($fs, $($arg),*),
+            Integrity::JournalAsync | Integrity::JournalSync => Journaled::$hook($fs, $($arg),*),
         }
     }};
 }

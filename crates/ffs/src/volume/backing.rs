@@ -9,7 +9,7 @@ use crate::policy::directories;
 use kernel::{BlockId, Cx, Ino, Pbn};
 use posix::Errno;
 use ufs::FileType;
-use ufs::live::{Backing, CutIndirects, Freed, NewInode, Sizes, Target, time_of};
+use ufs::live::{Backing, Change, CutIndirects, Freed, NewInode, Sizes, Target, time_of};
 
 impl Backing for Ffs {
     type Inode = Dinode;
@@ -107,6 +107,29 @@ impl Backing for Ffs {
 
     fn balloc(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, end: u32) -> Result<Target, Errno> {
         self.block_for_writing(cx, ino, lbn, end)
+    }
+
+    fn may_change(&self, ino: Ino) -> Result<(), Errno> {
+        if self.is_log(ino) { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    // ---- operations: what they are together is the mode's
+
+    fn admit(&mut self, cx: &mut Cx, _change: Change) -> Result<(), Errno> {
+        mode!(self.begins(cx));
+        Ok(())
+    }
+
+    fn settle(&mut self, cx: &mut Cx) {
+        mode!(self.ends(cx));
+    }
+
+    fn begin_release(&mut self, cx: &mut Cx, _ino: Ino) {
+        mode!(self.begins(cx));
+    }
+
+    fn end_release(&mut self, cx: &mut Cx) {
+        mode!(self.ends(cx));
     }
 
     fn put_target(&mut self, ino: Ino, target: &[u8]) -> Result<bool, Errno> {
