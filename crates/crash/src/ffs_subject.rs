@@ -1,13 +1,14 @@
-//! The Fast File System: fsck repairs it.
+//! The Fast File System: fsck repairs it, or its log is replayed.
 
-use crate::found::look;
+use crate::found::{look, look_without};
 use crate::sequence;
 use crate::subject::ReadOnly;
 use crate::{CrashError, Names, Recovered, Subject, Unrecoverable};
-use device::crash::{Event, Recording};
+use device::crash::{Event, Recording, Write};
 use device::store::{Frozen, Overlay, Store};
 use ffs::fsck::{Phase, Problem, Report};
-use ffs::policy::{Integrity, Options};
+use ffs::log::Step;
+use ffs::policy::{DataOrder, Integrity, Options};
 use ffs::{Ffs, Image, Search};
 use kernel::{Lab, Machine, payload};
 use lab::{Spec, System};
@@ -51,6 +52,28 @@ impl FfsSubject {
         self
     }
 
+    fn is_ordered(&self) -> bool {
+        self.policy.data == DataOrder::Ordered
+    }
+
+    /// Replays the log. The full check must find nothing then.
+    fn replay(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {
+        let Some(done) = ffs::log::replay_planted(&mut disk, self.planted)? else {
+            return Err(Unrecoverable("there is no log".to_owned()));
+        };
+        let report = ffs::fsck(Overlay::new(&mut disk), &mut |_| true)?;
+        if let Some(problem) = report.problems.first() {
+            return Err(Unrecoverable(format!("after the log was replayed: {}", problem.message)));
+        }
+        let image = Image::open(ReadOnly(&*disk), Search::Standard)?;
+        let found = look_without(&image, Some(ffs::log::LOG_NAME))?;
+        let mut events = BTreeMap::new();
+        events.insert("log replayed", u64::from(done.transactions > 0));
+        events.insert("log empty", u64::from(done.transactions == 0 && done.counted));
+        events.insert("files without a name freed", done.orphans);
+        Ok(Recovered { found, repaired: u64::from(!done.is_nothing()), shared: None, beyond: None, events })
+    }
+
     fn fsck<S: Store>(&self, store: S) -> Result<Report, Unrecoverable> {
         Ok(ffs::fsck::fsck_planted(store, self.planted, &mut |_| true)?)
     }
@@ -64,12 +87,16 @@ impl Subject for FfsSubject {
             Integrity::Conventional => Names::AtReturn,
             Integrity::Noorder => Names::AfterSync,
             Integrity::Softdep => Names::Entries,
+            Integrity::JournalAsync => Names::Journaled { at_return: false, ordered: self.is_ordered() },
+            Integrity::JournalSync => Names::Journaled { at_return: true, ordered: self.is_ordered() },
         }
     }
 
     fn settle_ms(&self) -> u64 {
         match self.policy.integrity {
-            Integrity::Conventional | Integrity::Noorder => sequence::SETTLE_MS,
+            Integrity::Conventional | Integrity::Noorder | Integrity::JournalAsync | Integrity::JournalSync => {
+                sequence::SETTLE_MS
+            }
             // A block goes again for each thing that was left out of it.
             Integrity::Softdep => 4 * sequence::SETTLE_MS,
         }
@@ -77,8 +104,8 @@ impl Subject for FfsSubject {
 
     fn mount(&self, base: Frozen) -> Result<Lab<Ffs>, CrashError> {
         let cannot = |error: &dyn std::fmt::Display| CrashError::Mount(error.to_string());
-        let image = Image::open(Overlay::new(base), Search::Standard).map_err(|error| cannot(&error))?;
-        let mut volume = Ffs::load(&image, self.policy).map_err(|error| cannot(&error))?;
+        let loaded = ffs::log::load(Overlay::new(base), self.policy, self.planted);
+        let (mut volume, image) = loaded.map_err(|error| cannot(&error))?;
         volume.plant(self.planted);
         let setup = self.spec.setup(self.machine.clone(), image.superblock().time());
         let bytes = payload::Image::full(image.into_store());
@@ -86,6 +113,9 @@ impl Subject for FfsSubject {
     }
 
     fn recover(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {
+        if self.policy.integrity.has_log() {
+            return self.replay(disk);
+        }
         let report = self.fsck(&mut disk)?;
         if report.unrepaired > 0 {
             let left = report.problems.iter().find(|problem| problem.repair.is_none());
@@ -94,7 +124,7 @@ impl Subject for FfsSubject {
         }
         let beyond = match self.policy.integrity {
             Integrity::Softdep => report.beyond_soft_updates(),
-            Integrity::Conventional | Integrity::Noorder => None,
+            _ => None,
         };
         let beyond =
             beyond.map(|Problem { kind, message, .. }| format!("more than Soft Updates may leave: {kind}: {message}"));
@@ -115,9 +145,38 @@ impl Subject for FfsSubject {
         Ok(Recovered { found, repaired: report.problem_count, shared, beyond, events })
     }
 
+    fn counts(&self, volume: &Ffs) -> Vec<(&'static str, u64)> {
+        let Some(counts) = volume.log_counts() else { return Vec::new() };
+        vec![
+            ("commits", counts.commits),
+            ("sectors committed", counts.sectors),
+            ("checkpoints", counts.checkpoints),
+            ("extents revoked", counts.revoked),
+        ]
+    }
+
     fn recovery_log(&self, disk: &dyn Store) -> Result<Vec<Event>, Unrecoverable> {
+        if self.policy.integrity.has_log() {
+            let done = ffs::log::replay_planted(&mut Overlay::new(ReadOnly(disk)), self.planted)?;
+            return Ok(done.map(|done| events(done.steps)).unwrap_or_default());
+        }
         let mut recording = Recording::new(Overlay::new(ReadOnly(disk)));
         self.fsck(&mut recording)?;
         Ok(recording.into_log())
     }
+}
+
+/// A replay as requests to a drive: all that it writes between two flushes is on its way together.
+fn events(steps: Vec<Step>) -> Vec<Event> {
+    let mut together = 0;
+    let steps = (0..).zip(steps).map(|(number, step)| match step {
+        Step::Write { at_byte, bytes } => {
+            Event::Write(Write { at_byte, bytes: bytes.into(), submitted_after: together, durable: true })
+        }
+        Step::Flush => {
+            together = number + 1;
+            Event::Flush { submitted_after: number }
+        }
+    });
+    steps.collect()
 }

@@ -38,9 +38,19 @@ pub(crate) fn look<T: ufs::extract::Tree>(image: &T) -> Result<Found, Unrecovera
 where
     T::Error: std::error::Error,
 {
+    look_without(image, None)
+}
+
+/// The same without a file of the file system's own.
+pub(crate) fn look_without<T: ufs::extract::Tree>(image: &T, own: Option<&str>) -> Result<Found, Unrecoverable>
+where
+    T::Error: std::error::Error,
+{
     let mut found = Found::default();
     image.each_name(image.find(b"/")?, &mut |path, ino, inode| {
-        let Some(name) = path.get(2..) else { return Ok(()) };
+        let Some(name) = path.get(2..).filter(|name| own.is_none_or(|own| own.as_bytes() != *name)) else {
+            return Ok(());
+        };
         let status = image.status(inode);
         let id = (ino.0, status.generation);
         found.tree.insert(String::from_utf8_lossy(name).into_owned(), id);

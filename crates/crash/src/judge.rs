@@ -83,9 +83,10 @@ pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Un
     }
     let moment = Moment::new(history, reached, names);
     let found = &recovered.found;
-    match names {
-        Names::InOrder => moment.names_in_order(found, &mut verdict),
-        Names::AtReturn | Names::AfterSync | Names::Entries => moment.names(found, &mut verdict),
+    if names.are_in_order() {
+        moment.names_in_order(found, &mut verdict);
+    } else {
+        moment.names(found, &mut verdict);
     }
     moment.promised_files(found, &mut verdict);
     for (id, (kind, content)) in &found.files {
@@ -97,7 +98,7 @@ pub fn judge(history: &History, reached: usize, recovered: &Result<Recovered, Un
             Some(file) if file.kind != *kind => {
                 // Of a symbolic link that has no target yet fsck makes a file.
                 let class = match (names, moment.promised(file)) {
-                    (Names::InOrder, _) => Class::Unresolvable,
+                    (Names::InOrder | Names::Journaled { .. }, _) => Class::Unresolvable,
                     (_, Some(_)) => Class::PromiseBroken,
                     (_, None) => Class::UnsyncedLost,
                 };
@@ -140,6 +141,10 @@ impl<'a> Moment<'a> {
             Names::InOrder => {
                 let named = |file: &File| moment.promised(file).and_then(|since| file.named_by(since));
                 synced.max(history.files.values().filter_map(named).max().unwrap_or(0))
+            }
+            Names::Journaled { at_return, .. } => {
+                let promised = history.files.values().filter_map(|file| moment.promised(file)).max().unwrap_or(0);
+                synced.max(promised).max(if at_return { history.returned_at(reached) } else { 0 })
             }
         };
         moment
@@ -353,7 +358,9 @@ impl<'a> Moment<'a> {
                 }
                 (_, Some(_)) => {
                     verdict.exposed |= here != [0; STAMP_BYTES];
-                    verdict.worse(Class::UnsyncedLost, || format!("{}: the bytes at {at} were never written", name()));
+                    let never = matches!(self.names, Names::Journaled { ordered: true, .. });
+                    let class = if never { Class::Unresolvable } else { Class::UnsyncedLost };
+                    verdict.worse(class, || format!("{}: the bytes at {at} were never written", name()));
                 }
             }
         }

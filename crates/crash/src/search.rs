@@ -4,7 +4,7 @@
 //! threads there are changes nothing in the result. A state that is known with the same measure is not looked at again.
 
 use crate::judge::{Class, Verdict, judge};
-use crate::{CrashError, Found, History, Names, Op, Recovered, Subject, Tally, Undone, Unrecoverable, Watched};
+use crate::{CrashError, Found, History, Op, Recovered, Subject, Tally, Undone, Unrecoverable, Watched};
 use device::crash::{Crash, Disk, Plan, StateId};
 use device::store::{Frozen, Overlay, Store};
 use kernel::Lab;
@@ -238,7 +238,7 @@ fn one<S: Subject>(
                 let again = StateId { point: point.number as u32, choice };
                 let recovered = without_promise(subject.recover(&mut Overlay::new(crash.disk())));
                 let mut verdict = judge(history, reached, &recovered, subject.names());
-                if subject.names() == Names::InOrder
+                if subject.names().are_in_order()
                     && recovered.is_ok_and(|recovered| recovered.found != before.found)
                     && verdict.class < Class::Unresolvable
                 {

@@ -18,6 +18,21 @@ pub enum Names {
     Entries,
     /// After a sync, or an fsync of what is named; operations are recovered in their order, wholly or not at all.
     InOrder,
+    /// The same of names, lengths and attributes: a log of metadata. An fsync of anything promises all names until then. Data are
+    /// written in any order.
+    Journaled {
+        /// Whether operations on names are promised when they return.
+        at_return: bool,
+        /// Whether a new block never shows what was there before.
+        ordered: bool,
+    },
+}
+
+impl Names {
+    /// Whether the names must be as they were after some call.
+    pub(crate) fn are_in_order(self) -> bool {
+        matches!(self, Names::InOrder | Names::Journaled { .. })
+    }
 }
 
 /// What recovery has made of a disk.

@@ -18,6 +18,7 @@ pub mod fsck;
 mod image;
 mod insert;
 mod integrity;
+pub mod log;
 pub mod mkfs;
 #[doc(hidden)]
 pub mod planted;
@@ -33,6 +34,7 @@ pub use format::{
 pub use fsck::fsck;
 pub use image::{EachName, EachPiece, Image, Located, Run, Search};
 pub use insert::{Inserter, edit};
+pub use integrity::LogCounts;
 pub use mkfs::mkfs;
 #[doc(hidden)]
 pub use planted::Planted;

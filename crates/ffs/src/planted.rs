@@ -1,4 +1,4 @@
-//! Bugs on purpose: ordering rules of conventional updates, and phases of fsck, that can be broken one at a time.
+//! Bugs on purpose: ordering rules of conventional updates and of journaling, and phases of fsck, that can be broken one at a time.
 //!
 //! A test plants one and must find it; no option, no target and no command reaches this.
 
@@ -41,6 +41,26 @@ pub enum Bug {
     SoftLinkEarly,
     /// Soft Updates: a rename removes the old name before the new one is on the disk.
     SoftOldNameFirst,
+    /// Journaling: metadata goes to its place before the log is on the disk.
+    HomeBeforeLog,
+    /// Journaling: what a file has given up is free for others before that is committed.
+    ReuseBeforeCommit,
+    /// Journaling: the log leads to new blocks before their data is there.
+    DataAfterLog,
+    /// Journaling: space of the log is used again before what it held is in its place.
+    CheckpointTooFar,
+    /// Journaling: a block that was metadata and is given up is not taken out of the log.
+    NoRevocation,
+    /// Journaling: a commit comes in the midst of an operation.
+    CommitWithinOperation,
+    /// Journaling: fsync writes the data, and does not commit.
+    FsyncWithoutCommit,
+    /// Replay: a transaction is taken for whole without its checksum.
+    LogChecksumIgnored,
+    /// Replay: what is left of an earlier lap is taken for transactions.
+    LogOldLap,
+    /// Replay: the log is empty before everything is in its place.
+    ReplayEmptiesFirst,
     /// fsck: no phase 1b.
     FsckNoDuplicates,
     /// fsck: phase 4 before phase 2.

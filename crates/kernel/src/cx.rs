@@ -71,6 +71,8 @@ pub struct Cx {
     pub(crate) image_error: Option<io::Error>,
     /// Whether requests carry the bytes they write, for the log.
     pub(crate) record_bytes: bool,
+    /// Metadata blocks that were changed, since somebody last asked; `None` while nobody wants to know.
+    changes: Option<Vec<BlockId>>,
     /// Reused lists of slots.
     pub(crate) scratch: Vec<u32>,
     /// Whose new files are: user and group.
@@ -106,6 +108,7 @@ impl Cx {
             payloads: FxHashMap::default(),
             image_error: None,
             record_bytes: false,
+            changes: None,
             scratch: Vec::new(),
             owner: (0, 0),
             barriers: Barriers::None,
@@ -147,6 +150,11 @@ impl Cx {
     /// The buffer cache, to look at.
     pub fn cache(&self) -> &Cache {
         &self.cache
+    }
+
+    /// Whether anybody has a file open.
+    pub fn is_open(&self, ino: Ino) -> bool {
+        self.nodes.get(ino).is_some_and(|node| node.opens > 0)
     }
 
     /// The program so far.
@@ -293,7 +301,30 @@ impl Cx {
     pub fn dirty(&mut self, id: BlockId) {
         if let Some(slot) = self.cache.find(id) {
             self.settle(slot);
-            self.cache.set_dirty(slot, self.now_ns);
+            self.set_dirty(slot);
+        }
+    }
+
+    fn set_dirty(&mut self, slot: u32) {
+        if let Some(changes) = &mut self.changes {
+            let buffer = self.cache.get(slot);
+            if buffer.contents == Contents::Metadata && changes.last() != Some(&buffer.id) {
+                changes.push(buffer.id);
+            }
+        }
+        self.cache.set_dirty(slot, self.now_ns);
+    }
+
+    /// Has a list kept of the metadata blocks that are changed from now on, or no longer. A file system with a log of its own
+    /// (write-ahead) asks for it.
+    pub fn note_changes(&mut self, wanted: bool) {
+        self.changes = wanted.then(Vec::new);
+    }
+
+    /// Takes the list so far: in the order of the changes, a block more than once if it was changed more than once.
+    pub fn take_changes(&mut self, each: &mut dyn FnMut(BlockId)) {
+        if let Some(changes) = &mut self.changes {
+            changes.drain(..).for_each(each);
         }
     }
 
@@ -307,7 +338,7 @@ impl Cx {
         self.cache.counters.hits += 1;
         self.cache.touch(slot);
         self.settle(slot);
-        self.cache.set_dirty(slot, self.now_ns);
+        self.set_dirty(slot);
     }
 
     /// Has a new block in memory without reading it, and marks it as changed.
@@ -321,7 +352,7 @@ impl Cx {
         if let Some(slot) = self.cache.find(id) {
             self.settle(slot);
             self.cache.get_mut(slot).pbn = pbn;
-            self.cache.set_dirty(slot, self.now_ns);
+            self.set_dirty(slot);
         }
     }
 

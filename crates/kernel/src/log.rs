@@ -244,6 +244,34 @@ impl Cx {
         }
     }
 
+    // ---- writing past the cache
+
+    /// Whether somebody wants the bytes of blocks that are no process's data: an image, a crash test.
+    pub fn wants_metadata(&self) -> bool {
+        self.image.is_full()
+    }
+
+    /// Writes bytes that are in no block of the cache (a log), in requests of at most the largest transfer. Nobody waits. `made`
+    /// has the bytes if somebody [wants](Cx::wants_metadata) them.
+    pub fn write_through(&mut self, pbn: Pbn, bytes: u64, made: Option<&[u8]>) -> Vec<IoId> {
+        debug_assert!(made.is_none_or(|made| made.len() as u64 == bytes), "as many bytes as are written");
+        let most = u64::from(self.transfers.largest_bytes).max(Pbn::BYTES) / Pbn::BYTES * Pbn::BYTES;
+        let mut started = Vec::new();
+        let mut done = 0;
+        while done < bytes {
+            let piece = most.min(bytes - done);
+            let here = pbn.after(done);
+            let made = made.and_then(|made| made.get(done as usize..(done + piece) as usize));
+            self.cpu(self.costs.copy_ns(piece));
+            let io = self.log_request(here);
+            self.add_bytes(io, here, piece as u32, made.map(<[u8]>::to_vec).as_ref());
+            self.start(io, false);
+            started.push(io);
+            done += piece;
+        }
+        started
+    }
+
     // ---- reading a log
 
     /// The bytes at a place of the disk, if every block has some: for whoever has [read](Cx::read_through) it. Says whether

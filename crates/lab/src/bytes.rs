@@ -4,7 +4,7 @@ use crate::{Data, OpenError};
 use device::store::{FileStore, Overlay, SparseStore};
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
-use ffs::{Ffs, FfsError, Image, Search};
+use ffs::{Ffs, FfsError};
 use kernel::payload;
 use lfs::{Lfs, LfsError};
 use std::path::Path;
@@ -16,17 +16,27 @@ pub(crate) struct Begun<V> {
     pub(crate) time_s: i64,
 }
 
-/// A new one.
-pub(crate) fn of_new(options: &MkfsOptions, data: Data, policy: Options) -> Result<Begun<Ffs>, FfsError> {
+/// A new one; with a log if one is asked for, of so many bytes, or as large as is usual.
+pub(crate) fn of_new(
+    options: &MkfsOptions,
+    data: Data,
+    policy: Options,
+    log: Option<Option<u64>>,
+) -> Result<Begun<Ffs>, FfsError> {
     let time_s = options.time_s;
     if data == Data::Given {
-        let volume = Ffs::format(options, policy)?;
+        let mut volume = Ffs::format(options, policy)?;
+        if let Some(bytes) = log {
+            volume.make_log(bytes)?;
+        }
         return Ok(Begun { volume, bytes: payload::Image::of_given(), time_s });
     }
     let mut store = SparseStore::new(options.size_bytes);
     mkfs(&mut store, options)?;
-    let image = Image::open(store, Search::Standard)?;
-    let volume = Ffs::load(&image, policy)?;
+    if let Some(bytes) = log {
+        ffs::log::make(&mut store, bytes)?;
+    }
+    let (volume, image) = ffs::log::load(store, policy, None)?;
     Ok(Begun { volume, bytes: payload::Image::full(image.into_store()), time_s })
 }
 
@@ -34,8 +44,7 @@ pub(crate) fn of_new(options: &MkfsOptions, data: Data, policy: Options) -> Resu
 pub(crate) fn of_image(path: &Path, policy: Options, target: &str) -> Result<Begun<Ffs>, OpenError> {
     let store = overlay(path)?;
     let wrong = |source| OpenError::Ffs { target: target.to_owned(), source };
-    let image = Image::open(store, Search::Standard).map_err(wrong)?;
-    let volume = Ffs::load(&image, policy).map_err(wrong)?;
+    let (volume, image) = ffs::log::load(store, policy, None).map_err(wrong)?;
     let time_s = image.superblock().time();
     Ok(Begun { volume, bytes: payload::Image::full(image.into_store()), time_s })
 }

@@ -39,6 +39,8 @@ pub struct FfsOptions {
     pub positions: Option<u32>,
     pub avgfilesize: Option<u32>,
     pub avgfpdir: Option<u32>,
+    /// Bytes of a log; `None` for what is usual where the mode needs one.
+    pub log: Option<u32>,
     /// Whether space rather than time is saved.
     pub space: bool,
 }
@@ -64,6 +66,7 @@ impl Default for FfsOptions {
             positions: None,
             avgfilesize: None,
             avgfpdir: None,
+            log: None,
             space: false,
         }
     }
@@ -86,7 +89,7 @@ const WORDS: [Word; 6] = [
 type Key = (&'static str, bool, fn(&mut FfsOptions, u32));
 
 /// Keys that say how a file system is made.
-const KEYS: [Key; 16] = [
+const KEYS: [Key; 17] = [
     ("bsize", true, |o, n| o.bsize = Some(n)),
     ("fsize", true, |o, n| o.fsize = Some(n)),
     ("minfree", false, |o, n| o.minfree = Some(n)),
@@ -103,6 +106,7 @@ const KEYS: [Key; 16] = [
     ("rpm", false, |o, n| o.rpm = Some(n)),
     ("avgfilesize", true, |o, n| o.avgfilesize = Some(n)),
     ("avgfpdir", false, |o, n| o.avgfpdir = Some(n)),
+    ("log", true, |o, n| o.log = Some(n)),
 ];
 
 /// Keys of which a target may have one.
@@ -125,6 +129,11 @@ impl FfsOptions {
 
     /// Sets a key; `None` if there is no such key, or else how far into the value something is wrong, and what.
     pub(crate) fn set_key(&mut self, key: &str, value: &str) -> Option<Result<(), (usize, String)>> {
+        // A choice of the policy's words that has a value.
+        if key == "journal" {
+            let known = self.policy.set(&format!("{key}={value}"));
+            return Some(if known { Ok(()) } else { Err((0, format!("'{value}' is neither async nor sync"))) });
+        }
         let (_, is_size, apply) = KEYS.iter().find(|(known, ..)| *known == key)?;
         let number = if *is_size {
             grammar::parse_size(value).map_err(|(offset, problem)| (offset, problem.to_owned()))
@@ -133,6 +142,12 @@ impl FfsOptions {
         };
         let narrow = number.and_then(|n: u64| u32::try_from(n).map_err(|_| (0, format!("{n} is too much"))));
         Some(narrow.map(|n| apply(self, n)))
+    }
+
+    /// Whether a new file system gets a log, and of how many bytes if that was said.
+    pub fn log(&self) -> Option<Option<u64>> {
+        let wanted = self.log.is_some() || self.policy.integrity.has_log();
+        wanted.then_some(self.log.map(u64::from))
     }
 
     /// The other key that was given and does not go with this one.

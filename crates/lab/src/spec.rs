@@ -191,7 +191,7 @@ impl Spec {
         self.set_up(machine, |size_bytes| match &self.image {
             Some(path) => bytes::of_image(path, options.policy, &self.text),
             None => {
-                let begun = bytes::of_new(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
+                let begun = bytes::of_new(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy, options.log());
                 begun.map_err(|source| OpenError::Ffs { target: self.text.clone(), source })
             }
         })
@@ -229,7 +229,14 @@ impl Spec {
             let len = usize::try_from(bytes).ok().filter(|_| bytes <= most_bytes).ok_or_else(|| too_large(bytes))?;
             let mut image = vec![0; len];
             file.read_at(0, &mut image).map_err(|source| OpenError::io(path, "read the image", source))?;
-            return Ok(MemoryStore(image));
+            let mut store = MemoryStore(image);
+            if let System::Ffs(own) = &self.system
+                && own.policy.integrity.has_log()
+            {
+                ffs::log::make(&mut store, None)
+                    .map_err(|source| OpenError::Ffs { target: self.text.clone(), source })?;
+            }
+            return Ok(store);
         }
         let bytes = self.size_bytes.unwrap_or(default_bytes);
         let len = usize::try_from(bytes).ok().filter(|_| bytes <= most_bytes).ok_or_else(|| too_large(bytes))?;
@@ -243,7 +250,7 @@ impl Spec {
         let (bytes, target) = (store.len_bytes(), || self.text.clone());
         match &self.system {
             System::Ffs(own) => ffs::mkfs(store, &own.mkfs(bytes, EPOCH_S))
-                .map(drop)
+                .and_then(|_| own.log().map_or(Ok(()), |bytes| ffs::log::make(store, bytes)))
                 .map_err(|source| OpenError::Ffs { target: target(), source }),
             System::Lfs(own) => lfs::mkfs(store, &own.mkfs(bytes, EPOCH_S))
                 .map(drop)

@@ -13,14 +13,15 @@ use trace::profile::Reader;
 /// Crash a laboratory file system at every moment, recover it, and say what is lost.
 ///
 /// Sequences of operations run on the target. Wherever the power may fail, the disk is put together as the drive may have left it:
-/// writes under way and writes in its cache are there, are not, or are torn between sectors. Each state is recovered (fsck for FFS,
-/// rolling forward for LFS), checked, and held against what had happened and what was promised. Recovery is crashed too. A failure is made as
+/// writes under way and writes in its cache are there, are not, or are torn between sectors. Each state is recovered (fsck for FFS, or
+/// replaying its log; rolling forward for LFS), checked, and held against what had happened and what was promised. Recovery is crashed too. A failure is made as
 /// short as it can be, and shown with the command that makes it again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   fsage crash ffs:conventional,size=1M
   fsage crash ffs:noorder,size=1M --states 100000 --seed 7
+  fsage crash ffs:journal=sync,size=2M --write-cache on
   fsage crash lfs:order=barrier,size=4M --write-cache on
   fsage crash ffs:noorder,size=16M --workload job.workload
   fsage crash ffs:noorder,size=1M --ops 'unlink a; create b' --state 0.1 --image crashed.img

@@ -4,5 +4,6 @@
 
 mod cleaner;
 mod ffs;
+mod journal;
 mod lfs;
 mod softdep;

@@ -67,6 +67,33 @@ impl Space {
         }
     }
 
+    /// Free blocks in a row, as many as are wanted, taken: in the group in the middle of the disk, or the next one, going round, that
+    /// has them.
+    pub(crate) fn take_run(&mut self, blocks: u32) -> Option<FragAddr> {
+        let (groups, middle) = (self.g.ncg, self.g.ncg / 2);
+        for group in (middle..groups).chain(0..middle) {
+            let map = &self.groups.get(group as usize)?.cg.clusters;
+            if let Some(first) = map.next_run(0, map.capacity(), blocks as usize) {
+                self.set_blocks(group, first as u32, blocks, false);
+                return Some(self.addr(group, first as u32 * self.g.frag));
+            }
+        }
+        None
+    }
+
+    /// The most free blocks in a row.
+    pub(crate) fn longest_run(&self) -> u32 {
+        let longest = |map: &crate::format::Bitmap| {
+            let (mut most, mut from) = (0, 0);
+            while let Some(start) = map.next_set(from, map.capacity()) {
+                from = map.next_clear(start, map.capacity()).unwrap_or(map.capacity());
+                most = most.max(from - start);
+            }
+            most
+        };
+        self.groups.iter().map(|group| longest(&group.cg.clusters)).max().unwrap_or(0) as u32
+    }
+
     /// Marks whole blocks in a row as free or used, with every count of blocks.
     pub(super) fn set_blocks(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         let per_block = self.g.frag;

@@ -16,6 +16,7 @@ pub use dinode::{Dinode, symlink_area_bytes};
 pub use geometry::Geometry;
 pub(crate) use group::group_cylinders;
 pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
+pub(crate) use superblock::LOG_AT;
 pub use superblock::{Csum, CsumTotal, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
 pub use types::{FragAddr, GroupNo};
 pub(crate) use ufs::Disk;

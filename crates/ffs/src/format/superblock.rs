@@ -2,6 +2,7 @@
 
 use super::{Disk, Endian, FragAddr, Geometry, GroupNo, Layout, Version, check_hash, check_hashes, on_disk};
 use crate::FormatError;
+use crate::log::format::LogPlace;
 use serde::Serialize;
 use ufs::Text;
 
@@ -14,6 +15,10 @@ pub const SB_SIZE_MAX: usize = 8192;
 /// Bytes of the named part.
 const NAMED_BYTES: usize = 1376;
 const MAGIC_AT: usize = 1372;
+/// Where a log's place stands: a magic number, then the inode, first fragment and fragments of its file.
+pub(crate) const LOG_AT: usize = 888;
+/// "FSJP": the place of a log follows.
+const LOG_MAGIC: u32 = 0x4653_4A50;
 
 /// Bits of `flags`.
 pub mod flags {
@@ -423,6 +428,31 @@ impl Superblock {
     /// Where the group summaries are.
     pub fn csaddr(&self) -> i64 {
         if self.wide() { self.f.csaddr } else { self.f.old_csaddr.into() }
+    }
+
+    /// Where the log of a journaled file system lies; `None` where there is none. It stands in bytes that no BSD uses.
+    pub fn log_place(&self) -> Option<LogPlace> {
+        let endian = self.layout.endian;
+        if !self.wide() || u32::get(endian, &self.raw, LOG_AT) != LOG_MAGIC {
+            return None;
+        }
+        let ino = u32::get(endian, &self.raw, LOG_AT + 4);
+        let first = FragAddr(u64::get(endian, &self.raw, LOG_AT + 8));
+        Some(LogPlace { ino, first, frags: u32::get(endian, &self.raw, LOG_AT + 16) })
+    }
+
+    /// There is none.
+    pub(crate) fn forget_log(&mut self) {
+        0_u32.put(self.layout.endian, &mut self.raw, LOG_AT);
+    }
+
+    /// There is a log.
+    pub(crate) fn set_log_place(&mut self, place: LogPlace) {
+        let endian = self.layout.endian;
+        LOG_MAGIC.put(endian, &mut self.raw, LOG_AT);
+        place.ino.put(endian, &mut self.raw, LOG_AT + 4);
+        place.first.0.put(endian, &mut self.raw, LOG_AT + 8);
+        place.frags.put(endian, &mut self.raw, LOG_AT + 16);
     }
 
     /// When it was last written, seconds.

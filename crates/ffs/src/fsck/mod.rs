@@ -18,7 +18,9 @@ pub(crate) mod superblock;
 pub use report::{Contents, Phase, Problem, Report};
 
 use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
-use crate::image::{read_inode, write_inode};
+use crate::image::{Located, read_inode, write_inode};
+use crate::log::Replayed;
+use crate::log::format::LogPlace;
 use crate::planted::{Bug, Planted};
 use crate::{FfsError, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +42,13 @@ pub fn fsck_planted<S: Store>(
     planted: Planted,
     go_on: &mut dyn FnMut(Phase) -> bool,
 ) -> Result<Report, FfsError> {
-    let chosen = superblock::choose(&store)?;
+    let mut chosen = superblock::choose(&store)?;
+    let log = chosen.sb.log_place();
+    // What the log has is put into its place before anything is checked.
+    let replayed = log.map(|_| crate::log::replay_planted(&mut store, planted));
+    if log.is_some() {
+        chosen = superblock::choose(&store)?;
+    }
     let mut report = Report {
         version: chosen.geometry.layout.version,
         endian: chosen.geometry.endian(),
@@ -53,6 +61,9 @@ pub fn fsck_planted<S: Store>(
         unrepaired: 0,
         contents: Contents::default(),
     };
+    if let (Some(place), Some(replayed)) = (log, replayed) {
+        after_replay(&mut store, place, &mut chosen, replayed, &mut report)?;
+    }
     let home_byte = chosen.home_byte;
     let mut sb = superblock::repaired(&mut store, chosen, &mut report)?;
     for pass in 1..=PASSES {
@@ -78,6 +89,43 @@ pub fn fsck_planted<S: Store>(
     }
     superblock::finish(&mut store, &mut sb, home_byte, &report)?;
     Ok(report)
+}
+
+/// Says what replaying the log has done. A log that cannot be replayed is emptied, or forgotten where the superblock is wrong about its
+/// place; the phases put right what they find.
+fn after_replay<S: Store>(
+    store: &mut S,
+    place: LogPlace,
+    chosen: &mut Located,
+    replayed: Result<Option<Replayed>, FfsError>,
+    report: &mut Report,
+) -> Result<(), FfsError> {
+    let g = &chosen.geometry;
+    let mut add = |kind, message: String, repair: &str| {
+        let (at_byte, repair) = (Some(g.byte_of(place.first)), Some(repair.to_owned()));
+        report.add(Problem { phase: Phase::Superblock, kind, ino: Some(place.ino), at_byte, message, repair });
+    };
+    match replayed {
+        Ok(Some(done)) if !done.is_nothing() => {
+            let (transactions, sectors, orphans) = (done.transactions, done.sectors, done.orphans);
+            let message = format!(
+                "the file system was not unmounted; its log has {transactions} transactions of {sectors} sectors in all, and {orphans} \
+                 files without a name"
+            );
+            add("log", message, "replayed");
+        }
+        Ok(_) => {}
+        Err(FfsError::Io(error)) => return Err(FfsError::Io(error)),
+        Err(error) => {
+            let emptied = crate::log::empty_anew(store, place, g)?;
+            if !emptied {
+                chosen.sb.forget_log();
+            }
+            let repair = if emptied { "emptied" } else { "forgotten" };
+            add("log-damaged", format!("the log cannot be replayed: {error}"), repair);
+        }
+    }
+    Ok(())
 }
 
 /// What an inode is taken for.

@@ -280,7 +280,7 @@ fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Resu
 }
 
 /// Whether it says of itself that it was unmounted in order and nothing is to be done.
-pub(super) fn is_marked_clean(sb: &Superblock) -> bool {
+pub(crate) fn is_marked_clean(sb: &Superblock) -> bool {
     sb.clean == 1 && !(sb.wide() && sb.flags & (flags::UNCLEAN | flags::NEEDSFSCK) != 0)
 }
 

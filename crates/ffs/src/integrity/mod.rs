@@ -9,8 +9,10 @@
 //! | `conventional` | what has an order is written and waited for | 4.4BSD |
 //! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
 //! | `softdep` | nothing waits; what is not safe yet is left out of what is written | McKusick and Ganger, USENIX 1999 |
+//! | `journal` | changes go to a log before they go to their places | Seltzer et al., USENIX 2000 |
 
 mod conventional;
+mod journal;
 mod noorder;
 mod softdep;
 
@@ -18,6 +20,8 @@ use crate::Ffs;
 use crate::format::FragAddr;
 use crate::planted::Bug;
 pub(crate) use conventional::{Conventional, Moves};
+pub use journal::LogCounts;
+pub(crate) use journal::{Journal, Journaled};
 use kernel::program::IoId;
 use kernel::{BlockId, Cx, Durability, Ino, Pbn};
 pub(crate) use noorder::NoOrder;
@@ -37,6 +41,19 @@ pub enum Integrity {
     Noorder,
     /// Soft Updates: all writes are delayed, and what is not safe yet is left out of them.
     Softdep,
+    /// A log of metadata that is committed now and then.
+    #[serde(rename = "journal=async")]
+    JournalAsync,
+    /// The same, committed before an operation on names or attributes returns.
+    #[serde(rename = "journal=sync")]
+    JournalSync,
+}
+
+impl Integrity {
+    /// Whether it needs a log.
+    pub fn has_log(self) -> bool {
+        matches!(self, Integrity::JournalAsync | Integrity::JournalSync)
+    }
 }
 
 /// What is about to be written.
@@ -57,11 +74,55 @@ pub(crate) trait Mode {
 
     // ---- operations
 
-    /// An operation on names, attributes or lengths begins, or a write.
+    /// An operation on names, attributes or lengths begins, or a write: nothing is changed yet.
     fn begins(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// A write to a file goes on: what it has written so far is complete but for the inode.
+    fn goes_on(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino) {}
 
     /// An operation has been done. Not told of one that has failed.
     fn ends(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    // ---- the whole file system
+
+    /// The file system is in use from now on.
+    fn mounted(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// It has been unmounted: everything is written.
+    fn unmounted(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// A file's data, its inode and what leads to it are on the disk, or on their way.
+    fn fsync(fs: &mut Ffs, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
+        Self::about_to_write(fs, cx, About::File(ino));
+        fs.write_file(cx, ino, how)
+    }
+
+    /// Everything is on the disk, or on its way; the superblock comes after it.
+    fn sync(fs: &mut Ffs, cx: &mut Cx, how: Durability) {
+        Self::about_to_write(fs, cx, About::All);
+        cx.flush_all(fs, how);
+    }
+
+    /// The kernel wants some blocks clean.
+    fn write_back(fs: &mut Ffs, cx: &mut Cx, blocks: &[BlockId]) {
+        Self::about_to_write(fs, cx, About::Blocks(blocks));
+        cx.write_in_place(fs, blocks);
+    }
+
+    /// Whether the file system's daemon has something to do: [`kernel::Volume::wants_work`].
+    fn wants_work(_fs: &Ffs, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// Whether it will have, when nobody has called for so long.
+    fn idle_work_after_ns(_fs: &Ffs) -> Option<u64> {
+        None
+    }
+
+    /// It does a piece of it.
+    fn work(_fs: &mut Ffs, _cx: &mut Cx, _idle: bool) -> bool {
+        false
+    }
 
     // ---- allocation
 
@@ -160,6 +221,12 @@ pub(crate) trait Mode {
 
     // ---- truncation and removal
 
+    /// An inode that has no links and no user is about to be freed, with all its blocks, outside any operation.
+    fn release_begins(_fs: &mut Ffs, _cx: &mut Cx) {}
+
+    /// It has been.
+    fn release_ends(_fs: &mut Ffs, _cx: &mut Cx) {}
+
     /// An inode without links that nobody has open is to be freed: whether the mode does that, later.
     fn releases_later(_fs: &mut Ffs, _cx: &mut Cx, _ino: Ino) -> bool {
         false
@@ -213,43 +280,17 @@ pub(crate) trait Mode {
     /// A write of blocks is complete: what was in them is stable. Adds nothing to the program. Told only where
     /// [`mounted`](Mode::mounted) has [asked](Cx::tell_of_writes) for it.
     fn arrived(_fs: &mut Ffs, _cx: &mut Cx, _io: IoId) {}
-
-    /// A file's data, its inode and what leads to it are on the disk, or on their way.
-    fn fsync(fs: &mut Ffs, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
-        Self::about_to_write(fs, cx, About::File(ino));
-        fs.write_file(cx, ino, how)
-    }
-
-    /// Everything is on the disk, or on its way; the superblock comes after it.
-    fn sync(fs: &mut Ffs, cx: &mut Cx, how: Durability) {
-        Self::about_to_write(fs, cx, About::All);
-        cx.flush_all(fs, how);
-    }
-
-    /// The file system is in use from now on.
-    fn mounted(_fs: &mut Ffs, _cx: &mut Cx) {}
-
-    // ---- in the background
-
-    /// Whether there is work for the file system's daemon.
-    fn wants_work(_fs: &Ffs) -> bool {
-        false
-    }
-
-    /// Does a piece of it; whether there was any.
-    fn work(_fs: &mut Ffs, _cx: &mut Cx) -> bool {
-        false
-    }
 }
 
 /// Calls a hook of the mode in force: `mode!(self.link_added(cx, ino))`.
 macro_rules! mode {
     ($fs:ident.$hook:ident($($arg:expr),*)) => {{
-        use $crate::integrity::{Conventional, Integrity, Mode as _, NoOrder, SoftUpdates};
+        use $crate::integrity::{Conventional, Integrity, Journaled, Mode as _, NoOrder, SoftUpdates};
         match $fs.options.integrity {
             Integrity::Conventional => Conventional::$hook($fs $(, $arg)*),
             Integrity::Noorder => NoOrder::$hook($fs $(, $arg)*),
             Integrity::Softdep => SoftUpdates::$hook($fs $(, $arg)*),
+            Integrity::JournalAsync | Integrity::JournalSync => Journaled::$hook($fs $(, $arg)*),
         }
     }};
 }

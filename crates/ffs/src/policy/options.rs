@@ -73,6 +73,23 @@ pub enum Discard {
     Discard,
 }
 
+/// With a log: when the data of new blocks is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataOrder {
+    /// Before the log leads to them, so that no file shows what was in its blocks before.
+    #[default]
+    Ordered,
+    /// Whenever it is.
+    Unordered,
+}
+
+impl DataOrder {
+    fn is_default(&self) -> bool {
+        *self == DataOrder::default()
+    }
+}
+
 /// How a file system allocates and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -85,6 +102,8 @@ pub struct Options {
     pub integrity: Integrity,
     pub reserve: Reserve,
     pub discard: Discard,
+    #[serde(skip_serializing_if = "DataOrder::is_default")]
+    pub data: DataOrder,
     /// Of what is chosen at random: generations of inodes, and `dirpref` in the root.
     pub seed: u64,
 }
@@ -92,7 +111,7 @@ pub struct Options {
 /// A word of the targets' grammar, with what it sets.
 type Word = (&'static str, fn(&mut Options));
 
-const WORDS: [Word; 16] = [
+const WORDS: [Word; 20] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),
@@ -105,6 +124,10 @@ const WORDS: [Word; 16] = [
     ("conventional", |o| o.integrity = Integrity::Conventional),
     ("noorder", |o| o.integrity = Integrity::Noorder),
     ("softdep", |o| o.integrity = Integrity::Softdep),
+    ("journal=async", |o| o.integrity = Integrity::JournalAsync),
+    ("journal=sync", |o| o.integrity = Integrity::JournalSync),
+    ("ordered", |o| o.data = DataOrder::Ordered),
+    ("unordered", |o| o.data = DataOrder::Unordered),
     ("user", |o| o.reserve = Reserve::Kept),
     ("root", |o| o.reserve = Reserve::Open),
     ("nodiscard", |o| o.discard = Discard::Nodiscard),
@@ -131,10 +154,11 @@ impl Options {
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A word is in force if setting it changes nothing.
-        let in_force = WORDS.iter().filter(|(_, apply)| {
+        let in_force = WORDS.iter().filter(|(word, apply)| {
             let mut changed = *self;
             apply(&mut changed);
-            changed == *self
+            // The order of data is a log's.
+            changed == *self && (self.integrity.has_log() || !word.ends_with("ordered"))
         });
         for (n, (word, _)) in in_force.enumerate() {
             write!(f, "{}{word}", if n > 0 { "," } else { "" })?;
@@ -159,5 +183,7 @@ mod tests {
         assert!(options.to_string().split(',').all(|word| again.set(word)));
         assert_eq!(again, options);
         assert!(again.set("softdep") && !again.set("journaled"));
+        assert!(again.set("journal=sync") && again.set("unordered") && !again.set("journal"));
+        assert_eq!(again.to_string(), "original,noswitch,smartfrags,dirpref,journal=sync,unordered,root,discard");
     }
 }

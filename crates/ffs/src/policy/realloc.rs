@@ -68,6 +68,7 @@ impl Ffs {
             cx.read(&Ffs::group_block(g, group));
         };
         let Some(new) = space.allocate_cluster(preferred, old.len() as u32, &mut look) else { return Ok(false) };
+        self.has_new_blocks(ino);
         mode!(self.taken(cx, new, old.len() as u32 * self.g.frag));
         self.group_changed(cx, self.space.group_of(new));
         let mut addr = new;

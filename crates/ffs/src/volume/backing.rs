@@ -94,16 +94,6 @@ impl Backing for Ffs {
         Ok(ino)
     }
 
-    fn admit(&mut self, cx: &mut Cx, change: Change) -> Result<(), Errno> {
-        let _ = change;
-        mode!(self.begins(cx));
-        Ok(())
-    }
-
-    fn settle(&mut self, cx: &mut Cx) {
-        mode!(self.ends(cx));
-    }
-
     fn keeps_chunks(&self, dir: Ino) -> bool {
         mode!(self.keeps_chunks(dir))
     }
@@ -126,6 +116,29 @@ impl Backing for Ffs {
 
     fn balloc(&mut self, cx: &mut Cx, ino: Ino, lbn: u64, end: u32) -> Result<Target, Errno> {
         self.block_for_writing(cx, ino, lbn, end)
+    }
+
+    fn may_change(&self, ino: Ino) -> Result<(), Errno> {
+        if self.is_log(ino) { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    // ---- operations: what they are together is the mode's
+
+    fn admit(&mut self, cx: &mut Cx, _change: Change) -> Result<(), Errno> {
+        mode!(self.begins(cx));
+        Ok(())
+    }
+
+    fn settle(&mut self, cx: &mut Cx) {
+        mode!(self.ends(cx));
+    }
+
+    fn begin_release(&mut self, cx: &mut Cx, _ino: Ino) {
+        mode!(self.release_begins(cx));
+    }
+
+    fn end_release(&mut self, cx: &mut Cx) {
+        mode!(self.release_ends(cx));
     }
 
     fn put_target(&mut self, ino: Ino, target: &[u8]) -> Result<bool, Errno> {

@@ -183,6 +183,7 @@ impl Ffs {
         if !self.may_take() {
             return Err(Errno::ENOSPC);
         }
+        self.has_new_blocks(ino);
         let node = self.node(ino)?;
         let addr = node.d.db.get(lbn as usize).copied().unwrap_or(0);
         let block = self.file_block(node, ino, lbn, Piece { addr, bytes: old });

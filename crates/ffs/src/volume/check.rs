@@ -81,6 +81,13 @@ impl Ffs {
                 format!("holds {counted} sectors, its inode says {}", node.d.blocks)
             });
         }
+        // What was given up and is nobody's yet.
+        for (addr, frags) in self.journal.iter().flat_map(|journal| journal.given_up()) {
+            let group = g.group_of(addr);
+            if let Some(map) = used.get_mut(group.0 as usize) {
+                map.put_range((addr.0 - g.group_base(group).0) as usize, frags as usize, true);
+            }
+        }
         for ((number, used), group) in (0_u32..).zip(&used).zip(&self.space.groups) {
             for frag in 0..g.group_frags(GroupNo(number)) as usize {
                 let (used, free) = (used.get(frag), group.cg.free.get(frag));

@@ -65,13 +65,27 @@ impl Ffs {
             Place::Superblock => copy(&self.superblock_now(!self.mounted).encode(), out),
             Place::Summaries(from) => copy(self.summaries().get(from..).unwrap_or_default(), out),
             Place::Group(group) => {
-                if let Some(cg) = self.space.group(group) {
+                if let Some(cg) = self.group_now(group) {
                     copy(&cg.encode(&self.g), out);
                 }
             }
             Place::Inodes(first) => self.encode_inodes(first, out),
             Place::Unknown => {}
         }
+    }
+
+    /// A group as the disk is to have it: what files have given up is free in it, even where nobody may have it yet.
+    pub(super) fn group_now(&self, group: GroupNo) -> Option<crate::CylinderGroup> {
+        let mut cg = self.space.group(group)?;
+        let mut given_up = self.journal.iter().flat_map(|journal| journal.given_up()).peekable();
+        if given_up.peek().is_some() {
+            let base = self.g.group_base(group).0;
+            for (addr, frags) in given_up.filter(|(addr, _)| self.space.group_of(*addr) == group) {
+                cg.free.put_range((addr.0 - base) as usize, frags as usize, true);
+            }
+            cg.recount(&self.g);
+        }
+        Some(cg)
     }
 
     /// The superblock with the counts as they are.

@@ -23,6 +23,16 @@ impl Ffs {
             let run =
                 if frags == self.g.frag { self.space.run_in_group(rest.iter().map(|piece| piece.addr)) } else { 1 };
             let (now, later) = rest.split_at(run.min(rest.len()));
+            let mut kept = false;
+            for piece in now {
+                let addr = FragAddr(piece.addr.unsigned_abs());
+                kept |= self.keep_until_committed(addr, piece.bytes >> self.g.fshift);
+            }
+            if kept {
+                frags_of_all += now.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum::<i64>();
+                rest = later;
+                continue;
+            }
             // The last one of a run may be shorter.
             let whole = now.iter().take_while(|piece| piece.bytes == self.g.bsize).count();
             self.space.free_blocks(addr, whole as u32);

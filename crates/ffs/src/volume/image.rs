@@ -5,6 +5,7 @@ use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
 use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
 use crate::image::{EachPiece, decode_pointers};
+use crate::log::LogState;
 use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
 use crate::policy::Options;
 use crate::{FfsError, Image, Store};
@@ -69,7 +70,8 @@ impl Ffs {
                 inodes.insert(ino, node);
             }
         }
-        let ffs = Ffs::assemble(image.superblock().clone(), image.superblock_at(), groups, inodes, options)?;
+        let mut ffs = Ffs::assemble(image.superblock().clone(), image.superblock_at(), groups, inodes, options)?;
+        ffs.log = LogState::load(image)?;
         match ffs.check().into_iter().next() {
             None => Ok(ffs),
             Some(problem) => Err(FfsError::Inode {
@@ -92,7 +94,7 @@ impl Ffs {
         }
         let mut block = vec![0; g.bsize as usize];
         for number in 0..g.ncg {
-            let Some(cg) = self.space.group(GroupNo(number)) else { continue };
+            let Some(cg) = self.group_now(GroupNo(number)) else { continue };
             let written = if g.layout.version == Version::Ufs2 { cg.initediblk.min(g.ipg) } else { g.ipg };
             let first = g.byte_of(g.group_inodes(GroupNo(number)));
             for (n, index) in (0_u64..).zip((0..written).step_by(g.inopb() as usize)) {

@@ -20,7 +20,8 @@ pub(crate) mod pointers;
 use crate::FfsError;
 use crate::alloc::Space;
 use crate::format::{CylinderGroup, FragAddr, Geometry, GroupNo, Superblock};
-use crate::integrity::{Deps, Moves, mode};
+use crate::integrity::{Deps, Journal, Moves, mode};
+use crate::log::{LogState, Replayed};
 use crate::planted::Planted;
 use crate::policy::optim::Optimise;
 use crate::policy::{Options, Reserve, Tuning, smartfrags};
@@ -64,6 +65,12 @@ pub struct Ffs {
     pub(crate) moves: Moves,
     /// What Soft Updates remember.
     pub(crate) soft: Deps,
+    /// Its log, if it has one, as it is while nothing is in it.
+    pub(crate) log: Option<LogState>,
+    /// What is to be replayed while it is mounted, so that it takes its time.
+    pub(crate) replayed: Option<Box<Replayed>>,
+    /// What goes to the log, while it is mounted with one.
+    pub(crate) journal: Option<Box<Journal>>,
 }
 
 impl Ffs {
@@ -95,6 +102,9 @@ impl Ffs {
             planted: None,
             moves: Moves::default(),
             soft: Deps::default(),
+            log: None,
+            replayed: None,
+            journal: None,
         };
         Ok(ffs)
     }
@@ -107,6 +117,7 @@ impl Ffs {
     /// The same file system under other choices, as a mount with other options makes it.
     pub fn with_choices(mut self, options: Options) -> Ffs {
         self.options = options;
+        self.leave_journal();
         self
     }
 
@@ -165,9 +176,10 @@ impl Ffs {
     }
 
     /// Moves changes that are in no block yet into their blocks.
-    fn settle_pending(&mut self, cx: &mut Cx) {
+    pub(crate) fn settle_pending(&mut self, cx: &mut Cx) {
         let pending = std::mem::take(&mut self.pending);
         for ino in &pending {
+            mode!(self.begins(cx));
             if self.inodes.get(ino.0).is_some_and(|node| node.own.pending) {
                 self.update(cx, *ino);
             }
@@ -176,7 +188,7 @@ impl Ffs {
         self.pending.clear();
     }
 
-    fn new_generation(&mut self) -> u32 {
+    pub(crate) fn new_generation(&mut self) -> u32 {
         self.generation = (self.generation & 0x7FFF_FFFF).wrapping_add(1);
         self.generation
     }
@@ -213,6 +225,7 @@ impl Ffs {
         }
         let addr = self.find_space(cx, self.inode_group(ino), preferred, frags, smart).ok_or(Errno::ENOSPC)?;
         self.charge(ino, i64::from(frags));
+        self.has_new_blocks(ino);
         Ok(addr.0 as i64)
     }
 
@@ -261,8 +274,10 @@ impl Ffs {
         cx.cpu(cx.costs().allocate_ns);
         let addr = FragAddr(addr.unsigned_abs());
         cx.change(&Ffs::group_block(&self.g, self.space.group_of(addr)));
-        self.space.free(addr, frags);
         self.modified = true;
+        if !self.keep_until_committed(addr, frags) {
+            self.space.free(addr, frags);
+        }
     }
 
     /// Gives blocks back one after another; what that costs is said for all that are in one group at once.
@@ -280,6 +295,12 @@ impl Ffs {
             let mut now = now.get(1..).unwrap_or_default();
             if cx.read_again(block, now.len() as u64) {
                 cx.cpu(cx.costs().allocate_ns * now.len() as u64);
+                if self.keeps_until_committed() {
+                    for addr in now {
+                        self.keep_until_committed(FragAddr(addr.unsigned_abs()), frag);
+                    }
+                    continue;
+                }
                 while let [first, ..] = now {
                     let run = self.space.run_in_group(now.iter().copied());
                     self.space.free_blocks(FragAddr(first.unsigned_abs()), run as u32);

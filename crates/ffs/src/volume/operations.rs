@@ -3,10 +3,12 @@
 
 use super::Ffs;
 use crate::format::{FragAddr, GroupNo};
-use crate::integrity::{About, mode};
+use crate::integrity::mode;
+use crate::log::Step;
+use crate::log::format::SECTOR;
 use kernel::program::IoId;
 use kernel::{
-    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Rename, SetAttributes, Volume,
+    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename, SetAttributes, Volume,
     WriteRange,
 };
 use posix::{Errno, Extent, FreeExtent, FsUsage};
@@ -75,6 +77,37 @@ impl Ffs {
         self.modified = false;
     }
 
+    /// What a replay has done already takes its time: the log is read, and what it had is written in its place.
+    fn replay_in_time(&mut self, cx: &mut Cx) {
+        let (Some(done), Some(log)) = (self.replayed.take(), self.log) else { return };
+        cx.read_through(log.header, SECTOR);
+        // The transactions that were read lie before where the next one goes, round the end of the ring.
+        let sectors = done.log_sectors.min(log.sectors);
+        let first = (log.at + log.sectors - (sectors - 1).min(log.at + log.sectors)) % log.sectors;
+        let front = sectors.min(log.sectors - first);
+        cx.read_through(Pbn(log.ring.0 + first), front * SECTOR);
+        if front < sectors {
+            cx.read_through(log.ring, (sectors - front) * SECTOR);
+        }
+        if done.counted {
+            for group in 0..self.g.ncg {
+                cx.read(&Ffs::group_block(&self.g, GroupNo(group)));
+            }
+        }
+        for step in &done.steps {
+            match step {
+                Step::Write { at_byte, bytes } => {
+                    let made = cx.wants_metadata().then_some(bytes.as_slice());
+                    cx.write_through(Pbn(at_byte / SECTOR), bytes.len() as u64, made);
+                }
+                Step::Flush => {
+                    cx.wait_for_writes();
+                    cx.flush_device(true);
+                }
+            }
+        }
+    }
+
     fn superblock_block(&self) -> Block {
         Block::device(kernel::Pbn(self.sb_at / 512), (self.sb.sb_bytes() as u32).next_multiple_of(512))
     }
@@ -104,6 +137,10 @@ impl Volume for Ffs {
     }
 
     fn mount(&mut self, cx: &mut Cx) -> Result<(), Errno> {
+        if self.options.integrity.has_log() && self.log.is_none() {
+            return Err(Errno::EINVAL);
+        }
+        self.replay_in_time(cx);
         cx.read(&self.superblock_block());
         let summaries = u64::from(self.g.cssize).next_multiple_of(self.g.fsize.into()) as u32;
         cx.read(&Block::device(self.pbn(self.g.csaddr), summaries.min(self.g.bsize)));
@@ -118,8 +155,13 @@ impl Volume for Ffs {
 
     fn unmount(&mut self, cx: &mut Cx) -> Result<(), Errno> {
         self.sync(cx, Durability::All)?;
+        if self.journal.is_some() {
+            // Summaries and totals before the mark: nobody counts them again then.
+            cx.flush_device(true);
+        }
         self.mounted = false;
         self.write_superblock(cx, true);
+        mode!(self.unmounted(cx));
         Ok(())
     }
 
@@ -132,6 +174,7 @@ impl Volume for Ffs {
     fn unload(&mut self, cx: &mut Cx, ino: Ino) {
         // Where nothing is pending, the inode, which nobody has used for long, need not be looked at.
         if !self.pending.is_empty() && self.inodes.get(ino.0).is_some_and(|node| node.own.pending) {
+            mode!(self.begins(cx));
             self.update(cx, ino);
         }
     }
@@ -145,11 +188,15 @@ impl Volume for Ffs {
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
         let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
+        self.may_change(ino)?;
         mode!(self.begins(cx));
         let size_before = self.node(ino)?.d.size;
         let mut done = 0;
         let mut failed = None;
         while done < range.len_bytes {
+            if done > 0 {
+                mode!(self.goes_on(cx, ino));
+            }
             let at = range.offset + done;
             let len = (bsize - at % bsize).min(range.len_bytes - done) as u32;
             if let Err(error) = self.write_piece(cx, range, at, len, done) {
@@ -193,20 +240,23 @@ impl Volume for Ffs {
     }
 
     fn write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
-        mode!(self.about_to_write(cx, About::Blocks(blocks)));
-        cx.write_in_place(self, blocks);
+        mode!(self.write_back(cx, blocks));
+    }
+
+    fn wants_work(&self, cx: &Cx) -> bool {
+        mode!(self.wants_work(cx))
+    }
+
+    fn idle_work_after_ns(&self, _cx: &Cx) -> Option<u64> {
+        mode!(self.idle_work_after_ns())
+    }
+
+    fn work(&mut self, cx: &mut Cx, idle: bool) -> bool {
+        mode!(self.work(cx, idle))
     }
 
     fn arrived(&mut self, cx: &mut Cx, io: IoId) {
         mode!(self.arrived(cx, io));
-    }
-
-    fn wants_work(&self, _cx: &Cx) -> bool {
-        mode!(self.wants_work())
-    }
-
-    fn work(&mut self, cx: &mut Cx, _idle: bool) -> bool {
-        mode!(self.work(cx))
     }
 
     fn free_extents(&self) -> Vec<FreeExtent> {
@@ -223,7 +273,7 @@ impl Volume for Ffs {
 
     fn usage(&self) -> FsUsage {
         let bytes = |frags: i64| u64::try_from(frags).unwrap_or(0) << self.g.fshift;
-        let free = self.space.free_frags();
+        let free = self.space.free_frags() + self.frags_kept();
         FsUsage {
             total_bytes: bytes(self.tuning.dsize),
             free_bytes: bytes(free),

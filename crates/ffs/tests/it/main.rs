@@ -13,6 +13,7 @@ mod fsck_limits;
 mod fsck_repair;
 mod insert;
 mod invariants;
+mod journal;
 mod lab;
 mod live;
 mod live_golden;

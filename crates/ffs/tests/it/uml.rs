@@ -3,6 +3,7 @@
 
 use crate::common::{foreign_images, makefs, run, sample_tree};
 use crate::damage::{Patient, damages};
+use crate::journal;
 use crate::lab;
 use crate::live;
 use crate::mutate;
@@ -306,6 +307,25 @@ fn linux_reads_what_the_live_file_system_wrote() {
             Case { name, version, store: run.disk() }
         })
         .collect();
+    agrees(&uml, &cases, scratch.path());
+}
+
+/// What a file system with a log leaves when it is unmounted, and what a replay makes of it after a crash. The log itself is a file
+/// like others.
+#[test]
+fn linux_reads_what_was_journaled() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let mut cases = Vec::new();
+    for layout in journal::LAYOUTS {
+        let name = format!("{layout:?}");
+        let mut replayed = journal::used(layout).crashed();
+        assert!(ffs::log::replay(&mut replayed).unwrap().unwrap().transactions > 0);
+        let unmounted = journal::used(layout).unmounted();
+        cases.push(Case { name: format!("{name}, replayed"), version: layout.0, store: replayed });
+        cases.push(Case { name: format!("{name}, unmounted"), version: layout.0, store: unmounted });
+    }
+    cases.iter().for_each(clean);
     agrees(&uml, &cases, scratch.path());
 }
 

@@ -150,6 +150,12 @@ impl Cache {
         self.find(id).is_some_and(|slot| self.get(slot).dirty)
     }
 
+    /// A block in memory: where it lies, and how long it is.
+    pub fn block(&self, id: BlockId) -> Option<crate::Block> {
+        let Buffer { id, pbn, bytes, contents, .. } = *self.get(self.find(id)?);
+        Some(crate::Block { id, pbn, bytes, contents })
+    }
+
     #[inline]
     pub(crate) fn find(&self, id: BlockId) -> Option<u32> {
         self.index.find(hash_of(id), |slot| self.buffers[slot as usize].id == id)

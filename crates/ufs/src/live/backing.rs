@@ -141,6 +141,17 @@ pub trait Backing: Volume + Sized {
         false
     }
 
+    /// An inode that has no links and no user is about to be freed, with all its blocks.
+    fn begin_release(&mut self, _cx: &mut Cx, _ino: Ino) {}
+
+    /// It has been.
+    fn end_release(&mut self, _cx: &mut Cx) {}
+
+    /// `EPERM` for a file of the file system's own that nobody may change, rename or remove.
+    fn may_change(&self, _ino: Ino) -> Result<(), Errno> {
+        Ok(())
+    }
+
     // ---- ordered updates
 
     /// A block of a file is in memory, and changed.

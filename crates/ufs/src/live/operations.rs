@@ -108,6 +108,7 @@ pub fn create_special<B: Backing>(
 /// [`Volume::link`](kernel::Volume::link)
 pub fn link<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Errno> {
     live_directory(fs, dir)?;
+    fs.may_change(ino)?;
     let file_type = file_type(fs, ino)?;
     room_for_link(fs, ino)?;
     fs.admit(cx, Change::Link)?;
@@ -118,6 +119,7 @@ pub fn link<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, dir: Ino, name: &[u8]
 
 /// [`Volume::unlink`](kernel::Volume::unlink)
 pub fn unlink<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Errno> {
+    fs.may_change(ino)?;
     fs.admit(cx, Change::Remove)?;
     leave(fs, cx, dir, name)?;
     drop_links(fs, cx, ino, 1)?;
@@ -140,6 +142,8 @@ pub fn rmdir<B: Backing>(fs: &mut B, cx: &mut Cx, dir: Ino, name: &[u8], ino: In
 pub fn rename<B: Backing>(fs: &mut B, cx: &mut Cx, rename: &Rename<'_>) -> Result<(), Errno> {
     let Rename { from_dir, from_name, ino, to_dir, to_name, replaced } = *rename;
     live_directory(fs, to_dir)?;
+    fs.may_change(ino)?;
+    replaced.map_or(Ok(()), |old| fs.may_change(old))?;
     let file_type = file_type(fs, ino)?;
     let directory = file_type == FileType::Directory;
     let moves = directory && from_dir != to_dir;
@@ -209,6 +213,13 @@ fn replace<B: Backing>(
 
 /// [`Volume::release`](kernel::Volume::release)
 pub fn release<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino) {
+    fs.begin_release(cx, ino);
+    give_up(fs, cx, ino);
+    fs.end_release(cx);
+}
+
+/// Frees an inode and its blocks.
+fn give_up<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino) {
     if fs.releases_later(cx, ino) {
         return;
     }
@@ -270,6 +281,7 @@ pub fn truncate<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, size_bytes: u64) 
     if size_bytes > fs.file_max_bytes() {
         return Err(Errno::EFBIG);
     }
+    fs.may_change(ino)?;
     let grows = size_bytes > fs.node(ino)?.d.size();
     fs.admit(cx, Change::Length { grows })?;
     stamp_modified(fs, cx, ino)?;
@@ -342,7 +354,7 @@ fn unmake<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino) {
     if let Ok(node) = fs.node_mut(ino) {
         *node.d.nlink_mut() = 0;
     }
-    release(fs, cx, ino);
+    give_up(fs, cx, ino);
 }
 
 /// A new inode is whose operation made it.

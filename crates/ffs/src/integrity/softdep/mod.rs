@@ -195,11 +195,11 @@ impl Mode for SoftUpdates {
         cx.tell_of_writes();
     }
 
-    fn wants_work(fs: &Ffs) -> bool {
+    fn wants_work(fs: &Ffs, _cx: &Cx) -> bool {
         !fs.soft.work.is_empty()
     }
 
-    fn work(fs: &mut Ffs, cx: &mut Cx) -> bool {
+    fn work(fs: &mut Ffs, cx: &mut Cx, _idle: bool) -> bool {
         fs.do_work(cx, WORKED)
     }
 }

@@ -1,0 +1,41 @@
+//! The log of a journaled file system: where it lies, its format, replaying it, making one.
+//!
+//! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), and giving a file system one
+//! ([`make()`]). What may not: what is written to it while the file system is mounted; that is `integrity::journal`'s. The
+//! format is our own; docs/ffs-log.md has every field.
+//!
+//! The log is an ordinary file, `/.fsjournal`, whose blocks lie behind one another. The superblock knows its place, in bytes that
+//! no BSD uses. Other readers see a file that nobody needs.
+
+pub mod format;
+mod make;
+mod replay;
+
+use crate::planted::Planted;
+use crate::policy::Options;
+use crate::{Ffs, FfsError, Image, Search, Store};
+pub use make::make;
+pub(crate) use replay::{LogState, empty_anew};
+pub use replay::{Replayed, Step, replay, replay_planted};
+
+/// The name of the log, in the root directory.
+pub const LOG_NAME: &str = ".fsjournal";
+
+/// A live file system from an image, as a mount has it: the log is replayed, and where the mode needs one and there is none, one is
+/// made.
+///
+/// # Errors
+/// The file system is damaged, its log makes no sense, or there is no room for one.
+pub fn load<S: Store>(mut store: S, options: Options, planted: Planted) -> Result<(Ffs, Image<S>), FfsError> {
+    let replayed = replay_planted(&mut store, planted)?;
+    if replayed.is_none() && options.integrity.has_log() {
+        make(&mut store, None)?;
+    }
+    let image = Image::open(store, Search::Standard)?;
+    let mut volume = Ffs::load(&image, options)?;
+    volume.replayed = replayed.filter(|done| !done.is_nothing()).map(Box::new);
+    Ok((volume, image))
+}
+
+/// Blocks that an operation changes at most, besides a cylinder group's block for each group.
+pub(crate) const OPERATION_BLOCKS: u64 = 16;
