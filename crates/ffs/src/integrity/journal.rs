@@ -1,8 +1,10 @@
 //! Journaling of metadata: what operations change goes to a log before it goes to its place (write-ahead).
 //!
-//!     operations ──▶ transaction ──▶ log ──flush──▶ places ──flush──▶ the log's space is free again
-//!                    what they have   one write     written back when    (checkpoint)
-//!                    changed          (commit)      the kernel wants to
+//! ```text
+//! operations ──▶ transaction ──▶ log ──flush──▶ places ──flush──▶ the log's space is free again
+//!                what they have   one write     written back when    (checkpoint)
+//!                changed          (commit)      the kernel wants to
+//! ```
 //!
 //! Nothing is ordered by waiting for single blocks. An operation changes blocks in memory, as ever; the kernel lists which
 //! ([`Cx::note_changes`]). A **commit** writes them as they are between two operations, all in one piece with a checksum, and then
