@@ -2,7 +2,7 @@
 
 use crate::format::{Version, flags};
 use crate::policy::Options;
-use crate::{Ffs, FfsError, FileStore, Image, Search, Store, fsck};
+use crate::{Ffs, FfsError, FileStore, Image, Store, fsck};
 use kernel::Volume as _;
 use std::path::Path;
 use ufs::edit::Edit;
@@ -28,9 +28,7 @@ impl Insertable for Ffs {
     type Error = FfsError;
 
     fn open<S: Store>(store: S, options: Options) -> Result<(Ffs, S), FfsError> {
-        let image = Image::open(store, Search::Standard)?;
-        writable(&image)?;
-        let volume = Ffs::load(&image, options)?;
+        let (volume, image) = crate::log::load_if(store, options, None, writable)?;
         Ok((volume, image.into_store()))
     }
 

@@ -15,7 +15,7 @@ pub const SB_SIZE_MAX: usize = 8192;
 /// Bytes of the named part.
 const NAMED_BYTES: usize = 1376;
 const MAGIC_AT: usize = 1372;
-/// Where a log's place stands: a magic number, then the inode, first fragment and fragments of its file.
+/// Where a log's place stands: a magic number, then the inode, first fragment and fragments of its file, and whether it is in use.
 pub(crate) const LOG_AT: usize = 888;
 /// "FSJP": the place of a log follows.
 const LOG_MAGIC: u32 = 0x4653_4A50;
@@ -439,6 +439,16 @@ impl Superblock {
         let ino = u32::get(endian, &self.raw, LOG_AT + 4);
         let first = FragAddr(u64::get(endian, &self.raw, LOG_AT + 8));
         Some(LogPlace { ino, first, frags: u32::get(endian, &self.raw, LOG_AT + 16) })
+    }
+
+    /// Whether whoever has mounted it writes to the log.
+    pub fn log_in_use(&self) -> bool {
+        self.log_place().is_some() && u32::get(self.layout.endian, &self.raw, LOG_AT + 20) == 1
+    }
+
+    /// Says so.
+    pub(crate) fn set_log_in_use(&mut self, in_use: bool) {
+        u32::from(in_use).put(self.layout.endian, &mut self.raw, LOG_AT + 20);
     }
 
     /// There is none.

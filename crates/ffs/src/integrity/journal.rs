@@ -227,6 +227,13 @@ impl Mode for Journaled {
 
     // ---- the whole file system
 
+    fn mounting(fs: &mut Ffs, cx: &mut Cx) {
+        let place = fs.log.expect("what is mounted with a log has one");
+        let orphans = fs.without_a_name().len() as u32;
+        fs.put_header(cx, place, (place.at, place.seq), orphans);
+        cx.flush_device(true);
+    }
+
     fn mounted(fs: &mut Ffs, cx: &mut Cx) {
         let place = fs.log.expect("what is mounted with a log has one");
         let orphans = fs.without_a_name().into_iter().collect();
@@ -567,7 +574,6 @@ impl Ffs {
     }
 
     fn write_header(&mut self, cx: &mut Cx) {
-        let endian = self.g.endian();
         let Some(journal) = &mut self.journal else { return };
         if journal.used() == 0 {
             return;
@@ -575,18 +581,29 @@ impl Ffs {
         journal.tail = journal.head;
         journal.logged.clear();
         journal.counts.checkpoints += 1;
+        let (place, next) = (journal.place, (journal.tail % journal.place.sectors, journal.seq));
+        let orphans = journal.orphans.len() as u32;
+        self.put_header(cx, place, next, orphans);
+        let stable = cx.flush_device(true);
+        if let Some(journal) = &mut self.journal {
+            journal.header = Some(stable);
+        }
+    }
+
+    /// The header of an empty log, whose next transaction goes to a place of the ring with a number. The program waits for it.
+    fn put_header(&mut self, cx: &mut Cx, place: LogState, (tail, seq): (u64, u64), orphans: u32) {
         let header = HeaderFields {
-            id: journal.place.id,
-            sectors: journal.place.sectors,
-            tail: journal.tail % journal.place.sectors,
-            seq: journal.seq,
-            orphans: journal.orphans.len() as u32,
+            id: place.id,
+            sectors: place.sectors,
+            tail,
+            seq,
+            orphans,
+            mtime: self.sb.mtime,
             ..HeaderFields::default()
         };
-        let bytes = cx.wants_metadata().then(|| header.encode(endian));
-        for io in cx.write_through(journal.place.header, SECTOR, bytes.as_deref()) {
+        let bytes = cx.wants_metadata().then(|| header.encode(self.g.endian()));
+        for io in cx.write_through(place.header, SECTOR, bytes.as_deref()) {
             cx.wait_for(io);
         }
-        journal.header = Some(cx.flush_device(true));
     }
 }

@@ -85,6 +85,9 @@ pub(crate) trait Mode {
 
     // ---- the whole file system
 
+    /// The file system is about to be marked as in use.
+    fn mounting(_fs: &mut Ffs, _cx: &mut Cx) {}
+
     /// The file system is in use from now on.
     fn mounted(_fs: &mut Ffs, _cx: &mut Cx) {}
 

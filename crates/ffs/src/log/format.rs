@@ -53,6 +53,8 @@ on_disk! {
         32 tail: u64,
         /// Its number.
         40 seq: u64,
+        /// When the file system that last used the log was mounted, as its superblock says.
+        48 mtime: i64,
     }
 }
 

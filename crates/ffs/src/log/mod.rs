@@ -26,12 +26,25 @@ pub const LOG_NAME: &str = ".fsjournal";
 ///
 /// # Errors
 /// The file system is damaged, its log makes no sense, or there is no room for one.
-pub fn load<S: Store>(mut store: S, options: Options, planted: Planted) -> Result<(Ffs, Image<S>), FfsError> {
+pub fn load<S: Store>(store: S, options: Options, planted: Planted) -> Result<(Ffs, Image<S>), FfsError> {
+    load_if(store, options, planted, |_| Ok(()))
+}
+
+/// The same, if the image is accepted once its log has been replayed. Nothing is made in one that is not.
+pub(crate) fn load_if<S: Store>(
+    mut store: S,
+    options: Options,
+    planted: Planted,
+    accept: impl Fn(&Image<S>) -> Result<(), FfsError>,
+) -> Result<(Ffs, Image<S>), FfsError> {
     let replayed = replay_planted(&mut store, planted)?;
+    let mut image = Image::open(store, Search::Standard)?;
+    accept(&image)?;
     if replayed.is_none() && options.integrity.has_log() {
+        let mut store = image.into_store();
         make(&mut store, None)?;
+        image = Image::open(store, Search::Standard)?;
     }
-    let image = Image::open(store, Search::Standard)?;
     let mut volume = Ffs::load(&image, options)?;
     volume.replayed = replayed.filter(|done| !done.is_nothing()).map(Box::new);
     Ok((volume, image))

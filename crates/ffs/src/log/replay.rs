@@ -76,7 +76,7 @@ pub struct Replayed {
     pub sectors: u64,
     /// Files without a name that were freed.
     pub orphans: u64,
-    /// Whether the file system was not marked clean, and its totals were counted anew.
+    /// Whether the file system was in use with its log, and its totals were counted anew.
     pub counted: bool,
     /// What was written, in order.
     #[serde(skip)]
@@ -156,15 +156,20 @@ fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<
     let ring = Ring::new(place, &located.geometry)?;
     let header = ring.header(store)?;
     let scanned = Scanned::new(store, &ring, &header, planted)?;
+    let clean = crate::fsck::superblock::is_marked_clean(&located.sb);
+    if clean || !located.sb.log_in_use() || located.sb.mtime != header.mtime {
+        // Others have used the file system since, or it has been checked: what is in the log is out of date.
+        if scanned.transactions > 0 || scanned.orphans > 0 {
+            empty_anew(store, place, &located.geometry)?;
+        }
+        return Ok(Some(Replayed { log_sectors: 1, ..Replayed::default() }));
+    }
     let mut done = Replayed {
         transactions: scanned.transactions,
         log_sectors: scanned.at - header.tail + 1,
-        counted: !crate::fsck::superblock::is_marked_clean(&located.sb),
+        counted: true,
         ..Replayed::default()
     };
-    if scanned.transactions == 0 && !done.counted && scanned.orphans == 0 {
-        return Ok(Some(done));
-    }
     let emptied =
         HeaderFields { tail: scanned.at % ring.sectors, seq: scanned.seq, orphans: scanned.orphans, ..header.clone() };
     if planted == Some(Bug::ReplayEmptiesFirst) {
@@ -177,6 +182,7 @@ fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<
     if scanned.orphans > 0 {
         done.orphans = free_orphans(store, &ring, &emptied, planted)?;
     }
+    mark_clean(store)?;
     Ok(Some(done))
 }
 
@@ -271,7 +277,7 @@ impl Scanned {
     }
 }
 
-/// Works the summaries and the totals out from the cylinder groups, and marks the file system clean.
+/// Works the summaries and the totals out from the cylinder groups.
 fn count<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
     let Located { mut sb, geometry, at_byte, .. } = locate(store, Search::Standard)?;
     let g = &geometry;
@@ -286,10 +292,17 @@ fn count<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
     }
     write(store, g.byte_of(g.csaddr), &summaries)?;
     sb.set_cstotal(&total);
-    // The totals before the mark: a superblock is more than a sector.
     write(store, at_byte, &sb.encode())?;
     store.flush();
+    Ok(())
+}
+
+/// Marks the file system as clean, and the log as not in use: last, and when the totals are there, since a superblock is more than a
+/// sector.
+fn mark_clean<S: Store>(store: &mut Noted<'_, S>) -> Result<(), FfsError> {
+    let Located { mut sb, at_byte, .. } = locate(store, Search::Standard)?;
     (sb.clean, sb.fmod) = (1, 0);
+    sb.set_log_in_use(false);
     if sb.wide() {
         (sb.pendingblocks, sb.pendinginodes) = (0, 0);
         sb.flags &= !(crate::format::flags::UNCLEAN | crate::format::flags::NEEDSFSCK);

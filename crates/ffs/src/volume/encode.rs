@@ -95,6 +95,9 @@ impl Ffs {
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
         sb.clean = i8::from(clean);
         sb.fmod = 0;
+        if self.log.is_some() {
+            sb.set_log_in_use(!clean && self.options.integrity.has_log());
+        }
         if self.options.integrity == Integrity::Softdep && sb.wide() {
             // As tunefs sets it: whoever checks it knows what a crash can have left.
             sb.flags |= flags::DOSOFTDEP;

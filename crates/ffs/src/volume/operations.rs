@@ -148,6 +148,7 @@ impl Volume for Ffs {
         if self.sb.wide() {
             self.sb.mtime = cx.date_ns().div_euclid(1_000_000_000);
         }
+        mode!(self.mounting(cx));
         self.write_superblock(cx, true);
         mode!(self.mounted(cx));
         Ok(())

@@ -155,6 +155,64 @@ fn the_log_is_empty_after_unmounting() {
     }
 }
 
+/// A crashed file system that another system's fsck has put right: clean, and what was in the log is still in it.
+fn checked_elsewhere(layout: (Version, Endian)) -> MemoryStore {
+    let crashed = used(layout).crashed();
+    let mut store = crashed.clone();
+    replay(&mut store).unwrap();
+    let image = Image::open(store.clone(), Search::Standard).unwrap();
+    let ring = Ring::new(image.superblock().log_place().unwrap(), image.geometry()).unwrap();
+    let log = ring.header_at as usize..(ring.byte_of(0) + ring.sectors * SECTOR) as usize;
+    store.0[log.clone()].copy_from_slice(&crashed.0[log]);
+    store
+}
+
+/// Its log was replayed over what had been written since.
+#[test]
+fn a_log_that_is_out_of_date_is_not_replayed() {
+    for layout in LAYOUTS {
+        let mut mounted = Mounted::new(checked_elsewhere(layout), "conventional");
+        let last = mounted.fs.run(|volume, cx| volume.lookup(cx, ROOT, b"last")).unwrap().unwrap();
+        mounted.remove("last", last);
+        mounted.make(ROOT, "more", FileKind::File);
+        let store = mounted.unmounted();
+        clean(&store);
+        // And once more, with the log.
+        let mut mounted = Mounted::new(store, "journal=async");
+        let other = mounted.make(ROOT, "other", FileKind::File);
+        mounted.fsync(other);
+        let mut store = mounted.crashed();
+        assert!(replay(&mut store).unwrap().unwrap().transactions > 0);
+        clean(&store);
+        assert_eq!(names(&store), ["dir", "more", "other"], "{layout:?}");
+    }
+}
+
+/// A system that knows nothing of the log had mounted it and lost power.
+#[test]
+fn a_crash_without_the_log_is_left_to_the_check() {
+    for layout in LAYOUTS {
+        // Our own, in another mode: the log was taken as empty, and the file system marked as clean.
+        let mut mounted = Mounted::new(used(layout).unmounted(), "noorder");
+        let ino = mounted.make(ROOT, "more", FileKind::File);
+        mounted.write(ino, &[7; 20_000]);
+        let ours = mounted.crashed();
+        // Another's: it says when it has mounted it.
+        let mut theirs = checked_elsewhere(layout);
+        let image = Image::open(theirs.clone(), Search::Standard).unwrap();
+        let mut sb = image.superblock().clone();
+        (sb.clean, sb.mtime) = (0, sb.mtime + 100);
+        let at = image.superblock_at() as usize;
+        let bytes = sb.encode();
+        theirs.0[at..at + bytes.len()].copy_from_slice(&bytes);
+        for mut store in [ours, theirs] {
+            assert!(replay(&mut store).unwrap().unwrap().is_nothing(), "{layout:?}");
+            let error = <Ffs as ufs::insert::Insertable>::open(store, options("journal=async")).unwrap_err();
+            assert!(error.to_string().contains("not unmounted cleanly"), "{error}");
+        }
+    }
+}
+
 /// More than the log holds, many times over: it goes round, and is never found full.
 #[test]
 fn a_small_log_goes_round() {
@@ -214,8 +272,8 @@ fn whatever_stands_in_a_log_is_forgiven() {
             // Damage that the checksum sees, and damage that has the right one.
             let sealed = below(2) == 0;
             let at = match below(4) {
-                0 => superblock + 888 + below(20),
-                1 => ring.header_at + below(48),
+                0 => superblock + 888 + below(24),
+                1 => ring.header_at + below(56),
                 2 => record + below(40),
                 _ => record + 40 + below(600),
             };

@@ -79,6 +79,22 @@ impl Ffs {
         held.map(|number| Key::Record(*number)).collect()
     }
 
+    /// Names of an inode that are not on the disk yet, but for one: what is on the disk stays until one of these is.
+    fn other_names(&self, ino: Ino, except: Option<Number>) -> Vec<Number> {
+        if self.planted == Some(Bug::SoftOldNameFirst) {
+            return Vec::new();
+        }
+        let names = self.soft.inodes.get(&ino.0).into_iter().flat_map(|dep| &dep.names);
+        names.copied().filter(|number| Some(*number) != except).collect()
+    }
+
+    /// A name that was made and has not set out is to go: what has waited for it waits for another one of its inode, if there is one.
+    fn pass_on(&mut self, held: Number, others: &[Number]) {
+        if let Some(other) = others.last() {
+            self.soft.wait_for_other(Key::Record(held), Key::Record(*other));
+        }
+    }
+
     /// The record of the pointer to a block, if it is not stable.
     pub(super) fn pointer_record(&self, ino: Ino, lbn: u64) -> Option<Number> {
         let (holder, index) = super::space::place_of(ino, lbn, self.g.nindir())?;
@@ -139,8 +155,12 @@ impl Ffs {
         let kind =
             |ino: Ino| self.inodes.get(ino.0).and_then(|node| node.d.file_type()).map_or(0, FileType::entry_type);
         let (mut change, mut drops) = (Change::Replace { from: from.0, from_type: kind(from), to }, Vec::new());
-        if let Some(held) = self.held_name(dir, entry.name)
-            && let Some(record) = self.cancel(held)
+        let held = self.held_name(dir, entry.name);
+        let others = self.other_names(from, held);
+        if let Some(held) = held {
+            self.pass_on(held, &others);
+        }
+        if let Some(record) = held.and_then(|held| self.cancel(held))
             && let Kind::Entry(before) = record.kind
         {
             // The disk has what was there before.
@@ -152,8 +172,12 @@ impl Ffs {
         }
         let mut keys = self.name_keys(dir, chunk, entry.name, entry.ino, false);
         keys.extend(self.moved_out(from));
+        if held.is_none() {
+            keys.extend(others.into_iter().map(Key::Record));
+        }
         let number = self.add_entry(dir, chunk, entry.name, change, &keys);
         self.add_drops(number, drops);
+        self.soft.replaced = Some((number, from.0));
         self.soft.new_name = Some((number, to));
         if matches!(change, Change::Replace { .. }) {
             self.soft.last_removal = Some(number);
@@ -168,11 +192,10 @@ impl Ffs {
         let file_type = self.inodes.get(entry.ino.0).and_then(|node| node.d.file_type());
         let mut change = Change::Remove { ino: entry.ino.0, entry_type: file_type.map_or(0, FileType::entry_type) };
         let (mut keys, mut drops) = (Vec::new(), Vec::new());
-        if let Some(held) = self.held_name(dir, entry.name) {
-            if let Some(new) = renamed {
-                // An earlier name of it stays on the disk for the new one instead.
-                self.soft.wait_for_other(Key::Record(held), Key::Record(new));
-            }
+        let held = self.held_name(dir, entry.name);
+        let others = self.other_names(entry.ino, held);
+        if let Some(held) = held {
+            self.pass_on(held, &others);
             if let Some(record) = self.cancel(held)
                 && let Kind::Entry(before) = record.kind
             {
@@ -182,15 +205,14 @@ impl Ffs {
                     return Ok(());
                 };
                 change = Change::Remove { ino: from, entry_type: from_type };
+                keys.extend(self.other_names(Ino(from), None).into_iter().map(Key::Record));
                 drops = before.drops;
             }
         }
+        // Other names, and where the directory's `..` leads, come first.
+        keys.extend(others.into_iter().map(Key::Record));
         match renamed {
-            Some(new) => {
-                // The new name, and where the directory's `..` leads, come first.
-                keys.push(Key::Record(new));
-                keys.extend(self.soft.new_parent.map(Key::Record));
-            }
+            Some(_) => keys.extend(self.soft.new_parent.map(Key::Record)),
             None => keys.extend(self.moved_out(entry.ino)),
         }
         let number = self.add_entry(dir, chunk_of(at), entry.name, change, &keys);
@@ -243,14 +265,19 @@ impl Ffs {
         self.soft.drops.push((ino.0, links));
     }
 
-    /// An operation is over, or has failed: the links it has dropped go with its last change of a directory.
+    /// An operation is over, or has failed: the links it has dropped go with the name that led there, or with its last change of a directory.
     pub(super) fn soft_operation_ends(&mut self, cx: &mut Cx) {
         (self.soft.new_name, self.soft.new_parent) = (None, None);
-        let last = self.soft.last_removal.take();
+        let (last, replaced) = (self.soft.last_removal.take(), self.soft.replaced.take());
         if self.soft.drops.is_empty() {
             return;
         }
-        let drops = std::mem::take(&mut self.soft.drops);
+        let mut drops = std::mem::take(&mut self.soft.drops);
+        if let Some((number, from)) = replaced.filter(|(number, _)| self.soft.records.contains_key(number)) {
+            // What a name has led to goes with that name, whatever becomes of the rest.
+            let own = drops.extract_if(.., |(ino, _)| *ino == from).collect();
+            self.add_drops(number, own);
+        }
         match last.filter(|last| self.soft.records.contains_key(last)) {
             Some(last) => self.add_drops(last, drops),
             None => {

@@ -162,6 +162,8 @@ pub(crate) struct Deps {
     pub(super) drops: Vec<(u32, i16)>,
     /// The last change of a directory by it that takes something from the disk.
     pub(super) last_removal: Option<Number>,
+    /// The name that it has made to lead elsewhere, and what it led to.
+    pub(super) replaced: Option<(Number, u32)>,
     /// The name that it has made, and of what.
     pub(super) new_name: Option<(Number, u32)>,
     /// `..` that it has changed.
