@@ -88,6 +88,15 @@ impl Ffs {
         names.copied().filter(|number| Some(*number) != except).collect()
     }
 
+    /// Earlier names of a directory that the disk may still have. There are any only if it was moved and is removed within seconds.
+    fn earlier_names(&self, ino: Ino) -> Vec<Key> {
+        let goes = |number: &&Number| match self.soft.entry(**number).map(|entry| entry.change) {
+            Some(Change::Remove { ino: of, .. } | Change::Replace { from: of, .. }) => of == ino.0,
+            _ => false,
+        };
+        self.soft.pages.values().flatten().filter(goes).map(|number| Key::Record(*number)).collect()
+    }
+
     /// A name that was made and has not set out is to go: what has waited for it waits for another one of its inode, if there is one.
     fn pass_on(&mut self, held: Number, others: &[Number]) {
         if let Some(other) = others.last() {
@@ -117,12 +126,16 @@ impl Ffs {
     /// The change of a name that was made and has not set out.
     fn held_name(&self, dir: Ino, name: &[u8]) -> Option<Number> {
         let page = self.soft.pages.get(&dir.0)?;
-        page.iter().copied().find(|number| {
-            self.soft.is_held(*number)
-                && self.soft.entry(*number).is_some_and(|entry| {
-                    *entry.name == *name && matches!(entry.change, Change::Add { .. } | Change::Replace { .. })
-                })
-        })
+        let of_name = |number: &&Number| self.soft.entry(**number).is_some_and(|entry| *entry.name == *name);
+        let last = page.iter().rev().find(of_name).copied()?;
+        let made = matches!(self.soft.entry(last)?.change, Change::Add { .. } | Change::Replace { .. });
+        (made && self.soft.is_held(last)).then_some(last)
+    }
+
+    /// Whether a name of an inode that was made and has not set out need not be on the disk at all when it goes. That of a directory
+    /// which the disk knows by another name must: what has moved out of the directory goes before its last name.
+    fn may_cancel(&self, ino: Ino) -> bool {
+        self.soft.is_unborn(ino.0) || self.directory(ino).is_err()
     }
 
     pub(super) fn soft_name_added(
@@ -157,10 +170,18 @@ impl Ffs {
         let (mut change, mut drops) = (Change::Replace { from: from.0, from_type: kind(from), to }, Vec::new());
         let held = self.held_name(dir, entry.name);
         let others = self.other_names(from, held);
-        if let Some(held) = held {
-            self.pass_on(held, &others);
+        let mut keys = Vec::new();
+        let cancelled = held.filter(|_| self.may_cancel(from));
+        match (cancelled, held) {
+            (Some(held), _) => self.pass_on(held, &others),
+            (None, held) => {
+                if held.is_some() {
+                    keys.extend(self.earlier_names(from));
+                }
+                keys.extend(held.into_iter().chain(others).map(Key::Record));
+            }
         }
-        if let Some(record) = held.and_then(|held| self.cancel(held))
+        if let Some(record) = cancelled.and_then(|held| self.cancel(held))
             && let Kind::Entry(before) = record.kind
         {
             // The disk has what was there before.
@@ -170,11 +191,8 @@ impl Ffs {
             };
             drops = before.drops;
         }
-        let mut keys = self.name_keys(dir, chunk, entry.name, entry.ino, false);
+        keys.extend(self.name_keys(dir, chunk, entry.name, entry.ino, false));
         keys.extend(self.moved_out(from));
-        if held.is_none() {
-            keys.extend(others.into_iter().map(Key::Record));
-        }
         let number = self.add_entry(dir, chunk, entry.name, change, &keys);
         self.add_drops(number, drops);
         self.soft.replaced = Some((number, from.0));
@@ -194,7 +212,14 @@ impl Ffs {
         let (mut keys, mut drops) = (Vec::new(), Vec::new());
         let held = self.held_name(dir, entry.name);
         let others = self.other_names(entry.ino, held);
-        if let Some(held) = held {
+        if let Some(held) = held.filter(|_| renamed.is_none() && !self.may_cancel(entry.ino)) {
+            keys.push(Key::Record(held));
+            keys.extend(self.earlier_names(entry.ino));
+        } else if let Some(held) = held {
+            if let Some(parent) = self.soft.new_parent.filter(|_| renamed.is_some()) {
+                // And for where the directory's `..` leads now.
+                self.soft.wait_besides(Key::Record(held), Key::Record(parent));
+            }
             self.pass_on(held, &others);
             if let Some(record) = self.cancel(held)
                 && let Kind::Entry(before) = record.kind
@@ -231,17 +256,14 @@ impl Ffs {
             let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
             self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
         });
-        let names = self.soft.inodes.get(&dir.0).map(|dep| dep.names.clone()).unwrap_or_default();
         let number = match before {
             Some(before) => {
                 // The disk still has what was there before.
                 self.soft.wait(before, &keys);
                 before
             }
-            None if names.iter().any(|number| Some(*number) != new_name && self.soft.is_held(*number)) => {
-                // Its old name never was on the disk.
-                return Ok(());
-            }
+            // It never was on the disk.
+            None if self.soft.is_unborn(dir.0) => return Ok(()),
             None => self.add_entry(dir, 0, b"..", Change::Parent { from: from.0 }, &keys),
         };
         self.soft.last_removal = Some(number);

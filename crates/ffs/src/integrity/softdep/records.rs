@@ -231,6 +231,12 @@ impl Deps {
         }
     }
 
+    /// What waits for one thing waits for another one too.
+    pub(super) fn wait_besides(&mut self, key: Key, other: Key) {
+        let waiting: Vec<Number> = self.waiting.get(&key).into_iter().flatten().map(|(_, number)| *number).collect();
+        waiting.into_iter().for_each(|number| self.wait(number, &[other]));
+    }
+
     pub(super) fn state(&self, number: Number) -> Option<State> {
         self.records.get(&number).map(|record| record.state)
     }
