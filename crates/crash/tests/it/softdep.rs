@@ -105,6 +105,16 @@ fn a_fragment_that_has_grown_and_moved_is_kept() {
     assert!(found.tally.states > 40, "{}", explain(&found));
 }
 
+/// An indirect block had lost its last pointers while the inode on the disk had the old length (long sequences from 7 on).
+#[test]
+fn a_file_is_cut_on_the_disk_before_its_indirect_block() {
+    let (subject, begin) = begun("softdep,root");
+    let text = "create b; write b 17056 110735; wait 70000; truncate b 118458; write b 131744 4418; wait 70000";
+    let found = each(&subject, &begin, &[parse_ops(text).unwrap()], &Settings::default());
+    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
+    assert!(found.tally.states > 40, "{}", explain(&found));
+}
+
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
 /// three operations.
 #[test]
@@ -124,6 +134,8 @@ fn names_that_go_before_they_are_written_leave_the_old_ones() {
         "rename d e; mkdir g; rename e/b a; rename g e",
         "rename d e; create e/c; rename e/b c; unlink e/c; rmdir e; create e; unlink e",
         "link a b; link d/b c; rename a d/b; rename d/b a; unlink b; unlink c",
+        // Where a directory's `..` leads came after the only name of it on the disk.
+        "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait 70000",
         "mkdir e; mkdir e/f; sync; rename e/f d/f; rename d/f f; rename f e/g; rmdir e/g; rmdir e",
     ];
     for text in texts {

@@ -97,6 +97,13 @@ impl Ffs {
         self.soft.pages.values().flatten().filter(goes).map(|number| Key::Record(*number)).collect()
     }
 
+    /// Whether the disk may have a name of a directory, besides the one that is being made.
+    fn has_name_on_disk(&self, dir: Ino, new_name: Option<Number>) -> bool {
+        let names = self.soft.inodes.get(&dir.0).into_iter().flat_map(|dep| &dep.names);
+        let not_yet = |number: &Number| Some(*number) != new_name && self.soft.is_held(*number);
+        !names.copied().any(|number| not_yet(&number)) || !self.earlier_names(dir).is_empty()
+    }
+
     /// A name that was made and has not set out is to go: what has waited for it waits for another one of its inode, if there is one.
     fn pass_on(&mut self, held: Number, others: &[Number]) {
         if let Some(other) = others.last() {
@@ -262,8 +269,13 @@ impl Ffs {
                 self.soft.wait(before, &keys);
                 before
             }
-            // It never was on the disk.
-            None if self.soft.is_unborn(dir.0) => return Ok(()),
+            None if !self.has_name_on_disk(dir, new_name) => {
+                // Nothing leads there: the new name waits for it.
+                if let Some(new_name) = new_name {
+                    self.soft.wait(new_name, &[Key::Block(BlockId { ino: dir, lbn: Lbn(0) })]);
+                }
+                return Ok(());
+            }
             None => self.add_entry(dir, 0, b"..", Change::Parent { from: from.0 }, &keys),
         };
         self.soft.last_removal = Some(number);

@@ -149,7 +149,7 @@ impl Ffs {
     }
 
     /// The same where memory may not know that the disk has something else.
-    fn force_even_clean(&mut self, cx: &mut Cx, id: BlockId) {
+    pub(super) fn force_even_clean(&mut self, cx: &mut Cx, id: BlockId) {
         let under_way = cx.io_of(id).is_some_and(|io| cx.ios().get(io).is_some());
         if !under_way
             && !cx.cache().is_dirty(id)

@@ -5,7 +5,7 @@ use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
 use crate::planted::Bug;
 use crate::volume::pointers::{of_number, way};
-use kernel::{BlockId, Cx, Ino, Lbn};
+use kernel::{Block, BlockId, Cx, Ino, Lbn};
 use ufs::live::{CutIndirects, Files as _, Freed, Piece};
 
 /// Where the pointer to a block is: the indirect block, if it is in one, and its place.
@@ -154,11 +154,9 @@ impl Ffs {
     /// A file has been cut in memory.
     pub(super) fn soft_cut(&mut self, cx: &mut Cx, ino: Ino, freed: &mut Vec<Freed>, indirects: CutIndirects) {
         let mut keys = vec![Key::Inode(ino.0)];
-        for (number, addr) in indirects.changed {
-            let block = self.indirect_block(ino, number, addr);
-            cx.change(&block);
-            keys.push(Key::Block(block.id));
-        }
+        let changed = indirects.changed.into_iter().map(|(number, addr)| self.indirect_block(ino, number, addr));
+        let changed: Vec<Block> = changed.collect();
+        keys.extend(changed.iter().map(|block| Key::Block(block.id)));
         self.update(cx, ino);
         for (lbn, addr) in indirects.upper.into_iter().chain(indirects.leaves) {
             let block = self.indirect_block(ino, lbn, addr);
@@ -181,6 +179,11 @@ impl Ffs {
             let kind = Kind::Free { ino: ino.0, freed: std::mem::take(&mut pieces), number: None, drops };
             self.soft.add(kind, &keys);
         }
+        if !unborn && !changed.is_empty() {
+            // No length on the disk ends where an indirect block has nothing any more. Rare, as BSD's partial truncation says.
+            self.force_even_clean(cx, self.inode_block(ino).id);
+        }
+        changed.iter().for_each(|block| cx.change(block));
         pieces.clear();
         *freed = pieces;
     }
