@@ -322,11 +322,12 @@ impl Journal {
 impl Ffs {
     /// What happened to the log since the file system was mounted; `None` without one.
     pub fn log_counts(&self) -> Option<LogCounts> {
-        self.journal.as_ref().map(|journal| journal.counts)
+        self.journal.as_ref().map(|journal| journal.counts).or_else(|| self.record_counts())
     }
 
     /// What is mounted next goes on where the log is now.
     pub(crate) fn leave_journal(&mut self) {
+        self.leave_records();
         let Some(journal) = self.journal.take() else { return };
         for (addr, frags) in journal.given_up() {
             self.space.free(addr, frags);

@@ -95,7 +95,7 @@ impl Ffs {
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
         sb.clean = i8::from(clean);
         sb.fmod = 0;
-        if self.options.integrity == Integrity::Softdep && sb.wide() {
+        if matches!(self.options.integrity, Integrity::Softdep | Integrity::SoftdepJournal) && sb.wide() {
             // As tunefs sets it: whoever checks it knows what a crash can have left.
             sb.flags |= flags::DOSOFTDEP;
         }

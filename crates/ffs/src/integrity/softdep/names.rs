@@ -190,6 +190,9 @@ impl Ffs {
                 // The new name, and where the directory's `..` leads, come first.
                 keys.push(Key::Record(new));
                 keys.extend(self.soft.new_parent.map(Key::Record));
+                if let Some(dir) = self.soft.entry(new).map(|entry| Ino(entry.dir)) {
+                    keys.extend(self.names_above(dir));
+                }
             }
             None => keys.extend(self.moved_out(entry.ino)),
         }
@@ -245,6 +248,7 @@ impl Ffs {
 
     /// An operation is over, or has failed: the links it has dropped go with its last change of a directory.
     pub(super) fn soft_operation_ends(&mut self, cx: &mut Cx) {
+        self.note_end();
         (self.soft.new_name, self.soft.new_parent) = (None, None);
         let last = self.soft.last_removal.take();
         if self.soft.drops.is_empty() {

@@ -170,6 +170,8 @@ pub(crate) struct Deps {
     pub(super) pushing: Vec<Number>,
     /// A release from the work list is under way.
     pub(super) releasing: bool,
+    /// The log of journaled Soft Updates.
+    pub(super) log: Option<Box<super::journal::Records>>,
 }
 
 impl Deps {
