@@ -70,6 +70,7 @@ impl FfsSubject {
         let mut events = BTreeMap::new();
         events.insert("log replayed", u64::from(done.transactions > 0));
         events.insert("log empty", u64::from(done.transactions == 0 && done.counted));
+        events.insert("records", done.records);
         events.insert("files without a name freed", done.orphans);
         Ok(Recovered { found, repaired: u64::from(!done.is_nothing()), shared: None, beyond: None, events })
     }
@@ -86,7 +87,7 @@ impl Subject for FfsSubject {
         match self.policy.integrity {
             Integrity::Conventional => Names::AtReturn,
             Integrity::Noorder => Names::AfterSync,
-            Integrity::Softdep => Names::Entries,
+            Integrity::Softdep | Integrity::SoftdepJournal => Names::Entries,
             Integrity::JournalAsync => Names::Journaled { at_return: false, ordered: self.is_ordered() },
             Integrity::JournalSync => Names::Journaled { at_return: true, ordered: self.is_ordered() },
         }
@@ -98,7 +99,7 @@ impl Subject for FfsSubject {
                 sequence::SETTLE_MS
             }
             // A block goes again for each thing that was left out of it.
-            Integrity::Softdep => 4 * sequence::SETTLE_MS,
+            Integrity::Softdep | Integrity::SoftdepJournal => 4 * sequence::SETTLE_MS,
         }
     }
 

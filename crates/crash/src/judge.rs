@@ -307,7 +307,9 @@ impl<'a> Moment<'a> {
         let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
         let len = content.len();
         if !(least..=most).contains(&len) {
-            let class = if promised && len < least { Class::PromiseBroken } else { Class::UnsyncedLost };
+            // A log has lengths, too: a longer one from before the promise is as wrong as a shorter one.
+            let logged = matches!(self.names, Names::Journaled { .. });
+            let class = if promised && (len < least || logged) { Class::PromiseBroken } else { Class::UnsyncedLost };
             verdict.worse(class, || format!("{} has {len} bytes, and never had from {least} to {most}", name()));
         }
         let mut pieces = BTreeSet::new();

@@ -41,6 +41,26 @@ pub enum Bug {
     SoftLinkEarly,
     /// Soft Updates: a rename removes the old name before the new one is on the disk.
     SoftOldNameFirst,
+    /// Journaled Soft Updates: blocks do not wait for the records of what is in them.
+    SujRecordLate,
+    /// Journaled Soft Updates: no record of a name that is added.
+    SujNoAddRef,
+    /// Journaled Soft Updates: no record of a name that is removed.
+    SujNoRemRef,
+    /// Journaled Soft Updates: no record of a number that is taken or free, or of an inode in use without a name.
+    SujNoNumber,
+    /// Journaled Soft Updates: no record of space that is taken.
+    SujNoNewBlock,
+    /// Journaled Soft Updates: no record of space that a file has been cut by.
+    SujNoFreeBlock,
+    /// Journaled Soft Updates: no record of space that a block has left.
+    SujNoFreeFrag,
+    /// Journaled Soft Updates: the log's space is used again before what its records name is on the disk.
+    SujTailEarly,
+    /// Journaled Soft Updates: a moved name's old one is removed while the directory that the new one is in has none itself.
+    SujOrphanedMove,
+    /// Recovery of journaled Soft Updates: inodes are cleared before the maps have their blocks as free.
+    SujMapsLast,
     /// Journaling: metadata goes to its place before the log is on the disk.
     HomeBeforeLog,
     /// Journaling: what a file has given up is free for others before that is committed.

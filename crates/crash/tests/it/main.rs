@@ -7,3 +7,4 @@ mod ffs;
 mod journal;
 mod lfs;
 mod softdep;
+mod softdep_journal;

@@ -228,10 +228,7 @@ impl Mode for Journaled {
     // ---- the whole file system
 
     fn mounting(fs: &mut Ffs, cx: &mut Cx) {
-        let place = fs.log.expect("what is mounted with a log has one");
-        let orphans = fs.without_a_name().len() as u32;
-        fs.put_header(cx, place, (place.at, place.seq), orphans);
-        cx.flush_device(true);
+        fs.mount_log(cx);
     }
 
     fn mounted(fs: &mut Ffs, cx: &mut Cx) {
@@ -329,11 +326,12 @@ impl Journal {
 impl Ffs {
     /// What happened to the log since the file system was mounted; `None` without one.
     pub fn log_counts(&self) -> Option<LogCounts> {
-        self.journal.as_ref().map(|journal| journal.counts)
+        self.journal.as_ref().map(|journal| journal.counts).or_else(|| self.record_counts())
     }
 
     /// What is mounted next goes on where the log is now.
     pub(crate) fn leave_journal(&mut self) {
+        self.leave_records();
         let Some(journal) = self.journal.take() else { return };
         for (addr, frags) in journal.given_up() {
             self.space.free(addr, frags);
@@ -583,15 +581,21 @@ impl Ffs {
         journal.counts.checkpoints += 1;
         let (place, next) = (journal.place, (journal.tail % journal.place.sectors, journal.seq));
         let orphans = journal.orphans.len() as u32;
-        self.put_header(cx, place, next, orphans);
+        self.put_header(cx, place, next, orphans).into_iter().for_each(|io| cx.wait_for(io));
         let stable = cx.flush_device(true);
         if let Some(journal) = &mut self.journal {
             journal.header = Some(stable);
         }
     }
 
-    /// The header of an empty log, whose next transaction goes to a place of the ring with a number. The program waits for it.
-    fn put_header(&mut self, cx: &mut Cx, place: LogState, (tail, seq): (u64, u64), orphans: u32) {
+    /// Starts writing the header: the next transaction goes to, or the first one is at, a place of the ring, with a number.
+    pub(super) fn put_header(
+        &mut self,
+        cx: &mut Cx,
+        place: LogState,
+        (tail, seq): (u64, u64),
+        orphans: u32,
+    ) -> Vec<IoId> {
         let header = HeaderFields {
             id: place.id,
             sectors: place.sectors,
@@ -602,8 +606,14 @@ impl Ffs {
             ..HeaderFields::default()
         };
         let bytes = cx.wants_metadata().then(|| header.encode(self.g.endian()));
-        for io in cx.write_through(place.header, SECTOR, bytes.as_deref()) {
-            cx.wait_for(io);
-        }
+        cx.write_through(place.header, SECTOR, bytes.as_deref())
+    }
+
+    /// The log is empty, and of this mount: before the superblock says that it is in use.
+    pub(super) fn mount_log(&mut self, cx: &mut Cx) {
+        let place = self.log.expect("what is mounted with a log has one");
+        let orphans = self.without_a_name().len() as u32;
+        self.put_header(cx, place, (place.at, place.seq), orphans).into_iter().for_each(|io| cx.wait_for(io));
+        cx.flush_device(true);
     }
 }

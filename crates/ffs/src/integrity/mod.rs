@@ -9,6 +9,7 @@
 //! | `conventional` | what has an order is written and waited for | 4.4BSD |
 //! | `noorder` | nothing has an order | Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000 |
 //! | `softdep` | nothing waits; what is not safe yet is left out of what is written | McKusick and Ganger, USENIX 1999 |
+//! | `softdep::journal` | the same, with a log of what a crash may have lost | McKusick and Roberson, BSDCan 2010 |
 //! | `journal` | changes go to a log before they go to their places | Seltzer et al., USENIX 2000 |
 
 mod conventional;
@@ -41,6 +42,9 @@ pub enum Integrity {
     Noorder,
     /// Soft Updates: all writes are delayed, and what is not safe yet is left out of them.
     Softdep,
+    /// The same with a log of records that say what a crash may have lost.
+    #[serde(rename = "softdep+j")]
+    SoftdepJournal,
     /// A log of metadata that is committed now and then.
     #[serde(rename = "journal=async")]
     JournalAsync,
@@ -52,7 +56,17 @@ pub enum Integrity {
 impl Integrity {
     /// Whether it needs a log.
     pub fn has_log(self) -> bool {
+        self.is_journaled() || self.is_softdep_journaled()
+    }
+
+    /// Whether it has a log of metadata.
+    pub fn is_journaled(self) -> bool {
         matches!(self, Integrity::JournalAsync | Integrity::JournalSync)
+    }
+
+    /// Whether it is that of Soft Updates with a log of records.
+    pub fn is_softdep_journaled(self) -> bool {
+        self == Integrity::SoftdepJournal
     }
 }
 
@@ -292,7 +306,7 @@ macro_rules! mode {
         match $fs.options.integrity {
             Integrity::Conventional => Conventional::$hook($fs $(, $arg)*),
             Integrity::Noorder => NoOrder::$hook($fs $(, $arg)*),
-            Integrity::Softdep => SoftUpdates::$hook($fs $(, $arg)*),
+            Integrity::Softdep | Integrity::SoftdepJournal => SoftUpdates::$hook($fs $(, $arg)*),
             Integrity::JournalAsync | Integrity::JournalSync => Journaled::$hook($fs $(, $arg)*),
         }
     }};

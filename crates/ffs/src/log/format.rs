@@ -264,10 +264,24 @@ impl Ring {
         id: u64,
         planted: Planted,
     ) -> Result<Option<(Record, Vec<u8>)>, crate::FfsError> {
+        let Some((fields, bytes)) = self.sealed(store, RECORD_MAGIC, (at, seq), id, planted)? else { return Ok(None) };
+        let record = self.parse(&fields, &bytes, self.byte_of(at))?;
+        Ok(Some((record, bytes)))
+    }
+
+    /// What begins with a magic number at a place, and has that number and the right checksum, with all of its bytes.
+    pub(crate) fn sealed<S: Store + ?Sized>(
+        &self,
+        store: &S,
+        magic: u32,
+        (at, seq): (u64, u64),
+        id: u64,
+        planted: Planted,
+    ) -> Result<Option<(RecordFields, Vec<u8>)>, StoreError> {
         let fields = RecordFields::get(self.endian, &self.read(store, at, 1)?);
         let sectors = u64::from(fields.sectors);
         let next = fields.seq == seq || planted == Some(Bug::LogOldLap) && fields.seq > 0;
-        if fields.magic != RECORD_MAGIC || fields.id != id || !next || sectors == 0 || sectors > self.sectors {
+        if fields.magic != magic || fields.id != id || !next || sectors == 0 || sectors > self.sectors {
             return Ok(None);
         }
         let bytes = self.read(store, at, sectors)?;
@@ -276,8 +290,7 @@ impl Ring {
         if sealed != bytes && planted != Some(Bug::LogChecksumIgnored) {
             return Ok(None);
         }
-        let record = self.parse(&fields, &bytes, self.byte_of(at))?;
-        Ok(Some((record, bytes)))
+        Ok(Some((fields, bytes)))
     }
 
     fn parse(&self, fields: &RecordFields, bytes: &[u8], at_byte: u64) -> Result<Record, FormatError> {

@@ -2,13 +2,16 @@
 //!
 //! What lives here: the log as bytes ([`mod@format`]), what becomes of it after a crash ([`replay()`]), and giving a file system one
 //! ([`make()`]). What may not: what is written to it while the file system is mounted; that is `integrity::journal`'s. The
-//! format is our own; docs/ffs-log.md has every field.
+//! format is our own; docs/ffs-log.md has every field. Journaled Soft Updates keep records of another kind in it ([`notes`]), and
+//! recover by them (`recover`).
 //!
 //! The log is an ordinary file, `/.fsjournal`, whose blocks lie behind one another. The superblock knows its place, in bytes that
 //! no BSD uses. Other readers see a file that nobody needs.
 
 pub mod format;
 mod make;
+pub mod notes;
+mod recover;
 mod replay;
 
 use crate::planted::Planted;

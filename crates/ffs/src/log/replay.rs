@@ -5,6 +5,7 @@
 //! crash meanwhile costs nothing: replaying begins again.
 
 use super::format::{Extent, HeaderFields, LogPlace, Record, Ring, SECTOR};
+use super::notes::{BATCH_MAGIC, Window};
 use crate::format::{Csum, CsumTotal, Geometry, GroupNo};
 use crate::image::{Located, Search, locate, read_inode};
 use crate::integrity::Integrity;
@@ -14,6 +15,7 @@ use crate::{Ffs, FfsError, Image};
 use device::store::{Overlay, Store, read, write};
 use kernel::{Block, Pbn, ReadAhead, Transfers, Untimed, Volume as _};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that are moved in one piece.
@@ -45,8 +47,7 @@ impl LogState {
         let Some(place) = image.superblock().log_place() else { return Ok(None) };
         let ring = Ring::new(place, image.geometry())?;
         let header = ring.header(image.store())?;
-        let first = ring.record(image.store(), (header.tail, header.seq), header.id, None)?;
-        if first.is_some() || header.orphans > 0 {
+        if !is_empty(image.store(), &ring, &header)? {
             let why = "its log has not been replayed; `fsage fsck IMAGE --repair` does";
             return Err(FfsError::NotWritable(why.to_owned()));
         }
@@ -74,6 +75,8 @@ pub struct Replayed {
     pub log_sectors: u64,
     /// Sectors that were written in their places.
     pub sectors: u64,
+    /// Records of journaled Soft Updates.
+    pub records: u64,
     /// Files without a name that were freed.
     pub orphans: u64,
     /// Whether the file system was in use with its log, and its totals were counted anew.
@@ -81,6 +84,9 @@ pub struct Replayed {
     /// What was written, in order.
     #[serde(skip)]
     pub steps: Vec<Step>,
+    /// What the records of journaled Soft Updates had it read, besides the log: byte and length.
+    #[serde(skip)]
+    pub reads: Vec<(u64, u64)>,
 }
 
 /// A step of a replay.
@@ -97,14 +103,15 @@ pub enum Step {
     Flush,
 }
 
-/// A store that keeps a list of what is written to it.
-struct Noted<'a, S> {
+/// A store that keeps lists of what is written to it, and of what is read.
+pub(super) struct Noted<'a, S> {
     store: &'a mut S,
     steps: Vec<Step>,
+    reads: RefCell<Vec<(u64, u64)>>,
 }
 
 impl<S> Noted<'_, S> {
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         self.steps.push(Step::Flush);
     }
 }
@@ -114,6 +121,7 @@ impl<S: Store> Store for Noted<'_, S> {
         self.store.len_bytes()
     }
     fn read_at(&self, at: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        self.reads.borrow_mut().push((at, buf.len() as u64));
         self.store.read_at(at, buf)
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
@@ -145,9 +153,11 @@ pub fn replay<S: Store>(store: &mut S) -> Result<Option<Replayed>, FfsError> {
 /// The same with a bug that a test must find.
 #[doc(hidden)]
 pub fn replay_planted<S: Store>(store: &mut S, planted: Planted) -> Result<Option<Replayed>, FfsError> {
-    let mut noted = Noted { store, steps: Vec::new() };
+    let mut noted = Noted { store, steps: Vec::new(), reads: RefCell::default() };
     let done = replay_noted(&mut noted, planted)?;
-    Ok(done.map(|done| Replayed { steps: noted.steps, ..done }))
+    let reads = noted.reads.into_inner();
+    let reads = move |done: &Replayed| if done.records > 0 { reads } else { Vec::new() };
+    Ok(done.map(|done| Replayed { steps: noted.steps, reads: reads(&done), ..done }))
 }
 
 fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<Option<Replayed>, FfsError> {
@@ -155,15 +165,20 @@ fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<
     let Some(place) = located.sb.log_place() else { return Ok(None) };
     let ring = Ring::new(place, &located.geometry)?;
     let header = ring.header(store)?;
-    let scanned = Scanned::new(store, &ring, &header, planted)?;
     let clean = crate::fsck::superblock::is_marked_clean(&located.sb);
     if clean || !located.sb.log_in_use() || located.sb.mtime != header.mtime {
         // Others have used the file system since, or it has been checked: what is in the log is out of date.
-        if scanned.transactions > 0 || scanned.orphans > 0 {
+        if !is_empty(store, &ring, &header)? {
             empty_anew(store, place, &located.geometry)?;
         }
         return Ok(Some(Replayed { log_sectors: 1, ..Replayed::default() }));
     }
+    if let Some(window) = Window::read(store, &ring, &header, planted)? {
+        // Reads of the log are counted as such.
+        store.reads.get_mut().clear();
+        return super::recover::recover(store, &located, &ring, &header, &window, planted).map(Some);
+    }
+    let scanned = Scanned::new(store, &ring, &header, planted)?;
     let mut done = Replayed {
         transactions: scanned.transactions,
         log_sectors: scanned.at - header.tail + 1,
@@ -184,6 +199,13 @@ fn replay_noted<S: Store>(store: &mut Noted<'_, S>, planted: Planted) -> Result<
     }
     mark_clean(store)?;
     Ok(Some(done))
+}
+
+/// Whether there is nothing in a log.
+fn is_empty<S: Store + ?Sized>(store: &S, ring: &Ring, header: &HeaderFields) -> Result<bool, FfsError> {
+    let first = ring.record(store, (header.tail, header.seq), header.id, None)?;
+    let batch = ring.sealed(store, BATCH_MAGIC, (header.tail, header.seq), header.id, None)?;
+    Ok(first.is_none() && batch.is_none() && header.orphans == 0)
 }
 
 /// Makes a log that cannot be read an empty one. No transaction that may lie in it is taken for one of the new log. `false` if its

@@ -111,7 +111,7 @@ pub struct Options {
 /// A word of the targets' grammar, with what it sets.
 type Word = (&'static str, fn(&mut Options));
 
-const WORDS: [Word; 20] = [
+const WORDS: [Word; 21] = [
     ("original", |o| o.clusters = Clusters::Original),
     ("realloc", |o| o.clusters = Clusters::Realloc),
     ("switch", |o| o.switch = GroupSwitch::Switch),
@@ -124,6 +124,7 @@ const WORDS: [Word; 20] = [
     ("conventional", |o| o.integrity = Integrity::Conventional),
     ("noorder", |o| o.integrity = Integrity::Noorder),
     ("softdep", |o| o.integrity = Integrity::Softdep),
+    ("softdep+j", |o| o.integrity = Integrity::SoftdepJournal),
     ("journal=async", |o| o.integrity = Integrity::JournalAsync),
     ("journal=sync", |o| o.integrity = Integrity::JournalSync),
     ("ordered", |o| o.data = DataOrder::Ordered),
@@ -158,7 +159,7 @@ impl fmt::Display for Options {
             let mut changed = *self;
             apply(&mut changed);
             // The order of data is a log's.
-            changed == *self && (self.integrity.has_log() || !word.ends_with("ordered"))
+            changed == *self && (self.integrity.is_journaled() || !word.ends_with("ordered"))
         });
         for (n, (word, _)) in in_force.enumerate() {
             write!(f, "{}{word}", if n > 0 { "," } else { "" })?;
@@ -182,7 +183,8 @@ mod tests {
         let mut again = Options::default();
         assert!(options.to_string().split(',').all(|word| again.set(word)));
         assert_eq!(again, options);
-        assert!(again.set("softdep") && !again.set("journaled"));
+        assert!(again.set("softdep") && again.set("softdep+j") && !again.set("journaled"));
+        assert_eq!(again.to_string(), "original,noswitch,smartfrags,dirpref,softdep+j,root,discard");
         assert!(again.set("journal=sync") && again.set("unordered") && !again.set("journal"));
         assert_eq!(again.to_string(), "original,noswitch,smartfrags,dirpref,journal=sync,unordered,root,discard");
     }

@@ -98,7 +98,7 @@ impl Ffs {
         if self.log.is_some() {
             sb.set_log_in_use(!clean && self.options.integrity.has_log());
         }
-        if self.options.integrity == Integrity::Softdep && sb.wide() {
+        if matches!(self.options.integrity, Integrity::Softdep | Integrity::SoftdepJournal) && sb.wide() {
             // As tunefs sets it: whoever checks it knows what a crash can have left.
             sb.flags |= flags::DOSOFTDEP;
         }

@@ -12,6 +12,7 @@ use kernel::{
     WriteRange,
 };
 use posix::{Errno, Extent, FreeExtent, FsUsage};
+use std::collections::BTreeSet;
 use ufs::live::{Backing as _, Files as _, push_free, time_of, truncate};
 
 impl Ffs {
@@ -61,7 +62,7 @@ impl Ffs {
     }
 
     /// The superblock and the summaries, written now.
-    fn write_superblock(&mut self, cx: &mut Cx, wait: bool) {
+    pub(crate) fn write_superblock(&mut self, cx: &mut Cx, wait: bool) {
         let g = self.g;
         self.sb.set_time(cx.date_ns().div_euclid(1_000_000_000));
         let summaries = u64::from(g.cssize);
@@ -88,6 +89,12 @@ impl Ffs {
         cx.read_through(Pbn(log.ring.0 + first), front * SECTOR);
         if front < sectors {
             cx.read_through(log.ring, (sectors - front) * SECTOR);
+        }
+        // Each block once: they are kept meanwhile.
+        let bsize = u64::from(self.g.bsize);
+        let blocks = done.reads.iter().flat_map(|(at, len)| at / bsize..(at + len).div_ceil(bsize));
+        for block in blocks.collect::<BTreeSet<u64>>() {
+            cx.read_through(Pbn(block * bsize / SECTOR), bsize);
         }
         if done.counted {
             for group in 0..self.g.ncg {

@@ -16,6 +16,7 @@
 //! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`, `allocdirect`,
 //! `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`, `newdirblk`.
 
+mod journal;
 mod names;
 mod push;
 mod records;
@@ -24,6 +25,7 @@ mod undo;
 
 use super::{Mode, NoOrder};
 use crate::Ffs;
+use crate::format::FragAddr;
 use kernel::program::IoId;
 use kernel::{BlockId, Cx, Durability, Ino, Pbn};
 use posix::Errno;
@@ -50,6 +52,16 @@ impl Mode for SoftUpdates {
         if fs.soft.on {
             fs.soft_operation_ends(cx);
             fs.slow_down(cx);
+            if fs.wants_room_for_records() {
+                fs.make_room_for_records(cx);
+            }
+        }
+    }
+
+    fn goes_on(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        if fs.wants_room_for_records() {
+            fs.update(cx, ino);
+            fs.make_room_for_records(cx);
         }
     }
 
@@ -61,14 +73,31 @@ impl Mode for SoftUpdates {
 
     fn inode_taken(fs: &mut Ffs, _cx: &mut Cx, ino: Ino) {
         if fs.soft.on {
+            fs.note_inode_taken(ino);
             fs.soft_inode_taken(ino);
         }
     }
 
     fn placed(fs: &mut Ffs, cx: &mut Cx, ino: Ino, lbn: u64, was: Piece, now: Piece) {
         if fs.soft.on {
+            fs.note_placed(ino, lbn as i64, was, now);
             fs.soft_placed(cx, ino, lbn, was, now);
         }
+    }
+
+    fn taken(fs: &mut Ffs, _cx: &mut Cx, addr: FragAddr, frags: u32) {
+        fs.note_taken(addr, frags);
+    }
+
+    fn directory_made(fs: &mut Ffs, cx: &mut Cx, dir: Ino, _block: BlockId) {
+        fs.update(cx, dir);
+        fs.note_directory_made(dir);
+    }
+
+    fn link_added(fs: &mut Ffs, cx: &mut Cx, ino: Ino) {
+        fs.settle_names(cx, ino);
+        fs.note_links(ino, 1);
+        fs.update(cx, ino);
     }
 
     fn frees_later(fs: &Ffs) -> bool {
@@ -97,6 +126,7 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::link_dropped(fs, cx, ino, links);
         }
+        fs.note_links_dropped(ino, links);
         fs.soft_link_dropped(cx, ino, links);
     }
 
@@ -104,6 +134,7 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::name_added(fs, cx, dir, at, entry, grown);
         }
+        fs.note_entry(dir, at, entry.name, entry.ino, true);
         fs.soft_name_added(cx, dir, at, entry, grown)
     }
 
@@ -111,6 +142,7 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::name_removed(fs, cx, dir, at, entry);
         }
+        fs.note_entry(dir, at, entry.name, entry.ino, false);
         fs.soft_name_removed(cx, dir, at, entry)
     }
 
@@ -118,6 +150,8 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::name_changed(fs, cx, dir, at, from, entry);
         }
+        fs.note_entry(dir, at, entry.name, from, false);
+        fs.note_entry(dir, at, entry.name, entry.ino, true);
         fs.soft_name_changed(cx, dir, at, from, entry)
     }
 
@@ -125,6 +159,8 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::parent_changed(fs, cx, dir, from, parent);
         }
+        fs.note_entry(dir, 0, b"..", from, false);
+        fs.note_entry(dir, 0, b"..", parent, true);
         fs.soft_parent_changed(cx, dir, from, parent)
     }
 
@@ -147,6 +183,7 @@ impl Mode for SoftUpdates {
         if !fs.soft.on {
             return NoOrder::inode_freed(fs, cx, ino);
         }
+        fs.note_inode_freed(ino);
         fs.soft_inode_freed(cx, ino);
     }
 
@@ -155,6 +192,7 @@ impl Mode for SoftUpdates {
             return;
         }
         fs.wait_for_assumed(cx);
+        fs.log_first(cx, id);
         let (keys, undone) = fs.load_up(id);
         fs.soft.set_out(io, id, keys, undone);
     }
@@ -187,19 +225,34 @@ impl Mode for SoftUpdates {
             return NoOrder::sync(fs, cx, how);
         }
         fs.soft_operation_ends(cx);
-        fs.drain(cx);
+        fs.make_room_for_records(cx);
+    }
+
+    fn mounting(fs: &mut Ffs, cx: &mut Cx) {
+        if fs.options.integrity.has_log() {
+            fs.mount_log(cx);
+        }
     }
 
     fn mounted(fs: &mut Ffs, cx: &mut Cx) {
         fs.soft = Deps::in_use();
         cx.tell_of_writes();
+        fs.records_mounted(cx);
+    }
+
+    fn unmounted(fs: &mut Ffs, cx: &mut Cx) {
+        fs.records_unmounted(cx);
     }
 
     fn wants_work(fs: &Ffs, _cx: &Cx) -> bool {
-        !fs.soft.work.is_empty()
+        !fs.soft.work.is_empty() || fs.wants_room_for_records()
     }
 
     fn work(fs: &mut Ffs, cx: &mut Cx, _idle: bool) -> bool {
+        if fs.wants_room_for_records() {
+            fs.make_room_for_records(cx);
+            return true;
+        }
         fs.do_work(cx, WORKED)
     }
 }

@@ -219,14 +219,17 @@ impl Ffs {
         let (mut keys, mut drops) = (Vec::new(), Vec::new());
         let held = self.held_name(dir, entry.name);
         let others = self.other_names(entry.ino, held);
+        // Of a rename, besides the new name: where the directory's `..` leads, and the way to the new name.
+        let mut firsts: Vec<Key> =
+            self.soft.new_parent.filter(|_| renamed.is_some()).map(Key::Record).into_iter().collect();
+        if let Some(dir) = renamed.and_then(|new| self.soft.entry(new)).map(|entry| Ino(entry.dir)) {
+            firsts.extend(self.names_above(dir));
+        }
         if let Some(held) = held.filter(|_| renamed.is_none() && !self.may_cancel(entry.ino)) {
             keys.push(Key::Record(held));
             keys.extend(self.earlier_names(entry.ino));
         } else if let Some(held) = held {
-            if let Some(parent) = self.soft.new_parent.filter(|_| renamed.is_some()) {
-                // And for where the directory's `..` leads now.
-                self.soft.wait_besides(Key::Record(held), Key::Record(parent));
-            }
+            self.soft.wait_besides(Key::Record(held), &firsts);
             self.pass_on(held, &others);
             if let Some(record) = self.cancel(held)
                 && let Kind::Entry(before) = record.kind
@@ -241,10 +244,10 @@ impl Ffs {
                 drops = before.drops;
             }
         }
-        // Other names, and where the directory's `..` leads, come first.
+        // Other names come first.
         keys.extend(others.into_iter().map(Key::Record));
         match renamed {
-            Some(_) => keys.extend(self.soft.new_parent.map(Key::Record)),
+            Some(_) => keys.extend(firsts),
             None => keys.extend(self.moved_out(entry.ino)),
         }
         let number = self.add_entry(dir, chunk_of(at), entry.name, change, &keys);
@@ -301,6 +304,7 @@ impl Ffs {
 
     /// An operation is over, or has failed: the links it has dropped go with the name that led there, or with its last change of a directory.
     pub(super) fn soft_operation_ends(&mut self, cx: &mut Cx) {
+        self.note_end();
         (self.soft.new_name, self.soft.new_parent) = (None, None);
         let (last, replaced) = (self.soft.last_removal.take(), self.soft.replaced.take());
         if self.soft.drops.is_empty() {

@@ -172,6 +172,8 @@ pub(crate) struct Deps {
     pub(super) pushing: Vec<Number>,
     /// A release from the work list is under way.
     pub(super) releasing: bool,
+    /// The log of journaled Soft Updates.
+    pub(super) log: Option<Box<super::journal::Records>>,
 }
 
 impl Deps {
@@ -231,10 +233,10 @@ impl Deps {
         }
     }
 
-    /// What waits for one thing waits for another one too.
-    pub(super) fn wait_besides(&mut self, key: Key, other: Key) {
+    /// What waits for one thing waits for others too.
+    pub(super) fn wait_besides(&mut self, key: Key, others: &[Key]) {
         let waiting: Vec<Number> = self.waiting.get(&key).into_iter().flatten().map(|(_, number)| *number).collect();
-        waiting.into_iter().for_each(|number| self.wait(number, &[other]));
+        waiting.into_iter().for_each(|number| self.wait(number, others));
     }
 
     pub(super) fn state(&self, number: Number) -> Option<State> {

@@ -80,6 +80,7 @@ impl Ffs {
         let n = self.g.nindir();
         let Some((holder, index)) = place_of_indirect(block, n) else { return };
         let now = Piece { addr: self.indirect_addr(block.ino, block.lbn.0), bytes: self.g.bsize };
+        self.note_placed(block.ino, block.lbn.0, Piece { addr: 0, bytes: 0 }, now);
         self.pointer_set(cx, (block.ino, holder, index), block, (Piece { addr: 0, bytes: 0 }, now), 0);
     }
 
@@ -168,6 +169,7 @@ impl Ffs {
         }
         let frags: i64 = freed.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum();
         self.charge(ino, -frags);
+        self.note_cut(ino, freed);
         let unborn = self.soft.is_unborn(ino.0);
         let mut pieces = std::mem::take(freed);
         pieces.extend(self.cut_pointers(ino));
@@ -261,6 +263,7 @@ impl Ffs {
         let directory = self.inodes.get(ino.0).is_some_and(|node| node.d.is_dir());
         if unborn || self.planted == Some(Bug::SoftNumberEarly) {
             self.free_number(cx, ino);
+            self.note_number(ino, directory, false);
         } else {
             self.inodes.remove(ino.0);
             let kind = Kind::Free { ino: ino.0, freed: Vec::new(), number: Some(directory), drops: Vec::new() };
@@ -296,6 +299,7 @@ impl Ffs {
                         let group = self.inode_group(Ino(ino));
                         cx.read(&Ffs::group_block(&self.g, group));
                         self.space.free_inode(Ino(ino), directory);
+                        self.note_number(Ino(ino), directory, false);
                         self.group_changed(cx, group);
                     }
                 }

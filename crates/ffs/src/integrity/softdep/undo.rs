@@ -92,7 +92,9 @@ impl Ffs {
         let Some(node) = self.inodes.get(ino) else { return false };
         let held = |number: i64, index: usize| {
             let holder = BlockId { ino: Ino(ino), lbn: kernel::Lbn(number) };
-            self.soft.indirects.get(&holder).is_some_and(|pointers| pointers.contains_key(&index))
+            // Of a block that has moved the disk has one of the two places.
+            let number = self.soft.indirects.get(&holder).and_then(|pointers| pointers.get(&index));
+            number.and_then(|number| self.soft.placed(*number)).is_some_and(|placed| placed.was.addr == 0)
         };
         for level in 0..way.slot {
             let (Some(above), Some(below)) = (way.numbers.get(level), way.numbers.get(level + 1)) else { break };
