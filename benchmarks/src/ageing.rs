@@ -37,7 +37,11 @@ impl Aged for Ffs {
     type Options = ffs::policy::Options;
 
     fn made(mkfs: &Self::Mkfs, options: &Self::Options) -> anyhow::Result<Ffs> {
-        Ok(Ffs::format(mkfs, *options)?)
+        let mut volume = Ffs::format(mkfs, *options)?;
+        if options.integrity.has_log() {
+            volume.make_log(None)?;
+        }
+        Ok(volume)
     }
 
     fn directories(&self) -> u32 {

@@ -110,7 +110,8 @@ impl Subject for FfsSubject {
         volume.plant(self.planted);
         let setup = self.spec.setup(self.machine.clone(), image.superblock().time());
         let bytes = payload::Image::full(image.into_store());
-        Lab::recorded(volume, self.spec.drive.device()?, setup, bytes).map_err(|error| cannot(&error))
+        let device = self.spec.device(volume.log_sectors())?;
+        Lab::recorded(volume, device, setup, bytes).map_err(|error| cannot(&error))
     }
 
     fn recover(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {

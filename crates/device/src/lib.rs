@@ -1,6 +1,7 @@
 //! Storage devices in virtual time: when a request completes, and where its bytes are.
 //!
-//! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), flash drives ([`ssd`]), their
+//! What lives here: hard disks ([`disk`]), arrays ([`mod@array`]), two drives behind one address
+//! ([`beside`]), flash drives ([`ssd`]), their
 //! descriptions as TOML files with the source of every figure ([`Drive`]), the check of a disk model against a measured trace
 //! ([`validate`]), stores for the bytes ([`store`]), with what changes to one replaced ([`undo`]), and what a power failure may leave of
 //! them ([`crash`]). What may not: file systems,
@@ -8,6 +9,7 @@
 //! same times complete at the same times, always.
 
 pub mod array;
+pub mod beside;
 pub mod crash;
 mod device;
 pub mod disk;

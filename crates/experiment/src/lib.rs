@@ -13,6 +13,7 @@ mod bench;
 mod beyond;
 mod error;
 pub mod hbench01;
+mod jvsu00;
 mod lfs92;
 pub mod lfs95;
 mod outcome;

@@ -1,6 +1,8 @@
 //! Which experiments there are, and how they are run.
 
-use crate::{Bench, ExperimentError, Outcome, Scale, aging97, alloc96, beyond, hbench01, lfs92, lfs95, softdep99};
+use crate::{
+    Bench, ExperimentError, Outcome, Scale, aging97, alloc96, beyond, hbench01, jvsu00, lfs92, lfs95, softdep99,
+};
 use serde::Serialize;
 
 /// A published experiment.
@@ -31,6 +33,10 @@ const ALL: &[Experiment] = &[
     beyond::modern::EXPERIMENT,
     hbench01::fragments::EXPERIMENT,
     hbench01::noswitch::EXPERIMENT,
+    jvsu00::NETNEWS,
+    jvsu00::POSTMARK,
+    jvsu00::SDET,
+    jvsu00::SSH_BUILD,
     lfs92::micro::LARGEFILE,
     lfs92::micro::SMALLFILE,
     lfs92::write_cost::EXPERIMENT,
@@ -41,6 +47,7 @@ const ALL: &[Experiment] = &[
     softdep99::crash::EXPERIMENT,
     softdep99::fsck::EXPERIMENT,
     softdep99::noorder::EXPERIMENT,
+    softdep99::softdep::EXPERIMENT,
 ];
 
 /// All experiments, by key.

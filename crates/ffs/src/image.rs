@@ -4,6 +4,7 @@ use crate::format::{
     CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, Superblock,
     UFS1_MAGIC, UFS2_MAGIC, Version,
 };
+use crate::log::format::{Ring, SECTOR};
 use crate::{FfsError, FormatError, Store};
 use device::store::{read, write};
 use ufs::image::{At, EachPlace, Entry, Readable};
@@ -73,6 +74,12 @@ impl<S: Store> Image<S> {
     pub fn open(store: S, search: Search) -> Result<Image<S>, FfsError> {
         let located = locate(&store, search)?;
         Ok(Image { store, sb: located.sb, geometry: located.geometry, sb_at: located.at_byte })
+    }
+
+    /// The sectors of 512 bytes that the log lies in, its header first; `None` without one, or where its place makes no sense.
+    pub fn log_sectors(&self) -> Option<std::ops::Range<u64>> {
+        let ring = Ring::new(self.sb.log_place()?, &self.geometry).ok()?;
+        Some(ring.header_at / SECTOR..ring.at_byte / SECTOR + ring.sectors)
     }
 
     /// The superblock.

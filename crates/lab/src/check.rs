@@ -71,16 +71,18 @@ impl Spec {
     /// # Errors
     /// The drive is too small, or there is no such drive or machine.
     pub fn raw_disk<S: Store>(&self, mut store: S) -> Result<RawDisk<S>, OpenError> {
-        let block_bytes = match &self.system {
-            System::Ffs(_) => {
-                ffs::Image::open(&mut store, ffs::Search::Standard).ok().map(|image| image.geometry().bsize)
-            }
+        let (block_bytes, log) = match &self.system {
+            System::Ffs(_) => match ffs::Image::open(&mut store, ffs::Search::Standard) {
+                Ok(image) => (Some(image.geometry().bsize), image.log_sectors()),
+                Err(_) => (None, None),
+            },
             System::Lfs(_) => {
-                lfs::Image::open(&mut store, lfs::Checkpoint::Newer).ok().map(|image| image.geometry().bsize)
+                let image = lfs::Image::open(&mut store, lfs::Checkpoint::Newer);
+                (image.ok().map(|image| image.geometry().bsize), None)
             }
         };
         let machine = self.load_machine()?;
-        RawDisk::new(store, self.drive.device()?, &machine, block_bytes.unwrap_or(BLOCK_BYTES))
+        RawDisk::new(store, self.device(log)?, &machine, block_bytes.unwrap_or(BLOCK_BYTES))
             .map_err(|source| OpenError::Lab { target: self.text.clone(), source })
     }
 

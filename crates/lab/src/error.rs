@@ -13,6 +13,9 @@ pub enum OpenError {
     /// The drives make no array.
     #[error("drive '{drive}': {source}")]
     Array { drive: String, source: device::array::ArrayError },
+    /// A log cannot lie on the drive that was named for it.
+    #[error("logdrive={drive}: {why}")]
+    LogDrive { drive: String, why: String },
     /// The machine's description.
     #[error(transparent)]
     Machine(#[from] kernel::MachineError),
@@ -56,6 +59,7 @@ impl OpenError {
             OpenError::Drive(device::DriveError::Unknown { .. })
             | OpenError::Machine(kernel::MachineError::Unknown { .. })
             | OpenError::Array { .. }
+            | OpenError::LogDrive { .. }
             | OpenError::Cache { .. }
             | OpenError::Memory { .. }
             | OpenError::System { .. }

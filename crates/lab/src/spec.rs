@@ -3,6 +3,8 @@
 use crate::bytes::{self, Begun};
 use crate::drive::{DEFAULT_DRIVE, DriveSpec};
 use crate::{FfsOptions, Laboratory, LfsOptions, OpenError};
+use device::Device;
+use device::beside::Beside;
 use device::store::{FileStore, MemoryStore, Store};
 use ffs::Ffs;
 use kernel::testing::FixedDevice;
@@ -11,6 +13,7 @@ use lfs::Lfs;
 use posix::TargetError;
 use posix::grammar::{self, Piece};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The computer of a target that names none: that of Smith and Seltzer, USENIX 1996.
@@ -28,6 +31,8 @@ pub struct Spec {
     pub size_bytes: Option<u64>,
     /// The drive.
     pub drive: DriveSpec,
+    /// A drive that has nothing but the log of metadata; `None`: the log lies with everything else.
+    pub log_drive: Option<DriveSpec>,
     /// The machine: a name, or the path of its file.
     pub machine: String,
     /// Bytes of the buffer cache; `None` for the machine's.
@@ -188,7 +193,7 @@ impl Spec {
     }
 
     fn ffs_on(&self, options: &FfsOptions, machine: Machine) -> Result<Lab<Ffs>, OpenError> {
-        self.set_up(machine, |size_bytes| match &self.image {
+        self.set_up(machine, Ffs::log_sectors, |size_bytes| match &self.image {
             Some(path) => bytes::of_image(path, options.policy, &self.text),
             None => {
                 let begun = bytes::of_new(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy, options.log());
@@ -207,13 +212,17 @@ impl Spec {
     }
 
     fn lfs_on(&self, options: &LfsOptions, machine: Machine) -> Result<Lab<Lfs>, OpenError> {
-        self.set_up(machine, |size_bytes| match &self.image {
-            Some(path) => bytes::of_lfs_image(path, options.policy, &self.text),
-            None => {
-                let begun = bytes::of_new_lfs(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
-                begun.map_err(|source| OpenError::Lfs { target: self.text.clone(), source })
-            }
-        })
+        self.set_up(
+            machine,
+            |_| None,
+            |size_bytes| match &self.image {
+                Some(path) => bytes::of_lfs_image(path, options.policy, &self.text),
+                None => {
+                    let begun = bytes::of_new_lfs(&options.mkfs(size_bytes, EPOCH_S), self.data, options.policy);
+                    begun.map_err(|source| OpenError::Lfs { target: self.text.clone(), source })
+                }
+            },
+        )
     }
 
     /// The image that a laboratory begins with, in memory and not mounted: a new file system of `size=`, or else of
@@ -263,7 +272,10 @@ impl Spec {
         Setup {
             machine,
             target: self.text.clone(),
-            drive: self.drive.to_string(),
+            drive: match &self.log_drive {
+                Some(log) => format!("{} and {log} for the log", self.drive),
+                None => self.drive.to_string(),
+            },
             epoch_ns: time_s.max(EPOCH_S).saturating_mul(1_000_000_000),
         }
     }
@@ -272,10 +284,29 @@ impl Spec {
         OpenError::System { target: self.text.clone(), system }
     }
 
-    /// A file system on its machine and drive; `begin` is told how large a new one is to be.
+    /// The target's device, new and idle. Where a drive of its own was named for the log, what lies in `log` (sectors of 512 bytes) is on
+    /// that.
+    ///
+    /// # Errors
+    /// A drive makes no sense, or the log does not fit its own.
+    pub fn device(&self, log: Option<Range<u64>>) -> Result<Box<dyn Device>, OpenError> {
+        let main = self.drive.device()?;
+        let Some((log_drive, log)) = self.log_drive.as_ref().zip(log) else { return Ok(main) };
+        let refused = |why: String| OpenError::LogDrive { drive: log_drive.to_string(), why };
+        let sectors = u64::from(main.sector_bytes()) / 512;
+        if sectors == 0 || !log.start.is_multiple_of(sectors) || !log.end.is_multiple_of(sectors) {
+            return Err(refused("the log begins or ends within a sector".to_owned()));
+        }
+        let range = log.start / sectors..log.end / sectors;
+        let beside = Beside::new(main, log_drive.device()?, range);
+        Ok(Box::new(beside.map_err(|why| refused(why.to_string()))?))
+    }
+
+    /// A file system on its machine and drive; `begin` is told how large a new one is to be, and `log` says where its log lies.
     fn set_up<V: Volume>(
         &self,
         machine: Machine,
+        log: impl FnOnce(&V) -> Option<Range<u64>>,
         begin: impl FnOnce(u64) -> Result<Begun<V>, OpenError>,
     ) -> Result<Lab<V>, OpenError> {
         let device = self.drive.device()?;
@@ -286,6 +317,7 @@ impl Spec {
             return Err(OpenError::Lab { target: self.text.clone(), source });
         }
         let Begun { volume, bytes, time_s } = begin(needed_bytes)?;
+        let device = self.device(log(&volume))?;
         let lab = Lab::with_image(volume, device, self.setup(machine, time_s), bytes);
         lab.map_err(|source| OpenError::Lab { target: self.text.clone(), source })
     }
@@ -336,6 +368,7 @@ fn read(text: &str) -> Result<Spec, Wrong> {
         system,
         size_bytes: None,
         drive,
+        log_drive: None,
         machine: DEFAULT_MACHINE.to_owned(),
         cache_bytes: None,
         data: Data::Given,
@@ -354,7 +387,7 @@ fn read(text: &str) -> Result<Spec, Wrong> {
 }
 
 /// Keys that every system has.
-const KEYS: &str = "size=, machine=, cache=, seed=, data=given, data=full, image=";
+const KEYS: &str = "size=, machine=, cache=, seed=, data=given, data=full, image=, logdrive=";
 
 fn with_options(mut spec: Spec, pieces: &[Piece<'_>]) -> Result<Spec, Wrong> {
     let mut given: Vec<(String, usize)> = Vec::new();
@@ -423,6 +456,13 @@ fn common_key(spec: &mut Spec, key: &str, value: &str) -> Option<Result<(), (usi
             }
             _ => Err((0, format!("'{value}' is neither given nor full"))),
         },
+        "logdrive" => match DriveSpec::parse(value, 0) {
+            Ok(drive) => {
+                spec.log_drive = Some(drive);
+                Ok(())
+            }
+            Err((offset, problem, _)) => Err((offset, problem)),
+        },
         "image" if value.is_empty() => Err((0, "the file is missing".to_owned())),
         "image" => {
             spec.image = Some(PathBuf::from(value));
@@ -448,6 +488,11 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
             return wrong(*position, format!("'{key}' says how a file system is made"), accepted);
         }
     }
+    let has_log = matches!(&spec.system, System::Ffs(own) if own.policy.integrity.has_log());
+    if let Some(position) = at("logdrive").filter(|_| !has_log) {
+        let problem = "no log is kept that could lie on a drive of its own".to_owned();
+        return wrong(position, problem, "logdrive= goes with journal=async or journal=sync");
+    }
     let geometry = "heads= and sectors= go together; cpg= and rpm= need both";
     match (at("heads"), at("sectors"), at("cpg").or(at("rpm"))) {
         (Some(position), None, _) => wrong(position, "sectors= is missing".to_owned(), geometry),
@@ -461,6 +506,7 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
 mod tests {
     use super::*;
     use ffs::policy::Clusters;
+    use posix::{At, Call, FileSystem as _, Mode, OpenFlags, Reply};
 
     fn spec(text: &str) -> Spec {
         Spec::parse(text).unwrap_or_else(|e| panic!("{e}"))
@@ -521,6 +567,9 @@ mod tests {
             ("ffs:data=some", 10, "neither given nor full"),
             ("ffs:image=x,size=5M", 13, "how a file system is made"),
             ("ffs:image=x,data=given", 13, "every byte"),
+            ("ffs:journal=sync,logdrive=vax", 27, "no drive 'vax'"),
+            ("ffs:softdep,logdrive=st32430n", 13, "goes with journal="),
+            ("lfs:logdrive=st32430n", 5, "goes with journal="),
             ("ffs:label=x", 5, "'label=' is no option"),
             ("ffs:realloc@vax", 13, "no drive 'vax'"),
             ("ffs@", 5, "missing"),
@@ -529,6 +578,37 @@ mod tests {
             let error = Spec::parse(text).err().unwrap_or_else(|| panic!("{text} is taken"));
             assert!(error.position == position && error.to_string().contains(says), "{error}");
         }
+    }
+
+    /// The heads stay where they are: one with the log, one with the data.
+    #[test]
+    fn a_log_on_a_drive_of_its_own_saves_seeks() {
+        let elapsed_ns = |text: &str| {
+            let mut lab = spec(text).ffs().unwrap_or_else(|e| panic!("{e}"));
+            let mut call = |call: &Call<'_>| lab.call(call).result.unwrap_or_else(|e| panic!("{text}: {e}"));
+            for number in 0..20 {
+                let path = format!("f{number}");
+                let at = At::from(path.as_str());
+                let Reply::Fd(fd) = call(&Call::Open { at, flags: OpenFlags::CREATE_NEW, mode: Mode(0o644) }) else {
+                    panic!("a descriptor")
+                };
+                call(&Call::Write { fd, offset: None, len_bytes: 8192, data: None });
+                call(&Call::Fsync { fd });
+                call(&Call::Close { fd });
+            }
+            lab.now_ns()
+        };
+        let one = elapsed_ns("ffs:journal=sync,size=256M@st39102lw-uw");
+        let two = elapsed_ns("ffs:journal=sync,size=256M,logdrive=st39102lw-uw@st39102lw-uw");
+        assert!(two < one, "{two} ns with two drives, {one} ns with one");
+    }
+
+    #[test]
+    fn a_log_must_fit_its_drive() {
+        let spec = spec("ffs:journal=sync,logdrive=dec-rz26@st39102lw-uw");
+        let capacity = spec.drive.device().unwrap_or_else(|e| panic!("{e}")).capacity_sectors();
+        let error = spec.device(Some(0..capacity)).err().unwrap_or_else(|| panic!("it fits"));
+        assert!(error.to_string().starts_with("logdrive=dec-rz26:") && error.exit_code() == 2, "{error}");
     }
 
     #[test]

@@ -74,6 +74,15 @@ fn synchronous_commits_keep_every_name() {
     assert_eq!((tally.exposed, tally.of(Class::UnsyncedLost)), (0, 0), "{tally:#?}");
 }
 
+/// Writes of the two drives overtake one another.
+#[test]
+fn a_log_on_a_drive_of_its_own_loses_nothing_either() {
+    for words in ["journal=async,logdrive=st32171w", "journal=sync,logdrive=st32171w"] {
+        let tally = nothing_is_lost(words, Plan::default());
+        assert_eq!((tally.exposed, tally.of(Class::UnsyncedLost)), (0, 0), "{words}: {tally:#?}");
+    }
+}
+
 /// Without an order of data the names are as safe; files may show what was in their blocks before.
 #[test]
 fn unordered_data_is_exposed_and_nothing_else() {

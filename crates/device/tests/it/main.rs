@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
 mod array;
+mod beside;
 mod crash;
 mod disk;
 mod drives;

@@ -12,7 +12,7 @@ use workload::{Parameters, Place, Repeat, sdet, ssh_build};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     key: "softdep99/crash",
-    title: "Crashes during a benchmark: conventional FFS and no order at all",
+    title: "Crashes during a benchmark: conventional FFS, no order at all, Soft Updates and a log",
     source: "McKusick and Ganger, Soft Updates, USENIX 1999; Ganger, McKusick, Soules and Patt, TOCS 18(2), 2000",
     runs: "software developers at work (sdet) on new file systems; the power fails at a random time; fsck repairs, and what it leaves is \
            held against what was done; then one thing changed at a time",
@@ -24,13 +24,19 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 enum Mode {
     Conventional,
     Noorder,
+    Softdep,
+    Journal,
 }
 
 impl Mode {
+    const ALL: [Mode; 4] = [Mode::Conventional, Mode::Noorder, Mode::Softdep, Mode::Journal];
+
     fn word(self) -> &'static str {
         match self {
             Mode::Conventional => "conventional",
             Mode::Noorder => "noorder",
+            Mode::Softdep => "softdep",
+            Mode::Journal => "journal=async",
         }
     }
 
@@ -38,6 +44,8 @@ impl Mode {
         match self {
             Mode::Conventional => "conventional",
             Mode::Noorder => "No Order",
+            Mode::Softdep => "Soft Updates",
+            Mode::Journal => "log, async",
         }
     }
 }
@@ -125,7 +133,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     };
     let (runs, per_run) = bench.pick((1, 24), (10, 25));
     let (changed_runs, changes) = bench.pick((1, 0), (4, CHANGES.len()));
-    let mut cases = vec![(Mode::Conventional, case, runs), (Mode::Noorder, case, runs)];
+    let mut cases = Mode::ALL.map(|mode| (mode, case, runs)).to_vec();
     let with = |change: &Change| {
         let mut changed = case;
         change.1(&mut changed);
@@ -143,7 +151,7 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let found = parallel::each(bench, "crashing", &points, crashed)?;
     let mut found = found.into_iter();
     let mut crashes = cases.iter().map(|(.., runs)| Crashes::of(found.by_ref().take(*runs as usize)));
-    let base = [crashes.next().unwrap_or_default(), crashes.next().unwrap_or_default()];
+    let base = Mode::ALL.map(|_| crashes.next().unwrap_or_default());
     let noorder: Vec<_> = changes.iter().map(|change| change.0).zip(crashes.by_ref()).collect();
     let conventional: Vec<_> = conventional.iter().map(|change| change.0).zip(crashes).collect();
     Ok(outcome(&case, (runs, per_run), &base, &noorder, &conventional))
@@ -229,10 +237,14 @@ fn shared(trial: &Trial) -> bool {
     trial.shared
 }
 
+fn bad(trial: &Trial) -> bool {
+    trial.class >= Class::Unresolvable
+}
+
 fn outcome(
     case: &Case,
     (runs, per_run): (u64, u32),
-    [conventional, noorder]: &[Crashes; 2],
+    [conventional, noorder, softdep, journal]: &[Crashes; 4],
     noorder_changed: &[(&str, Crashes)],
     conventional_changed: &[(&str, Crashes)],
 ) -> Outcome {
@@ -262,7 +274,14 @@ fn outcome(
     let two = "a block in two files";
     let row = Row::new(format!("No Order: {two}"), Unit::Share, Published::exact(0.30), noorder.share(shared), length);
     outcome.row(row).row(alone(format!("conventional: {two}"), conventional.share(shared)));
-    for (mode, crashes) in [(Mode::Conventional, conventional), (Mode::Noorder, noorder)] {
+    let errors = "an error that the quick check or the log's replay does not mend";
+    for (mode, crashes, published) in
+        [(Mode::Softdep, softdep, Published::exact(0.0)), (Mode::Journal, journal, Published::NONE)]
+    {
+        let what = format!("{}: {errors}", mode.title());
+        outcome.row(Row::new(what, Unit::Share, published, crashes.share(bad), Explain::Agrees));
+    }
+    for (mode, crashes) in Mode::ALL.into_iter().zip([conventional, noorder, softdep, journal]) {
         for class in Class::ALL {
             let ours = crashes.share(|trial| trial.class == class);
             outcome.row(alone(format!("{}: {}", mode.title(), class.title()), ours));
@@ -277,7 +296,6 @@ fn outcome(
         let lost = crashes.share(|trial| trial.class == Class::PromiseBroken);
         outcome.row(alone(format!("conventional, names or files lost that had been promised: {change}"), lost));
     }
-    let bad = |trial: &Trial| trial.class >= Class::Unresolvable;
     outcome.claim(Claim::new(
         "conventional: fsck repairs whatever a crash leaves",
         conventional.share(bad) == 0.0,
@@ -294,6 +312,18 @@ fn outcome(
         ),
         Explain::Agrees,
     ));
+    outcome.claim(Claim::new(
+        "Soft Updates: no crash leaves an error",
+        softdep.share(bad) == 0.0,
+        format!("{:.0} % of {} crashes beyond the quick check", 100.0 * softdep.share(bad), softdep.trials.len()),
+        Explain::Agrees,
+    ));
+    outcome.claim(Claim::new(
+        "a log: its replay mends whatever a crash leaves",
+        journal.share(bad) == 0.0,
+        format!("{:.0} % of {} crashes beyond the replay", 100.0 * journal.share(bad), journal.trials.len()),
+        Explain::Agrees,
+    ));
     outcome.figure(Figure {
         name: "by-time".to_owned(),
         title: format!("Share of crashes by their time in the run, {BIN_S} s each"),
@@ -307,12 +337,13 @@ fn outcome(
     });
     outcome
         .note(format!(
-            "a run takes {:.0} s with conventional updates and {:.0} s without order",
+            "a run takes {:.0} s with conventional updates, {:.0} s without order, {:.0} s with Soft Updates and {:.0} s with a log",
             conventional.mean_s(),
-            noorder.mean_s()
+            noorder.mean_s(),
+            softdep.mean_s(),
+            journal.mean_s()
         ))
         .note("the publications count what fsck says; by verdict (docs/crash.md) it counts, too, if a name leads to another file or a file \
-               has another's bytes, which fsck does not see")
-        .note("Soft Updates, which lost nothing in any trial, are not built here");
+               has another's bytes, which fsck does not see");
     outcome
 }

@@ -3,6 +3,7 @@
 pub(crate) mod crash;
 pub(crate) mod fsck;
 pub(crate) mod noorder;
+pub(crate) mod softdep;
 
 use crate::testbed;
 use crate::{ExperimentError, alloc96};
@@ -22,12 +23,17 @@ fn mkfs_options() -> MkfsOptions {
     MkfsOptions { maxcontig: Some(8), ..MkfsOptions::new(Version::Ufs1, SIZE_BYTES) }
 }
 
-/// An empty file system, allocating as `words` of a target say.
+/// An empty file system, allocating and writing as `words` of a target say; with a log as large as is usual where the mode needs one.
 ///
 /// # Errors
 /// A word that is none.
 pub fn file_system(words: &str) -> Result<Ffs, ExperimentError> {
-    Ok(Ffs::format(&mkfs_options(), alloc96::policy(words)?)?)
+    let policy = alloc96::policy(words)?;
+    let mut volume = Ffs::format(&mkfs_options(), policy)?;
+    if policy.integrity.has_log() {
+        volume.make_log(None)?;
+    }
+    Ok(volume)
 }
 
 /// Puts a file system on the drive, under the kernel of the computer, with cold caches.

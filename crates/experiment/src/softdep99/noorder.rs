@@ -4,6 +4,7 @@ use super::{DRIVE, MACHINE, SIZE_BYTES, file_system, laboratory};
 use crate::testbed::{AtSize, Sequential, make_files, sequential};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use posix::FileSystem as _;
+use std::rc::Rc;
 use workload::Phase;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -16,15 +17,16 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Of one mode, what each size gave.
-struct Mode {
-    rates: Vec<AtSize>,
+pub(super) struct Mode {
+    pub(super) rates: Vec<AtSize>,
     /// Disk writes of each file created, writing back included.
-    writes: Vec<f64>,
+    pub(super) writes: Vec<f64>,
 }
 
-fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+/// The file sizes.
+pub(super) fn sizes(bench: &Bench<'_>) -> &'static [u64] {
     const K: u64 = 1 << 10;
-    let sizes: &[u64] = bench.pick(
+    bench.pick(
         &[8 * K, 64 * K, 96 * K, 104 * K, 1024 * K],
         &[
             K,
@@ -46,14 +48,28 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
             2048 * K,
             4096 * K,
         ],
-    );
-    let with = Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 50, piece_bytes: 4 << 20 };
-    let conventional = mode(bench, "conventional", sizes, with)?;
-    let noorder = mode(bench, "noorder", sizes, with)?;
+    )
+}
+
+/// What the benchmark is run with.
+pub(super) fn with(bench: &Bench<'_>) -> Sequential {
+    Sequential { data_bytes: bench.pick(4 << 20, 32 << 20), files_per_directory: 50, piece_bytes: 4 << 20 }
+}
+
+fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let (sizes, with) = (sizes(bench), with(bench));
+    let conventional = mode(bench, "conventional")?;
+    let noorder = mode(bench, "noorder")?;
     Ok(outcome(&conventional, &noorder, sizes, with))
 }
 
-fn mode(bench: &mut Bench<'_>, word: &str, sizes: &[u64], with: Sequential) -> Result<Mode, ExperimentError> {
+/// What a mode gives at every size; the experiments of a run share it.
+pub(super) fn mode(bench: &mut Bench<'_>, word: &str) -> Result<Rc<Mode>, ExperimentError> {
+    let (sizes, with) = (sizes(bench), with(bench));
+    bench.shared(&format!("softdep99 {word}"), |bench| measured(bench, word, sizes, with))
+}
+
+fn measured(bench: &mut Bench<'_>, word: &str, sizes: &[u64], with: Sequential) -> Result<Mode, ExperimentError> {
     let volume = file_system(&format!("realloc,{word}"))?;
     let rates = sequential(bench, word, &volume, laboratory, sizes, with)?;
     let mut writes = Vec::new();
@@ -94,7 +110,7 @@ fn outcome(conventional: &Mode, noorder: &Mode, sizes: &[u64], with: Sequential)
         }
     }
     claims(&mut outcome, &create, &delete, sizes, [conventional, noorder]);
-    figures(&mut outcome, conventional, noorder, sizes);
+    figures(&mut outcome, &[("conventional", conventional), ("No Order", noorder)], sizes);
     outcome
 }
 
@@ -148,8 +164,8 @@ fn claims(outcome: &mut Outcome, create: &Gain, delete: &Gain, sizes: &[u64], mo
     ));
 }
 
-fn figures(outcome: &mut Outcome, conventional: &Mode, noorder: &Mode, sizes: &[u64]) {
-    let modes = [("conventional", conventional), ("No Order", noorder)];
+/// Creating, reading and deleting by file size, and disk writes, a curve for each mode.
+pub(super) fn figures(outcome: &mut Outcome, modes: &[(&str, &Mode)], sizes: &[u64]) {
     let curves = |phase: Phase, unit: f64| {
         let of =
             |mode: &Mode| mode.rates.iter().map(|at| (at.size_bytes as f64, at.rate(phase) / unit)).collect::<Vec<_>>();
@@ -178,34 +194,47 @@ fn figures(outcome: &mut Outcome, conventional: &Mode, noorder: &Mode, sizes: &[
     add("writes", "Disk writes for each file created", "writes", series);
 }
 
-/// No Order over conventional, by size.
-struct Gain {
-    ratios: Vec<(u64, f64)>,
+/// One mode over another, by size.
+pub(super) struct Gain {
+    pub(super) ratios: Vec<(u64, f64)>,
 }
 
 impl Gain {
-    fn of(conventional: &Mode, noorder: &Mode, sizes: &[u64], phase: Phase) -> Gain {
-        let ratio = |size: &u64| {
-            let (one, other) = (found(&conventional.rates, *size)?, found(&noorder.rates, *size)?);
-            Some((*size, other.rate(phase) / one.rate(phase)))
-        };
+    /// `mode` over `base`, writing back included.
+    pub(super) fn of(base: &Mode, mode: &Mode, sizes: &[u64], phase: Phase) -> Gain {
+        Gain::by(base, mode, sizes, |at| at.rate(phase))
+    }
+
+    /// `mode` over `base`, until the last call returned.
+    pub(super) fn of_calls(base: &Mode, mode: &Mode, sizes: &[u64], phase: Phase) -> Gain {
+        Gain::by(base, mode, sizes, |at| at.rate_without_sync(phase))
+    }
+
+    fn by(base: &Mode, mode: &Mode, sizes: &[u64], rate: impl Fn(&AtSize) -> f64) -> Gain {
+        let ratio = |size: &u64| Some((*size, rate(found(&mode.rates, *size)?) / rate(found(&base.rates, *size)?)));
         Gain { ratios: sizes.iter().filter_map(ratio).collect() }
     }
 
-    fn at(&self, size: u64) -> Option<f64> {
+    /// The lowest, with its size.
+    pub(super) fn least(&self) -> (u64, f64) {
+        let first = (0, f64::INFINITY);
+        self.ratios.iter().fold(first, |least, at| if at.1 < least.1 { *at } else { least })
+    }
+
+    pub(super) fn at(&self, size: u64) -> Option<f64> {
         self.ratios.iter().find(|(at, _)| *at == size).map(|(_, ratio)| *ratio)
     }
 }
 
-fn found(rates: &[AtSize], size_bytes: u64) -> Option<&AtSize> {
+pub(super) fn found(rates: &[AtSize], size_bytes: u64) -> Option<&AtSize> {
     rates.iter().find(|at| at.size_bytes == size_bytes)
 }
 
-fn at(sizes: &[u64], values: &[f64], size: u64) -> Option<f64> {
+pub(super) fn at(sizes: &[u64], values: &[f64], size: u64) -> Option<f64> {
     sizes.iter().zip(values).find(|(at, _)| **at == size).map(|(_, value)| *value)
 }
 
-fn size_name(bytes: u64) -> String {
+pub(super) fn size_name(bytes: u64) -> String {
     if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {
         format!("{} MB", bytes >> 20)
     } else {

@@ -19,6 +19,13 @@ fn holds(outcome: &Outcome, what: &str) {
     assert!(claim.holds, "{}: {}: {}", outcome.key, claim.what, claim.seen);
 }
 
+/// For `--nocapture`.
+fn print(outcome: &Outcome) {
+    println!("{}", outcome.key);
+    outcome.rows.iter().for_each(|row| println!("{:>14.3}  {}", row.ours, row.what));
+    outcome.claims.iter().for_each(|claim| println!("{:>14}  {}: {}", claim.holds, claim.what, claim.seen));
+}
+
 fn complete(outcome: &Outcome) {
     assert!(!outcome.rows.is_empty() && !outcome.claims.is_empty() && !outcome.figures.is_empty(), "{}", outcome.key);
     // Found so: the ratio of split files to none was 1.3e305.
@@ -43,6 +50,37 @@ fn order_of_writes_and_gaps() {
 }
 
 #[test]
+fn soft_updates_and_logs() {
+    let found = outcomes(&["softdep99/softdep"]);
+    print(&found[0]);
+    complete(&found[0]);
+    for what in [
+        "(95 %), the calls alone",
+        "faster than conventional",
+        "several disk writes more",
+        "at least as fast as No Order",
+    ] {
+        holds(&found[0], what);
+    }
+}
+
+#[test]
+fn journaling_against_soft_updates() {
+    let found = outcomes(&["jvsu00/*"]);
+    found.iter().for_each(print);
+    found.iter().for_each(complete);
+    assert_eq!(found.len(), 4);
+    for outcome in &found {
+        holds(outcome, "faster than conventional updates");
+        let ours = |what: &str| outcome.rows.iter().find(|row| row.what == what).unwrap().ours;
+        let sync = ours("throughput, Soft Updates over log on its own drive, sync");
+        let alone = ours("throughput, Soft Updates over log on its own drive, async");
+        assert!(sync > alone, "{}: a log that nobody waits for is faster", outcome.key);
+    }
+    assert_eq!(found, outcomes(&["jvsu00/*"]), "threads do not show");
+}
+
+#[test]
 fn free_space_and_allocator() {
     let found = outcomes(&["lfs95/fragmentation", "hbench01/*"]);
     found.iter().for_each(complete);
@@ -60,14 +98,18 @@ fn free_space_and_allocator() {
 fn crashes_during_a_benchmark() {
     let found = outcomes(&["softdep99/crash"]);
     found.iter().for_each(complete);
-    for what in ["fsck repairs whatever", "no check can resolve"] {
+    for what in ["fsck repairs whatever", "no check can resolve", "no crash leaves an error", "its replay mends"] {
         holds(&found[0], what);
     }
     let ours = |what: &str| found[0].rows.iter().find(|row| row.what == what).unwrap().ours;
     assert!(ours("conventional: fsck has something to repair") > 0.9, "free maps are written late");
     let classes =
         |mode: &str| -> f64 { crash::Class::ALL.iter().map(|c| ours(&format!("{mode}: {}", c.title()))).sum() };
-    assert!(["conventional", "No Order"].iter().all(|mode| (classes(mode) - 1.0).abs() < 1e-9));
+    assert!(
+        ["conventional", "No Order", "Soft Updates", "log, async"]
+            .iter()
+            .all(|mode| (classes(mode) - 1.0).abs() < 1e-9)
+    );
     assert_eq!(found, outcomes(&["softdep99/crash"]), "threads do not show");
 }
 

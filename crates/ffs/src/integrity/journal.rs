@@ -329,6 +329,12 @@ impl Ffs {
         self.journal.as_ref().map(|journal| journal.counts).or_else(|| self.record_counts())
     }
 
+    /// The sectors of 512 bytes that the log lies in, its header first; `None` without one.
+    pub fn log_sectors(&self) -> Option<std::ops::Range<u64>> {
+        let place = self.log.or_else(|| self.journal.as_ref().map(|journal| journal.place))?;
+        Some(place.header.0..place.ring.0 + place.sectors)
+    }
+
     /// What is mounted next goes on where the log is now.
     pub(crate) fn leave_journal(&mut self) {
         self.leave_records();
