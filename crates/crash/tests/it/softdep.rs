@@ -116,29 +116,34 @@ fn a_file_is_cut_on_the_disk_before_its_indirect_block() {
 }
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
-/// three operations.
+/// two and three operations, and after long ones.
+pub(super) const NAMES: [&str; 14] = [
+    // The old name was gone from the disk before the new one was there.
+    "link a b; unlink a",
+    "link d/b b; rename a d/b",
+    // The links that d/b had given up went with the old name of a, and d/b was still on the disk.
+    "write a 2528 1500; rename a d/b; rename d/b a",
+    // The links of a directory were dropped while its first name was on the disk.
+    "unlink d/b; rename d e; rmdir e",
+    // A directory's first name was gone before the file that had moved out of it had another one.
+    "rename d/b a; rename d e; rmdir e",
+    // A directory's new name was in a directory that had none on the disk.
+    "rename d e; mkdir d; rename e d/e",
+    // Where a directory's `..` leads came after the only name of it on the disk.
+    "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait 70000",
+    "rename d e; rename e/b a; rmdir e",
+    "mkdir x; sync; rename d e; rename e x/f; unlink x/f/b; rmdir x/f",
+    "rename d e; mkdir g; rename e/b a; rename g e",
+    "rename d e; create e/c; rename e/b c; unlink e/c; rmdir e; create e; unlink e",
+    "link a b; link d/b c; rename a d/b; rename d/b a; unlink b; unlink c",
+    "mkdir e; rename d e/d; rename e/d f; rename f e/d; rename e/d d",
+    "mkdir e; mkdir e/f; sync; rename e/f d/f; rename d/f f; rename f e/g; rmdir e/g; rmdir e",
+];
+
 #[test]
 fn names_that_go_before_they_are_written_leave_the_old_ones() {
     let (subject, begin) = begun("softdep,root");
-    let texts = [
-        // The old name was gone from the disk before the new one was there.
-        "link a b; unlink a",
-        // The links that d/b had given up went with the old name of a, and d/b was still on the disk.
-        "write a 2528 1500; rename a d/b; rename d/b a",
-        // The links of a directory were dropped while its first name was on the disk.
-        "unlink d/b; rename d e; rmdir e",
-        // A directory's first name was gone before the file that had moved out of it had another one.
-        "rename d/b a; rename d e; rmdir e",
-        "rename d e; rename e/b a; rmdir e",
-        "mkdir x; sync; rename d e; rename e x/f; unlink x/f/b; rmdir x/f",
-        "rename d e; mkdir g; rename e/b a; rename g e",
-        "rename d e; create e/c; rename e/b c; unlink e/c; rmdir e; create e; unlink e",
-        "link a b; link d/b c; rename a d/b; rename d/b a; unlink b; unlink c",
-        // Where a directory's `..` leads came after the only name of it on the disk.
-        "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait 70000",
-        "mkdir e; mkdir e/f; sync; rename e/f d/f; rename d/f f; rename f e/g; rmdir e/g; rmdir e",
-    ];
-    for text in texts {
+    for text in NAMES {
         let found = each(&subject, &begin, &[parse_ops(text).unwrap()], &Settings::default());
         assert_eq!(found.tally.failed(), 0, "{text}: {}", explain(&found));
         assert!(found.tally.states > 4, "{text}: {}", explain(&found));

@@ -4,6 +4,7 @@
 //! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
 
 use crate::ffs::{BLOCK_BYTES, each, explain, filled, long};
+use crate::softdep::NAMES;
 use crash::{Class, FfsSubject, Op, Settings, Start, Subject as _, Tally, Watched, parse_ops, sequence, start};
 use device::crash::{Crash, Plan};
 use device::store::Overlay;
@@ -164,5 +165,15 @@ fn recovery_does_not_scan() {
     assert!(small.1 > 8, "{small:?}");
     for other in [full, large, large_full] {
         assert!(other.0.abs_diff(small.0) <= 4 && other.2.abs_diff(small.2) <= 4, "{other:?} instead of {small:?}");
+    }
+}
+
+#[test]
+fn names_that_go_before_they_are_written_leave_the_old_ones() {
+    let (subject, begin) = subject("softdep+j,root");
+    for text in NAMES {
+        let found = each(&subject, &begin, &[parse_ops(text).unwrap()], &Settings::default());
+        assert_eq!(found.tally.failed(), 0, "{text}: {}", explain(&found));
+        assert!(found.tally.states > 4, "{text}: {}", explain(&found));
     }
 }
