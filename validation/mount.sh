@@ -1,7 +1,7 @@
 #!/bin/sh
 # The mounted file systems before the suites of others: pjdfstest, fsx, fio, stress-ng, a tree of sources, and SIGKILL.
 #
-#     validation/mount.sh [--quick] WORKDIR [SYSTEM...]      as root; SYSTEM: ufs1, ufs2, noorder, softdep, journal, journal-sync, lfs (default: all)
+#     validation/mount.sh [--quick] WORKDIR [SYSTEM...]      as root; SYSTEM: ufs1, ufs2, noorder, softdep, softdep+j, journal, journal-sync, lfs (default: all)
 #
 # After each the image is checked with `fsage fsck`. WORKDIR gets the images and the logs; what is mounted is unmounted on every way out.
 # FSAGE names the binary (default: fsage on the path), PJDFSTEST and FSX those of the crates pjdfstest and fsx (`cargo install pjdfstest fsx`).
@@ -17,7 +17,7 @@ quick=
 [ "${1:-}" != --quick ] || { quick=1 && shift; }
 work=${1:?usage: validation/mount.sh [--quick] WORKDIR [SYSTEM...]}
 shift
-[ $# -gt 0 ] || set -- ufs1 ufs2 noorder softdep journal journal-sync lfs
+[ $# -gt 0 ] || set -- ufs1 ufs2 noorder softdep softdep+j journal journal-sync lfs
 [ "$(id -u)" = 0 ] || die "only root can mount for everybody, and pjdfstest changes users"
 mkdir -p "$work"
 cd "$work"
@@ -49,7 +49,7 @@ begin() {
     case $1 in
     ufs1) "$FSAGE" mkfs ffs disk.img --size "$2" >/dev/null && source=disk.img ;;
     ufs2) "$FSAGE" mkfs ffs disk.img --size "$2" --ufs 2 >/dev/null && source=disk.img ;;
-    noorder | softdep) "$FSAGE" mkfs ffs disk.img --size "$2" >/dev/null && source=ffs:$1,image=disk.img ;;
+    noorder | softdep | softdep+j) "$FSAGE" mkfs ffs disk.img --size "$2" >/dev/null && source=ffs:$1,image=disk.img ;;
     journal) "$FSAGE" mkfs ffs disk.img --size "$2" >/dev/null && source=ffs:journal=async,image=disk.img ;;
     journal-sync) "$FSAGE" mkfs ffs disk.img --size "$2" >/dev/null && source=ffs:journal=sync,image=disk.img ;;
     lfs) "$FSAGE" mkfs lfs disk.img --size "$2" >/dev/null && source=disk.img ;;

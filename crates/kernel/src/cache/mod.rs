@@ -352,6 +352,11 @@ impl Cache {
         CLASSES.into_iter().flat_map(|class| self.dirty_files_of(class))
     }
 
+    /// All dirty blocks.
+    pub fn all_dirty_blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.dirty_files().flat_map(|file| self.dirty_blocks(file.ino))
+    }
+
     /// Blocks in the order they would leave memory.
     pub(crate) fn leaving(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.policy.first(), |&slot| self.policy.after(slot))

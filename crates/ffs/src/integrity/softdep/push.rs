@@ -253,7 +253,7 @@ impl Ffs {
     pub(super) fn drain(&mut self, cx: &mut Cx) {
         self.wait_for_assumed(cx);
         for _ in 0..ROUNDS {
-            cx.flush_all(self, Durability::All);
+            self.write_what_is_safe(cx);
             self.assume_waited(cx, None);
             while self.do_work(cx, usize::MAX) {}
             if cx.cache().dirty_bytes() == 0 {
@@ -266,6 +266,18 @@ impl Ffs {
             "Soft Updates: {} records cannot be made stable",
             self.soft.records.len()
         );
+    }
+
+    /// Writes every changed block that can go as it is in memory, and waits for them: one of which something would be left out goes a second time, so
+    /// it is written only where no other can go.
+    fn write_what_is_safe(&mut self, cx: &mut Cx) {
+        let dirty: Vec<BlockId> = cx.cache().all_dirty_blocks().collect();
+        let safe: Vec<BlockId> = dirty.iter().copied().filter(|id| self.goes_whole(*id)).collect();
+        if safe.is_empty() || safe.len() == dirty.len() {
+            return cx.flush_all(self, Durability::All);
+        }
+        cx.write_in_place(self, &safe);
+        cx.wait_for_writes();
     }
 
     /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.

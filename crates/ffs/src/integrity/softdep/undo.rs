@@ -230,6 +230,29 @@ impl Ffs {
         (keys, undone)
     }
 
+    /// Whether nothing is left out of a block if it is written now.
+    pub(super) fn goes_whole(&self, id: BlockId) -> bool {
+        let ready = |number: &Number| !self.soft.is_held(*number) || self.soft.is_ready(*number);
+        if id.ino == Ino::DEVICE {
+            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return true };
+            return (first..first + self.g.inopb()).all(|ino| {
+                let (from, to) = (kernel::Lbn(i64::MIN), kernel::Lbn(-1));
+                let indirect = BlockId { ino: Ino(ino), lbn: from }..=BlockId { ino: Ino(ino), lbn: to };
+                let own = self.soft.inodes.get(&ino);
+                own.is_none_or(|dep| dep.new.iter().chain(dep.slots.values()).all(ready))
+                    && self.soft.indirects.range(indirect).next().is_none()
+            });
+        }
+        if id.lbn.0 < 0 {
+            return self.soft.indirects.get(&id).is_none_or(|pointers| pointers.values().all(ready));
+        }
+        let Some(page) = self.soft.pages.get(&id.ino.0) else { return true };
+        let from = (id.lbn.0 as u64) << self.g.bshift;
+        let here = from..from + u64::from(self.g.bsize);
+        let of_block = |number: &&Number| self.soft.entry(**number).is_some_and(|entry| here.contains(&entry.chunk));
+        page.iter().filter(of_block).all(ready)
+    }
+
     fn load_inode(&mut self, ino: u32, keys: &mut Vec<Key>, undone: &mut bool) {
         if self.is_concerned(ino) {
             let dep = self.soft.inodes.get(&ino);
