@@ -136,7 +136,7 @@ fn files_are_copied_in_and_out_again() {
         fails(&run(at, &["cp", "tree/hard", "disk.img:/new name"]), 2, &["tree/hard", "--overwrite"]);
         fails(&run(at, &["cp", "tree", "disk.img:/no/where"]), 2, &["/no/where", "no such directory"]);
         fails(&run(at, &["cp", "missing", "disk.img:/"]), 3, &["missing"]);
-        let unknown = run(at, &["cp", "tree", "disk.img:/", "--policy", "softdep"]);
+        let unknown = run(at, &["cp", "tree", "disk.img:/", "--policy", "softdeps"]);
         assert!(code(&unknown) == 2 && common::stderr(&unknown).contains("there are original, realloc"));
         fails(&run(at, &["cp", "tree", "disk.img:/", "--owners"]), 2, &["--owners", "out of an image"]);
         fails(&run(at, &["cp", "disk.img:/tree", "out", "--in-place"]), 2, &["--in-place", "into an image"]);
