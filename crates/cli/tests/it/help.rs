@@ -75,7 +75,7 @@ fn a_target_that_means_nothing_is_a_usage_error_that_points_at_the_place() {
 fn laboratory_targets_that_mean_nothing_point_at_the_place() {
     let directory = tempfile::tempdir().unwrap();
     for (target, texts) in [
-        ("ffs:softdep@st32430n", ["character 5", "'softdep' is no option"]),
+        ("ffs:softdeps@st32430n", ["character 5", "'softdeps' is no option"]),
         ("ffs:size=8M@vax", ["character 13", "no drive 'vax'"]),
     ] {
         let output = common::run(directory.path(), &["measure", target]);
