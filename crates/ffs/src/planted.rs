@@ -33,6 +33,8 @@ pub enum Bug {
     SoftReleaseEarly,
     /// Soft Updates: a name does not wait for its inode.
     SoftNameEarly,
+    /// Soft Updates: a directory is longer on the disk before there is a chunk.
+    SoftChunkLate,
     /// Soft Updates: a new directory's name does not wait for its first block.
     SoftMkdirBody,
     /// Soft Updates: a new directory's name does not wait for the parent's link count.

@@ -7,6 +7,7 @@ use crate::ffs::{BLOCK_BYTES, blank, each, explain, filled, long, subject};
 use crash::{Class, FfsSubject, Op, Settings, Start, Tally, parse_ops, sequence, start};
 use device::crash::Plan;
 use ffs::planted::Bug;
+use lab::Spec;
 
 /// There is a `lost+found`, so that the check never takes what was free.
 fn begun(words: &str) -> (FfsSubject, Start) {
@@ -113,6 +114,26 @@ fn a_file_is_cut_on_the_disk_before_its_indirect_block() {
     let found = each(&subject, &begin, &[parse_ops(text).unwrap()], &Settings::default());
     assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
     assert!(found.tally.states > 40, "{}", explain(&found));
+}
+
+/// The last chunk of a fragment was zeros on the disk when the directory's new length was there: fragments of more than a sector (crashes of
+/// SDET, softdep99/crash). What another mode has left of a directory is not filled.
+#[test]
+fn a_directory_that_grows_within_its_fragment_is_sound() {
+    let spec = |words: &str| {
+        Spec::parse(&format!("ffs:{words},root,size=640K,bsize=8192,fsize=1024,ipg=128,groups=2")).unwrap()
+    };
+    for bug in [None, Some(Bug::SoftChunkLate)] {
+        let image = spec("conventional").image_in_memory(1 << 20, 1 << 26).unwrap();
+        let before = FfsSubject::new(spec("conventional")).unwrap();
+        let begin = start(&before, image.0, &sequence::prologue(8192)).unwrap();
+        let subject = FfsSubject::new(spec("softdep")).unwrap().planted(bug);
+        let names: String = (0..17).map(|n| format!("create d/{n:020}; ")).collect();
+        let ops = parse_ops(&format!("{names}wait 70000")).unwrap();
+        let found = each(&subject, &begin, &[ops], &Settings::default());
+        assert_eq!(found.tally.failed() == 0, bug.is_none(), "{bug:?}: {}", explain(&found));
+        assert!(found.tally.states > 10, "{}", explain(&found));
+    }
 }
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of

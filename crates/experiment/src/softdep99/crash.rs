@@ -208,6 +208,13 @@ impl Crashes {
         share(self.trials.iter(), what)
     }
 
+    /// How many crashes have left more than something mends, and what the first of them is.
+    fn beyond(&self, what: &str) -> String {
+        let first = self.trials.iter().find(|trial| bad(trial));
+        let first = first.map_or_else(String::new, |trial| format!("; the first: {}", trial.why));
+        format!("{:.0} % of {} crashes beyond {what}{first}", 100.0 * self.share(bad), self.trials.len())
+    }
+
     fn mean_s(&self) -> f64 {
         self.seconds.iter().sum::<f64>() / self.seconds.len().max(1) as f64
     }
@@ -315,13 +322,13 @@ fn outcome(
     outcome.claim(Claim::new(
         "Soft Updates: no crash leaves an error",
         softdep.share(bad) == 0.0,
-        format!("{:.0} % of {} crashes beyond the quick check", 100.0 * softdep.share(bad), softdep.trials.len()),
+        softdep.beyond("the quick check"),
         Explain::Agrees,
     ));
     outcome.claim(Claim::new(
         "a log: its replay mends whatever a crash leaves",
         journal.share(bad) == 0.0,
-        format!("{:.0} % of {} crashes beyond the replay", 100.0 * journal.share(bad), journal.trials.len()),
+        journal.beyond("the replay"),
         Explain::Agrees,
     ));
     outcome.figure(Figure {

@@ -393,11 +393,32 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// A directory has one name: the one in the directory that its `..` leads to, else the first.
+    /// Of the directories that have a name of a directory: the one that its `..` leads to, else the first.
+    fn first_choice(&self, child: Ino, parents: impl Iterator<Item = Ino> + Clone) -> Option<Ino> {
+        let dotdot = self.dirs.get(&child).and_then(|info| info.dotdot);
+        parents.clone().find(|parent| Some(*parent) == dotdot).or_else(|| parents.clone().next())
+    }
+
+    /// Whether names lead from the root to a directory, and not through another one.
+    fn is_reached(&self, dir: Ino, without: Ino, links: &BTreeMap<Ino, Vec<Ino>>) -> bool {
+        let mut at = dir;
+        for _ in 0..=links.len() {
+            if at == ROOT_INO || at == without {
+                return at == ROOT_INO;
+            }
+            let parents = links.get(&at).map(Vec::as_slice).unwrap_or_default();
+            let Some(parent) = self.first_choice(at, parents.iter().copied()) else { return false };
+            at = parent;
+        }
+        false
+    }
+
+    /// A directory has one name: in a directory that can be reached itself, in the one that its `..` leads to, else the first.
     fn choose_parents(&mut self, links: &BTreeMap<Ino, Vec<Ino>>) -> Result<(), FfsError> {
         for (child, parents) in links {
-            let dotdot = self.dirs.get(child).and_then(|info| info.dotdot);
-            let Some(chosen) = parents.iter().find(|p| Some(**p) == dotdot).or(parents.first()).copied() else {
+            let reached = |parent: &Ino| parents.len() < 2 || self.is_reached(*parent, *child, links);
+            let chosen = self.first_choice(*child, parents.iter().copied().filter(reached));
+            let Some(chosen) = chosen.or_else(|| self.first_choice(*child, parents.iter().copied())) else {
                 continue;
             };
             if let Some(info) = self.dirs.get_mut(child) {

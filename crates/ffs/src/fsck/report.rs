@@ -144,9 +144,14 @@ impl Report {
                 // Indirect blocks are written apart from their inode.
                 "block-count" => false,
                 "pointer" => !problem.message.contains("beyond the end"),
-                // It has no name, and is in `lost+found` now.
+                // It has no name, and is in `lost+found` now; or it was being moved, and keeps its old one.
                 "dots" | "directory-hole" => {
-                    !self.problems.iter().any(|other| other.kind == "no-name" && other.ino == problem.ino)
+                    let of_it = format!("second name of directory {}", problem.ino.unwrap_or(0));
+                    !self.problems.iter().any(|other| match other.kind {
+                        "no-name" => other.ino == problem.ino,
+                        "directory-link" => other.message.ends_with(&of_it),
+                        _ => false,
+                    })
                 }
                 "size" => {
                     let last = number("its last block, ");

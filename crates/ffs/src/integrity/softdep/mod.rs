@@ -32,12 +32,9 @@ use posix::Errno;
 pub(crate) use records::Deps;
 use ufs::live::{CutIndirects, Freed, Name, Piece};
 
-/// So many records there are before whoever makes changes has to wait for the disk. A record with what belongs to it takes less than
+/// So many records there are before whoever makes changes has to wait for the disk, until there are half as many. A record with what belongs to it takes less than
 /// 512 bytes of memory.
 pub(crate) const MOST_RECORDS: usize = 16_384;
-
-/// Of the oldest so many are made stable then.
-const PUSHED: usize = 64;
 
 /// Things on the work list that are done in one go.
 const WORKED: usize = 16;
@@ -194,7 +191,8 @@ impl Mode for SoftUpdates {
         fs.wait_for_assumed(cx);
         fs.log_first(cx, id);
         let (keys, undone) = fs.load_up(id);
-        fs.soft.set_out(io, id, keys, undone);
+        let bytes = cx.cache().block(id).map_or(0, |block| block.bytes);
+        fs.soft.set_out(io, (id, bytes), keys, undone);
     }
 
     fn undo(fs: &Ffs, id: BlockId, pbn: Pbn, out: &mut [u8]) {

@@ -158,7 +158,23 @@ impl Ffs {
         let keys = self.name_keys(dir, chunk, entry.name, entry.ino, grown);
         let number = self.add_entry(dir, chunk, entry.name, Change::Add { to: entry.ino.0 }, &keys);
         self.soft.new_name = Some((number, entry.ino.0));
+        if grown {
+            self.has_empty_chunk_on_disk(cx, dir, chunk);
+        }
         Ok(())
+    }
+
+    /// A directory is about to be longer on the disk by a chunk of a block that it has there already: the disk has a sound chunk there
+    /// first. It has one where this mount has written the block ([`Ffs::fill_directory`]), and gets one otherwise.
+    fn has_empty_chunk_on_disk(&mut self, cx: &mut Cx, dir: Ino, chunk: u64) {
+        let lbn = chunk >> self.g.bshift;
+        let id = BlockId { ino: dir, lbn: Lbn(lbn as i64) };
+        let end = (chunk & u64::from(self.g.bsize - 1)) + DIRBLKSIZ as u64;
+        let filled = self.soft.filled.get(&id).is_some_and(|bytes| u64::from(*bytes) >= end);
+        let comes = self.pointer_record(dir, lbn).is_some_and(|number| self.soft.is_held(number));
+        if !filled && !comes && self.planted != Some(Bug::SoftChunkLate) {
+            self.force_even_clean(cx, id);
+        }
     }
 
     pub(super) fn soft_name_changed(
@@ -266,7 +282,15 @@ impl Ffs {
             let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
             self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
         });
+        let back = |number: &Number| {
+            self.soft.entry(*number).map(|entry| entry.change) == Some(Change::Parent { from: parent.0 })
+        };
         let number = match before {
+            Some(before) if back(&before) => {
+                // It leads where it leads on the disk.
+                self.cancel(before);
+                return Ok(());
+            }
             Some(before) => {
                 // The disk still has what was there before.
                 self.soft.wait(before, &keys);

@@ -251,8 +251,16 @@ impl Ffs {
 
     /// Everything is on the disk, and nothing left to do, when this is done.
     pub(super) fn drain(&mut self, cx: &mut Cx) {
+        self.drain_to(cx, 0);
+    }
+
+    /// So few records are left when this is done; for 0 as [`drain`](Ffs::drain).
+    fn drain_to(&mut self, cx: &mut Cx, most: usize) {
         self.wait_for_assumed(cx);
         for _ in 0..ROUNDS {
+            if most > 0 && self.soft.records.len() <= most {
+                return;
+            }
             self.write_what_is_safe(cx);
             self.assume_waited(cx, None);
             while self.do_work(cx, usize::MAX) {}
@@ -283,14 +291,7 @@ impl Ffs {
     /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.
     pub(super) fn slow_down(&mut self, cx: &mut Cx) {
         if self.soft.records.len() > super::MOST_RECORDS {
-            self.do_work(cx, super::PUSHED);
-            let oldest: Vec<Number> = self.soft.records.keys().copied().take(super::PUSHED).collect();
-            for number in oldest {
-                self.push(cx, number);
-            }
-            if self.soft.records.len() > super::MOST_RECORDS + super::MOST_RECORDS / 4 {
-                self.drain(cx);
-            }
+            self.drain_to(cx, super::MOST_RECORDS / 2);
         }
         let total = &self.space.total;
         let few = total.nbfree < 32

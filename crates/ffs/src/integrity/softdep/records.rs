@@ -9,7 +9,7 @@ use kernel::BlockId;
 use kernel::program::IoId;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
-use ufs::live::{Freed, Piece};
+use ufs::live::{Files as _, Freed, Piece};
 
 /// A record's number.
 pub(super) type Number = u64;
@@ -120,6 +120,8 @@ impl InodeDep {
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) id: BlockId,
+    /// Its length.
+    bytes: u32,
     /// The number of this write.
     put: u64,
     /// What is stable when it is complete.
@@ -153,6 +155,8 @@ pub(crate) struct Deps {
     /// Changes of directories, the oldest first (`pagedep`).
     pub(super) pages: BTreeMap<u32, Vec<Number>>,
     pub(super) flights: BTreeMap<IoId, Vec<Flight>>,
+    /// Blocks of directories of which the disk has so many bytes, with sound chunks up to there.
+    pub(super) filled: BTreeMap<BlockId, u32>,
     /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that has last
     /// waited for them. Whoever writes meanwhile waits for them too.
     pub(super) assumed: Vec<(u64, IoId)>,
@@ -300,10 +304,10 @@ impl Deps {
     }
 
     /// A block has set out.
-    pub(super) fn set_out(&mut self, io: IoId, id: BlockId, keys: Vec<Key>, undone: bool) {
+    pub(super) fn set_out(&mut self, io: IoId, (id, bytes): (BlockId, u32), keys: Vec<Key>, undone: bool) {
         self.puts += 1;
         if undone || !keys.is_empty() {
-            self.flights.entry(io).or_default().push(Flight { id, put: self.puts, keys, undone });
+            self.flights.entry(io).or_default().push(Flight { id, bytes, put: self.puts, keys, undone });
         }
     }
 
@@ -391,6 +395,12 @@ impl Ffs {
                 match key {
                     Key::Record(number) => self.stable(*number, differs),
                     Key::Block(_) | Key::Inode(_) => self.soft.satisfy(*key, flight.put, &mut fired),
+                }
+                if let Key::Block(id) = key
+                    && id.ino != kernel::Ino::DEVICE
+                    && self.directory(id.ino).is_ok()
+                {
+                    self.soft.filled.insert(*id, flight.bytes);
                 }
             }
             for number in fired {

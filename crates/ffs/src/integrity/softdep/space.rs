@@ -170,6 +170,9 @@ impl Ffs {
         let frags: i64 = freed.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum();
         self.charge(ino, -frags);
         self.note_cut(ino, freed);
+        let (first, last) = (BlockId { ino, lbn: Lbn(0) }, BlockId { ino, lbn: Lbn(i64::MAX) });
+        let filled: Vec<BlockId> = self.soft.filled.range(first..=last).map(|(id, _)| *id).collect();
+        self.soft.filled.retain(|id, _| !filled.contains(id));
         let unborn = self.soft.is_unborn(ino.0);
         let mut pieces = std::mem::take(freed);
         pieces.extend(self.cut_pointers(ino));

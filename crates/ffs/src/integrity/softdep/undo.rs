@@ -9,7 +9,7 @@ use crate::volume::encode::Place;
 use crate::volume::inodes::Body;
 use crate::volume::pointers::way;
 use kernel::{BlockId, Ino, Pbn};
-use ufs::live::copy;
+use ufs::live::{Files as _, copy};
 
 impl Ffs {
     /// An inode as it may be on the disk: `None` if it may not.
@@ -107,6 +107,9 @@ impl Ffs {
 
     /// Takes what must not be on the disk yet out of a block.
     pub(super) fn undo_block(&self, id: BlockId, pbn: Pbn, out: &mut [u8]) {
+        if self.is_of_directory(id) {
+            self.fill_directory(id, out);
+        }
         if self.soft.records.is_empty() && self.soft.inodes.is_empty() {
             return;
         }
@@ -118,6 +121,22 @@ impl Ffs {
             self.undo_indirect(id, out);
         } else if let Some(page) = self.soft.pages.get(&id.ino.0) {
             self.undo_directory(page, (id.lbn.0 as u64) << self.g.bshift, out);
+        }
+    }
+
+    fn is_of_directory(&self, id: BlockId) -> bool {
+        id.ino != Ino::DEVICE && id.lbn.0 >= 0 && self.directory(id.ino).is_ok()
+    }
+
+    /// What a block has behind its directory's end are sound chunks, so that the directory can become longer on the disk before the
+    /// block is written again (as `ufs_direnter` does under Soft Updates).
+    fn fill_directory(&self, id: BlockId, out: &mut [u8]) {
+        let Some(node) = self.inodes.get(id.ino.0) else { return };
+        let from = (id.lbn.0 as u64) << self.g.bshift;
+        let used = node.d.size.saturating_sub(from) as usize;
+        let fresh = fresh_chunk(self.g.dir_format());
+        for chunk in out.chunks_mut(DIRBLKSIZ).skip(used.div_ceil(DIRBLKSIZ)) {
+            copy(&fresh, chunk);
         }
     }
 
@@ -204,7 +223,7 @@ impl Ffs {
     pub(super) fn load_up(&mut self, id: BlockId) -> (Vec<Key>, bool) {
         let mut keys = Vec::new();
         let mut undone = false;
-        if self.soft.is_awaited(Key::Block(id)) {
+        if self.soft.is_awaited(Key::Block(id)) || self.is_of_directory(id) {
             keys.push(Key::Block(id));
         }
         if id.ino == Ino::DEVICE {
