@@ -252,7 +252,6 @@ fn what_is_done_with_an_image_ends() {
             &["mkfs", "ffs", "new.img", "--size", "400M", "--populate", "tree"],
             &["mkfs", "lfs", "new.img", "--size", "400M", "--populate", "tree"],
             &["mkfs", "ffs", "new.img", "--size", "400G", "--ufs", "2"],
-            &["layout", "ffs.img"],
             &["layout", "lfs.img"],
             &["layout", "wide.img"],
             &["fsck", "wide.img"],
