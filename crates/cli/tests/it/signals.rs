@@ -19,7 +19,7 @@ use testkit::{Need, Tool};
 /// What a command may still take: ten looks a second in an optimised build, and a fraction of its speed in this one.
 const STILL_MS: u64 = 1_500;
 /// What it is to have taken when the signal comes.
-const AFTER_MS: [u64; 3] = [30, 300, 1_200];
+const AFTER_MS: [u64; 3] = [10, 300, 1_200];
 /// Nothing here waits for anything but the processor, of which others may have most.
 const PATIENCE: Duration = Duration::from_secs(300);
 
