@@ -7,7 +7,7 @@
 //!
 //! A batch of records is written in one piece into the ring of the log ([`Ring`]), with a checksum. It has no images of blocks: Soft
 //! Updates keep the disk nearly consistent, and the records name the inodes, names and fragments that recovery has to look at
-//! ([`recover`](super::recover)). McKusick and Roberson, "Journaled Soft-updates", BSDCan 2010; names of records as there.
+//! (`recover`, beside this file). McKusick and Roberson, "Journaled Soft-updates", BSDCan 2010; names of records as there.
 
 use super::format::{HeaderFields, RecordFields, Ring, SECTOR, seal};
 use crate::format::{Disk as _, Endian, FragAddr};
