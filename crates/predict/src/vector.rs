@@ -282,6 +282,8 @@ classes! {
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";
+    /// fdatasync of a directory after a name in it was made or removed.
+    FdatasyncDir = "fds_dir";
     /// fsync of a directory in which nothing has changed since.
     FsyncDirClean = "fsync_dir_clean";
     /// sync_file_range that starts write-back of a new file and waits for nothing, per dirty bytes.
@@ -311,7 +313,7 @@ impl Class {
             | RemoveUncached | RemoveUncachedNext | ReadFirstNext => Part::Read,
             WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
             | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
-            | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FsyncDirClean | SyncFs => Part::Sync,
+            | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FdatasyncDir | FsyncDirClean | SyncFs => Part::Sync,
             _ => Part::Processor,
         }
     }

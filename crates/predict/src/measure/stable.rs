@@ -25,7 +25,7 @@ enum Item {
     Log(u64),
     Start(u64),
     Clean,
-    Directory,
+    Directory(Class),
     Other(u64),
     Everything(u64),
 }
@@ -58,6 +58,7 @@ impl Group for Stable {
             FsyncLog,
             FsyncOther,
             FsyncDir,
+            FdatasyncDir,
             FsyncDirClean,
             SyncRangeStart,
             SyncFs,
@@ -166,7 +167,7 @@ impl Group for Stable {
                     b.quiet(&Call::Fsync { fd: append_to })?;
                     b.timed(Class::FsyncClean, 0, &Call::Fsync { fd: append_to })?;
                 }
-                Item::Directory => fsync_directory(b, dir, &mut made)?,
+                Item::Directory(class) => sync_directory(b, class, dir, &mut made)?,
                 Item::Other(size) => {
                     // A plain one just before, since what a device needs changes from minute to minute.
                     let plain_ns = append_and_sync(b, append_to)?;
@@ -263,7 +264,7 @@ fn items(mode: Mode) -> Vec<Item> {
         items.extend((0..more).map(|_| Item::Everything(size)));
     }
     for _ in 0..2 * more {
-        items.extend([Item::Clean, Item::Directory]);
+        items.extend([Item::Clean, Item::Directory(Class::FsyncDir), Item::Directory(Class::FdatasyncDir)]);
     }
     items
 }
@@ -274,7 +275,8 @@ fn stable(class: Class, fd: Fd) -> Call<'static> {
         | Class::FdatasyncOverwrite
         | Class::FdatasyncCreate
         | Class::FdatasyncContiguous
-        | Class::FdatasyncLate => Call::Fdatasync { fd },
+        | Class::FdatasyncLate
+        | Class::FdatasyncDir => Call::Fdatasync { fd },
         _ => Call::Fsync { fd },
     }
 }
@@ -300,8 +302,8 @@ fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
     Ok(outcome.dur_ns as f64)
 }
 
-/// Makes a name and fsyncs its directory, or removes one.
-fn fsync_directory(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<String>) -> Result<(), MeasureError> {
+/// Makes a name, or removes one, and gets its directory onto stable storage.
+fn sync_directory(b: &mut Bench<'_>, class: Class, dir: Dir, made: &mut Vec<String>) -> Result<(), MeasureError> {
     // A path-only descriptor cannot be synced.
     let dir_fd = b.open("stable".into(), OpenFlags::DIRECTORY)?;
     match made.pop() {
@@ -313,8 +315,8 @@ fn fsync_directory(b: &mut Bench<'_>, dir: Dir, made: &mut Vec<String>) -> Resul
             made.push(name);
         }
     }
-    let sync = Call::Fsync { fd: dir_fd };
-    if b.try_timed(Class::FsyncDir, 0, &sync)?.is_some() {
+    let sync = stable(class, dir_fd);
+    if b.try_timed(class, 0, &sync)?.is_some() && class == Class::FsyncDir {
         b.try_timed(Class::FsyncDirClean, 0, &sync)?;
     }
     b.close(dir_fd)

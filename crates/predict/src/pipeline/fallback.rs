@@ -97,6 +97,7 @@ fn alternative(class: Class) -> Option<(Class, At)> {
         FsyncContiguous | FsyncLate => same(FsyncOverwrite),
         FdatasyncContiguous | FdatasyncLate => same(FdatasyncOverwrite),
         FsyncDir => Some((FsyncCreate, At::Fixed(4096))),
+        FdatasyncDir => same(FsyncDir),
         FsyncDirClean => same(FsyncClean),
         // Closing a file that was emptied starts its write-back, too.
         SyncRangeStart => same(CloseTruncated),

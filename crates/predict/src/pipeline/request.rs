@@ -319,7 +319,8 @@ impl Requests {
         let class = match (mark.kind, mark.data_only) {
             (Clean, _) => return self.add(Class::FsyncClean, 0, 1.0),
             (CleanDirectory, _) => return self.add(Class::FsyncDirClean, 0, 1.0),
-            (Names, _) => Class::FsyncDir,
+            (Names, false) => Class::FsyncDir,
+            (Names, true) => Class::FdatasyncDir,
             (Overwrite, _) if runs_bytes >= mark.dirty_bytes => scattered,
             (Overwrite, _) => contiguous,
             (Append, false) => Class::FsyncAppend,

@@ -37,7 +37,7 @@ pub fn cost(class: Class, at: u64) -> u64 {
         ReadRand | ReadFirst | ReadDirect | WriteDirect | WritePartial => 60_000 + 100 * number,
         FsyncClean => 5_000,
         FsyncAppend | FsyncOverwrite | FsyncCreate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate
-        | FsyncContiguous | FsyncLate | FdatasyncContiguous | FdatasyncLate | FsyncDir | SyncFs => {
+        | FsyncContiguous | FsyncLate | FdatasyncContiguous | FdatasyncLate | FsyncDir | FdatasyncDir | SyncFs => {
             500_000 + 1000 * number
         }
         FsyncOther | FsyncLog => 100_000,
@@ -439,7 +439,7 @@ impl Fake {
         if self.nodes[node].kind == FileKind::Directory {
             let elsewhere = std::mem::take(&mut self.uncommitted) && self.directory_commits;
             let changed = std::mem::take(&mut self.nodes[node].names_changed) || elsewhere;
-            return cost(if changed { FsyncDir } else { FsyncDirClean }, 0);
+            return cost(if changed { of(FsyncDir, FdatasyncDir) } else { FsyncDirClean }, 0);
         }
         let total = self.dirty_bytes();
         self.uncommitted = self.leaves_changes;

@@ -391,6 +391,7 @@ fn all_classes_have_a_price_or_a_stand_in_with_a_minimal_profile() {
             "fds_seq",
             "fds_late",
             "fsync_dir",
+            "fds_dir",
             "syncfs"
         ],
         "only stable storage has nothing like it in the thesis"
