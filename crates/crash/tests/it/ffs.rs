@@ -54,29 +54,46 @@ pub(super) fn explain(found: &Search) -> String {
     format!("{:#?}\n{}", found.tally, lines.join("\n"))
 }
 
+/// No state of any sequence fails: those of all sequences of one operation (`FSAGE_CRASH_LONGEST`), and of `most` long ones. With `FSAGE_CRASH_STATES` those of
+/// all sequences of three operations, and of long ones until so many distinct states were looked at.
+pub(super) fn nothing_fails(
+    what: &str,
+    (subject, begin): &(FfsSubject, Start),
+    settings: &Settings,
+    most: u64,
+) -> Tally {
+    const AT_A_TIME: u64 = 6;
+    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
+    let longest = testkit::parameter("FSAGE_CRASH_LONGEST").unwrap_or(if wanted.is_some() { 3 } else { 1 });
+    let settings = Settings { failures: 3, ..*settings };
+    let long_settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
+    let mut tally = Tally::default();
+    let mut add = |sequences: &[Vec<Op>], settings: &Settings| {
+        let found = each(subject, begin, sequences, settings);
+        assert_eq!(found.tally.failed(), 0, "{what}: {}", explain(&found));
+        tally.add(&found.tally);
+        tally.states
+    };
+    let mut states = add(&sequence::all(longest, BLOCK_BYTES), &settings);
+    // Disks of different histories are different, but for those of their beginnings.
+    let mut number = 1;
+    while wanted.map_or(number <= most, |wanted| states < wanted) {
+        let some: Vec<Vec<Op>> = (number..number + AT_A_TIME).map(|number| long(begin, number, 60)).collect();
+        states = add(&some, &long_settings);
+        number += AT_A_TIME;
+        if wanted.is_some() {
+            println!("{what}: {number} {states}");
+        }
+    }
+    println!("{what}: {tally:#?}");
+    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{what}: {tally:#?}");
+    tally
+}
+
 #[test]
 fn conventional_updates_can_always_be_repaired() {
-    let (subject, begin) = subject("conventional");
-    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
-    let settings = Settings { failures: 3, ..Settings::default() };
-    let mut tally = Tally::default();
-    let short = sequence::all(if wanted.is_some() { 3 } else { 1 }, BLOCK_BYTES);
-    let found = each(&subject, &begin, &short, &settings);
-    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-    tally.add(&found.tally);
-    // Disks of different histories are different, but for those of their beginnings.
-    let (mut number, most) = (1, if wanted.is_some() { u64::MAX } else { 12 });
-    while number <= most && wanted.is_none_or(|wanted| tally.states < wanted) {
-        let some: Vec<Vec<Op>> = (number..number + 12).map(|number| long(&begin, number, 60)).collect();
-        let settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
-        let found = each(&subject, &begin, &some, &settings);
-        assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-        tally.add(&found.tally);
-        number += 12;
-    }
-    println!("{tally:#?}");
+    let tally = nothing_fails("conventional", &subject("conventional"), &Settings::default(), 12);
     // A test in which nothing happens tests nothing.
-    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{tally:#?}");
     assert!(tally.of(Class::Repaired) > tally.states / 4 && tally.of(Class::Clean) > 0, "{tally:#?}");
     assert!(tally.in_recovery > tally.states / 100 && tally.moments_complete > 0, "{tally:#?}");
 }

@@ -3,9 +3,9 @@
 //! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture journal::` looks at all sequences of three
 //! operations and then at long ones until there were as many distinct states of each mode.
 
-use crate::ffs::{BLOCK_BYTES, each, explain, long};
+use crate::ffs::{BLOCK_BYTES, each, explain, nothing_fails};
 use crash::sequence;
-use crash::{Class, FfsSubject, Op, Settings, Start, Subject as _, Tally, Watched, parse_ops, start};
+use crash::{Class, FfsSubject, Settings, Start, Subject as _, Tally, Watched, parse_ops, start};
 use device::crash::{Crash, Plan, WriteCache};
 use device::store::Overlay;
 use ffs::planted::Bug;
@@ -26,28 +26,7 @@ fn subject(words: &str, log: &str) -> (FfsSubject, Start) {
 
 /// Sequences of each mix, with no failure; the tally of all.
 fn nothing_is_lost(words: &str, plan: Plan) -> Tally {
-    let (subject, begin) = subject(words, LOG);
-    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
-    let settings = Settings { plan, ..Settings::default() };
-    let short = match wanted {
-        Some(_) => (1..=3).flat_map(|length| sequence::all(length, BLOCK_BYTES)).collect(),
-        None => sequence::all(1, BLOCK_BYTES),
-    };
-    let mut tally = Tally::default();
-    let found = each(&subject, &begin, &short, &settings);
-    assert_eq!(found.tally.failed(), 0, "{words}: {}", explain(&found));
-    tally.add(&found.tally);
-    let (mut number, most) = (1, if wanted.is_some() { u64::MAX } else { 6 });
-    while number <= most && wanted.is_none_or(|wanted| tally.states < wanted) {
-        let some: Vec<Vec<Op>> = (number..number + 6).map(|number| long(&begin, number, 60)).collect();
-        let settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
-        let found = each(&subject, &begin, &some, &settings);
-        assert_eq!(found.tally.failed(), 0, "{words}: {}", explain(&found));
-        tally.add(&found.tally);
-        number += 6;
-    }
-    println!("{words}: {tally:#?}");
-    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{tally:#?}");
+    let tally = nothing_fails(words, &subject(words, LOG), &Settings { plan, ..Settings::default() }, 6);
     // A test in which nothing happens tests nothing.
     let count = |name: &str| tally.events.get(name).copied().unwrap_or(0);
     assert!(tally.of(Class::Repaired) > tally.states / 10 && count("log replayed") > 0, "{tally:#?}");

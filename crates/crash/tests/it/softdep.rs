@@ -3,8 +3,8 @@
 //! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep::` looks at all sequences of
 //! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
 
-use crate::ffs::{BLOCK_BYTES, blank, each, explain, filled, long, subject};
-use crash::{Class, FfsSubject, Op, Settings, Start, Tally, parse_ops, sequence, start};
+use crate::ffs::{BLOCK_BYTES, blank, each, explain, filled, nothing_fails, subject};
+use crash::{Class, FfsSubject, Op, Settings, Start, parse_ops, sequence, start};
 use device::crash::Plan;
 use ffs::planted::Bug;
 use lab::Spec;
@@ -21,29 +21,7 @@ fn begun(words: &str) -> (FfsSubject, Start) {
 /// Every state is mended by what the mode promises: what [`ffs::fsck::Report::beyond_soft_updates`] finds more is unresolvable.
 #[test]
 fn soft_updates_keep_what_they_promise() {
-    let (subject, begin) = subject("softdep");
-    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
-    let settings = Settings { failures: 3, ..Settings::default() };
-    let mut tally = Tally::default();
-    let longest = testkit::parameter("FSAGE_CRASH_LONGEST").unwrap_or(if wanted.is_some() { 3 } else { 1 });
-    let short = sequence::all(longest, BLOCK_BYTES);
-    let found = each(&subject, &begin, &short, &settings);
-    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-    tally.add(&found.tally);
-    let (mut number, most) = (1, if wanted.is_some() { u64::MAX } else { 12 });
-    while number <= most && wanted.is_none_or(|wanted| tally.states < wanted) {
-        let some: Vec<Vec<Op>> = (number..number + 12).map(|number| long(&begin, number, 60)).collect();
-        let settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
-        let found = each(&subject, &begin, &some, &settings);
-        assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-        tally.add(&found.tally);
-        number += 12;
-        if wanted.is_some() {
-            println!("{number} {}", tally.states);
-        }
-    }
-    println!("{tally:#?}");
-    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{tally:#?}");
+    let tally = nothing_fails("softdep", &subject("softdep"), &Settings::default(), 12);
     // No file shows what was on the disk before it: data comes before pointers.
     assert_eq!(tally.exposed, 0, "{tally:#?}");
     assert!(tally.of(Class::Repaired) > tally.states / 4 && tally.of(Class::Clean) > 0, "{tally:#?}");

@@ -3,9 +3,9 @@
 //! `FSAGE_CRASH_STATES=1000000 cargo test --release -p fsage-crash --test it -- --nocapture softdep_journal::` looks at all sequences of
 //! three operations (`FSAGE_CRASH_LONGEST`) and then at long ones until there were as many distinct states.
 
-use crate::ffs::{BLOCK_BYTES, each, explain, filled, long};
+use crate::ffs::{BLOCK_BYTES, each, explain, filled, nothing_fails};
 use crate::softdep::NAMES;
-use crash::{Class, FfsSubject, Op, Settings, Start, Subject as _, Tally, Watched, parse_ops, sequence, start};
+use crash::{Class, FfsSubject, Settings, Start, Subject as _, Watched, parse_ops, sequence, start};
 use device::crash::{Crash, Plan};
 use device::store::Overlay;
 use ffs::planted::Bug;
@@ -26,28 +26,7 @@ fn subject(words: &str) -> (FfsSubject, Start) {
 
 #[test]
 fn recovery_by_records_leaves_nothing_for_the_full_check() {
-    let (subject, begin) = subject("softdep+j");
-    let wanted: Option<u64> = testkit::parameter("FSAGE_CRASH_STATES");
-    let settings = Settings { failures: 3, ..Settings::default() };
-    let mut tally = Tally::default();
-    let longest = testkit::parameter("FSAGE_CRASH_LONGEST").unwrap_or(if wanted.is_some() { 3 } else { 1 });
-    let found = each(&subject, &begin, &sequence::all(longest, BLOCK_BYTES), &settings);
-    assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-    tally.add(&found.tally);
-    let (mut number, most) = (1, if wanted.is_some() { u64::MAX } else { 12 });
-    while number <= most && wanted.is_none_or(|wanted| tally.states < wanted) {
-        let some: Vec<Vec<Op>> = (number..number + 12).map(|number| long(&begin, number, 60)).collect();
-        let settings = Settings { moment_of: if wanted.is_some() { 1 } else { 8 }, ..settings };
-        let found = each(&subject, &begin, &some, &settings);
-        assert_eq!(found.tally.failed(), 0, "{}", explain(&found));
-        tally.add(&found.tally);
-        number += 12;
-        if wanted.is_some() {
-            println!("{number} {}", tally.states);
-        }
-    }
-    println!("{tally:#?}");
-    assert!(wanted.is_none_or(|wanted| tally.states >= wanted), "{tally:#?}");
+    let tally = nothing_fails("softdep+j", &subject("softdep+j"), &Settings::default(), 12);
     // A test in which nothing happens tests nothing.
     let count = |name: &str| tally.events.get(name).copied().unwrap_or(0);
     assert!(count("records") > 0 && count("files without a name freed") > 0, "{tally:#?}");
