@@ -152,6 +152,11 @@ impl Cx {
         &self.cache
     }
 
+    /// How many inodes that are not open stay in memory (`desiredvnodes`).
+    pub fn inode_capacity(&self) -> usize {
+        self.nodes.capacity()
+    }
+
     /// Whether anybody has a file open.
     pub fn is_open(&self, ino: Ino) -> bool {
         self.nodes.get(ino).is_some_and(|node| node.opens > 0)

@@ -60,6 +60,10 @@ impl Nodes {
         self.index.len()
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     #[inline]
     fn find(&self, ino: Ino) -> Option<u32> {
         self.index.find(hash(ino.0.into()), |slot| self.nodes[slot as usize].ino == ino)

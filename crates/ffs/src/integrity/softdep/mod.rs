@@ -32,9 +32,17 @@ use posix::Errno;
 pub(crate) use records::Deps;
 use ufs::live::{CutIndirects, Freed, Name, Piece};
 
-/// So many records there are before whoever makes changes has to wait for the disk, until there are half as many. A record with what belongs to it takes less than
-/// 512 bytes of memory.
-pub(crate) const MOST_RECORDS: usize = 16_384;
+/// Records for each inode that the machine keeps in memory. BSD's `max_softdeps` was eight times `desiredvnodes` in 1998 and is four times now; it counts
+/// inodes with dependencies, this all records.
+const RECORDS_PER_INODE: usize = 4;
+
+/// The limit is never below the first nor above the second of these. A record with what belongs to it takes less than 512 bytes of memory.
+const RECORDS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 18;
+
+/// So many records there are before whoever makes changes has to wait for the disk, until there are half as many.
+fn most_records(inodes_in_memory: usize) -> usize {
+    inodes_in_memory.saturating_mul(RECORDS_PER_INODE).clamp(*RECORDS.start(), *RECORDS.end())
+}
 
 /// Things on the work list that are done in one go.
 const WORKED: usize = 16;
@@ -233,7 +241,7 @@ impl Mode for SoftUpdates {
     }
 
     fn mounted(fs: &mut Ffs, cx: &mut Cx) {
-        fs.soft = Deps::in_use();
+        fs.soft = Deps::in_use(most_records(cx.inode_capacity()));
         cx.tell_of_writes();
         fs.records_mounted(cx);
     }

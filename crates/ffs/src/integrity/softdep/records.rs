@@ -144,6 +144,8 @@ pub(super) enum Work {
 pub(crate) struct Deps {
     /// Whether the file system is in use, and dependencies are kept.
     pub(super) on: bool,
+    /// So many records there may be ([`most_records`](super::most_records)).
+    pub(super) most: usize,
     pub(super) records: BTreeMap<Number, Record>,
     next: Number,
     /// Blocks that have set out.
@@ -182,8 +184,8 @@ pub(crate) struct Deps {
 
 impl Deps {
     /// Of a file system that is in use from now on.
-    pub(super) fn in_use() -> Deps {
-        Deps { on: true, ..Deps::default() }
+    pub(super) fn in_use(most: usize) -> Deps {
+        Deps { on: true, most, ..Deps::default() }
     }
 
     /// A new record. It waits for the keys with writes that set out from now on.
