@@ -47,6 +47,7 @@ const ALL: &[Experiment] = &[
     softdep99::crash::EXPERIMENT,
     softdep99::fsck::EXPERIMENT,
     softdep99::noorder::EXPERIMENT,
+    softdep99::recovery::EXPERIMENT,
     softdep99::softdep::EXPERIMENT,
 ];
 

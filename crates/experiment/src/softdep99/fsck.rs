@@ -33,12 +33,12 @@ const PIECE: u64 = 4 * MIB;
 
 /// A file system of the Berkeley kind to be checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Case {
-    size_mib: u64,
+pub(super) struct Case {
+    pub(super) size_mib: u64,
     /// Share of the data blocks that files take.
-    full: f64,
-    sizes: Sizes,
-    files_per_directory: u64,
+    pub(super) full: f64,
+    pub(super) sizes: Sizes,
+    pub(super) files_per_directory: u64,
     /// Bytes of space for each inode.
     density: u64,
     machine: &'static str,
@@ -47,9 +47,25 @@ struct Case {
     in_turn: bool,
 }
 
+impl Case {
+    /// Files of 16 KB in the mean, 50 in a directory; an inode for 4 KB.
+    pub(super) fn filled(size_mib: u64, full: f64) -> Case {
+        Case {
+            size_mib,
+            full,
+            sizes: Sizes { mean_bytes: 16 * K, differ: true },
+            files_per_directory: 50,
+            density: 4 * K,
+            machine: MACHINE,
+            drive: DRIVE,
+            in_turn: false,
+        }
+    }
+}
+
 /// Sizes of files.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Sizes {
+pub(super) struct Sizes {
     mean_bytes: u64,
     /// Whether they differ: lognormal, with a median of a quarter of the mean. An estimate.
     differ: bool,
@@ -110,16 +126,7 @@ const CHANGES: [Change; 9] = [
 ];
 
 fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
-    let base = Case {
-        size_mib: bench.pick(192, 4608),
-        full: 0.76,
-        sizes: Sizes { mean_bytes: 16 * K, differ: true },
-        files_per_directory: 50,
-        density: 4 * K,
-        machine: MACHINE,
-        drive: DRIVE,
-        in_turn: false,
-    };
+    let base = Case::filled(bench.pick(192, 4608), 0.76);
     let seed = bench.seed();
     let shares: &[f64] = bench.pick(&[0.0, 0.38, 0.76], &[0.0, 0.2, 0.4, 0.6, 0.76]);
     let sizes: &[u64] = bench.pick(&[64, 128], &[576, 1152, 2304]);
@@ -163,7 +170,7 @@ fn checked(case: &Case, seed: u64) -> Result<Point, ExperimentError> {
 }
 
 /// Makes files until so much of the space is taken.
-fn fill(lab: &mut dyn FileSystem, case: &Case, seed: u64) -> Result<(), ExperimentError> {
+pub(super) fn fill(lab: &mut dyn FileSystem, case: &Case, seed: u64) -> Result<(), ExperimentError> {
     let usage = lab.usage().map_err(|error| ExperimentError::Io { doing: "statfs".to_owned(), error })?;
     let wanted = (usage.total_bytes as f64 * case.full) as u64;
     let sizes = case.sizes.model(usage.total_bytes as f64);
@@ -180,7 +187,7 @@ fn fill(lab: &mut dyn FileSystem, case: &Case, seed: u64) -> Result<(), Experime
             directories += 1;
         }
         let directory = if case.in_turn { directories - 1 } else { (uniform(&mut random) * directories as f64) as u64 };
-        let fd = make(lab, directory, number)?;
+        let fd = make(lab, &format!("d{directory}"), number)?;
         let mut done = 0;
         while done < bytes {
             let len_bytes = PIECE.min(bytes - done);
@@ -193,8 +200,8 @@ fn fill(lab: &mut dyn FileSystem, case: &Case, seed: u64) -> Result<(), Experime
     }
 }
 
-fn make(lab: &mut dyn FileSystem, directory: u64, number: u64) -> Result<posix::Fd, ExperimentError> {
-    let path = format!("d{directory}/{number}");
+pub(super) fn make(lab: &mut dyn FileSystem, directory: &str, number: u64) -> Result<posix::Fd, ExperimentError> {
+    let path = format!("{directory}/{number}");
     let open = Call::Open { at: path.as_str().into(), flags: OpenFlags::CREATE_NEW, mode: Mode(0o644) };
     lab.call(&open).fd().map_err(|errno| ExperimentError::Call { doing: format!("making {path}"), errno })
 }
@@ -209,22 +216,12 @@ fn rolled(size_mib: u64, written_bytes: u64, seed: u64) -> Result<Rolled, Experi
     let volume = lfs::Lfs::load(shared.clone(), own.policy)?;
     let setup = target.setup(target.load_machine()?, 0);
     let mut lab = Lab::with_image(volume, target.drive.device()?, setup, Image::full(shared.clone()))?;
-    let case = Case {
-        size_mib,
-        full: 0.5,
-        sizes: Sizes { mean_bytes: 16 * K, differ: true },
-        files_per_directory: 50,
-        density: 0,
-        machine: MACHINE,
-        drive: DRIVE,
-        in_turn: false,
-    };
-    fill(&mut lab, &case, seed)?;
+    fill(&mut lab, &Case::filled(size_mib, 0.5), seed)?;
     lab.drop_caches().map_err(|error| ExperimentError::Io { doing: "a checkpoint".to_owned(), error })?;
     let mut done = 0;
     let mut number = 1_000_000;
     while done < written_bytes {
-        let fd = make(&mut lab, 0, number)?;
+        let fd = make(&mut lab, "d0", number)?;
         call(&mut lab, "writing", &Call::Write { fd, offset: None, len_bytes: 64 * K, data: None })?;
         call(&mut lab, "making it durable", &Call::Fsync { fd })?;
         call(&mut lab, "closing", &Call::Close { fd })?;

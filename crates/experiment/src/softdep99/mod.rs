@@ -3,6 +3,7 @@
 pub(crate) mod crash;
 pub(crate) mod fsck;
 pub(crate) mod noorder;
+pub(crate) mod recovery;
 pub(crate) mod softdep;
 
 use crate::testbed;

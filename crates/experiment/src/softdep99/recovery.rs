@@ -1,0 +1,207 @@
+//! What a crash costs until the file system can be used, by mode of integrity: a full check, the replay of a log of metadata, recovery by
+//! the records of journaled Soft Updates; by fullness, size, and what was going on.
+
+use super::fsck::{Case, fill, make};
+use super::{DRIVE, MACHINE};
+use crate::testbed::call;
+use crate::{
+    Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit, parallel,
+};
+use device::store::SparseStore;
+use kernel::payload::Image;
+use kernel::{Lab, RawTimes};
+use lab::{Checked, Spec, System};
+use posix::{At, Call, FileSystem as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    key: "softdep99/recovery",
+    title: "From a crash to a file system in use: the full check, a log's replay, and records",
+    source: "McKusick and Ganger, Soft Updates, USENIX 1999; Seltzer, Ganger, McKusick and others, Journaling versus Soft Updates, USENIX 2000; \
+             McKusick and Roberson, Journaled Soft-updates, BSDCan 2010",
+    runs: "file systems filled with files and synced; files are then made, written and removed until the power fails, a minute later; \
+           what the mode needs is done in virtual time, every request through the drive and the processor, and the full check after it",
+    run,
+};
+
+const K: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Modes, and whether the full check is all they have.
+const MODES: [(&str, bool); 4] =
+    [("conventional", true), ("softdep", true), ("journal=async", false), ("softdep+j", false)];
+
+/// A file system that crashes.
+#[derive(Clone, Copy, Debug)]
+struct Crash {
+    mode: &'static str,
+    size_mib: u64,
+    full: f64,
+    /// Files made, and half as many removed, before the power fails.
+    files: u64,
+    seed: u64,
+}
+
+/// What that costs.
+#[derive(Clone, Debug)]
+struct Point {
+    /// Until the file system can be used.
+    recovery: RawTimes,
+    /// Records, or transactions.
+    named: u64,
+    /// Problems that the check found: with a log, after its replay.
+    problems: u64,
+}
+
+impl Point {
+    fn seconds(&self) -> f64 {
+        self.recovery.elapsed_ns as f64 / 1e9
+    }
+}
+
+fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
+    let shares: &[f64] = bench.pick(&[0.0, 0.6], &[0.0, 0.2, 0.4, 0.6, 0.76]);
+    let sizes: &[u64] = bench.pick(&[48, 96], &[256, 512, 1024, 2048]);
+    let (files, counts): (u64, &[u64]) = bench.pick((60, &[30, 60]), (1000, &[250, 500, 1000, 2000]));
+    let (size_mib, seed) = (bench.pick(96, 1024), bench.seed());
+    let full = shares.last().copied().unwrap_or(0.0);
+    let base = Crash { mode: "", size_mib, full, files, seed };
+    let mut cases = Vec::new();
+    for (mode, _) in MODES {
+        cases.extend(shares.iter().map(|full| Crash { mode, full: *full, ..base }));
+        cases.extend(sizes.iter().map(|size_mib| Crash { mode, size_mib: *size_mib, ..base }));
+        cases.extend(counts.iter().map(|files| Crash { mode, files: *files, ..base }));
+    }
+    let points = parallel::each(bench, "crashing", &cases, crashed)?;
+    Ok(outcome(&base, (shares, sizes, counts), &points))
+}
+
+/// Fills a file system, works on it, lets the power fail, and recovers.
+fn crashed(crash: &Crash) -> Result<Point, ExperimentError> {
+    let target = Spec::parse(&format!(
+        "ffs:{},data=full,bsize=8K,fsize=1K,size={}M,machine={MACHINE}@{DRIVE}",
+        crash.mode, crash.size_mib
+    ))?;
+    let System::Ffs(own) = &target.system else { unreachable!("the target is of this kind") };
+    let mut store = SparseStore::new(crash.size_mib * MIB);
+    ffs::mkfs(&mut store, &own.mkfs(crash.size_mib * MIB, 0))?;
+    if let Some(bytes) = own.log() {
+        ffs::log::make(&mut store, bytes)?;
+    }
+    let shared = Arc::new(Mutex::new(store));
+    let (volume, _) = ffs::log::load(shared.clone(), own.policy, None)?;
+    let setup = target.setup(target.load_machine()?, 0);
+    let mut lab = Lab::with_image(volume, target.drive.device()?, setup, Image::full(shared.clone()))?;
+    call(&mut lab, "making a directory", &Call::Mkdir { at: At::from("work"), mode: posix::Mode(0o755) })?;
+    fill(&mut lab, &Case::filled(crash.size_mib, crash.full), crash.seed)?;
+    lab.drop_caches().map_err(|error| ExperimentError::Io { doing: "a sync".to_owned(), error })?;
+    work(&mut lab, crash.files)?;
+    let crashed = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    drop(lab);
+    recovered(&target, crashed)
+}
+
+/// Files are made and written in a directory, and every second one is removed; a minute passes.
+fn work(lab: &mut Lab<ffs::Ffs>, files: u64) -> Result<(), ExperimentError> {
+    let pause_ns = 60_000_000_000 / files.max(1);
+    for number in 0..files {
+        let fd = make(lab, "work", number)?;
+        call(lab, "writing", &Call::Write { fd, offset: None, len_bytes: 16 * K, data: None })?;
+        call(lab, "closing", &Call::Close { fd })?;
+        if number % 2 == 1 {
+            let path = format!("work/{}", number - 1);
+            call(lab, "removing", &Call::Unlink { at: path.as_str().into() })?;
+        }
+        lab.pause_ns(pause_ns);
+    }
+    Ok(())
+}
+
+fn recovered(target: &Spec, crashed: SparseStore) -> Result<Point, ExperimentError> {
+    let mut disk = target.raw_disk(crashed.clone())?;
+    let before = disk.times();
+    let replayed = ffs::log::replay(&mut disk)?;
+    let after = disk.times();
+    let Some(replayed) = replayed else {
+        let (found, recovery) = target.check_in_virtual_time(crashed, &mut || true)?;
+        let Checked::Ffs(report) = found else { unreachable!("the target is of this kind") };
+        return Ok(Point { recovery, named: 0, problems: report.problem_count });
+    };
+    let recovery = RawTimes {
+        elapsed_ns: after.elapsed_ns - before.elapsed_ns,
+        processor_ns: after.processor_ns - before.processor_ns,
+        ..after
+    };
+    let report = ffs::fsck(&mut disk, &mut |_| true)?;
+    let named = if replayed.records > 0 { replayed.records } else { replayed.transactions };
+    Ok(Point { recovery, named, problems: report.problem_count })
+}
+
+type Lists<'a> = (&'a [f64], &'a [u64], &'a [u64]);
+
+fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -> Outcome {
+    let mut outcome = Outcome::new();
+    outcome
+        .parameter("machine", MACHINE)
+        .parameter("drive", DRIVE)
+        .parameter("file system", format!("{} MiB, 8 KiB blocks; {:.0} % full", base.size_mib, base.full * 100.0))
+        .parameter("until the power fails", format!("{} files of 16 KiB made in a minute, half removed", base.files))
+        .parameter("not built", "the check of Soft Updates in the background, on a snapshot: theirs is the full check");
+    let row =
+        |what: String, point: &Point| Row::new(what, Unit::Ns, Published::NONE, point.seconds() * 1e9, Explain::Agrees);
+    let each = shares.len() + sizes.len() + counts.len();
+    let mut figures = (Vec::new(), Vec::new(), Vec::new());
+    for ((mode, _), of_mode) in MODES.iter().zip(points.chunks(each)) {
+        let (by_share, rest) = of_mode.split_at(shares.len());
+        let (by_size, by_count) = rest.split_at(sizes.len());
+        for (share, point) in shares.iter().zip(by_share) {
+            outcome.row(row(format!("{mode}, {:.0} % full", share * 100.0), point));
+        }
+        for (size_mib, point) in sizes.iter().zip(by_size) {
+            outcome.row(row(format!("{mode}, {size_mib} MiB"), point));
+        }
+        for (files, point) in counts.iter().zip(by_count) {
+            outcome.row(row(format!("{mode}, {files} files, {} records", point.named), point));
+        }
+        let curve = |x: Vec<f64>, points: &[Point]| {
+            let xy: Vec<(f64, f64)> = x.into_iter().zip(points).map(|(x, point)| (x, point.seconds())).collect();
+            Series::new(mode, xy)
+        };
+        figures.0.push(curve(shares.iter().map(|share| 100.0 * share).collect(), by_share));
+        figures.1.push(curve(sizes.iter().map(|size| (size * MIB) as f64).collect(), by_size));
+        figures.2.push(curve(counts.iter().map(|files| *files as f64).collect(), by_count));
+    }
+    claims(&mut outcome, shares.len(), sizes.len(), each, points);
+    let mut figure = |name: &str, title: &str, x: Axis, series: Vec<Series>| {
+        let y = Axis::Number("s".to_owned());
+        outcome.figure(Figure { name: name.to_owned(), title: title.to_owned(), x, y, series });
+    };
+    figure("fullness", "Recovery by fullness", Axis::Number("full, %".to_owned()), figures.0);
+    figure("size", "Recovery by size", Axis::Bytes("file system".to_owned()), figures.1);
+    figure("work", "Recovery by files of the last minute", Axis::Number("files".to_owned()), figures.2);
+    outcome
+}
+
+fn claims(outcome: &mut Outcome, shares: usize, sizes: usize, each: usize, points: &[Point]) {
+    let of = |mode: usize| points.chunks(each).nth(mode).unwrap_or_default();
+    let range = |points: &[Point]| {
+        let seconds = || points.iter().map(Point::seconds);
+        (seconds().fold(f64::INFINITY, f64::min), seconds().fold(0.0, f64::max))
+    };
+    let states = |points: &[Point]| points.get(..shares + sizes).unwrap_or_default().to_vec();
+    let (least_check, most_check) = range(&states(of(0)));
+    let (least, most) = range(&states(of(3)));
+    outcome.claim(Claim::new(
+        "recovery by records depends neither on the size of the file system nor on its fullness, and a full check does",
+        most < 4.0 * least && most_check > 1.5 * least_check,
+        format!("{least:.3} s to {most:.3} s; the check {least_check:.2} s to {most_check:.2} s"),
+        Explain::Agrees,
+    ));
+    let logged = || of(2).iter().chain(of(3));
+    outcome.claim(Claim::new(
+        "after a log's replay and after recovery by records the full check finds nothing",
+        logged().all(|point| point.problems == 0),
+        format!("{} problems in all", logged().map(|point| point.problems).sum::<u64>()),
+        Explain::Agrees,
+    ));
+}
