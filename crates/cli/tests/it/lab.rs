@@ -59,8 +59,10 @@ fn replay_and_validate_a_recorded_workload() {
     assert_eq!(replayed["cache_state"], "cold");
     // Only user attributes are missing.
     assert_eq!(replayed["differences"]["total"], 10);
-    let system = small_system(d.path(), "flat", 1e6);
-    let system = format!("{target}={}", system.display());
+    // Both the target and the file's name may have a `=`.
+    let file = d.path().join("a=b.system");
+    std::fs::rename(small_system(d.path(), "flat", 1e6), &file).unwrap();
+    let system = format!("{target}={}", file.display());
     let args = ["validate", workload, "--on", target, "--system", &system, "--json"];
     let validated = twice(d.path(), &args);
     let cell = &validated["cells"][0];
