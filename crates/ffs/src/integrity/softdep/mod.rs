@@ -170,7 +170,7 @@ impl Mode for SoftUpdates {
     }
 
     fn keeps_chunks(fs: &Ffs, dir: Ino) -> bool {
-        fs.soft.pages.contains_key(&dir.0)
+        fs.soft.pages.concern(dir.0)
     }
 
     fn releases_later(fs: &mut Ffs, _cx: &mut Cx, ino: Ino) -> bool {

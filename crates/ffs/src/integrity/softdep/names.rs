@@ -56,27 +56,29 @@ impl Ffs {
             keys.extend(self.pointer_record(dir, chunk >> self.g.bshift).map(Key::Record));
         }
         // An earlier name is gone before: one that had the room, or the same one elsewhere.
-        let page = self.soft.pages.get(&dir.0).into_iter().flatten();
-        keys.extend(page.filter_map(|number| {
+        let pages = &self.soft.pages;
+        let removed = |number: &Number| {
             let entry = self.soft.entry(*number)?;
             let Change::Remove { ino: removed, .. } = entry.change else { return None };
-            let held = self.soft.is_held(*number);
-            // One that goes back to its old name, elsewhere, must not wait for that to go.
-            let same = *entry.name == *name && !(held && removed == ino.0);
-            let concerned = if entry.chunk == chunk { held } else { same };
-            concerned.then_some(Key::Record(*number))
-        }));
+            Some((entry.chunk, removed, self.soft.is_held(*number)))
+        };
+        let had_room = |number: &&Number| removed(number).is_some_and(|(_, _, held)| held);
+        // One that goes back to its old name, elsewhere, must not wait for that to go.
+        let elsewhere = |number: &&Number| {
+            removed(number).is_some_and(|(at, removed, held)| at != chunk && !(held && removed == ino.0))
+        };
+        keys.extend(pages.of_chunk(dir.0, chunk).iter().filter(had_room).map(|number| Key::Record(*number)));
+        keys.extend(pages.of_name(dir.0, name).iter().filter(elsewhere).map(|number| Key::Record(*number)));
         keys
     }
 
     /// What the last name of a directory waits for: names that have moved out of it are elsewhere.
     fn moved_out(&self, dir: Ino) -> Vec<Key> {
-        let page = self.soft.pages.get(&dir.0).into_iter().flatten();
-        let held = page.filter(|number| {
+        let held = self.soft.pages.of_directory(dir.0).into_iter().filter(|number| {
             let removed = |entry: &Entry| matches!(entry.change, Change::Remove { .. });
-            !self.soft.is_ready(**number) && self.soft.entry(**number).is_some_and(removed)
+            !self.soft.is_ready(*number) && self.soft.entry(*number).is_some_and(removed)
         });
-        held.map(|number| Key::Record(*number)).collect()
+        held.map(Key::Record).collect()
     }
 
     /// Names of an inode that are not on the disk yet, but for one: what is on the disk stays until one of these is.
@@ -90,11 +92,11 @@ impl Ffs {
 
     /// Earlier names of a directory that the disk may still have. There are any only if it was moved and is removed within seconds.
     fn earlier_names(&self, ino: Ino) -> Vec<Key> {
-        let goes = |number: &&Number| match self.soft.entry(**number).map(|entry| entry.change) {
+        let goes = |number: &Number| match self.soft.entry(*number).map(|entry| entry.change) {
             Some(Change::Remove { ino: of, .. } | Change::Replace { from: of, .. }) => of == ino.0,
             _ => false,
         };
-        self.soft.pages.values().flatten().filter(goes).map(|number| Key::Record(*number)).collect()
+        self.soft.pages.all().filter(goes).map(Key::Record).collect()
     }
 
     /// Whether the disk may have a name of a directory, besides the one that is being made.
@@ -122,8 +124,8 @@ impl Ffs {
 
     fn add_entry(&mut self, dir: Ino, chunk: u64, name: &[u8], change: Change, keys: &[Key]) -> Number {
         let entry = Entry { dir: dir.0, chunk, name: name.into(), change, drops: Vec::new() };
-        let number = self.soft.add(Kind::Entry(entry), keys);
-        self.soft.pages.entry(dir.0).or_default().push(number);
+        let number = self.soft.add(Kind::Entry(entry.clone()), keys);
+        self.soft.pages.add(&entry, number);
         if let Change::Add { to } | Change::Replace { to, .. } = change {
             self.soft.inode(to).names.push(number);
         }
@@ -132,9 +134,7 @@ impl Ffs {
 
     /// The change of a name that was made and has not set out.
     fn held_name(&self, dir: Ino, name: &[u8]) -> Option<Number> {
-        let page = self.soft.pages.get(&dir.0)?;
-        let of_name = |number: &&Number| self.soft.entry(**number).is_some_and(|entry| *entry.name == *name);
-        let last = page.iter().rev().find(of_name).copied()?;
+        let last = self.soft.pages.of_name(dir.0, name).last().copied()?;
         let made = matches!(self.soft.entry(last)?.change, Change::Add { .. } | Change::Replace { .. });
         (made && self.soft.is_held(last)).then_some(last)
     }
@@ -277,8 +277,7 @@ impl Ffs {
         let new_name = self.soft.new_name.map(|(number, _)| number);
         let mut keys = vec![Key::Inode(parent.0)];
         keys.extend(new_name.map(Key::Record));
-        let page = self.soft.pages.get(&dir.0).cloned().unwrap_or_default();
-        let before = page.into_iter().find(|number| {
+        let before = self.soft.pages.of_directory(dir.0).into_iter().find(|number| {
             let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
             self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
         });

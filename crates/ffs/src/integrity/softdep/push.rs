@@ -224,7 +224,7 @@ impl Ffs {
         cx.flush_file(self, ino, how);
         self.assume_waited(cx, Some(ino));
         self.push_file(cx, ino);
-        for number in self.soft.pages.get(&ino.0).cloned().unwrap_or_default() {
+        for number in self.soft.pages.of_directory(ino.0) {
             self.push(cx, number);
         }
         if self.node(ino)?.own.pending {

@@ -9,6 +9,7 @@ use kernel::BlockId;
 use kernel::program::IoId;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use ufs::live::{Files as _, Freed, Piece};
 
 /// A record's number.
@@ -139,6 +140,67 @@ pub(super) enum Work {
     Release(u32),
 }
 
+/// Changes of directories, of each chunk and of each name the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pages {
+    /// By directory and byte of the chunk.
+    chunks: BTreeMap<(u32, u64), Vec<Number>>,
+    names: BTreeMap<(u32, Box<[u8]>), Vec<Number>>,
+}
+
+impl Pages {
+    pub(super) fn add(&mut self, entry: &Entry, number: Number) {
+        self.chunks.entry((entry.dir, entry.chunk)).or_default().push(number);
+        self.names.entry((entry.dir, entry.name.clone())).or_default().push(number);
+    }
+
+    fn remove(&mut self, entry: &Entry, number: Number) {
+        fn from<K: Ord>(lists: &mut BTreeMap<K, Vec<Number>>, key: &K, number: Number) {
+            if let Some(list) = lists.get_mut(key) {
+                list.retain(|other| *other != number);
+                if list.is_empty() {
+                    lists.remove(key);
+                }
+            }
+        }
+        from(&mut self.chunks, &(entry.dir, entry.chunk), number);
+        from(&mut self.names, &(entry.dir, entry.name.clone()), number);
+    }
+
+    /// Changes of the chunk at a byte of a directory.
+    pub(super) fn of_chunk(&self, dir: u32, chunk: u64) -> &[Number] {
+        self.chunks.get(&(dir, chunk)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Changes of the chunks at these bytes, chunk by chunk.
+    pub(super) fn of_chunks(&self, dir: u32, bytes: Range<u64>) -> impl Iterator<Item = &[Number]> {
+        self.chunks.range((dir, bytes.start)..(dir, bytes.end)).map(|(_, list)| list.as_slice())
+    }
+
+    /// Changes of a name in a directory.
+    pub(super) fn of_name(&self, dir: u32, name: &[u8]) -> &[Number] {
+        self.names.get(&(dir, Box::from(name))).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a directory has changes.
+    pub(super) fn concern(&self, dir: u32) -> bool {
+        self.chunks.range((dir, 0)..=(dir, u64::MAX)).next().is_some()
+    }
+
+    /// All changes of a directory, the oldest first.
+    pub(super) fn of_directory(&self, dir: u32) -> Vec<Number> {
+        let mut all: Vec<Number> =
+            self.chunks.range((dir, 0)..=(dir, u64::MAX)).flat_map(|(_, list)| list).copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// All changes.
+    pub(super) fn all(&self) -> impl Iterator<Item = Number> {
+        self.chunks.values().flatten().copied()
+    }
+}
+
 /// The mode's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deps {
@@ -146,7 +208,7 @@ pub(crate) struct Deps {
     pub(super) on: bool,
     /// So many records there may be ([`most_records`](super::most_records)).
     pub(super) most: usize,
-    pub(super) records: BTreeMap<Number, Record>,
+    pub(super) records: FxHashMap<Number, Record>,
     next: Number,
     /// Blocks that have set out.
     puts: u64,
@@ -154,8 +216,8 @@ pub(crate) struct Deps {
     pub(super) inodes: BTreeMap<u32, InodeDep>,
     /// Pointers of indirect blocks, by place (`indirdep`).
     pub(super) indirects: BTreeMap<BlockId, BTreeMap<usize, Number>>,
-    /// Changes of directories, the oldest first (`pagedep`).
-    pub(super) pages: BTreeMap<u32, Vec<Number>>,
+    /// Changes of directories (`pagedep`).
+    pub(super) pages: Pages,
     pub(super) flights: BTreeMap<IoId, Vec<Flight>>,
     /// Blocks of directories of which the disk has so many bytes, with sound chunks up to there.
     pub(super) filled: BTreeMap<BlockId, u32>,
@@ -361,12 +423,7 @@ impl Deps {
                 }
             }
             Kind::Entry(entry) => {
-                if let Some(page) = self.pages.get_mut(&entry.dir) {
-                    page.retain(|other| *other != number);
-                    if page.is_empty() {
-                        self.pages.remove(&entry.dir);
-                    }
-                }
+                self.pages.remove(entry, number);
                 if let Change::Add { to } | Change::Replace { to, .. } = entry.change {
                     self.inode(to).names.retain(|other| *other != number);
                     self.tidy(to);

@@ -243,7 +243,7 @@ impl Ffs {
     /// Changes of a directory that is no more: its names are gone with it.
     fn cut_names(&mut self, ino: Ino) -> Vec<(u32, i16)> {
         let size = self.inodes.get(ino.0).map_or(0, |node| node.d.size);
-        let page = self.soft.pages.get(&ino.0).cloned().unwrap_or_default();
+        let page = self.soft.pages.of_directory(ino.0);
         let mut drops = Vec::new();
         for number in page {
             if self.soft.entry(number).is_some_and(|entry| entry.chunk >= size)

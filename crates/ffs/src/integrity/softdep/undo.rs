@@ -119,8 +119,8 @@ impl Ffs {
             }
         } else if id.lbn.0 < 0 {
             self.undo_indirect(id, out);
-        } else if let Some(page) = self.soft.pages.get(&id.ino.0) {
-            self.undo_directory(page, (id.lbn.0 as u64) << self.g.bshift, out);
+        } else {
+            self.undo_directory(id.ino.0, (id.lbn.0 as u64) << self.g.bshift, out);
         }
     }
 
@@ -172,11 +172,11 @@ impl Ffs {
         }
     }
 
-    fn undo_directory(&self, page: &[Number], from: u64, out: &mut [u8]) {
+    fn undo_directory(&self, dir: u32, from: u64, out: &mut [u8]) {
         for (chunk, bytes) in (from..).step_by(DIRBLKSIZ).zip(out.chunks_mut(DIRBLKSIZ)) {
+            let page = self.soft.pages.of_chunk(dir, chunk);
             let held = page.iter().rev().filter(|number| self.soft.is_held(**number));
-            let entries = held.filter_map(|number| self.soft.entry(*number));
-            let mut entries = entries.filter(|entry| entry.chunk == chunk).peekable();
+            let mut entries = held.filter_map(|number| self.soft.entry(*number)).peekable();
             if entries.peek().is_some() {
                 self.undo_chunk(entries, bytes);
             }
@@ -236,15 +236,12 @@ impl Ffs {
             let pointers = self.soft.indirects.get(&id).map(|pointers| pointers.values().copied().collect());
             let whole = matches!(self.inodes.get(id.ino.0).map(|node| &node.body), Some(Body::Directory(_)));
             self.soft.load(pointers.unwrap_or_default(), whole, &mut keys, &mut undone);
-        } else if let Some(page) = self.soft.pages.get(&id.ino.0) {
-            let from = (id.lbn.0 as u64) << self.g.bshift;
-            let here = from..from + u64::from(self.g.bsize);
-            let numbers: Vec<Number> = page
-                .iter()
-                .copied()
-                .filter(|number| self.soft.entry(*number).is_some_and(|entry| here.contains(&entry.chunk)))
-                .collect();
-            self.soft.load_entries(&numbers, &mut keys, &mut undone);
+        } else {
+            let chunks: Vec<Vec<Number>> =
+                self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).map(<[Number]>::to_vec).collect();
+            for numbers in chunks {
+                self.soft.load_entries(&numbers, &mut keys, &mut undone);
+            }
         }
         (keys, undone)
     }
@@ -265,11 +262,13 @@ impl Ffs {
         if id.lbn.0 < 0 {
             return self.soft.indirects.get(&id).is_none_or(|pointers| pointers.values().all(ready));
         }
-        let Some(page) = self.soft.pages.get(&id.ino.0) else { return true };
+        self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().all(ready)
+    }
+
+    /// Bytes of a file that a block of it has.
+    fn bytes_of(&self, id: BlockId) -> std::ops::Range<u64> {
         let from = (id.lbn.0 as u64) << self.g.bshift;
-        let here = from..from + u64::from(self.g.bsize);
-        let of_block = |number: &&Number| self.soft.entry(**number).is_some_and(|entry| here.contains(&entry.chunk));
-        page.iter().filter(of_block).all(ready)
+        from..from + u64::from(self.g.bsize)
     }
 
     fn load_inode(&mut self, ino: u32, keys: &mut Vec<Key>, undone: &mut bool) {
@@ -312,7 +311,7 @@ impl Deps {
         }
     }
 
-    /// Changes of directories. A chunk is written as a whole: those go that wait for nothing but one another.
+    /// Changes of a chunk. It is written as a whole: those go that wait for nothing but one another.
     fn load_entries(&mut self, numbers: &[Number], keys: &mut Vec<Key>, undone: &mut bool) {
         let mut go: Vec<Number> = numbers.to_vec();
         loop {
@@ -333,10 +332,9 @@ impl Deps {
     /// Whether a change can go to the disk with others of its chunk.
     fn goes_with(&self, number: Number, all: &[Number]) -> bool {
         let Some(record) = self.records.get(&number) else { return false };
-        let chunk = |number: Number| self.entry(number).map(|entry| (entry.dir, entry.chunk));
         record.state == State::Written
             || record.waits.iter().all(|(key, _)| match key {
-                Key::Record(other) => all.contains(other) && chunk(*other) == chunk(number),
+                Key::Record(other) => all.contains(other),
                 Key::Block(_) | Key::Inode(_) => false,
             })
     }
