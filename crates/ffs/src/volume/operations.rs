@@ -196,7 +196,7 @@ impl Volume for Ffs {
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
         let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
-        self.may_change(ino)?;
+        self.may_write(ino)?;
         mode!(self.begins(cx));
         let size_before = self.node(ino)?.d.size;
         let mut done = 0;
@@ -232,6 +232,10 @@ impl Volume for Ffs {
 
     fn reallocate(&mut self, cx: &mut Cx, ino: Ino, first: Lbn, blocks: u32) -> bool {
         self.reallocate_cluster(cx, ino, first, blocks)
+    }
+
+    fn snapshot(&mut self, cx: &mut Cx, dir: Ino, name: &[u8]) -> Result<Ino, Errno> {
+        self.take_snapshot(cx, dir, name)
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
