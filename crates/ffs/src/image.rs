@@ -1,8 +1,8 @@
 //! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
 
 use crate::format::{
-    CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, SF_SNAPSHOT, Superblock,
-    UFS1_MAGIC, UFS2_MAGIC, Version,
+    CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, SF_SNAPSHOT,
+    Superblock, UFS1_MAGIC, UFS2_MAGIC, Version,
 };
 use crate::log::format::{Ring, SECTOR};
 use crate::{FfsError, FormatError, Store};

@@ -9,8 +9,8 @@ use super::names::lenient;
 use super::pointers::{Held, Terms};
 use super::{Check, Kind, Phase, Place};
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, SF_SNAPSHOT, Version,
-    fresh_chunk, symlink_area_bytes,
+    CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, SF_SNAPSHOT,
+    Version, fresh_chunk, symlink_area_bytes,
 };
 use crate::image::{decode_pointers, file_runs};
 use crate::mkfs::metadata;

@@ -58,7 +58,8 @@ impl Ffs {
         let mut inodes = Inodes::default();
         let [listed, others @ ..] = image.superblock().snapinum;
         if image.superblock().wide() && others.iter().any(|ino| *ino != 0) {
-            let why = "it has several snapshots; one can be kept here, so remove the others with the system that took them";
+            let why =
+                "it has several snapshots; one can be kept here, so remove the others with the system that took them";
             return Err(FfsError::NotWritable(why.to_owned()));
         }
         let mut snapshot = None;

@@ -30,10 +30,10 @@ pub use image::DataSource;
 use inodes::{Inodes, Node};
 use kernel::{Block, Cx, Ino, Pbn};
 use pointers::Pointer;
-use snapshot::Snapshot;
 use posix::Errno;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use snapshot::Snapshot;
 use ufs::live::Freed;
 pub use ufs::live::check::Disagreement;
 

@@ -245,6 +245,9 @@ impl Volume for Ffs {
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
         mode!(self.sync(cx, how));
+        if how != Durability::Started {
+            self.write_snapshot_inode(cx);
+        }
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
         }

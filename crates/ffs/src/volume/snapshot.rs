@@ -304,7 +304,11 @@ impl Ffs {
         });
         let Some(node) = self.inodes.get_mut(ino.0) else { return };
         if let Some(indirects) = node.indirects.take() {
-            freed.extend(indirects.leaves.iter().map(|(at, leaf)| Freed { lbn: -(*at as i64), addr: leaf.addr, bytes }));
+            freed.extend(indirects.leaves.iter().map(|(at, leaf)| Freed {
+                lbn: -(*at as i64),
+                addr: leaf.addr,
+                bytes,
+            }));
             freed.extend(indirects.upper.iter().map(|(number, addr)| Freed { lbn: *number, addr: *addr, bytes }));
         }
         (node.d.db, node.d.ib, node.d.size, node.d.blocks) = ([0; NDADDR], [0; 3], 0, 0);
@@ -316,6 +320,15 @@ impl Ffs {
         self.sb.snapinum.fill(0);
         self.write_superblock(cx, true);
         mode!(self.cut(cx, ino, &mut freed, CutIndirects::default()));
+    }
+
+    /// Writing has had blocks kept: the inode of the snapshot is on the disk as it is now. Its own block is kept already.
+    pub(super) fn write_snapshot_inode(&mut self, cx: &mut Cx) {
+        let Some(ino) = self.snapshot_ino() else { return };
+        if self.inodes.get(ino.0).is_some_and(|node| node.own.pending) {
+            self.update(cx, ino);
+            cx.write(self, self.inode_block(ino).id, true);
+        }
     }
 
     // ---- how it looks
@@ -348,9 +361,9 @@ impl Ffs {
         let places = snapshot.zip(first).map(|(snapshot, first)| {
             let kept = self.inodes.get(id.ino.0).map(|node| node.pointers_of_leaf(first)).unwrap_or_default();
             let end = (first + n).min(blocks(&self.g));
-            (0..).zip(first..end).filter(move |(at, lbn)| {
-                !snapshot.wants(*lbn) && kept.get(*at).copied().unwrap_or(0) == 0
-            })
+            (0..)
+                .zip(first..end)
+                .filter(move |(at, lbn)| !snapshot.wants(*lbn) && kept.get(*at).copied().unwrap_or(0) == 0)
         });
         places.into_iter().flatten().map(|(at, _)| (at, NO_COPY))
     }

@@ -125,11 +125,11 @@ impl Ager {
         outcome
     }
 
-    fn open(&mut self, path: &str, flags: OpenFlags) -> Option<Fd> {
+    pub fn open(&mut self, path: &str, flags: OpenFlags) -> Option<Fd> {
         self.call(&Call::Open { at: path.into(), flags, mode: Mode(0o644) }).fd().ok()
     }
 
-    fn close(&mut self, fd: Fd) {
+    pub fn close(&mut self, fd: Fd) {
         self.call(&Call::Close { fd });
     }
 
@@ -312,7 +312,7 @@ impl Ager {
     }
 
     /// Writes until not a byte is to be had any more.
-    fn fill(&mut self) {
+    pub fn fill(&mut self) {
         for len in [100_000, 20_000, 3_000, 400, 1] {
             let before = self.out_of_space;
             while self.out_of_space == before {
@@ -323,6 +323,17 @@ impl Ager {
                 self.close(fd);
             }
         }
+    }
+
+    /// Does nothing to a file from now on.
+    pub fn leave_alone(&mut self, path: &str) {
+        self.files.retain(|file| file != path);
+    }
+
+    /// Everything is written: what is on the disk then.
+    pub fn sync(&mut self, disk: &Arc<Mutex<MemoryStore>>) -> MemoryStore {
+        self.call(&Call::SyncFs);
+        disk.lock().unwrap().clone()
     }
 
     /// All but one file in the root.
