@@ -530,6 +530,12 @@ fn a_snapshot_stays_as_it_was() {
     succeeds(&run(place.at(), &["cp", "disk.img:/.snap/today", "."]));
     assert!(fs::read(place.at().join("today")).unwrap() == live, "the same through the mount and out of the image");
     succeeds(&run(place.at(), &["fsck", "today"]));
+    fs::write(place.at().join("more"), vec![b'm'; 400_000]).unwrap();
+    succeeds(&run(place.at(), &["cp", "more", "disk.img:/"]));
+    place.is_clean();
+    fs::create_dir(place.at().join("later")).unwrap();
+    succeeds(&run(place.at(), &["cp", "disk.img:/.snap/today", "later"]));
+    assert!(fs::read(place.at().join("later/today")).unwrap() == live, "copying into the image keeps it, too");
     fs::create_dir(place.at().join("then")).unwrap();
     succeeds(&run(place.at(), &["cp", "today:/a", "today:/gone", "then"]));
     assert_eq!(fs::read(place.at().join("then/a")).unwrap(), vec![b'a'; 100_000]);

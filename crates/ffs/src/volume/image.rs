@@ -83,10 +83,6 @@ impl Ffs {
         }
         let mut ffs = Ffs::assemble(image.superblock().clone(), image.superblock_at(), groups, inodes, options)?;
         ffs.log = LogState::load(image)?;
-        if snapshot.is_some() && ffs.options.integrity.has_log() {
-            let why = "it has a snapshot, which is not kept with a log: mount it without, and remove the snapshot";
-            return Err(FfsError::NotWritable(why.to_owned()));
-        }
         if snapshot.is_none() {
             ffs.sb.snapinum.fill(0);
         }

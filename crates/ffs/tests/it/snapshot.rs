@@ -10,7 +10,7 @@ use kernel::LogEntry;
 use posix::{Call, FileSystem as _};
 
 /// A small disk.
-fn disk(version: Version, endian: Endian, bsize: u32, fsize: u32, size_bytes: u64) -> MemoryStore {
+pub fn disk(version: Version, endian: Endian, bsize: u32, fsize: u32, size_bytes: u64) -> MemoryStore {
     let options = MkfsOptions { bsize, fsize, endian, density: Some(8192), ..MkfsOptions::new(version, size_bytes) };
     let mut store = MemoryStore(vec![0; size_bytes as usize]);
     mkfs(&mut store, &options).unwrap();
@@ -61,7 +61,7 @@ pub fn differs(disk: &MemoryStore, shown: &[u8]) -> Option<String> {
 }
 
 /// Ages a disk, takes a snapshot, goes on, and looks at the snapshot: what is wrong, and the disk.
-fn aged(
+pub fn aged(
     before: MemoryStore,
     words: &str,
     seed: u64,
@@ -114,7 +114,7 @@ fn is_as_it_was(synced: &MemoryStore, taken: &[u8]) {
 
 const MODES: [&str; 3] = ["conventional", "noorder", "softdep"];
 
-fn shapes() -> impl Iterator<Item = (Version, Endian, u32, u32)> {
+pub fn shapes() -> impl Iterator<Item = (Version, Endian, u32, u32)> {
     [
         (Version::Ufs1, Endian::Little, 4096, 512),
         (Version::Ufs2, Endian::Big, 8192, 1024),
@@ -288,7 +288,12 @@ fn there_is_one_and_it_can_be_removed() {
         let volume = ager.lab.unmount().unwrap();
         assert!(volume.check().is_empty(), "{mode}: {:?}", volume.check());
         let store = disk.lock().unwrap().clone();
-        assert!(fsck(store, &mut |_| true).unwrap().is_clean(), "{mode}");
+        assert!(fsck(store.clone(), &mut |_| true).unwrap().is_clean(), "{mode}");
+        // Nothing is made in an image that is refused.
+        let mut journal = ffs::policy::Options::default();
+        assert!(journal.set("journal=async"));
+        let refused = ffs::log::load(store, journal, None).unwrap_err().to_string();
+        assert!(refused.contains("snapshot"), "{refused}");
     }
 }
 
@@ -341,7 +346,9 @@ fn another_mount_keeps_it() {
         // As BSD's own check of bytes has it: see bsd_fsck.
         let image = Image::open(store.clone(), Search::Standard).unwrap();
         let at = image.superblock_at() as usize;
-        let complaints = crate::bsd_fsck::complaints(&shown(&store, b"snap"), endian == Endian::Big, at);
-        assert_eq!(complaints, Vec::<String>::new(), "the snapshot is a sound image");
+        for (what, bytes) in [("the snapshot", shown(&store, b"snap")), ("the disk", store.0)] {
+            let complaints = crate::bsd_fsck::complaints(&bytes, endian == Endian::Big, at);
+            assert_eq!(complaints, Vec::<String>::new(), "{number}: {what}");
+        }
     }
 }
