@@ -1,8 +1,8 @@
 //! Reading images: finding the superblock, groups, inodes, blocks of files, directories, paths.
 
 use crate::format::{
-    CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, Superblock,
-    UFS1_MAGIC, UFS2_MAGIC, Version,
+    CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, SF_SNAPSHOT,
+    Superblock, UFS1_MAGIC, UFS2_MAGIC, Version,
 };
 use crate::log::format::{Ring, SECTOR};
 use crate::{FfsError, FormatError, Store};
@@ -252,11 +252,16 @@ struct Mapper<'a, S: ?Sized> {
     run: Option<Run>,
     /// Blocks that may still be read or mapped: a sound file has no more than the file system.
     budget: u64,
+    /// It is a snapshot: where it has no copy, the file system is as it was.
+    snapshot: bool,
 }
 
 impl<'a, S: Store + ?Sized> Mapper<'a, S> {
     fn new(store: &'a S, g: &'a Geometry, ino: Ino, inode: &'a Dinode) -> Mapper<'a, S> {
-        Mapper { store, g, ino, inode, run: None, budget: g.size_frags / u64::from(g.frag) + NDADDR as u64 + 1 }
+        let snapshot = inode.flags & SF_SNAPSHOT != 0 && inode.size == g.size_frags << g.fshift;
+        let blocks = g.size_frags / u64::from(g.frag) + NDADDR as u64 + 1;
+        // A snapshot shows every block, and has indirect blocks besides.
+        Mapper { store, g, ino, inode, run: None, budget: if snapshot { 2 * blocks } else { blocks }, snapshot }
     }
 
     fn file(&mut self, each: &mut dyn FnMut(Run) -> Result<(), FfsError>) -> Result<(), FfsError> {
@@ -320,12 +325,20 @@ impl<'a, S: Store + ?Sized> Mapper<'a, S> {
         pointer: i64,
         each: &mut dyn FnMut(Run) -> Result<(), FfsError>,
     ) -> Result<(), FfsError> {
-        if pointer == 0 {
+        let mut bytes = u64::from(self.g.block_bytes(self.inode.size, lbn));
+        let mut place = None;
+        if self.snapshot && (0..=2).contains(&pointer) {
+            if pointer > 0 {
+                return Ok(()); // It was free.
+            }
+            let addr = lbn * u64::from(self.g.frag);
+            bytes = bytes.min((self.g.size_frags - addr) << self.g.fshift);
+            place = Some(FragAddr(addr));
+        } else if pointer == 0 {
             return Ok(());
         }
         self.spend()?;
-        let bytes = u64::from(self.g.block_bytes(self.inode.size, lbn));
-        let addr = self.checked(pointer, bytes >> self.g.fshift)?;
+        let addr = place.map_or_else(|| self.checked(pointer, bytes >> self.g.fshift), Ok)?;
         if let Some(run) = &mut self.run {
             let follows_in_file = lbn << self.g.bshift == (run.lbn.0 << self.g.bshift) + run.bytes;
             if follows_in_file && addr.0 == run.addr.0 + (run.bytes >> self.g.fshift) {

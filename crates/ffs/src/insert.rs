@@ -54,8 +54,5 @@ fn writable<S: Store>(image: &Image<S>) -> Result<(), FfsError> {
     if sb.clean & 1 == 0 || marked {
         return refused("it was not unmounted cleanly; `fsage fsck IMAGE --repair --in-place` puts it right");
     }
-    if sb.wide() && sb.snapinum.iter().any(|ino| *ino != 0) {
-        return refused("it has snapshots, which keep what is overwritten; only BSD's kernel can write to it");
-    }
     Ok(())
 }

@@ -63,6 +63,10 @@ pub enum Bug {
     SujOrphanedMove,
     /// Recovery of journaled Soft Updates: inodes are cleared before the maps have their blocks as free.
     SujMapsLast,
+    /// Snapshots: a block is written over before its copy is on the disk.
+    SnapshotCopyLate,
+    /// Snapshots: what was free for a while is not kept.
+    SnapshotFreedNotKept,
     /// Journaling: metadata goes to its place before the log is on the disk.
     HomeBeforeLog,
     /// Journaling: what a file has given up is free for others before that is committed.

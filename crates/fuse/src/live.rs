@@ -257,6 +257,24 @@ impl<V: Insertable> Live<V> {
         self.stat(ino)
     }
 
+    /// Takes a snapshot of the file system into the new file `.snap/NAME`, where BSD has them; the directory is made if there is none.
+    pub fn take_snapshot(&mut self, name: &[u8]) -> Result<(), Errno> {
+        self.writable()?;
+        let root = self.root();
+        let dir = match self.find(root, b".snap")? {
+            Some(dir) => dir,
+            None => {
+                let new = NewNode { kind: FileKind::Directory, mode: 0o755, target: b"" };
+                self.act(|volume, cx| volume.create(cx, root, b".snap", &new))?
+            }
+        };
+        if self.find(dir, name)?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        self.act(|volume, cx| volume.snapshot(cx, dir, name))?;
+        self.sync_image()
+    }
+
     fn truncate(&mut self, ino: Ino, size_bytes: u64) -> Result<(), Errno> {
         if self.fs.volume().attributes(ino)?.kind != FileKind::File {
             return Err(Errno::EINVAL);

@@ -63,7 +63,7 @@ pub enum Access {
 }
 
 /// How it is mounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountOptions {
     /// Nothing is changed, in the image either.
     pub read_only: bool,
@@ -76,6 +76,8 @@ pub struct MountOptions {
     /// Whether each write that the file system waits for goes to stable storage: what survives a power failure of this machine is then what
     /// would survive one of a disk without a write cache.
     pub ordered: bool,
+    /// Take a snapshot into `.snap/` under this name before anything else.
+    pub snapshot: Option<String>,
 }
 
 /// Whoever is told what goes on.
@@ -180,8 +182,15 @@ impl Mount<'_> {
         };
         let refused =
             |doing, next| move |errno| MountError::Refused { source_name: self.name.to_owned(), doing, errno, next };
-        let live = Live::new(volume, Image::full(store), live_options, Box::new(events.tell))
+        let mut live = Live::new(volume, Image::full(store), live_options, Box::new(events.tell))
             .map_err(refused("mount it", "nothing is mounted"))?;
+        if let Some(name) = &self.options.snapshot
+            && let Err(errno) = live.take_snapshot(name.as_bytes())
+        {
+            // It was marked as in use.
+            live.unmount().map_err(refused("unmount it", "repair the image with `fsage fsck`"))?;
+            return Err(refused("take a snapshot of it", "nothing is mounted")(errno));
+        }
         let live = Arc::new(Mutex::new(live));
         // In the list before it is there: whoever is killed leaves a mount that answers nobody.
         let listed = Listed::new(self.on, FS_TYPE);

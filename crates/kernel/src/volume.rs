@@ -145,6 +145,12 @@ pub trait Volume: Encode {
         false
     }
 
+    /// Takes a snapshot of the file system into a new file, which shows all of it as it is now; removing the file removes it.
+    /// `EOPNOTSUPP` by default.
+    fn snapshot(&mut self, _cx: &mut Cx, _dir: Ino, _name: &[u8]) -> Result<Ino, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
     /// Writes a file's dirty blocks and its inode.
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno>;
 

@@ -28,6 +28,7 @@ Examples:
   fsage mount ffs:noorder,image=disk.img mnt  with another mode of integrity than the default
   fsage mount lfs:size=64M mnt               a new one, in memory; it goes with the mount
   fsage mount --foreground disk.img mnt      until Ctrl-C
+  fsage mount --snapshot today disk.img mnt  mnt/.snap/today is an image of the disk as it was
   fsage umount mnt
 
 Exit codes: 0 mounted (with --foreground: unmounted, and everything is written), 3 it cannot be mounted here, or is in use, 4 no file system, or not a clean one.")]
@@ -51,6 +52,10 @@ pub struct Args {
     /// Memory for blocks that are not written yet.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = values::size)]
     cache: u64,
+    /// Before anything else take a snapshot of an FFS: the file .snap/NAME shows the whole file system as it is then, whatever is done later.
+    /// Remove it like any file. There is one at a time.
+    #[arg(long, value_name = "NAME", conflicts_with = "read_only", value_parser = name)]
+    snapshot: Option<String>,
     /// Threads that answer the kernel.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
@@ -78,6 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         threads: args.threads.into(),
         cache_bytes: args.cache.max(CACHE_BYTES_MIN),
         ordered: args.ordered,
+        snapshot: args.snapshot,
     };
     let mut ready = || {
         if args.tell_ready {
@@ -97,6 +103,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Less than this, and a log has no room for a segment.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
+
+/// A name in a directory.
+fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 255 || text.contains('/') || [".", ".."].contains(&text) {
+        return Err("not a name of a file".to_owned());
+    }
+    Ok(text.to_owned())
+}
 
 fn source(image: &Path) -> anyhow::Result<Source> {
     let text =
@@ -120,6 +134,7 @@ fn in_background(args: &Args) -> anyhow::Result<ExitCode> {
         command.args(given.then_some(option));
     }
     command.arg(format!("--cache={}", args.cache)).arg(format!("--threads={}", args.threads));
+    command.args(args.snapshot.iter().map(|name| format!("--snapshot={name}")));
     command.arg("--").arg(&args.image).arg(&args.directory);
     // Of its own group: what a terminal sends to this one is not for it.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());

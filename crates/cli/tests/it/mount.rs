@@ -507,3 +507,44 @@ fn what_the_image_refuses_is_told_with_its_place() {
         place.umount();
     }
 }
+
+/// The file of a snapshot is an image of the disk as it was, through the mount and out of the image.
+#[test]
+fn a_snapshot_stays_as_it_was() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let place = Place::new(&["mkfs", "ffs", "--size", "16M"], "ffs:softdep,image=IMAGE");
+    let mnt = place.mount(&[]);
+    fs::write(mnt.join("a"), vec![b'a'; 100_000]).unwrap();
+    fs::write(mnt.join("gone"), vec![b'g'; 300_000]).unwrap();
+    place.umount();
+    let mnt = place.mount(&["--snapshot", "today"]);
+    fs::write(mnt.join("a"), vec![b'b'; 120_000]).unwrap();
+    fs::remove_file(mnt.join("gone")).unwrap();
+    fs::write(mnt.join("new"), vec![b'n'; 1_000_000]).unwrap();
+    let live = fs::read(mnt.join(".snap/today")).unwrap();
+    assert!(OpenOptions::new().write(true).open(mnt.join(".snap/today")).and_then(|file| file.set_len(0)).is_err());
+    place.umount();
+    place.is_clean();
+    succeeds(&run(place.at(), &["cp", "disk.img:/.snap/today", "."]));
+    assert!(fs::read(place.at().join("today")).unwrap() == live, "the same through the mount and out of the image");
+    succeeds(&run(place.at(), &["fsck", "today"]));
+    fs::write(place.at().join("more"), vec![b'm'; 400_000]).unwrap();
+    succeeds(&run(place.at(), &["cp", "more", "disk.img:/"]));
+    place.is_clean();
+    fs::create_dir(place.at().join("later")).unwrap();
+    succeeds(&run(place.at(), &["cp", "disk.img:/.snap/today", "later"]));
+    assert!(fs::read(place.at().join("later/today")).unwrap() == live, "copying into the image keeps it, too");
+    fs::create_dir(place.at().join("then")).unwrap();
+    succeeds(&run(place.at(), &["cp", "today:/a", "today:/gone", "then"]));
+    assert_eq!(fs::read(place.at().join("then/a")).unwrap(), vec![b'a'; 100_000]);
+    assert_eq!(fs::read(place.at().join("then/gone")).unwrap(), vec![b'g'; 300_000]);
+    let again = run(place.at(), &["mount", "--snapshot", "again", "ffs:softdep,image=disk.img", "mnt"]);
+    fails(&again, 3, &["snapshot"]);
+    place.is_clean();
+    let mnt = place.mount(&[]);
+    fs::remove_file(mnt.join(".snap/today")).unwrap();
+    place.umount();
+    place.is_clean();
+}

@@ -55,6 +55,9 @@ pub struct Dinode {
 
 ufs::disk_inode!(Dinode);
 
+/// A flag of an inode: it is a snapshot of the file system, whose pointers 1 and 2 stand for blocks not copied.
+pub const SF_SNAPSHOT: u32 = 0x0020_0000;
+
 /// Bytes of the pointer area, where short symbolic links are kept.
 pub fn symlink_area_bytes(version: Version) -> usize {
     (NDADDR + NIADDR) * version.pointer_bytes() as usize

@@ -12,7 +12,7 @@ mod types;
 mod version;
 
 pub use bitmap::Bitmap;
-pub use dinode::{Dinode, symlink_area_bytes};
+pub use dinode::{Dinode, SF_SNAPSHOT, symlink_area_bytes};
 pub use geometry::Geometry;
 pub(crate) use group::group_cylinders;
 pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};

@@ -9,8 +9,8 @@ use super::names::lenient;
 use super::pointers::{Held, Terms};
 use super::{Check, Kind, Phase, Place};
 use crate::format::{
-    CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, Version,
-    fresh_chunk, symlink_area_bytes,
+    CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, SF_SNAPSHOT,
+    Version, fresh_chunk, symlink_area_bytes,
 };
 use crate::image::{decode_pointers, file_runs};
 use crate::mkfs::metadata;
@@ -18,8 +18,6 @@ use crate::{FfsError, Store};
 use device::store::{read, write};
 use std::collections::BTreeMap;
 
-/// `SF_SNAPSHOT`: a snapshot of FreeBSD, whose pointers 1 and 2 stand for blocks not copied.
-const SNAPSHOT: u32 = 0x0020_0000;
 /// Bytes of the longest target of a link with its zero byte (`MAXPATHLEN`).
 const PATH_MAX: u64 = 1024;
 
@@ -283,7 +281,7 @@ impl<S: Store> Check<'_, S> {
     /// Whether it is one of the snapshots that the superblock lists.
     pub(super) fn is_snapshot(&self, ino: Ino, inode: &Dinode) -> bool {
         let listed = self.sb.wide() && self.sb.snapinum.contains(&ino.0);
-        listed && inode.flags & SNAPSHOT != 0 && inode.size <= self.g.max_file_bytes()
+        listed && inode.flags & SF_SNAPSHOT != 0 && inode.size <= self.g.max_file_bytes()
     }
 
     fn block_count(&mut self, ino: Ino, inode: &mut Dinode, held: &Held) {

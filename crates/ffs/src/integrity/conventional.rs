@@ -36,6 +36,14 @@ struct Moved {
     at_ns: u64,
 }
 
+impl Moves {
+    /// Whether the disk may still have pointers to a place that a block has left.
+    pub(crate) fn concern(&self, addr: FragAddr, frags: u32) -> bool {
+        let end = addr.0 + u64::from(frags);
+        self.moved.iter().any(|moved| moved.from.0 < end && addr.0 < moved.from.0 + u64::from(moved.frags))
+    }
+}
+
 /// Moves that are looked through before those are forgotten that the disk knows of.
 const MANY: usize = 64;
 

@@ -43,6 +43,15 @@ pub(crate) fn load_if<S: Store>(
     let replayed = replay_planted(&mut store, planted)?;
     let mut image = Image::open(store, Search::Standard)?;
     accept(&image)?;
+    if options.integrity.has_log()
+        && image.superblock().wide()
+        && image.superblock().snapinum.iter().any(|ino| *ino != 0)
+    {
+        // Before anything is made in it.
+        let why =
+            "it has a snapshot, which is not kept beside a log: mount it with another mode, or remove the snapshot";
+        return Err(FfsError::NotWritable(why.to_owned()));
+    }
     if replayed.is_none() && options.integrity.has_log() {
         let mut store = image.into_store();
         make(&mut store, None)?;

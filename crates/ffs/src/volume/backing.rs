@@ -9,7 +9,7 @@ use crate::policy::directories;
 use kernel::{BlockId, Cx, Ino, Pbn};
 use posix::Errno;
 use ufs::FileType;
-use ufs::live::{Backing, Change, CutIndirects, Freed, Name, NewInode, Sizes, Target, time_of};
+use ufs::live::{Backing, Change, CutIndirects, Freed, Name, NewInode, Piece, Sizes, Target, time_of};
 
 impl Backing for Ffs {
     type Inode = Dinode;
@@ -122,6 +122,14 @@ impl Backing for Ffs {
         if self.is_log(ino) { Err(Errno::EPERM) } else { Ok(()) }
     }
 
+    fn may_write(&self, ino: Ino) -> Result<(), Errno> {
+        if self.snapshot_ino() == Some(ino) { Err(Errno::EPERM) } else { self.may_change(ino) }
+    }
+
+    fn shown_in_hole(&self, ino: Ino, lbn: u64) -> Option<Piece> {
+        self.shown_in_snapshot(ino, lbn)
+    }
+
     // ---- operations: what they are together is the mode's
 
     fn admit(&mut self, cx: &mut Cx, _change: Change) -> Result<(), Errno> {
@@ -133,8 +141,11 @@ impl Backing for Ffs {
         mode!(self.ends(cx));
     }
 
-    fn begin_release(&mut self, cx: &mut Cx, _ino: Ino) {
+    fn begin_release(&mut self, cx: &mut Cx, ino: Ino) {
         mode!(self.release_begins(cx));
+        if self.snapshot_ino() == Some(ino) {
+            self.drop_snapshot(cx);
+        }
     }
 
     fn end_release(&mut self, cx: &mut Cx) {

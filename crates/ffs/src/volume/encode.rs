@@ -32,6 +32,9 @@ impl Encode for Ffs {
     }
 
     fn sets_out(&mut self, cx: &mut Cx, id: BlockId, io: IoId) {
+        if self.snapshot_ino().is_some() {
+            self.keep_old(cx, id);
+        }
         mode!(self.sets_out(cx, id, io));
     }
 }
@@ -122,7 +125,7 @@ impl Ffs {
         let size = self.g.layout.version.inode_bytes() as usize;
         for (ino, place) in (first..).zip(out.chunks_mut(size)) {
             if let Some(node) = self.inodes.get(ino) {
-                copy(&node.d.encode(&self.g), place);
+                copy(&self.encode_inode(ino, &node.d), place);
             }
         }
     }
@@ -130,9 +133,11 @@ impl Ffs {
     pub(super) fn encode_indirect(&self, id: BlockId, out: &mut [u8]) {
         let Some(indirects) = self.inodes.get(id.ino.0).and_then(|node| node.indirects.as_ref()) else { return };
         let (endian, width) = (self.g.endian(), self.g.layout.version.pointer_bytes() as usize);
-        indirects.content(id.lbn.0, self.g.nindir(), &mut |at, addr: pointers::Pointer| match self.g.layout.version {
+        let mut put = |at: usize, addr: pointers::Pointer| match self.g.layout.version {
             Version::Ufs1 => (addr as i32).put(endian, out, at * width),
             Version::Ufs2 => addr.put(endian, out, at * width),
-        });
+        };
+        indirects.content(id.lbn.0, self.g.nindir(), &mut put);
+        self.not_copied(id).for_each(|(at, addr)| put(at, addr));
     }
 }

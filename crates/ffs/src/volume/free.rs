@@ -39,7 +39,7 @@ impl Ffs {
             for piece in now.iter().skip(whole) {
                 self.space.free(FragAddr(piece.addr.unsigned_abs()), piece.bytes >> self.g.fshift);
             }
-            if self.options.discard == Discard::Discard {
+            if self.options.discard == Discard::Discard && self.snapshot_ino().is_none() {
                 let bytes = now.iter().map(|piece| u64::from(piece.bytes)).sum();
                 cx.discard(self.pbn(addr), bytes);
             }

@@ -3,7 +3,8 @@
 use super::Ffs;
 use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
-use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, Version};
+use super::snapshot::Snapshot;
+use crate::format::{Dinode, FileType, FragAddr, Geometry, GroupNo, NDADDR, SF_SNAPSHOT, Version};
 use crate::image::{EachPiece, decode_pointers};
 use crate::log::LogState;
 use crate::mkfs::{MkfsOptions, New, NewDirectory, compose};
@@ -55,6 +56,13 @@ impl Ffs {
             groups.push(group);
         }
         let mut inodes = Inodes::default();
+        let [listed, others @ ..] = image.superblock().snapinum;
+        if image.superblock().wide() && others.iter().any(|ino| *ino != 0) {
+            let why =
+                "it has several snapshots; one can be kept here, so remove the others with the system that took them";
+            return Err(FfsError::NotWritable(why.to_owned()));
+        }
+        let mut snapshot = None;
         for (number, group) in (0..).zip(&groups) {
             let size = g.layout.version.inode_bytes() as usize;
             let at = g.byte_of(g.group_inodes(GroupNo(number)));
@@ -66,12 +74,19 @@ impl Ffs {
                     continue;
                 }
                 let d = Dinode::decode(&read(image.store(), at + (index * size) as u64, size)?, &g);
-                let node = load_node(image, &g, ino, d)?;
+                let mut node = load_node(image, &g, ino, d)?;
+                if image.superblock().wide() && ino == listed && node.d.flags & SF_SNAPSHOT != 0 {
+                    snapshot = Some(Snapshot::load(ino, &mut node, &g)?);
+                }
                 inodes.insert(ino, node);
             }
         }
         let mut ffs = Ffs::assemble(image.superblock().clone(), image.superblock_at(), groups, inodes, options)?;
         ffs.log = LogState::load(image)?;
+        if snapshot.is_none() {
+            ffs.sb.snapinum.fill(0);
+        }
+        ffs.snapshot = snapshot;
         match ffs.check().into_iter().next() {
             None => Ok(ffs),
             Some(problem) => Err(FfsError::Inode {
@@ -88,6 +103,10 @@ impl Ffs {
         store: &mut (impl Store + ?Sized),
         mut data: Option<&mut DataSource<'_>>,
     ) -> Result<(), FfsError> {
+        if self.snapshot.is_some() {
+            let why = "an image with a snapshot has every byte in it: open it with data=full";
+            return Err(FfsError::NotWritable(why.to_owned()));
+        }
         let g = &self.g;
         for (ino, node) in self.inodes.iter() {
             self.store_file(store, Ino(ino), node, data.as_deref_mut())?;

@@ -16,6 +16,7 @@ mod image;
 pub(crate) mod inodes;
 mod operations;
 pub(crate) mod pointers;
+mod snapshot;
 
 use crate::FfsError;
 use crate::alloc::Space;
@@ -32,6 +33,7 @@ use pointers::Pointer;
 use posix::Errno;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use snapshot::Snapshot;
 use ufs::live::Freed;
 pub use ufs::live::check::Disagreement;
 
@@ -65,6 +67,8 @@ pub struct Ffs {
     pub(crate) moves: Moves,
     /// What Soft Updates remember.
     pub(crate) soft: Deps,
+    /// Its snapshot, if it has one.
+    snapshot: Option<Snapshot>,
     /// Its log, if it has one, as it is while nothing is in it.
     pub(crate) log: Option<LogState>,
     /// What is to be replayed while it is mounted, so that it takes its time.
@@ -102,6 +106,7 @@ impl Ffs {
             planted: None,
             moves: Moves::default(),
             soft: Deps::default(),
+            snapshot: None,
             log: None,
             replayed: None,
             journal: None,
@@ -250,6 +255,7 @@ impl Ffs {
             None => space.allocate(group, preferred, frags, &mut look),
         };
         if let Some(addr) = found {
+            self.forget_freed(addr);
             mode!(self.taken(cx, addr, frags));
             self.group_changed(cx, self.space.group_of(addr));
         }

@@ -196,7 +196,7 @@ impl Volume for Ffs {
 
     fn write(&mut self, cx: &mut Cx, range: &WriteRange<'_>) -> Result<u64, Errno> {
         let (ino, bsize) = (range.ino, u64::from(self.g.bsize));
-        self.may_change(ino)?;
+        self.may_write(ino)?;
         mode!(self.begins(cx));
         let size_before = self.node(ino)?.d.size;
         let mut done = 0;
@@ -234,6 +234,10 @@ impl Volume for Ffs {
         self.reallocate_cluster(cx, ino, first, blocks)
     }
 
+    fn snapshot(&mut self, cx: &mut Cx, dir: Ino, name: &[u8]) -> Result<Ino, Errno> {
+        self.take_snapshot(cx, dir, name)
+    }
+
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {
         mode!(self.fsync(cx, ino, how))
     }
@@ -241,6 +245,9 @@ impl Volume for Ffs {
     fn sync(&mut self, cx: &mut Cx, how: Durability) -> Result<(), Errno> {
         self.settle_pending(cx);
         mode!(self.sync(cx, how));
+        if how != Durability::Started {
+            self.write_snapshot_inode(cx);
+        }
         if self.modified {
             self.write_superblock(cx, how != Durability::Started);
         }

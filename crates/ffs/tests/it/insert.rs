@@ -205,7 +205,7 @@ fn images_that_are_refused() {
     for (store, part) in [
         (at(209, 0), "not unmounted cleanly"),
         (at(1312, 4), "not unmounted cleanly"),
-        (at(1116, 9), "snapshots"),
+        (at(1120, 9), "snapshots"),
         (group, "damaged"),
     ] {
         let error = Inserter::open(store, Options::default(), DATE_NS).unwrap_err();

@@ -26,4 +26,5 @@ mod mutations;
 mod old_format;
 mod read;
 mod sleuthkit;
+mod snapshot;
 mod uml;

@@ -7,6 +7,7 @@ use crate::journal;
 use crate::lab;
 use crate::live;
 use crate::mutate;
+use crate::snapshot;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, FileType, Image, InsertOptions, Inserter, MemoryStore, Overlay, Search, Version, fsck, mkfs};
@@ -327,6 +328,30 @@ fn linux_reads_what_was_journaled() {
     }
     cases.iter().for_each(clean);
     agrees(&uml, &cases, scratch.path());
+}
+
+/// A disk with a snapshot: Linux reads everything but that, of which it knows nothing.
+#[test]
+fn linux_reads_all_but_a_snapshot() {
+    let Some(uml) = uml() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let mut cases = Vec::new();
+    for (seed, (version, endian, bsize, fsize)) in (1..).zip(snapshot::shapes()) {
+        // Linux has no fragments larger than a page.
+        let fsize = fsize.min(4096);
+        let disk = snapshot::disk(version, endian, bsize, fsize, 12 << 20);
+        let (wrong, store, _) = snapshot::aged(disk, "softdep", seed, None, [300, 600]);
+        assert_eq!(wrong, None);
+        cases.push(Case { name: format!("{version}, {endian:?}, {bsize}/{fsize}"), version, store });
+    }
+    cases.iter().for_each(clean);
+    for (case, mut seen) in cases.iter().zip(linux(&uml, &cases, scratch.path())) {
+        let mut expected = ours(case, scratch.path());
+        for listing in [&mut seen, &mut expected] {
+            assert!(listing.remove("./snap").is_some());
+        }
+        assert_eq!(seen, expected, "{}", case.name);
+    }
 }
 
 fn empty(version: Version, endian: Endian, bsize: u32, fsize: u32) -> MemoryStore {

@@ -1,6 +1,7 @@
 //! One arm per call.
 
 use super::Lab;
+use crate::engine::ActorId;
 use crate::{Durability, Ino, NewNode, SetAttributes, Volume};
 use posix::{Advice, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, Reply, SetTime, Stat, SyncRange};
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +27,20 @@ impl<V: Volume> Lab<V> {
             Ok(()) => result,
             Err(errno) => result.and(Err(errno)),
         }
+    }
+
+    /// Takes a snapshot of the file system into a new file: [`Volume::snapshot`], in virtual time. Returns its inode.
+    ///
+    /// # Errors
+    /// The file system's, and those of a path.
+    pub fn snapshot(&mut self, path: &str) -> Result<Ino, Errno> {
+        self.begin();
+        self.cx.cpu(self.cx.costs.call_ns);
+        let result = self.take_snapshot(path.into());
+        self.after_operation();
+        let trouble = self.trouble();
+        self.run_program(ActorId(0));
+        trouble.and(result)
     }
 
     fn dispatch(&mut self, call: &Call<'_>) -> Result<Reply, Errno> {

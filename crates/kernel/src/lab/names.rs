@@ -132,6 +132,19 @@ impl<V: Volume> Lab<V> {
         Ok(Reply::Done)
     }
 
+    /// Takes a snapshot into a new file: see [`Volume::snapshot`].
+    pub(super) fn take_snapshot(&mut self, at: At<'_>) -> Result<Ino, Errno> {
+        let parent = self.resolve_parent(at)?;
+        let Last::Name(name) = &parent.last else { return Err(Errno::EEXIST) };
+        if self.lookup(parent.dir, name)?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let ino = self.volume.snapshot(&mut self.cx, parent.dir, name)?;
+        self.names.put(parent.dir, name, Some(ino));
+        self.new_node(ino);
+        Ok(ino)
+    }
+
     pub(super) fn symlink(&mut self, target: &[u8], at: At<'_>) -> Result<Reply, Errno> {
         if target.contains(&0) {
             return Err(Errno::EINVAL);

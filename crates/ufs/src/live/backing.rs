@@ -1,6 +1,6 @@
 //! What a file system is besides the operations: its inodes, its allocation, and the order of its updates.
 
-use super::node::{Body, Node, Sizes, Target};
+use super::node::{Body, Node, Piece, Sizes, Target};
 use super::truncate::{CutIndirects, Freed};
 use crate::directory::DirFormat;
 use crate::indirect::Pointer;
@@ -150,6 +150,16 @@ pub trait Backing: Volume + Sized {
     /// `EPERM` for a file of the file system's own that nobody may change, rename or remove.
     fn may_change(&self, _ino: Ino) -> Result<(), Errno> {
         Ok(())
+    }
+
+    /// Whether its bytes and its length may be changed.
+    fn may_write(&self, ino: Ino) -> Result<(), Errno> {
+        self.may_change(ino)
+    }
+
+    /// What is read where a file has no block of its own; `None` for zeros.
+    fn shown_in_hole(&self, _ino: Ino, _lbn: u64) -> Option<Piece> {
+        None
     }
 
     // ---- ordered updates

@@ -110,7 +110,10 @@ pub trait Files: Backing {
             }
         }
         let node = self.node(ino)?;
-        let Some(piece) = node.piece(number, &sizes) else { return Ok(None) };
+        let Some(piece) = node.piece(number, &sizes) else {
+            let shown = self.shown_in_hole(ino, number);
+            return Ok(shown.map(|piece| Mapped { pbn: self.pbn_of(piece.addr), bytes: piece.bytes, ahead: 0 }));
+        };
         // What has no place yet is in memory, and nothing lies behind it.
         debug_assert!(piece.addr > 0 || cx.cache().contains(BlockId { ino, lbn }), "inode {ino} block {number}");
         let (pointers, index) = node.pointers_beside(number, sizes.nindir);

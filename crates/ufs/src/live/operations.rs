@@ -281,7 +281,7 @@ pub fn truncate<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, size_bytes: u64) 
     if size_bytes > fs.file_max_bytes() {
         return Err(Errno::EFBIG);
     }
-    fs.may_change(ino)?;
+    fs.may_write(ino)?;
     let grows = size_bytes > fs.node(ino)?.d.size();
     fs.admit(cx, Change::Length { grows })?;
     stamp_modified(fs, cx, ino)?;

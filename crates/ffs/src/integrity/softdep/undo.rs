@@ -147,7 +147,7 @@ impl Ffs {
                 continue;
             }
             match self.safe_inode(ino) {
-                Some(d) => copy(&d.encode(&self.g), place),
+                Some(d) => copy(&self.encode_inode(ino, &d), place),
                 None => place.fill(0),
             }
         }

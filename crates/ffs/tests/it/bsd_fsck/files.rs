@@ -34,6 +34,7 @@ pub struct Inode {
     ib: Vec<i64>,
     extsize: i64,
     extb: Vec<i64>,
+    flags: i64,
 }
 
 /// A block of a file, or an indirect one.
@@ -55,6 +56,10 @@ pub struct Held {
 impl Inode {
     pub fn kind(&self) -> u32 {
         self.mode & 0o170_000
+    }
+    /// No block: a hole, or in a snapshot (`SF_SNAPSHOT`) one not copied (`BLK_NOCOPY`, `BLK_SNAP`).
+    fn has_none(&self, pointer: i64) -> bool {
+        pointer == 0 || self.flags & 0x20_0000 != 0 && (1..=2).contains(&pointer)
     }
     pub fn is_regular(&self) -> bool {
         self.kind() == REGULAR
@@ -104,11 +109,13 @@ impl<'a> Files<'a> {
             let p = |from: usize, n: usize| (0..n).map(|i| b.i64(at + from + 8 * i)).collect::<Vec<i64>>();
             let (size, blocks, extsize) = (b.i64(at + 16), b.i64(at + 24), b.i32(at + 92));
             let (db, ib, extb) = (p(112, 12), p(208, 3), p(96, 2));
-            return Inode { ino, at, width, mode, nlink, size, blocks, db, ib, extsize, extb };
+            let flags = b.i32(at + 88);
+            return Inode { ino, at, width, mode, nlink, size, blocks, db, ib, extsize, extb, flags };
         }
         let p = |from: usize, n: usize| (0..n).map(|i| b.i32(at + from + 4 * i)).collect::<Vec<i64>>();
         let (size, blocks) = (b.i64(at + 8), b.i32(at + 104));
-        Inode { ino, at, width, mode, nlink, size, blocks, db: p(40, 12), ib: p(88, 3), extsize: 0, extb: vec![0; 2] }
+        let (db, ib, flags) = (p(40, 12), p(88, 3), b.i32(at + 100));
+        Inode { ino, at, width, mode, nlink, size, blocks, db, ib, extsize: 0, extb: vec![0; 2], flags }
     }
 
     /// Whether a file's block can be there (`chkrange`).
@@ -195,7 +202,7 @@ impl<'a> Files<'a> {
     fn pointers(&self, inode: &Inode, held: &mut Held) {
         let fs = &self.fs;
         let end = (inode.size + fs.bsize - 1) / fs.bsize;
-        for (lbn, pointer) in (0..).zip(&inode.db).filter(|(_, pointer)| **pointer != 0) {
+        for (lbn, pointer) in (0..).zip(&inode.db).filter(|(_, pointer)| !inode.has_none(**pointer)) {
             if lbn >= end {
                 held.problems.push(format!("inode {}: bad direct addr[{lbn}] {pointer}", inode.ino));
                 continue;
@@ -228,7 +235,7 @@ impl<'a> Files<'a> {
         for i in 0..self.nindir {
             let at = self.fs.byte(pointer) + i as usize * if self.fs.ufs2 { 8 } else { 4 };
             let child = if self.fs.ufs2 { self.b.i64(at) } else { self.b.i32(at) };
-            if child == 0 {
+            if child == 0 || level == 0 && inode.has_none(child) {
                 continue;
             }
             let lbn = first + i * span;

@@ -1,7 +1,7 @@
 //! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the kernel.
 
 use ffs::policy::Options;
-use ffs::{Ffs, FileType, Image, MemoryStore, Search};
+use ffs::{Ffs, FileType, Image, MemoryStore, Planted, Search};
 use kernel::payload;
 use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup};
@@ -24,8 +24,8 @@ pub struct Aged {
 }
 
 /// The processes' side.
-struct Ager {
-    lab: Lab<Ffs>,
+pub struct Ager {
+    pub lab: Lab<Ffs>,
     random: Xoshiro256PlusPlus,
     files: Vec<String>,
     dirs: Vec<String>,
@@ -36,21 +36,7 @@ struct Ager {
 /// Makes `steps` random calls on the file system in a store, and if asked fills it up; then unmounts it, and compares what is
 /// in the image with what the processes read before.
 pub fn age(before: MemoryStore, words: &str, steps: u32, fill: bool, seed: u64) -> Aged {
-    let mut options = Options { seed, ..Options::default() };
-    assert!(words.split(',').all(|word| options.set(word)), "{words}");
-    let image = Image::open(before, Search::Standard).unwrap();
-    let volume = Ffs::load(&image, options).unwrap();
-    let before = image.into_store();
-    let disk = Arc::new(Mutex::new(before.clone()));
-    let mut machine = Machine::load("pentium-120").unwrap();
-    // Small, so that blocks leave and come back.
-    machine.memory.buffer_cache_bytes.value = 1 << 20;
-    let setup = Setup { machine, target: "ffs".into(), drive: "fixed".into(), epoch_ns: 820_000_000_000_000_000 };
-    let device = Box::new(FixedDevice::new(before.0.len() as u64, 1_000_000));
-    let lab = Lab::with_image(volume, device, setup, payload::Image::full(disk.clone())).unwrap();
-    let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut ager = Ager { lab, random, files: Vec::new(), dirs: vec![String::new()], serial: 0, out_of_space: 0 };
-    ager.find("");
+    let (mut ager, disk) = Ager::start(before.clone(), words, seed, None);
     for _ in 0..steps {
         ager.step();
     }
@@ -67,7 +53,14 @@ pub fn age(before: MemoryStore, words: &str, steps: u32, fill: bool, seed: u64) 
 }
 
 /// Path to what it is: mode, links, size and bytes, or the length of a link's target.
-type Listing = BTreeMap<String, (u32, u32, u64, Vec<u8>)>;
+pub type Listing = BTreeMap<String, (u32, u32, u64, Vec<u8>)>;
+
+/// The same but for one file in the root.
+pub fn listing_without(store: &MemoryStore, path: &str) -> Listing {
+    let mut all = listing(store);
+    assert!(all.remove(path).is_some());
+    all
+}
 
 fn listing(store: &MemoryStore) -> Listing {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
@@ -96,6 +89,28 @@ fn listing(store: &MemoryStore) -> Listing {
 }
 
 impl Ager {
+    /// Mounts the file system in a store; the store is there to be looked at, too.
+    pub fn start(before: MemoryStore, words: &str, seed: u64, planted: Planted) -> (Ager, Arc<Mutex<MemoryStore>>) {
+        let mut options = Options { seed, ..Options::default() };
+        assert!(words.split(',').all(|word| options.set(word)), "{words}");
+        let image = Image::open(before, Search::Standard).unwrap();
+        let mut volume = Ffs::load(&image, options).unwrap();
+        volume.plant(planted);
+        let before = image.into_store();
+        let len_bytes = before.0.len() as u64;
+        let disk = Arc::new(Mutex::new(before));
+        let mut machine = Machine::load("pentium-120").unwrap();
+        // Small, so that blocks leave and come back.
+        machine.memory.buffer_cache_bytes.value = 1 << 20;
+        let setup = Setup { machine, target: "ffs".into(), drive: "fixed".into(), epoch_ns: 820_000_000_000_000_000 };
+        let device = Box::new(FixedDevice::new(len_bytes, 1_000_000));
+        let lab = Lab::with_image(volume, device, setup, payload::Image::full(disk.clone())).unwrap();
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut ager = Ager { lab, random, files: Vec::new(), dirs: vec![String::new()], serial: 0, out_of_space: 0 };
+        ager.find("");
+        (ager, disk)
+    }
+
     fn below(&mut self, n: u64) -> u64 {
         self.random.next_u64() % n.max(1)
     }
@@ -110,11 +125,11 @@ impl Ager {
         outcome
     }
 
-    fn open(&mut self, path: &str, flags: OpenFlags) -> Option<Fd> {
+    pub fn open(&mut self, path: &str, flags: OpenFlags) -> Option<Fd> {
         self.call(&Call::Open { at: path.into(), flags, mode: Mode(0o644) }).fd().ok()
     }
 
-    fn close(&mut self, fd: Fd) {
+    pub fn close(&mut self, fd: Fd) {
         self.call(&Call::Close { fd });
     }
 
@@ -165,7 +180,7 @@ impl Ager {
         }
     }
 
-    fn step(&mut self) {
+    pub fn step(&mut self) {
         match self.below(100) {
             0..24 => {
                 let path = self.new_path();
@@ -297,7 +312,7 @@ impl Ager {
     }
 
     /// Writes until not a byte is to be had any more.
-    fn fill(&mut self) {
+    pub fn fill(&mut self) {
         for len in [100_000, 20_000, 3_000, 400, 1] {
             let before = self.out_of_space;
             while self.out_of_space == before {
@@ -310,7 +325,31 @@ impl Ager {
         }
     }
 
-    fn listing(&mut self) -> Listing {
+    /// Does nothing to a file from now on.
+    pub fn leave_alone(&mut self, path: &str) {
+        self.files.retain(|file| file != path);
+    }
+
+    /// Everything is written: what is on the disk then.
+    pub fn sync(&mut self, disk: &Arc<Mutex<MemoryStore>>) -> MemoryStore {
+        self.call(&Call::SyncFs);
+        disk.lock().unwrap().clone()
+    }
+
+    /// All but one file in the root.
+    pub fn listing_without(&mut self, path: &str) -> Listing {
+        let mut all = self.listing();
+        assert!(all.remove(path).is_some());
+        all
+    }
+
+    /// A file's bytes.
+    pub fn read(&mut self, path: &str) -> Vec<u8> {
+        let mut all = self.listing();
+        all.remove(path).unwrap().3
+    }
+
+    pub fn listing(&mut self) -> Listing {
         let mut all = Listing::new();
         self.list("", &mut all);
         all
