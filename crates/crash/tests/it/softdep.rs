@@ -116,7 +116,7 @@ fn a_directory_that_grows_within_its_fragment_is_sound() {
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
 /// two and three operations, and after long ones.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 16] = [
     // The old name was gone from the disk before the new one was there.
     "link a b; unlink a",
     "link d/b b; rename a d/b",
@@ -130,6 +130,9 @@ pub(super) const NAMES: [&str; 14] = [
     "rename d e; mkdir d; rename e d/e",
     // Where a directory's `..` leads came after the only name of it on the disk.
     "mkdir e; mkdir e/f; fsync e/f; wait 31000; rename e/f f; wait 20000; rename f d/f; wait 5000; rename d/f g; wait 70000",
+    // A new name waited for the one that had its room, that for another directory's new name, and so on back to it (an ager with seed 1).
+    "mkdir p; mkdir q; mkdir p/x; mkdir q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
+    "mkdir p; mkdir q; create p/x; create q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
     "rename d e; rename e/b a; rmdir e",
     "mkdir x; sync; rename d e; rename e x/f; unlink x/f/b; rmdir x/f",
     "rename d e; mkdir g; rename e/b a; rename g e",

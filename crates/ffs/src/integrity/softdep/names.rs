@@ -158,10 +158,38 @@ impl Ffs {
         let keys = self.name_keys(dir, chunk, entry.name, entry.ino, grown);
         let number = self.add_entry(dir, chunk, entry.name, Change::Add { to: entry.ino.0 }, &keys);
         self.soft.new_name = Some((number, entry.ino.0));
+        self.has_its_room(cx, number, entry.ino);
         if grown {
             self.has_empty_chunk_on_disk(cx, dir, chunk);
         }
         Ok(())
+    }
+
+    /// A new name waits for those that had its room, and what waits for an earlier name of its inode, or where a directory's `..` leads, is about to wait for it
+    /// instead. If these were the same, as of two directories that have changed places again and again, nothing could go to the disk: so the room is free
+    /// there first.
+    fn has_its_room(&mut self, cx: &mut Cx, new: Number, ino: Ino) {
+        let waits = self.soft.records.get(&new).into_iter().flat_map(|record| &record.waits);
+        let of_another = |key: &(Key, u64)| match key.0 {
+            Key::Record(number) => {
+                let removed = |entry: &Entry| matches!(entry.change, Change::Remove { ino: of, .. } if of != ino.0);
+                self.soft.entry(number).is_some_and(removed).then_some(number)
+            }
+            Key::Block(_) | Key::Inode(_) => None,
+        };
+        let concerns = |entry: &Entry| match entry.change {
+            Change::Add { to } => to == ino.0,
+            Change::Replace { from, to, .. } => from == ino.0 || to == ino.0,
+            Change::Remove { ino: of, .. } => of == ino.0,
+            Change::Parent { .. } => entry.dir == ino.0,
+        };
+        let waits_for_it = |number: &Number| {
+            let awaited = self.soft.awaited_by(*number);
+            awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
+        };
+        for number in waits.filter_map(of_another).filter(waits_for_it).collect::<Vec<_>>() {
+            self.push(cx, number);
+        }
     }
 
     /// A directory is about to be longer on the disk by a chunk of a block that it has there already: the disk has a sound chunk there
@@ -223,6 +251,7 @@ impl Ffs {
         if matches!(change, Change::Replace { .. }) {
             self.soft.last_removal = Some(number);
         }
+        self.has_its_room(cx, number, entry.ino);
         Ok(())
     }
 

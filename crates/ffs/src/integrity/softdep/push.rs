@@ -136,8 +136,8 @@ impl Ffs {
                 return;
             }
         }
-        let left = self.soft.records.get(&number);
-        assert!(left.is_none(), "Soft Updates: record {number} cannot be made stable: {left:?}");
+        let left = self.soft.awaited_by(number);
+        assert!(left.is_empty(), "Soft Updates: record {number} cannot be made stable: {left:#?}");
     }
 
     /// An inode is on the disk, and not left out of its block.

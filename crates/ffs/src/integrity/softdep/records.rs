@@ -7,7 +7,7 @@
 use crate::Ffs;
 use kernel::BlockId;
 use kernel::program::IoId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use ufs::live::{Files as _, Freed, Piece};
@@ -263,7 +263,7 @@ impl Deps {
     pub(super) fn wait(&mut self, number: Number, keys: &[Key]) {
         for key in keys {
             if let Key::Record(of) = key
-                && !self.records.contains_key(of)
+                && (*of == number || !self.records.contains_key(of))
             {
                 continue;
             }
@@ -365,6 +365,25 @@ impl Deps {
     /// Whether an inode has never been on the disk.
     pub(super) fn is_unborn(&self, ino: u32) -> bool {
         self.inodes.get(&ino).and_then(|dep| dep.new).is_some_and(|new| self.is_held(new))
+    }
+
+    /// A record that is still there, and all records that it waits for.
+    pub(super) fn awaited_by(&self, number: Number) -> Vec<(Number, &Record)> {
+        let mut found: Vec<(Number, &Record)> =
+            self.records.get(&number).map(|record| (number, record)).into_iter().collect();
+        let mut known = FxHashSet::from_iter([number]);
+        let mut at = 0;
+        while let Some((_, record)) = found.get(at) {
+            at += 1;
+            for (key, _) in &record.waits {
+                if let Key::Record(other) = key
+                    && known.insert(*other)
+                {
+                    found.extend(self.records.get(other).map(|record| (*other, record)));
+                }
+            }
+        }
+        found
     }
 
     /// A block has set out.
