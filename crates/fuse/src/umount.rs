@@ -2,11 +2,15 @@
 
 use crate::{FS_TYPE, MountError};
 use rustix::fs::FlockOperation;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long is waited for a file system to be written back.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long is waited for a server that has only read.
+const READERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is asked while that is waited for.
 ///
@@ -16,12 +20,18 @@ pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountErr
     // Of a mount whose server is dead only the name can be had.
     let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
     let Some(mount) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
+    let read_only = mount.options.split(',').any(|option| option == "ro");
+    let readers = if read_only { locks_of(&mount.source) } else { 0 };
     posix::cleanup::unmount_served(&on, false).map_err(|source| match source.kind() {
         std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
         _ => MountError::Io { path: on.clone(), doing: "unmount it", source },
     })?;
-    // Nothing is written back of what was only read, and others may still read it.
-    if mount.options.split(',').any(|option| option == "ro") {
+    // Nothing is written back of what was only read, and others may still read it: one of its locks goes.
+    if read_only {
+        let begun = Instant::now();
+        while readers > 0 && locks_of(&mount.source) >= readers && begun.elapsed() < READERS_PATIENCE && go_on() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         return Ok(());
     }
     // The server holds a lock on the image until it has written everything. What is no file was in memory, and has gone.
@@ -36,4 +46,14 @@ pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountErr
         }
     }
     Err(MountError::InUse { path: mount.source })
+}
+
+/// How many locks of whole files there are on an image (`/proc/locks`, proc_locks(5)); 0 where that cannot be told.
+fn locks_of(image: &Path) -> usize {
+    let Ok(status) = std::fs::metadata(image) else { return 0 };
+    let (major, minor) = (rustix::fs::major(status.dev()), rustix::fs::minor(status.dev()));
+    let of_image = format!("{major:02x}:{minor:02x}:{}", status.ino());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let held = |line: &&str| line.contains("FLOCK") && line.split_whitespace().any(|word| word == of_image);
+    locks.lines().filter(held).count()
 }
