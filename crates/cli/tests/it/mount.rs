@@ -351,9 +351,8 @@ fn killed_at_any_time_it_leaves_what_fsck_repairs() {
             }
             server.signal("KILL");
             server.ends();
-            assert!(place.is_mounted(), "a dead mount is left");
             drop(file);
-            // Any command sweeps.
+            // Any command sweeps the dead mount; that of another test may have been first.
             let swept = run(place.at(), &["drive", "list"]);
             assert!(!place.is_mounted(), "{name}: {}", common::stderr(&swept));
             let replayed = source.contains("journal=") || source.contains("+j");
