@@ -116,7 +116,7 @@ fn a_directory_that_grows_within_its_fragment_is_sound() {
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
 /// two and three operations, and after long ones.
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 17] = [
     // The old name was gone from the disk before the new one was there.
     "link a b; unlink a",
     "link d/b b; rename a d/b",
@@ -133,6 +133,8 @@ pub(super) const NAMES: [&str; 16] = [
     // A new name waited for the one that had its room, that for another directory's new name, and so on back to it (an ager with seed 1).
     "mkdir p; mkdir q; mkdir p/x; mkdir q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
     "mkdir p; mkdir q; create p/x; create q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
+    // A directory's `..` was on the disk before the directory that it leads to had its name there.
+    "mkdir e; rename d e/d; rename e d",
     "rename d e; rename e/b a; rmdir e",
     "mkdir x; sync; rename d e; rename e x/f; unlink x/f/b; rmdir x/f",
     "rename d e; mkdir g; rename e/b a; rename g e",

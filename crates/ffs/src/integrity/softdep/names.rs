@@ -1,6 +1,6 @@
 //! Changes of directories: what a name waits for, and which links are dropped when one is gone from the disk.
 
-use super::records::{Change, Entry, Key, Kind, Number};
+use super::records::{Change, Entry, Key, Kind, Number, Record};
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FileType};
 use crate::planted::Bug;
@@ -167,7 +167,7 @@ impl Ffs {
 
     /// A new name waits for those that had its room, and what waits for an earlier name of its inode, or where a directory's `..` leads, is about to wait for it
     /// instead. If these were the same, as of two directories that have changed places again and again, nothing could go to the disk: so the room is free
-    /// there first.
+    /// there first. Changes of one chunk go together, and are no such circle.
     fn has_its_room(&mut self, cx: &mut Cx, new: Number, ino: Ino) {
         let waits = self.soft.records.get(&new).into_iter().flat_map(|record| &record.waits);
         let of_another = |key: &(Key, u64)| match key.0 {
@@ -183,9 +183,17 @@ impl Ffs {
             Change::Remove { ino: of, .. } => of == ino.0,
             Change::Parent { .. } => entry.dir == ino.0,
         };
+        let chunk = self.soft.entry(new).map(|entry| (entry.dir, entry.chunk));
+        let elsewhere = |record: &Record| match &record.kind {
+            Kind::Entry(entry) => Some((entry.dir, entry.chunk)) != chunk,
+            _ => true,
+        };
         let waits_for_it = |number: &Number| {
-            let awaited = self.soft.awaited_by(*number);
-            awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
+            let others = self.soft.awaited_by(*number).into_iter().filter(|(_, record)| elsewhere(record));
+            others.into_iter().any(|(other, _)| {
+                let awaited = self.soft.awaited_by(other);
+                awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
+            })
         };
         for number in waits.filter_map(of_another).filter(waits_for_it).collect::<Vec<_>>() {
             self.push(cx, number);
@@ -306,6 +314,8 @@ impl Ffs {
         let new_name = self.soft.new_name.map(|(number, _)| number);
         let mut keys = vec![Key::Inode(parent.0)];
         keys.extend(new_name.map(Key::Record));
+        // The way to the new name: until it is there, the old one is the only one, and `..` leads there.
+        keys.extend(self.names_above(parent));
         let before = self.soft.pages.of_directory(dir.0).into_iter().find(|number| {
             let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
             self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
