@@ -195,7 +195,19 @@ impl Ffs {
                 awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
             })
         };
-        for number in waits.filter_map(of_another).filter(waits_for_it).collect::<Vec<_>>() {
+        let mut first: Vec<Number> = waits.filter_map(of_another).filter(waits_for_it).collect();
+        if let Some((dir, _)) = chunk.filter(|_| self.directory(ino).is_ok()) {
+            // Likewise the names of the directories that it is moved into.
+            let above = self.names_above(Ino(dir)).into_iter().filter_map(|key| match key {
+                Key::Record(number) => Some(number),
+                Key::Block(_) | Key::Inode(_) => None,
+            });
+            first.extend(above.filter(|number| {
+                let awaited = self.soft.awaited_by(*number);
+                awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
+            }));
+        }
+        for number in first {
             self.push(cx, number);
         }
     }
@@ -325,8 +337,12 @@ impl Ffs {
         };
         let number = match before {
             Some(before) if back(&before) => {
-                // It leads where it leads on the disk.
-                self.cancel(before);
+                // It leads where it leads on the disk. Links that were to go with it go with this operation.
+                if let Some(record) = self.cancel(before)
+                    && let Kind::Entry(entry) = record.kind
+                {
+                    self.soft.drops.extend(entry.drops);
+                }
                 return Ok(());
             }
             Some(before) => {
