@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 const SIZE: u64 = 16 << 20;
 
-fn run(words: &str) -> (Vec<u8>, u64) {
+/// An empty file system in use, and the disk that it is on.
+fn mounted(words: &str) -> (Lab<Ffs>, Disk) {
     let mut options = Options::default();
     assert!(words.split(',').all(|word| options.set(word)));
     let mut empty = MemoryStore(vec![0; SIZE as usize]);
@@ -26,7 +27,11 @@ fn run(words: &str) -> (Vec<u8>, u64) {
         epoch_ns: 820_000_000_000_000_000,
     };
     let device = Box::new(FixedDevice::new(SIZE, 10_000_000));
-    let mut lab = Lab::with_image(volume, device, setup, kernel::payload::Image::full(disk.clone())).unwrap();
+    (Lab::with_image(volume, device, setup, kernel::payload::Image::full(disk.clone())).unwrap(), disk)
+}
+
+fn run(words: &str) -> (Vec<u8>, u64) {
+    let (mut lab, disk) = mounted(words);
     let mut call = |call: Call<'_>| {
         let outcome = lab.call(&call);
         assert!(outcome.result.is_ok(), "{call:?}: {outcome:?}");
@@ -88,4 +93,23 @@ fn what_processes_wrote_is_on_the_disk() {
     assert!(ffs::fsck(MemoryStore(bytes), &mut |_| true).unwrap().is_clean());
     assert!(softdep_ns < conventional_ns, "{softdep_ns} against {conventional_ns}");
     assert!(noorder_ns < conventional_ns, "{noorder_ns} against {conventional_ns}");
+}
+
+/// Links that were to be dropped with a directory's `..` were kept on the disk for ever when that went back to where the disk has it (an ager under
+/// Soft Updates).
+#[test]
+fn links_that_wait_for_a_parent_go_when_it_goes_back() {
+    let (mut lab, disk) = mounted("softdep");
+    for path in ["p", "q", "r", "p/x"] {
+        assert!(lab.call(&Call::Mkdir { at: path.into(), mode: Mode(0o755) }).result.is_ok());
+    }
+    lab.drop_caches().unwrap();
+    for [from, to] in [["p/x", "q/x"], ["q/x", "r/x"], ["r/x", "p/y"]] {
+        let call = Call::Rename { from: from.into(), to: to.into(), noreplace: false, exchange: false };
+        assert!(lab.call(&call).result.is_ok(), "{call:?}");
+    }
+    assert!(lab.unmount().unwrap().check().is_empty());
+    let disk = disk.lock().unwrap();
+    let report = ffs::fsck(MemoryStore(disk.0.clone()), &mut |_| true).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
 }
