@@ -146,16 +146,15 @@ fn targets(args: &Args) -> anyhow::Result<Vec<ValidateTarget>> {
     let mut targets: Vec<ValidateTarget> =
         args.on.iter().map(|target| ValidateTarget { target: target.clone(), profile: None }).collect();
     for system in &args.system {
-        let (name, file) =
-            system.rsplit_once('=').ok_or_else(|| failure::usage(format!("--system {system}: write TARGET=FILE")))?;
         // A target may hold `=` itself (mount=noatime), and so may a file's name: the target is one of those that are there.
-        let given = |t: &ValidateTarget| {
-            Some(system.strip_prefix(t.target.to_string().as_str())?.strip_prefix('=')?.len()).filter(|len| *len > 0)
+        let file_of = |t: &ValidateTarget| system.strip_prefix(t.target.to_string().as_str())?.strip_prefix('=');
+        let found = targets.iter_mut().filter_map(|t| Some((file_of(t)?, t))).min_by_key(|(file, _)| file.len());
+        let Some((file, found)) = found else {
+            let (name, _) = system
+                .rsplit_once('=')
+                .ok_or_else(|| failure::usage(format!("--system {system}: write TARGET=FILE")))?;
+            return Err(failure::usage(format!("--system {system}: {name} is none of the --on targets")));
         };
-        let found = targets.iter_mut().filter_map(|t| Some((given(t)?, t))).min_by_key(|(len, _)| *len);
-        let (len, found) =
-            found.ok_or_else(|| failure::usage(format!("--system {system}: {name} is none of the --on targets")))?;
-        let file = system.get(system.len() - len..).unwrap_or(file);
         found.profile = Some(SystemProfile::load(file.as_ref())?);
     }
     Ok(targets)

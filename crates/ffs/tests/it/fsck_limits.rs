@@ -1,5 +1,6 @@
 //! Repairs where something is at its end: room on the disk, and links that can be counted.
 
+use crate::lab::content;
 use ffs::fsck::Report;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
@@ -46,19 +47,6 @@ fn inode_at(store: &MemoryStore, path: &str) -> usize {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
     let (ino, _) = image.resolve(path.as_bytes()).unwrap();
     image.geometry().inode_at(ino).unwrap() as usize
-}
-
-fn content(store: &MemoryStore, path: &str) -> Vec<u8> {
-    let image = Image::open(store.clone(), Search::Standard).unwrap();
-    let (ino, inode) = image.resolve(path.as_bytes()).unwrap();
-    let mut bytes = vec![0; inode.size as usize];
-    image
-        .data(ino, &inode, &mut |at, data| {
-            bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
-            Ok(())
-        })
-        .unwrap();
-    bytes
 }
 
 /// Repairs; nothing may be left to do.

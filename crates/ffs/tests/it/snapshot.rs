@@ -1,6 +1,6 @@
 //! Snapshots: whatever is done after one was taken, it shows every block that was in use as it was then.
 
-use crate::lab::Ager;
+use crate::lab::{Ager, content};
 use device::crash::{Crash, Event, Plan, Write};
 use ffs::format::SF_SNAPSHOT;
 use ffs::mkfs::{MkfsOptions, mkfs};
@@ -15,20 +15,6 @@ pub fn disk(version: Version, endian: Endian, bsize: u32, fsize: u32, size_bytes
     let mut store = MemoryStore(vec![0; size_bytes as usize]);
     mkfs(&mut store, &options).unwrap();
     store
-}
-
-/// What the file of a snapshot shows, by the reader of images.
-pub fn shown(store: &MemoryStore, path: &[u8]) -> Vec<u8> {
-    let image = Image::open(store.clone(), Search::Standard).unwrap();
-    let (ino, inode) = image.resolve(path).unwrap();
-    let mut bytes = vec![0; inode.size as usize];
-    image
-        .data(ino, &inode, &mut |at, data| {
-            bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
-            Ok(())
-        })
-        .unwrap();
-    bytes
 }
 
 /// The first block in use that a snapshot does not show as the disk had it, if there is one. That the superblock is marked as clean in it
@@ -75,7 +61,7 @@ pub fn aged(
     let seen_then = ager.listing();
     let synced = ager.sync(&disk);
     ager.lab.snapshot("snap").unwrap();
-    let taken = shown(&disk.lock().unwrap(), b"snap");
+    let taken = content(&disk.lock().unwrap(), "snap");
     is_as_it_was(&synced, &taken);
     for _ in 0..steps[1] {
         ager.step();
@@ -86,7 +72,7 @@ pub fn aged(
     let store = disk.lock().unwrap().clone();
     assert!(fsck(MemoryStore(taken.clone()), &mut |_| true).unwrap().is_clean());
     assert_eq!(crate::lab::listing_without(&MemoryStore(taken.clone()), "snap"), seen_then);
-    let late = shown(&store, b"snap");
+    let late = content(&store, "snap");
     let mut wrong = differs(&MemoryStore(taken.clone()), &late);
     wrong = wrong.or_else(|| (here != late).then(|| "what a process reads".to_owned()));
     assert_eq!(crate::lab::listing_without(&store, "snap"), seen);
@@ -126,10 +112,7 @@ pub fn shapes() -> impl Iterator<Item = (Version, Endian, u32, u32)> {
 
 #[test]
 fn it_shows_what_was_there_whatever_is_done_since() {
-    let seeds = match std::env::var("FSAGE_SNAPSHOT_SEEDS") {
-        Ok(seeds) => seeds.parse().unwrap(),
-        Err(_) => 1,
-    };
+    let seeds = testkit::parameter("FSAGE_SNAPSHOT_SEEDS").unwrap_or(1);
     for seed in 0..seeds {
         for (number, (version, endian, bsize, fsize)) in shapes().enumerate() {
             for mode in MODES {
@@ -171,7 +154,7 @@ fn crashes(mode: &str, seed: u64, planted: Planted, steps: u32) -> Crashes {
     let now = disk.lock().unwrap().clone();
     let image = Image::open(now.clone(), Search::Standard).unwrap();
     let (ino, inode) = image.resolve(b"snap").unwrap();
-    let truth = shown(&now, b"snap");
+    let truth = content(&now, "snap");
     let g = *image.geometry();
     let taken = Image::open(MemoryStore(truth.clone()), Search::Standard).unwrap();
     let groups: Vec<_> = (0..g.ncg).map(|c| taken.group(GroupNo(c)).unwrap()).collect();
@@ -239,7 +222,7 @@ fn crashes(mode: &str, seed: u64, planted: Planted, steps: u32) -> Crashes {
 
 #[test]
 fn a_crash_leaves_it_as_it_was_or_leaves_none() {
-    let seeds = std::env::var("FSAGE_SNAPSHOT_SEEDS").map_or(1, |seeds| seeds.parse().unwrap());
+    let seeds = testkit::parameter("FSAGE_SNAPSHOT_SEEDS").unwrap_or(1);
     for mode in MODES {
         for seed in 0..seeds {
             let found = crashes(mode, seed, None, 60);
@@ -334,19 +317,19 @@ fn another_mount_keeps_it() {
             (0..150).for_each(|_| ager.step());
             if life == 0 {
                 ager.lab.snapshot("snap").unwrap();
-                truth = Some(MemoryStore(shown(&disk.lock().unwrap(), b"snap")));
+                truth = Some(MemoryStore(content(&disk.lock().unwrap(), "snap")));
             }
             (0..150).for_each(|_| ager.step());
             ager.lab.unmount().unwrap();
             store = disk.lock().unwrap().clone();
-            assert_eq!(differs(truth.as_ref().unwrap(), &shown(&store, b"snap")), None, "{number}, life {life}");
+            assert_eq!(differs(truth.as_ref().unwrap(), &content(&store, "snap")), None, "{number}, life {life}");
             let report = fsck(store.clone(), &mut |_| true).unwrap();
             assert!(report.is_clean(), "{number}, life {life}: {:?}", report.problems);
         }
         // As BSD's own check of bytes has it: see bsd_fsck.
         let image = Image::open(store.clone(), Search::Standard).unwrap();
         let at = image.superblock_at() as usize;
-        for (what, bytes) in [("the snapshot", shown(&store, b"snap")), ("the disk", store.0)] {
+        for (what, bytes) in [("the snapshot", content(&store, "snap")), ("the disk", store.0)] {
             let complaints = crate::bsd_fsck::complaints(&bytes, endian == Endian::Big, at);
             assert_eq!(complaints, Vec::<String>::new(), "{number}: {what}");
         }

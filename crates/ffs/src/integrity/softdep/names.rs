@@ -1,6 +1,6 @@
 //! Changes of directories: what a name waits for, and which links are dropped when one is gone from the disk.
 
-use super::records::{Change, Entry, Key, Kind, Number, Record};
+use super::records::{Change, Entry, Key, Kind, Number};
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FileType};
 use crate::planted::Bug;
@@ -184,17 +184,8 @@ impl Ffs {
             Change::Parent { .. } => entry.dir == ino.0,
         };
         let chunk = self.soft.entry(new).map(|entry| (entry.dir, entry.chunk));
-        let elsewhere = |record: &Record| match &record.kind {
-            Kind::Entry(entry) => Some((entry.dir, entry.chunk)) != chunk,
-            _ => true,
-        };
-        let waits_for_it = |number: &Number| {
-            let others = self.soft.awaited_by(*number).into_iter().filter(|(_, record)| elsewhere(record));
-            others.into_iter().any(|(other, _)| {
-                let awaited = self.soft.awaited_by(other);
-                awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
-            })
-        };
+        let here = |entry: &Entry| Some((entry.dir, entry.chunk)) == chunk;
+        let waits_for_it = |number: &Number| self.soft.leads_to(*number, &here, &concerns);
         let mut first: Vec<Number> = waits.filter_map(of_another).filter(waits_for_it).collect();
         if let Some((dir, _)) = chunk.filter(|_| self.directory(ino).is_ok()) {
             // Likewise the names of the directories that it is moved into.
@@ -202,10 +193,7 @@ impl Ffs {
                 Key::Record(number) => Some(number),
                 Key::Block(_) | Key::Inode(_) => None,
             });
-            first.extend(above.filter(|number| {
-                let awaited = self.soft.awaited_by(*number);
-                awaited.iter().any(|(_, record)| matches!(&record.kind, Kind::Entry(entry) if concerns(entry)))
-            }));
+            first.extend(above.filter(|number| self.soft.leads_to(*number, &|_| false, &concerns)));
         }
         for number in first {
             self.push(cx, number);

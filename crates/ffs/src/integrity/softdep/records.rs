@@ -369,21 +369,53 @@ impl Deps {
 
     /// A record that is still there, and all records that it waits for.
     pub(super) fn awaited_by(&self, number: Number) -> Vec<(Number, &Record)> {
-        let mut found: Vec<(Number, &Record)> =
-            self.records.get(&number).map(|record| (number, record)).into_iter().collect();
-        let mut known = FxHashSet::from_iter([number]);
-        let mut at = 0;
-        while let Some((_, record)) = found.get(at) {
-            at += 1;
-            for (key, _) in &record.waits {
-                if let Key::Record(other) = key
-                    && known.insert(*other)
-                {
-                    found.extend(self.records.get(other).map(|record| (*other, record)));
-                }
-            }
-        }
+        let mut found = Vec::new();
+        self.walk(number, &|_| true, &mut |number, record, _| {
+            found.push((number, record));
+            true
+        });
         found
+    }
+
+    /// Whether a record is, or waits for, a change of a name that `wanted` says, by way of any that is not `here` (itself included).
+    pub(super) fn leads_to(
+        &self,
+        number: Number,
+        here: &dyn Fn(&Entry) -> bool,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> bool {
+        let mut found = false;
+        self.walk(number, here, &mut |_, record, left| {
+            found |= left && matches!(&record.kind, Kind::Entry(entry) if wanted(entry));
+            !found
+        });
+        found
+    }
+
+    /// Visits a record and what it waits for, as long as `visit` says so. It is told whether the way there has left the changes that are `here`;
+    /// a record may be visited once with either.
+    fn walk<'a>(
+        &'a self,
+        number: Number,
+        here: &dyn Fn(&Entry) -> bool,
+        visit: &mut dyn FnMut(Number, &'a Record, bool) -> bool,
+    ) {
+        let mut known = FxHashSet::default();
+        let mut todo = vec![(number, false)];
+        while let Some((number, left)) = todo.pop() {
+            let Some(record) = self.records.get(&number) else { continue };
+            let left = left || !matches!(&record.kind, Kind::Entry(entry) if here(entry));
+            if !known.insert((number, left)) {
+                continue;
+            }
+            if !visit(number, record, left) {
+                return;
+            }
+            todo.extend(record.waits.iter().filter_map(|(key, _)| match key {
+                Key::Record(other) => Some((*other, left)),
+                Key::Block(_) | Key::Inode(_) => None,
+            }));
+        }
     }
 
     /// A block has set out.

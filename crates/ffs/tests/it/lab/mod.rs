@@ -55,6 +55,20 @@ pub fn age(before: MemoryStore, words: &str, steps: u32, fill: bool, seed: u64) 
 /// Path to what it is: mode, links, size and bytes, or the length of a link's target.
 pub type Listing = BTreeMap<String, (u32, u32, u64, Vec<u8>)>;
 
+/// The bytes of a file, by the reader of images.
+pub fn content(store: &MemoryStore, path: &str) -> Vec<u8> {
+    let image = Image::open(store.clone(), Search::Standard).unwrap();
+    let (ino, inode) = image.resolve(path.as_bytes()).unwrap();
+    let mut bytes = vec![0; inode.size as usize];
+    image
+        .data(ino, &inode, &mut |at, data| {
+            bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
+            Ok(())
+        })
+        .unwrap();
+    bytes
+}
+
 /// The same but for one file in the root.
 pub fn listing_without(store: &MemoryStore, path: &str) -> Listing {
     let mut all = listing(store);
