@@ -26,9 +26,3 @@ pub fn on_cpu_s() -> f64 {
     let ns = status.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     ns as f64 / 1e9
 }
-
-/// The middle of some values; 0 of none.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}

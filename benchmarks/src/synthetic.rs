@@ -2,7 +2,7 @@
 //! objects written under a temporary name and renamed.
 
 use posix::{Errno, FileKind};
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
 use trace::profile::{Meta, ProfileError, Writer, WriterOptions};
@@ -71,7 +71,7 @@ fn size_of(d: u64, f: u64) -> u64 {
 
 impl Generator {
     fn pick(&mut self, n: u64) -> u64 {
-        ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
+        stats::random::below(&mut self.rng, n)
     }
 
     fn flush(&mut self) -> Result<(), ProfileError> {

@@ -62,8 +62,7 @@ fn main() -> anyhow::Result<()> {
         println!("{round:>5} {ours:>10.3} s {bare:>10.3} s {:>7.3} {rate:>14.0}", ours / bare);
         ratios.push(ours / bare);
     }
-    ratios.sort_unstable_by(f64::total_cmp);
-    println!("median ratio {:.3}", ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN));
+    println!("median ratio {:.3}", stats::median(&ratios).unwrap_or(f64::NAN));
     Ok(())
 }
 

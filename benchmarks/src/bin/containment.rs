@@ -5,12 +5,12 @@
 //! for a workload of your own: the calls without containment go wherever it leads them.
 
 use anyhow::{Context, ensure};
-use fsage_benchmarks::median;
 use posix::{
     CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
     Mounted, Outcome, Process, Unavailable,
 };
 use predict::replay::{Initially, ReplayError, ReplayOptions, replay_on};
+use stats::median;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
     }
     let (least, most) =
         ratios.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &ratio| (least.min(ratio), most.max(ratio)));
-    println!("median of the ratios {:.3} ({least:.3} to {most:.3})", median(ratios));
+    println!("median of the ratios {:.3} ({least:.3} to {most:.3})", median(&ratios).unwrap_or(0.0));
     Ok(())
 }
 

@@ -3,8 +3,9 @@
 //! `map [--rounds N] [--side N] DIRECTORY`: prints the processor time of both (the system's part included) and their ratio.
 
 use anyhow::{Context, bail};
-use fsage_benchmarks::{median, on_cpu_s};
+use fsage_benchmarks::on_cpu_s;
 use layout::{MapOrder, SurveyOptions};
+use stats::median;
 use std::path::{Path, PathBuf};
 
 fn main() -> anyhow::Result<()> {
@@ -28,7 +29,7 @@ fn main() -> anyhow::Result<()> {
         plain.push(timed(&target, None)?.1);
         mapped.push(timed(&target, Some(order))?.1);
     }
-    let (plain, mapped) = (median(plain), median(mapped));
+    let (plain, mapped) = (median(&plain).unwrap_or(0.0), median(&mapped).unwrap_or(0.0));
     println!(
         "{files} files, {rounds} rounds: {:.1} ms without, {:.1} ms with a map of {side} x {side}: ratio {:.3}",
         plain * 1e3,

@@ -5,7 +5,7 @@
 //! (`POSIX_FADV_DONTNEED`), so that every byte comes from whoever serves the mount; what lies below that (an image, files) stays cached.
 
 use anyhow::{Context as _, bail, ensure};
-use fsage_benchmarks::median;
+use stats::median;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,8 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    let middle: Vec<[f64; MEASURES.len()]> = speeds.into_iter().map(|all| all.map(median)).collect();
+    let middle: Vec<[f64; MEASURES.len()]> =
+        speeds.into_iter().map(|all| all.map(|of_one| median(&of_one).unwrap_or(0.0))).collect();
     for (n, (name, _)) in arguments.places.iter().enumerate() {
         for (m, (measure, unit)) in MEASURES.iter().enumerate() {
             let (here, first) = (middle[n][m], middle[0][m]);

@@ -8,7 +8,7 @@ use aging::plan::snapshots::{Deletions, SnapshotsOptions, plan, planned_for};
 use aging::snapshot::{Builder, Inode, SnapshotMeta};
 use aging::{DAY_NS, OpKind};
 use posix::FileKind;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ fn main() -> anyhow::Result<()> {
 /// Lives, and answers the snapshots and when each file (known by its length) really died.
 fn live(directory: &std::path::Path, births: u64, days: u64) -> anyhow::Result<(Vec<PathBuf>, BTreeMap<u64, u64>)> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut uniform = move || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut uniform = move || stats::random::unit(&mut random);
     let (mut alive, mut truth, mut paths): (Vec<File>, BTreeMap<u64, u64>, Vec<PathBuf>) = Default::default();
     let mut changed = vec![0u64; DIRECTORIES as usize];
     let mut next = 10_000;

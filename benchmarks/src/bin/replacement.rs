@@ -8,12 +8,14 @@
 //! libCacheSim is a module of the python3 that FSAGE_PYTHON names or that is found on the path (`pip install libcachesim`).
 
 use anyhow::{Context, bail, ensure};
-use fsage_benchmarks::{median, on_cpu_s};
+use fsage_benchmarks::on_cpu_s;
 use predict::pipeline::CachePolicy;
 use predict::pipeline::annotated::NodeId;
 use predict::pipeline::pages::{DataCache, PAGE_BYTES};
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::median;
+use stats::random::{shuffle, unit};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -77,7 +79,9 @@ fn main() -> anyhow::Result<()> {
         }
         theirs.end()?;
         for (policy, (ours, theirs)) in policies.iter().zip(results) {
-            let rate = |runs: &[(f64, u64)]| accesses as f64 / median(runs.iter().map(|run| run.0).collect()) / 1e6;
+            let rate = |runs: &[(f64, u64)]| {
+                accesses as f64 / median(&runs.iter().map(|run| run.0).collect::<Vec<f64>>()).unwrap_or(0.0) / 1e6
+            };
             let misses = |runs: &[(f64, u64)]| runs.first().map(|run| run.1);
             print!("{:8} ours {:6.2} M/s", policy.name(), rate(&ours));
             if theirs.is_empty() {
@@ -101,11 +105,7 @@ fn zipf(path: &Path, accesses: u64, pages: u64) -> anyhow::Result<()> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     // Which page has which rank: a shuffle, so that neighbours are not alike.
     let mut page_of: Vec<u64> = (0..pages).collect();
-    let below = |rng: &mut Xoshiro256PlusPlus, n: u64| ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as usize;
-    for at in (1..page_of.len()).rev() {
-        let other = below(&mut rng, at as u64 + 1);
-        page_of.swap(at, other);
-    }
+    shuffle(&mut rng, &mut page_of);
     let mut sums: Vec<f64> = (1..=pages).map(|rank| 1.0 / rank as f64).collect();
     let total = sums.iter_mut().fold(0.0, |sum, share| {
         *share += sum;
@@ -113,7 +113,7 @@ fn zipf(path: &Path, accesses: u64, pages: u64) -> anyhow::Result<()> {
     });
     let mut out = BufWriter::new(File::create(path)?);
     for second in 0..accesses {
-        let u = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64 * total;
+        let u = unit(&mut rng) * total;
         let rank = sums.partition_point(|&sum| sum < u).min(page_of.len() - 1);
         out.write_all(&((second / 1_000_000) as u32).to_le_bytes())?;
         out.write_all(&page_of[rank].to_le_bytes())?;

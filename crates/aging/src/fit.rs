@@ -74,12 +74,13 @@ mod tests {
     /// point of D at n = 100 is 0.13403 (Smirnov 1948; every table has it).
     #[test]
     fn by_the_known_distribution() {
-        use crate::model::{rng, uniform};
+        use crate::model::rng;
+        use stats::random::unit;
         let mut rng = rng(5);
         let rounds = 4000;
         let (mut sum, mut beyond) = (0.0, 0);
         for _ in 0..rounds {
-            let mut sample: Vec<(f64, f64)> = (0..100).map(|_| (uniform(&mut rng), 1.0)).collect();
+            let mut sample: Vec<(f64, f64)> = (0..100).map(|_| (unit(&mut rng), 1.0)).collect();
             let d = ks(&mut sample, &Uniform);
             sum += d * 10.0;
             beyond += i32::from(d > 0.134_03);

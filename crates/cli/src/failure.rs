@@ -80,7 +80,7 @@ pub fn usage_of(error: &clap::Error) -> ! {
     }
     let lines = error.render().to_string();
     for line in lines.lines() {
-        let _ = writeln!(io::stderr(), "{}", report::units::printable(line));
+        let _ = writeln!(io::stderr(), "{}", posix::text::printable(line));
     }
     std::process::exit(error.exit_code())
 }
@@ -98,7 +98,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
     let mut message = String::new();
     for cause in error.chain() {
-        let text = report::units::printable(&cause.to_string());
+        let text = posix::text::printable(&cause.to_string());
         // Library errors often repeat their source in their own text.
         if message.contains(&text) {
             continue;

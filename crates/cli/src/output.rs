@@ -150,7 +150,7 @@ pub fn file_name(name: &str) -> String {
 /// A path as people can read it.
 pub fn shown(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
-    report::units::path(path.as_os_str().as_bytes())
+    posix::text::path(path.as_os_str().as_bytes())
 }
 
 /// Columns of the terminal that standard output is, or `None` where it is a file or pipe.

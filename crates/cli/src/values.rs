@@ -1,27 +1,10 @@
 //! Values of options: sizes, spans of time and shares with their units.
 
-/// A size in bytes: `4096`, `64K`, `16G`, `1.5T` (powers of 1024; `KiB`, `GB` and the like are taken too).
+/// A size in bytes: `4096`, `64K`, `16G`, `1.5T`.
 pub fn size(text: &str) -> Result<u64, String> {
-    let trimmed = text.trim();
-    let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(format!("{unit:?} is no unit of size; write bytes, or K, M, G or T (powers of 1024)")),
-    };
-    let value: f64 =
-        number.parse().map_err(|_| format!("{number:?} is not a number; write a size such as 64M or 16G"))?;
-    let bytes = value * 2f64.powi(shift);
-    // 2^60 is far beyond any machine and far below where a float loses a byte's neighbours to overflow.
-    if bytes.is_finite() && (0.0..=2f64.powi(60)).contains(&bytes) {
-        Ok(bytes as u64)
-    } else {
-        Err(format!("{text:?} is out of range for a size"))
-    }
+    units::size_bytes(text.trim()).map_err(|wrong| {
+        format!("{wrong}; write bytes, or a number with K, M, G or T (powers of 1024), such as 64M or 1.5G")
+    })
 }
 
 /// Several sizes, set apart by commas; `none` is none.
@@ -49,35 +32,17 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
 
 /// A span of time for a budget, in nanoseconds: `90s`, `5m`, `1.5h`, `500ms`.
 pub fn span_ns(text: &str) -> Result<u64, String> {
-    let trimmed = text.trim();
-    let scaled = |number: &str, seconds: f64| number.trim().parse::<f64>().ok().map(|n| n * seconds);
-    let seconds = if let Some(number) = trimmed.strip_suffix("ms") {
-        scaled(number, 1e-3)
-    } else if let Some(number) = trimmed.strip_suffix('s') {
-        scaled(number, 1.0)
-    } else if let Some(number) = trimmed.strip_suffix('m') {
-        scaled(number, 60.0)
-    } else if let Some(number) = trimmed.strip_suffix('h') {
-        scaled(number, 3600.0)
-    } else {
-        None
-    };
-    match seconds {
-        Some(s) if s.is_finite() && (0.0..=1e9).contains(&s) => Ok((s * 1e9) as u64),
+    /// 30 years: no budget is longer, and the sum of a few is still a time.
+    const MOST_NS: f64 = 1e18;
+    match units::duration_ns(text.trim()) {
+        Ok(ns) if ns <= MOST_NS => Ok(ns as u64),
         _ => Err(format!("{text:?} is not a span of time; write a number with ms, s, m or h (5m)")),
     }
 }
 
 /// A share: `90%`, `90` and `0.9` are the same. A bare number above 1 is per cent.
 pub fn share(text: &str) -> Result<f64, String> {
-    let trimmed = text.trim();
-    let (number, percent) = match trimmed.strip_suffix('%') {
-        Some(number) => (number, true),
-        None => (trimmed, false),
-    };
-    let value: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a share; write 90% or 0.9"))?;
-    let share = if percent || value > 1.0 { value / 100.0 } else { value };
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("{text:?} is not between 0 and 100 %")) }
+    units::share(text.trim()).map_err(|wrong| wrong.to_string())
 }
 
 /// `UID:GID`: numbers of an owner and a group.
@@ -101,7 +66,9 @@ pub fn ffs_policy(text: &str) -> Result<ffs::policy::Options, String> {
 /// `NAME=TIME`: an entry of the system vector and its cost in nanoseconds.
 pub fn setting(text: &str) -> Result<(String, f64), String> {
     let (name, time) = text.split_once('=').ok_or_else(|| format!("{text:?}: write NAME=TIME, such as rm=50us"))?;
-    let ns = predict::system::parse_duration_ns(time).map_err(|error| error.to_string())?;
+    let ns = units::duration_ns(time.trim()).map_err(|wrong| {
+        format!("{time:?} is not a duration ({wrong}); write a number with a unit: ns, us, ms or s (\"1.5us\")")
+    })?;
     Ok((name.trim().to_owned(), ns))
 }
 

@@ -17,6 +17,7 @@ mod points;
 pub use disk::{Disk, Recording};
 pub use points::{Crash, Point};
 
+use stats::random::mix;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -136,12 +137,4 @@ impl FromStr for StateId {
         let (point, choice) = parts.ok_or_else(|| format!("'{text}' names no state; they look like 12.3"))?;
         Ok(StateId { point, choice })
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one number of several.
-fn mix(seed: u64, more: u64) -> u64 {
-    let mut z = seed.wrapping_add(more.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

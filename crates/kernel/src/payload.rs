@@ -7,6 +7,7 @@
 use crate::Pbn;
 use device::store::{SparseStore, Store};
 use rustc_hash::FxHashMap;
+use stats::random::mix;
 use std::fmt;
 use std::io;
 
@@ -158,16 +159,8 @@ impl Given {
 pub fn filler(ino: crate::Ino, offset: u64, out: &mut [u8]) {
     let seed = (u64::from(ino.0) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for (at, byte) in (offset..).zip(out.iter_mut()) {
-        *byte = (mix(seed ^ (at / 8)) >> (8 * (at % 8))) as u8;
+        *byte = (mix(seed ^ (at / 8), 0) >> (8 * (at % 8))) as u8;
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

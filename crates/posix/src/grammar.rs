@@ -65,22 +65,7 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A size with its suffix; the error says where in it.
+/// A size with its unit, as everywhere ([`units::size_bytes`]); the error says where in it.
 pub fn parse_size(text: &str) -> Result<u64, (usize, &'static str)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, suffix) = text.split_at(digits);
-    if number.is_empty() {
-        return Err((0, "a size is missing"));
-    }
-    let shift = match suffix {
-        "" => 0,
-        "K" | "k" | "KiB" => 10,
-        "M" | "m" | "MiB" => 20,
-        "G" | "g" | "GiB" => 30,
-        "T" | "t" | "TiB" => 40,
-        _ => return Err((digits, "this is no unit of size")),
-    };
-    let number: u64 = number.parse().map_err(|_| (0, "the size is too large"))?;
-    let bytes = number.checked_mul(1 << shift).filter(|&bytes| bytes <= i64::MAX.unsigned_abs());
-    bytes.ok_or((0, "the size is too large"))
+    units::size_bytes(text).map_err(|wrong| (wrong.at, wrong.problem))
 }

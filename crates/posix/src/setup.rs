@@ -19,11 +19,11 @@ pub enum SetupError {
     ReadOnly { path: PathBuf },
     #[error("{}: no permission to make files here; choose another target or run as its owner", path.display())]
     NoPermission { path: PathBuf },
-    #[error("{}: {} needed and {} free; make room or choose another target", path.display(), bytes(*need_bytes), bytes(*free_bytes))]
+    #[error("{}: {} needed and {} free; make room or choose another target", path.display(), units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
     NoSpace { path: PathBuf, need_bytes: u64, free_bytes: u64 },
     #[error("{}: {need} inodes needed and {free} free; choose another target", path.display())]
     NoInodes { path: PathBuf, need: u64, free: u64 },
-    #[error("{} of memory needed for backing=ram and {} available; use a smaller size or backing=DIRECTORY", bytes(*need_bytes), bytes(*free_bytes))]
+    #[error("{} of memory needed for backing=ram and {} available; use a smaller size or backing=DIRECTORY", units::show::bytes(*need_bytes as f64), units::show::bytes(*free_bytes as f64))]
     NoMemory { need_bytes: u64, free_bytes: u64 },
     #[error("target '{target}': a scratch file system needs root (to mount it); run as root, or use a directory")]
     NeedsRoot { target: String },
@@ -70,14 +70,5 @@ impl SetupError {
             io::ErrorKind::Interrupted => SetupError::Interrupted,
             _ => SetupError::Io { path, doing, source },
         }
-    }
-}
-
-/// A number of bytes for a message.
-fn bytes(n: u64) -> String {
-    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    match UNITS.into_iter().find(|(_, shift)| n >> shift > 0) {
-        Some((unit, shift)) => format!("{:.1} {unit}", n as f64 / (1u64 << shift) as f64),
-        None => format!("{n} bytes"),
     }
 }

@@ -24,7 +24,6 @@ mod reference;
 mod remove;
 mod sheet;
 mod stable;
-pub mod stats;
 mod uncached;
 mod writeback;
 

@@ -126,10 +126,8 @@ fn compare(predictions: &[SystemPrediction], draws: &[Vec<f64>], a: usize, b: us
     let (faster, slower) = (&predictions[a], &predictions[b]);
     let mut ratios: Vec<f64> =
         draws[b].iter().zip(&draws[a]).map(|(b, a)| if *a > 0.0 { b / a } else { 1.0 }).collect();
-    ratios.sort_by(f64::total_cmp);
-    let at = |share: f64| ratios.get((share * (DRAWS - 1) as f64).round() as usize).copied().unwrap_or(1.0);
     let ratio = if faster.total_ns > 0.0 { slower.total_ns / faster.total_ns } else { 1.0 };
-    let (ratio_low, ratio_high) = if a == b { (1.0, 1.0) } else { (at(0.025), at(0.975)) };
+    let (ratio_low, ratio_high) = if a == b { (1.0, 1.0) } else { stats::middle_95(&mut ratios) };
     let tie = (ratio_low <= 1.0 && ratio_high >= 1.0) || (ratio - 1.0).abs() < TIE_SHARE;
     Pair { faster: faster.system.clone(), slower: slower.system.clone(), ratio, ratio_low, ratio_high, tie }
 }

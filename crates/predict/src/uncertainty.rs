@@ -1,10 +1,10 @@
 //! How far a predicted total can be off: the measurement's own spread, and the model's error.
 
 use crate::pipeline::EntryShare;
-use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use serde::Serialize;
+use stats::{middle_95, random};
 
 /// Relative standard deviation of the model's error of one total.
 ///
@@ -40,19 +40,9 @@ impl Resampler {
         Resampler { rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    fn index(&mut self, n: usize) -> usize {
-        // Multiply-shift: unbiased enough for n in the tens, and the same everywhere.
-        ((u128::from(self.rng.next_u64()) * n as u128) >> 64) as usize
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-    }
-
     /// A standard normal deviate (Box and Muller).
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
+        random::normal(&mut self.rng)
     }
 
     /// One draw of a total from the entries' rounds: each entry's mean is that of its rounds drawn with replacement.
@@ -70,7 +60,7 @@ impl Resampler {
             let centre: f64 = entry.rounds_ns.iter().sum::<f64>() / n as f64;
             let mut sum = 0.0;
             for _ in 0..n {
-                let at = self.index(n);
+                let at = random::index(&mut self.rng, n);
                 sum += entry.rounds_ns.get(at).copied().unwrap_or(centre);
             }
             // The stated mean may be a trimmed one: only the spread is taken from the rounds.
@@ -101,12 +91,8 @@ pub fn total_interval(entries: &[EntryShare], fixed_ns: f64, seed: u64) -> Inter
 
 /// The central 95 % of draws.
 pub fn interval_of(draws: &mut [f64]) -> Interval {
-    draws.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        let last = draws.len().saturating_sub(1);
-        draws.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
-    };
-    Interval { low_ns: at(0.025), high_ns: at(0.975) }
+    let (low_ns, high_ns) = middle_95(draws);
+    Interval { low_ns, high_ns }
 }
 
 #[cfg(test)]
@@ -139,14 +125,5 @@ mod tests {
         let exact = total_interval(&[share(10.0, 100.0, vec![100.0; 5])], 0.0, 7);
         let noisy = total_interval(&[share(10.0, 100.0, vec![40.0, 160.0, 60.0, 140.0, 100.0])], 0.0, 7);
         assert!(noisy.high_ns - noisy.low_ns > 1.3 * (exact.high_ns - exact.low_ns));
-    }
-
-    #[test]
-    fn normal_deviates_are_normal() {
-        let mut r = Resampler::new(3);
-        let draws: Vec<f64> = (0..20_000).map(|_| r.normal()).collect();
-        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws.len() as f64;
-        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 }

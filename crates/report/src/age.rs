@@ -1,7 +1,8 @@
 //! What a replay of an aging workload did.
 
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use aging::age::{AgeResult, DataMode, DayRow, Room};
+use units::show;
 
 /// Rows of the tables by day and by control point shown at most; the result has all.
 const ROWS_MAX: usize = 60;
@@ -62,10 +63,10 @@ fn notes(result: &AgeResult) -> Vec<String> {
         } else {
             ""
         };
-        notes.push(format!("{} overwriting operations were left out (--data=fallocate){cow}.", units::count(left_out)));
+        notes.push(format!("{} overwriting operations were left out (--data=fallocate){cow}.", show::count(left_out)));
     }
     if result.counters.holes_unsupported > 0 {
-        let n = units::count(result.counters.holes_unsupported);
+        let n = show::count(result.counters.holes_unsupported);
         notes.push(format!("{n} holes were not punched: the file system has no such operation."));
     }
     notes

@@ -17,9 +17,10 @@ pub use side_by_side::compare;
 pub(crate) use map::{Panel, maps};
 
 use crate::layout::in_unit;
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use aging::verify::SelfCheck;
 use layout::{Available, Series, SeriesPoint, Survey};
+use units::show;
 
 /// What is known of one aging.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +78,14 @@ fn in_short(series: &Series) -> String {
         first.survey.source.fs_type,
         day(first.day),
         day(last.day),
-        units::count(last.operations)
+        show::count(last.operations)
     )
 }
 
 fn remarks(series: &Series) -> Vec<String> {
     let mut remarks = series.header.notes.clone();
     if series.torn_bytes > 0 {
-        let bytes = units::count(series.torn_bytes);
+        let bytes = show::count(series.torn_bytes);
         remarks.push(format!("the run was cut off: an incomplete record of {bytes} bytes at the end was left out"));
     }
     // What every survey says is said once.
@@ -167,7 +168,7 @@ fn disk(document: &mut Document, series: &Series) {
                 true => Box::new(move |ns| series.day_of_unix_ns(ns).unwrap_or(0.0)),
                 false => Box::new(move |ns| days_before(&p.survey, ns)),
             };
-            let used = p.summary().used_share.map(|s| format!(", {} in use", units::share(s))).unwrap_or_default();
+            let used = p.summary().used_share.map(|s| format!(", {} in use", show::share(s))).unwrap_or_default();
             Panel { title: format!("Day {}{used}", day(p.day)), map, age }
         })
         .collect();

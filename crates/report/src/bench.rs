@@ -2,12 +2,11 @@
 
 use crate::environment::environment;
 use crate::plot::{self, Bar, IntervalPoint};
-use crate::units;
 use crate::{Cell, Document, Plot, Table};
 use posix::CacheState;
-use workload::{
-    BenchResult, Compared, Comparison, Estimate, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict,
-};
+use stats::Estimate;
+use units::show;
+use workload::{BenchResult, Compared, Comparison, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict};
 
 /// A result, on one target or several.
 pub fn bench(result: &BenchResult) -> Document {
@@ -72,14 +71,14 @@ pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResul
 
 /// What was run, in a sentence.
 fn what(parameters: &Parameters) -> String {
-    let bytes = |n: u64| units::bytes(n as f64);
+    let bytes = |n: u64| show::bytes(n as f64);
     match parameters {
         Parameters::Seqfile(o) => format!(
             "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in creation \
              order with caches dropped before it. Time is that of the calls and, for create, overwrite and delete, of the \
              syncfs that ends them.",
             bytes(o.data_bytes),
-            units::count(o.files_per_directory.into()),
+            show::count(o.files_per_directory.into()),
             bytes(o.piece_bytes)
         ),
         Parameters::Hotfiles(o) => format!(
@@ -109,7 +108,7 @@ pub(crate) fn how(repeat: &Repeat) -> String {
             repeat.seed
         );
     }
-    let coverage = workload::stats::coverage_of_rounds(repeat.rounds);
+    let coverage = stats::coverage_of_rounds(repeat.rounds);
     let unsure = if coverage < 0.95 {
         format!(
             " So few rounds make intervals that hold the true median in at most {:.0} % of cases; take 6 or more.",

@@ -2,8 +2,8 @@
 
 use crate::bench::{caches, how, outliers, phases, plots, rate, ratios, unit};
 use crate::environment::environment;
-use crate::units;
 use crate::{Cell, Document, Table};
+use units::show;
 use workload::{BenchResult, Parameters, PhaseResult, TargetResult, TimedBy};
 
 /// A result, on one target or several.
@@ -49,8 +49,8 @@ pub(crate) fn document(result: &BenchResult) -> Document {
 
 /// What was run, in a sentence.
 pub(crate) fn what(parameters: &Parameters) -> String {
-    let bytes = |n: u64| units::bytes(n as f64);
-    let count = |n: u64| units::count(n);
+    let bytes = |n: u64| show::bytes(n as f64);
+    let count = |n: u64| show::count(n);
     match parameters {
         Parameters::Smallfile(o) => format!(
             "{} files of {}, at most {} in a directory, are created, read in creation order after caches were dropped, and \
@@ -163,7 +163,7 @@ fn phases_table(target: &TargetResult) -> Table {
 
 fn sync(phase: &PhaseResult) -> Cell {
     let found: Vec<f64> = phase.rounds.iter().filter_map(|r| Some(r.sync_ns? as f64)).collect();
-    workload::stats::median(&found).map_or(Cell::Empty, Cell::Ns)
+    stats::median(&found).map_or(Cell::Empty, Cell::Ns)
 }
 
 /// Several targets: a row for each phase, a column for each target.

@@ -1,10 +1,11 @@
 //! How a prediction depends on its caches: over the time of the trace, and on the size of the data cache.
 
 use crate::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
-use crate::{Cell, Plot, Table, units};
+use crate::{Cell, Plot, Table};
 use predict::cache_sizes::CacheSize;
 use predict::pipeline::{CacheTimeline, Pace, SystemPrediction};
 use serde_json::{Value, json};
+use units::show;
 
 const MIB: f64 = 1048576.0;
 
@@ -127,13 +128,13 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
         for with in &size.systems {
             let (low, high) = (with.interval.low_ns, with.interval.high_ns);
             most_s = most_s.max(high / 1e9);
-            let total = units::duration_interval_ns(with.total_ns, low, high);
-            let said = format!("{total}, {} page misses", units::count(with.page_misses));
-            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [units::printable(&with.system), said],
+            let total = show::duration_interval_ns(with.total_ns, low, high);
+            let said = format!("{total}, {} page misses", show::count(with.page_misses));
+            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [posix::text::printable(&with.system), said],
                               "total": with.total_ns / 1e9, "low": low / 1e9, "high": high / 1e9, "misses": with.page_misses }));
         }
     }
-    let labels: Vec<String> = sizes.iter().map(|size| units::bytes(size.cache_bytes as f64)).collect();
+    let labels: Vec<String> = sizes.iter().map(|size| show::bytes(size.cache_bytes as f64)).collect();
     let bytes: Vec<u64> = sizes.iter().map(|size| size.cache_bytes).collect();
     let nearest = |size: &CacheSize| (size.cache_bytes.max(1) as f64 / at_bytes.max(1) as f64).ln().abs();
     let start = sizes.iter().enumerate().min_by(|a, b| nearest(a.1).total_cmp(&nearest(b.1))).map_or(0, |(i, _)| i);

@@ -1,7 +1,8 @@
 //! Crashes: states by verdict, and failures made small.
 
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use ::crash::{Campaign, Class, OpenWrite, Replayed, Undone};
+use units::show;
 
 /// What a search through the states of crashes has found. `command` is the beginning of the command that makes a state again.
 pub fn crashes(found: &Campaign, command: &str) -> Document {
@@ -34,7 +35,7 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
         document.table(events);
     }
     if found.moment_of > 1 {
-        document.paragraph(format!("One of {} moments was looked at.", units::count(found.moment_of)));
+        document.paragraph(format!("One of {} moments was looked at.", show::count(found.moment_of)));
     }
     if found.cut_short {
         document.paragraph("There was no memory for all of it: what came later is left out.");

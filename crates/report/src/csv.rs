@@ -3,7 +3,7 @@
 //! Text that a spreadsheet would take for a formula has an apostrophe before it, as OWASP advises (*CSV Injection*): a name from outside is
 //! never computed.
 
-use crate::{Cell, Table, units};
+use crate::{Cell, Table};
 use std::borrow::Cow;
 
 /// A table as CSV.
@@ -34,7 +34,7 @@ fn field(cell: &Cell) -> String {
 }
 
 fn text(own: &str) -> String {
-    let shown = units::printable(own);
+    let shown = posix::text::printable(own);
     // What began with a tab or a carriage return begins with a backslash by now.
     if own.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{shown}") } else { shown }
 }

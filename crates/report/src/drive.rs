@@ -1,9 +1,10 @@
 //! Drive models: the list, one drive's data sheet with the source of every figure, and a model against measurements.
 
 use crate::plot::lines;
-use crate::{Cell, Document, Plot, Table, units};
+use crate::{Cell, Document, Plot, Table};
 use device::validate::{self, Validation};
 use device::{Description, Quantity};
+use units::show;
 
 /// The drives there are, one a row.
 pub fn drives(descriptions: &[Description]) -> Document {
@@ -50,7 +51,7 @@ fn quantity(quantity: Quantity) -> Cell {
     match quantity {
         Quantity::Ns(ns) => Cell::Ns(ns),
         Quantity::Bytes(bytes) => Cell::Bytes(bytes),
-        Quantity::BytesPerSecond(rate) => Cell::Text(format!("{}/s", units::bytes(rate))),
+        Quantity::BytesPerSecond(rate) => Cell::Text(format!("{}/s", show::bytes(rate))),
         Quantity::Count(count) => Cell::Count(count),
         Quantity::Rpm(rpm) => Cell::Text(format!("{rpm} a minute")),
     }
@@ -101,15 +102,15 @@ pub fn drive_validation(validation: &Validation) -> Document {
         "{} requests, replayed closed loop. Mean response measured {}, modelled {}. Demerit {}, {} of the mean: the root mean \
          square of the horizontal distance between the two distributions. Over the first half of the trace alone {}, over the \
          second {}. Of the requests {} have a modelled response within {} of their own measured one.",
-        units::count(validation.requests),
-        units::duration_ns(validation.measured_mean_ns),
-        units::duration_ns(validation.modelled_mean_ns),
-        units::duration_ns(validation.demerit_ns),
-        units::share(validation.demerit_share),
-        units::duration_ns(validation.half_demerit_ns[0]),
-        units::duration_ns(validation.half_demerit_ns[1]),
-        units::share(validation.close_share),
-        units::duration_ns(validate::CLOSE_NS as f64),
+        show::count(validation.requests),
+        show::duration_ns(validation.measured_mean_ns),
+        show::duration_ns(validation.modelled_mean_ns),
+        show::duration_ns(validation.demerit_ns),
+        show::share(validation.demerit_share),
+        show::duration_ns(validation.half_demerit_ns[0]),
+        show::duration_ns(validation.half_demerit_ns[1]),
+        show::share(validation.close_share),
+        show::duration_ns(validate::CLOSE_NS as f64),
     ));
     document.heading("Ladder of refinements").table(ladder(validation));
     document.heading("Where the difference is").table(classes(validation));

@@ -1,7 +1,8 @@
 //! Where a result was measured, as a table.
 
-use crate::{Cell, Table, units};
+use crate::{Cell, Table};
 use posix::Environment;
+use units::show;
 
 /// What is known of an environment, one fact a row.
 pub fn environment(e: &Environment) -> Table {
@@ -17,14 +18,14 @@ pub fn environment(e: &Environment) -> Table {
     add("mkfs", e.mkfs.clone());
     add("device", e.device.clone());
     if e.total_bytes > 0 {
-        add("size", format!("{}, {} in use", units::bytes(e.total_bytes as f64), units::share(e.used_share)));
+        add("size", format!("{}, {} in use", show::bytes(e.total_bytes as f64), show::share(e.used_share)));
     }
     add("kernel", e.kernel.clone());
     if e.cpus > 0 {
         add("processors", format!("{} x {}", e.cpus, e.cpu));
     }
     if e.memory_bytes > 0 {
-        add("memory", units::bytes(e.memory_bytes as f64));
+        add("memory", show::bytes(e.memory_bytes as f64));
     }
     table
 }

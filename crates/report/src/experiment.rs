@@ -1,8 +1,9 @@
 //! Published experiments: which there are, and published against ours with the curves.
 
 use crate::chart::{self, Colours, Dot};
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use ::experiment::{Axis, Difference, Experiment, Figure, Outcome, Published, Reproduction, Row, Scale, Unit};
+use units::show;
 
 /// The experiments that can be run.
 pub fn experiments(experiments: &[Experiment]) -> Document {
@@ -108,9 +109,9 @@ fn number(unit: Unit, value: f64) -> Cell {
         Unit::Bytes => Cell::Bytes(value),
         Unit::Ns => Cell::Ns(value),
         Unit::Count => Cell::Count(value.max(0.0).round() as u64),
-        Unit::MibPerS => Cell::from(format!("{} MiB/s", units::significant(value))),
-        Unit::FilesPerS => Cell::from(format!("{} files/s", units::significant(value))),
-        Unit::TransactionsPerS => Cell::from(format!("{} tps", units::significant(value))),
+        Unit::MibPerS => Cell::from(format!("{} MiB/s", show::significant(value))),
+        Unit::FilesPerS => Cell::from(format!("{} files/s", show::significant(value))),
+        Unit::TransactionsPerS => Cell::from(format!("{} tps", show::significant(value))),
         Unit::Number => Cell::Number(value),
     }
 }

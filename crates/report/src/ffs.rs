@@ -1,13 +1,14 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
 use crate::copied;
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
 use ::ffs::{FreeFigures, Inserted, text};
 use kernel::RawTimes;
+use units::show;
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -77,7 +78,7 @@ pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
     document.table(problems);
     if report.problem_count > report.problems.len() as u64 {
         let more = report.problem_count - report.problems.len() as u64;
-        document.paragraph(format!("{} more problems are not listed.", units::count(more)));
+        document.paragraph(format!("{} more problems are not listed.", show::count(more)));
     }
     let contents = &report.contents;
     let bytes = |frags: u64| Cell::Bytes(frags as f64 * f64::from(report.fsize));

@@ -1,7 +1,7 @@
 //! One self-contained HTML file: styles, scripts and data inside; its own policy forbids loading anything.
 
 use crate::json::hidden_escaped;
-use crate::{Block, Document, Table, units};
+use crate::{Block, Document, Table};
 
 /// What every page begins with.
 pub const HTML_BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
@@ -108,7 +108,7 @@ fn table(out: &mut String, table: &Table) {
 
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in units::printable(text).chars() {
+    for c in posix::text::printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

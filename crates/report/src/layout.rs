@@ -1,10 +1,11 @@
 //! Layout and free space of a file system, and two surveys side by side.
 
 use crate::chart::{Axis, Colours, Dot, chart, steps};
-use crate::{Cell, Document, Plot, Table, units};
+use crate::{Cell, Document, Plot, Table};
 use layout::scores::class::ClassRow;
 use layout::scores::free::FreeSpace;
 use layout::{Available, Comparison, FilesLayout, Survey};
+use units::show;
 
 /// One survey.
 pub fn layout(survey: &Survey) -> Document {
@@ -39,7 +40,7 @@ pub fn layout(survey: &Survey) -> Document {
     }
     if !survey.walked.unreadable_examples.is_empty() {
         let total: u64 = survey.walked.unreadable.values().sum();
-        document.heading(format!("Not read: {}", units::count(total)));
+        document.heading(format!("Not read: {}", show::count(total)));
         document.list(survey.walked.unreadable_examples.clone());
     }
     document
@@ -161,7 +162,7 @@ fn files_table(files: &FilesLayout) -> Table {
     let mut table = figures("files", "");
     add(&mut table, "aggregate layout score", score(files.layout_score));
     if let Some(hot) = &files.hot {
-        let named = |what: &str| format!("{what} modified in the last {} days", units::significant(hot.days));
+        let named = |what: &str| format!("{what} modified in the last {} days", show::significant(hot.days));
         add(&mut table, &named("layout score of files"), score(hot.row.layout_score));
         add(&mut table, &named("files"), Cell::Count(hot.row.files));
         add(&mut table, "their share of placed blocks", share(hot.share_of_blocks));
@@ -297,7 +298,7 @@ fn free_table(free: &FreeSpace) -> Table {
     add(&mut table, "largest", Cell::Bytes(free.largest_bytes as f64));
     add(&mut table, "mean", free.mean_bytes.map_or(Cell::Empty, Cell::Bytes));
     for chunk in &free.chunks {
-        let size = units::bytes(chunk.chunk_bytes as f64);
+        let size = show::bytes(chunk.chunk_bytes as f64);
         add(&mut table, &format!("in extents of {size} or more"), Cell::Share(chunk.share));
         add(&mut table, &format!("in whole aligned chunks of {size}"), Cell::Share(chunk.aligned_share));
     }

@@ -1,12 +1,13 @@
 //! LFS images: what was made, what a check found, and structures as they are.
 
 use crate::copied;
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use ::lfs::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, SegmentRow, SuperblockDump};
 use ::lfs::format::{Field, Piece};
 use ::lfs::fsck::Report;
 use ::lfs::mkfs::Made;
 use ::lfs::{Cleaned, Inserted, text};
+use units::show;
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
 
@@ -78,7 +79,7 @@ pub fn lfs_checked(image: &str, report: &Report) -> Document {
     document.table(problems);
     if report.problem_count > report.problems.len() as u64 {
         let more = report.problem_count - report.problems.len() as u64;
-        document.paragraph(format!("{} more problems are not listed.", units::count(more)));
+        document.paragraph(format!("{} more problems are not listed.", show::count(more)));
     }
     let (contents, done) = (&report.contents, &report.rolled_forward);
     let bytes = |frags: f64| Cell::Bytes(frags * f64::from(report.fsize));
@@ -245,7 +246,7 @@ pub fn lfs_ifile(dump: &IfileDump) -> Document {
         map.row(vec![exact(row.ino), exact(row.version), exact(row.addr), exact(row.atime)]);
     }
     document.heading("Inodes in use").table(map);
-    document.paragraph(format!("{} of {} inodes are free.", units::count(dump.free), units::count(dump.entries)));
+    document.paragraph(format!("{} of {} inodes are free.", show::count(dump.free), show::count(dump.entries)));
     document
 }
 

@@ -36,7 +36,6 @@ mod snapshot;
 mod system;
 mod terminal;
 mod tree_snapshot;
-pub mod units;
 mod validation;
 mod validation_plots;
 mod verification;

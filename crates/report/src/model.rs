@@ -1,8 +1,9 @@
 //! The document model: what a report says, before a medium is chosen.
 
-use crate::{Plot, units};
+use crate::Plot;
 use serde_json::Value;
 use std::path::Path;
+use units::show;
 
 /// One value of a table. Numbers keep their value, so that CSV gets the number and people get three digits.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,18 +54,18 @@ impl Cell {
     /// For people.
     pub fn shown(&self) -> String {
         match self {
-            Cell::Text(text) => units::printable(text),
-            Cell::Ns(ns) => units::duration_ns(*ns),
-            Cell::NsInterval { value, low, high } => units::duration_interval_ns(*value, *low, *high),
-            Cell::Bytes(bytes) => units::bytes(*bytes),
-            Cell::Count(n) => units::count(*n),
-            Cell::Share(share) => units::share(*share),
-            Cell::SignedShare(share) => units::signed_share(*share),
-            Cell::Ratio(ratio) => format!("{}x", units::significant(*ratio)),
-            Cell::Number(number) => units::significant(*number),
+            Cell::Text(text) => posix::text::printable(text),
+            Cell::Ns(ns) => show::duration_ns(*ns),
+            Cell::NsInterval { value, low, high } => show::duration_interval_ns(*value, *low, *high),
+            Cell::Bytes(bytes) => show::bytes(*bytes),
+            Cell::Count(n) => show::count(*n),
+            Cell::Share(share) => show::share(*share),
+            Cell::SignedShare(share) => show::signed_share(*share),
+            Cell::Ratio(ratio) => format!("{}x", show::significant(*ratio)),
+            Cell::Number(number) => show::significant(*number),
             Cell::Score(score) => format!("{score:.4}"),
             Cell::SignedScore(difference) => format!("{difference:+.4}"),
-            Cell::Interval { value, low, high } => units::interval(*value, *low, *high),
+            Cell::Interval { value, low, high } => show::interval(*value, *low, *high),
             Cell::Empty => String::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! An aging workload: where it comes from, what it does, and how well it matches what was asked for.
 
-use crate::{Cell, Document, Plot, Table, plot, units};
+use crate::{Cell, Document, Plot, Table, plot};
 use aging::OpKind;
 use aging::format::{Placement, PlanMeta};
 
@@ -126,7 +126,7 @@ fn fit(meta: &PlanMeta) -> Table {
             Cell::from(result.what.clone()),
             Cell::from(if result.ks.is_finite() { format!("{:.4}", result.ks) } else { String::new() }),
             Cell::Count(result.observations),
-            Cell::from(units::printable(&result.against)),
+            Cell::from(posix::text::printable(&result.against)),
         ]);
     }
     table

@@ -1,7 +1,7 @@
 //! A prediction: the ranking, where the time goes, and what would change it.
 
 use crate::plot::{Bar, interval_bars, stacked_bars};
-use crate::{Cell, Document, Table, cache_plots, units};
+use crate::{Cell, Document, Table, cache_plots};
 use predict::cache_sizes::CacheSize;
 use predict::explain::{Explanation, Part};
 use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
@@ -9,6 +9,7 @@ use predict::rank::{Ranked, Ranking};
 use predict::runtime::RunTimes;
 use predict::tipping::Tipping;
 use trace::profile::Durations;
+use units::show;
 
 /// Rows of a breakdown; what is beyond is summed up.
 const TOP: usize = 12;
@@ -69,18 +70,18 @@ fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
         }
         RunTimes::Known { basis, systems } => (basis, systems),
     };
-    let ns = |ns: u64| units::duration_ns(ns as f64);
+    let ns = |ns: u64| show::duration_ns(ns as f64);
     let moved = match &basis.moved {
         Some(mount) => format!(
             "{} calls on {mount} are priced and {} elsewhere are",
-            units::count(basis.calls),
-            units::count(basis.calls_elsewhere)
+            show::count(basis.calls),
+            show::count(basis.calls_elsewhere)
         ),
-        None => format!("{} calls are priced; all others are", units::count(basis.calls)),
+        None => format!("{} calls are priced; all others are", show::count(basis.calls)),
     };
     document.paragraph(format!(
         "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
-        units::count(basis.threads),
+        show::count(basis.threads),
         basis.processors,
         ns(basis.recorded_ns),
         ns(basis.recorded_simulated_ns)
@@ -142,17 +143,17 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
     };
     let mut text = format!(
         "The sum of the latencies of all modelled calls; {caches}, {pace}, {} of the activity covered, seed {}.",
-        units::share(prediction.coverage.share()),
+        show::share(prediction.coverage.share()),
         ranking.seed
     );
     if let Some(bytes) = o.cache_bytes {
-        text.push_str(&format!(" What if: a data cache of {} everywhere.", units::bytes(bytes as f64)));
+        text.push_str(&format!(" What if: a data cache of {} everywhere.", show::bytes(bytes as f64)));
     }
     if let Some(policy) = o.cache_policy {
         text.push_str(&format!(" What if: data caches that evict by {} everywhere.", policy.name()));
     }
     for (name, ns) in &o.set_ns {
-        text.push_str(&format!(" What if: {name} at {} everywhere.", units::duration_ns(*ns)));
+        text.push_str(&format!(" What if: {name} at {} everywhere.", show::duration_ns(*ns)));
     }
     text
 }
@@ -287,7 +288,7 @@ fn caches(system: &SystemPrediction) -> Table {
     let c = &system.cache;
     let mut caption = format!("What the caches did on {}.", system.system);
     if system.data_cache_bytes > 0 {
-        caption.push_str(&format!(" Its data cache has {}.", units::bytes(system.data_cache_bytes as f64)));
+        caption.push_str(&format!(" Its data cache has {}.", show::bytes(system.data_cache_bytes as f64)));
     }
     if !system.cache_policy.is_default() {
         caption.push_str(&format!(" Its data cache evicts by {}.", system.cache_policy.name()));
@@ -311,10 +312,10 @@ fn explanation(document: &mut Document, e: &Explanation) {
     document.paragraph(format!(
         "{} takes {}, {} takes {}: a difference of {}.",
         e.a,
-        units::duration_ns(e.a_total_ns),
+        show::duration_ns(e.a_total_ns),
         e.b,
-        units::duration_ns(e.b_total_ns),
-        units::duration_ns(e.difference_ns)
+        show::duration_ns(e.b_total_ns),
+        show::duration_ns(e.difference_ns)
     ));
     document.table(parts("explain_by_class", "By elementary operation.", e, &e.by_class, true));
     document.table(parts("explain_by_op", "By call type.", e, &e.by_op, false));
@@ -431,7 +432,7 @@ fn warnings(systems: &[&SystemPrediction]) -> Vec<String> {
                 "{}: the profile has no {} for {} requests; {instead}",
                 system.system,
                 fallback.class,
-                units::count(fallback.requests)
+                show::count(fallback.requests)
             ));
         }
     }

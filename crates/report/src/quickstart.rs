@@ -1,13 +1,14 @@
 //! The first report anybody sees: what was done, the ranking, and what would change it.
 
 use crate::prediction::{by_entry_of, by_op_table, ranking_table};
-use crate::{Cell, Document, Table, prediction, units};
+use crate::{Cell, Document, Table, prediction};
 use posix::CacheState;
 use predict::SystemProfile;
 use predict::pipeline::Prediction;
 use predict::rank::Ranking;
 use predict::tipping::Tipping;
 use serde::Serialize;
+use units::show;
 
 /// What a quickstart did, beside its prediction.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -135,19 +136,19 @@ fn checked(said: &Quickstart) -> String {
     let busy = if spread > BUSY {
         format!(
             " The replays took {} to {}: something else keeps this machine busy, and neither number is worth more than that.",
-            units::duration_ns(least),
-            units::duration_ns(most)
+            show::duration_ns(least),
+            show::duration_ns(most)
         )
     } else {
         String::new()
     };
     format!(
         "Here the prediction says {}; {} replays of the {} calls just took {} in the median ({} off; {caches}; {} outcomes unlike the recorded ones).{busy}",
-        units::duration_ns(c.predicted_ns),
-        units::count(c.replays_ns.len() as u64),
-        units::count(c.calls),
-        units::duration_ns(c.replayed_ns),
-        units::signed_share(error),
-        units::count(c.differences)
+        show::duration_ns(c.predicted_ns),
+        show::count(c.replays_ns.len() as u64),
+        show::count(c.calls),
+        show::duration_ns(c.replayed_ns),
+        show::signed_share(error),
+        show::count(c.differences)
     )
 }

@@ -1,9 +1,10 @@
 //! A replay: what it measured, by call type and by directory, and where it went differently than the trace.
 
 use crate::environment::environment;
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use posix::CacheState;
 use predict::replay::{Pace, QUANTILES, ReplayResult};
+use units::show;
 
 /// Everything a replay measured.
 pub fn replay(workload: &str, result: &ReplayResult) -> Document {
@@ -33,7 +34,7 @@ fn summary(result: &ReplayResult) -> Table {
     add("time in the file system", Cell::Ns(result.total_ns as f64));
     add("wall-clock time", Cell::Ns(result.wall_ns as f64));
     add("writing back what was left dirty", Cell::Ns(result.final_sync_ns as f64));
-    let of = format!("{} of {}", units::count(result.calls), units::count(result.traced_calls));
+    let of = format!("{} of {}", show::count(result.calls), show::count(result.traced_calls));
     add("calls replayed", Cell::from(of));
     add("outcomes unlike the trace", Cell::Count(result.differences.total));
     let caches = match result.cache_state {
@@ -53,9 +54,9 @@ fn summary(result: &ReplayResult) -> Table {
     add("threads", Cell::from(threads));
     let rebuilt = format!(
         "{} names, {} of data, in {}",
-        units::count(result.rebuilt.entries),
-        units::bytes(result.rebuilt.data_bytes as f64),
-        units::duration_ns(result.rebuild_ns as f64)
+        show::count(result.rebuilt.entries),
+        show::bytes(result.rebuilt.data_bytes as f64),
+        show::duration_ns(result.rebuild_ns as f64)
     );
     add("initial state", Cell::from(rebuilt));
     table

@@ -23,7 +23,7 @@ pub fn system(profile: &SystemProfile) -> Document {
         );
         for point in &profile.write_load {
             table.row(vec![
-                Cell::from(format!("{}/s", crate::units::bytes(point.load_bytes_per_s))),
+                Cell::from(format!("{}/s", units::show::bytes(point.load_bytes_per_s))),
                 Cell::Ns(point.time_s * 1e9),
                 Cell::Ratio(point.slowdown),
             ]);
@@ -42,8 +42,8 @@ pub fn apart(document: &mut Document, apart: &Apart) {
     document.heading("Measured twice").paragraph(format!(
         "The median entry differs by {}, one in ten by more than {}. Of {} entries, the 95 % intervals of {disjoint} have nothing in common: \
          those were not the same at the two times.",
-        crate::units::share(apart.median),
-        crate::units::share(apart.p90),
+        units::show::share(apart.median),
+        units::show::share(apart.p90),
         apart.entries.len(),
     ));
     let mut table = Table::new(
@@ -87,11 +87,11 @@ fn parameters(profile: &SystemProfile) -> Table {
     table.row(vec![Cell::from("dirty data expires after"), Cell::Ns(p.dirty_expire_ns as f64)]);
     table.row(vec![
         Cell::from("write-back of large files"),
-        Cell::from(format!("{}/s", crate::units::bytes(p.writeback_bytes_per_s))),
+        Cell::from(format!("{}/s", units::show::bytes(p.writeback_bytes_per_s))),
     ]);
     table.row(vec![
         Cell::from("write-back of 4 KiB files"),
-        Cell::from(format!("{}/s", crate::units::count(p.writeback_files_per_s as u64))),
+        Cell::from(format!("{}/s", units::show::count(p.writeback_files_per_s as u64))),
     ]);
     table.row(vec![Cell::from("timer overhead, subtracted"), Cell::Ns(p.timer_overhead_ns)]);
     table

@@ -3,11 +3,12 @@
 use crate::environment::environment;
 use crate::plot::{Point, agreement};
 use crate::validation_plots::{beside, distributions};
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use posix::CacheState;
 use predict::residuals::contexts::Context;
 use predict::validate::{PairVerdict, Validation};
 use trace::profile::Durations;
+use units::show;
 
 /// Call types shown for each cell, the greatest errors first.
 const OPS: usize = 6;
@@ -30,11 +31,11 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         document.paragraph(format!(
             "Replays went on until half the 95 % interval of their median was {} of it, or for {times} times: {} of {} cells came to that; \
              the median is {}, the greatest {}.",
-            units::share(precision.wanted),
+            show::share(precision.wanted),
             precision.reached,
             validation.cells.len(),
-            units::share(precision.median),
-            units::share(precision.worst)
+            show::share(precision.median),
+            show::share(precision.worst)
         ));
     }
     if !command.is_empty() {
@@ -55,7 +56,7 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
         if let Some(costs) = validation.looking_costs {
             document.paragraph(format!(
                 "Of replays made for this alone: looking into every call made them {} slower (median), and they are in no other figure.",
-                units::share(costs)
+                show::share(costs)
             ));
         }
         document.table(contexts(found));

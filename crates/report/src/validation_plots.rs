@@ -2,9 +2,9 @@
 
 use crate::Plot;
 use crate::plot::{SCHEMA, WIDTH, palette};
-use crate::units;
 use predict::validate::{Cell, OpComparison, Validation};
 use serde_json::{Value, json};
+use units::show;
 
 /// Cells shown beside each other, those with the greatest errors.
 const CELLS: usize = 12;
@@ -57,7 +57,7 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
                 if ns > 0.0 {
                     rows.push(
                         json!({ "cell": title, "kind": kind, "call": part, "rank": rank, "share": ns / cell.measured_ns,
-                                      "time": units::duration_ns(ns) }),
+                                      "time": show::duration_ns(ns) }),
                     );
                 }
             }
@@ -107,10 +107,9 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
 
 /// The error first: in a narrow window the end is cut off.
 fn title(cell: &Cell) -> String {
-    let (predicted, measured) =
-        (units::duration_ns(cell.predicted.prediction_ns), units::duration_ns(cell.measured_ns));
-    let error = units::signed_share(cell.error);
-    units::printable(&format!("{error}: {} on {} ({predicted} for {measured})", cell.workload, cell.target))
+    let (predicted, measured) = (show::duration_ns(cell.predicted.prediction_ns), show::duration_ns(cell.measured_ns));
+    let error = show::signed_share(cell.error);
+    posix::text::printable(&format!("{error}: {} on {} ({predicted} for {measured})", cell.workload, cell.target))
 }
 
 /// Call types of some cells, those that take the greatest share of any of them first.
@@ -161,7 +160,7 @@ pub(crate) fn distributions(validation: &Validation) -> Plot {
                 add(0, "all calls", &cell.target, kind, mixed(&parts, &validation.quantiles));
             }
             for (rank, (op, share)) in longest.iter().take(PANELS).enumerate() {
-                let panel = format!("{op}: up to {} of the time", units::share(*share));
+                let panel = format!("{op}: up to {} of the time", show::share(*share));
                 for found in cell.per_op.iter().filter(|found| found.op == *op) {
                     for (kind, latencies, _) in KINDS {
                         let points = latencies(found).iter().copied().zip(validation.quantiles.iter().copied());

@@ -1,8 +1,9 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
-use crate::{Cell, Document, Plot, Table, plot, units};
+use crate::{Cell, Document, Plot, Table, plot};
 use trace::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
 use trace::profile::{Durations, Meta};
+use units::show;
 
 /// What a profile says of itself, and what its calls add up to.
 pub fn workload(name: &str, meta: &Meta, inspection: &Inspection) -> Document {
@@ -149,8 +150,8 @@ pub fn latencies(name: &str, found: &Latencies) -> Document {
     }
     document.paragraph(format!(
         "Left out: {} calls on pipes, sockets, /proc, /sys and /dev, {} that never returned.",
-        units::count(found.foreign_calls),
-        units::count(found.unfinished_calls)
+        show::count(found.foreign_calls),
+        show::count(found.unfinished_calls)
     ));
     document
 }
@@ -239,9 +240,9 @@ fn reuse_text(inspection: &Inspection) -> String {
     }
     format!(
         "{} touches of blocks of {}, {} of distinct blocks{}.",
-        units::count(inspection.reuse.accesses),
-        units::bytes(inspection.reuse.block_bytes as f64),
-        units::bytes(inspection.working_set_bytes),
+        show::count(inspection.reuse.accesses),
+        show::bytes(inspection.reuse.block_bytes as f64),
+        show::bytes(inspection.working_set_bytes),
         if inspection.reuse.sampled_share < 1.0 { ", estimated from a sample" } else { "" }
     )
 }
@@ -316,14 +317,14 @@ fn origin(meta: &Meta, inspection: &Inspection) -> Table {
     if meta.host.cpus > 0 {
         add("processors", format!("{} x {}", meta.host.cpus, meta.host.cpu));
     }
-    add("wall-clock time while traced", meta.wall_ns.map(|ns| units::duration_ns(ns as f64)).unwrap_or_default());
-    add("wall-clock time untraced", meta.untraced_wall_ns.map(|ns| units::duration_ns(ns as f64)).unwrap_or_default());
-    add("calls", units::count(meta.events));
-    add("of these on pipes, sockets, /proc, /sys and /dev", units::count(inspection.foreign_calls));
-    add("processes", units::count(inspection.processes));
-    add("threads", units::count(inspection.threads));
-    add("names it found", units::count(meta.snapshot.entries));
-    add("activity covered", meta.coverage_share.map(units::share).unwrap_or_default());
+    add("wall-clock time while traced", meta.wall_ns.map(|ns| show::duration_ns(ns as f64)).unwrap_or_default());
+    add("wall-clock time untraced", meta.untraced_wall_ns.map(|ns| show::duration_ns(ns as f64)).unwrap_or_default());
+    add("calls", show::count(meta.events));
+    add("of these on pipes, sockets, /proc, /sys and /dev", show::count(inspection.foreign_calls));
+    add("processes", show::count(inspection.processes));
+    add("threads", show::count(inspection.threads));
+    add("names it found", show::count(meta.snapshot.entries));
+    add("activity covered", meta.coverage_share.map(show::share).unwrap_or_default());
     add("cut short", meta.cut_short.map(|why| format!("{why}: what was called then is not known")).unwrap_or_default());
     table
 }

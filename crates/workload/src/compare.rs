@@ -1,8 +1,8 @@
 //! Two results held against each other, point by point: fresh and aged, before and after, one target and another.
 
-use crate::stats::Estimate;
 use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, WorkloadError};
 use serde::{Deserialize, Serialize};
+use stats::Estimate;
 
 /// Two results, B over A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -234,7 +234,7 @@ fn in_virtual_time(a: &TargetResult, b: &TargetResult) -> bool {
 /// Too few rounds for an interval that keeps its promise.
 fn few_rounds(a: &Repeat, b: &Repeat) -> Option<String> {
     let fewest = a.rounds.min(b.rounds);
-    let coverage = crate::stats::coverage_of_rounds(fewest);
+    let coverage = stats::coverage_of_rounds(fewest);
     (coverage < 0.95).then(|| {
         format!(
             "with {fewest} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",

@@ -1,7 +1,8 @@
 //! The random numbers of workloads.
 
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::random;
 
 /// A generator (xoshiro256++) with what workloads draw from it.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ impl Random {
 
     /// A number in `0..n`, uniform to one part in 2^64/n; 0 where `n` is 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        u64::try_from((u128::from(self.0.next_u64()) * u128::from(n)) >> 64).unwrap_or(0)
+        random::below(&mut self.0, n)
     }
 
     /// A number in `low..=high`.
@@ -29,14 +30,13 @@ impl Random {
 
     /// A number in `[0, 1)`.
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        random::unit(&mut self.0)
     }
 
     /// A size with a given mean and spread (the standard deviation of its natural logarithm), at least 1.
     pub(crate) fn log_normal(&mut self, mean: f64, sigma: f64) -> u64 {
-        // Box and Muller; the mean of a log-normal variable is exp(mu + sigma^2 / 2).
-        let (u, v) = (1.0 - self.unit(), self.unit());
-        let normal = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();
+        // The mean of a log-normal variable is exp(mu + sigma^2 / 2).
+        let normal = random::normal(&mut self.0);
         (mean.ln() - sigma * sigma / 2.0 + sigma * normal).exp().round().max(1.0) as u64
     }
 }

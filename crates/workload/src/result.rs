@@ -1,10 +1,10 @@
 //! What a benchmark found: every round's times, and what they come to.
 
 use crate::benchmark::Sample;
-use crate::stats::{self, Estimate};
 use crate::{Parameters, Point, Repeat};
 use posix::{CacheState, Environment};
 use serde::{Deserialize, Serialize};
+use stats::Estimate;
 
 /// A benchmark's result on one or more targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use crate::benchmark::{Benchmark, Sample};
 use crate::driver::{Driver, poll};
 use crate::result::{BenchResult, CacheNote, PhaseResult, PointResult, Round, TargetResult};
-use crate::{Parameters, Phase, Point, Unit, WorkloadError, stats};
+use crate::{Parameters, Phase, Point, Unit, WorkloadError};
 use posix::{CacheState, Environment, FileSystem};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -140,7 +140,7 @@ fn run_all(
     for stage in stages {
         let mut order: Vec<_> = cells.iter().filter(|cell| cell.0 == stage).copied().collect();
         for round in 0..repeat.rounds {
-            stats::shuffle(&mut rng, &mut order);
+            stats::random::shuffle(&mut rng, &mut order);
             for &(_, b, p) in &order {
                 let Some(bout) = bouts.get_mut(b) else { continue };
                 let samples = bout.run(p, &round.to_string(), done, total, progress)?;

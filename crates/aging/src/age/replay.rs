@@ -20,6 +20,7 @@ use crate::{DAY_NS, NodeId};
 use layout::geometry::Groups;
 use posix::{Call, FileSystem, Outcome, Process, Step};
 use rustc_hash::FxHashSet;
+use stats::random::{GOLDEN, finalise};
 use std::io;
 
 /// What a caller is told and asked while a replay runs. The writers are at rest during each call.
@@ -621,10 +622,7 @@ fn after(due: Option<u64>, days: Option<f64>, now_ns: u64) -> Option<u64> {
 
 /// A number that looks random, the same for the same seed and node (the finaliser of SplitMix64).
 fn scramble(seed: u64, node: NodeId) -> u64 {
-    let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ node.0;
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+    finalise(seed.wrapping_mul(GOLDEN) ^ node.0)
 }
 
 /// A writer lent to the runner.

@@ -1,8 +1,9 @@
 //! How long files live: a mixture of lognormal components (short, medium, long).
 
-use super::{Rng, normal, uniform};
+use super::{Rng, normal};
 use rand_distr::{Distribution as _, StandardNormal};
 use serde::{Deserialize, Serialize};
+use stats::random::unit;
 
 /// One component.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ impl Lifetime {
 
     fn pick(&self, rng: &mut Rng, weight: impl Fn(&Component) -> f64) -> Component {
         let total: f64 = self.components.iter().map(&weight).sum();
-        let mut at = uniform(rng) * total;
+        let mut at = unit(rng) * total;
         for c in &self.components {
             at -= weight(c);
             if at < 0.0 {
@@ -81,7 +82,7 @@ impl Lifetime {
     pub fn draw_residual_s(&self, rng: &mut Rng) -> f64 {
         let c = self.pick(rng, |c| c.share * mean_s(c));
         let z: f64 = StandardNormal.sample(rng);
-        uniform(rng) * c.median_s * (c.sigma * c.sigma + c.sigma * z).exp()
+        unit(rng) * c.median_s * (c.sigma * c.sigma + c.sigma * z).exp()
     }
 
     /// Share of files that live at most `s` seconds.

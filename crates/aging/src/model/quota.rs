@@ -4,7 +4,8 @@
 //! the distribution is cut into strata; for a population of n each stratum's number is known to within one, and a new member is
 //! drawn into a stratum that has too few.
 
-use super::{Rng, below, uniform};
+use super::Rng;
+use stats::random::{index, unit};
 
 /// How many members each stratum has, and should have.
 #[derive(Clone, Debug)]
@@ -67,9 +68,9 @@ impl Quota {
             self.plan_for(self.population + 1 + self.population / 64);
         }
         if self.lacking == 0 {
-            return self.at(uniform(rng));
+            return self.at(unit(rng));
         }
-        let mut place = below(rng, usize::try_from(self.lacking).unwrap_or(usize::MAX)) as u64;
+        let mut place = index(rng, usize::try_from(self.lacking).unwrap_or(usize::MAX)) as u64;
         for (i, (want, have)) in self.want.iter().zip(&self.have).enumerate() {
             let lack = u64::from(want.saturating_sub(*have));
             if place < lack {
@@ -95,7 +96,7 @@ impl Quota {
     #[inline]
     pub fn within(&self, stratum: usize, rng: &mut Rng) -> f64 {
         let (low, high) = self.range(stratum);
-        low + (high - low) * uniform(rng)
+        low + (high - low) * unit(rng)
     }
 
     /// One more member.
@@ -133,7 +134,7 @@ mod tests {
                 quota.add(stratum);
                 members.push(stratum);
             } else {
-                quota.remove(members.swap_remove(below(&mut rng, members.len())));
+                quota.remove(members.swap_remove(index(&mut rng, members.len())));
             }
             let n = members.len() as f64;
             let mut up_to = 0.0;

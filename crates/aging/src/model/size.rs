@@ -4,8 +4,9 @@
 //! Impressions for File-System Benchmarking* (FAST 2009), and of Barford and Crovella's SURGE (SIGMETRICS 1998). The shares of
 //! files and of bytes below a size are both closed forms, so that what was planned can be held against them.
 
-use super::{Rng, normal, uniform};
+use super::{Rng, normal};
 use serde::{Deserialize, Serialize};
+use stats::random::unit;
 
 /// The distribution before it is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +167,7 @@ impl SizeModel {
     /// Draws a size.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        self.quantile(uniform(rng))
+        self.quantile(unit(rng))
     }
 
     /// Cuts the distribution into `n` strata that hold about equal shares of files *and* bytes (the mean of the two), as ends of
@@ -271,7 +272,7 @@ mod tests {
         for max in [1.0, 2.0, 4096.0, 1e6, 1e13] {
             let model = SizeModel::new(IMPRESSIONS, max);
             for _ in 0..10_000 {
-                let share = uniform(&mut rng);
+                let share = unit(&mut rng);
                 let size = model.quantile(share);
                 assert!(size >= 1 && size as f64 <= max);
                 let (low, high) = (model.share_of_files(size as f64 - 1.0), model.share_of_files(size as f64));

@@ -5,13 +5,13 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use posix::output::Output;
 use predict::SystemProfile;
-use report::units;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use trace::anonymise::anonymise;
 use trace::fio;
 use trace::profile::{Reader, WriterOptions};
+use units::show;
 
 /// Write a profile in a text format that other tools read, or without its names.
 ///
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let (true, Some(path)) = (args.anonymise, &args.output) {
         output::must_be_new(path)?;
         let meta = anonymise(&Reader::open(&args.file)?, path, WriterOptions::default())?;
-        progress::note(&format!("wrote {}: {} calls without names", output::shown(path), units::count(meta.events)));
+        progress::note(&format!("wrote {}: {} calls without names", output::shown(path), show::count(meta.events)));
         return Ok(ExitCode::SUCCESS);
     }
     let is_workload = args.file.is_dir();
@@ -112,14 +112,14 @@ fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()>
 fn said(exported: &fio::Exported) {
     progress::note(&format!(
         "{} files, {} reads, {} writes, {} syncs; {} calls have no place in fio's log",
-        units::count(exported.files),
-        units::count(exported.reads),
-        units::count(exported.writes),
-        units::count(exported.syncs + exported.datasyncs),
-        units::count(exported.left_out_calls())
+        show::count(exported.files),
+        show::count(exported.reads),
+        show::count(exported.writes),
+        show::count(exported.syncs + exported.datasyncs),
+        show::count(exported.left_out_calls())
     ));
     for left in &exported.left_out {
-        progress::note(&format!("  {} {}: {}", units::count(left.calls), left.op, left.reason));
+        progress::note(&format!("  {} {}: {}", show::count(left.calls), left.op, left.reason));
     }
 }
 

@@ -5,7 +5,6 @@ use crate::{failure, output, progress};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use posix::input::Stream;
-use report::units;
 use serde::Serialize;
 use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::os::unix::ffi::OsStringExt as _;
@@ -17,6 +16,7 @@ use trace::profile::{Meta, Reader, Writer, WriterBeside, WriterOptions};
 use trace::recognise::{self, Form};
 use trace::strace::{ImportError, ImportOptions, Summary};
 use trace::{Snapshot, fio, perf, spool, strace, text};
+use units::show;
 
 /// Make a profile of a text another tool wrote, or of a recording that was cut off.
 ///
@@ -194,9 +194,9 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
     progress::note(&format!(
         "wrote {}: {} calls of {} lines, {} names it started from",
         output::shown(path),
-        units::count(meta.events),
-        units::count(summary.lines),
-        units::count(meta.snapshot.entries)
+        show::count(meta.events),
+        show::count(summary.lines),
+        show::count(meta.snapshot.entries)
     ));
     record::say_unparsed(summary);
     if let Some(line) = summary.truncated_last_line {
@@ -206,17 +206,17 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
         progress::note(&format!(
             "{} paths are addresses in the traced process's memory: which files they name is not known. perf prints names with \
              its BPF program (perf 6.6 and later) or the vfs_getname probe",
-            units::count(summary.unread_names)
+            show::count(summary.unread_names)
         ));
     }
     if summary.unstarted_calls > 0 {
         progress::note(&format!(
             "{} calls returned whose beginning is not in the trace; they were left out",
-            units::count(summary.unstarted_calls)
+            show::count(summary.unstarted_calls)
         ));
     }
     if meta.lost_events > 0 {
-        progress::note(&format!("the tracer lost {} events", units::count(meta.lost_events)));
+        progress::note(&format!("the tracer lost {} events", show::count(meta.lost_events)));
     }
 }
 

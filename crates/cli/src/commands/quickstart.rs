@@ -11,7 +11,6 @@ use posix::{CacheState, Target};
 use predict::measure::MeasureOptions;
 use predict::pipeline::{Calls, PredictOptions};
 use predict::replay::{self, ReplayOptions};
-use predict::validate::stats;
 use report::quickstart::{Checked, Quickstart};
 use serde::Serialize;
 use std::fs::File;

@@ -3,7 +3,6 @@
 use crate::{failure, output, progress, values};
 use anyhow::Context as _;
 use clap::ValueEnum;
-use report::units;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use trace::anonymise::anonymise_in_place;
 use trace::record::{self, CommandEnd, News, RecordError, RecordOptions, RecordSummary, Recording, Strace, Subject};
+use units::show;
 
 /// Trace a command, or processes that run already, into a workload profile.
 ///
@@ -147,8 +147,8 @@ fn raise_limits() -> anyhow::Result<()> {
         if let Some(bytes) = limit.filter(|&bytes| bytes < takes) {
             return Err(failure::environment(format!(
                 "the {what} of this process is limited to {} (ulimit {option}); recording takes {}",
-                units::bytes(bytes as f64),
-                units::bytes(takes as f64),
+                show::bytes(bytes as f64),
+                show::bytes(takes as f64),
             )));
         }
     }
@@ -283,15 +283,15 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
     // Of no calls there is no share.
     let share = summary.meta.coverage_share.filter(|_| summary.meta.events > 0);
     let covered = match share {
-        Some(share) => format!(", {} covered", units::share(share)),
+        Some(share) => format!(", {} covered", show::share(share)),
         None if summary.meta.events > 0 => ", how much of the activity is not known".to_owned(),
         None => String::new(),
     };
     progress::note(&format!(
         "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
         output::shown(path),
-        units::count(summary.meta.events),
-        units::count(summary.meta.snapshot.entries),
+        show::count(summary.meta.events),
+        show::count(summary.meta.snapshot.entries),
         summary.meta.tracer.name
     ));
     say_unparsed(&summary.import);
@@ -311,13 +311,13 @@ pub fn say_unparsed(import: &trace::strace::Summary) {
     if import.unparsed_lines == 0 {
         return;
     }
-    progress::note(&format!("{} lines were not understood:", units::count(import.unparsed_lines)));
+    progress::note(&format!("{} lines were not understood:", show::count(import.unparsed_lines)));
     for problem in &import.problems {
         progress::note(&format!("  line {}: {}: {}", problem.line, problem.reason, problem.excerpt));
     }
     let listed = import.problems.len() as u64;
     if listed < import.unparsed_lines {
-        progress::note(&format!("  and {} more", units::count(import.unparsed_lines - listed)));
+        progress::note(&format!("  and {} more", show::count(import.unparsed_lines - listed)));
     }
 }
 

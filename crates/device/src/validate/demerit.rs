@@ -16,8 +16,7 @@ impl Quantiles {
 
     /// The least value that a share (0 to 1) of all values do not exceed; 0 if there are none.
     pub fn at(&self, share: f64) -> u64 {
-        let rank = (share * self.sorted.len() as f64).ceil() as usize;
-        self.sorted.get(rank.clamp(1, self.sorted.len().max(1)) - 1).copied().unwrap_or(0)
+        stats::nearest_rank(&self.sorted, share).unwrap_or(0)
     }
 }
 

@@ -6,14 +6,15 @@ use crate::testbed::call;
 use crate::{
     Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit, parallel,
 };
+use aging::model::Rng;
 use aging::model::size::{SizeModel, SizeParameters};
-use aging::model::{Rng, uniform};
 use device::store::SparseStore;
 use kernel::payload::Image;
 use kernel::{Lab, RawTimes};
 use lab::{Spec, System};
 use posix::{At, Call, FileSystem, Mode, OpenFlags};
 use rand_core::SeedableRng as _;
+use stats::random::unit as uniform;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

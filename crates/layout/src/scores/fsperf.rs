@@ -10,6 +10,7 @@
 use crate::geometry::Groups;
 use posix::FreeExtent;
 use serde::{Deserialize, Serialize};
+use stats::{median, nearest_rank};
 
 /// The distribution over groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,16 +58,8 @@ pub fn score(free: &[FreeExtent], groups: Option<&Groups>) -> FsperfScore {
     let mut percents: Vec<f64> =
         sums.iter().filter(|g| g.largest < g.free).map(|g| 100.0 * (1.0 - g.largest as f64 / g.free as f64)).collect();
     percents.sort_by(f64::total_cmp);
-    let rank = |share: f64| -> f64 {
-        // Nearest rank; the list's length bounds the index.
-        let index = ((percents.len() as f64 * share).ceil() as usize).max(1) - 1;
-        percents.get(index).copied().unwrap_or(0.0)
-    };
-    let median = match percents.len() {
-        0 => 0.0,
-        n if n % 2 == 0 => (rank(0.5) + percents.get(n / 2).copied().unwrap_or(0.0)) / 2.0,
-        _ => rank(0.5),
-    };
+    let rank = |share: f64| nearest_rank(&percents, share).unwrap_or(0.0);
+    let median = median(&percents).unwrap_or(0.0);
     FsperfScore {
         groups: count,
         fragmented_groups: percents.len() as u64,

@@ -214,17 +214,9 @@ fn number(text: &str, least: u64, most: u64) -> Option<u64> {
     text.parse().ok().filter(|n| (least..=most).contains(n))
 }
 
-/// Bytes, with `k`, `M` or `G` for powers of 1024.
+/// Bytes, in the units of every size.
 fn size(text: &str, least: u64, most: u64) -> Option<u64> {
-    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, 1 << 20),
-            None => text.strip_suffix(['g', 'G']).map_or((text, 1), |digits| (digits, 1 << 30)),
-        },
-    };
-    let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
-    Some(bytes).filter(|bytes| (least..=most).contains(bytes))
+    units::size_bytes(text).ok().filter(|bytes| (least..=most).contains(bytes))
 }
 
 impl Options {

@@ -6,9 +6,9 @@
 
 use super::MeasureError;
 use super::bench::Bench;
-use super::stats::quantile;
 use crate::system::{Behaviour, Family};
 use posix::{Call, Errno, Fallocate, Fd, OpenFlags, Reply};
+use stats::quantile;
 
 /// The fsync of an empty new file has to take so many times that of a clean one to tell anything.
 const CLEARLY: f64 = 2.0;

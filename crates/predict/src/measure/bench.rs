@@ -1,11 +1,11 @@
 //! What every scenario works with: calls, timed or not; names; directories; the clock and its limits.
 
 use super::sheet::Sheet;
-use super::stats::{below, shuffle};
 use super::{MeasureError, Mode};
 use crate::vector::{Class, Part};
 use posix::{At, CacheState, Call, Errno, Fd, FileSystem, Mode as FileMode, OpenFlags, Outcome, Reply};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::random::{index, shuffle};
 use std::path::Path;
 
 /// Permissions of every file made.
@@ -108,7 +108,7 @@ impl<'a> Bench<'a> {
 
     /// One of `n` things at random.
     pub(super) fn pick(&mut self, n: usize) -> usize {
-        below(&mut self.rng, n)
+        index(&mut self.rng, n)
     }
 
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {

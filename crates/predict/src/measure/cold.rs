@@ -6,10 +6,10 @@
 
 use super::bench::{Bench, Dir};
 use super::remove::{RUN, files_of};
-use super::stats::midmean;
 use super::{Group, MeasureError, Mode};
 use crate::vector::Class;
 use posix::{CacheState, Call, Errno, OpenFlags};
+use stats::midmean;
 
 /// What needs names and attributes that are not cached.
 const NAMES: [Class; 8] = [

@@ -6,11 +6,11 @@
 //! Distances are counted as [`near`](crate::pipeline::near) counts them: a kilobyte for a name with its inode, and data by its bytes.
 
 use super::bench::Bench;
-use super::stats::below;
 use super::{Group, MeasureError};
 use crate::pipeline::near::OBJECT_BYTES;
 use crate::vector::Class;
 use posix::{Call, Fd, OpenFlags};
+use stats::random::index;
 
 /// Names of a directory.
 const ENTRIES: u64 = 64;
@@ -125,7 +125,7 @@ fn order_of(b: &mut Bench<'_>, things: u64, shuffled: bool) -> (Vec<u64>, usize,
         b.shuffle(&mut order);
     }
     let every = usize::try_from((things / TIMED).max(1)).unwrap_or(1);
-    (order, every, below(&mut b.rng, every))
+    (order, every, index(&mut b.rng, every))
 }
 
 /// Goes round once, unless the time is up before; the second time takes as long.

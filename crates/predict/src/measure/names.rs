@@ -431,7 +431,7 @@ impl Names {
         }
         few.iter().for_each(|&ns| b.sheet.record(Class::NegativeMiss, 0, ns));
         few.sort_by(f64::total_cmp);
-        let base = super::stats::quantile(&few, 0.5);
+        let base = stats::quantile(&few, 0.5);
         for (entries, ns) in many {
             b.sheet.record(Class::NegativeEach, 0, (ns - base) * 100.0 / entries as f64);
         }
@@ -442,7 +442,7 @@ impl Names {
         let mut shallow = std::mem::take(&mut self.shallow_ns);
         let deep = std::mem::take(&mut self.deep_ns);
         shallow.sort_by(f64::total_cmp);
-        let base = super::stats::quantile(&shallow, 0.5);
+        let base = stats::quantile(&shallow, 0.5);
         // "names/c0/level1/.../end.dat" has CHAIN_DEPTH + 1 components; the other walk has one.
         for ns in deep {
             b.sheet.record(Class::LookupHit, 0, (ns - base) / CHAIN_DEPTH as f64);

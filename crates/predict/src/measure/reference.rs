@@ -6,9 +6,10 @@
 
 use super::MeasureError;
 use super::bench::Bench;
-use super::stats::{bootstrap_interval, mean, midmean, shuffle};
 use crate::system::{Entry, Reference, References};
 use posix::{At, Call, Fd, OpenFlags};
+use stats::random::shuffle;
+use stats::{mean, midmean, midmean_interval};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
@@ -85,7 +86,7 @@ impl Measured {
                 continue;
             }
             // Interruptions are longer than all that takes no device.
-            let of_round = if reference < Reference::Read { midmean(&taken) } else { mean(&taken) };
+            let of_round = if reference < Reference::Read { midmean(&taken) } else { mean(&taken).unwrap_or(0.0) };
             self.rounds.entry(reference).or_default().push(of_round);
             *self.samples.entry(reference).or_default() += taken.len() as u64;
         }
@@ -98,7 +99,7 @@ impl Measured {
         b.quiet(&Call::Rmdir { at: DIRECTORY.into() })?;
         let tidy = |ns: f64| (ns * 10.0).round() / 10.0;
         let entry = |(reference, rounds): (Reference, Vec<f64>)| {
-            let (low, high) = bootstrap_interval(&rounds, reference as u64);
+            let (low, high) = midmean_interval(&rounds, reference as u64);
             let entry = Entry {
                 mean_ns: tidy(midmean(&rounds)),
                 low_ns: tidy(low),

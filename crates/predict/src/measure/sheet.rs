@@ -1,9 +1,9 @@
 //! Where every timed call is written down, and what becomes of it: entries of the vector.
 
-use super::stats::{bootstrap_interval, mean, midmean, quantile};
 use crate::system::{Entry, QUANTILES};
 use crate::vector::{Class, Part, entry_name};
 use posix::CacheState;
+use stats::{mean, midmean, midmean_interval, quantile};
 use std::collections::BTreeMap;
 
 /// Calls in a batch, of a class that does not wait for the device. Smaller batches hide more of what other programs do, but
@@ -73,7 +73,7 @@ impl Sheet {
             }
             let batches = if waits_for_device(class) { 1 } else { (series.current.len() / BATCH_CALLS).max(1) };
             let calls = series.current.len().div_ceil(batches);
-            series.rounds.extend(series.current.chunks(calls).map(mean));
+            series.rounds.extend(series.current.chunks(calls).filter_map(mean));
             series.all.append(&mut series.current);
         }
     }
@@ -100,7 +100,7 @@ impl Sheet {
             if series.rounds.len() < 2 {
                 return f64::INFINITY;
             }
-            let (low, high) = bootstrap_interval(&series.rounds, 1);
+            let (low, high) = midmean_interval(&series.rounds, 1);
             widths.push((high - low) / midmean(&series.rounds).max(1.0));
         }
         widths.sort_by(f64::total_cmp);
@@ -144,7 +144,7 @@ impl Series {
         let tidy = |ns: f64| (ns.max(0.0) * 10.0).round() / 10.0;
         let mut sorted = self.all.clone();
         sorted.sort_by(f64::total_cmp);
-        let (low, high) = bootstrap_interval(&self.rounds, seed);
+        let (low, high) = midmean_interval(&self.rounds, seed);
         Entry {
             mean_ns: tidy(midmean(&self.rounds)),
             low_ns: tidy(low),

@@ -1,12 +1,13 @@
 //! How fast dirty data goes to the device, and how much slower calls are meanwhile.
 
 use super::bench::{Bench, FILE_MODE};
-use super::stats::{below, quantile};
 use super::{MeasureError, Mode};
 use crate::system::{Parameters, WriteLoad};
 use posix::{At, Call, Errno, Fd, OpenFlags, Outcome, Process, Reply, Step};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::quantile;
+use stats::random::index;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -240,7 +241,7 @@ impl Process for Foreground<'_> {
         if self.phase == Phase::Stat {
             let Some(left) = self.cycles_left.checked_sub(1) else { return self.end(Ok(self.total_ns)) };
             self.cycles_left = left;
-            self.path = format!("load/small{}", below(&mut self.rng, SMALL_FILES));
+            self.path = format!("load/small{}", index(&mut self.rng, SMALL_FILES));
         } else if self.phase == Phase::Create {
             self.path = format!("load/new{}", self.cycles_left);
         }
@@ -253,7 +254,7 @@ impl Process for Foreground<'_> {
             Phase::Read => (Call::Read { fd, offset: None, len_bytes: SMALL_FILE_BYTES }, Phase::Close),
             Phase::Close => (Call::Close { fd }, Phase::ReadUncached),
             Phase::ReadUncached => {
-                let offset = Some(below(&mut self.rng, blocks) as u64 * BLOCK_BYTES);
+                let offset = Some(index(&mut self.rng, blocks) as u64 * BLOCK_BYTES);
                 (Call::Read { fd: self.files.reads, offset, len_bytes: BLOCK_BYTES }, Phase::Create)
             }
             Phase::Create => (Call::Open { at, flags: OpenFlags::CREATE_NEW, mode: FILE_MODE }, Phase::Write),

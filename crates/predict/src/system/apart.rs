@@ -1,9 +1,9 @@
 //! How far two profiles of one system are from each other: what the noise of the machine, and its drift between the two, make of each cost.
 
 use super::{Entry, SystemProfile};
-use crate::measure::stats::quantile;
 use crate::vector::parse_entry_name;
 use serde::Serialize;
+use stats::quantile;
 
 /// Two profiles of one system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -5,9 +5,9 @@
 //! moves with its reads or its syncs, the rest with the processor.
 
 use super::{Entry, SystemProfile};
-use crate::measure::stats::quantile;
 use crate::vector::{Part, entry_name, parse_entry_name};
 use serde::{Deserialize, Serialize};
+use stats::quantile;
 use std::collections::BTreeMap;
 
 /// What is measured to be measured again.

@@ -7,7 +7,6 @@ use super::edit::nearest_name;
 use super::error::position;
 use super::{
     Behaviour, Entry, FORMAT_VERSION, Parameters, QUANTILES, Reference, SystemProfile, SystemProfileError, WriteLoad,
-    parse_duration_ns,
 };
 use crate::vector::{Class, entry_name, parse_entry_name};
 use posix::{CacheState, Environment};
@@ -269,7 +268,13 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<WrittenEntry, E> {
-        parse_duration_ns(text).map(|ns| WrittenEntry(Entry::exactly(ns))).map_err(E::custom)
+        let ns = units::duration_ns(text.trim()).map_err(|wrong| {
+            let shown: String = text.chars().take(40).collect();
+            E::custom(format!(
+                "{shown:?} is not a duration ({wrong}); write a number with a unit: ns, us, ms or s (\"1.5us\")"
+            ))
+        })?;
+        Ok(WrittenEntry(Entry::exactly(ns)))
     }
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<WrittenEntry, M::Error> {

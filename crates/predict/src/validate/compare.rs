@@ -1,13 +1,13 @@
 //! Predicted and measured, side by side: totals, call types, distributions, rankings, and the simpler methods beside them.
 
-use super::stats::{mean, median, median_interval, pearson, rms};
-use crate::measure::stats::quantile;
 use crate::pipeline::SystemPrediction;
 use crate::replay::ReplayResult;
 use crate::residuals::contexts::Context;
 use crate::system::{Drift, Reference};
 use posix::{CacheState, Environment};
 use serde::Serialize;
+use stats::quantile;
+use stats::{mean, median, median_interval, pearson, rms};
 use trace::profile::Durations;
 
 /// What each method says of a cell's total, nanoseconds. `None`: the method cannot say.
@@ -51,7 +51,7 @@ pub struct Cell {
     pub measured_min_ns: f64,
     #[allow(missing_docs)]
     pub measured_max_ns: f64,
-    /// An interval of the median ([`median_interval`]): 95 % of at least [`CERTAIN`](super::stats::CERTAIN) replays, all of fewer.
+    /// An interval of the median ([`median_interval`]): 95 % of at least [`CERTAIN`](stats::CERTAIN) replays, all of fewer.
     pub measured_low_ns: f64,
     #[allow(missing_docs)]
     pub measured_high_ns: f64,

@@ -7,7 +7,6 @@
 
 mod bench;
 mod compare;
-pub mod stats;
 
 pub use bench::{Bench, OpenTarget, RealBench, ValidateTarget, ValidateWorkload};
 pub use compare::{
@@ -21,8 +20,9 @@ use crate::replay::{ReplayError, ReplayOptions, ReplayResult};
 use crate::residuals::ResidualWriter;
 use crate::system::Drift;
 use posix::SetupError;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::random::shuffle;
 
 /// Fewer replays than this say nothing of their noise.
 pub const REPEATS_MIN: u32 = 3;
@@ -266,7 +266,7 @@ pub fn validate_on(
         } else if residuals.is_some() {
             order.extend((0..cells.len()).filter(|&i| !bench.is_deterministic(cells[i].1)).map(|i| (i, true)));
         }
-        shuffle(&mut order, &mut dice);
+        shuffle(&mut dice, &mut order);
         for (i, into) in order {
             let (w, t) = cells[i];
             tell(ValidateStage::Replay, &workloads[w], &targets[t], total);
@@ -321,14 +321,6 @@ fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) ->
         }
     }
     Ok(())
-}
-
-/// Fisher and Yates' shuffle.
-fn shuffle<T>(order: &mut [T], dice: &mut Xoshiro256PlusPlus) {
-    for last in (1..order.len()).rev() {
-        let at = usize::try_from(dice.next_u64() % (last as u64 + 1)).unwrap_or(0);
-        order.swap(last, at);
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The disk as a square: addresses along Hilbert's curve, so that what lies together on disk lies together here.
 
 use crate::plot::Plot;
-use crate::units;
 use crate::{Cell, Document, Table};
 use layout::{Map, MapOrder};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use units::show;
 
 /// Finer maps are drawn with so many cells in a row.
 const SIDE_MAX: u32 = 256;
@@ -39,7 +39,7 @@ pub(crate) fn maps(document: &mut Document, panels: &[Panel<'_>], age_title: &st
 
 fn described(panels: &[Panel<'_>]) -> String {
     let sizes: Vec<String> =
-        panels.iter().map(|p| units::bytes(p.map.span_bytes as f64 / p.map.order.cells() as f64)).collect();
+        panels.iter().map(|p| show::bytes(p.map.span_bytes as f64 / p.map.order.cells() as f64)).collect();
     let size = match sizes.split_first() {
         Some((first, rest)) if rest.iter().all(|s| s == first) => first.clone(),
         _ => sizes.join(" and "),
@@ -95,7 +95,7 @@ fn remarks(panels: &[Panel<'_>]) -> Vec<String> {
         if let Some(why) = map.free_bytes.why() {
             remarks.push(format!("{title}: what is free is not known ({why}); what is not files may be free"));
         }
-        let bytes = |n: u64| units::bytes(n as f64);
+        let bytes = |n: u64| show::bytes(n as f64);
         if map.unallocated_bytes > 0 {
             remarks.push(format!("{title}: of what is free, {} are in no chunk yet", bytes(map.unallocated_bytes)));
         }

@@ -3,9 +3,10 @@
 use super::{day, day_cell, thinned};
 use crate::chart::{Axis, Colours, Dot, chart};
 use crate::layout::{score, share};
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use layout::Series;
 use layout::series::PointSummary;
+use units::show;
 
 /// Rows a table by day has at most.
 const ROWS_MAX: usize = 40;
@@ -117,7 +118,7 @@ fn deviation(series: &Series) -> String {
     let under = off.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, by)| *by < 0.0);
     let far = |which: &str, found: Option<(&layout::series::UsedPoint, f64)>| {
         found.map(|(u, by)| {
-            format!("at most {} points {which} the plan (day {})", units::significant(by.abs() * 100.0), day(u.day))
+            format!("at most {} points {which} the plan (day {})", show::significant(by.abs() * 100.0), day(u.day))
         })
     };
     if [over, under].into_iter().flatten().all(|(_, by)| by.abs() < 0.0005) {

@@ -3,9 +3,10 @@
 use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
 use crate::chart::{Axis, Colours, Dot, chart, steps};
 use crate::layout::{score, share};
-use crate::{Cell, Document, Table, units};
+use crate::{Cell, Document, Table};
 use aging::verify::SelfCheck;
 use layout::series::PointSummary;
+use units::show;
 use workload::Verdict;
 
 /// Which line an aging is: the panel by workload where several file systems met several workloads.
@@ -285,7 +286,7 @@ fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
         let cells = compared.iter().map(|(_, comparison)| {
             let found = comparison.rows.iter().find(|row| row.phase == phase && row.label == label);
             found.map_or(Cell::Empty, |row| match row.verdict {
-                Verdict::Tie => Cell::from(format!("({})", units::significant(row.ratio.median))),
+                Verdict::Tie => Cell::from(format!("({})", show::significant(row.ratio.median))),
                 _ => Cell::Ratio(row.ratio.median),
             })
         });

@@ -2,7 +2,8 @@
 
 use crate::plot::{IntervalPoint, interval_lines};
 use crate::{Cell, Document, Table};
-use workload::{Compared, Comparison, Estimate, Unit, Verdict};
+use stats::Estimate;
+use workload::{Compared, Comparison, Unit, Verdict};
 
 /// A rate's unit for people, and what it is divided by.
 const fn unit(of: Unit) -> (&'static str, f64) {

@@ -5,8 +5,9 @@ use layout::series::{ClockPoint, UsedPoint};
 use layout::{Available, Series, SeriesHeader, SeriesPoint, Survey, SurveyOptions};
 use report::aging::{Input, compare, document};
 use report::{Block, Document};
+use stats::Estimate;
 use std::sync::LazyLock;
-use workload::{Compared, Comparison, Estimate, Phase, Verdict};
+use workload::{Compared, Comparison, Phase, Verdict};
 
 /// A survey of a directory with one file, taken once.
 static SURVEY: LazyLock<Survey> = LazyLock::new(|| {
@@ -80,7 +81,7 @@ fn comparison() -> Comparison {
     let row = |size: u64, verdict| Compared {
         target_a: "t".into(),
         target_b: "t".into(),
-        label: report::units::bytes(size as f64),
+        label: units::show::bytes(size as f64),
         size_bytes: Some(size),
         phase: Phase::Read,
         unit: Phase::Read.unit(),

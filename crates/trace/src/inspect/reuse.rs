@@ -9,6 +9,7 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use stats::random::{GOLDEN, finalise};
 
 /// A block: file and block number in it.
 pub(super) type Block = (u64, u64);
@@ -66,10 +67,7 @@ pub(super) struct Reuse {
 
 /// splitmix64's finaliser: every bit of the block's identity reaches every bit of the hash.
 fn hash(block: Block) -> u64 {
-    let mut x = block.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ block.1;
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    finalise(block.0.wrapping_mul(GOLDEN) ^ block.1)
 }
 
 impl Reuse {

@@ -2,7 +2,8 @@
 //!
 //! A few large files hold most bytes; independent draws would leave their number, and with it every published sum, to chance.
 
-use crate::model::{Rng, SizeModel, SizeParameters, below, uniform};
+use crate::model::{Rng, SizeModel, SizeParameters};
+use stats::random::{shuffle, unit};
 
 /// A deck of sizes.
 #[derive(Clone, Debug)]
@@ -29,12 +30,10 @@ impl Deck {
     pub(super) fn draw_share(&mut self, rng: &mut Rng) -> f64 {
         if self.drawn >= self.cards.len() {
             self.drawn = 0;
-            for last in (1..self.cards.len()).rev() {
-                self.cards.swap(last, below(rng, last + 1));
-            }
+            shuffle(rng, &mut self.cards);
         }
         let card = self.cards.get(self.drawn).copied().unwrap_or(0);
         self.drawn += 1;
-        (f64::from(card) + uniform(rng)) / self.cards.len() as f64
+        (f64::from(card) + unit(rng)) / self.cards.len() as f64
     }
 }

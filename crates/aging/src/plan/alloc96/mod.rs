@@ -21,7 +21,7 @@ use super::personality::spec::Rhythm;
 use super::personality::time::{Clock, Curve};
 use super::{PlanError, PlannedFor, Progress, go_on};
 use crate::format::{Placement, PlanMeta, Source, Writer};
-use crate::model::{Rng, below, rng, uniform};
+use crate::model::{Rng, rng};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use deck::Deck;
 use figures::Count;
@@ -29,6 +29,7 @@ pub use parameters::{CAPACITY_BYTES, DAYS, Parameters};
 use places::{Directory, Places};
 use rand_distr::{Distribution as _, Exp1, Poisson, StandardNormal};
 use serde_json::json;
+use stats::random::{index, unit};
 
 /// The share of what use is off the curve that is made up for in a day. Estimate.
 const CATCH_UP: f64 = 0.1;
@@ -236,7 +237,7 @@ impl Model {
     /// Whether a file that is there at the beginning is data, and until when: as many as there are in the long run.
     fn data_among_first(&mut self) -> Option<u32> {
         let share = self.p.data_per_day * self.p.data_mean_days / 8_774.0;
-        (uniform(&mut self.rng) < share).then(|| self.data_lifetime())
+        (unit(&mut self.rng) < share).then(|| self.data_lifetime())
     }
 
     fn remove(&mut self, at: usize, day: u32, ops: &mut Vec<AgingOp>) {
@@ -261,7 +262,7 @@ impl Model {
     fn any_document(&mut self, day: u32) -> Option<usize> {
         // Nearly all are: the first tries find one.
         (0..1000).find_map(|_| {
-            let at = below(&mut self.rng, self.files.len());
+            let at = index(&mut self.rng, self.files.len());
             let file = self.files.get(at)?;
             (file.dies_day.is_none() && file.touched_day != Some(day)).then_some(at)
         })
@@ -348,7 +349,7 @@ impl Model {
         let latest = DAY_NS as f64 - length_ns - HOUR_NS;
         let start_ns = (place.peak_ns as f64 + z * HOUR_NS - length_ns / 2.0).clamp(1.0, latest);
         for _ in 0..files {
-            let born_ns = start_ns + uniform(&mut self.rng) * length_ns;
+            let born_ns = start_ns + unit(&mut self.rng) * length_ns;
             let dies_ns = (born_ns + self.lifetime_s() * 1e9).max(born_ns + 1.0).min(DAY_NS as f64 - 2.0);
             let midnight = u64::from(day) * DAY_NS;
             let (born, dies) = (midnight + born_ns as u64, midnight + dies_ns as u64);
@@ -361,7 +362,7 @@ impl Model {
 
     fn lifetime_s(&mut self) -> f64 {
         let [[share, ..], _] = self.p.short_lived_lifetime;
-        let at = usize::from(uniform(&mut self.rng) >= share);
+        let at = usize::from(unit(&mut self.rng) >= share);
         let [_, median_s, sigma] = self.p.short_lived_lifetime.get(at).copied().unwrap_or_default();
         let z: f64 = StandardNormal.sample(&mut self.rng);
         median_s * (sigma * z).exp()

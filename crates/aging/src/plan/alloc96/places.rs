@@ -1,8 +1,9 @@
 //! Where files go: directories of the original, of which only the group is known.
 
 use super::Parameters;
-use crate::model::{Rng, below, uniform};
+use crate::model::Rng;
 use crate::plan::personality::time::Clock;
+use stats::random::{shuffle, unit};
 
 /// The original's directories by how busy they are.
 #[derive(Clone, Debug)]
@@ -26,9 +27,7 @@ impl Places {
     pub(super) fn new(p: &Parameters, clock: &Clock, rng: &mut Rng) -> Places {
         // Ranks are dealt out at random: no group has the busiest by its number.
         let mut groups: Vec<u32> = (0..p.directories).map(|n| n % p.groups.max(1)).collect();
-        for last in (1..groups.len()).rev() {
-            groups.swap(last, below(rng, last + 1));
-        }
+        shuffle(rng, &mut groups);
         let sums = |exponent: f64| {
             let mut sum = 0.0;
             (0..groups.len())
@@ -54,7 +53,7 @@ impl Places {
     }
 
     fn pick(&self, sums: &[f64], rng: &mut Rng) -> Directory {
-        let at = uniform(rng) * sums.last().copied().unwrap_or(0.0);
+        let at = unit(rng) * sums.last().copied().unwrap_or(0.0);
         let place = sums.partition_point(|end| *end <= at);
         self.directories.get(place).copied().unwrap_or(Directory { group: 0, peak_ns: 0 })
     }

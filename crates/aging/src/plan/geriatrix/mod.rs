@@ -10,11 +10,12 @@ pub mod schedule;
 
 use super::{PlanError, PlannedFor, Progress, go_on};
 use crate::format::{FitResult, PlanMeta, Source, Writer};
-use crate::model::{self, Quota, Rng, below, uniform};
+use crate::model::{self, Quota, Rng};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind, fit};
 use profile::Profile;
 use schedule::{Keepers, Schedule};
 use serde_json::json;
+use stats::random::{index, unit};
 
 /// How long to churn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,7 +111,7 @@ impl Sizes {
             left_out: 1.0 - kept / all,
             files: 0,
             mean_bytes: 0.0,
-            phase: uniform(&mut model::rng(options.seed ^ 0x5153)),
+            phase: unit(&mut model::rng(options.seed ^ 0x5153)),
         };
         let used = |n: u64| -> f64 {
             let quota = sizes.quota(n);
@@ -215,7 +216,7 @@ impl<'a> Run<'a> {
     ) -> Run<'a> {
         let mut rng = model::rng(options.seed);
         let depth_weights: Vec<f64> = profile.dirs.iter().map(|row| row.weight).collect();
-        let depth_quota = Quota::new(cumulative(&depth_weights), uniform(&mut rng));
+        let depth_quota = Quota::new(cumulative(&depth_weights), unit(&mut rng));
         Run {
             writer,
             rng,
@@ -252,7 +253,7 @@ impl<'a> Run<'a> {
             } else {
                 let mut level = Vec::with_capacity(count);
                 for _ in 0..count {
-                    let parent = above.get(below(&mut self.rng, above.len())).copied().unwrap_or(NodeId::ROOT);
+                    let parent = above.get(index(&mut self.rng, above.len())).copied().unwrap_or(NodeId::ROOT);
                     let node = self.node();
                     self.writer.push(AgingOp { dir: parent, ..AgingOp::new(0, OpKind::Mkdir, node) })?;
                     level.push(node);
@@ -305,7 +306,7 @@ impl<'a> Run<'a> {
         self.size_quota.add(size);
         self.depth_quota.add(depth);
         let level = self.directories.get(depth).map_or(&[][..], |level| level);
-        let dir = level.get(below(&mut self.rng, level.len())).copied().unwrap_or(NodeId::ROOT);
+        let dir = level.get(index(&mut self.rng, level.len())).copied().unwrap_or(NodeId::ROOT);
         let node = self.node();
         self.writer.push(AgingOp { dir, size_bytes: bytes, ..AgingOp::new(t_ns, OpKind::Create, node) })?;
         let live = Live { node, born_ns: t_ns, size: size as u32, depth: depth as u32 };
@@ -323,7 +324,7 @@ impl<'a> Run<'a> {
         if from.is_empty() {
             return Ok(());
         }
-        let live = from.swap_remove(below(&mut self.rng, from.len()));
+        let live = from.swap_remove(index(&mut self.rng, from.len()));
         self.size_quota.remove(live.size as usize);
         self.depth_quota.remove(live.depth as usize);
         Ok(self.writer.push(AgingOp::new(t_ns, OpKind::Delete, live.node))?)

@@ -7,6 +7,7 @@
 use super::history::Object;
 use super::worktree::Tree;
 use crate::AgingError;
+use stats::random::{GOLDEN, finalise};
 
 /// A tree's entry: mode, name of some length and the binary hash, which does not compress.
 const TREE_ENTRY_BYTES: u64 = 36;
@@ -67,10 +68,7 @@ impl Store {
         // splitmix64, three times over for forty digits: spread as hashes are.
         let mut digits = String::new();
         for i in 0..3 {
-            let mut z = (self.made_up * 3 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            digits.push_str(&format!("{:016x}", z ^ (z >> 31)));
+            digits.push_str(&format!("{:016x}", finalise((self.made_up * 3 + i).wrapping_mul(GOLDEN))));
         }
         digits.truncate(40);
         digits

@@ -10,10 +10,11 @@ use super::spec::{Dies, Directories, Personality, Stream, Write};
 use super::time::{Clock, Curve};
 use super::tree::{Dir, Tree};
 use crate::format::Writer;
-use crate::model::{Lifetime, Quota, Rng, SizeModel, below, rng, uniform};
+use crate::model::{Lifetime, Quota, Rng, SizeModel, rng};
 use crate::plan::{PlanError, PlannedFor, Progress, go_on};
 use crate::{AgingOp, DAY_NS, NodeId, OpKind};
 use rand_distr::{Distribution as _, Poisson, StandardNormal};
+use stats::random::{index, unit};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -169,7 +170,7 @@ impl<'a> Engine<'a> {
             let mean = size.mean_bytes() + planned_for.block_bytes as f64 / 2.0;
             Prepared {
                 life: Lifetime::new(&stream.lifetime, pace),
-                quota: Quota::new(strata, uniform(rng)),
+                quota: Quota::new(strata, unit(rng)),
                 hot: Vec::new(),
                 next_hot: 0,
                 update_rate: stream.update.map_or(0.0, |u| u.per_file_per_day * pace),
@@ -268,7 +269,7 @@ impl<'a> Engine<'a> {
         let wanted = self.curve.at(0.0) * self.planned_for.capacity_bytes as f64;
         let mut refused = 0;
         while (self.committed as f64) < wanted && refused < 64 {
-            let at = uniform(&mut self.rng) * sum;
+            let at = unit(&mut self.rng) * sum;
             let stream = weights.partition_point(|end| *end <= at).min(self.streams.len() - 1);
             refused = if self.arrive(stream)? { 0 } else { refused + 1 };
         }
@@ -282,7 +283,7 @@ impl<'a> Engine<'a> {
         let start_ns = u64::from(day) * DAY_NS;
         let mut events = due;
         for _ in 0..self.arrivals(day) {
-            let at = uniform(&mut self.rng) * self.shares.last().copied().unwrap_or(1.0);
+            let at = unit(&mut self.rng) * self.shares.last().copied().unwrap_or(1.0);
             let stream = self.shares.partition_point(|end| *end <= at).min(self.streams.len() - 1);
             let t_ns = start_ns + self.clock.draw_ns(&mut self.rng);
             let order = self.next_order();
@@ -326,7 +327,7 @@ impl<'a> Engine<'a> {
         let mean = wanted.max(0.2 * steady) * self.clock.weekday(day);
         // Whole arrivals whose mean is right; no more than files of one block would need.
         let most = capacity / self.planned_for.block_bytes as f64;
-        (mean.min(most) + uniform(&mut self.rng)) as u64
+        (mean.min(most) + unit(&mut self.rng)) as u64
     }
 
     fn updates(&mut self, stream: usize, day: u32) -> u64 {
@@ -365,7 +366,7 @@ impl<'a> Engine<'a> {
         if batch.mean > 1.0 {
             let z: f64 = StandardNormal.sample(&mut self.rng);
             let mean = batch.mean * (batch.sigma * z - 0.5 * batch.sigma * batch.sigma).exp();
-            count = (mean.min(batch_max) + uniform(&mut self.rng)).max(1.0) as u64;
+            count = (mean.min(batch_max) + unit(&mut self.rng)).max(1.0) as u64;
         }
         let together = if dies == Dies::Together { Some(self.draw_life(stream)) } else { None };
         let own = batch.files_per_directory > 0.0;
@@ -382,7 +383,7 @@ impl<'a> Engine<'a> {
                 let parent = if dirs.is_empty() {
                     dir
                 } else {
-                    dirs.get(below(&mut self.rng, dirs.len())).copied().unwrap_or(dir)
+                    dirs.get(index(&mut self.rng, dirs.len())).copied().unwrap_or(dir)
                 };
                 dir = self.out.mkdir(&mut self.tree, parent)?;
                 dirs.push(dir);
@@ -598,7 +599,7 @@ impl<'a> Engine<'a> {
         let Some(Write::Grown { span_s, .. }) = self.streams.get(stream).map(|s| s.stream.write) else { return };
         let pieces = full.div_ceil(piece.max(1)).max(1);
         // Between none and twice the mean: the span is met on average.
-        let wait_s = 2.0 * uniform(&mut self.rng) * span_s / pieces as f64;
+        let wait_s = 2.0 * unit(&mut self.rng) * span_s / pieces as f64;
         let order = self.next_order();
         self.schedule(self.out.now_ns.saturating_add((wait_s * 1e9) as u64), order, What::Grow(file));
     }
@@ -666,7 +667,7 @@ impl<'a> Engine<'a> {
         let Some(update) = s.stream.update else { return Ok(()) };
         let Some(first) = self.pick(stream, update.hot) else { return Ok(()) };
         let kinds = [update.overwrite, update.rewrite, update.replace, update.punch];
-        let mut at = uniform(&mut self.rng) * kinds.iter().sum::<f64>();
+        let mut at = unit(&mut self.rng) * kinds.iter().sum::<f64>();
         let kind = kinds.iter().position(|w| {
             at -= w;
             at < 0.0
@@ -687,14 +688,14 @@ impl<'a> Engine<'a> {
     /// A file to update: one updated lately, or any.
     fn pick(&mut self, stream: usize, hot: f64) -> Option<FileRef> {
         let s = self.streams.get_mut(stream)?;
-        if uniform(&mut self.rng) < hot && !s.hot.is_empty() {
-            let file = s.hot.get(below(&mut self.rng, s.hot.len())).copied();
+        if unit(&mut self.rng) < hot && !s.hot.is_empty() {
+            let file = s.hot.get(index(&mut self.rng, s.hot.len())).copied();
             if let Some(file) = file.filter(|f| self.files.get(*f).is_some()) {
                 return Some(file);
             }
         }
         let all = self.files.of_stream(stream);
-        let file = all.get(below(&mut self.rng, all.len())).and_then(|slot| self.files.at_slot(*slot))?;
+        let file = all.get(index(&mut self.rng, all.len())).and_then(|slot| self.files.at_slot(*slot))?;
         if s.hot.len() < HOT_FILES {
             s.hot.push(file);
         } else {
@@ -718,7 +719,7 @@ impl<'a> Engine<'a> {
         for _ in 0..update.pieces {
             let places = (size / update.piece_bytes).max(1);
             let offset =
-                below(&mut self.rng, usize::try_from(places).unwrap_or(usize::MAX)) as u64 * update.piece_bytes;
+                index(&mut self.rng, usize::try_from(places).unwrap_or(usize::MAX)) as u64 * update.piece_bytes;
             let len = update.piece_bytes.min(size.saturating_sub(offset));
             if len > 0 {
                 self.out.op(kind, node, offset, len)?;

@@ -2,7 +2,8 @@
 
 use super::spec::Rhythm;
 use crate::DAY_NS;
-use crate::model::{Rng, uniform};
+use crate::model::Rng;
+use stats::random::unit;
 
 /// Utilisation over simulated days: straight lines between points, level before the first and after the last.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,10 +75,10 @@ impl Clock {
 
     /// A moment of a day, nanoseconds from its beginning.
     pub fn draw_ns(&self, rng: &mut Rng) -> u64 {
-        let share = uniform(rng);
+        let share = unit(rng);
         let hour = self.hours.partition_point(|end| *end <= share).min(23);
         let hour_ns = DAY_NS / 24;
-        hour as u64 * hour_ns + (uniform(rng) * hour_ns as f64) as u64
+        hour as u64 * hour_ns + (unit(rng) * hour_ns as f64) as u64
     }
 
     /// How busy a day is; 1 on average.

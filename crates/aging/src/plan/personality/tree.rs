@@ -2,8 +2,9 @@
 
 use super::spec::Directories;
 use crate::NodeId;
-use crate::model::{Quota, Rng, below, uniform};
+use crate::model::{Quota, Rng};
 use rand_distr::{Distribution as _, Zipf};
+use stats::random::{index, unit};
 
 /// A directory, by its place in the tree's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +54,7 @@ impl Tree {
         let kind = match directories {
             Directories::Tree { files_per_directory, depth_mean } => Kind::Growing {
                 files_per_directory: *files_per_directory,
-                depths: Quota::new(poisson(*depth_mean), uniform(rng)),
+                depths: Quota::new(poisson(*depth_mean), unit(rng)),
                 levels: vec![vec![Dir(0)]],
                 files: vec![0; DEPTH_MAX + 1],
                 last: vec![Dir(0); DEPTH_MAX + 1],
@@ -119,7 +120,7 @@ impl Tree {
                 let place = match popularity {
                     // Ranks are from 1.
                     Some(zipf) => (zipf.sample(rng) as usize).saturating_sub(1),
-                    None => below(rng, leaves.len()),
+                    None => index(rng, leaves.len()),
                 };
                 return Ok(leaves.get(place.min(leaves.len() - 1)).copied().unwrap_or(Dir(0)));
             }
@@ -150,7 +151,7 @@ impl Tree {
         let above = level.checked_sub(1).and_then(|l| levels.get(l)).map_or(&[][..], |l| l);
         let here = levels.get(level).map_or(&[][..], |l| l);
         // Twice each directory above, and once for each of its children.
-        let place = below(rng, 2 * above.len() + here.len());
+        let place = index(rng, 2 * above.len() + here.len());
         if place < 2 * above.len() {
             return above.get(place / 2).copied().unwrap_or(Dir(0));
         }
@@ -174,8 +175,8 @@ impl Tree {
         let Kind::Growing { levels, last, .. } = &mut self.kind else { return Dir(0) };
         let level = levels.get(depth).map_or(&[][..], |l| l);
         let Some(last) = last.get_mut(depth) else { return Dir(0) };
-        if uniform(rng) >= STAY {
-            *last = level.get(below(rng, level.len())).copied().unwrap_or(*last);
+        if unit(rng) >= STAY {
+            *last = level.get(index(rng, level.len())).copied().unwrap_or(*last);
         }
         *last
     }

@@ -1,7 +1,7 @@
 //! Steps to operations.
 
 use super::compare::{NONE, View};
-use super::interval::{Between, Change, Habit, Interval, Live, Tally, What, planned_bytes, uniform};
+use super::interval::{Between, Change, Habit, Interval, Live, Tally, What, planned_bytes};
 use super::order::{Next, in_order};
 use crate::format::Writer;
 use crate::plan::short_lived::habits::Habits;
@@ -10,6 +10,7 @@ use crate::snapshot::InodeGroups;
 use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
 use posix::FileKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::random::unit;
 
 /// A short-lived file that was placed: its directory by the snapshot after, and its length.
 pub(super) struct Short {
@@ -262,7 +263,7 @@ pub(super) fn add_short_lived(
             window,
             short_lived.wanted(&activity, number) * scale,
             carry,
-            &mut || uniform(random),
+            &mut || unit(random),
             &mut |directory, born_ns, died_ns, size_bytes| {
                 let short = shorts.len() as u32;
                 shorts.push(Short { directory, size_bytes });
@@ -290,7 +291,7 @@ pub(super) fn add_habits(
         let What::Change { a, b, how: Change::Append | Change::Overwrite } = step.what else { continue };
         let (Some(was), Some(is)) = (between.a.entry(a), between.b.entry(b)) else { continue };
         let lengths = (planned_bytes(&was.inode), planned_bytes(&is.inode));
-        let writes = habits.draw(lengths, (from_ns, step.t_ns), &mut || uniform(random));
+        let writes = habits.draw(lengths, (from_ns, step.t_ns), &mut || unit(random));
         if writes.is_empty() {
             continue;
         }

@@ -17,9 +17,9 @@ use super::lifetime::Lifetimes;
 use crate::snapshot::Inode;
 use crate::{NodeId, OpKind};
 use posix::FileKind;
-use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::{FxHashMap, FxHashSet};
+use stats::random::unit;
 
 /// What the planner keeps of an inode that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -275,7 +275,7 @@ impl Between<'_> {
             }
             Changes::Inferred => {
                 if *habit == Habit::Unknown {
-                    let appended = uniform(random) < self.append_share;
+                    let appended = unit(random) < self.append_share;
                     *habit = if appended { Habit::Appended } else { Habit::Rewritten };
                 }
                 if *habit == Habit::Appended { Change::Append } else { Change::Rewrite }
@@ -413,7 +413,7 @@ impl Between<'_> {
 
     /// A time for a removal of which nothing is known: by the age of the file (of a directory: of the first file in it).
     fn draw(&self, a: u32, directory: u32, random: &mut Xoshiro256PlusPlus) -> i64 {
-        let u = uniform(random);
+        let u = unit(random);
         // Nothing was removed from the directory after its last change.
         let last = self.b.entry(directory).map_or(self.to_ns, |d| d.inode.mtime_ns);
         let to = if last > self.from_ns { last.min(self.to_ns) } else { self.to_ns };
@@ -513,9 +513,4 @@ impl Interval {
         self.steps.push(Step { t_ns, what });
         index
     }
-}
-
-/// Uniform in 0 to 1, 1 excluded.
-pub(super) fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
-    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

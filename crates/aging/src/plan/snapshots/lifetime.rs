@@ -210,15 +210,12 @@ impl Lifetimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{Rng, SeedableRng};
+    use rand_core::SeedableRng;
     use rand_xoshiro::Xoshiro256PlusPlus;
+    use stats::random::unit;
 
     const HOUR: f64 = 3600.0 * SECOND_NS;
     const DAY: f64 = 24.0 * HOUR;
-
-    fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
-        (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
 
     #[test]
     fn bins_meet_and_cover_all_ages() {
@@ -250,7 +247,7 @@ mod tests {
         let (low, high) = (HOUR, HOUR + DAY);
         let split = (0..BINS).map(edge).filter(|e| *e <= 4.0 * HOUR).fold(0.0, f64::max);
         let n = 100_000;
-        let draws: Vec<f64> = (0..n).map(|_| lifetimes.death_in(low, high, uniform(&mut random))).collect();
+        let draws: Vec<f64> = (0..n).map(|_| lifetimes.death_in(low, high, unit(&mut random))).collect();
         assert!(draws.iter().all(|age| (low..=high).contains(age)));
         let early = draws.iter().filter(|age| **age < split).count() as f64 / f64::from(n);
         let (a, b) = (10.0 * (split - low) / DAY, 10.0 * (split - low) / DAY + (high - split) / DAY);
@@ -275,12 +272,12 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut evidence = Evidence::default();
         let truth = |random: &mut Xoshiro256PlusPlus| {
-            let mean = if uniform(random) < 0.7 { 2.0 * HOUR } else { 20.0 * DAY };
-            -mean * (1.0 - uniform(random)).ln()
+            let mean = if unit(random) < 0.7 { 2.0 * HOUR } else { 20.0 * DAY };
+            -mean * (1.0 - unit(random)).ln()
         };
         let mut died_on_first_day: Vec<(f64, f64)> = Vec::new();
         for _ in 0..200_000 {
-            let (first_seen, life) = (uniform(&mut random) * DAY, truth(&mut random));
+            let (first_seen, life) = (unit(&mut random) * DAY, truth(&mut random));
             let mut age = first_seen;
             while age < life && age < 60.0 * DAY {
                 if life <= age + DAY {
@@ -302,9 +299,7 @@ mod tests {
         // The mean time from the snapshot to the death of files under a day old: 12 hours if uniform.
         let real = mean(&mut died_on_first_day.iter().map(|(age, life)| life - age));
         let drawn = mean(
-            &mut died_on_first_day
-                .iter()
-                .map(|(age, _)| lifetimes.death_in(*age, age + DAY, uniform(&mut random)) - age),
+            &mut died_on_first_day.iter().map(|(age, _)| lifetimes.death_in(*age, age + DAY, unit(&mut random)) - age),
         );
         assert!(real < 6.0 * HOUR, "{}", real / HOUR);
         assert!((drawn - real).abs() < 0.6 * HOUR, "drawn {} h, real {} h", drawn / HOUR, real / HOUR);

@@ -40,7 +40,7 @@ pub(super) struct CompressedImage {
 
 impl CompressedImage {
     pub(super) fn describe(&self) -> String {
-        let bytes = |n: u64| report::units::bytes(n as f64);
+        let bytes = |n: u64| units::show::bytes(n as f64);
         let trimmed = match self.trimmed_bytes {
             Some(_) => "free blocks were discarded before (fstrim)",
             None => "free blocks could not be discarded before (no fstrim), so what they last held is in it",

@@ -5,8 +5,9 @@ use super::updates::{self, Size};
 use crate::ExperimentError;
 use device::ssd::Ssd;
 use device::{Device, Request, RequestError};
-use rand_core::{Rng as _, SeedableRng as _};
+use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::random::index;
 
 /// Share of the segments that hold something.
 const HELD: f64 = 0.92;
@@ -30,7 +31,7 @@ pub(super) fn measure(layout: &Layout, size: Size, seed: u64) -> Result<f64, Exp
     let segments = capacity / sectors.max(1) - 1;
     let mut ssd = Ssd::new(spec);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut below = |n: usize| ((u128::from(random.next_u64()) * n as u128) >> 64) as usize;
+    let mut below = |n: usize| index(&mut random, n);
     let mut held: Vec<u64> = (1..=segments).collect();
     let mut free = held.split_off((segments as f64 * HELD) as usize);
     let write = |ssd: &mut Ssd, segment: u64| -> Result<(), RequestError> {

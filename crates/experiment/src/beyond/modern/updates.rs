@@ -9,7 +9,7 @@ use kernel::{Lab, Setup};
 use lab::{Laboratory, OpenError, Spec, System};
 use lfs::Lfs;
 use posix::{Call, Fd, Mode, OpenFlags};
-use rand_core::{Rng as _, SeedableRng as _};
+use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use workload::hotcold::Skew;
 
@@ -227,7 +227,7 @@ impl Run {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        u64::try_from((u128::from(self.random.next_u64()) * u128::from(n)) >> 64).unwrap_or(0)
+        stats::random::below(&mut self.random, n)
     }
 
     /// A file, by the skew: the first ones are hot.
@@ -237,7 +237,7 @@ impl Run {
             Skew::Uniform => self.below(files),
             Skew::HotCold { hot_files, hot_writes } => {
                 let hot = ((files as f64 * hot_files).round() as u64).clamp(1, files.saturating_sub(1).max(1));
-                let unit = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+                let unit = stats::random::unit(&mut self.random);
                 if unit < hot_writes { self.below(hot) } else { hot + self.below(files.saturating_sub(hot)) }
             }
         }

@@ -1,6 +1,4 @@
-//! Numbers for people: durations, sizes, counts and shares with a unit and three significant digits. And names from outside.
-
-pub use posix::text::{path, printable};
+//! Numbers for people: durations, sizes, counts and shares with a unit and three significant digits.
 
 /// A duration in nanoseconds: `850 ns`, `1.23 µs`, `45.6 ms`, `7.89 s`, `3m 05s`.
 pub fn duration_ns(ns: f64) -> String {
