@@ -13,7 +13,7 @@ use aging::plan::profile::{ProfileOptions, plan};
 use arrow_schema::DataType;
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
-use predict::SystemProfile;
+use system::SystemProfile;
 use predict::pipeline::{PredictOptions, predict};
 use rows::Column;
 use std::path::Path;
@@ -178,7 +178,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let options = PredictOptions { min_coverage: 0.0, ..PredictOptions::default() };
     let _ = predict(&reader, std::slice::from_ref(system()), &options);
-    let _ = predict::replay::requirements(&reader);
+    let _ = replay::requirements(&reader);
     let to = directory.with_extension("aging");
     let (capacity_bytes, block_bytes) = (1 << 40, 4096);
     let mut writer = PlanWriter::create(&to, capacity_bytes, block_bytes).expect("space");

@@ -7,7 +7,7 @@ mod documents;
 
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
-use predict::SystemProfile;
+use system::SystemProfile;
 use predict::pipeline::{InMemory, PredictOptions, predict};
 use std::path::Path;
 use trace::{Batch, Event, OfdId, Op, flag};

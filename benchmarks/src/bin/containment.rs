@@ -9,7 +9,7 @@ use posix::{
     CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage,
     Mounted, Outcome, Process, Unavailable,
 };
-use predict::replay::{Initially, ReplayError, ReplayOptions, replay_on};
+use replay::{Initially, ReplayError, ReplayOptions, replay_on};
 use stats::median;
 use std::ffi::OsString;
 use std::io;

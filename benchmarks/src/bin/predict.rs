@@ -7,9 +7,9 @@
 use anyhow::{Context, bail};
 use fsage_benchmarks::{on_cpu_s, peak_resident_bytes, synthetic};
 use predict::pipeline::{PredictOptions, predict};
-use predict::vector::entry_name;
-use predict::{Class, Entry, SystemProfile};
 use std::path::PathBuf;
+use system::vector::{Class, entry_name};
+use system::{Entry, SystemProfile};
 use trace::profile::Reader;
 
 const SEED: u64 = 1;

@@ -17,22 +17,22 @@ use fuse::MountError;
 use lab::OpenError;
 use layout::LayoutError;
 use lfs::LfsError;
+use measure::MeasureError;
 use posix::SetupError;
-use predict::SystemProfileError;
-use predict::measure::MeasureError;
 use predict::pipeline::PredictError;
-use predict::replay::ReplayError;
-use predict::system::thesis::ThesisError;
-use predict::validate::ValidateError;
+use replay::ReplayError;
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use system::SystemProfileError;
+use system::thesis::ThesisError;
 use trace::profile::ProfileError;
 use trace::record::{AnalysisError, RecordError};
 use trace::strace::ImportError;
 use trace::text::snapshot::SnapshotTextError;
 use trace::text::trace::ExportError;
 use trace::verify::VerifyError;
+use validate::ValidateError;
 use workload::WorkloadError;
 
 /// Done, and the comparison or check it was asked for failed.

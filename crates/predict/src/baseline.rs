@@ -1,9 +1,9 @@
 //! What simpler methods say: the baselines that a prediction has to beat.
 
 use crate::pipeline::OpTotal;
-use crate::vector::Class;
-use crate::{PriceTable, SystemProfile};
 use serde::Serialize;
+use system::vector::Class;
+use system::{PriceTable, SystemProfile};
 use trace::Op;
 use trace::profile::Durations;
 

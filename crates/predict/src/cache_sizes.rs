@@ -4,10 +4,10 @@
 //! `--cache SIZE` says: a stack distance would give the misses of an LRU cache alone, not its times, and no other policy's. One pass over the trace
 //! preprocesses for a few caches at once.
 
-use crate::SystemProfile;
 use crate::pipeline::{PredictError, PredictOptions, Workload, predict, with_cache};
 use crate::uncertainty::Interval;
 use serde::Serialize;
+use system::SystemProfile;
 
 /// Sizes looked at by default.
 const SIZES: u32 = 12;
@@ -87,7 +87,7 @@ pub fn cache_sizes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Parameters;
+    use system::Parameters;
 
     fn of_memory(bytes: u64) -> SystemProfile {
         let parameters =

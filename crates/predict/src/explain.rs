@@ -1,9 +1,9 @@
 //! Why one system is faster than another for a workload: the difference of two predictions, taken apart.
 
 use crate::pipeline::SystemPrediction;
-use crate::vector::{Class, parse_entry_name};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use system::vector::{Class, parse_entry_name};
 
 /// One part of a difference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

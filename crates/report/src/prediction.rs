@@ -253,7 +253,7 @@ pub(crate) fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
         ],
     );
     for share in system.by_entry.iter().take(rows) {
-        let meaning = predict::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
+        let meaning = system::vector::parse_entry_name(&share.entry).map_or("", |(class, _)| class.meaning().trim());
         table.row(vec![
             Cell::from(share.entry.as_str()),
             Cell::Count(share.weight.round() as u64),

@@ -3,11 +3,11 @@
 use crate::prediction::{by_entry_of, by_op_table, ranking_table};
 use crate::{Cell, Document, Table, prediction};
 use posix::CacheState;
-use predict::SystemProfile;
 use predict::pipeline::Prediction;
 use predict::rank::Ranking;
 use predict::tipping::Tipping;
 use serde::Serialize;
+use system::SystemProfile;
 use units::show;
 
 /// What a quickstart did, beside its prediction.

@@ -3,7 +3,8 @@
 use crate::environment::environment;
 use crate::{Cell, Document, Table};
 use posix::CacheState;
-use predict::replay::{Pace, QUANTILES, ReplayResult};
+use replay::{Pace, ReplayResult};
+use stats::QUANTILES;
 use units::show;
 
 /// Everything a replay measured.

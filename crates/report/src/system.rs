@@ -2,8 +2,8 @@
 
 use crate::environment::environment;
 use crate::{Cell, Document, Plot, Table, plot};
-use predict::system::{Apart, Family, SystemProfile};
-use predict::vector::{Class, parse_entry_name};
+use system::vector::{Class, parse_entry_name};
+use system::{Apart, Family, SystemProfile};
 
 /// The whole profile.
 pub fn system(profile: &SystemProfile) -> Document {
@@ -122,7 +122,7 @@ fn behaviour(profile: &SystemProfile) -> Table {
 }
 
 /// Entries with their class and size, in the vector's order.
-fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &predict::Entry)> {
+fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &system::Entry)> {
     let mut entries: Vec<_> = profile
         .entries
         .iter()
@@ -132,7 +132,7 @@ fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &predict::Entry)> {
     entries
 }
 
-fn cells(entry: &predict::Entry) -> Vec<Cell> {
+fn cells(entry: &system::Entry) -> Vec<Cell> {
     // Quantiles are stored at 1, 5, 10, 25, 50, 75, 90, 95, 99 and 99.9 %.
     let quantile = |i: usize| entry.quantiles_ns.get(i).map_or(Cell::Empty, |ns| Cell::Ns(*ns));
     let mean = match (entry.low_ns, entry.high_ns) {
@@ -180,7 +180,7 @@ fn curves(profile: &SystemProfile) -> Table {
     );
     let mut last = None;
     for (class, at, entry) in entries(profile).into_iter().filter(|(class, ..)| class.is_curve()) {
-        let mut row = vec![Cell::from(predict::vector::entry_name(class, at))];
+        let mut row = vec![Cell::from(system::vector::entry_name(class, at))];
         row.extend(cells(entry));
         row.push(if last == Some(class) { Cell::from("") } else { Cell::from(class.meaning().trim()) });
         last = Some(class);

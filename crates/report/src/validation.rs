@@ -5,10 +5,10 @@ use crate::plot::{Point, agreement};
 use crate::validation_plots::{beside, distributions};
 use crate::{Cell, Document, Table};
 use posix::CacheState;
-use predict::residuals::contexts::Context;
-use predict::validate::{PairVerdict, Validation};
 use trace::profile::Durations;
 use units::show;
+use validate::residuals::contexts::Context;
+use validate::{PairVerdict, Validation};
 
 /// Call types shown for each cell, the greatest errors first.
 const OPS: usize = 6;

@@ -2,9 +2,9 @@
 
 use crate::Plot;
 use crate::plot::{SCHEMA, WIDTH, palette};
-use predict::validate::{Cell, OpComparison, Validation};
 use serde_json::{Value, json};
 use units::show;
+use validate::{Cell, OpComparison, Validation};
 
 /// Cells shown beside each other, those with the greatest errors.
 const CELLS: usize = 12;

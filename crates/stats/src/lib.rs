@@ -8,7 +8,7 @@ mod middle;
 pub mod random;
 mod spread;
 
-pub use middle::{mean, median, midmean, nearest_rank, pearson, quantile, rms};
+pub use middle::{QUANTILES, mean, median, midmean, nearest_rank, pearson, quantile, rms};
 pub use spread::{
     CERTAIN, Estimate, bootstrap, coverage_of_rounds, median_interval, middle_95, midmean_interval, outliers,
 };

@@ -1,5 +1,8 @@
 //! What stands for many values.
 
+/// The quantiles of single calls that profiles, replays and predictions keep, as shares.
+pub const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
+
 /// The arithmetic mean. `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -7,6 +7,7 @@
 pub mod agree;
 pub mod analysis;
 pub mod anonymise;
+pub mod disposition;
 mod event;
 pub mod fio;
 pub mod inspect;

@@ -5,7 +5,7 @@ use crate::{failure, progress};
 use ::crash::{CrashError, Op, Settings, Tally, Undone, Work, campaign, parse_ops, replayed};
 use device::crash::{Plan, StateId, UnderWay, WriteCache};
 use lab::Spec;
-use predict::replay::{self, Initially, ReplayOptions, Source, Threads};
+use replay::{Initially, ReplayOptions, Source, Threads};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trace::profile::Reader;

@@ -4,10 +4,10 @@ use crate::{failure, output, progress};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use posix::output::Output;
-use predict::SystemProfile;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::SystemProfile;
 use trace::anonymise::anonymise;
 use trace::fio;
 use trace::profile::{Reader, WriterOptions};
@@ -103,7 +103,7 @@ fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()>
                 out.write_all(b"\n")?;
             }
         }
-        Format::Thesis => out.write_all(predict::system::thesis::export(&SystemProfile::load(file)?).as_bytes())?,
+        Format::Thesis => out.write_all(system::thesis::export(&SystemProfile::load(file)?).as_bytes())?,
     }
     Ok(out.flush()?)
 }

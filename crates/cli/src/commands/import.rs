@@ -253,7 +253,7 @@ fn thesis(args: &Args, path: &Path, input: impl Read) -> anyhow::Result<()> {
         .take(1 << 20)
         .read_to_string(&mut text)
         .map_err(|error| failure::bad_input(format!("{}: {error}", output::shown(&args.file))))?;
-    let profile = predict::system::thesis::import(&text, &args.file)?;
+    let profile = system::thesis::import(&text, &args.file)?;
     profile.save(path)?;
     progress::note(&format!("wrote {}: {} entries", output::shown(path), profile.entries.len()));
     if args.json {

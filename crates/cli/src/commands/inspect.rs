@@ -3,11 +3,11 @@
 use crate::failure;
 use crate::output::{self, ResultArgs};
 use aging::snapshot::Snapshot;
-use predict::SystemProfile;
 use report::Document;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::SystemProfile;
 use trace::inspect::InspectOptions;
 use trace::profile::{META_FILE, Reader};
 use trace::verify::{Verification, VerifyOptions, verify};

@@ -4,14 +4,13 @@ use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
 use anyhow::Context as _;
+use measure::{MeasureOptions, Progress};
 use posix::Target;
-use predict::SystemProfile;
-use predict::measure::{self, MeasureOptions, Progress};
-use predict::system::{self, Apart};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use system::{Apart, SystemProfile};
 
 /// Measure what elementary operations cost on a target: its system profile.
 ///

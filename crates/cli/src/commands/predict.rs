@@ -1,22 +1,19 @@
 //! `fsage predict W S…`.
 
 use crate::output::{self, ResultArgs};
-use crate::target;
-use crate::{failure, progress, values};
+use crate::{failure, progress, target, values};
 use anyhow::Context as _;
 use posix::WorkspaceOptions;
-use predict::SystemProfile;
 use predict::cache_sizes::{self, CacheSize};
 use predict::explain::{Explanation, explain};
-use predict::measure;
 use predict::pipeline::{self, CachePolicy, InitialCaches, PredictError, PredictOptions, Prediction, Stage};
 use predict::rank::{Ranking, rank};
 use predict::runtime::{self, RunTimeOptions, RunTimes};
-use predict::system::{Drift, Reference};
 use predict::tipping::{Tipping, tipping};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::{Drift, Reference, SystemProfile};
 use trace::profile::Reader;
 
 /// Predict a workload on systems: ranking with intervals, probability of being fastest, and where the time goes.

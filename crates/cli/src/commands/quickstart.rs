@@ -1,16 +1,16 @@
 //! `fsage quickstart`: record, measure, predict, check, on this machine and without root.
 
-use crate::commands::{measure, predict as prediction};
+use crate::commands::{measure as measuring, predict as prediction};
 use crate::output::{self, ResultArgs};
 use crate::quickstart::{bundled, recording};
 use crate::target::TargetArgs;
 use crate::{progress, values};
 use anyhow::Context as _;
+use measure::MeasureOptions;
 use posix::output::Output as Placed;
 use posix::{CacheState, Target};
-use predict::measure::MeasureOptions;
 use predict::pipeline::{Calls, PredictOptions};
-use predict::replay::{self, ReplayOptions};
+use replay::ReplayOptions;
 use report::quickstart::{Checked, Quickstart};
 use serde::Serialize;
 use std::fs::File;
@@ -78,7 +78,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
     progress::note(&format!("2 of 4: measuring the file system here, at most {} s", args.budget / 1_000_000_000));
     let mut options = MeasureOptions::quick(args.seed);
     options.budget = Some(Duration::from_nanos(args.budget));
-    let mut here = measure::measure(place, &TargetArgs { keep: false }, &options)?;
+    let mut here = measuring::measure(place, &TargetArgs { keep: false }, &options)?;
     // Without a mount table (in a bare chroot) the type is not known.
     here.name = match here.environment.fs_type.as_str() {
         "" => "here".to_owned(),
@@ -149,7 +149,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Puts what was recorded and measured beside the report.
-fn keep(directory: &Path, profile: &Path, systems: &[::predict::SystemProfile]) -> anyhow::Result<()> {
+fn keep(directory: &Path, profile: &Path, systems: &[::system::SystemProfile]) -> anyhow::Result<()> {
     let kept = directory.join("quickstart.workload");
     // As private as any profile.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept);

@@ -4,7 +4,7 @@ use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{progress, values};
 use posix::Target;
-use predict::replay::{self, Data, Initially, Pace, Progress, ReplayOptions, Stage, Threads};
+use replay::{Data, Initially, Pace, Progress, ReplayOptions, Stage, Threads};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;

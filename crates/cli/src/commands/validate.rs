@@ -1,19 +1,18 @@
 //! `fsage validate W… --on TARGET…`.
 
 use crate::output::{self, ResultArgs};
-use crate::target;
-use crate::{failure, progress, values};
+use crate::{failure, progress, target, values};
+use measure::MeasureOptions;
 use posix::{SetupError, Site, Target, WorkspaceOptions};
-use predict::SystemProfile;
-use predict::measure::MeasureOptions;
 use predict::pipeline::InitialCaches;
-use predict::replay::Initially;
-use predict::residuals::{ResidualReader, ResidualWriter, contexts};
-use predict::validate::{self, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
+use replay::Initially;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use system::SystemProfile;
 use trace::profile::Reader;
+use validate::residuals::{ResidualReader, ResidualWriter, contexts};
+use validate::{ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
 
 /// Hold predictions against replays: workloads times targets, errors, rankings, and three simpler methods beside them.
 ///

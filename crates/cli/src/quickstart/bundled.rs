@@ -1,7 +1,7 @@
 //! The bundled library of measured profiles: scratch images of ext4, XFS and btrfs (`profiles/` in the repository).
 
-use predict::SystemProfile;
 use std::path::Path;
+use system::SystemProfile;
 
 const PROFILES: [(&str, &str); 3] = [
     ("profiles/ext4.system", include_str!("../../../../profiles/ext4.system")),

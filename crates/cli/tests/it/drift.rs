@@ -56,7 +56,7 @@ fn a_system_is_measured_twice_and_the_two_are_compared() {
     let median = check["median"].as_f64().unwrap();
     assert_eq!(code(&output), i32::from(median > 0.1), "{median}");
     // The second profile is what it was compared with.
-    let again = predict::SystemProfile::load(&d.path().join("hawk-again.system")).unwrap();
+    let again = system::SystemProfile::load(&d.path().join("hawk-again.system")).unwrap();
     for entry in check["entries"].as_array().unwrap() {
         let name = entry["name"].as_str().unwrap();
         assert_eq!(entry["first_ns"].as_f64().unwrap(), mean_ns(&profile, "entries", name), "{name}");

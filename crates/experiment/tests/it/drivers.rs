@@ -2,9 +2,9 @@
 
 use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
+use measure::{Host, MeasureOptions};
 use posix::FileSystem;
-use predict::measure::{Host, MeasureOptions};
-use predict::replay::{ReplayOptions, Source, replay_on};
+use replay::{ReplayOptions, Source, replay_on};
 use std::time::Duration;
 use trace::Snapshot;
 use trace::snapshot::WalkLimits;
@@ -53,7 +53,7 @@ fn micro_benchmarks_measure_it() {
             timer_overhead_ns: 0.0,
         };
         let options = MeasureOptions { budget: Some(Duration::from_secs(60)), ..MeasureOptions::quick(7) };
-        let profile = predict::measure::measure_on(&mut lab, &host, &options, &|| false, &mut |_| {}).unwrap();
+        let profile = measure::measure_on(&mut lab, &host, &options, &|| false, &mut |_| {}).unwrap();
         assert!(profile.entries.len() > 20, "{} classes; missing {:?}", profile.entries.len(), profile.missing);
         serde_json::to_value(&profile.entries).unwrap()
     };
@@ -95,7 +95,7 @@ fn a_trace_is_replayed_with_the_traced_answers() {
     };
     let result = replay();
     assert_eq!(result.calls, 13, "{result:?}");
-    assert_eq!(result.differences, predict::replay::Differences::default(), "{:?}", result.differences);
+    assert_eq!(result.differences, replay::Differences::default(), "{:?}", result.differences);
     assert!(result.total_ns > 50_000_000, "synchronous metadata wait for the disk: {}", result.total_ns);
     assert_eq!(result.total_ns, replay().total_ns);
 }

@@ -6,8 +6,8 @@
 //! turns step and mark into entries of the system vector.
 
 use super::near::{Distance, FarPages};
-use crate::vector::Class;
 use posix::SyncRange;
+use system::vector::Class;
 
 /// A file, directory or link of the name tree. Numbers are re-used after a file is gone ([`Step::Freed`] says when).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,8 +14,8 @@ use super::pages::{DataCache, PAGE_BYTES, Use};
 use super::sync::{Carries, Ledger, SyncRules};
 use super::tree::{Tree, directory_pages};
 use super::writeback::{Policy, Writeback};
-use crate::system::Parameters;
 use posix::{FileKind, SyncRange};
+use system::Parameters;
 
 /// The largest read-ahead window, pages (`read_ahead_kb` = 128, Linux's default).
 const READ_AHEAD_PAGES: u64 = 32;

@@ -6,10 +6,10 @@ use super::annotated::{Annotated, DirtyKind, Found, Mark, Pattern};
 use super::options::{PredictError, PredictOptions};
 use super::request::Request;
 use super::run::{Group, Member, PricedCall, begin, each_part};
-use crate::SystemProfile;
-use crate::vector::entry_name;
 use serde::Serialize;
 use std::path::Path;
+use system::SystemProfile;
+use system::vector::entry_name;
 use trace::profile::{Annotation, AnnotationKind, Meta, Reader, Values, Writer, WriterOptions};
 
 /// After which stage the trace is written out; later ones have the columns of earlier ones as well.

@@ -1,7 +1,7 @@
 //! What stands in for a class that a profile has no entry for. Every use is reported.
 
-use crate::PriceTable;
-use crate::vector::Class;
+use system::PriceTable;
+use system::vector::Class;
 
 /// Bytes that getdents returns for an entry with a name of usual length.
 const DIRENT_BYTES: u64 = 32;

@@ -48,14 +48,14 @@ pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
 pub use timeline::CacheTimeline;
 
-pub use crate::system::CachePolicy;
+pub use system::CachePolicy;
 
-use crate::SystemProfile;
 use crate::baseline::Baselines;
 use crate::uncertainty::{Interval, total_interval};
 use price::Pricer;
 use run::{Group, Member, Pass};
 use serde::Serialize;
+use system::SystemProfile;
 
 /// What one entry of the vector contributes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -220,8 +220,8 @@ fn of_pass(
 }
 
 /// Whether a profile has a price for a class, its own or a stand-in.
-pub fn can_price(profile: &SystemProfile, class: crate::Class) -> bool {
-    let resolved = fallback::resolve(&crate::PriceTable::new(profile));
+pub fn can_price(profile: &SystemProfile, class: system::vector::Class) -> bool {
+    let resolved = fallback::resolve(&system::PriceTable::new(profile));
     resolved.get(class as usize).is_some_and(|r| *r != fallback::Resolved::Missing)
 }
 
@@ -260,7 +260,8 @@ fn check_missing(member: &Member<'_>) -> Result<(), PredictError> {
     if missing.is_empty() {
         return Ok(());
     }
-    let mut by_class: std::collections::BTreeMap<crate::Class, MissingEntry> = std::collections::BTreeMap::new();
+    let mut by_class: std::collections::BTreeMap<system::vector::Class, MissingEntry> =
+        std::collections::BTreeMap::new();
     for &(class, op, requests) in missing {
         let entry = by_class.entry(class).or_insert_with(|| MissingEntry {
             class: class.name(),

@@ -9,11 +9,10 @@
 //! Things that came into the cache one after the other lie side by side, and are fetched ahead where they are met again in that
 //! order; only out of order is each an access of its own.
 
+use system::vector::OBJECT_BYTES;
+
 /// Closer than this nothing is far: it is in the processor's second-level cache.
 pub const NEAR_BYTES: u64 = 256 << 10;
-
-/// What a lookup touches of a name and its inode, as the clock counts it.
-pub const OBJECT_BYTES: u64 = 1 << 10;
 
 /// Things that came in within so many of one another lie side by side.
 const BESIDE: u64 = 4;

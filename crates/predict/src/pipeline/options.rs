@@ -1,8 +1,7 @@
 //! What a prediction assumes, and why it can be refused.
 
-use crate::SystemProfile;
-use crate::system::{CachePolicy, OverrideError, Parameters};
 use serde::Serialize;
+use system::{CachePolicy, OverrideError, Parameters, SystemProfile};
 use trace::profile::ProfileError;
 
 /// What the caches hold when the trace begins.

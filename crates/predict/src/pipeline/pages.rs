@@ -7,10 +7,10 @@
 use super::annotated::NodeId;
 use super::near::{Clock, FarPages, NEAR_BYTES};
 use super::replacement::{Evicted, Replacement};
-use crate::system::CachePolicy;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
+use system::CachePolicy;
 
 /// Bytes of a page: the unit of Linux's page cache.
 pub const PAGE_BYTES: u64 = 4096;

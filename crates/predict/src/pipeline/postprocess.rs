@@ -6,9 +6,10 @@
 use super::annotated::{NodeId, Note, Status, Step};
 use super::preprocess::{Preprocess, ReportDirectory};
 use super::price::{Price, Pricer};
-use crate::system::{QUANTILES, SystemProfile};
 use serde::Serialize;
+use stats::QUANTILES;
 use std::collections::BTreeMap;
+use system::SystemProfile;
 use trace::{Batch, Event, Op};
 
 /// Buckets of the time line; their width doubles as the trace goes on.

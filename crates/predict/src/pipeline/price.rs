@@ -2,9 +2,8 @@
 
 use super::fallback::{Resolved, resolve};
 use super::request::Request;
-use crate::system::PricePoint;
-use crate::vector::Class;
-use crate::{PriceTable, SystemProfile};
+use system::vector::Class;
+use system::{PricePoint, PriceTable, SystemProfile};
 use trace::Op;
 
 /// Prices the calls of one system and counts its entries.

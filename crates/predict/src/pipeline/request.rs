@@ -3,7 +3,7 @@
 use super::annotated::{DirtyKind, Found, Mark, NewIn, NodeId, Pattern, Role, Step, SyncMark, Transfer};
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
-use crate::vector::Class;
+use system::vector::Class;
 
 /// A class at a size, and how often. Negative where one class already includes a part of another.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,8 +15,8 @@ use super::request::{Request, Requests};
 use super::source::Workload;
 use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
-use crate::SystemProfile;
 use std::path::Path;
+use system::SystemProfile;
 use trace::profile::ProfileError;
 use trace::{Batch, Event, Paths, Snapshot};
 

@@ -7,7 +7,7 @@
 
 use super::annotated::NodeId;
 use super::pages::{DataCache, PAGE_BYTES};
-use crate::system::Parameters;
+use system::Parameters;
 
 const NONE: u32 = u32::MAX;
 

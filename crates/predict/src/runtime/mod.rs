@@ -13,11 +13,11 @@ mod timeline;
 pub use simulate::{Latency, Processors, Stuck, simulate};
 pub use timeline::{Span, Timeline};
 
-use crate::SystemProfile;
 use crate::pipeline::annotated::{Found, Pattern};
 use crate::pipeline::{self, Gather, Mark, PredictError, PredictOptions, Prediction, PricedCall};
 use crate::uncertainty::Interval;
 use serde::Serialize;
+use system::SystemProfile;
 use trace::profile::{Durations, Meta, ProfileError, Reader, SCHEDULE_FILE, unescape};
 use trace::schedule::{Happened, Turn};
 

@@ -4,9 +4,9 @@ use predict::cache_sizes::{CacheSize, WithCache};
 use predict::pipeline::{CacheTimeline, Prediction, SystemPrediction};
 use predict::rank::rank;
 use predict::uncertainty::Interval;
-use predict::validate::{Cell as Compared, OpComparison, Predicted, Validation, compare};
 use report::{Block, Cell, Document, Plot, Table};
 use serde_json::{Value, json};
+use validate::{Cell as Compared, OpComparison, Predicted, Validation, compare};
 
 fn sample() -> Document {
     let mut table = Table::new(

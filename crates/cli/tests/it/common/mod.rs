@@ -85,17 +85,15 @@ pub fn small_system(directory: &Path, name: &str, cost_ns: f64) -> PathBuf {
     // It has no processor whose caches things could be far from, and an inode in each block: where the neighbours lie, which goes by the
     // order of names, does not matter.
     let not_here = |class| {
-        use predict::vector::Class::{
-            LookupFar, LookupFarInOrder, LookupNearMiss, ReadFar, ReadFarByte, ReadFirstNext,
-        };
+        use system::vector::Class::{LookupFar, LookupFarInOrder, LookupNearMiss, ReadFar, ReadFarByte, ReadFirstNext};
         matches!(class, LookupFar | LookupFarInOrder | LookupNearMiss | ReadFar | ReadFarByte | ReadFirstNext)
     };
-    for class in predict::vector::Class::ALL.iter().filter(|class| !not_here(**class)) {
+    for class in system::vector::Class::ALL.iter().filter(|class| !not_here(**class)) {
         let points: &[u64] = if class.is_curve() { class.points() } else { &[0] };
         for at in points {
             text.push_str(&format!(
                 "{} = \"{}ns\"\n",
-                predict::vector::entry_name(*class, *at),
+                system::vector::entry_name(*class, *at),
                 cost_ns + *at as f64 * 0.1
             ));
         }

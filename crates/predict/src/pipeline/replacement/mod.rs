@@ -16,12 +16,12 @@ mod queues;
 mod s3fifo;
 
 use super::lru::Lru;
-use crate::system::CachePolicy;
 use arc::Arc;
 use hand::{Hand, Newcomer};
 use linux::Linux;
 use queues::Pass;
 use s3fifo::S3Fifo;
+use system::CachePolicy;
 
 /// The chunks of a cache in the order in which they leave it.
 #[derive(Clone, Debug)]

@@ -6,31 +6,43 @@
 //! | each file (a log tree for each: btrfs; no log: FFS) | that file's own changes | that file |
 //! | segments (LFS) | of a file or directory whose names changed, all such; of another that file | those |
 //!
-//! Which one a system belongs to is measured (`measure/behaviour.rs`); of a profile without that, the type of the file system tells.
+//! Which one a system belongs to is measured (`measure::behaviour`); of a profile without that, the type of the file system tells.
 
-use crate::SystemProfile;
-use crate::system::{Behaviour, Family};
+use system::{Behaviour, Family, SystemProfile};
 
-impl Family {
-    /// The family of a system: as measured, else by the name of its file system, else the most usual.
-    pub(in crate::pipeline) fn of(profile: &SystemProfile) -> Family {
-        profile.behaviour.family.unwrap_or(match profile.environment.fs_type.as_str() {
-            "btrfs" | "ffs" | "ufs" => Family::Each,
-            "lfs" => Family::Segments,
-            _ => Family::Log,
-        })
-    }
+/// The family of a system: as measured, else by the name of its file system, else the most usual.
+pub(in crate::pipeline) fn family_of(profile: &SystemProfile) -> Family {
+    profile.behaviour.family.unwrap_or(match profile.environment.fs_type.as_str() {
+        "btrfs" | "ffs" | "ufs" => Family::Each,
+        "lfs" => Family::Segments,
+        _ => Family::Log,
+    })
+}
 
+/// What follows for a sync from the family of a file system.
+pub(super) trait Syncs {
     /// What a sync commits that is not clean to it. `operation`: the file or directory has names that are not committed.
-    pub(super) fn commits(self, operation: bool) -> Commit {
+    fn commits(self, operation: bool) -> Commit;
+
+    /// Whose data a sync writes beside the file's own.
+    fn carries(self, operation: bool, behaviour: Behaviour) -> Carries;
+
+    /// Whether what a log has to carry of others' names is in the latency of a sync.
+    fn logs_names(self) -> bool;
+
+    /// Whether others' new data is in the latency of a sync. Of a system that was not asked it is taken to be.
+    fn waits_for_others(self, behaviour: Behaviour) -> bool;
+}
+
+impl Syncs for Family {
+    fn commits(self, operation: bool) -> Commit {
         match (self, operation) {
             (Family::Log, _) | (Family::Segments, true) => Commit::All,
             (Family::Each, _) | (Family::Segments, false) => Commit::Own,
         }
     }
 
-    /// Whose data a sync writes beside the file's own.
-    pub(super) fn carries(self, operation: bool, behaviour: Behaviour) -> Carries {
+    fn carries(self, operation: bool, behaviour: Behaviour) -> Carries {
         match self {
             Family::Segments if operation => Carries::Operations,
             Family::Log if behaviour.sync_writes_others == Some(true) => Carries::NewData,
@@ -38,13 +50,11 @@ impl Family {
         }
     }
 
-    /// Whether what a log has to carry of others' names is in the latency of a sync.
-    pub(super) fn logs_names(self) -> bool {
+    fn logs_names(self) -> bool {
         self == Family::Log
     }
 
-    /// Whether others' new data is in the latency of a sync. Of a system that was not asked it is taken to be.
-    pub(super) fn waits_for_others(self, behaviour: Behaviour) -> bool {
+    fn waits_for_others(self, behaviour: Behaviour) -> bool {
         self != Family::Segments && behaviour.sync_writes_others.unwrap_or(true)
     }
 }

@@ -6,11 +6,10 @@
 mod family;
 
 pub(super) use family::Carries;
-use family::Commit;
+use family::{Commit, Syncs, family_of};
 
 use super::annotated::{DirtyKind, NodeId};
-use crate::SystemProfile;
-use crate::system::{Behaviour, Family};
+use system::{Behaviour, Family, SystemProfile};
 
 /// Of fewer files made nobody asks whether they are still there.
 const OPERATIONS_MIN: usize = 1024;
@@ -25,7 +24,7 @@ pub struct SyncRules {
 impl SyncRules {
     /// Those of a system.
     pub fn of(profile: &SystemProfile) -> SyncRules {
-        SyncRules { family: Family::of(profile), behaviour: profile.behaviour }
+        SyncRules { family: family_of(profile), behaviour: profile.behaviour }
     }
 
     /// What was found of the system by trying.

@@ -1,9 +1,9 @@
 //! Tiny traces by hand, and a system whose every entry is another prime.
 
 use predict::pipeline::{InMemory, PredictOptions, SystemPrediction, predict};
-use predict::vector::entry_name;
-use predict::{Class, Entry, SystemProfile};
 use std::collections::BTreeMap;
+use system::vector::{Class, entry_name};
+use system::{Entry, SystemProfile};
 use trace::{Batch, Event, OfdId, Op, PathId, Snapshot, SnapshotEntry, flag};
 
 /// A workload under construction. Calls take 1 us each in the trace.

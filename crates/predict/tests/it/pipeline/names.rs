@@ -3,7 +3,8 @@
 use super::builder::{Trace, cold, primes};
 use posix::Errno;
 use predict::pipeline::{InitialCaches, PredictOptions};
-use predict::{Class, Entry};
+use system::Entry;
+use system::vector::Class;
 use trace::{Op, flag};
 
 #[test]
@@ -354,7 +355,7 @@ fn inodes_come_with_those_made_beside_them() {
     }
     let mut system = primes();
     for &at in Class::LookupNearMiss.points() {
-        system.entries.insert(predict::vector::entry_name(Class::LookupNearMiss, at), Entry::exactly(at as f64));
+        system.entries.insert(system::vector::entry_name(Class::LookupNearMiss, at), Entry::exactly(at as f64));
     }
     for name in ["/d/f0000", "/d/f0001", "/d/f0009", "/d/f1490", "/d/f1490"] {
         t.on(Op::Stat, name);
@@ -375,7 +376,7 @@ fn a_directory_of_few_names_has_a_price_of_its_own() {
     let mut system = primes();
     for (class, factor) in [(Class::LookupFewMiss, 1000.0), (Class::LookupNearMiss, 1.0)] {
         for &at in class.points() {
-            system.entries.insert(predict::vector::entry_name(class, at), Entry::exactly(factor * at as f64));
+            system.entries.insert(system::vector::entry_name(class, at), Entry::exactly(factor * at as f64));
         }
     }
     t.on(Op::Stat, "/few/f");

@@ -1,9 +1,8 @@
 //! fsync, write-back, and the patterns databases make of them.
 
 use super::builder::{Trace, cold, primes};
-use predict::SystemProfile;
 use predict::pipeline::{Pace, PredictOptions};
-use predict::system::Family;
+use system::{Family, SystemProfile};
 use trace::{Op, flag};
 
 const K: u64 = 1024;
@@ -278,7 +277,7 @@ fn background_write_back_slows_calls_down() {
         t.on(Op::Stat, "/f");
     }
     let mut system = with_writeback();
-    let load = |load_bytes_per_s, slowdown| predict::system::WriteLoad { load_bytes_per_s, time_s: slowdown, slowdown };
+    let load = |load_bytes_per_s, slowdown| system::WriteLoad { load_bytes_per_s, time_s: slowdown, slowdown };
     system.write_load = vec![load(1e6, 1.0), load(4096.0 * 1e6, 3.0)];
     let calm = t.predict_with(&with_writeback(), &PredictOptions::default());
     let slowed = t.predict_with(&system, &PredictOptions::default());

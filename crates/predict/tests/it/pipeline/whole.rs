@@ -2,8 +2,11 @@
 
 use super::builder::{Trace, cold, primes};
 use predict::cache_sizes::cache_sizes;
+use predict::explain;
 use predict::pipeline::{CachePolicy, PredictError, PredictOptions, predict};
-use predict::{Class, Entry, SystemProfile, explain, rank};
+use predict::rank;
+use system::vector::Class;
+use system::{Entry, SystemProfile};
 use trace::{Op, flag};
 
 const K: u64 = 1024;

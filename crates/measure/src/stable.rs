@@ -1,0 +1,333 @@
+//! Getting data onto stable storage: fsync, fdatasync and syncfs by what is dirty.
+//!
+//! Each call is preceded by the writes it has to make stable, and by nothing else that is dirty (other than what the journal
+//! collected since the call before), in random order of all kinds and sizes.
+
+use super::bench::{Bench, Dir};
+use super::{Group, MeasureError, Mode};
+use posix::{Call, Fd, OpenFlags, SyncRange};
+use system::vector::Class;
+
+const BLOCK_BYTES: u64 = 4096;
+/// The files that are overwritten and appended to.
+const BASE_FILES: usize = 4;
+const OVERWRITE_BYTES: u64 = 16 << 20;
+const APPEND_START_BYTES: u64 = 64 << 10;
+/// The size of the files that other data is dirty in.
+const OTHER_FILE_BYTES: u64 = 64 << 10;
+
+#[derive(Clone, Copy)]
+enum Item {
+    Append(Class, u64),
+    Overwrite(Class, u64),
+    Create(Class, u64),
+    Late(Class, u64),
+    Log(u64),
+    Start(u64),
+    Clean,
+    Directory(Class),
+    Other(u64),
+    Everything(u64),
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Stable {
+    overwritten_bytes: u64,
+}
+
+impl Group for Stable {
+    fn name(&self) -> &'static str {
+        "stable storage"
+    }
+
+    fn classes(&self) -> &'static [Class] {
+        use Class::*;
+        &[
+            FsyncClean,
+            FsyncAppend,
+            FsyncOverwrite,
+            FsyncCreate,
+            FdatasyncAppend,
+            FdatasyncOverwrite,
+            FdatasyncCreate,
+            FsyncContiguous,
+            FsyncLate,
+            FdatasyncContiguous,
+            FdatasyncLate,
+            FsyncLog,
+            FsyncOther,
+            FsyncDir,
+            FdatasyncDir,
+            FsyncDirClean,
+            SyncRangeStart,
+            SyncFs,
+        ]
+    }
+
+    fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        b.make_dir("stable")?;
+        self.overwritten_bytes = b.large_file_bytes(OVERWRITE_BYTES)?;
+        b.make_file("stable/overwritten".into(), self.overwritten_bytes)?;
+        for number in 0..BASE_FILES {
+            b.make_file(format!("stable/appended{number}").as_str().into(), APPEND_START_BYTES)?;
+        }
+        b.sync()
+    }
+
+    fn round(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
+        let dir = b.open_dir("stable")?;
+        let overwritten = b.open(dir.at("overwritten"), OpenFlags::READ_WRITE)?;
+        b.read_all(overwritten, self.overwritten_bytes)?;
+        let flags = OpenFlags { append: true, ..OpenFlags::WRITE };
+        let mut appended = Vec::new();
+        for number in 0..BASE_FILES {
+            appended.push(b.open(dir.at(&format!("appended{number}")), flags)?);
+        }
+        let mut items = items(b.mode);
+        b.shuffle(&mut items);
+        let mut made = Vec::new();
+        b.sync()?;
+        for item in items {
+            if !b.go_on()? {
+                break;
+            }
+            let chosen = b.pick(appended.len());
+            let Some(&append_to) = appended.get(chosen) else { break };
+            match item {
+                Item::Append(class, size) => {
+                    append(b, append_to, size)?;
+                    b.timed(class, size, &stable(class, append_to))?;
+                }
+                Item::Overwrite(class, size) => {
+                    match class {
+                        Class::FsyncContiguous | Class::FdatasyncContiguous => self.overwrite(b, overwritten, size)?,
+                        _ => self.scatter(b, overwritten, size)?,
+                    }
+                    b.timed(class, size, &stable(class, overwritten))?;
+                }
+                Item::Create(class, size) => {
+                    let name = b.new_name("new");
+                    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                    append(b, fd, size)?;
+                    b.timed(class, size, &stable(class, fd))?;
+                    b.close(fd)?;
+                    made.push(name);
+                }
+                Item::Late(class, size) => {
+                    // Both are made before either is synced, as by programs that make many and then sync each.
+                    let mut files = Vec::new();
+                    for _ in 0..2 {
+                        let name = b.new_name("late");
+                        let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                        append(b, fd, size)?;
+                        files.push(fd);
+                        made.push(name);
+                    }
+                    if let &[first, second] = files.as_slice() {
+                        b.quiet(&stable(class, first))?;
+                        b.timed(class, size, &stable(class, second))?;
+                    }
+                    for fd in files {
+                        b.close(fd)?;
+                    }
+                }
+                Item::Log(names) => {
+                    let plain_ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
+                    let path = format!("stable/{}", b.new_name("names"));
+                    let other = b.new_dir(&path)?;
+                    let of_round = made.len();
+                    for _ in 0..names {
+                        let name = b.new_name("empty");
+                        b.make_file(other.at(&name), 0)?;
+                        made.push(name);
+                    }
+                    let ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncLog, names, ns - plain_ns);
+                    for name in made.drain(of_round..) {
+                        b.unlink(other.at(&name))?;
+                    }
+                    b.close(other.fd)?;
+                    b.quiet(&Call::Rmdir { at: path.as_str().into() })?;
+                    b.sync()?;
+                }
+                Item::Start(size) => {
+                    let name = b.new_name("started");
+                    let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
+                    append(b, fd, size)?;
+                    let how = SyncRange::STARTED;
+                    b.try_timed(Class::SyncRangeStart, size, &Call::SyncRange { fd, offset: 0, len_bytes: 0, how })?;
+                    b.quiet(&Call::Fdatasync { fd })?;
+                    b.close(fd)?;
+                    made.push(name);
+                }
+                Item::Clean => {
+                    // The kind before may have left a time of modification to write (fdatasync does).
+                    b.quiet(&Call::Fsync { fd: append_to })?;
+                    b.timed(Class::FsyncClean, 0, &Call::Fsync { fd: append_to })?;
+                }
+                Item::Directory(class) => sync_directory(b, class, dir, &mut made)?,
+                Item::Other(size) => {
+                    // A plain one just before, since what a device needs changes from minute to minute.
+                    let plain_ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
+                    make_others(b, dir, size, &mut made)?;
+                    let ns = append_and_sync(b, append_to)?;
+                    b.sheet.record(Class::FsyncOther, size, ns - plain_ns);
+                    b.sync()?;
+                }
+                Item::Everything(size) => {
+                    b.sync()?;
+                    make_others(b, dir, size, &mut made)?;
+                    b.timed(Class::SyncFs, size, &Call::SyncFs)?;
+                }
+            }
+        }
+        for fd in appended.into_iter().chain([overwritten]) {
+            b.close(fd)?;
+        }
+        for name in made {
+            b.unlink(dir.at(&name))?;
+        }
+        b.close(dir.fd)?;
+        b.sync()
+    }
+}
+
+impl Stable {
+    /// Overwrites distinct blocks, `size` bytes of them, scattered over the file as a database's pages are.
+    fn scatter(&self, b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
+        let blocks = self.overwritten_bytes / BLOCK_BYTES;
+        let wanted = (size / BLOCK_BYTES).clamp(1, blocks);
+        let stride = blocks / wanted;
+        for number in 0..wanted {
+            let block = number * stride + b.pick(usize::try_from(stride).unwrap_or(1)) as u64;
+            let offset = Some(block * BLOCK_BYTES);
+            b.quiet(&Call::Write { fd, offset, len_bytes: BLOCK_BYTES, data: None })?;
+        }
+        Ok(())
+    }
+
+    /// Overwrites blocks side by side, at a random place, in requests of up to 64 KB.
+    fn overwrite(&self, b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
+        let size = size.min(self.overwritten_bytes);
+        let places = (self.overwritten_bytes - size) / BLOCK_BYTES + 1;
+        let start = b.pick(usize::try_from(places).unwrap_or(1)) as u64 * BLOCK_BYTES;
+        let mut done = 0;
+        while done < size {
+            let len_bytes = (size - done).min(64 << 10);
+            b.quiet(&Call::Write { fd, offset: Some(start + done), len_bytes, data: None })?;
+            done += len_bytes;
+        }
+        Ok(())
+    }
+}
+
+fn items(mode: Mode) -> Vec<Item> {
+    let mut items = Vec::new();
+    let more = if mode == Mode::Quick { 1 } else { 2 };
+    for (class, make) in [
+        (Class::FsyncAppend, Item::Append as fn(Class, u64) -> Item),
+        (Class::FdatasyncAppend, Item::Append),
+        (Class::FsyncOverwrite, Item::Overwrite),
+        (Class::FdatasyncOverwrite, Item::Overwrite),
+        (Class::FsyncCreate, Item::Create),
+        (Class::FdatasyncCreate, Item::Create),
+    ] {
+        for &size in class.points() {
+            // Small transactions are what databases wait for, and vary most.
+            let repeats = if size <= 16 << 10 { 3 } else { 1 };
+            items.extend((0..repeats * more).map(|_| make(class, size)));
+        }
+    }
+    for class in [Class::FsyncContiguous, Class::FdatasyncContiguous] {
+        for &size in class.points() {
+            items.extend((0..more).map(|_| Item::Overwrite(class, size)));
+        }
+    }
+    for class in [Class::FsyncLate, Class::FdatasyncLate] {
+        for &size in class.points() {
+            items.extend((0..more).map(|_| Item::Late(class, size)));
+        }
+    }
+    for &names in Class::FsyncLog.points() {
+        items.extend((0..more).map(|_| Item::Log(names)));
+    }
+    for &size in Class::FsyncOther.points() {
+        items.extend((0..more).map(|_| Item::Other(size)));
+    }
+    for &size in Class::SyncRangeStart.points() {
+        items.extend((0..more).map(|_| Item::Start(size)));
+    }
+    for &size in Class::SyncFs.points() {
+        items.extend((0..more).map(|_| Item::Everything(size)));
+    }
+    for _ in 0..2 * more {
+        items.extend([Item::Clean, Item::Directory(Class::FsyncDir), Item::Directory(Class::FdatasyncDir)]);
+    }
+    items
+}
+
+fn stable(class: Class, fd: Fd) -> Call<'static> {
+    match class {
+        Class::FdatasyncAppend
+        | Class::FdatasyncOverwrite
+        | Class::FdatasyncCreate
+        | Class::FdatasyncContiguous
+        | Class::FdatasyncLate
+        | Class::FdatasyncDir => Call::Fdatasync { fd },
+        _ => Call::Fsync { fd },
+    }
+}
+
+/// Writes new data at the end in requests of up to 64 KB.
+fn append(b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
+    let mut left = size;
+    while left > 0 {
+        let len_bytes = left.min(64 << 10);
+        b.quiet(&Call::Write { fd, offset: None, len_bytes, data: None })?;
+        left -= len_bytes;
+    }
+    Ok(())
+}
+
+/// The time of an fsync after appending a block.
+fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
+    append(b, fd, BLOCK_BYTES)?;
+    let call = Call::Fsync { fd };
+    b.displace();
+    let outcome = b.outcome(&call);
+    outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
+    Ok(outcome.dur_ns as f64)
+}
+
+/// Makes a name, or removes one, and gets its directory onto stable storage.
+fn sync_directory(b: &mut Bench<'_>, class: Class, dir: Dir, made: &mut Vec<String>) -> Result<(), MeasureError> {
+    // A path-only descriptor cannot be synced.
+    let dir_fd = b.open("stable".into(), OpenFlags::DIRECTORY)?;
+    match made.pop() {
+        Some(name) if b.pick(2) == 0 => b.unlink(dir.at(&name))?,
+        popped => {
+            made.extend(popped);
+            let name = b.new_name("entry");
+            b.make_file(dir.at(&name), 0)?;
+            made.push(name);
+        }
+    }
+    let sync = stable(class, dir_fd);
+    if b.try_timed(class, 0, &sync)?.is_some() && class == Class::FsyncDir {
+        b.try_timed(Class::FsyncDirClean, 0, &sync)?;
+    }
+    b.close(dir_fd)
+}
+
+/// New dirty data, `size` bytes of it, in files of their own.
+fn make_others(b: &mut Bench<'_>, dir: Dir, size: u64, made: &mut Vec<String>) -> Result<(), MeasureError> {
+    for _ in 0..size / OTHER_FILE_BYTES {
+        let name = b.new_name("other");
+        b.make_file(dir.at(&name), OTHER_FILE_BYTES)?;
+        made.push(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,835 @@
+//! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
+
+use super::ReplayError;
+use super::names::{Names, Node, Object, Walk, components};
+use super::order::Order;
+use posix::{Errno, Fallocate, FileKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::disposition::{copy_ends, disposition, links_open_file};
+use trace::profile::IMPLIED_DIRECTORIES_MAX;
+use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
+
+/// What an attribute of unknown length is taken to hold.
+const ATTRIBUTE_BYTES: u64 = 32;
+
+/// What the first pass found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Rows of the trace.
+    pub events: u64,
+    /// Calls the replay will make.
+    pub issued: u64,
+    /// Of these, calls that began while another was in flight.
+    pub overlapped: u64,
+    /// Most calls in flight at once.
+    pub in_flight_max: usize,
+    /// Most traced threads alive at once (from first to last call).
+    pub threads_max: usize,
+    /// Number of traced threads.
+    pub threads: usize,
+    /// Last call of each thread.
+    pub last_of_thread: FxHashMap<u32, u64>,
+    /// Descriptions the trace never closes (their process ended), with the last call on each.
+    pub last_use: FxHashMap<OfdId, u64>,
+    /// Descriptions of files that get a name by way of them.
+    pub named_later: FxHashSet<OfdId>,
+    /// Calls that replay on a path, made on a descriptor of what that path does not lead to.
+    pub off_path: FxHashSet<u64>,
+    /// Calls of chmod and fchmod on directories.
+    pub modes_of_directories: FxHashSet<u64>,
+    /// Objects by their state when the trace began.
+    pub initial: InitialState,
+    /// The most by which the trace's files outgrow the initial state, bytes.
+    pub growth_bytes: u64,
+    /// The most names it adds.
+    pub growth_names: u64,
+}
+
+/// What is made before the replay, in the order of paths: every name after its directory.
+#[derive(Debug, Default)]
+pub(super) struct InitialState {
+    entries: Vec<Initial>,
+}
+
+impl InitialState {
+    pub(super) fn entries(&self) -> &[Initial] {
+        &self.entries
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The absolute path of an entry in the traced system; `None` is the root's, which is empty. Kept nowhere: the paths of a
+    /// deep tree are longer than all its names together.
+    pub(super) fn path(&self, mut entry: Option<usize>) -> Vec<u8> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        while let Some(at) = entry {
+            let Initial { dir, name, .. } = &self.entries[at];
+            names.push(name);
+            entry = *dir;
+        }
+        names.iter().rev().flat_map(|name| [&b"/"[..], name]).collect::<Vec<_>>().concat()
+    }
+}
+
+/// A name to make before the replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Initial {
+    /// The entry of its directory; `None`: it is in the root.
+    pub dir: Option<usize>,
+    /// Its name there.
+    pub name: Box<[u8]>,
+    /// What it is.
+    pub kind: FileKind,
+    /// Length (files).
+    pub size_bytes: u64,
+    /// Permission bits.
+    pub mode: u16,
+    /// Bytes of an attribute that it has.
+    pub attribute_bytes: Option<u64>,
+    /// Target (symbolic links).
+    pub target: Option<Vec<u8>>,
+    /// Index of an earlier entry that this is another name of.
+    pub link_to: Option<usize>,
+    /// Whether the data must really be there.
+    pub needs_data: bool,
+    /// Whether it was inferred from the trace.
+    pub reconstructed: bool,
+}
+
+/// Reads the trace once.
+pub(super) fn scan(
+    snapshot: &Snapshot,
+    batches: impl Iterator<Item = Result<Batch, ReplayError>>,
+    mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
+) -> Result<Scan, ReplayError> {
+    let mut scanner = Scanner::new(snapshot)?;
+    for batch in batches {
+        let batch = batch?;
+        for event in &batch.events {
+            if posix::interrupt::requested() {
+                return Err(ReplayError::Interrupted { stage: "reading the trace", calls: 0 });
+            }
+            scanner.event(event, &batch);
+            if scanner.above > IMPLIED_DIRECTORIES_MAX {
+                return Err(ReplayError::TooDeep { place: format!("call {}", event.seq) });
+            }
+        }
+        progress(scanner.scan.events)?;
+    }
+    Ok(scanner.finish(snapshot))
+}
+
+struct Scanner {
+    scan: Scan,
+    names: Names,
+    /// Directory and object of each snapshot entry; the root is in itself.
+    entries: Vec<Option<(Node, Node)>>,
+    /// Directories that nothing but names deeper in them tell of.
+    above: usize,
+    /// How many objects were known before the trace was read.
+    listed: usize,
+    open: FxHashMap<OfdId, (Option<Node>, u64)>,
+    /// Calls that set the mode of what may turn out to be a directory.
+    modes_set: Vec<(u64, Node)>,
+    order: Order,
+    first_of_thread: FxHashMap<u32, u64>,
+    growth: i64,
+    grown_names: i64,
+}
+
+impl Scanner {
+    fn new(snapshot: &Snapshot) -> Result<Scanner, ReplayError> {
+        let mut names = Names::new();
+        let mut above = 0;
+        let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
+        let mut entries = Vec::with_capacity(snapshot.entries.len());
+        for entry in &snapshot.entries {
+            if entry.path == b"/" {
+                entries.push(Some((names.root(), names.root())));
+                continue;
+            }
+            let dir = entry.parent().and_then(|p| ensure_dir(&mut names, p, &mut above));
+            if above > IMPLIED_DIRECTORIES_MAX {
+                let place = format!("snapshot, {}", trace::profile::escape(&entry.path));
+                return Err(ReplayError::TooDeep { place });
+            }
+            let Some(dir) = dir else {
+                entries.push(None);
+                continue;
+            };
+            let shared = entry.kind != FileKind::Directory && entry.nlink > 1 && entry.ino != 0;
+            let node = match inodes.get(&(entry.dev, entry.ino)) {
+                Some(&node) if shared => node,
+                _ => {
+                    let node = names.add(Some(entry.kind), entry.target.as_deref());
+                    let object = names.get_mut(node);
+                    object.origin = Some((dir, entry.name().into()));
+                    object.reconstructed = entry.provenance == Provenance::Trace;
+                    if entry.kind == FileKind::File {
+                        (object.size_bytes, object.initial_bytes) = (entry.size_bytes, entry.size_bytes);
+                    }
+                    if shared {
+                        inodes.insert((entry.dev, entry.ino), node);
+                    }
+                    node
+                }
+            };
+            names.attach(dir, entry.name(), node);
+            entries.push(Some((dir, node)));
+        }
+        Ok(Scanner {
+            listed: names.iter().count(),
+            scan: Scan::default(),
+            names,
+            entries,
+            above,
+            open: FxHashMap::default(),
+            modes_set: Vec::new(),
+            order: Order::default(),
+            first_of_thread: FxHashMap::default(),
+            growth: 0,
+            grown_names: 0,
+        })
+    }
+
+    fn event(&mut self, e: &Event, batch: &Batch) {
+        self.scan.events += 1;
+        if disposition(e).is_err() {
+            // A foreign call says nothing of the modelled tree; chdir proves a directory.
+            if e.op == Op::Chdir && e.errno == 0 && e.flags & flag::FOREIGN == 0 {
+                self.existing(e.path, batch, true, Some(FileKind::Directory));
+            }
+            return;
+        }
+        self.count(e);
+        if let Some(dir) = e.caller_dir {
+            self.existing(Some(dir), batch, true, Some(FileKind::Directory));
+        }
+        if self.is_off_path(e, batch) {
+            self.scan.off_path.insert(e.seq);
+        } else if e.errno == 0 {
+            self.succeeded(e, batch)
+        } else {
+            self.failed(e, batch)
+        }
+        self.scan.growth_bytes = self.scan.growth_bytes.max(u64::try_from(self.growth).unwrap_or(0));
+        self.scan.growth_names = self.scan.growth_names.max(u64::try_from(self.grown_names).unwrap_or(0));
+    }
+
+    fn count(&mut self, e: &Event) {
+        let scan = &mut self.scan;
+        scan.issued += 1;
+        self.order.produce(e.seq, e.t_ns, e.t_ns.saturating_add(e.dur_ns));
+        self.order.complete(e.seq);
+        let in_flight = self.order.in_flight();
+        scan.overlapped += u64::from(in_flight > 1);
+        scan.in_flight_max = scan.in_flight_max.max(in_flight);
+        self.first_of_thread.entry(e.tid).or_insert(e.seq);
+        scan.last_of_thread.insert(e.tid, e.seq);
+        for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
+            if let Some(open) = self.open.get_mut(&ofd) {
+                open.1 = e.seq;
+            }
+        }
+    }
+
+    fn succeeded(&mut self, e: &Event, batch: &Batch) {
+        let follow = e.flags & flag::NOFOLLOW == 0;
+        match e.op {
+            Op::Open => self.open_ok(e, batch, follow),
+            Op::Close => {
+                if let Some(ofd) = e.ofd {
+                    self.open.remove(&ofd);
+                }
+            }
+            Op::Read | Op::Write | Op::Ftruncate | Op::Fallocate | Op::Copy => self.data(e, batch),
+            Op::Fsync
+            | Op::Fdatasync
+            | Op::SyncRange
+            | Op::Fstat
+            | Op::Seek
+            | Op::Fchmod
+            | Op::Fchown
+            | Op::Futimens => {
+                if let Some(node) = self.described(e.ofd, e.path, batch, None) {
+                    self.size_seen(node, e);
+                    self.mode_seen(node, e);
+                }
+            }
+            Op::GetDents => {
+                self.described(e.ofd, e.path, batch, Some(FileKind::Directory));
+            }
+            Op::Stat | Op::Access | Op::Chmod | Op::Chown | Op::Utimens => {
+                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                    self.size_seen(node, e);
+                    self.mode_seen(node, e);
+                }
+            }
+            Op::StatFs | Op::ListXattr => {
+                self.existing(e.path, batch, follow, None);
+            }
+            Op::GetXattr | Op::SetXattr | Op::RemoveXattr => {
+                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                    self.attribute_seen(node, e);
+                }
+            }
+            Op::Truncate => {
+                if let Some(node) = self.existing(e.path, batch, true, Some(FileKind::File)) {
+                    self.size_seen(node, e);
+                    self.resize(node, e.req_bytes.unwrap_or(0));
+                }
+            }
+            Op::ReadLink => {
+                if let Some(node) = self.existing(e.path, batch, false, Some(FileKind::Symlink)) {
+                    let object = self.names.get_mut(node);
+                    if object.reconstructed && object.target.is_none() {
+                        object.size_bytes = u64::try_from(e.ret).unwrap_or(0);
+                    }
+                }
+            }
+            Op::Mkdir => self.create(e.path, batch, FileKind::Directory, None),
+            Op::Mknod => self.create(e.path, batch, FileKind::File, None),
+            Op::Symlink => {
+                let target = e.path2.map(|t| batch.paths.get(t));
+                self.create(e.path, batch, FileKind::Symlink, target);
+            }
+            Op::Unlink => self.remove(e.path, batch, None),
+            Op::Rmdir => self.remove(e.path, batch, Some(FileKind::Directory)),
+            Op::Rename => self.rename(e, batch),
+            Op::Link => {
+                let node = if links_open_file(e) {
+                    self.scan.named_later.extend(e.ofd);
+                    self.described(e.ofd, e.path, batch, None)
+                } else {
+                    self.existing(e.path, batch, follow, None)
+                };
+                let Some(node) = node else { return };
+                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                    self.names.attach(dir, &name, node);
+                    self.grown_names += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had one.
+    fn is_off_path(&self, e: &Event, batch: &Batch) -> bool {
+        if !matches!(e.op, Op::StatFs | Op::ListXattr | Op::GetXattr | Op::SetXattr | Op::RemoveXattr) {
+            return false;
+        }
+        let open = e.ofd.and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
+        let (Some(open), Some(path)) = (open, e.path) else { return false };
+        let walk = self.names.walk(self.names.root(), batch.paths.get(path), true);
+        !matches!(walk, Walk::Found { node, .. } if node == open)
+    }
+
+    /// What a successful call on an attribute says of the beginning: that there was one.
+    fn attribute_seen(&mut self, node: Node, e: &Event) {
+        let object = self.names.get_mut(node);
+        if !object.attribute_changed && object.attribute_bytes.is_none() {
+            object.attribute_bytes = match e.op {
+                Op::GetXattr => u64::try_from(e.ret).ok(),
+                Op::RemoveXattr => Some(ATTRIBUTE_BYTES),
+                _ => None,
+            };
+        }
+        object.attribute_changed |= e.op != Op::GetXattr;
+    }
+
+    /// What a call says of the right to execute, as it was before.
+    fn mode_seen(&mut self, node: Node, e: &Event) {
+        if matches!(e.op, Op::Chmod | Op::Fchmod) && self.names.get(node).kind.is_none_or(|k| k == FileKind::Directory)
+        {
+            self.modes_set.push((e.seq, node));
+        }
+        let executable = match e.op {
+            Op::Access if e.mode.is_some_and(|asked| asked & 1 != 0) => e.errno == 0,
+            // Nothing from here on speaks of the time before.
+            Op::Chmod | Op::Fchmod => false,
+            _ => return,
+        };
+        self.names.get_mut(node).executable.get_or_insert(executable);
+    }
+
+    /// What a failure proves to be there, or not to be.
+    fn failed(&mut self, e: &Event, batch: &Batch) {
+        let follow = e.flags & flag::NOFOLLOW == 0;
+        let (path, kind) = match (Errno(e.errno), e.op) {
+            (Errno::EEXIST, Op::Open) => (e.path, Some(FileKind::File)),
+            (Errno::EEXIST, Op::Mkdir) => (e.path, Some(FileKind::Directory)),
+            (Errno::EEXIST, Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => (e.path, None),
+            (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2, None),
+            (Errno::ENOTEMPTY, Op::Rmdir) => (e.path, Some(FileKind::Directory)),
+            (Errno::EISDIR, Op::Open) => (e.path, Some(FileKind::Directory)),
+            (Errno::ENOTDIR, Op::Rmdir) => (e.path, Some(FileKind::File)),
+            (Errno::EINVAL, Op::ReadLink) => (e.path, None),
+            (Errno::EACCES, Op::Access) => {
+                // A directory on the way may have refused: that the name is there is not said.
+                let Some(path) = e.path else { return };
+                let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow);
+                if let Walk::Found { node, .. } = walk {
+                    self.mode_seen(node, e);
+                }
+                return;
+            }
+            (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path, None),
+            // Which of two paths was meant is not known.
+            (Errno::ENOENT, Op::Link | Op::Rename) => return,
+            (Errno::ENOENT, _) => {
+                let Some(path) = e.path else { return };
+                if let Walk::Missing { dir, name, rest, known } =
+                    self.names.walk(self.names.root(), batch.paths.get(path), follow)
+                {
+                    // Looked up in, so a directory: anything else would have said ENOTDIR.
+                    self.be_kind(dir, Some(FileKind::Directory));
+                    if rest.is_empty() && !known {
+                        self.names.note_absent(dir, &name);
+                    }
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.existing(path, batch, false, kind);
+    }
+
+    fn open_ok(&mut self, e: &Event, batch: &Batch, follow: bool) {
+        let Some(path) = e.path else { return };
+        let creates = e.flags & flag::CREATE != 0;
+        let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow && e.flags & flag::EXCL == 0);
+        let node = if e.flags & flag::TMPFILE != 0 {
+            self.existing(e.path, batch, true, Some(FileKind::Directory));
+            Some(self.names.add(Some(FileKind::File), None))
+        } else if let (Walk::Missing { dir, name, rest: b"", known }, true) = (&walk, creates) {
+            // Without a length the importer saw it come into being; with one it was there.
+            if e.size_before.is_some_and(|s| s > 0) && !known {
+                self.existing(e.path, batch, true, Some(FileKind::File))
+            } else {
+                let node = self.names.add(Some(FileKind::File), None);
+                self.names.attach(*dir, name, node);
+                self.grown_names += 1;
+                Some(node)
+            }
+        } else {
+            let kind = if e.flags & flag::DIRECTORY != 0 {
+                Some(FileKind::Directory)
+            } else if e.flags & flag::WRITE != 0 {
+                Some(FileKind::File)
+            } else {
+                None
+            };
+            self.existing(e.path, batch, follow, kind)
+        };
+        if let Some(node) = node {
+            self.size_seen(node, e);
+            if e.flags & flag::TRUNC != 0 {
+                self.resize(node, 0);
+            }
+        }
+        if let Some(ofd) = e.ofd {
+            self.open.insert(ofd, (node, e.seq));
+        }
+    }
+
+    fn data(&mut self, e: &Event, batch: &Batch) {
+        let moved = u64::try_from(e.ret).unwrap_or(0);
+        let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
+        if e.op == Op::Copy {
+            let (from, to) = copy_ends(e);
+            if let Some(from) = from.and_then(|_| self.described(from, e.path, batch, Some(FileKind::File))) {
+                self.reads(from, end(e.offset), moved);
+            }
+            if let Some(to) = to.and_then(|_| self.described(to, e.path2, batch, Some(FileKind::File))) {
+                self.writes(to, end(e.offset2), moved);
+            }
+            return;
+        }
+        let Some(node) = self.described(e.ofd, e.path, batch, Some(FileKind::File)) else { return };
+        self.size_seen(node, e);
+        match e.op {
+            Op::Read => self.reads(node, end(e.offset), moved),
+            Op::Write => {
+                // An append of unknown place grows the file by what it wrote.
+                let size = self.names.get(node).size_bytes;
+                let end = e.offset.map_or(size.saturating_add(moved), |o| o.saturating_add(moved));
+                self.writes(node, end, moved);
+            }
+            Op::Ftruncate => self.resize(node, e.req_bytes.unwrap_or(0)),
+            _ => {
+                let [.., bits] = (e.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
+                let size = self.names.get(node).size_bytes;
+                let len = e.req_bytes.unwrap_or(0);
+                let end = match Fallocate::from_bits(bits) {
+                    Fallocate::PunchHole => size,
+                    Fallocate::CollapseRange => return self.resize(node, size.saturating_sub(len)),
+                    Fallocate::InsertRange => size.saturating_add(len),
+                    // What is reserved beyond the end takes space as well.
+                    _ => e.offset.unwrap_or(0).saturating_add(len),
+                };
+                self.writes(node, end, 1);
+            }
+        }
+    }
+
+    fn reads(&mut self, node: Node, end: u64, moved: u64) {
+        if moved == 0 {
+            return;
+        }
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        if !object.changed && object.reconstructed {
+            object.initial_bytes = object.initial_bytes.max(end);
+            object.size_bytes = object.size_bytes.max(end);
+        }
+    }
+
+    fn writes(&mut self, node: Node, end: u64, moved: u64) {
+        if moved == 0 {
+            return;
+        }
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        object.changed = true;
+        if end > object.size_bytes {
+            self.growth = self.growth.saturating_add_unsigned(end - object.size_bytes);
+            object.size_bytes = end;
+        }
+    }
+
+    fn resize(&mut self, node: Node, to: u64) {
+        let object = self.names.get_mut(node);
+        object.needs_data = true;
+        object.changed = true;
+        // A longer truncate makes a hole: it takes no space until written.
+        if to < object.size_bytes {
+            self.growth = self.growth.saturating_sub_unsigned(object.size_bytes - to);
+        }
+        object.size_bytes = to;
+    }
+
+    fn size_seen(&mut self, node: Node, e: &Event) {
+        let object = self.names.get_mut(node);
+        if let (Some(size), true, false, None | Some(FileKind::File)) =
+            (e.size_before, object.reconstructed, object.changed, object.kind)
+        {
+            object.initial_bytes = object.initial_bytes.max(size);
+            object.size_bytes = object.initial_bytes;
+        }
+    }
+
+    fn create(&mut self, path: Option<PathId>, batch: &Batch, kind: FileKind, target: Option<&[u8]>) {
+        if let Some((dir, name)) = self.free_name(path, batch) {
+            let node = self.names.add(Some(kind), target);
+            self.names.attach(dir, &name, node);
+            self.grown_names += 1;
+        }
+    }
+
+    fn remove(&mut self, path: Option<PathId>, batch: &Batch, kind: Option<FileKind>) {
+        if self.existing(path, batch, false, kind).is_none() {
+            return;
+        }
+        let Some(path) = path else { return };
+        if let Walk::Found { dir, name, node } = self.names.walk(self.names.root(), batch.paths.get(path), false) {
+            self.names.detach(dir, &name);
+            self.lost_a_name(node);
+        }
+    }
+
+    fn lost_a_name(&mut self, node: Node) {
+        self.grown_names -= 1;
+        let object = self.names.get_mut(node);
+        if object.names == 0 && object.kind != Some(FileKind::Directory) {
+            object.needs_data = true;
+            self.growth = self.growth.saturating_sub_unsigned(object.size_bytes);
+        }
+    }
+
+    fn rename(&mut self, e: &Event, batch: &Batch) {
+        let exchange = e.flags & flag::EXCHANGE != 0;
+        self.existing(e.path, batch, false, None);
+        if exchange {
+            self.existing(e.path2, batch, false, None);
+        }
+        let (Some(from), Some(to)) = (e.path, e.path2) else { return };
+        let root = self.names.root();
+        let Walk::Found { dir: from_dir, name: from_name, node } = self.names.walk(root, batch.paths.get(from), false)
+        else {
+            return;
+        };
+        let over = match self.names.walk(root, batch.paths.get(to), false) {
+            Walk::Found { dir, name, node } => Some((dir, name, node)),
+            _ => None,
+        };
+        match over {
+            // Two names of one file: rename does nothing.
+            Some((_, _, other)) if other == node => {}
+            Some((dir, name, other)) => {
+                self.names.detach(from_dir, &from_name);
+                self.names.detach(dir, &name);
+                self.names.attach(dir, &name, node);
+                if exchange {
+                    self.names.attach(from_dir, &from_name, other);
+                } else {
+                    self.lost_a_name(other);
+                }
+            }
+            None => {
+                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                    self.names.detach(from_dir, &from_name);
+                    self.names.attach(dir, &name, node);
+                }
+            }
+        }
+    }
+
+    /// The object a description refers to; one that the trace did not open was open when it began.
+    fn described(
+        &mut self,
+        ofd: Option<OfdId>,
+        path: Option<PathId>,
+        batch: &Batch,
+        kind: Option<FileKind>,
+    ) -> Option<Node> {
+        match ofd.and_then(|o| self.open.get(&o)) {
+            Some((node, _)) => {
+                let node = (*node)?;
+                self.be_kind(node, kind);
+                Some(node)
+            }
+            None => {
+                let node = self.existing(path, batch, true, kind);
+                if let Some(ofd) = ofd {
+                    self.open.insert(ofd, (node, self.scan.events.saturating_sub(1)));
+                }
+                node
+            }
+        }
+    }
+
+    /// The object of a path that the trace shows to exist; made part of the initial state if nothing explains it.
+    fn existing(&mut self, path: Option<PathId>, batch: &Batch, follow: bool, kind: Option<FileKind>) -> Option<Node> {
+        let path = batch.paths.get(path?);
+        let root = self.names.root();
+        let node = match self.names.walk(root, path, follow) {
+            Walk::Found { node, .. } => node,
+            Walk::Stuck | Walk::Missing { known: true, .. } => return None,
+            Walk::Missing { mut dir, mut name, rest, known: false } => {
+                for next in components(rest) {
+                    if next == b".." {
+                        return None;
+                    }
+                    if next == b"." {
+                        continue;
+                    }
+                    dir = self.infer_above(dir, &name)?;
+                    name = next.to_vec();
+                }
+                self.infer(dir, &name, kind)?
+            }
+        };
+        self.be_kind(node, kind);
+        Some(node)
+    }
+
+    /// Adds a directory that a name deeper in it tells of.
+    fn infer_above(&mut self, dir: Node, name: &[u8]) -> Option<Node> {
+        self.above += 1;
+        self.infer(dir, name, Some(FileKind::Directory))
+    }
+
+    /// Adds an object that must have been there when the trace began; not in a directory that the trace itself made.
+    fn infer(&mut self, dir: Node, name: &[u8], kind: Option<FileKind>) -> Option<Node> {
+        self.names.get(dir).origin.as_ref()?;
+        let node = self.names.add(kind, None);
+        let object = self.names.get_mut(node);
+        object.origin = Some((dir, name.into()));
+        object.reconstructed = true;
+        self.names.attach(dir, name, node);
+        Some(node)
+    }
+
+    fn be_kind(&mut self, node: Node, kind: Option<FileKind>) {
+        let object = self.names.get_mut(node);
+        if object.kind.is_none() {
+            object.kind = kind;
+        }
+    }
+
+    /// Where a name is about to be made: its directory exists, it does not.
+    fn free_name(&mut self, path: Option<PathId>, batch: &Batch) -> Option<(Node, Vec<u8>)> {
+        let path = batch.paths.get(path?);
+        let root = self.names.root();
+        match self.names.walk(root, path, false) {
+            Walk::Missing { mut dir, mut name, rest, .. } => {
+                for next in components(rest) {
+                    match next {
+                        b"." => continue,
+                        b".." => return None,
+                        _ => dir = self.infer_above(dir, &name)?,
+                    }
+                    name = next.to_vec();
+                }
+                Some((dir, name))
+            }
+            // The trace says that it was not there: something unseen had removed it.
+            Walk::Found { dir, name, .. } if !name.is_empty() => {
+                self.names.detach(dir, &name);
+                Some((dir, name))
+            }
+            _ => None,
+        }
+    }
+
+    fn finish(mut self, snapshot: &Snapshot) -> Scan {
+        self.scan.threads = self.first_of_thread.len();
+        self.scan.threads_max = most_alive(&self.first_of_thread, &self.scan.last_of_thread);
+        self.scan.last_use = self.open.iter().map(|(ofd, (_, seq))| (*ofd, *seq)).collect();
+        let is_directory = |(_, node): &(u64, Node)| self.names.is_dir(*node);
+        self.scan.modes_of_directories =
+            self.modes_set.iter().filter(|set| is_directory(set)).map(|set| set.0).collect();
+        self.scan.initial = initial_state(&self.names, &self.entries, self.listed, snapshot);
+        self.scan
+    }
+}
+
+/// A name of the initial state before all are in order: its directory and object, and the rest.
+type Unordered = (Node, Node, Initial);
+
+/// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied.
+fn initial_state(names: &Names, entries: &[Option<(Node, Node)>], listed: usize, snapshot: &Snapshot) -> InitialState {
+    let mut out: Vec<Unordered> = Vec::with_capacity(entries.len());
+    // The first entry of each object; the root is none.
+    let mut made: FxHashMap<Node, usize> = FxHashMap::default();
+    let in_snapshot: FxHashSet<Node> = entries.iter().flatten().map(|(_, node)| *node).collect();
+    let (above, implied): (Vec<_>, Vec<_>) = names
+        .iter()
+        .enumerate()
+        .filter(|(_, (node, object))| object.origin.is_some() && *node != names.root() && !in_snapshot.contains(node))
+        .partition(|(i, _)| *i < listed);
+    let inferred = |list: Vec<(usize, (Node, &Object))>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
+        for (_, (node, object)) in list {
+            let Some((dir, name)) = &object.origin else { continue };
+            let kind = object.kind.unwrap_or(FileKind::File);
+            made.insert(node, out.len());
+            let initial = Initial {
+                dir: None,
+                name: name.clone(),
+                kind,
+                size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
+                attribute_bytes: object.attribute_bytes,
+                mode: if kind == FileKind::Directory || object.executable == Some(true) { 0o755 } else { 0o644 },
+                // A link of known length and unknown target points nowhere.
+                target: (kind == FileKind::Symlink)
+                    .then(|| vec![b'x'; usize::try_from(object.size_bytes.clamp(1, 255)).unwrap_or(1)]),
+                link_to: None,
+                needs_data: object.needs_data,
+                reconstructed: true,
+            };
+            out.push((*dir, node, initial));
+        }
+    };
+    inferred(above, &mut out, &mut made);
+    for (entry, place) in snapshot.entries.iter().zip(entries) {
+        let Some((dir, node)) = place.filter(|(_, node)| *node != names.root()) else { continue };
+        let object = names.get(node);
+        let link_to = made.get(&node).copied();
+        made.entry(node).or_insert(out.len());
+        let implied = entry.provenance == Provenance::Trace;
+        let executable = if implied && object.executable == Some(true) { 0o111 } else { 0 };
+        let initial = Initial {
+            dir: None,
+            name: entry.name().into(),
+            kind: entry.kind,
+            size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
+            attribute_bytes: object.attribute_bytes,
+            mode: entry.mode | executable,
+            target: entry.target.clone(),
+            link_to,
+            needs_data: object.needs_data,
+            reconstructed: implied,
+        };
+        out.push((dir, node, initial));
+    }
+    inferred(implied, &mut out, &mut made);
+    in_order_of_paths(out, &made, names.root())
+}
+
+/// Component by component, so that each comes after its directory. Of a file with several names, the first stays before those
+/// that link to it: these are all of the snapshot, in its order.
+fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, root: Node) -> InitialState {
+    let mut below: FxHashMap<Node, Vec<usize>> = FxHashMap::default();
+    for (i, (dir, ..)) in unordered.iter().enumerate() {
+        below.entry(*dir).or_default().push(i);
+    }
+    // The last first, as they are taken from the end.
+    let name = |i: usize| &unordered[i].2.name;
+    below.values_mut().for_each(|list| list.sort_by(|&a, &b| name(b).cmp(name(a))));
+    let mut order = Vec::with_capacity(unordered.len());
+    let mut next = below.remove(&root).unwrap_or_default();
+    while let Some(i) = next.pop() {
+        order.push(i);
+        next.extend(below.remove(&unordered[i].1).unwrap_or_default());
+    }
+    assert_eq!(order.len(), unordered.len(), "every name is in a directory that is in the root or in another");
+    let mut place = vec![0; unordered.len()];
+    for (now, &was) in order.iter().enumerate() {
+        place[was] = now;
+    }
+    let dirs: Vec<Option<usize>> = unordered.iter().map(|(dir, ..)| (*dir != root).then(|| place[made[dir]])).collect();
+    let mut sorted: Vec<(usize, Initial)> = unordered
+        .into_iter()
+        .zip(dirs)
+        .zip(&place)
+        .map(|(((_, _, entry), dir), &now)| {
+            let link_to = entry.link_to.map(|i| place[i]);
+            (now, Initial { dir, link_to, ..entry })
+        })
+        .collect();
+    sorted.sort_unstable_by_key(|(now, _)| *now);
+    InitialState { entries: sorted.into_iter().map(|(_, entry)| entry).collect() }
+}
+
+/// Makes sure that a directory and those above it are known; used for the snapshot, whose paths are physical.
+fn ensure_dir(names: &mut Names, path: &[u8], above: &mut usize) -> Option<Node> {
+    match names.walk(names.root(), path, false) {
+        Walk::Found { node, .. } if names.is_dir(node) => Some(node),
+        Walk::Missing { mut dir, mut name, rest, .. } => {
+            let mut rest = components(rest);
+            loop {
+                *above += 1;
+                let node = names.add(Some(FileKind::Directory), None);
+                let object = names.get_mut(node);
+                object.origin = Some((dir, name.as_slice().into()));
+                object.reconstructed = true;
+                names.attach(dir, &name, node);
+                match rest.next() {
+                    Some(next) => (dir, name) = (node, next.to_vec()),
+                    None => return Some(node),
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The most threads alive at once, each from its first to its last call.
+fn most_alive(first: &FxHashMap<u32, u64>, last: &FxHashMap<u32, u64>) -> usize {
+    let mut edges: Vec<(u64, bool)> = first.values().map(|&s| (s, true)).collect();
+    edges.extend(last.values().map(|&s| (s, false)));
+    // At one call a thread begins before it ends, so starts sort first.
+    edges.sort_by_key(|&(seq, start)| (seq, !start));
+    let (mut alive, mut most) = (0usize, 0);
+    for (_, start) in edges {
+        if start {
+            alive += 1;
+            most = most.max(alive);
+        } else {
+            alive = alive.saturating_sub(1);
+        }
+    }
+    most
+}

@@ -1,0 +1,175 @@
+//! System profiles: `NAME.system`, what one file system on one machine costs.
+//!
+//! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
+//! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
+//! in `edit`, whether a machine is still as it was measured in `drift`, how far two profiles of it are from each other in `apart`, durations as text in `duration`, the thesis' own text format in `thesis`.
+
+mod apart;
+mod behaviour;
+mod cache_policy;
+mod drift;
+mod edit;
+mod error;
+mod file;
+mod price;
+pub mod thesis;
+pub mod vector;
+
+pub use apart::{Apart, EntryApart, apart};
+pub use behaviour::{Behaviour, Family};
+pub use cache_policy::CachePolicy;
+pub use drift::{Drift, Moved, Reference, References};
+pub use edit::OverrideError;
+pub use error::SystemProfileError;
+pub use price::{PricePoint, PriceTable, Term};
+
+use posix::Environment;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version this code writes and reads; others are refused.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Everything measured about one system.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct SystemProfile {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// The name used in tables.
+    pub name: String,
+    /// fsage's version, seed and settings that measured it; free text in a hand-written profile.
+    pub provenance: String,
+    /// Unix time of the measurement, seconds.
+    pub measured_unix_s: u64,
+    /// Where.
+    pub environment: Environment,
+    /// Sizes and thresholds the cache simulation needs.
+    pub parameters: Parameters,
+    /// What it does, found by trying.
+    #[serde(skip_serializing_if = "Behaviour::is_unknown")]
+    pub behaviour: Behaviour,
+    /// The asynchronous overhead curve (`wr_<load>`): background write load in bytes/s, and by what factor (1 = none) a fixed
+    /// mixed workload is slowed by it. In order of load.
+    pub write_load: Vec<WriteLoad>,
+    /// The vector: entry name (see [`crate::vector::entry_name`]) to cost. Each name parses with
+    /// [`crate::vector::parse_entry_name`].
+    pub entries: BTreeMap<String, Entry>,
+    /// Why an entry or a whole class is missing from the vector: its name to a sentence.
+    pub missing: BTreeMap<String, String>,
+    /// What is measured again to see whether the system is still the same; empty in a hand-written profile and in virtual time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub references: References,
+}
+
+/// What the cache simulation and write-back model need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Parameters {
+    /// Data cache, bytes, measured (`bc`).
+    pub data_cache_bytes: u64,
+    /// Name cache, entries, measured (`nc`); 0: not reached by the measurement, taken as unbounded.
+    pub name_cache_entries: u64,
+    /// Attribute cache, files, measured (`mdc`); 0 as above.
+    pub attribute_cache_files: u64,
+    /// Whether `data_cache_bytes` is only the largest working set that was seen to stay cached.
+    pub data_cache_is_lower_bound: bool,
+    /// Names that were seen to stay cached (their attributes too): the lower bound where the two counts above are 0.
+    pub names_seen_cached: u64,
+    /// Memory available to caches when measured, as the system told us (not measured); 0 if unknown.
+    pub memory_available_bytes: u64,
+    /// What the data cache evicts: not measured, but written by whoever knows it.
+    #[serde(skip_serializing_if = "CachePolicy::is_default")]
+    pub cache_policy: CachePolicy,
+    /// Block size, bytes (`bs`).
+    pub block_bytes: u32,
+    /// Fragment size, bytes (`fs`); the block size where there are none.
+    pub fragment_bytes: u32,
+    /// Dirty data at which background write-back starts, bytes.
+    pub dirty_background_bytes: u64,
+    /// Dirty data at which writers are made to wait, bytes.
+    pub dirty_limit_bytes: u64,
+    /// Age at which dirty data is written back, nanoseconds.
+    pub dirty_expire_ns: u64,
+    /// Write-back throughput of large new files, bytes per second.
+    pub writeback_bytes_per_s: f64,
+    /// Write-back throughput of small (4 KB) files, files per second.
+    pub writeback_files_per_s: f64,
+    /// Resolution and cost of the clock, nanoseconds; already subtracted from entries.
+    pub timer_overhead_ns: f64,
+}
+
+impl Parameters {
+    /// The data cache to simulate, bytes: as measured, or, where only a lower bound was reached, the memory that
+    /// the system said was available if that is more.
+    pub fn data_cache_to_simulate_bytes(&self) -> u64 {
+        if self.data_cache_is_lower_bound {
+            self.data_cache_bytes.max(self.memory_available_bytes)
+        } else {
+            self.data_cache_bytes
+        }
+    }
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Parameters {
+            data_cache_bytes: 0,
+            name_cache_entries: 0,
+            attribute_cache_files: 0,
+            data_cache_is_lower_bound: true,
+            names_seen_cached: 0,
+            memory_available_bytes: 0,
+            cache_policy: CachePolicy::default(),
+            block_bytes: 4096,
+            fragment_bytes: 4096,
+            dirty_background_bytes: 0,
+            dirty_limit_bytes: 0,
+            dirty_expire_ns: 30_000_000_000,
+            writeback_bytes_per_s: 0.0,
+            writeback_files_per_s: 0.0,
+            timer_overhead_ns: 0.0,
+        }
+    }
+}
+
+/// A point of the asynchronous overhead curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteLoad {
+    /// Load of a background writer, bytes per second.
+    pub load_bytes_per_s: f64,
+    /// Time of the fixed workload under that load, seconds (the thesis' unit).
+    pub time_s: f64,
+    /// That time over the time without load.
+    pub slowdown: f64,
+}
+
+/// One cost of the vector.
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+pub struct Entry {
+    /// Mean latency of one call, nanoseconds: of a measured entry the mean of the central half of `rounds_ns`.
+    pub mean_ns: f64,
+    /// Bootstrap 95 % interval of the mean over rounds.
+    pub low_ns: f64,
+    #[allow(missing_docs)]
+    pub high_ns: f64,
+    /// Calls measured; 0 in a hand-written profile.
+    pub samples: u64,
+    /// Quantiles of single calls at [`stats::QUANTILES`], nanoseconds; empty in a hand-written profile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quantiles_ns: Vec<f64>,
+    /// Mean of each round (of each batch of some calls, for calls that do not wait for the device), nanoseconds: what
+    /// `mean_ns` (the mean of their central half), its interval and the ranking's uncertainty are drawn from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rounds_ns: Vec<f64>,
+    /// Cache state when measured, where the entry depends on one ("cold", "warm", "unverified").
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<posix::CacheState>,
+}
+
+impl Entry {
+    /// A cost known only as a figure: no samples, no spread.
+    pub fn exactly(mean_ns: f64) -> Entry {
+        Entry { mean_ns, low_ns: mean_ns, high_ns: mean_ns, ..Entry::default() }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which traced calls can be made again, and why the others cannot: what a replay makes, and a prediction of it prices.
+
+use crate::{Event, OfdId, Op, flag};
+use posix::Errno;
+use serde::Serialize;
+
+/// Why a traced call is not made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// On a pipe, a socket, `/proc`, `/sys` or `/dev`.
+    Foreign,
+    /// exec, fork and exit: the program itself is not run.
+    ProcessControl,
+    /// dup, chdir, fchdir, a fcntl on the flags of a descriptor or description, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
+    /// timed): the replay's own bookkeeping stands in.
+    Bookkeeping,
+    /// msync, io_uring and accesses through mappings: they are no calls that a replay could make one by one.
+    Unseen,
+    /// ioctls, fcntl on leases and hints, and calls no operation stands for; reflinks, which only some file systems have.
+    NotModelled,
+    /// The call never returned in the trace, or a signal interrupted it.
+    Unfinished,
+    /// The trace does not say enough to make it (no path, or no descriptor).
+    Incomplete,
+    /// Its descriptor or directory could not be had in the replay, because an earlier call went differently.
+    NoDescriptor,
+}
+
+impl Skip {
+    /// In words, for tables.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Skip::Foreign => "on pipes, sockets, /proc, /sys or /dev",
+            Skip::ProcessControl => "exec, fork and exit",
+            Skip::Bookkeeping => "dup, chdir, descriptors' flags and closes of shared descriptions",
+            Skip::Unseen => "msync, io_uring and accesses through mappings",
+            Skip::NotModelled => "ioctls, reflinks and others not modelled",
+            Skip::Unfinished => "interrupted or never returned in the trace",
+            Skip::Incomplete => "the trace lacks a path or descriptor",
+            Skip::NoDescriptor => "descriptor or directory missing after an earlier difference",
+        }
+    }
+}
+
+const EINTR: u16 = posix::Errno::EINTR.0;
+const EAGAIN: u16 = posix::Errno::EAGAIN.0;
+
+/// Whether the replay makes this call. [`Skip::NoDescriptor`] is only found out later.
+pub fn disposition(e: &Event) -> Result<(), Skip> {
+    match e.op {
+        Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
+        Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
+        Op::Fcntl if e.flags & flag::DESCRIPTOR_FLAGS != 0 => return Err(Skip::Bookkeeping),
+        Op::Fcntl if e.flags & flag::NO_LOCK != 0 => return Err(Skip::NotModelled),
+        Op::Msync | Op::IoUring | Op::MapRead | Op::MapWrite => return Err(Skip::Unseen),
+        Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
+        _ => {}
+    }
+    if e.flags & flag::FOREIGN != 0 {
+        return Err(Skip::Foreign);
+    }
+    if e.flags & flag::UNFINISHED != 0 || matches!(e.errno, EINTR | EAGAIN) {
+        return Err(Skip::Unfinished);
+    }
+    match e.op {
+        Op::Close if e.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
+        Op::Copy if e.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
+        Op::Copy => match copy_ends(e) {
+            (None, None) => Err(Skip::Incomplete),
+            // It failed at the end that is no file.
+            (None, Some(_)) | (Some(_), None) if e.errno != 0 => Err(Skip::Foreign),
+            _ => Ok(()),
+        },
+        // A process without the right to link by a descriptor is told so, too, and the replay needs no such right.
+        Op::Link if e.ofd.is_some() && Errno(e.errno) == Errno::ENOENT => Err(Skip::NotModelled),
+        Op::Sync => Ok(()),
+        Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
+        op if takes_descriptor(op) && e.ofd.is_none() => Err(Skip::Incomplete),
+        op if !takes_descriptor(op) && e.path.is_none() => Err(Skip::Incomplete),
+        _ => Ok(()),
+    }
+}
+
+/// The source and the destination of a copy; `None` for an end that is no file (a pipe or socket): it has no path.
+pub fn copy_ends(e: &Event) -> (Option<OfdId>, Option<OfdId>) {
+    (e.ofd.filter(|_| e.path.is_some()), e.ofd2.filter(|_| e.path2.is_some()))
+}
+
+/// Whether the call gave the offset of a copy's source or destination, so that the description's stays.
+pub fn gives_offset(e: &Event, second: bool) -> bool {
+    let bit = if second { flag::TARGET_OFFSET } else { flag::SOURCE_OFFSET };
+    e.flags & if e.op == Op::Copy { bit } else { flag::POSITIONAL } != 0
+}
+
+/// Whether a file that is open gets a name.
+pub fn links_open_file(e: &Event) -> bool {
+    e.op == Op::Link && e.ofd.is_some()
+}
+
+/// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in
+/// either form: their cost is not the walk's.
+pub fn takes_descriptor(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Close
+            | Op::Read
+            | Op::Write
+            | Op::Seek
+            | Op::Fsync
+            | Op::Fdatasync
+            | Op::SyncRange
+            | Op::SyncFs
+            | Op::Ftruncate
+            | Op::Fallocate
+            | Op::Copy
+            | Op::Fstat
+            | Op::GetDents
+            | Op::Fchmod
+            | Op::Fchown
+            | Op::Futimens
+            | Op::Mmap
+            | Op::Fcntl
+            | Op::Fadvise
+            | Op::Readahead
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_what_it_must() {
+        let mut e = Event::new(0, 0, Op::Read);
+        assert_eq!(disposition(&e), Err(Skip::Incomplete));
+        e.ofd = Some(OfdId(1));
+        assert_eq!(disposition(&e), Ok(()));
+        e.flags = flag::FOREIGN;
+        assert_eq!(disposition(&e), Err(Skip::Foreign));
+        e.flags = 0;
+        e.errno = EINTR;
+        assert_eq!(disposition(&e), Err(Skip::Unfinished));
+        let mut c = Event::new(0, 0, Op::Close);
+        c.ofd = Some(OfdId(1));
+        assert_eq!(disposition(&c), Err(Skip::Bookkeeping));
+        c.flags = flag::LAST;
+        assert_eq!(disposition(&c), Ok(()));
+    }
+}
