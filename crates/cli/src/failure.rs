@@ -74,13 +74,13 @@ pub fn bad_input(message: impl Into<String>) -> anyhow::Error {
 /// Says what is wrong with the command line, or shows the help asked for, and exits. An argument may be the name of somebody else's
 /// file: what drives a terminal is escaped, where there is such a thing, for the price of the colours.
 pub fn usage_of(error: &clap::Error) -> ! {
-    let hidden = |arg: std::ffi::OsString| arg.to_string_lossy().chars().any(posix::text::is_hidden);
+    let hidden = |arg: std::ffi::OsString| arg.to_string_lossy().chars().any(units::text::is_hidden);
     if !error.use_stderr() || !std::env::args_os().any(hidden) {
         error.exit();
     }
     let lines = error.render().to_string();
     for line in lines.lines() {
-        let _ = writeln!(io::stderr(), "{}", posix::text::printable(line));
+        let _ = writeln!(io::stderr(), "{}", units::text::printable(line));
     }
     std::process::exit(error.exit_code())
 }
@@ -98,7 +98,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
     let mut message = String::new();
     for cause in error.chain() {
-        let text = posix::text::printable(&cause.to_string());
+        let text = units::text::printable(&cause.to_string());
         // Library errors often repeat their source in their own text.
         if message.contains(&text) {
             continue;

@@ -3,7 +3,7 @@
 use crate::failure;
 use anyhow::Context as _;
 use clap::Args;
-use report::Document;
+use document::Document;
 use serde::Serialize;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -57,8 +57,8 @@ impl ResultArgs {
         document: &Document,
     ) -> anyhow::Result<()> {
         let json = if self.json || self.output.is_some() {
-            let value = report::envelope(schema, result).context("the result cannot be written as JSON")?;
-            report::json_text(&value)
+            let value = document::envelope(schema, result).context("the result cannot be written as JSON")?;
+            document::json_text(&value)
         } else {
             String::new()
         };
@@ -71,7 +71,10 @@ impl ResultArgs {
             write_file(&directory.join("result.json"), json.as_bytes())?;
             write_file(&directory.join("report.html"), document.to_html().as_bytes())?;
             write_file(&directory.join("report.md"), document.to_markdown().as_bytes())?;
-            document.write_csv(directory).with_context(|| format!("cannot write tables into {}", shown(directory)))?;
+            for (name, csv) in document.to_csv() {
+                posix::output::write(&directory.join(name), csv.as_bytes())
+                    .with_context(|| format!("cannot write tables into {}", shown(directory)))?;
+            }
         }
         if self.json { print(&json) } else { print(&short.to_text(terminal_width())) }
     }
@@ -103,8 +106,8 @@ fn must_be_report(path: &Path) -> anyhow::Result<()> {
             return Ok(!metadata.is_dir()); // A pipe or a terminal.
         }
         let mut begin = Vec::new();
-        std::fs::File::open(path)?.take(report::HTML_BEGINS.len() as u64).read_to_end(&mut begin)?;
-        Ok(begin.is_empty() || begin == report::HTML_BEGINS.as_bytes())
+        std::fs::File::open(path)?.take(document::HTML_BEGINS.len() as u64).read_to_end(&mut begin)?;
+        Ok(begin.is_empty() || begin == document::HTML_BEGINS.as_bytes())
     };
     match is_report() {
         Ok(true) => Ok(()),
@@ -150,7 +153,7 @@ pub fn file_name(name: &str) -> String {
 /// A path as people can read it.
 pub fn shown(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
-    posix::text::path(path.as_os_str().as_bytes())
+    units::text::path(path.as_os_str().as_bytes())
 }
 
 /// Columns of the terminal that standard output is, or `None` where it is a file or pipe.

@@ -22,7 +22,7 @@ pub fn bar(total: u64, what: &str) -> ProgressBar {
 
 /// A line on standard error about what is going on.
 pub fn note(text: &str) {
-    say(&posix::text::printable(text));
+    say(&units::text::printable(text));
 }
 
 /// The same of what is printable. Where nobody can be told (a full disk, a terminal that is gone), the work goes on.

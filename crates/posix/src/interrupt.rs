@@ -400,7 +400,7 @@ fn heard(signal: libc::c_int) {
 /// Says something on standard error, if that can be written to.
 pub(crate) fn tell(text: &str) {
     use io::Write as _;
-    let _ = writeln!(io::stderr(), "fsage: {}", crate::text::printable(text));
+    let _ = writeln!(io::stderr(), "fsage: {}", units::text::printable(text));
 }
 
 /// Waits for the second signal, or the first where that is enough.

@@ -61,7 +61,6 @@ mod scratch;
 mod setup;
 mod site;
 mod target;
-pub mod text;
 pub mod trail;
 mod workspace;
 

@@ -60,7 +60,7 @@ pub fn reading<T>(path: &Path, limit_bytes: usize, decode: impl FnOnce() -> T) -
 
 /// Says what a command reads, to be named should memory end outside of [`reading`]. The first one stays.
 pub fn in_hand(path: &Path) {
-    let _ = IN_HAND.set(crate::text::printable(&path.to_string_lossy()));
+    let _ = IN_HAND.set(units::text::printable(&path.to_string_lossy()));
 }
 
 /// Where memory ends, the kernel is to end us first, and what we start from now on: not whom we watch. We may always ask for that (proc(5), `oom_score_adj`).

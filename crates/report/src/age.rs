@@ -1,7 +1,7 @@
 //! What a replay of an aging workload did.
 
-use crate::{Cell, Document, Table};
 use aging::age::{AgeResult, DataMode, DayRow, Room};
+use document::{Cell, Document, Table};
 use units::show;
 
 /// Rows of the tables by day and by control point shown at most; the result has all.

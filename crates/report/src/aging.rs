@@ -1,6 +1,6 @@
 //! What age did: layout, free space, use and speed over simulated time, of one file system or of several side by side.
 //!
-//! [`document`] shows one [`Input`], [`compare`] lays several over each other, [`self_check`] shows how well a replay reproduced its
+//! [`document()`] shows one [`Input`], [`compare`] lays several over each other, [`self_check`] shows how well a replay reproduced its
 //! original.
 
 mod check;
@@ -17,8 +17,8 @@ pub use side_by_side::compare;
 pub(crate) use map::{Panel, maps};
 
 use crate::layout::in_unit;
-use crate::{Cell, Document, Table};
 use aging::verify::SelfCheck;
+use document::{Cell, Document, Table};
 use layout::{Available, Series, SeriesPoint, Survey};
 use units::show;
 

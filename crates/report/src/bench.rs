@@ -1,8 +1,8 @@
 //! Benchmarks: rates with intervals by point and phase, targets side by side, and one result held against another.
 
 use crate::environment::environment;
-use crate::plot::{self, Bar, IntervalPoint};
-use crate::{Cell, Document, Plot, Table};
+use document::plot::{self, Bar, IntervalPoint};
+use document::{Cell, Document, Plot, Table};
 use posix::CacheState;
 use stats::Estimate;
 use units::show;

@@ -2,7 +2,7 @@
 
 use crate::bench::{caches, how, outliers, phases, plots, rate, ratios, unit};
 use crate::environment::environment;
-use crate::{Cell, Document, Table};
+use document::{Cell, Document, Table};
 use units::show;
 use workload::{BenchResult, Parameters, PhaseResult, TargetResult, TimedBy};
 

@@ -1,7 +1,7 @@
 //! How a prediction depends on its caches: over the time of the trace, and on the size of the data cache.
 
-use crate::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
-use crate::{Cell, Plot, Table};
+use document::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
+use document::{Cell, Plot, Table};
 use predict::cache_sizes::CacheSize;
 use predict::pipeline::{CacheTimeline, Pace, SystemPrediction};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ pub(crate) fn sizes_plot(sizes: &[CacheSize], order: &[&str], at_bytes: u64) -> 
             most_s = most_s.max(high / 1e9);
             let total = show::duration_interval_ns(with.total_ns, low, high);
             let said = format!("{total}, {} page misses", show::count(with.page_misses));
-            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [posix::text::printable(&with.system), said],
+            rows.push(json!({ "i": i, "bytes": size.cache_bytes, "system": with.system, "said": [units::text::printable(&with.system), said],
                               "total": with.total_ns / 1e9, "low": low / 1e9, "high": high / 1e9, "misses": with.page_misses }));
         }
     }

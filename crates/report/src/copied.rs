@@ -1,7 +1,7 @@
 //! What was copied out of an image, and into one.
 
-use crate::{Cell, Document, Table};
 use ::ffs::{Extracted, Inserted};
+use document::{Cell, Document, Table};
 
 fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);

@@ -1,7 +1,7 @@
 //! Crashes: states by verdict, and failures made small.
 
-use crate::{Cell, Document, Table};
 use ::crash::{Campaign, Class, OpenWrite, Replayed, Undone};
+use document::{Cell, Document, Table};
 use units::show;
 
 /// What a search through the states of crashes has found. `command` is the beginning of the command that makes a state again.

@@ -1,9 +1,9 @@
 //! Drive models: the list, one drive's data sheet with the source of every figure, and a model against measurements.
 
-use crate::plot::lines;
-use crate::{Cell, Document, Plot, Table};
 use device::validate::{self, Validation};
 use device::{Description, Quantity};
+use document::plot::lines;
+use document::{Cell, Document, Plot, Table};
 use units::show;
 
 /// The drives there are, one a row.

@@ -1,6 +1,6 @@
 //! Where a result was measured, as a table.
 
-use crate::{Cell, Table};
+use document::{Cell, Table};
 use posix::Environment;
 use units::show;
 

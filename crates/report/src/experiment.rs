@@ -1,8 +1,8 @@
 //! Published experiments: which there are, and published against ours with the curves.
 
-use crate::chart::{self, Colours, Dot};
-use crate::{Cell, Document, Table};
 use ::experiment::{Axis, Difference, Experiment, Figure, Outcome, Published, Reproduction, Row, Scale, Unit};
+use document::chart::{self, Colours, Dot};
+use document::{Cell, Document, Table};
 use units::show;
 
 /// The experiments that can be run.

@@ -1,12 +1,12 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
 use crate::copied;
-use crate::{Cell, Document, Table};
 use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
 use ::ffs::mkfs::Made;
 use ::ffs::{FreeFigures, Inserted, text};
+use document::{Cell, Document, Table};
 use kernel::RawTimes;
 use units::show;
 

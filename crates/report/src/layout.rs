@@ -1,7 +1,7 @@
 //! Layout and free space of a file system, and two surveys side by side.
 
-use crate::chart::{Axis, Colours, Dot, chart, steps};
-use crate::{Cell, Document, Plot, Table};
+use document::chart::{Axis, Colours, Dot, chart, steps};
+use document::{Cell, Document, Plot, Table};
 use layout::scores::class::ClassRow;
 use layout::scores::free::FreeSpace;
 use layout::{Available, Comparison, FilesLayout, Survey};

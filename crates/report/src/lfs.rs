@@ -1,12 +1,12 @@
 //! LFS images: what was made, what a check found, and structures as they are.
 
 use crate::copied;
-use crate::{Cell, Document, Table};
 use ::lfs::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, SegmentRow, SuperblockDump};
 use ::lfs::format::{Field, Piece};
 use ::lfs::fsck::Report;
 use ::lfs::mkfs::Made;
 use ::lfs::{Cleaned, Inserted, text};
+use document::{Cell, Document, Table};
 use units::show;
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];

@@ -1,8 +1,8 @@
 //! An aging workload: where it comes from, what it does, and how well it matches what was asked for.
 
-use crate::{Cell, Document, Plot, Table, plot};
 use aging::OpKind;
 use aging::format::{Placement, PlanMeta};
+use document::{Cell, Document, Plot, Table, plot};
 
 /// One aging workload of `file_bytes` bytes.
 pub fn plan(name: &str, file_bytes: u64, meta: &PlanMeta) -> Document {
@@ -126,7 +126,7 @@ fn fit(meta: &PlanMeta) -> Table {
             Cell::from(result.what.clone()),
             Cell::from(if result.ks.is_finite() { format!("{:.4}", result.ks) } else { String::new() }),
             Cell::Count(result.observations),
-            Cell::from(posix::text::printable(&result.against)),
+            Cell::from(units::text::printable(&result.against)),
         ]);
     }
     table

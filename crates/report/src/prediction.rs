@@ -1,7 +1,8 @@
 //! A prediction: the ranking, where the time goes, and what would change it.
 
-use crate::plot::{Bar, interval_bars, stacked_bars};
-use crate::{Cell, Document, Table, cache_plots};
+use crate::cache_plots;
+use document::plot::{Bar, interval_bars, stacked_bars};
+use document::{Cell, Document, Table};
 use predict::cache_sizes::CacheSize;
 use predict::explain::{Explanation, Part};
 use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
@@ -168,7 +169,7 @@ pub(crate) fn ties(ranking: &Ranking) -> String {
     if tied.is_empty() { String::new() } else { format!("Cannot be told apart: {}.", tied.join("; ")) }
 }
 
-fn ranking_plot(ranking: &Ranking) -> crate::Plot {
+fn ranking_plot(ranking: &Ranking) -> document::Plot {
     let bars: Vec<Bar<'_>> = ranking
         .systems
         .iter()
@@ -218,7 +219,7 @@ pub(crate) fn by_op_table(systems: &[&SystemPrediction], rows: usize) -> Table {
     table
 }
 
-fn by_op_plot(systems: &[&SystemPrediction]) -> crate::Plot {
+fn by_op_plot(systems: &[&SystemPrediction]) -> document::Plot {
     const COLOURS: usize = 9;
     let ops = top_ops(systems);
     let mut order: Vec<String> = ops.iter().take(COLOURS).cloned().collect();

@@ -1,7 +1,8 @@
 //! The first report anybody sees: what was done, the ranking, and what would change it.
 
+use crate::prediction;
 use crate::prediction::{by_entry_of, by_op_table, ranking_table};
-use crate::{Cell, Document, Table, prediction};
+use document::{Cell, Document, Table};
 use posix::CacheState;
 use predict::pipeline::Prediction;
 use predict::rank::Ranking;

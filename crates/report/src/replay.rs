@@ -1,7 +1,7 @@
 //! A replay: what it measured, by call type and by directory, and where it went differently than the trace.
 
 use crate::environment::environment;
-use crate::{Cell, Document, Table};
+use document::{Cell, Document, Table};
 use posix::CacheState;
 use replay::{Pace, ReplayResult};
 use stats::QUANTILES;

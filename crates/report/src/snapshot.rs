@@ -1,6 +1,6 @@
 //! The names a workload found.
 
-use crate::{Cell, Document, Table};
+use document::{Cell, Document, Table};
 use posix::FileKind;
 use trace::Snapshot;
 
@@ -34,8 +34,8 @@ pub fn snapshot(title: &str, snapshot: &Snapshot) -> Document {
             Cell::Bytes(entry.size_bytes as f64),
             Cell::Count(entry.ino),
             Cell::from(entry.provenance.name()),
-            Cell::from(posix::text::path(&entry.path)),
-            Cell::from(entry.target.as_deref().map(posix::text::path).unwrap_or_default()),
+            Cell::from(units::text::path(&entry.path)),
+            Cell::from(entry.target.as_deref().map(units::text::path).unwrap_or_default()),
         ]);
     }
     let mut document = Document::new(title);

@@ -1,7 +1,7 @@
 //! A system profile: where it was measured, what it knows of the caches, and the vector.
 
 use crate::environment::environment;
-use crate::{Cell, Document, Plot, Table, plot};
+use document::{Cell, Document, Plot, Table, plot};
 use system::vector::{Class, parse_entry_name};
 use system::{Apart, Family, SystemProfile};
 

@@ -1,14 +1,14 @@
 //! A snapshot of a tree, in figures.
 
-use crate::{Cell, Document, Table};
 use aging::snapshot::Summary;
+use document::{Cell, Document, Table};
 
 /// What is in one snapshot of `file_bytes` bytes.
 pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document {
     let meta = &summary.meta;
     let mut table = Table::new("snapshot", "", &[("Figure", "figure"), ("Value", "value")]);
     let mut add = |figure: &str, value: Cell| table.row(vec![Cell::from(figure), value]);
-    add("directory", Cell::from(posix::text::printable(&meta.root)));
+    add("directory", Cell::from(units::text::printable(&meta.root)));
     add("host", Cell::from(meta.host.clone()));
     add("file system", Cell::from(meta.fs_type.clone()));
     let days = |ns: i64| format!("{:.3} (simulated days)", ns as f64 / 86_400e9);
@@ -40,6 +40,6 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
              number by its place, length and modification time only."
         ));
     }
-    document.list(meta.first_unreadable.iter().map(|line| posix::text::printable(line)).collect());
+    document.list(meta.first_unreadable.iter().map(|line| units::text::printable(line)).collect());
     document
 }

@@ -1,9 +1,9 @@
 //! A validation: how far predictions are from replays, and which call types the misses come from.
 
 use crate::environment::environment;
-use crate::plot::{Point, agreement};
 use crate::validation_plots::{beside, distributions};
-use crate::{Cell, Document, Table};
+use document::plot::{Point, agreement};
+use document::{Cell, Document, Table};
 use posix::CacheState;
 use trace::profile::Durations;
 use units::show;
@@ -366,7 +366,7 @@ fn contexts(found: &[Context]) -> Table {
     table
 }
 
-fn scatter(validation: &Validation) -> crate::Plot {
+fn scatter(validation: &Validation) -> document::Plot {
     let points: Vec<Point<'_>> = validation
         .cells
         .iter()

@@ -1,7 +1,7 @@
 //! Predicted beside measured: by call type in the cells with the greatest errors, and the latencies of single calls.
 
-use crate::Plot;
-use crate::plot::{SCHEMA, WIDTH, palette};
+use document::Plot;
+use document::plot::{SCHEMA, WIDTH, palette};
 use serde_json::{Value, json};
 use units::show;
 use validate::{Cell, OpComparison, Validation};
@@ -109,7 +109,7 @@ pub(crate) fn beside(validation: &Validation) -> Plot {
 fn title(cell: &Cell) -> String {
     let (predicted, measured) = (show::duration_ns(cell.predicted.prediction_ns), show::duration_ns(cell.measured_ns));
     let error = show::signed_share(cell.error);
-    posix::text::printable(&format!("{error}: {} on {} ({predicted} for {measured})", cell.workload, cell.target))
+    units::text::printable(&format!("{error}: {} on {} ({predicted} for {measured})", cell.workload, cell.target))
 }
 
 /// Call types of some cells, those that take the greatest share of any of them first.

@@ -1,6 +1,6 @@
 //! A workload profile held against the tree on disk: [`trace::verify`].
 
-use crate::model::{Cell, Document, Table};
+use document::{Cell, Document, Table};
 use trace::verify::{Differs, Verification};
 
 /// What was compared, what could not be, and what differs.

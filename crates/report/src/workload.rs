@@ -1,6 +1,6 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
-use crate::{Cell, Document, Plot, Table, plot};
+use document::{Cell, Document, Plot, Table, plot};
 use trace::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
 use trace::profile::{Durations, Meta};
 use units::show;

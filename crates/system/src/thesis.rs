@@ -120,7 +120,7 @@ impl Lines {
 }
 
 fn one_line(text: &str) -> String {
-    text.replace(posix::text::is_hidden, " ")
+    text.replace(units::text::is_hidden, " ")
 }
 
 fn throughput(bytes: u64, ns: f64) -> f64 {

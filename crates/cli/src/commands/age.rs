@@ -12,11 +12,11 @@ use aging::age::{
 };
 use aging::format::Reader;
 use bench::FreshAndAged;
+use document::Document;
 use layout::{Series, SeriesWriter};
 use options::Replay;
 use posix::cleanup::Temporary;
 use posix::{FileSystem, Image, Site, Target, Workspace, WorkspaceOptions};
-use report::Document;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

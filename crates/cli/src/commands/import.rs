@@ -183,8 +183,8 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     say(path, &meta, &imported.summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &meta, import: &imported.summary };
-        let value = report::envelope("fsage.import/1", &result)?;
-        output::print(&report::json_text(&value))?;
+        let value = document::envelope("fsage.import/1", &result)?;
+        output::print(&document::json_text(&value))?;
     }
     Ok(())
 }
@@ -232,8 +232,8 @@ fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
     record::say(path, &summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
-        let value = report::envelope("fsage.import/1", &result)?;
-        output::print(&report::json_text(&value))?;
+        let value = document::envelope("fsage.import/1", &result)?;
+        output::print(&document::json_text(&value))?;
     }
     Ok(())
 }
@@ -257,8 +257,8 @@ fn thesis(args: &Args, path: &Path, input: impl Read) -> anyhow::Result<()> {
     profile.save(path)?;
     progress::note(&format!("wrote {}: {} entries", output::shown(path), profile.entries.len()));
     if args.json {
-        let value = report::envelope("fsage.import/1", &profile)?;
-        output::print(&report::json_text(&value))?;
+        let value = document::envelope("fsage.import/1", &profile)?;
+        output::print(&document::json_text(&value))?;
     }
     Ok(())
 }

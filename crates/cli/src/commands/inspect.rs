@@ -3,7 +3,7 @@
 use crate::failure;
 use crate::output::{self, ResultArgs};
 use aging::snapshot::Snapshot;
-use report::Document;
+use document::Document;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -137,5 +137,5 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
 
 /// The rows of a document's only table as objects by column.
 fn table_json(document: &Document) -> Value {
-    document.tables().next().map_or(Value::Array(Vec::new()), report::Table::to_json)
+    document.tables().next().map_or(Value::Array(Vec::new()), document::Table::to_json)
 }

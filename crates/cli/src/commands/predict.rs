@@ -192,7 +192,7 @@ impl Output {
     }
 
     /// As a report.
-    pub fn document(&self) -> report::Document {
+    pub fn document(&self) -> document::Document {
         let explanation = self.explanation.as_ref();
         let run_time = self.run_time.as_ref();
         report::prediction(

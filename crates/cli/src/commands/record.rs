@@ -247,8 +247,8 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
     summary.signal = summary.signal.or(end.signal);
     say_end(summary.exit_status, summary.signal);
     if json {
-        let value = report::envelope("fsage.record/1", &summary)?;
-        output::print(&report::json_text(&value))?;
+        let value = document::envelope("fsage.record/1", &summary)?;
+        output::print(&document::json_text(&value))?;
     }
     Ok(exit_code(&end))
 }

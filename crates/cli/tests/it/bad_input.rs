@@ -290,7 +290,7 @@ fn names_are_shown_and_do_nothing() {
         assert_eq!(output.status.success(), !args.last().is_some_and(|last| *last == EVIL || *last == "x"), "{args:?}");
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8(text.clone()).unwrap();
-            let shown = |c: char| c == '\n' || !posix::text::is_hidden(c);
+            let shown = |c: char| c == '\n' || !units::text::is_hidden(c);
             assert!(text.chars().all(shown), "{args:?}: {}", text.escape_debug());
             assert!(!text.contains("\"=1+1\"") || args.contains(&"--json"), "{args:?}: {text}");
         }

@@ -1,7 +1,7 @@
 //! The disk as a square: addresses along Hilbert's curve, so that what lies together on disk lies together here.
 
-use crate::plot::Plot;
-use crate::{Cell, Document, Table};
+use document::plot::Plot;
+use document::{Cell, Document, Table};
 use layout::{Map, MapOrder};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! Figures by simulated day: layout, and use against what was planned.
 
 use super::{day, day_cell, thinned};
-use crate::chart::{Axis, Colours, Dot, chart};
 use crate::layout::{score, share};
-use crate::{Cell, Document, Table};
+use document::chart::{Axis, Colours, Dot, chart};
+use document::{Cell, Document, Table};
 use layout::Series;
 use layout::series::PointSummary;
 use units::show;

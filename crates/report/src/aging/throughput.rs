@@ -1,7 +1,7 @@
 //! Throughput by file size, fresh against aged.
 
-use crate::plot::{IntervalPoint, interval_lines};
-use crate::{Cell, Document, Table};
+use document::plot::{IntervalPoint, interval_lines};
+use document::{Cell, Document, Table};
 use stats::Estimate;
 use workload::{Compared, Comparison, Unit, Verdict};
 

@@ -4,9 +4,9 @@
 //! a backslash becomes `\\`, a newline `\n`, every other control character, every mark that turns the direction of reading and every byte
 //! that is not UTF-8 `\xHH` (one escape per byte).
 
-use posix::text::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
+use units::text::is_hidden;
 
 /// The text of a path; borrowed where nothing needs an escape.
 pub fn escape(path: &[u8]) -> Cow<'_, str> {

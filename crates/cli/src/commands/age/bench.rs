@@ -162,8 +162,8 @@ impl FreshAndAged {
         for target in &self.result.targets {
             let side = BenchResult { targets: vec![target.clone()], ..self.result.clone() };
             let path = directory.join(format!("{}-{}.json", self.result.parameters.name(), target.name));
-            let value = report::envelope(workload::SCHEMA, &side)?;
-            output::write_file(&path, report::json_text(&value).as_bytes())?;
+            let value = document::envelope(workload::SCHEMA, &side)?;
+            output::write_file(&path, document::json_text(&value).as_bytes())?;
             written.push(path);
         }
         Ok(written)

@@ -79,8 +79,8 @@ pub(super) fn pack(
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".json");
     let brief = AgeResult { days: Vec::new(), control_points: Vec::new(), ..result.clone() };
-    let value = report::envelope("fsage.aged-image/1", &Described { image: &packed, aged: &brief })?;
-    let text = report::json_text(&value);
+    let value = document::envelope("fsage.aged-image/1", &Described { image: &packed, aged: &brief })?;
+    let text = document::json_text(&value);
     output::write_file(&to.with_file_name(name), text.as_bytes())?;
     Ok(packed)
 }
@@ -110,6 +110,6 @@ pub(super) fn manifest(result: &AgeResult, options: &AgeOptions) -> anyhow::Resu
         days_done: result.days_done,
         resumed: result.resumed,
     };
-    let value = report::envelope("fsage.age-manifest/1", &manifest)?;
-    Ok(report::json_text(&value))
+    let value = document::envelope("fsage.age-manifest/1", &manifest)?;
+    Ok(document::json_text(&value))
 }

@@ -4,7 +4,7 @@ use super::common::{CapacityArgs, PlanArgs};
 use crate::{failure, output, values};
 use aging::format::Input;
 use aging::plan::personality::{self, Churn, Options, Personality, builtin};
-use report::{Cell, Document, Table};
+use document::{Cell, Document, Table};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ pub(crate) fn hidden_escaped(json: &str) -> String {
         match c {
             // Only between values.
             '\n' => out.push(c),
-            c if posix::text::is_hidden(c) => {
+            c if units::text::is_hidden(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     // Writing into a string cannot fail.
                     let _ = write!(out, "\\u{unit:04x}");
@@ -48,7 +48,7 @@ mod tests {
     fn strings_do_not_drive_a_terminal() {
         let value = json!({ "a\u{9b}": ["\u{7f}\u{1b}\u{202e}", "ü文"] });
         let text = super::text(&value);
-        assert!(text.chars().all(|c| c == '\n' || !posix::text::is_hidden(c)), "{}", text.escape_debug());
+        assert!(text.chars().all(|c| c == '\n' || !units::text::is_hidden(c)), "{}", text.escape_debug());
         assert!(text.ends_with("}\n") && text.contains("ü文") && text.contains("\\u202e"), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
     }

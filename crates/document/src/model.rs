@@ -2,7 +2,6 @@
 
 use crate::Plot;
 use serde_json::Value;
-use std::path::Path;
 use units::show;
 
 /// One value of a table. Numbers keep their value, so that CSV gets the number and people get three digits.
@@ -54,7 +53,7 @@ impl Cell {
     /// For people.
     pub fn shown(&self) -> String {
         match self {
-            Cell::Text(text) => posix::text::printable(text),
+            Cell::Text(text) => units::text::printable(text),
             Cell::Ns(ns) => show::duration_ns(*ns),
             Cell::NsInterval { value, low, high } => show::duration_interval_ns(*value, *low, *high),
             Cell::Bytes(bytes) => show::bytes(*bytes),
@@ -315,14 +314,8 @@ impl Document {
         crate::markdown::render(self)
     }
 
-    /// Writes each table as `NAME.csv` into a directory, and says which files.
-    pub fn write_csv(&self, directory: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
-        let mut written = Vec::new();
-        for table in self.tables() {
-            let path = directory.join(format!("{}.csv", table.name));
-            posix::output::write(&path, crate::csv::render(table).as_bytes())?;
-            written.push(path);
-        }
-        Ok(written)
+    /// Each table as CSV, by the name of its file.
+    pub fn to_csv(&self) -> impl Iterator<Item = (String, String)> {
+        self.tables().map(|table| (format!("{}.csv", table.name), crate::csv::render(table)))
     }
 }

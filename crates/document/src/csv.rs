@@ -34,7 +34,7 @@ fn field(cell: &Cell) -> String {
 }
 
 fn text(own: &str) -> String {
-    let shown = posix::text::printable(own);
+    let shown = units::text::printable(own);
     // What began with a tab or a carriage return begins with a backslash by now.
     if own.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{shown}") } else { shown }
 }

@@ -9,7 +9,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 pub fn render(document: &Document, width: Option<u16>) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {
-        out.push_str(&posix::text::printable(&document.title));
+        out.push_str(&units::text::printable(&document.title));
         out.push('\n');
     }
     for block in document.shown(false) {
@@ -18,22 +18,22 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
         }
         match block {
             Block::Heading(text) => {
-                let text = posix::text::printable(text);
+                let text = units::text::printable(text);
                 out.push_str(&text);
                 out.push('\n');
                 out.push_str(&"-".repeat(text.chars().count()));
                 out.push('\n');
             }
-            Block::Paragraph(text) => wrapped(&mut out, "", &posix::text::printable(text), width),
+            Block::Paragraph(text) => wrapped(&mut out, "", &units::text::printable(text), width),
             Block::List(items) => {
                 for item in items {
-                    wrapped(&mut out, "  * ", &posix::text::printable(item), width);
+                    wrapped(&mut out, "  * ", &units::text::printable(item), width);
                 }
             }
             Block::Code(text) | Block::TextOnly(text) => {
                 for line in text.lines() {
                     out.push_str("    ");
-                    out.push_str(&posix::text::printable(line));
+                    out.push_str(&units::text::printable(line));
                     out.push('\n');
                 }
             }
@@ -46,7 +46,7 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
 
 fn table(out: &mut String, table: &Table, width: Option<u16>) {
     if !table.caption.is_empty() {
-        wrapped(out, "", &posix::text::printable(&table.caption), width);
+        wrapped(out, "", &units::text::printable(&table.caption), width);
     }
     let mut shown = comfy_table::Table::new();
     shown.load_style(STYLE);
@@ -54,7 +54,7 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
         Some(width) => shown.set_width(width).set_content_arrangement(ContentArrangement::Dynamic),
         None => shown.set_content_arrangement(ContentArrangement::Disabled),
     };
-    shown.set_header(table.columns.iter().map(|c| posix::text::printable(&c.title)));
+    shown.set_header(table.columns.iter().map(|c| units::text::printable(&c.title)));
     for row in &table.rows {
         shown.add_row(row.iter().map(|cell| cell.shown()));
     }
@@ -114,7 +114,7 @@ mod tests {
         let mut document = Document::new(evil);
         document.heading(evil).paragraph(evil).list(vec![evil.to_owned()]).code(evil).text_only(evil).table(table);
         for text in [document.to_text(None), document.to_text(Some(40)), document.to_markdown(), document.to_html()] {
-            let shown = |c: char| c == '\n' || !posix::text::is_hidden(c);
+            let shown = |c: char| c == '\n' || !units::text::is_hidden(c);
             assert!(text.chars().all(shown), "{}", text.escape_debug());
         }
     }

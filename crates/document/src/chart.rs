@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Axis<'a> {
+pub enum Axis<'a> {
     /// Bytes, by powers of two on a logarithmic scale.
     Bytes(&'a str),
     /// A share from 0 to 1, in per cent.
@@ -24,7 +24,7 @@ pub(crate) enum Axis<'a> {
 
 /// How series are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colours {
+pub enum Colours {
     /// Things of different kind: colours as far apart as can be.
     Apart,
     /// Stages of one thing: from the first to the last, dark to light.
@@ -33,21 +33,22 @@ pub(crate) enum Colours {
 
 /// A point of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Dot {
+pub struct Dot {
     /// Which panel it is in; empty where there is one.
-    pub(crate) panel: String,
+    pub panel: String,
     /// Which line it is on, by colour.
-    pub(crate) series: String,
+    pub series: String,
     /// Which line it is on, by dashes; empty where that says nothing.
-    pub(crate) kind: String,
-    /// Where.
-    pub(crate) x: f64,
-    pub(crate) y: f64,
+    pub kind: String,
+    /// Where, across.
+    pub x: f64,
+    /// Where, upwards.
+    pub y: f64,
 }
 
 impl Dot {
     /// On a line of the only panel.
-    pub(crate) fn new(series: impl Into<String>, x: f64, y: f64) -> Dot {
+    pub fn new(series: impl Into<String>, x: f64, y: f64) -> Dot {
         Dot { panel: String::new(), series: series.into(), kind: String::new(), x, y }
     }
 }
@@ -58,12 +59,12 @@ const DOTS_MAX: usize = 60;
 const PANEL_WIDTH: u32 = 190;
 
 /// Draws lines through points, in the order given. Panels, series and kinds appear in the order of their first point.
-pub(crate) fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
+pub fn chart(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
     drawn(title, x, y, colours, dots, false)
 }
 
 /// The same in steps, as a cumulative distribution goes.
-pub(crate) fn steps(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
+pub fn steps(title: &str, x: Axis<'_>, y: Axis<'_>, colours: Colours, dots: &[Dot]) -> Plot {
     drawn(title, x, y, colours, dots, true)
 }
 

@@ -108,7 +108,7 @@ fn table(out: &mut String, table: &Table) {
 
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in posix::text::printable(text).chars() {
+    for c in units::text::printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

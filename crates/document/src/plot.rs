@@ -13,18 +13,19 @@ pub struct Plot {
 
 /// Colours that stay apart for colour-blind readers: those of Okabe and Ito (2008), the light ones darkened until each has a contrast of 3 to 1
 /// (WCAG 2.2, 1.4.11) with white as well as with a dark page; the last is a grey for the rest.
-pub(crate) const PALETTE: [&str; 10] =
+pub const PALETTE: [&str; 10] =
     ["#0072b2", "#c98500", "#009e73", "#cc79a7", "#3d9bd1", "#d55e00", "#9a9000", "#8a6d3b", "#7b68c8", "#888888"];
 
-pub(crate) fn palette() -> Value {
+/// [`PALETTE`] as a specification has it.
+pub fn palette() -> Value {
     json!(PALETTE)
 }
 
 /// The specification's language.
-pub(crate) const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
+pub const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
 /// How wide a plot is where there is room, axes and all, pixels: a narrower page draws it as wide as it is itself (draw.js).
-pub(crate) const WIDTH: u32 = 860;
+pub const WIDTH: u32 = 860;
 
 /// One bar of [`interval_bars`].
 pub struct Bar<'a> {
@@ -190,7 +191,7 @@ pub fn interval_lines(title: &str, x_title: &str, y_title: &str, points: &[Inter
 }
 
 /// Sizes on an axis of powers of two.
-pub(crate) const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
+pub const BYTES_LABEL: &str = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? \
                            datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : \
                            datum.value + ' B'";
 

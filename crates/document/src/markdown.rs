@@ -21,7 +21,7 @@ pub fn render(document: &Document) -> String {
             }
             Block::Code(text) | Block::TextOnly(text) => {
                 for line in text.lines() {
-                    out.push_str(&format!("    {}\n", posix::text::printable(line)));
+                    out.push_str(&format!("    {}\n", units::text::printable(line)));
                 }
             }
             Block::Table(table) => self::table(&mut out, table),
@@ -51,7 +51,7 @@ fn table(out: &mut String, table: &Table) {
 /// Text that Markdown takes literally.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in posix::text::printable(text).chars() {
+    for c in units::text::printable(text).chars() {
         if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '|' | '#') {
             out.push('\\');
         }
