@@ -13,6 +13,7 @@ pub mod format;
 pub mod model;
 mod op;
 pub mod plan;
+pub mod present;
 pub mod snapshot;
 mod taken;
 mod tree;

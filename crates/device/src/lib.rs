@@ -15,6 +15,7 @@ mod device;
 pub mod disk;
 mod drive;
 mod flash;
+pub mod present;
 mod request;
 pub mod ssd;
 pub mod store;

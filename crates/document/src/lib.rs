@@ -18,5 +18,5 @@ mod terminal;
 
 pub use html::HTML_BEGINS;
 pub use json::{envelope, text as json_text};
-pub use model::{Block, Cell, Column, Document, Table};
+pub use model::{Block, Cell, Column, Document, Table, facts};
 pub use plot::Plot;

@@ -291,6 +291,14 @@ impl Document {
             .map(|(_, block)| block)
     }
 
+    /// Its plots, in order.
+    pub fn plots(&self) -> impl Iterator<Item = &Plot> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Plot(plot) => Some(plot),
+            _ => None,
+        })
+    }
+
     /// Its tables, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.blocks.iter().filter_map(|block| match block {
@@ -318,4 +326,13 @@ impl Document {
     pub fn to_csv(&self) -> impl Iterator<Item = (String, String)> {
         self.tables().map(|table| (format!("{}.csv", table.name), crate::csv::render(table)))
     }
+}
+
+/// What is known of one thing, a fact a row.
+pub fn facts(name: &str, facts: &[(&'static str, String)]) -> Table {
+    let mut table = Table::new(name, "", &[("What", "what"), ("Value", "value")]);
+    for (what, value) in facts {
+        table.row(vec![Cell::from(*what), Cell::from(value.clone())]);
+    }
+    table
 }

@@ -18,6 +18,7 @@ mod lfs92;
 pub mod lfs95;
 mod outcome;
 mod parallel;
+pub mod present;
 mod registry;
 pub mod softdep99;
 mod testbed;

@@ -16,6 +16,7 @@ pub mod ext4;
 pub mod geometry;
 pub mod map;
 mod options;
+pub mod present;
 pub mod scores;
 #[cfg(test)]
 #[path = "../tests/it/common/mod.rs"]

@@ -18,6 +18,7 @@ pub mod mkfs;
 #[doc(hidden)]
 pub mod planted;
 pub mod policy;
+pub mod present;
 pub mod recover;
 mod segment;
 mod volume;

@@ -2,6 +2,7 @@
 
 use crate::{CacheDrop, Call, Errno, Fd, Outcome, Process};
 use serde::{Deserialize, Serialize};
+use units::show;
 
 /// What makes calls that cannot leave the root: see [`FileSystem::contained`].
 pub type Contained<'a> = dyn FnMut(&mut dyn FileSystem) + Send + 'a;
@@ -328,5 +329,31 @@ impl Environment {
     /// Whether times are virtual: the same calls take the same time, always, and one run says all there is to say.
     pub fn in_virtual_time(&self) -> bool {
         self.kernel.starts_with(Environment::LABORATORY)
+    }
+
+    /// What is known of it, for people: what, and its value.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        let mut add = |what, value: String| {
+            if !value.is_empty() {
+                facts.push((what, value));
+            }
+        };
+        add("target", self.target.clone());
+        add("file system", self.fs_type.clone());
+        add("mount options", self.mount_options.clone());
+        add("mkfs", self.mkfs.clone());
+        add("device", self.device.clone());
+        if self.total_bytes > 0 {
+            add("size", format!("{}, {} in use", show::bytes(self.total_bytes as f64), show::share(self.used_share)));
+        }
+        add("kernel", self.kernel.clone());
+        if self.cpus > 0 {
+            add("processors", format!("{} x {}", self.cpus, self.cpu));
+        }
+        if self.memory_bytes > 0 {
+            add("memory", show::bytes(self.memory_bytes as f64));
+        }
+        facts
     }
 }

@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod cache_sizes;
 pub mod explain;
 pub mod pipeline;
+pub mod present;
 pub mod rank;
 pub mod runtime;
 pub mod tipping;

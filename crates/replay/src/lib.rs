@@ -12,6 +12,7 @@ mod lane;
 mod names;
 mod observed;
 mod order;
+pub mod present;
 mod rebuild;
 mod run;
 mod scan;

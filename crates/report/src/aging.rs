@@ -5,7 +5,6 @@
 
 mod check;
 mod free;
-mod map;
 mod over_time;
 mod side_by_side;
 mod sizes;
@@ -14,12 +13,12 @@ mod throughput;
 pub use check::self_check;
 pub use side_by_side::compare;
 
-pub(crate) use map::{Panel, maps};
-
-use crate::layout::in_unit;
 use aging::verify::SelfCheck;
 use document::{Cell, Document, Table};
-use layout::{Available, Series, SeriesPoint, Survey};
+use layout::present::days_before;
+use layout::present::in_unit;
+use layout::present::map::{Panel, maps};
+use layout::{Series, SeriesPoint};
 use units::show;
 
 /// What is known of one aging.
@@ -174,25 +173,6 @@ fn disk(document: &mut Document, series: &Series) {
         .collect();
     let title = if clock { "last written on day" } else { "last written, days before the survey" };
     maps(document, &panels, title, clock);
-}
-
-/// The map of one survey, where it has one.
-pub(crate) fn map_of(document: &mut Document, surveys: &[(&str, &Survey)]) {
-    let mut panels = Vec::new();
-    for (title, survey) in surveys {
-        match &survey.map {
-            Some(Available::Known(map)) => {
-                panels.push(Panel { title: (*title).to_owned(), map, age: Box::new(|ns| days_before(survey, ns)) })
-            }
-            Some(Available::Unavailable(why)) => drop(document.paragraph(format!("{title}: there is no map: {why}."))),
-            None => {}
-        }
-    }
-    maps(document, &panels, "last written, days before the survey", false);
-}
-
-fn days_before(survey: &Survey, unix_ns: i64) -> f64 {
-    (survey.source.taken_unix_s as f64 - unix_ns as f64 / 1e9).max(0.0) / 86_400.0
 }
 
 #[cfg(test)]

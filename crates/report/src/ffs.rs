@@ -1,6 +1,5 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
-use crate::copied;
 use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
 use ::ffs::fsck::Report;
@@ -44,7 +43,7 @@ pub fn ffs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut document = Document::new(format!("Made a file system in {image}"));
     document.table(table);
     if let Some(done) = done {
-        copied::into(document.heading("Copied"), done);
+        ufs::present::into(document.heading("Copied"), done);
     }
     document
 }

@@ -11,6 +11,7 @@ mod drift;
 mod edit;
 mod error;
 mod file;
+pub mod present;
 mod price;
 pub mod thesis;
 pub mod vector;

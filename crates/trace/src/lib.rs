@@ -16,6 +16,7 @@ mod lines;
 mod op;
 pub mod parquet_file;
 pub mod perf;
+pub mod present;
 pub mod profile;
 pub mod recognise;
 pub mod record;

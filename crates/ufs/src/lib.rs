@@ -18,6 +18,7 @@ mod inode;
 pub mod insert;
 pub mod live;
 mod numbers;
+pub mod present;
 pub mod text;
 
 pub use endian::{Disk, Endian, Field};

@@ -7,6 +7,7 @@
 
 mod bench;
 mod compare;
+pub mod present;
 pub mod residuals;
 
 pub use bench::{Bench, OpenTarget, RealBench, ValidateTarget, ValidateWorkload};

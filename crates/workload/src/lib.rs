@@ -26,6 +26,7 @@ pub mod hotfiles;
 pub mod largefile;
 pub mod netnews;
 pub mod postmark;
+pub mod present;
 mod processors;
 mod random;
 mod result;

@@ -260,7 +260,7 @@ fn show(
     kept: Kept,
     mended: Option<Reconciled>,
 ) -> anyhow::Result<ExitCode> {
-    let mut document: Document = report::age(result);
+    let mut document: Document = aging::present::age(result);
     if let Some(mended) = mended.filter(|m| *m != Reconciled::default()) {
         document.paragraph(format!(
             "On resumption {} names were moved back, {} made after the checkpoint removed, {} made again and {} given their \
@@ -276,7 +276,7 @@ fn show(
         if let Some(comparison) = &benchmark.comparison {
             let sides = (&benchmark.result, &benchmark.result);
             short.paragraph(benchmark.describe());
-            short.append(report::bench_comparison(comparison, sides.0, sides.1));
+            short.append(workload::present::bench_comparison(comparison, sides.0, sides.1));
         }
     }
     let by_size = benchmarks.iter().find(|b| b.is_by_size()).and_then(|b| b.comparison.as_ref());
@@ -287,7 +287,7 @@ fn show(
     for benchmark in benchmarks.iter().filter(|b| series.is_none() || !b.is_by_size()) {
         if let Some(comparison) = &benchmark.comparison {
             document.paragraph(benchmark.describe());
-            document.append(report::bench_comparison(comparison, &benchmark.result, &benchmark.result));
+            document.append(workload::present::bench_comparison(comparison, &benchmark.result, &benchmark.result));
         }
     }
     let shown = Shown { result, options: &job.options, benchmarks, mended, kept };

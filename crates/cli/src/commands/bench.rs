@@ -159,7 +159,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Benchmark::Workload(args)) => (args.result().clone(), workloads::run(&args)?),
         None => return compare(&args.compare, &args.result),
     };
-    result.emit(workload::SCHEMA, &found, &report::bench(&found))?;
+    result.emit(workload::SCHEMA, &found, &workload::present::bench(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -168,7 +168,7 @@ fn compare(files: &[PathBuf], result: &ResultArgs) -> anyhow::Result<ExitCode> {
     let [a, b] = files else { return Err(failure::usage("--compare: name two results")) };
     let (found_a, found_b) = (workload::load(a)?, workload::load(b)?);
     let comparison = workload::compare(&found_a, &found_b, (&output::shown(a), &output::shown(b)))?;
-    let document = report::bench_comparison(&comparison, &found_a, &found_b);
+    let document = workload::present::bench_comparison(&comparison, &found_a, &found_b);
     result.emit("fsage.bench-comparison/1", &comparison, &document)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -66,6 +66,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     bar.finish_and_clear();
     let done = done.with_context(|| shown.clone())?;
-    args.result.emit("fsage.clean/1", &done, &report::lfs_cleaned(&shown, &done))?;
+    args.result.emit("fsage.clean/1", &done, &lfs::present::cleaned(&shown, &done))?;
     Ok(ExitCode::SUCCESS)
 }

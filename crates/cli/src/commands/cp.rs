@@ -124,7 +124,7 @@ fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Re
         let done = ffs::edit(image, how, |store| copy.run::<ffs::Ffs>(store, args.policy.unwrap_or_default()));
         ("fsage.cp-into-ffs/1", done.with_context(|| shown.clone())?)
     };
-    args.result.emit(schema, &done, &report::inserted(&shown, &done))?;
+    args.result.emit(schema, &done, &ufs::present::inserted(&shown, &done))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,7 +184,7 @@ fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Res
         }
     }
     bar.finish_and_clear();
-    args.result.emit("fsage.cp-ffs/1", &all, &report::extracted(&all))?;
+    args.result.emit("fsage.cp-ffs/1", &all, &ufs::present::extracted(&all))?;
     Ok(if all.bad_links.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 

@@ -80,14 +80,14 @@ fn list(args: &List) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let drives = catalogue().iter().map(|(key, _)| Drive::find(key).map(|drive| drive.describe()));
     let drives = drives.collect::<Result<Vec<_>, _>>()?;
-    args.result.emit("fsage.drives/1", &drives, &report::drives(&drives))?;
+    args.result.emit("fsage.drives/1", &drives, &device::present::drives(&drives))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn describe(args: &Describe) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     let description = Drive::find(&args.drive)?.describe();
-    args.result.emit("fsage.drive/1", &description, &report::drive(&description))?;
+    args.result.emit("fsage.drive/1", &description, &device::present::drive(&description))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,7 +100,7 @@ fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
     let trace = validate::read_trace(&args.trace)?;
     let refused = |(request, why)| TraceError::Request { file: output::shown(&args.trace), request, why };
     let validation = validate::validate(&drive.key, &drive.name, spec, &trace).map_err(refused)?;
-    args.result.emit("fsage.drive-validation/1", &validation, &report::drive_validation(&validation))?;
+    args.result.emit("fsage.drive-validation/1", &validation, &device::present::drive_validation(&validation))?;
     match args.max_demerit {
         Some(limit_ms) if validation.demerit_ns > limit_ms * 1e6 => {
             progress::note(&format!("demerit {:.4} ms is greater than {limit_ms} ms", validation.demerit_ns / 1e6));

@@ -210,7 +210,7 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
     });
     let (mut document, check) = match &checked {
         Checked::Ffs(report) => (report::ffs_checked(&spec.text, report, &outcome), serde_json::to_value(report)?),
-        Checked::Lfs(report) => (report::lfs_checked(&spec.text, report), serde_json::to_value(report)?),
+        Checked::Lfs(report) => (::lfs::present::checked(&spec.text, report), serde_json::to_value(report)?),
     };
     report::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
     args.result.emit(

@@ -69,7 +69,7 @@ fn against(args: &Args, tree: &Path) -> anyhow::Result<ExitCode> {
     };
     let reader = Reader::open(file)?;
     let verification: Verification = verify(&reader, tree, &VerifyOptions::default())?;
-    let document = report::verification(&output::shown(file), &verification);
+    let document = trace::present::verification(&output::shown(file), &verification);
     args.result.emit("fsage.verification/1", &verification, &document)?;
     Ok(if verification.holds() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
@@ -91,7 +91,7 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     if file.extension().is_some_and(|e| e == "snapshot") {
         let snapshot = Snapshot::read(file)?;
         let (name, summary) = (output::shown(file), snapshot.summary());
-        let document = report::tree_snapshot(&name, std::fs::metadata(file)?.len(), &summary);
+        let document = aging::present::tree_snapshot(&name, std::fs::metadata(file)?.len(), &summary);
         return Ok((document, json!({ "file": name, "kind": "tree_snapshot", "summary": summary })));
     }
     if file.extension().is_some_and(|e| e == "aging") {
@@ -99,7 +99,7 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     }
     let profile = SystemProfile::load(file)?;
     let value = json!({ "file": output::shown(file), "kind": "system", "system": profile });
-    Ok((report::system(&profile), value))
+    Ok((system::present::system(&profile), value))
 }
 
 fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
@@ -107,7 +107,7 @@ fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
     reader.verify()?;
     let (name, bytes) = (output::shown(file), std::fs::metadata(file)?.len());
     let value = json!({ "file": name, "kind": "aging", "bytes": bytes, "meta": reader.meta() });
-    Ok((report::plan(&name, bytes, reader.meta()), value))
+    Ok((aging::present::plan(&name, bytes, reader.meta()), value))
 }
 
 fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> {
@@ -115,22 +115,22 @@ fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> 
     let name = output::shown(directory);
     if args.rows {
         let rows = reader.rows(args.from, args.count)?;
-        let document = report::rows(&format!("Rows of {name}"), &rows);
+        let document = trace::present::rows(&format!("Rows of {name}"), &rows);
         let value = json!({ "file": name, "kind": "rows", "rows": table_json(&document) });
         return Ok((document, value));
     }
     if args.snapshot {
-        let document = report::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
+        let document = trace::present::snapshot(&format!("Names that {name} found"), &reader.snapshot()?);
         let value = json!({ "file": name, "kind": "snapshot", "entries": table_json(&document) });
         return Ok((document, value));
     }
     if args.latency {
         let found = trace::inspect::latencies(&reader)?;
         let value = json!({ "file": name, "kind": "latency", "latency": found });
-        return Ok((report::latencies(&name, &found), value));
+        return Ok((trace::present::latencies(&name, &found), value));
     }
     let inspection = trace::inspect::inspect(&reader, &InspectOptions::default())?;
-    let document = report::workload(&name, reader.meta(), &inspection);
+    let document = trace::present::workload(&name, reader.meta(), &inspection);
     let value = json!({ "file": name, "kind": "workload", "meta": reader.meta(), "inspection": inspection });
     Ok((document, value))
 }

@@ -94,7 +94,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some([a, b]) = args.compare.as_deref() {
         let (a, b) = (saved_or_taken(a, &options)?, saved_or_taken(b, &options)?);
         let comparison = layout::compare(&a, &b);
-        result.emit("fsage.layout-comparison/1", &comparison, &report::layout_comparison(&comparison, &a, &b))?;
+        result.emit(
+            "fsage.layout-comparison/1",
+            &comparison,
+            &layout::present::layout_comparison(&comparison, &a, &b),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(target) = args.target else { return Err(failure::usage("name a target")) };
@@ -106,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         layout::save(&survey, path)?;
         progress::note(&format!("wrote {}", output::shown(path)));
     }
-    result.emit(layout::SCHEMA, &survey, &report::layout(&survey))?;
+    result.emit(layout::SCHEMA, &survey, &layout::present::layout(&survey))?;
     Ok(ExitCode::SUCCESS)
 }
 

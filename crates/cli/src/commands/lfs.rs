@@ -22,7 +22,7 @@ pub(super) fn dump(args: &Args, store: FileStore) -> anyhow::Result<()> {
     }
     if args.what == What::Superblock {
         let dump = image.dump_superblock();
-        return args.result.emit("fsage.lfs-superblock/1", &dump, &report::lfs_superblock(&dump));
+        return args.result.emit("fsage.lfs-superblock/1", &dump, &lfs::present::superblock(&dump));
     }
     if !args.checkpoint {
         image.roll_forward()?;
@@ -30,25 +30,25 @@ pub(super) fn dump(args: &Args, store: FileStore) -> anyhow::Result<()> {
     match args.what {
         What::Segments => {
             let rows = image.dump_segments();
-            args.result.emit("fsage.lfs-segments/1", &Rows { segments: &rows }, &report::lfs_segments(&rows))
+            args.result.emit("fsage.lfs-segments/1", &Rows { segments: &rows }, &lfs::present::segments(&rows))
         }
         What::Segment => {
             let number = args.which.as_deref().and_then(|p| p.to_str()).and_then(|text| text.parse().ok());
             let number = number.ok_or_else(|| failure::usage("which segment? Give its number, from 0"))?;
             let dump = image.dump_segment(SegNo(number))?;
-            args.result.emit("fsage.lfs-segment/1", &dump, &report::lfs_segment(&dump))
+            args.result.emit("fsage.lfs-segment/1", &dump, &lfs::present::segment(&dump))
         }
         What::Ifile => {
             let dump = image.dump_ifile();
-            args.result.emit("fsage.lfs-ifile/1", &dump, &report::lfs_ifile(&dump))
+            args.result.emit("fsage.lfs-ifile/1", &dump, &lfs::present::ifile(&dump))
         }
         What::Inode => {
             let dump = image.dump_inode(inode(args, &image)?)?;
-            args.result.emit("fsage.lfs-inode/1", &dump, &report::lfs_inode(&dump))
+            args.result.emit("fsage.lfs-inode/1", &dump, &lfs::present::inode(&dump))
         }
         What::Directory => {
             let dump = image.dump_directory(inode(args, &image)?)?;
-            args.result.emit("fsage.lfs-directory/1", &dump, &report::lfs_directory(&dump))
+            args.result.emit("fsage.lfs-directory/1", &dump, &lfs::present::directory(&dump))
         }
         What::Superblock | What::Groups | What::Group | What::Free | What::FreeMaps => {
             Err(failure::usage("this is an LFS image, which has segments and no groups or free map"))
@@ -79,7 +79,7 @@ pub(super) fn fsck(result: &ResultArgs, store: FileStore, image: &str) -> anyhow
     });
     bar.finish_and_clear();
     let report = report.with_context(|| image.to_owned())?;
-    result.emit("fsage.fsck-lfs/1", &report, &report::lfs_checked(image, &report))?;
+    result.emit("fsage.fsck-lfs/1", &report, &lfs::present::checked(image, &report))?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
 }
 

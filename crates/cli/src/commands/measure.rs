@@ -80,10 +80,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let missing: Vec<String> = profile.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
         progress::note(&format!("not measured: {}", missing.join(", ")));
     }
-    let mut document = report::system(&profile);
+    let mut document = system::present::system(&profile);
     let check = if args.check { Some(check(&args, options, &path, &profile)?) } else { None };
     if let Some(check) = &check {
-        report::apart(&mut document, check);
+        system::present::apart(&mut document, check);
     }
     let apart = check.as_ref().map_or(0.0, |check| check.median);
     result.emit("fsage.measure/1", &Output { profile: &profile, check }, &document)?;

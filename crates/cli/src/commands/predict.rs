@@ -195,7 +195,7 @@ impl Output {
     pub fn document(&self) -> document::Document {
         let explanation = self.explanation.as_ref();
         let run_time = self.run_time.as_ref();
-        report::prediction(
+        predict::present::prediction(
             &self.workload,
             &self.prediction,
             &self.ranking,

@@ -2,6 +2,7 @@
 
 use crate::commands::{measure as measuring, predict as prediction};
 use crate::output::{self, ResultArgs};
+use crate::quickstart::present::{Checked, Quickstart};
 use crate::quickstart::{bundled, recording};
 use crate::target::TargetArgs;
 use crate::{progress, values};
@@ -11,7 +12,6 @@ use posix::output::Output as Placed;
 use posix::{CacheState, Target};
 use predict::pipeline::{Calls, PredictOptions};
 use replay::ReplayOptions;
-use report::quickstart::{Checked, Quickstart};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -103,8 +103,8 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
     if let Some(directory) = &args.result.output {
         keep(directory, &profile, &systems)?;
     }
-    let full = report::quickstart::full(&said, output.document());
-    let short = report::quickstart::short(&said, &output.prediction, &output.ranking, &output.tipping);
+    let full = crate::quickstart::present::full(&said, output.document());
+    let short = crate::quickstart::present::short(&said, &output.prediction, &output.ranking, &output.tipping);
     let result = Output { quickstart: &said, prediction: &output };
     args.result.emit_short("fsage.quickstart/1", &result, &short, &full)?;
     Ok(ExitCode::SUCCESS)

@@ -129,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let result = result?;
     closed?;
     let workload = output::shown(&args.workload);
-    let document = report::replay(&workload, &result);
+    let document = replay::present::replay(&workload, &result);
     args.result.emit("fsage.replay/1", &Output { workload, result: &result }, &document)?;
     let differing = result.differences.total as f64 / result.calls.max(1) as f64;
     match args.max_differences {

@@ -36,7 +36,11 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.check()?;
     if args.keys.is_empty() {
-        args.result.emit("fsage.experiments/1", &experiment::all(), &report::experiments(experiment::all()))?;
+        args.result.emit(
+            "fsage.experiments/1",
+            &experiment::all(),
+            &experiment::present::experiments(experiment::all()),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let selected = experiment::select(&args.keys)?;
@@ -53,7 +57,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         reproduction.outcomes.push(outcome);
     }
     bar.finish_and_clear();
-    let (short, document) = (report::reproduction(&reproduction, false), report::reproduction(&reproduction, true));
+    let (short, document) = (
+        experiment::present::reproduction(&reproduction, false),
+        experiment::present::reproduction(&reproduction, true),
+    );
     args.result.emit_short("fsage.reproduction/1", &reproduction, &short, &document)?;
     let unexplained = reproduction.outcomes.iter().flat_map(|outcome| outcome.unexplained()).count();
     if unexplained > 0 && !args.quick {

@@ -66,7 +66,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let bytes = std::fs::metadata(&path)?.len();
     if !args.quiet {
         let summary = snapshot.summary();
-        let document = report::tree_snapshot(&output::shown(&path), bytes, &summary);
+        let document = aging::present::tree_snapshot(&output::shown(&path), bytes, &summary);
         result.emit("fsage.snapshot/1", &summary, &document)?;
     }
     Ok(ExitCode::SUCCESS)

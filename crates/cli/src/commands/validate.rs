@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             validation.contexts = Some(contexts::contexts(&ResidualReader::open(&path)?)?);
         }
     }
-    let document = report::validation("Validation: prediction against replay", &command(), &validation);
+    let document = validate::present::validation("Validation: prediction against replay", &command(), &validation);
     args.result.emit("fsage.validate/1", &validation, &document)?;
     let error = validation.methods.first().and_then(|method| method.median_error);
     match (args.max_error, error) {

@@ -34,6 +34,7 @@ mod record_who;
 mod repair;
 mod replay_arguments;
 mod residuals;
+mod rooms;
 mod run_time;
 mod signals;
 mod snapshot;

@@ -5,5 +5,6 @@
 mod kernel_cache;
 mod libcachesim;
 mod pipeline;
+mod present;
 mod random;
 mod runtime;

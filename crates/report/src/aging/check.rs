@@ -1,10 +1,10 @@
 //! How well a replay reproduces its original: layout score per day of both (Smith and Seltzer 1997, section 4; Smith 2001,
 //! chapter 3).
 
-use crate::layout::score;
 use aging::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart};
 use document::{Cell, Document, Table};
+use layout::present::score;
 
 /// Checks, as a report of their own.
 pub fn self_check(checks: &[SelfCheck]) -> Document {

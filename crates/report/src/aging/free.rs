@@ -1,9 +1,9 @@
 //! Free space by simulated day: how much of it is in how large pieces.
 
 use super::{day, day_cell, thinned};
-use crate::layout::share;
 use document::chart::{Axis, Colours, Dot, steps};
 use document::{Cell, Document, Table};
+use layout::present::share;
 use layout::{Series, SeriesPoint};
 
 /// Distributions drawn at most.

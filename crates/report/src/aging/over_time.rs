@@ -1,10 +1,10 @@
 //! Figures by simulated day: layout, and use against what was planned.
 
 use super::{day, day_cell, thinned};
-use crate::layout::{score, share};
 use document::chart::{Axis, Colours, Dot, chart};
 use document::{Cell, Document, Table};
 use layout::Series;
+use layout::present::{score, share};
 use layout::series::PointSummary;
 use units::show;
 

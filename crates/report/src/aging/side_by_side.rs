@@ -1,10 +1,10 @@
 //! Several agings: what each file system became under each workload.
 
 use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
-use crate::layout::{score, share};
 use aging::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart, steps};
 use document::{Cell, Document, Table};
+use layout::present::{score, share};
 use layout::series::PointSummary;
 use units::show;
 use workload::Verdict;

@@ -1,9 +1,9 @@
 //! Layout score by file size: fresh, halfway and aged.
 
 use super::{day, ends};
-use crate::layout::score;
 use document::chart::{Axis, Colours, Dot, chart};
 use document::{Cell, Document, Table};
+use layout::present::score;
 use layout::{Series, SeriesPoint};
 
 pub(super) fn by_size(document: &mut Document, series: &Series) {

@@ -7,7 +7,7 @@ use workload::{Compared, Comparison, Unit, Verdict};
 
 /// A rate's unit for people, and what it is divided by.
 const fn unit(of: Unit) -> (&'static str, f64) {
-    let (title, _, scale) = crate::bench::unit(of);
+    let (title, _, scale) = workload::present::unit(of);
     (title, scale)
 }
 

@@ -3,4 +3,3 @@
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
 mod aging;
-mod render;

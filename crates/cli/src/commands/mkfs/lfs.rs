@@ -70,7 +70,7 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
         .and_then(|made| Ok((made, args.populate.copy::<::lfs::Lfs>(store, policy, options.time_s, args.time)?)));
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;
-    let document = report::lfs_made(&output::shown(&args.image), &made, copied.as_ref());
+    let document = lfs::present::made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-lfs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -123,6 +123,6 @@ fn write(
     bar.finish_and_clear();
     let meta = meta?;
     let bytes = std::fs::metadata(path)?.len();
-    result.emit("fsage.plan/1", &meta, &report::plan(&output::shown(path), bytes, &meta))?;
+    result.emit("fsage.plan/1", &meta, &aging::present::plan(&output::shown(path), bytes, &meta))?;
     Ok(ExitCode::SUCCESS)
 }

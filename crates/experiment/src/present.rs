@@ -1,6 +1,6 @@
 //! Published experiments: which there are, and published against ours with the curves.
 
-use ::experiment::{Axis, Difference, Experiment, Figure, Outcome, Published, Reproduction, Row, Scale, Unit};
+use crate::{Axis, Difference, Experiment, Figure, Outcome, Published, Reproduction, Row, Scale, Unit};
 use document::chart::{self, Colours, Dot};
 use document::{Cell, Document, Table};
 use units::show;
@@ -79,7 +79,7 @@ fn verdict(row: &Row) -> &'static str {
     match row.difference() {
         Difference::NothingPublished | Difference::Within => "",
         Difference::Explained => "differs, see below",
-        Difference::NotExplained => ::experiment::NOT_EXPLAINED,
+        Difference::NotExplained => crate::NOT_EXPLAINED,
     }
 }
 
@@ -179,7 +179,7 @@ fn points(name: &str, figure: &Figure) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::experiment::{Claim, Explain, Series};
+    use crate::{Claim, Explain, Series};
 
     #[test]
     fn differences_are_shown_with_their_sentence() {

@@ -1,14 +1,15 @@
 //! A prediction: the ranking, where the time goes, and what would change it.
 
-use crate::cache_plots;
+mod cache_plots;
+
+use crate::cache_sizes::CacheSize;
+use crate::explain::{Explanation, Part};
+use crate::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
+use crate::rank::{Ranked, Ranking};
+use crate::runtime::RunTimes;
+use crate::tipping::Tipping;
 use document::plot::{Bar, interval_bars, stacked_bars};
 use document::{Cell, Document, Table};
-use predict::cache_sizes::CacheSize;
-use predict::explain::{Explanation, Part};
-use predict::pipeline::{InitialCaches, Pace, Prediction, SystemPrediction};
-use predict::rank::{Ranked, Ranking};
-use predict::runtime::RunTimes;
-use predict::tipping::Tipping;
 use trace::profile::Durations;
 use units::show;
 
@@ -159,7 +160,8 @@ fn assumptions(prediction: &Prediction, ranking: &Ranking) -> String {
     text
 }
 
-pub(crate) fn ties(ranking: &Ranking) -> String {
+/// Which systems cannot be told apart, in a sentence; empty where all can.
+pub fn ties(ranking: &Ranking) -> String {
     let tied: Vec<String> = ranking
         .pairs
         .iter()
@@ -199,7 +201,8 @@ fn op_ns(system: &SystemPrediction, op: &str) -> f64 {
     system.by_op.iter().find(|o| o.op == op).map_or(0.0, |o| o.ns)
 }
 
-pub(crate) fn by_op_table(systems: &[&SystemPrediction], rows: usize) -> Table {
+/// Where the time goes, by type of call, so many rows.
+pub fn by_op_table(systems: &[&SystemPrediction], rows: usize) -> Table {
     let mut columns = vec![("Call".to_owned(), "call".to_owned()), ("Calls".to_owned(), "calls".to_owned())];
     columns.extend(systems.iter().map(|s| (s.system.clone(), format!("{}_ns", s.system))));
     let borrowed: Vec<(&str, &str)> = columns.iter().map(|(t, k)| (t.as_str(), k.as_str())).collect();
@@ -239,7 +242,8 @@ fn by_op_plot(systems: &[&SystemPrediction]) -> document::Plot {
     stacked_bars("Predicted time by call type.", "time in the file system, s", &order, &parts)
 }
 
-pub(crate) fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
+/// Where the time goes on one system, by entry of its vector, so many rows.
+pub fn by_entry_of(system: &SystemPrediction, rows: usize) -> Table {
     let caption = format!("The costs that make up the total on {}, the largest first.", system.system);
     let mut table = Table::new(
         "by_entry",
@@ -357,7 +361,8 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
     table
 }
 
-pub(crate) fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
+/// Which one cost, changed by how much, would make the first two equally fast.
+pub fn tipping_table(tipping: &[Tipping], rows: usize) -> Table {
     let caption = "Any one of these alone would make the first two equally fast.";
     let columns = [("On", "system"), ("Cost of", "class"), ("Must change to", "factor"), ("Meaning", "meaning")];
     let mut table = Table::new("tipping", caption, &columns);

@@ -1,6 +1,6 @@
 //! A snapshot of a tree, in figures.
 
-use aging::snapshot::Summary;
+use crate::snapshot::Summary;
 use document::{Cell, Document, Table};
 
 /// What is in one snapshot of `file_bytes` bytes.
@@ -12,7 +12,7 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
     add("host", Cell::from(meta.host.clone()));
     add("file system", Cell::from(meta.fs_type.clone()));
     let days = |ns: i64| format!("{:.3} (simulated days)", ns as f64 / 86_400e9);
-    let date = |ns: i64| aging::snapshot::expand_name("%F %H:%M:%S UTC", ns).unwrap_or_default();
+    let date = |ns: i64| crate::snapshot::expand_name("%F %H:%M:%S UTC", ns).unwrap_or_default();
     let time = |ns: i64| Cell::from(if meta.simulated { days(ns) } else { date(ns) });
     add("taken", time(meta.taken_ns));
     add("walk", Cell::Ns(meta.taken_ns.saturating_sub(meta.began_ns).max(0) as f64));

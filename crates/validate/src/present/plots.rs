@@ -1,10 +1,10 @@
 //! Predicted beside measured: by call type in the cells with the greatest errors, and the latencies of single calls.
 
+use crate::{Cell, OpComparison, Validation};
 use document::Plot;
 use document::plot::{SCHEMA, WIDTH, palette};
 use serde_json::{Value, json};
 use units::show;
-use validate::{Cell, OpComparison, Validation};
 
 /// Cells shown beside each other, those with the greatest errors.
 const CELLS: usize = 12;

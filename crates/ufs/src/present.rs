@@ -1,6 +1,7 @@
 //! What was copied out of an image, and into one.
 
-use ::ffs::{Extracted, Inserted};
+use crate::extract::Extracted;
+use crate::insert::Inserted;
 use document::{Cell, Document, Table};
 
 fn add(table: &mut Table, figure: &str, value: Cell) {
@@ -43,7 +44,7 @@ pub fn inserted(image: &str, done: &Inserted) -> Document {
 }
 
 /// The same as part of another document.
-pub(crate) fn into(document: &mut Document, done: &Inserted) {
+pub fn into(document: &mut Document, done: &Inserted) {
     let mut table = table();
     add(&mut table, "files", Cell::Count(done.files));
     add(&mut table, "directories", Cell::Count(done.directories));

@@ -1,9 +1,8 @@
 //! A replay: what it measured, by call type and by directory, and where it went differently than the trace.
 
-use crate::environment::environment;
+use crate::{Pace, ReplayResult};
 use document::{Cell, Document, Table};
 use posix::CacheState;
-use replay::{Pace, ReplayResult};
 use stats::QUANTILES;
 use units::show;
 
@@ -25,7 +24,7 @@ pub fn replay(workload: &str, result: &ReplayResult) -> Document {
         }
         document.heading("Not replayed").table(table);
     }
-    document.heading("Environment").table(environment(&result.environment));
+    document.heading("Environment").table(document::facts("environment", &result.environment.facts()));
     document
 }
 

@@ -1,15 +1,14 @@
 //! A system profile: where it was measured, what it knows of the caches, and the vector.
 
-use crate::environment::environment;
+use crate::vector::{Class, parse_entry_name};
+use crate::{Apart, Family, SystemProfile};
 use document::{Cell, Document, Plot, Table, plot};
-use system::vector::{Class, parse_entry_name};
-use system::{Apart, Family, SystemProfile};
 
 /// The whole profile.
 pub fn system(profile: &SystemProfile) -> Document {
     let mut document = Document::new(format!("System profile {}", profile.name));
     document.paragraph(profile.provenance.clone());
-    document.heading("Environment").table(environment(&profile.environment));
+    document.heading("Environment").table(document::facts("environment", &profile.environment.facts()));
     document.heading("Caches and write-back").table(parameters(profile));
     if !profile.behaviour.is_unknown() {
         document.heading("What it does").table(behaviour(profile));
@@ -122,7 +121,7 @@ fn behaviour(profile: &SystemProfile) -> Table {
 }
 
 /// Entries with their class and size, in the vector's order.
-fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &system::Entry)> {
+fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &crate::Entry)> {
     let mut entries: Vec<_> = profile
         .entries
         .iter()
@@ -132,7 +131,7 @@ fn entries(profile: &SystemProfile) -> Vec<(Class, u64, &system::Entry)> {
     entries
 }
 
-fn cells(entry: &system::Entry) -> Vec<Cell> {
+fn cells(entry: &crate::Entry) -> Vec<Cell> {
     // Quantiles are stored at 1, 5, 10, 25, 50, 75, 90, 95, 99 and 99.9 %.
     let quantile = |i: usize| entry.quantiles_ns.get(i).map_or(Cell::Empty, |ns| Cell::Ns(*ns));
     let mean = match (entry.low_ns, entry.high_ns) {
@@ -180,7 +179,7 @@ fn curves(profile: &SystemProfile) -> Table {
     );
     let mut last = None;
     for (class, at, entry) in entries(profile).into_iter().filter(|(class, ..)| class.is_curve()) {
-        let mut row = vec![Cell::from(system::vector::entry_name(class, at))];
+        let mut row = vec![Cell::from(crate::vector::entry_name(class, at))];
         row.extend(cells(entry));
         row.push(if last == Some(class) { Cell::from("") } else { Cell::from(class.meaning().trim()) });
         last = Some(class);

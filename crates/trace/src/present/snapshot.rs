@@ -1,8 +1,8 @@
 //! The names a workload found.
 
+use crate::Snapshot;
 use document::{Cell, Document, Table};
 use posix::FileKind;
-use trace::Snapshot;
 
 /// Every name, one a line.
 pub fn snapshot(title: &str, snapshot: &Snapshot) -> Document {

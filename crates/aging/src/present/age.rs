@@ -1,6 +1,6 @@
 //! What a replay of an aging workload did.
 
-use aging::age::{AgeResult, DataMode, DayRow, Room};
+use crate::age::{AgeResult, DataMode, DayRow, Room};
 use document::{Cell, Document, Table};
 use units::show;
 

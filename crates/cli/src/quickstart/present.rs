@@ -1,10 +1,10 @@
 //! The first report anybody sees: what was done, the ranking, and what would change it.
 
-use crate::prediction;
-use crate::prediction::{by_entry_of, by_op_table, ranking_table};
 use document::{Cell, Document, Table};
 use posix::CacheState;
 use predict::pipeline::Prediction;
+use predict::present as prediction;
+use predict::present::{by_entry_of, by_op_table, ranking_table};
 use predict::rank::Ranking;
 use predict::tipping::Tipping;
 use serde::Serialize;

@@ -1,11 +1,10 @@
 //! LFS images: what was made, what a check found, and structures as they are.
 
-use crate::copied;
-use ::lfs::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, SegmentRow, SuperblockDump};
-use ::lfs::format::{Field, Piece};
-use ::lfs::fsck::Report;
-use ::lfs::mkfs::Made;
-use ::lfs::{Cleaned, Inserted, text};
+use crate::dump::{DirectoryDump, IfileDump, InodeDump, PartialRow, SegmentDump, SegmentRow, SuperblockDump};
+use crate::format::{Field, Piece};
+use crate::fsck::Report;
+use crate::mkfs::Made;
+use crate::{Cleaned, Inserted, text};
 use document::{Cell, Document, Table};
 use units::show;
 
@@ -20,7 +19,7 @@ fn exact(n: impl ToString) -> Cell {
 }
 
 /// A new file system, and what was copied into it.
-pub fn lfs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
+pub fn made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);
     add(&mut table, "size", Cell::Bytes(made.size_bytes as f64));
     add(&mut table, "for data", Cell::Bytes(made.data_bytes as f64));
@@ -37,13 +36,13 @@ pub fn lfs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut document = Document::new(format!("Made a log-structured file system in {image}"));
     document.table(table);
     if let Some(done) = done {
-        copied::into(document.heading("Copied"), done);
+        ufs::present::into(document.heading("Copied"), done);
     }
     document
 }
 
 /// What the cleaner has done.
-pub fn lfs_cleaned(image: &str, done: &Cleaned) -> Document {
+pub fn cleaned(image: &str, done: &Cleaned) -> Document {
     let mut table = Table::new("cleaned", "", &FIGURES);
     add(&mut table, "segments", Cell::Count(done.segments.into()));
     add(&mut table, "of them clean before", Cell::Count(done.clean_before.into()));
@@ -60,7 +59,7 @@ pub fn lfs_cleaned(image: &str, done: &Cleaned) -> Document {
 }
 
 /// A check.
-pub fn lfs_checked(image: &str, report: &Report) -> Document {
+pub fn checked(image: &str, report: &Report) -> Document {
     let mut document = Document::new(format!("Check of {image}"));
     document.paragraph(format!("{}.", capital(&report.state())));
     let columns =
@@ -123,7 +122,7 @@ fn fields(name: &str, fields: &[Field]) -> Table {
 }
 
 /// A superblock.
-pub fn lfs_superblock(dump: &SuperblockDump) -> Document {
+pub fn superblock(dump: &SuperblockDump) -> Document {
     let mut document = Document::new(format!("Superblock at byte {}", dump.at_byte));
     document.table(fields("superblock", &dump.fields));
     let mut all = Table::new("superblocks", "", &[("Byte", "at_byte"), ("Serial", "serial")]);
@@ -159,7 +158,7 @@ fn segment_row(row: &SegmentRow) -> Vec<Cell> {
 }
 
 /// All segments, a line each.
-pub fn lfs_segments(rows: &[SegmentRow]) -> Document {
+pub fn segments(rows: &[SegmentRow]) -> Document {
     let mut table = Table::new("segments", "", &SEGMENT_COLUMNS);
     for row in rows {
         table.row(segment_row(row));
@@ -170,7 +169,7 @@ pub fn lfs_segments(rows: &[SegmentRow]) -> Document {
 }
 
 /// One segment, with what its partial segments hold.
-pub fn lfs_segment(dump: &SegmentDump) -> Document {
+pub fn segment(dump: &SegmentDump) -> Document {
     let mut document = Document::new(format!("Segment {}", dump.usage.segment));
     let mut usage = Table::new("usage", "", &SEGMENT_COLUMNS);
     usage.row(segment_row(&dump.usage));
@@ -237,7 +236,7 @@ fn pieces(row: &PartialRow) -> Table {
 }
 
 /// The ifile.
-pub fn lfs_ifile(dump: &IfileDump) -> Document {
+pub fn ifile(dump: &IfileDump) -> Document {
     let mut document = Document::new(format!("Ifile of {} blocks", dump.blocks));
     document.table(fields("cleaner_info", &dump.cleaner));
     let columns = [("Inode", "ino"), ("Version", "version"), ("Fragment", "addr"), ("Last read", "atime")];
@@ -251,7 +250,7 @@ pub fn lfs_ifile(dump: &IfileDump) -> Document {
 }
 
 /// An inode.
-pub fn lfs_inode(dump: &InodeDump) -> Document {
+pub fn inode(dump: &InodeDump) -> Document {
     let kind = dump.file_type.map_or_else(|| "of no known type".to_owned(), |t| t.to_string());
     let title = format!("Inode {} at fragment {}, segment {}: {kind}", dump.ino, dump.addr, dump.segment);
     let mut document = Document::new(title);
@@ -272,7 +271,7 @@ pub fn lfs_inode(dump: &InodeDump) -> Document {
 }
 
 /// A directory.
-pub fn lfs_directory(dump: &DirectoryDump) -> Document {
+pub fn directory(dump: &DirectoryDump) -> Document {
     let mut table = Table::new("directory", "", &[("Inode", "ino"), ("Type", "type"), ("Name", "name")]);
     for entry in &dump.entries {
         table.row(vec![exact(entry.ino), Cell::from(entry.kind.clone()), Cell::from(text::escaped(&entry.name))]);

@@ -1,14 +1,15 @@
 //! A validation: how far predictions are from replays, and which call types the misses come from.
 
-use crate::environment::environment;
-use crate::validation_plots::{beside, distributions};
+mod plots;
+
+use crate::residuals::contexts::Context;
+use crate::{PairVerdict, Validation};
 use document::plot::{Point, agreement};
 use document::{Cell, Document, Table};
+use plots::{beside, distributions};
 use posix::CacheState;
 use trace::profile::Durations;
 use units::show;
-use validate::residuals::contexts::Context;
-use validate::{PairVerdict, Validation};
 
 /// Call types shown for each cell, the greatest errors first.
 const OPS: usize = 6;
@@ -66,7 +67,7 @@ pub fn validation(title: &str, command: &str, validation: &Validation) -> Docume
     for cell in &validation.cells {
         if !seen.contains(&cell.target.as_str()) {
             seen.push(&cell.target);
-            let mut table = environment(&cell.environment);
+            let mut table = document::facts("environment", &cell.environment.facts());
             table.name = format!("environment_{}", seen.len());
             table.caption = format!("{}.", cell.target);
             document.table(table);

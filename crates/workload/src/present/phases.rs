@@ -1,10 +1,9 @@
 //! Benchmarks whose phases differ in kind: a row for each phase, with its own unit, time, calls and data.
 
-use crate::bench::{caches, how, outliers, phases, plots, rate, ratios, unit};
-use crate::environment::environment;
+use super::{caches, how, outliers, phases, plots, rate, ratios, unit};
+use crate::{BenchResult, Parameters, PhaseResult, TargetResult, TimedBy};
 use document::{Cell, Document, Table};
 use units::show;
-use workload::{BenchResult, Parameters, PhaseResult, TargetResult, TimedBy};
 
 /// A result, on one target or several.
 pub(crate) fn document(result: &BenchResult) -> Document {
@@ -27,11 +26,11 @@ pub(crate) fn document(result: &BenchResult) -> Document {
         }
     }
     for target in result.targets.iter().filter(|_| matches!(result.parameters, Parameters::Postmark(_))) {
-        if let Some(text) = workload::postmark::text(target) {
+        if let Some(text) = crate::postmark::text(target) {
             document.heading(format!("As PostMark reports it: {}", target.name)).code(text.replace('\t', "        "));
         }
     }
-    if let Some(comparison) = workload::compare_targets(result) {
+    if let Some(comparison) = crate::compare_targets(result) {
         document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
         document.table(ratios(&comparison));
     }
@@ -42,7 +41,9 @@ pub(crate) fn document(result: &BenchResult) -> Document {
     let series: Vec<(String, &TargetResult)> = result.targets.iter().map(|t| (t.name.clone(), t)).collect();
     plots(&mut document, &series);
     for target in &result.targets {
-        document.heading(format!("Where: {}", target.name)).table(environment(&target.environment));
+        document
+            .heading(format!("Where: {}", target.name))
+            .table(document::facts("environment", &target.environment.facts()));
     }
     document
 }

@@ -1,8 +1,8 @@
 //! The disk as a square: addresses along Hilbert's curve, so that what lies together on disk lies together here.
 
+use crate::{Map, MapOrder};
 use document::plot::Plot;
 use document::{Cell, Document, Table};
-use layout::{Map, MapOrder};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use units::show;
@@ -16,17 +16,17 @@ const MANY_SIDE_MAX: u32 = 64;
 const MANY_PIXELS: u32 = 320;
 
 /// One square.
-pub(crate) struct Panel<'a> {
+pub struct Panel<'a> {
     /// What it is titled.
-    pub(crate) title: String,
+    pub title: String,
     /// What it shows.
-    pub(crate) map: &'a Map,
+    pub map: &'a Map,
     /// When bytes were written, as `Ages::title` says, from nanoseconds since the epoch.
-    pub(crate) age: Box<dyn Fn(i64) -> f64 + 'a>,
+    pub age: Box<dyn Fn(i64) -> f64 + 'a>,
 }
 
 /// Maps side by side, in one scale of ages titled `age_title`; the lightest colour is the newest where `new_is_high`, else the oldest.
-pub(crate) fn maps(document: &mut Document, panels: &[Panel<'_>], age_title: &str, new_is_high: bool) {
+pub fn maps(document: &mut Document, panels: &[Panel<'_>], age_title: &str, new_is_high: bool) {
     if panels.is_empty() {
         return;
     }

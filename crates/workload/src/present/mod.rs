@@ -1,17 +1,18 @@
 //! Benchmarks: rates with intervals by point and phase, targets side by side, and one result held against another.
 
-use crate::environment::environment;
+mod phases;
+
+use crate::{BenchResult, Compared, Comparison, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict};
 use document::plot::{self, Bar, IntervalPoint};
 use document::{Cell, Document, Plot, Table};
 use posix::CacheState;
 use stats::Estimate;
 use units::show;
-use workload::{BenchResult, Compared, Comparison, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict};
 
 /// A result, on one target or several.
 pub fn bench(result: &BenchResult) -> Document {
     if !matches!(result.parameters, Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_)) {
-        return crate::bench_phases::document(result);
+        return phases::document(result);
     }
     let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();
     let mut document = Document::new(format!("{}: {}", result.parameters.name(), names.join(", ")));
@@ -35,7 +36,7 @@ pub fn bench(result: &BenchResult) -> Document {
             }
         }
     }
-    if let Some(comparison) = workload::compare_targets(result) {
+    if let Some(comparison) = crate::compare_targets(result) {
         document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
         document.table(ratios(&comparison));
     }
@@ -46,7 +47,9 @@ pub fn bench(result: &BenchResult) -> Document {
     let series: Vec<(String, &TargetResult)> = result.targets.iter().map(|t| (t.name.clone(), t)).collect();
     plots(&mut document, &series);
     for target in &result.targets {
-        document.heading(format!("Where: {}", target.name)).table(environment(&target.environment));
+        document
+            .heading(format!("Where: {}", target.name))
+            .table(document::facts("environment", &target.environment.facts()));
     }
     document
 }
@@ -95,7 +98,7 @@ fn what(parameters: &Parameters) -> String {
             "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
             bytes(o.piece_bytes)
         ),
-        other => crate::bench_phases::what(other),
+        other => phases::what(other),
     }
 }
 
@@ -162,7 +165,7 @@ pub(crate) fn phases(targets: &[TargetResult]) -> Vec<Phase> {
 }
 
 /// A rate's unit for people, its part of a column's key, and what it is divided by.
-pub(crate) const fn unit(unit: Unit) -> (&'static str, &'static str, f64) {
+pub const fn unit(unit: Unit) -> (&'static str, &'static str, f64) {
     match unit {
         Unit::BytesPerSecond => ("MiB/s", "mib_per_s", 1048576.0),
         Unit::FilesPerSecond => ("files/s", "files_per_s", 1.0),

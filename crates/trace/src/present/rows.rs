@@ -1,8 +1,8 @@
 //! Rows of a trace, one call a line, with whatever columns a stage has added.
 
+use crate::profile::{Rows, Values};
+use crate::{Event, Paths, flag};
 use document::{Cell, Column, Document, Table};
-use trace::profile::{Rows, Values};
-use trace::{Event, Paths, flag};
 
 /// Consecutive rows of a trace.
 pub fn rows(title: &str, rows: &Rows) -> Document {
@@ -38,7 +38,7 @@ pub fn rows(title: &str, rows: &Rows) -> Document {
 
 fn event_cells(event: &Event, paths: &Paths) -> Vec<Cell> {
     let number = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
-    let path = |id: Option<trace::PathId>| id.map_or(Cell::from(""), |id| Cell::from(units::text::path(paths.get(id))));
+    let path = |id: Option<crate::PathId>| id.map_or(Cell::from(""), |id| Cell::from(units::text::path(paths.get(id))));
     let result = match event.errno {
         0 => event.ret.to_string(),
         errno => posix::Errno(errno).to_string(),

@@ -1,9 +1,9 @@
 //! How a prediction depends on its caches: over the time of the trace, and on the size of the data cache.
 
+use crate::cache_sizes::CacheSize;
+use crate::pipeline::{CacheTimeline, Pace, SystemPrediction};
 use document::plot::{BYTES_LABEL, PALETTE, SCHEMA, WIDTH, palette};
 use document::{Cell, Plot, Table};
-use predict::cache_sizes::CacheSize;
-use predict::pipeline::{CacheTimeline, Pace, SystemPrediction};
 use serde_json::{Value, json};
 use units::show;
 

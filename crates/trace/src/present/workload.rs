@@ -1,8 +1,8 @@
 //! A workload profile: where it comes from and how much of the truth it holds.
 
+use crate::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
+use crate::profile::{Durations, Meta};
 use document::{Cell, Document, Plot, Table, plot};
-use trace::inspect::{Distribution, FileUse, Inspection, Latencies, Requests};
-use trace::profile::{Durations, Meta};
 use units::show;
 
 /// What a profile says of itself, and what its calls add up to.

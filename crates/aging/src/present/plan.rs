@@ -1,7 +1,7 @@
 //! An aging workload: where it comes from, what it does, and how well it matches what was asked for.
 
-use aging::OpKind;
-use aging::format::{Placement, PlanMeta};
+use crate::OpKind;
+use crate::format::{Placement, PlanMeta};
 use document::{Cell, Document, Plot, Table, plot};
 
 /// One aging workload of `file_bytes` bytes.

@@ -1,10 +1,13 @@
 //! Layout and free space of a file system, and two surveys side by side.
 
+pub mod map;
+
+use self::map::{Panel, maps};
+use crate::scores::class::ClassRow;
+use crate::scores::free::FreeSpace;
+use crate::{Available, Comparison, FilesLayout, Survey};
 use document::chart::{Axis, Colours, Dot, chart, steps};
 use document::{Cell, Document, Plot, Table};
-use layout::scores::class::ClassRow;
-use layout::scores::free::FreeSpace;
-use layout::{Available, Comparison, FilesLayout, Survey};
 use units::show;
 
 /// One survey.
@@ -36,7 +39,7 @@ pub fn layout(survey: &Survey) -> Document {
     }
     if survey.map.is_some() {
         document.heading("The disk");
-        crate::aging::map_of(&mut document, &[(&source.target, survey)]);
+        map_of(&mut document, &[(&source.target, survey)]);
     }
     if !survey.walked.unreadable_examples.is_empty() {
         let total: u64 = survey.walked.unreadable.values().sum();
@@ -100,12 +103,33 @@ pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Doc
     if a.map.is_some() || b.map.is_some() {
         document.heading("The disk");
         let [name_a, name_b] = names.each_ref().map(String::as_str);
-        crate::aging::map_of(&mut document, &[(name_a, a), (name_b, b)]);
+        map_of(&mut document, &[(name_a, a), (name_b, b)]);
     }
     document
 }
 
-pub(crate) fn in_unit(unit: &str, value: f64) -> Cell {
+/// The map of one survey, where it has one.
+pub fn map_of(document: &mut Document, surveys: &[(&str, &Survey)]) {
+    let mut panels = Vec::new();
+    for (title, survey) in surveys {
+        match &survey.map {
+            Some(Available::Known(map)) => {
+                panels.push(Panel { title: (*title).to_owned(), map, age: Box::new(|ns| days_before(survey, ns)) })
+            }
+            Some(Available::Unavailable(why)) => drop(document.paragraph(format!("{title}: there is no map: {why}."))),
+            None => {}
+        }
+    }
+    maps(document, &panels, "last written, days before the survey", false);
+}
+
+/// Days from a time to a survey; 0 of a later one.
+pub fn days_before(survey: &Survey, unix_ns: i64) -> f64 {
+    (survey.source.taken_unix_s as f64 - unix_ns as f64 / 1e9).max(0.0) / 86_400.0
+}
+
+/// A figure in its unit.
+pub fn in_unit(unit: &str, value: f64) -> Cell {
     match unit {
         "bytes" => Cell::Bytes(value),
         "share" => Cell::Share(value),
@@ -117,11 +141,13 @@ pub(crate) fn in_unit(unit: &str, value: f64) -> Cell {
     }
 }
 
-pub(crate) fn score(value: Option<f64>) -> Cell {
+/// A layout score, where there is one.
+pub fn score(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, Cell::Score)
 }
 
-pub(crate) fn share(value: Option<f64>) -> Cell {
+/// A share, where there is one.
+pub fn share(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, Cell::Share)
 }
 
@@ -145,10 +171,10 @@ fn source_table(survey: &Survey) -> Table {
     add(&mut table, "addresses", Cell::from(source.addresses.describe()));
     if let Some(groups) = source.groups {
         let kind = match groups.kind {
-            layout::geometry::GroupKind::Ext4BlockGroups => "block groups",
-            layout::geometry::GroupKind::XfsAllocationGroups => "allocation groups",
-            layout::geometry::GroupKind::BtrfsDataBlockGroups => "data block groups",
-            layout::geometry::GroupKind::CylinderGroups => "cylinder groups",
+            crate::geometry::GroupKind::Ext4BlockGroups => "block groups",
+            crate::geometry::GroupKind::XfsAllocationGroups => "allocation groups",
+            crate::geometry::GroupKind::BtrfsDataBlockGroups => "data block groups",
+            crate::geometry::GroupKind::CylinderGroups => "cylinder groups",
         };
         add(&mut table, kind, Cell::Count(groups.count));
     }

@@ -1,7 +1,7 @@
-//! A workload profile held against the tree on disk: [`trace::verify`].
+//! A workload profile held against the tree on disk: [`crate::verify`].
 
+use crate::verify::{Differs, Verification};
 use document::{Cell, Document, Table};
-use trace::verify::{Differs, Verification};
 
 /// What was compared, what could not be, and what differs.
 pub fn verification(profile: &str, result: &Verification) -> Document {

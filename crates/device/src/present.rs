@@ -1,7 +1,7 @@
 //! Drive models: the list, one drive's data sheet with the source of every figure, and a model against measurements.
 
-use device::validate::{self, Validation};
-use device::{Description, Quantity};
+use crate::validate::{self, Validation};
+use crate::{Description, Quantity};
 use document::plot::lines;
 use document::{Cell, Document, Plot, Table};
 use units::show;

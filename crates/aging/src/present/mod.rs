@@ -1,0 +1,9 @@
+//! A plan, what replaying it did, and a snapshot of a tree, as documents.
+
+mod age;
+mod plan;
+mod tree_snapshot;
+
+pub use age::age;
+pub use plan::plan;
+pub use tree_snapshot::tree_snapshot;
