@@ -7,7 +7,7 @@
 //! today is through with one copy before the clock has moved, so that several can be asked for. Computing is waiting on a
 //! processor; `cpu` scales it, 1 is a workstation of 1999.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::random::Random;
@@ -17,6 +17,7 @@ use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use units::show;
 
 const DIRECTORIES: [&str; 5] = ["", "include", "lib", "src", "doc"];
 /// Directory, suffix, files, mean bytes: 70 files with 200 KB.
@@ -51,27 +52,45 @@ impl Options {
     pub fn quick() -> Options {
         Options { copies: 2, cpu: 0.1, repeat: Repeat::once() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "andrew"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most, in whole blocks of 4 KiB: 1 MiB a copy, and the original.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         (u64::from(self.copies) + 1) << 20
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         1 + (u64::from(self.copies) + 1) * 130
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         if self.copies == 0 || self.copies > 100_000 || !(self.cpu >= 0.0 && self.cpu <= 1000.0) {
             let what = "copies are 1 to 100,000, and the factor of computing times lies between 0 and 1000";
             return Err(WorkloadError::Options(what.into()));
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Andrew::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "The Andrew benchmark's five phases, each on {} copies of a tree of 70 files with about 200 KB; times are the \
+             clock's, and computing times {} times those of a workstation of 1999. Nothing is synced.",
+            show::count(self.copies.into()),
+            self.cpu
+        )
     }
 }
 
@@ -194,7 +213,7 @@ impl Andrew {
     }
 }
 
-impl Benchmark for Andrew {
+impl Prepared for Andrew {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "Andrew".into(), size_bytes: None, stage: 0 }]
     }

@@ -2,100 +2,128 @@
 
 use crate::driver::Driver;
 use crate::{
-    CacheNote, Count, Phase, Repeat, TimedBy, Unit, WorkloadError, andrew, hotcold, hotfiles, largefile, netnews,
-    postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb,
+    CacheNote, Count, Phase, Repeat, TargetResult, TimedBy, Unit, WorkloadError, andrew, hotcold, hotfiles, largefile,
+    netnews, postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb,
 };
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 
-/// Every benchmark with its options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "benchmark", rename_all = "kebab-case")]
-pub enum Parameters {
+/// A benchmark as it is asked for: what its options say. A new one is a file whose `Options` implement this, and a line in the list of
+/// [`Parameters`] below.
+pub trait Benchmark {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// How often and in which order it is run.
+    fn repeat(&self) -> &Repeat;
+
+    /// Space that it takes at most; 0 where it makes no files.
+    fn need_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Files and directories of its own that are there at the same time, at most.
+    fn need_inodes(&self) -> u64 {
+        0
+    }
+
+    /// Whether the options make sense.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn check(&self) -> Result<(), WorkloadError>;
+
+    /// Makes it ready for one target.
+    ///
+    /// # Errors
+    /// As [`check`](Benchmark::check); and where the target is not what it needs.
+    fn prepare(&self, fs: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError>;
+
+    /// What is run, in a sentence.
+    fn what(&self) -> String;
+
+    /// How its results are shown.
+    fn shown(&self) -> Shown {
+        Shown::Phases
+    }
+
+    /// Options that make two results differ on their own, and their values; `None`: all but how often it is run.
+    fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {
+        None
+    }
+
+    /// A result in the program's own layout, with its heading.
+    fn own_report(&self, _target: &TargetResult) -> Option<(&'static str, String)> {
+        None
+    }
+}
+
+/// How results are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The same phases at every point: a table of points for each.
+    Points,
+    /// Phases that differ in kind: a row for each, with its own unit.
+    Phases,
+}
+
+macro_rules! benchmarks {
+    ($($(#[doc = $doc:literal])* $variant:ident($module:ident),)*) => {
+        /// Every benchmark with its options.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "benchmark", rename_all = "kebab-case")]
+        pub enum Parameters { $($(#[doc = $doc])* $variant($module::Options)),* }
+
+        impl Parameters {
+            /// Whichever it is.
+            pub fn benchmark(&self) -> &dyn Benchmark {
+                match self { $(Parameters::$variant(options) => options),* }
+            }
+        }
+    };
+}
+
+benchmarks! {
     /// Sequential performance against file size.
-    Seqfile(seqfile::Options),
+    Seqfile(seqfile),
     /// The recently modified files of a tree.
-    Hotfiles(hotfiles::Options),
+    Hotfiles(hotfiles),
     /// A cold scan of a tree.
-    Scan(scan::Options),
+    Scan(scan),
     /// Many small files.
-    Smallfile(smallfile::Options),
+    Smallfile(smallfile),
     /// One large file.
-    Largefile(largefile::Options),
+    Largefile(largefile),
     /// Transaction processing.
-    Tpcb(tpcb::Options),
+    Tpcb(tpcb),
     /// Files written over at a given utilisation, uniformly or some more than others.
-    Hotcold(hotcold::Options),
+    Hotcold(hotcold),
     /// PostMark: a mail server's small files.
-    Postmark(postmark::Options),
+    Postmark(postmark),
     /// Software developers at work, several at a time.
-    Sdet(sdet::Options),
+    Sdet(sdet),
     /// A package unpacked, configured and built.
-    SshBuild(ssh_build::Options),
+    SshBuild(ssh_build),
     /// A news server's articles come and go.
-    Netnews(netnews::Options),
+    Netnews(netnews),
     /// The Andrew benchmark.
-    Andrew(andrew::Options),
+    Andrew(andrew),
 }
 
 impl Parameters {
     /// The benchmark's name on the command line.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Parameters::Seqfile(_) => "seqfile",
-            Parameters::Hotfiles(_) => "hotfiles",
-            Parameters::Scan(_) => "scan",
-            Parameters::Smallfile(_) => "smallfile",
-            Parameters::Largefile(_) => "largefile",
-            Parameters::Tpcb(_) => "tpcb",
-            Parameters::Hotcold(_) => "hotcold",
-            Parameters::Postmark(_) => "postmark",
-            Parameters::Sdet(_) => "sdet",
-            Parameters::SshBuild(_) => "ssh-build",
-            Parameters::Netnews(_) => "netnews",
-            Parameters::Andrew(_) => "andrew",
-        }
+    pub fn name(&self) -> &'static str {
+        self.benchmark().name()
     }
 
     /// How often and in which order it is run.
-    pub const fn repeat(&self) -> &Repeat {
-        match self {
-            Parameters::Seqfile(o) => &o.repeat,
-            Parameters::Hotfiles(o) => &o.repeat,
-            Parameters::Scan(o) => &o.repeat,
-            Parameters::Smallfile(o) => &o.repeat,
-            Parameters::Largefile(o) => &o.repeat,
-            Parameters::Tpcb(o) => &o.repeat,
-            Parameters::Hotcold(o) => &o.repeat,
-            Parameters::Postmark(o) => &o.repeat,
-            Parameters::Sdet(o) => &o.repeat,
-            Parameters::SshBuild(o) => &o.repeat,
-            Parameters::Netnews(o) => &o.repeat,
-            Parameters::Andrew(o) => &o.repeat,
-        }
-    }
-
-    /// The benchmark made ready for one target.
-    pub(crate) fn prepare(&self, fs: &mut dyn FileSystem) -> Result<Box<dyn Benchmark>, WorkloadError> {
-        Ok(match self {
-            Parameters::Seqfile(options) => Box::new(seqfile::Seqfile::new(options)?),
-            Parameters::Hotfiles(options) => Box::new(hotfiles::Hotfiles::new(options, fs)?),
-            Parameters::Scan(options) => Box::new(scan::Scan::new(options, fs)?),
-            Parameters::Smallfile(options) => Box::new(smallfile::Smallfile::new(options)?),
-            Parameters::Largefile(options) => Box::new(largefile::Largefile::new(options)?),
-            Parameters::Tpcb(options) => Box::new(tpcb::Tpcb::new(options)?),
-            Parameters::Hotcold(options) => Box::new(hotcold::Hotcold::new(options)?),
-            Parameters::Postmark(options) => Box::new(postmark::Postmark::new(options)?),
-            Parameters::Sdet(options) => Box::new(sdet::Sdet::new(options)?),
-            Parameters::SshBuild(options) => Box::new(ssh_build::SshBuild::new(options)?),
-            Parameters::Netnews(options) => Box::new(netnews::Netnews::new(options)?),
-            Parameters::Andrew(options) => Box::new(andrew::Andrew::new(options)?),
-        })
+    pub fn repeat(&self) -> &Repeat {
+        self.benchmark().repeat()
     }
 }
 
 /// A benchmark made ready for one target.
-pub(crate) trait Benchmark {
+pub trait Prepared {
     /// What it can be run at, in the order of tables.
     fn points(&self) -> Vec<Point>;
 
@@ -126,7 +154,7 @@ pub struct Point {
 
 /// One phase, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// Which.
     pub(crate) phase: Phase,
     /// What its headline counts.

@@ -174,23 +174,13 @@ fn differences(a: &Parameters, b: &Parameters) -> Vec<String> {
             cautions.push(format!("{what}: {a} in A, {b} in B"));
         }
     };
-    match (a, b) {
-        (Parameters::Seqfile(a), Parameters::Seqfile(b)) => {
-            differ("bytes of data", a.data_bytes.to_string(), b.data_bytes.to_string());
-            differ("files in a directory", a.files_per_directory.to_string(), b.files_per_directory.to_string());
-            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
+    if let (Some(a), Some(b)) = (a.benchmark().differs_by(), b.benchmark().differs_by()) {
+        for ((what, a), (_, b)) in a.into_iter().zip(b) {
+            differ(what, a, b);
         }
-        (Parameters::Hotfiles(a), Parameters::Hotfiles(b)) => {
-            differ("hot files", a.select.to_string(), b.select.to_string());
-            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
-        }
-        (Parameters::Scan(a), Parameters::Scan(b)) => {
-            differ("bytes in a call", a.piece_bytes.to_string(), b.piece_bytes.to_string());
-        }
-        (a, b) => {
-            for (name, a, b) in unequal_fields(a, b) {
-                differ(&name.replace('_', " "), a, b);
-            }
+    } else {
+        for (name, a, b) in unequal_fields(a, b) {
+            differ(&name.replace('_', " "), a, b);
         }
     }
     cautions

@@ -11,7 +11,7 @@ const FILE_MODE: Mode = Mode(0o644);
 const DIR_MODE: Mode = Mode(0o755);
 
 /// A file system, and the clock of the phase under way.
-pub(crate) struct Driver<'a> {
+pub struct Driver<'a> {
     pub(crate) fs: &'a mut dyn FileSystem,
     /// A file system on another disk, for a benchmark that keeps a log there.
     pub(crate) log: Option<&'a mut dyn FileSystem>,

@@ -9,7 +9,7 @@
 //! The paper's figures are of a simulator that knows segments and files only. Here the files are real ones: each write is an
 //! open, a write and a close, and inodes and directories take space too.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{remove_tree, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
@@ -20,6 +20,7 @@ use crate::{BenchResult, Parameters, Phase, Point, Round, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use units::show;
 
 /// Files that a run makes at most.
 const FILES_MAX: u64 = 16 << 20;
@@ -119,24 +120,30 @@ impl Options {
     pub fn quick() -> Options {
         Options { files: 500, window: 200, writes: 2000, windows_max: 50, repeat: Repeat::once(), ..Options::default() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "hotcold"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at least, in whole blocks of 4 KiB with half a kilobyte of metadata a file.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         let files = if self.utilisations.is_empty() { self.files } else { 0 };
         files.saturating_mul(self.file_bytes.next_multiple_of(4096).saturating_add(512))
     }
 
     /// Files and directories that are there at the same time, at least.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         let files = if self.utilisations.is_empty() { self.files } else { 0 };
         files + files.div_ceil(u64::from(self.files_per_directory.max(1))) + 1
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         space::check_shares(&self.utilisations)?;
         if self.skews.is_empty() || self.files == 0 || self.files > FILES_MAX || self.file_bytes == 0 {
@@ -159,6 +166,19 @@ impl Options {
             return wrong("the share of the free space to write over is 0 or more".into());
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Hotcold::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "Files of {} are written over whole, one at a time and at random; {} writes are measured in steady state. Rates \
+             are of new data, with the syncfs at the end.",
+            show::bytes(self.file_bytes as f64),
+            show::count(self.writes)
+        )
     }
 }
 
@@ -390,7 +410,7 @@ impl Hotcold {
     }
 }
 
-impl Benchmark for Hotcold {
+impl Prepared for Hotcold {
     fn points(&self) -> Vec<Point> {
         let of = |skew: &Skew| space::points(&skew.label(), &self.options.utilisations);
         self.options.skews.iter().flat_map(of).collect()

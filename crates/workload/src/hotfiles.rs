@@ -7,7 +7,7 @@
 //! file system that writes elsewhere (btrfs) has another layout afterwards. Modification times are put back, so that
 //! the same files are hot in the next run.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::Driver;
 use crate::schedule::{Place, Progress, Repeat};
 use crate::tree::{self, Found, Skipped, Spread};
@@ -16,6 +16,7 @@ use posix::{Call, Errno, FileSystem, SetTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use units::show;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,49 @@ impl Default for Options {
     }
 }
 
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "hotfiles"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        let wrong = |what: &str| Err(WorkloadError::Options(what.into()));
+        match self.select {
+            Select::NewerDays(days) if !(days.is_finite() && days >= 0.0) => wrong("newer days: a number, 0 or more"),
+            Select::Share(share) if !(share > 0.0 && share <= 1.0) => {
+                wrong("the share of hot files is above 0, at most 1")
+            }
+            _ if self.piece_bytes == 0 => wrong("the size of a piece is at least 1"),
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&self, fs: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Hotfiles::new(self, fs)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "Hot files: {}, directory by directory; calls of at most {}; caches dropped before. Time is that of the calls \
+             and, for overwrite, of the syncfs that ends it.",
+            self.select,
+            show::bytes(self.piece_bytes as f64)
+        )
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Points
+    }
+
+    fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {
+        Some(vec![("hot files", self.select.to_string()), ("bytes in a call", self.piece_bytes.to_string())])
+    }
+}
+
 /// Runs the benchmark on the tree at the root of one file system, which is called by its target's name.
 ///
 /// # Errors
@@ -91,7 +135,7 @@ pub(crate) struct Hotfiles {
 
 impl Hotfiles {
     pub(crate) fn new(options: &Options, fs: &mut dyn FileSystem) -> Result<Hotfiles, WorkloadError> {
-        check(options)?;
+        options.check()?;
         if options.overwrite {
             tree::must_be_ours(fs)?;
         }
@@ -143,7 +187,7 @@ impl Hotfiles {
     }
 }
 
-impl Benchmark for Hotfiles {
+impl Prepared for Hotfiles {
     fn points(&self) -> Vec<Point> {
         let stages = if self.options.overwrite { 0..2 } else { 0..1 };
         stages.map(|stage| Point { label: "hot files".to_owned(), size_bytes: None, stage }).collect()
@@ -166,16 +210,6 @@ impl Benchmark for Hotfiles {
 
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
-    }
-}
-
-fn check(options: &Options) -> Result<(), WorkloadError> {
-    let wrong = |what: &str| Err(WorkloadError::Options(what.into()));
-    match options.select {
-        Select::NewerDays(days) if !(days.is_finite() && days >= 0.0) => wrong("newer days: a number, 0 or more"),
-        Select::Share(share) if !(share > 0.0 && share <= 1.0) => wrong("the share of hot files is above 0, at most 1"),
-        _ if options.piece_bytes == 0 => wrong("the size of a piece is at least 1"),
-        _ => Ok(()),
     }
 }
 

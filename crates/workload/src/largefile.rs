@@ -6,7 +6,7 @@
 //! as much data as the file holds, unit by unit; each unit's place is drawn anew, so some are hit several times and about
 //! 37 % are not hit. The paper does not say whether its places repeat.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
@@ -15,6 +15,7 @@ use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
 use posix::{FileSystem, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use units::show;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,28 +40,47 @@ impl Options {
     pub fn quick() -> Options {
         Options { size_bytes: 10 << 20, repeat: Repeat::once(), ..Options::default() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "largefile"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         self.size_bytes.saturating_add(self.size_bytes / 512)
     }
 
     /// Files and directories that are there at the same time.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         2
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         if self.unit_bytes == 0 || !self.size_bytes.is_multiple_of(self.unit_bytes) || self.size_bytes == 0 {
             return Err(WorkloadError::Options(
                 "the file's size is a multiple of the unit, and both are above 0".into(),
             ));
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Largefile::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "One file of {} is written, read, written at random, read at random and read again, in units of {}, from cold \
+             caches each time. Rates include the syncfs that ends a phase which writes.",
+            show::bytes(self.size_bytes as f64),
+            show::bytes(self.unit_bytes as f64)
+        )
     }
 }
 
@@ -136,7 +156,7 @@ impl Largefile {
     }
 }
 
-impl Benchmark for Largefile {
+impl Prepared for Largefile {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "large file".into(), size_bytes: None, stage: 0 }]
     }

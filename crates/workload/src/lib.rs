@@ -6,8 +6,8 @@
 //! mounted directory and in virtual time.
 //!
 //! A benchmark is a list of [points](Point) (file sizes, say) and a way to run one of them once, which yields the time and
-//! the amount of each [phase](Phase). To add one: a file with its `Options` and its `Benchmark`, and a variant of
-//! [`Parameters`].
+//! the amount of each [phase](Phase). To add one: a file whose `Options` are a [`Benchmark`], and
+//! a line in the list of [`Parameters`].
 //!
 //! **What is timed** is the sum of the calls' times in the file system ([`posix::Outcome::dur_ns`]). A phase that writes
 //! ends with `syncfs`, and the headline figure includes it: data that is only in memory has not been written. The
@@ -43,7 +43,7 @@ mod stored;
 pub mod tpcb;
 mod tree;
 
-pub use benchmark::{Parameters, Point};
+pub use benchmark::{Benchmark, Parameters, Point, Shown};
 pub use compare::{Compared, Comparison, Verdict, compare, compare_targets};
 pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;

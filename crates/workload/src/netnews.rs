@@ -11,7 +11,7 @@
 //! 250,000 articles with 1.5 GB expired. The default is a twentieth of that. The number of groups, how unequal they are, the sizes of history and
 //! overview entries and the share of duplicates are ours.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
@@ -20,6 +20,7 @@ use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
 use posix::{FileSystem, OpenFlags};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// What an article adds to the history and to its group's overview, bytes.
 const HISTORY_BYTES: u64 = 90;
@@ -86,25 +87,30 @@ impl Options {
             ..Options::paper()
         }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "netnews"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most, in whole blocks of 4 KiB with half a kilobyte of metadata an article.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         let of = |count: u32, mean: u32| {
             u64::from(count) * (u64::from(mean) + 2048 + 512 + HISTORY_BYTES * 2 + OVERVIEW_BYTES)
         };
         of(self.articles, self.article_bytes) + 2 * of(self.arrivals, self.arrival_bytes)
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         u64::from(self.articles) + u64::from(self.arrivals) + 2 * u64::from(self.groups) + 10
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         let all = [self.articles, self.article_bytes, self.arrivals, self.arrival_bytes, self.expired, self.groups];
         if all.contains(&0) || self.articles.max(self.arrivals) > ARTICLES_MAX {
@@ -114,6 +120,21 @@ impl Options {
             return wrong("no more articles can expire than are there at the start".into());
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Netnews::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "A news spool of {} articles in {} groups; {} arrive (unbatch), and the {} oldest go (expire). Articles a second; \
+             nothing is synced.",
+            show::count(self.articles.into()),
+            show::count(self.groups.into()),
+            show::count(self.arrivals.into()),
+            show::count(self.expired.into())
+        )
     }
 }
 
@@ -324,7 +345,7 @@ impl Netnews {
     }
 }
 
-impl Benchmark for Netnews {
+impl Prepared for Netnews {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "news".into(), size_bytes: None, stage: 0 }]
     }

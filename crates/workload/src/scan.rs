@@ -5,7 +5,7 @@
 //! Links are not followed, other file systems not entered, and access times left alone where we may. Names that cannot be read
 //! are counted, not hidden. Nothing is written.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::{Driver, poll};
 use crate::schedule::{Place, Progress, Repeat};
 use crate::tree::{self, Skipped, Spread};
@@ -14,6 +14,7 @@ use posix::{Call, Errno, Fd, FileKind, FileSystem, Mode, OpenFlags, Reply};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// The buffer that glibc's `readdir` gives `getdents64`.
 const DIRECTORY_BYTES: u64 = 32 << 10;
@@ -33,6 +34,46 @@ impl Default for Options {
     /// Reads of 96 KiB, as GNU grep's.
     fn default() -> Options {
         Options { stat_only: false, piece_bytes: 96 << 10, repeat: Repeat::default() }
+    }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "scan"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        if self.piece_bytes == 0 {
+            return Err(WorkloadError::Options("the size of a read is at least 1".into()));
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, fs: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Scan::new(self, fs)?))
+    }
+
+    fn what(&self) -> String {
+        if self.stat_only {
+            return "Every directory read and every name asked for its attributes, in directory order, caches dropped before."
+                .into();
+        }
+        format!(
+            "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
+            show::bytes(self.piece_bytes as f64)
+        )
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Points
+    }
+
+    fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {
+        Some(vec![("bytes in a call", self.piece_bytes.to_string())])
     }
 }
 
@@ -68,9 +109,7 @@ struct Open {
 
 impl Scan {
     pub(crate) fn new(options: &Options, fs: &mut dyn FileSystem) -> Result<Scan, WorkloadError> {
-        if options.piece_bytes == 0 {
-            return Err(WorkloadError::Options("the size of a read is at least 1".into()));
-        }
+        options.check()?;
         let dev = tree::root_stat(fs)?.dev;
         let noatime = tree::may_noatime(fs);
         let (skipped, spread) = (Skipped::default(), Spread::default());
@@ -174,7 +213,7 @@ impl Scan {
     }
 }
 
-impl Benchmark for Scan {
+impl Prepared for Scan {
     fn points(&self) -> Vec<Point> {
         let label = if self.options.stat_only { "whole tree, attributes" } else { "whole tree" };
         vec![Point { label: label.to_owned(), size_bytes: None, stage: 0 }]

@@ -1,6 +1,6 @@
 //! Rounds in random order, interleaved over points and targets: what drifts, drifts for all alike.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Prepared, Sample};
 use crate::driver::{Driver, poll};
 use crate::result::{BenchResult, CacheNote, PhaseResult, PointResult, Round, TargetResult};
 use crate::{Parameters, Phase, Point, Unit, WorkloadError};
@@ -60,7 +60,7 @@ pub struct Progress<'a> {
 struct Bout<'p, 'a, 'l> {
     place: &'p mut Place<'a>,
     log: Option<&'l mut dyn FileSystem>,
-    benchmark: Box<dyn Benchmark>,
+    benchmark: Box<dyn Prepared>,
     points: Vec<Point>,
     environment: Environment,
     caches: CacheNote,
@@ -99,7 +99,7 @@ pub fn run_with_logs(
     for place in places {
         let log = logs.next().flatten();
         poll()?;
-        let benchmark = parameters.prepare(place.fs).map_err(|source| on(&place.name, source))?;
+        let benchmark = parameters.benchmark().prepare(place.fs).map_err(|source| on(&place.name, source))?;
         let points = benchmark.points();
         let rounds = points.iter().map(|_| Vec::new()).collect();
         let environment = place.fs.environment();

@@ -8,7 +8,7 @@
 //! Computing is waiting in slices of 10 ms on one of the target's processors: users compete for them as they do for the disk, and no
 //! processor is really busy. `cpu` scales it; 1 is a workstation of 1999.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::random::Random;
@@ -19,6 +19,7 @@ use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// Users that a run may be asked for: on a mounted system each is a thread.
 const SCRIPTS_MAX: u32 = 1024;
@@ -66,24 +67,30 @@ impl Options {
     pub fn quick() -> Options {
         Options { scripts: vec![1, 4], commands: 25, cpu: 0.1, repeat: Repeat::once() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "sdet"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes, by a generous estimate: 2 MiB shared, and for each user some documents, sources, objects and programs.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         let most = u64::from(self.scripts.iter().copied().max().unwrap_or(0));
         (2 << 20) + most * ((1 << 20) + u64::from(self.commands) * 100_000)
     }
 
     /// Files and directories that are there at the same time, by a generous estimate.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         let most = u64::from(self.scripts.iter().copied().max().unwrap_or(0));
         100 + most * (50 + 2 * u64::from(self.commands))
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         if self.scripts.is_empty() || self.scripts.iter().any(|n| *n == 0 || *n > SCRIPTS_MAX) || self.commands == 0 {
             return wrong(format!(
@@ -99,6 +106,20 @@ impl Options {
             return wrong("the factor of computing times lies between 0 and 1000".into());
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Sdet::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "Users run scripts of {} commands each (edit, compile, copy, list, format, search) at the same time; commands and \
+             mixture are fsage's own, so these are no SDET figures. Scripts an hour by the clock; computing times are {} times \
+             those of a workstation of 1999.",
+            show::count(self.commands.into()),
+            self.cpu
+        )
     }
 }
 
@@ -458,7 +479,7 @@ fn label(scripts: u32) -> String {
     format!("{scripts} script{}", if scripts == 1 { "" } else { "s" })
 }
 
-impl Benchmark for Sdet {
+impl Prepared for Sdet {
     fn points(&self) -> Vec<Point> {
         let point = |scripts: &u32| Point { label: label(*scripts), size_bytes: None, stage: 0 };
         self.options.scripts.iter().map(point).collect()

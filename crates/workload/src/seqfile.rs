@@ -6,13 +6,14 @@
 //! moved in as few calls as possible, and closed. Directories are made before and removed after, untimed. Bytes a second for
 //! the first three, files a second for the last; phases that write include the `syncfs` that ends them.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample, Shown};
 use crate::driver::Driver;
 use crate::schedule::{Place, Progress, Repeat};
 use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// The published sizes: 1 KiB to 32 MiB in powers of two, and around the first indirect block of an FFS with 8 KiB blocks
 /// and twelve direct pointers 96 KiB and 104 KiB.
@@ -77,29 +78,34 @@ impl Options {
         }
     }
 
+    /// How many files of a size the data is cut into; what does not fill a file is left out.
+    pub fn files_of(&self, size_bytes: u64) -> u64 {
+        self.data_bytes.checked_div(size_bytes).unwrap_or(0)
+    }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "seqfile"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
+
     /// Space that one size's files take at most, in whole blocks of 4 KiB with half a kilobyte of metadata each.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         let one = |size: &u64| self.files_of(*size).saturating_mul(size.next_multiple_of(4096).saturating_add(512));
         self.sizes_bytes.iter().map(one).max().unwrap_or(0)
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         let per_directory = u64::from(self.files_per_directory.max(1));
         let one = |size: &u64| self.files_of(*size) + self.files_of(*size).div_ceil(per_directory) + 1;
         self.sizes_bytes.iter().map(one).max().unwrap_or(0)
     }
 
-    /// How many files of a size the data is cut into; what does not fill a file is left out.
-    pub fn files_of(&self, size_bytes: u64) -> u64 {
-        self.data_bytes.checked_div(size_bytes).unwrap_or(0)
-    }
-
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         if self.sizes_bytes.is_empty() {
             return wrong(format!("no file size is as small as the {} bytes of data; take more data", self.data_bytes));
@@ -122,6 +128,33 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Seqfile::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in creation \
+             order with caches dropped before it. Time is that of the calls and, for create, overwrite and delete, of the \
+             syncfs that ends them.",
+            show::bytes(self.data_bytes as f64),
+            show::count(self.files_per_directory.into()),
+            show::bytes(self.piece_bytes as f64)
+        )
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Points
+    }
+
+    fn differs_by(&self) -> Option<Vec<(&'static str, String)>> {
+        Some(vec![
+            ("bytes of data", self.data_bytes.to_string()),
+            ("files in a directory", self.files_per_directory.to_string()),
+            ("bytes in a call", self.piece_bytes.to_string()),
+        ])
     }
 }
 
@@ -178,7 +211,7 @@ impl Seqfile {
     }
 }
 
-impl Benchmark for Seqfile {
+impl Prepared for Seqfile {
     fn points(&self) -> Vec<Point> {
         let point = |size: &u64| Point { label: label(*size), size_bytes: Some(*size), stage: 0 };
         self.options.sizes_bytes.iter().map(point).collect()

@@ -5,7 +5,7 @@
 //! Files a second for each phase. The caches are dropped before creation and before reading, and nowhere else: files are deleted
 //! with their inodes in memory, as in the paper. Create and delete end with `syncfs`, which the headline includes.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::schedule::{Place, Progress, Repeat};
@@ -13,6 +13,7 @@ use crate::{BenchResult, Parameters, Phase, Point, Unit, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// Files that a run makes at most: their names are kept in memory.
 const FILES_MAX: u32 = 16 << 20;
@@ -43,27 +44,46 @@ impl Options {
     pub fn quick() -> Options {
         Options { files: 1000, repeat: Repeat::once(), ..Options::default() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "smallfile"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most, in whole blocks of 4 KiB with half a kilobyte of metadata a file.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         u64::from(self.files).saturating_mul(self.size_bytes.next_multiple_of(4096).saturating_add(512))
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         u64::from(self.files) + u64::from(self.files.div_ceil(self.files_per_directory.max(1))) + 1
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         if self.files == 0 || self.files > FILES_MAX || self.size_bytes == 0 || self.files_per_directory == 0 {
             let what = format!("files (at most {FILES_MAX}), their size and files in a directory are at least 1");
             return Err(WorkloadError::Options(what));
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Smallfile::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "{} files of {}, at most {} in a directory, are created, read in creation order after caches were dropped, and \
+             deleted. Rates are files a second, with the syncfs that ends create and delete.",
+            show::count(self.files.into()),
+            show::bytes(self.size_bytes as f64),
+            show::count(self.files_per_directory.into())
+        )
     }
 }
 
@@ -125,7 +145,7 @@ impl Smallfile {
     }
 }
 
-impl Benchmark for Smallfile {
+impl Prepared for Smallfile {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "small files".into(), size_bytes: None, stage: 0 }]
     }

@@ -9,7 +9,7 @@
 //! mean sizes of files are in `PACKAGE`, sizes scatter by seed. Compiler, system headers and the shell lie elsewhere and are not read.
 //! Computing is waiting on a processor; `cpu` scales it, 1 is a workstation of 1999.
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::Driver;
 use crate::random::Random;
@@ -19,6 +19,7 @@ use crate::{BenchResult, Parameters, Phase, Point, WorkloadError};
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use units::show;
 
 /// Directories, parents first.
 const DIRECTORIES: [&str; 8] = ["", "gmp", "gmp/mpn", "gmp/mpn/generic", "gmp/mpn/asm", "gmp/mpz", "zlib", "doc"];
@@ -73,27 +74,45 @@ impl Options {
     pub fn quick() -> Options {
         Options { cpu: 0.02, repeat: Repeat::once(), ..Options::default() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "ssh-build"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most, by a generous estimate: 16 MiB a package.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         u64::from(self.packages) << 24
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         1 + u64::from(self.packages) * 800
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         if self.packages == 0 || self.packages > 10_000 || !(self.cpu >= 0.0 && self.cpu <= 1000.0) {
             let what = "packages are 1 to 10,000, and the factor of computing times lies between 0 and 1000";
             return Err(WorkloadError::Options(what.into()));
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(SshBuild::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "A package of 413 files is unpacked, configured and built, {} in all; times are the clock's, and computing times {} \
+             times those of a workstation of 1999. Nothing is synced.",
+            show::count(self.packages.into()),
+            self.cpu
+        )
     }
 }
 
@@ -266,7 +285,7 @@ impl SshBuild {
     }
 }
 
-impl Benchmark for SshBuild {
+impl Prepared for SshBuild {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "package".into(), size_bytes: None, stage: 0 }]
     }

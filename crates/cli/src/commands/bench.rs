@@ -182,9 +182,7 @@ fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
     options.files_per_directory = args.per_directory;
     options.piece_bytes = args.piece;
     options.repeat = args.repeat.repeat(in_virtual_time(&args.targets));
-    options.check()?;
-    let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-    on_targets(&Parameters::Seqfile(options), &args.targets, &[], need_bytes, need_inodes)
+    on_targets(&Parameters::Seqfile(options), &args.targets, &[])
 }
 
 /// Whether nothing but virtual time passes: then every run is like the first.
@@ -194,13 +192,13 @@ fn in_virtual_time(targets: &[Target]) -> bool {
 
 /// Runs a benchmark that makes files of its own, in a directory of its own on each target. A log, where it keeps one, lies on the
 /// target of the same place in `logs`.
-fn on_targets(
-    parameters: &Parameters,
-    targets: &[Target],
-    logs: &[Target],
-    need_bytes: u64,
-    need_inodes: u64,
-) -> anyhow::Result<BenchResult> {
+fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> anyhow::Result<BenchResult> {
+    let benchmark = parameters.benchmark();
+    benchmark.check()?;
+    if !logs.is_empty() && logs.len() != targets.len() {
+        return Err(failure::usage("--log: name one for each target, in the same order"));
+    }
+    let (need_bytes, need_inodes) = (benchmark.need_bytes(), benchmark.need_inodes());
     // Files of every round are removed: there is nothing to keep.
     let target_args = TargetArgs { keep: false };
     let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));

@@ -15,15 +15,16 @@ mod twister;
 
 pub use report::text;
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{in_own_directory, top};
 use crate::driver::{Driver, poll};
 use crate::schedule::{Place, Progress, Repeat};
-use crate::{BenchResult, Parameters, Phase, Point, Unit, WorkloadError};
+use crate::{BenchResult, Parameters, Phase, Point, TargetResult, Unit, WorkloadError};
 use posix::{Call, Errno, Fd, FileSystem, OpenFlags, Whence};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use twister::Twister;
+use units::show;
 
 /// Files at the same time that a run may be asked for: their names and sizes are kept in memory.
 const FILES_MAX: u32 = 8 << 20;
@@ -82,22 +83,27 @@ impl Options {
     pub fn quick() -> Options {
         Options { repeat: Repeat::once(), ..Options::default() }
     }
+}
+
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "postmark"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
 
     /// Space that it takes at most, in whole blocks of 4 KiB with half a kilobyte of metadata a file: the pool can double.
-    pub fn need_bytes(&self) -> u64 {
+    fn need_bytes(&self) -> u64 {
         u64::from(self.number) * 2 * (u64::from(self.size_high).next_multiple_of(4096) + 512)
     }
 
-    /// Files and directories that are there at the same time, at most.
-    pub fn need_inodes(&self) -> u64 {
+    fn need_inodes(&self) -> u64 {
         u64::from(self.number) * 2 + u64::from(self.subdirectories) + 1
     }
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| Err(WorkloadError::Options(what));
         if self.number == 0 || self.number > FILES_MAX || self.transactions == 0 {
             return wrong(format!("files (at most {FILES_MAX}) and transactions are at least 1"));
@@ -117,6 +123,29 @@ impl Options {
             return wrong("PostMark's seed lies between 1 and 2147483647".into());
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Postmark::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "PostMark: {} files of {} to {} bytes, {} transactions in blocks of {} and {} bytes (read and write), {}; its seed \
+             is {}. Nothing is synced.",
+            show::count(self.number.into()),
+            show::count(self.size_low.into()),
+            show::count(self.size_high.into()),
+            show::count(self.transactions.into()),
+            self.read_block,
+            self.write_block,
+            if self.buffering { "through the C library's buffer" } else { "unbuffered" },
+            self.seed
+        )
+    }
+
+    fn own_report(&self, target: &TargetResult) -> Option<(&'static str, String)> {
+        Some(("As PostMark reports it", text(target)?))
     }
 }
 
@@ -394,7 +423,7 @@ impl Postmark {
     }
 }
 
-impl Benchmark for Postmark {
+impl Prepared for Postmark {
     fn points(&self) -> Vec<Point> {
         vec![Point { label: "PostMark".into(), size_bytes: None, stage: 0 }]
     }

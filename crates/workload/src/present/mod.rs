@@ -2,21 +2,20 @@
 
 mod phases;
 
-use crate::{BenchResult, Compared, Comparison, Parameters, Phase, Repeat, Round, TargetResult, Unit, Verdict};
+use crate::{BenchResult, Compared, Comparison, Phase, Repeat, Round, Shown, TargetResult, Unit, Verdict};
 use document::plot::{self, Bar, IntervalPoint};
 use document::{Cell, Document, Plot, Table};
 use posix::CacheState;
 use stats::Estimate;
-use units::show;
 
 /// A result, on one target or several.
 pub fn bench(result: &BenchResult) -> Document {
-    if !matches!(result.parameters, Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_)) {
+    if result.parameters.benchmark().shown() == Shown::Phases {
         return phases::document(result);
     }
     let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();
     let mut document = Document::new(format!("{}: {}", result.parameters.name(), names.join(", ")));
-    document.paragraph(what(&result.parameters));
+    document.paragraph(result.parameters.benchmark().what());
     document.paragraph(how(result.parameters.repeat()));
     for target in &result.targets {
         let mut remarks = vec![caches(target)];
@@ -70,36 +69,6 @@ pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResul
     }
     plots(&mut document, &series);
     document
-}
-
-/// What was run, in a sentence.
-fn what(parameters: &Parameters) -> String {
-    let bytes = |n: u64| show::bytes(n as f64);
-    match parameters {
-        Parameters::Seqfile(o) => format!(
-            "{} of data cut into files of each size, at most {} in a directory; calls of at most {}; every phase in creation \
-             order with caches dropped before it. Time is that of the calls and, for create, overwrite and delete, of the \
-             syncfs that ends them.",
-            bytes(o.data_bytes),
-            show::count(o.files_per_directory.into()),
-            bytes(o.piece_bytes)
-        ),
-        Parameters::Hotfiles(o) => format!(
-            "Hot files: {}, directory by directory; calls of at most {}; caches dropped before. Time is that of the calls \
-             and, for overwrite, of the syncfs that ends it.",
-            o.select,
-            bytes(o.piece_bytes)
-        ),
-        Parameters::Scan(o) if o.stat_only => {
-            "Every directory read and every name asked for its attributes, in directory order, caches dropped before."
-                .into()
-        }
-        Parameters::Scan(o) => format!(
-            "Every directory read and every file read to its end in calls of {}, in directory order, caches dropped before.",
-            bytes(o.piece_bytes)
-        ),
-        other => phases::what(other),
-    }
 }
 
 pub(crate) fn how(repeat: &Repeat) -> String {

@@ -1,15 +1,14 @@
 //! Benchmarks whose phases differ in kind: a row for each phase, with its own unit, time, calls and data.
 
 use super::{caches, how, outliers, phases, plots, rate, ratios, unit};
-use crate::{BenchResult, Parameters, PhaseResult, TargetResult, TimedBy};
+use crate::{BenchResult, PhaseResult, TargetResult, TimedBy};
 use document::{Cell, Document, Table};
-use units::show;
 
 /// A result, on one target or several.
 pub(crate) fn document(result: &BenchResult) -> Document {
     let names: Vec<&str> = result.targets.iter().map(|t| t.name.as_str()).collect();
     let mut document = Document::new(format!("{}: {}", result.parameters.name(), names.join(", ")));
-    document.paragraph(what(&result.parameters)).paragraph(how(result.parameters.repeat()));
+    document.paragraph(result.parameters.benchmark().what()).paragraph(how(result.parameters.repeat()));
     let alone = result.targets.len() == 1;
     for target in &result.targets {
         let remarks = std::iter::once(caches(target)).chain(target.notes.clone()).chain(outliers(target));
@@ -25,9 +24,9 @@ pub(crate) fn document(result: &BenchResult) -> Document {
             }
         }
     }
-    for target in result.targets.iter().filter(|_| matches!(result.parameters, Parameters::Postmark(_))) {
-        if let Some(text) = crate::postmark::text(target) {
-            document.heading(format!("As PostMark reports it: {}", target.name)).code(text.replace('\t', "        "));
+    for target in &result.targets {
+        if let Some((heading, text)) = result.parameters.benchmark().own_report(target) {
+            document.heading(format!("{heading}: {}", target.name)).code(text.replace('\t', "        "));
         }
     }
     if let Some(comparison) = crate::compare_targets(result) {
@@ -46,81 +45,6 @@ pub(crate) fn document(result: &BenchResult) -> Document {
             .table(document::facts("environment", &target.environment.facts()));
     }
     document
-}
-
-/// What was run, in a sentence.
-pub(crate) fn what(parameters: &Parameters) -> String {
-    let bytes = |n: u64| show::bytes(n as f64);
-    let count = |n: u64| show::count(n);
-    match parameters {
-        Parameters::Smallfile(o) => format!(
-            "{} files of {}, at most {} in a directory, are created, read in creation order after caches were dropped, and \
-             deleted. Rates are files a second, with the syncfs that ends create and delete.",
-            count(o.files.into()),
-            bytes(o.size_bytes),
-            count(o.files_per_directory.into())
-        ),
-        Parameters::Largefile(o) => format!(
-            "One file of {} is written, read, written at random, read at random and read again, in units of {}, from cold \
-             caches each time. Rates include the syncfs that ends a phase which writes.",
-            bytes(o.size_bytes),
-            bytes(o.unit_bytes)
-        ),
-        Parameters::Tpcb(o) => format!(
-            "Transactions update accounts at random in a file of {}, through a cache of the database's own of {}; {} of them \
-             are measured in steady state. Time is that of the calls.",
-            bytes(o.account_bytes),
-            bytes(o.pool_bytes),
-            count(o.transactions)
-        ),
-        Parameters::Hotcold(o) => format!(
-            "Files of {} are written over whole, one at a time and at random; {} writes are measured in steady state. Rates \
-             are of new data, with the syncfs at the end.",
-            bytes(o.file_bytes),
-            count(o.writes)
-        ),
-        Parameters::Postmark(o) => format!(
-            "PostMark: {} files of {} to {} bytes, {} transactions in blocks of {} and {} bytes (read and write), {}; its seed \
-             is {}. Nothing is synced.",
-            count(o.number.into()),
-            count(o.size_low.into()),
-            count(o.size_high.into()),
-            count(o.transactions.into()),
-            o.read_block,
-            o.write_block,
-            if o.buffering { "through the C library's buffer" } else { "unbuffered" },
-            o.seed
-        ),
-        Parameters::Sdet(o) => format!(
-            "Users run scripts of {} commands each (edit, compile, copy, list, format, search) at the same time; commands and \
-             mixture are fsage's own, so these are no SDET figures. Scripts an hour by the clock; computing times are {} times \
-             those of a workstation of 1999.",
-            count(o.commands.into()),
-            o.cpu
-        ),
-        Parameters::SshBuild(o) => format!(
-            "A package of 413 files is unpacked, configured and built, {} in all; times are the clock's, and computing times {} \
-             times those of a workstation of 1999. Nothing is synced.",
-            count(o.packages.into()),
-            o.cpu
-        ),
-        Parameters::Netnews(o) => format!(
-            "A news spool of {} articles in {} groups; {} arrive (unbatch), and the {} oldest go (expire). Articles a second; \
-             nothing is synced.",
-            count(o.articles.into()),
-            count(o.groups.into()),
-            count(o.arrivals.into()),
-            count(o.expired.into())
-        ),
-        Parameters::Andrew(o) => format!(
-            "The Andrew benchmark's five phases, each on {} copies of a tree of 70 files with about 200 KB; times are the \
-             clock's, and computing times {} times those of a workstation of 1999. Nothing is synced.",
-            count(o.copies.into()),
-            o.cpu
-        ),
-        // The others have sentences of their own.
-        Parameters::Seqfile(_) | Parameters::Hotfiles(_) | Parameters::Scan(_) => String::new(),
-    }
 }
 
 /// One target: a row for each phase at each point.

@@ -20,7 +20,7 @@
 
 mod pool;
 
-use crate::benchmark::{Benchmark, Sample};
+use crate::benchmark::{Benchmark, Prepared, Sample};
 use crate::cleanup::{remove_tree, top};
 use crate::driver::{Driver, poll};
 use crate::random::Random;
@@ -32,6 +32,7 @@ use pool::{Found, Pool};
 use posix::{Call, Fd, FileSystem, OpenFlags, Reply};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use units::show;
 
 /// A page of the database.
 const PAGE_BYTES: u64 = 4096;
@@ -100,17 +101,6 @@ impl Options {
         }
     }
 
-    /// Space that it takes at least; with the history of a long warm-up.
-    pub fn need_bytes(&self) -> u64 {
-        let transactions = self.transactions + self.window * u64::from(self.windows_max);
-        self.account_bytes + self.account_bytes / 512 + transactions * HISTORY_BYTES
-    }
-
-    /// Files and directories that are there at the same time.
-    pub fn need_inodes(&self) -> u64 {
-        4
-    }
-
     /// Leaf pages of the account file.
     pub fn leaf_pages(&self) -> u64 {
         self.account_bytes / PAGE_BYTES
@@ -126,12 +116,29 @@ impl Options {
         }
         (self.pool_bytes / PAGE_BYTES).saturating_sub(inner + BRANCH_AND_TELLER_PAGES)
     }
+}
 
-    /// Whether they make sense.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn check(&self) -> Result<(), WorkloadError> {
+impl Benchmark for Options {
+    fn name(&self) -> &'static str {
+        "tpcb"
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.repeat
+    }
+
+    /// Space that it takes at least; with the history of a long warm-up.
+    fn need_bytes(&self) -> u64 {
+        let transactions = self.transactions + self.window * u64::from(self.windows_max);
+        self.account_bytes + self.account_bytes / 512 + transactions * HISTORY_BYTES
+    }
+
+    /// Files and directories that are there at the same time.
+    fn need_inodes(&self) -> u64 {
+        4
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: &str| Err(WorkloadError::Options(what.into()));
         space::check_shares(&self.utilisations)?;
         if self.window == 0 || self.transactions == 0 || self.windows_max == 0 {
@@ -144,6 +151,20 @@ impl Options {
             return wrong("the database's cache holds more than its inner pages, and less than the whole account file");
         }
         Ok(())
+    }
+
+    fn prepare(&self, _: &mut dyn FileSystem) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Tpcb::new(self)?))
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "Transactions update accounts at random in a file of {}, through a cache of the database's own of {}; {} of them \
+             are measured in steady state. Time is that of the calls.",
+            show::bytes(self.account_bytes as f64),
+            show::bytes(self.pool_bytes as f64),
+            show::count(self.transactions)
+        )
     }
 }
 
@@ -415,7 +436,7 @@ impl Tpcb {
     }
 }
 
-impl Benchmark for Tpcb {
+impl Prepared for Tpcb {
     fn points(&self) -> Vec<Point> {
         crate::space::points("TPC-B", &self.options.utilisations)
     }

@@ -5,7 +5,7 @@ use kernel::{Lab, Machine, Setup};
 use posix::{Call, FileSystem, Mode};
 use workload::hotcold::{self, Skew};
 use workload::{BenchResult, Parameters, Phase, Place, Repeat, Verdict};
-use workload::{andrew, largefile, netnews, postmark, sdet, seqfile, smallfile, ssh_build, tpcb};
+use workload::{andrew, hotfiles, largefile, netnews, postmark, scan, sdet, seqfile, smallfile, ssh_build, tpcb};
 
 const MB: u64 = 1 << 20;
 
@@ -35,6 +35,15 @@ fn all() -> Vec<Parameters> {
         Parameters::Netnews(netnews::Options::quick()),
         Parameters::Andrew(andrew::Options::quick()),
     ]
+}
+
+#[test]
+fn a_benchmark_has_the_name_that_results_are_stored_with() {
+    let trees = [Parameters::Hotfiles(hotfiles::Options::default()), Parameters::Scan(scan::Options::default())];
+    for parameters in all().into_iter().chain(trees) {
+        let stored = serde_json::to_value(&parameters).unwrap();
+        assert_eq!(stored["benchmark"], parameters.name());
+    }
 }
 
 fn run(parameters: &Parameters, metadata: Metadata) -> (BenchResult, u64) {

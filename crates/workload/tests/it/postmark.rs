@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use testkit::{Need, Tool};
 use workload::postmark::{self, Options};
-use workload::{BenchResult, Phase, Repeat, Unit, WorkloadError};
+use workload::{BenchResult, Benchmark as _, Phase, Repeat, Unit, WorkloadError};
 
 /// Several settings, and the commands that give them to the program.
 fn settings() -> Vec<(Options, &'static str)> {

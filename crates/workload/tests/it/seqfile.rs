@@ -3,7 +3,7 @@
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
 use posix::{CacheState, FileKind};
 use workload::seqfile::{self, Options, SIZES_BYTES};
-use workload::{Parameters, Phase, Place, Repeat, WorkloadError};
+use workload::{Benchmark as _, Parameters, Phase, Place, Repeat, WorkloadError};
 
 fn options(rounds: u32, seed: u64) -> Options {
     Options {

@@ -1,7 +1,9 @@
 //! The workloads of users and servers: scripts side by side, builds, trees and news.
 
 use crate::fake::Fake;
-use workload::{BenchResult, Phase, Repeat, Round, TimedBy, Unit, WorkloadError, andrew, netnews, sdet, ssh_build};
+use workload::{
+    BenchResult, Benchmark as _, Phase, Repeat, Round, TimedBy, Unit, WorkloadError, andrew, netnews, sdet, ssh_build,
+};
 
 fn phases(result: &BenchResult) -> Vec<Phase> {
     result.targets[0].points[0].phases.iter().map(|phase| phase.phase).collect()

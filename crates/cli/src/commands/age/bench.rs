@@ -4,7 +4,7 @@ use crate::{failure, output, progress, target};
 use posix::{Call, FileSystem, Site, Target, WorkspaceOptions};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use workload::{BenchResult, Comparison, Parameters, Place, Repeat, hotfiles, scan, seqfile};
+use workload::{BenchResult, Benchmark as _, Comparison, Parameters, Place, Repeat, hotfiles, scan, seqfile};
 
 /// The arguments.
 #[derive(clap::Args, Clone, Debug)]

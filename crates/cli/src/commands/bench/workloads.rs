@@ -8,9 +8,28 @@ use workload::{
     BenchResult, Parameters, Repeat, andrew, hotcold, largefile, netnews, postmark, sdet, smallfile, ssh_build, tpcb,
 };
 
-/// Benchmarks of the literature.
-#[derive(clap::Subcommand, Debug)]
-pub enum Workload {
+macro_rules! workloads {
+    ($($name:ident($args:ident),)*) => {
+        /// Benchmarks of the literature.
+        #[derive(clap::Subcommand, Debug)]
+        pub enum Workload { $($name($args)),* }
+
+        impl Workload {
+            fn common(&self) -> &CommonArgs {
+                match self { $(Workload::$name(args) => &args.common),* }
+            }
+
+            fn parameters(&self) -> anyhow::Result<Parameters> {
+                let CommonArgs { quick, repeat, targets, .. } = self.common();
+                let repeat = repeat.repeat(*quick || in_virtual_time(targets));
+                Ok(match self { $(Workload::$name(args) => Parameters::$name(args.options(*quick, repeat)?)),* })
+            }
+        }
+    };
+}
+
+// In the order of the help. A further one is a line here, its arguments and what options they come to.
+workloads! {
     Smallfile(SmallfileArgs),
     Largefile(LargefileArgs),
     Tpcb(TpcbArgs),
@@ -240,28 +259,7 @@ pub struct AndrewArgs {
     common: CommonArgs,
 }
 
-/// A benchmark with its options, and what it takes of its target.
-struct Plan {
-    parameters: Parameters,
-    need_bytes: u64,
-    need_inodes: u64,
-}
-
 impl Workload {
-    fn common(&self) -> &CommonArgs {
-        match self {
-            Workload::Smallfile(args) => &args.common,
-            Workload::Largefile(args) => &args.common,
-            Workload::Tpcb(args) => &args.common,
-            Workload::Hotcold(args) => &args.common,
-            Workload::Postmark(args) => &args.common,
-            Workload::Sdet(args) => &args.common,
-            Workload::SshBuild(args) => &args.common,
-            Workload::Netnews(args) => &args.common,
-            Workload::Andrew(args) => &args.common,
-        }
-    }
-
     /// Where the result goes.
     pub fn result(&self) -> &ResultArgs {
         &self.common().result
@@ -270,66 +268,38 @@ impl Workload {
     fn logs(&self) -> &[Target] {
         if let Workload::Tpcb(args) = self { &args.log } else { &[] }
     }
-
-    fn plan(&self) -> anyhow::Result<Plan> {
-        let CommonArgs { quick, repeat, targets, .. } = self.common();
-        let repeat = repeat.repeat(*quick || in_virtual_time(targets));
-        match self {
-            Workload::Smallfile(args) => args.plan(*quick, repeat),
-            Workload::Largefile(args) => args.plan(*quick, repeat),
-            Workload::Tpcb(args) => args.plan(*quick, repeat),
-            Workload::Hotcold(args) => args.plan(*quick, repeat),
-            Workload::Postmark(args) => args.plan(*quick, repeat),
-            Workload::Sdet(args) => args.plan(*quick, repeat),
-            Workload::SshBuild(args) => args.plan(*quick, repeat),
-            Workload::Netnews(args) => args.plan(*quick, repeat),
-            Workload::Andrew(args) => args.plan(*quick, repeat),
-        }
-    }
 }
 
 /// Runs one.
 pub fn run(workload: &Workload) -> anyhow::Result<BenchResult> {
     workload.result().check()?;
-    let plan = workload.plan()?;
-    let targets = &workload.common().targets;
-    let logs = workload.logs();
-    if !logs.is_empty() && logs.len() != targets.len() {
-        return Err(failure::usage("--log: name one for each target, in the same order"));
-    }
-    on_targets(&plan.parameters, targets, logs, plan.need_bytes, plan.need_inodes)
+    on_targets(&workload.parameters()?, &workload.common().targets, workload.logs())
 }
 
 impl SmallfileArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<smallfile::Options> {
         let base = if quick { smallfile::Options::quick() } else { smallfile::Options::default() };
-        let options = smallfile::Options {
+        Ok(smallfile::Options {
             files: self.files.unwrap_or(base.files),
             size_bytes: self.size.unwrap_or(base.size_bytes),
             files_per_directory: self.per_directory.unwrap_or(base.files_per_directory),
             repeat,
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Smallfile(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl LargefileArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<largefile::Options> {
         let base = if quick { largefile::Options::quick() } else { largefile::Options::default() };
         let size_bytes = self.size.unwrap_or(base.size_bytes);
-        let options = largefile::Options { size_bytes, unit_bytes: self.unit.unwrap_or(base.unit_bytes), repeat };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Largefile(options), need_bytes, need_inodes })
+        Ok(largefile::Options { size_bytes, unit_bytes: self.unit.unwrap_or(base.unit_bytes), repeat })
     }
 }
 
 impl TpcbArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<tpcb::Options> {
         let base = if quick { tpcb::Options::quick() } else { tpcb::Options::default() };
-        let options = tpcb::Options {
+        Ok(tpcb::Options {
             account_bytes: self.accounts.unwrap_or(base.account_bytes),
             pool_bytes: self.pool.unwrap_or(base.pool_bytes),
             compute_ns: self.compute.map_or(base.compute_ns, |ms| ms * 1_000_000),
@@ -338,17 +308,14 @@ impl TpcbArgs {
             turnover: self.turnover,
             repeat,
             ..base
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Tpcb(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl HotcoldArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<hotcold::Options> {
         let base = if quick { hotcold::Options::quick() } else { hotcold::Options::default() };
-        let options = hotcold::Options {
+        Ok(hotcold::Options {
             files: self.files.unwrap_or(base.files),
             file_bytes: self.size.unwrap_or(base.file_bytes),
             writes: self.writes.unwrap_or(base.writes),
@@ -356,20 +323,17 @@ impl HotcoldArgs {
             turnover: self.turnover,
             repeat,
             ..base
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Hotcold(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl PostmarkArgs {
-    fn plan(&self, _quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, _quick: bool, repeat: Repeat) -> anyhow::Result<postmark::Options> {
         let seed = self.common.repeat.seed.unwrap_or(postmark::Options::default().seed.into());
         let (Some(&size_low), Some(&size_high)) = (self.size.first(), self.size.last()) else {
             return Err(failure::usage("--size: give a lower and an upper bound"));
         };
-        let options = postmark::Options {
+        Ok(postmark::Options {
             number: self.number,
             transactions: self.transactions,
             size_low,
@@ -383,70 +347,54 @@ impl PostmarkArgs {
             bias_create: u8::try_from(self.bias_create).ok(),
             seed: u32::try_from(seed).map_err(|_| failure::usage("--seed: PostMark's is at most 2147483647"))?,
             repeat,
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Postmark(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl SdetArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<sdet::Options> {
         let base = if quick { sdet::Options::quick() } else { sdet::Options::default() };
-        let options = sdet::Options {
+        Ok(sdet::Options {
             scripts: if self.scripts.is_empty() { base.scripts } else { self.scripts.clone() },
             commands: self.commands.unwrap_or(base.commands),
             cpu: self.cpu.unwrap_or(base.cpu),
             repeat,
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Sdet(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl SshBuildArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<ssh_build::Options> {
         let base = if quick { ssh_build::Options::quick() } else { ssh_build::Options::default() };
-        let options = ssh_build::Options {
+        Ok(ssh_build::Options {
             packages: self.packages.unwrap_or(base.packages),
             cpu: self.cpu.unwrap_or(base.cpu),
             repeat,
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::SshBuild(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl NetnewsArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<netnews::Options> {
         let base = match (quick, self.whole) {
             (true, _) => netnews::Options::quick(),
             (_, true) => netnews::Options::paper(),
             _ => netnews::Options::default(),
         };
-        let options = netnews::Options {
+        Ok(netnews::Options {
             articles: self.articles.unwrap_or(base.articles),
             arrivals: self.arrivals.unwrap_or(base.arrivals),
             expired: self.expired.unwrap_or(base.expired),
             groups: self.groups.unwrap_or(base.groups),
             repeat,
             ..base
-        };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Netnews(options), need_bytes, need_inodes })
+        })
     }
 }
 
 impl AndrewArgs {
-    fn plan(&self, quick: bool, repeat: Repeat) -> anyhow::Result<Plan> {
+    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<andrew::Options> {
         let base = if quick { andrew::Options::quick() } else { andrew::Options::default() };
-        let options =
-            andrew::Options { copies: self.copies.unwrap_or(base.copies), cpu: self.cpu.unwrap_or(base.cpu), repeat };
-        options.check()?;
-        let (need_bytes, need_inodes) = (options.need_bytes(), options.need_inodes());
-        Ok(Plan { parameters: Parameters::Andrew(options), need_bytes, need_inodes })
+        Ok(andrew::Options { copies: self.copies.unwrap_or(base.copies), cpu: self.cpu.unwrap_or(base.cpu), repeat })
     }
 }
