@@ -1,7 +1,7 @@
 //! Pages that bring results of several rooms together, or of rooms that show nothing themselves yet.
 //!
-//! A room's own results are shown by its module `present`; what a document is, and how it is rendered, is in [`document`]. What may
-//! not live here: anything that computes a result.
+//! A room's own results are shown by its module `present`; what a document is, and how it is rendered, is in
+//! [`document`]. What may not live here: anything that computes a result.
 
 pub mod aging;
 mod crash;

@@ -23,9 +23,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// The mean of the central half (interquartile mean): what stands for a set of rounds; 0 of nothing.
 ///
-/// A round that another process interrupted is many times longer than its neighbours, and a plain mean of microsecond calls
-/// would then report the scheduler. The median would throw away half of what the other rounds know. Up to a quarter of the rounds on
-/// either side may be disturbed without effect; values at the quartiles count by the share that lies inside.
+/// A round that another process interrupted is many times longer than its neighbours, and a plain mean of microsecond
+/// calls would then report the scheduler. The median would throw away half of what the other rounds know. Up to a
+/// quarter of the rounds on either side may be disturbed without effect; values at the quartiles count by the share
+/// that lies inside.
 pub fn midmean(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -59,8 +60,8 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     low + (high - low) * (place - place.floor())
 }
 
-/// The least of sorted values that a share (0 to 1) of all do not exceed: one of the values, as where a distribution itself is meant
-/// (type 1 of Hyndman and Fan). `None` of nothing.
+/// The least of sorted values that a share (0 to 1) of all do not exceed: one of the values, as where a distribution
+/// itself is meant (type 1 of Hyndman and Fan). `None` of nothing.
 pub fn nearest_rank<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()

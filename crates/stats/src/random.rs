@@ -83,7 +83,8 @@ mod tests {
         assert!((0..1000).all(|_| below(&mut rng, 3) < 3 && (0.0..1.0).contains(&unit(&mut rng))));
     }
 
-    /// Each of the six orders of three things comes about as often: within five standard deviations of a sixth of 60,000.
+    /// Each of the six orders of three things comes about as often: within five standard deviations of a sixth of
+    /// 60,000.
     #[test]
     fn no_order_is_preferred() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);

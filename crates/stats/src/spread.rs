@@ -6,8 +6,8 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-/// Resamples of a bootstrap; 1,000 settle the ends of a 95 % interval to about a tenth of its width (Efron and Tibshirani,
-/// *An Introduction to the Bootstrap*, section 13.3).
+/// Resamples of a bootstrap; 1,000 settle the ends of a 95 % interval to about a tenth of its width (Efron and
+/// Tibshirani, *An Introduction to the Bootstrap*, section 13.3).
 const RESAMPLES: usize = 1000;
 
 /// As many values as there are, drawn with replacement and sorted.
@@ -63,8 +63,8 @@ impl Estimate {
         Some(Estimate { median, low, high })
     }
 
-    /// Of `b` over `a`: the ratio of the medians, both sides resampled on their own. `None` where a side has no rounds or
-    /// `a` is not above zero.
+    /// Of `b` over `a`: the ratio of the medians, both sides resampled on their own. `None` where a side has no rounds
+    /// or `a` is not above zero.
     pub fn of_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
         if a.iter().any(|value| *value <= 0.0) {
             return None;
@@ -92,14 +92,14 @@ impl Estimate {
     }
 }
 
-/// How often the interval of so few rounds really covers the median, at most: it ends at the smallest and largest round,
-/// and both lie on one side of the true median with probability 2^(1-n). Above 0.95 from six rounds on.
+/// How often the interval of so few rounds really covers the median, at most: it ends at the smallest and largest
+/// round, and both lie on one side of the true median with probability 2^(1-n). Above 0.95 from six rounds on.
 pub fn coverage_of_rounds(rounds: u32) -> f64 {
     1.0 - 2f64.powi(1 - i32::try_from(rounds.min(1000)).unwrap_or(1000))
 }
 
-/// Rounds outside Tukey's fences (1.5 interquartile ranges beyond the quartiles), by position. Fewer than five rounds have
-/// no quartiles worth the name.
+/// Rounds outside Tukey's fences (1.5 interquartile ranges beyond the quartiles), by position. Fewer than five rounds
+/// have no quartiles worth the name.
 pub fn outliers(rounds: &[f64]) -> Vec<usize> {
     if rounds.len() < 5 {
         return Vec::new();
@@ -112,9 +112,9 @@ pub fn outliers(rounds: &[f64]) -> Vec<usize> {
     rounds.iter().enumerate().filter(|(_, value)| outside(**value)).map(|(at, _)| at).collect()
 }
 
-/// An interval that holds the median of what the values are drawn from with at least 95 %, whatever its distribution: from the k-th least to
-/// the k-th greatest (by the binomial distribution; Conover, *Practical Nonparametric Statistics*, section 3.2). Fewer than
-/// [`CERTAIN`] values have none: then all of them are in it. `None` of nothing.
+/// An interval that holds the median of what the values are drawn from with at least 95 %, whatever its distribution:
+/// from the k-th least to the k-th greatest (by the binomial distribution; Conover, *Practical Nonparametric
+/// Statistics*, section 3.2). Fewer than [`CERTAIN`] values have none: then all of them are in it. `None` of nothing.
 pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -12,12 +12,13 @@ pub enum Skip {
     Foreign,
     /// exec, fork and exit: the program itself is not run.
     ProcessControl,
-    /// dup, chdir, fchdir, a fcntl on the flags of a descriptor or description, a close that is not its description's last, and the kernel's own closes at exec and exit (made, not
-    /// timed): the replay's own bookkeeping stands in.
+    /// dup, chdir, fchdir, a fcntl on the flags of a descriptor or description, a close that is not its description's
+    /// last, and the kernel's own closes at exec and exit (made, not timed): the replay's own bookkeeping stands in.
     Bookkeeping,
     /// msync, io_uring and accesses through mappings: they are no calls that a replay could make one by one.
     Unseen,
-    /// ioctls, fcntl on leases and hints, and calls no operation stands for; reflinks, which only some file systems have.
+    /// ioctls, fcntl on leases and hints, and calls no operation stands for; reflinks, which only some file systems
+    /// have.
     NotModelled,
     /// The call never returned in the trace, or a signal interrupted it.
     Unfinished,

@@ -56,8 +56,8 @@ fn decimal(number: &str) -> Option<(&str, &str)> {
     (digits(whole) && digits(part) && !(whole.is_empty() && part.is_empty())).then_some((whole, part))
 }
 
-/// Bytes of a size: `4096`, `64K`, `1.5G`, `16 GiB`. Units are powers of 1024, `K`, `KB` and `KiB` the same, in capitals or not; what
-/// is less than a byte is dropped. At most 2^63 - 1 bytes, which is as long as a file can be.
+/// Bytes of a size: `4096`, `64K`, `1.5G`, `16 GiB`. Units are powers of 1024, `K`, `KB` and `KiB` the same, in
+/// capitals or not; what is less than a byte is dropped. At most 2^63 - 1 bytes, which is as long as a file can be.
 pub fn size_bytes(text: &str) -> Result<u64, Wrong> {
     const MISSING: Wrong = Wrong { at: 0, problem: "a size is missing" };
     const TOO_LARGE: Wrong = Wrong { at: 0, problem: "the size is too large" };
@@ -78,7 +78,8 @@ pub fn size_bytes(text: &str) -> Result<u64, Wrong> {
     u64::try_from(bytes).ok().filter(|bytes| *bytes <= i64::MAX.unsigned_abs()).ok_or(TOO_LARGE)
 }
 
-/// Nanoseconds of a time: `1.5us`, `800 ns`, `50ms`, `90s`, `5m`, `1.5h`. A number alone is refused, and so is what is negative or not finite.
+/// Nanoseconds of a time: `1.5us`, `800 ns`, `50ms`, `90s`, `5m`, `1.5h`. A number alone is refused, and so is what is
+/// negative or not finite.
 pub fn duration_ns(text: &str) -> Result<f64, Wrong> {
     let (number, unit) = split(text);
     let known = TIMES.iter().find(|(names, _)| names.contains(&unit));

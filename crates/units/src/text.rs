@@ -1,10 +1,10 @@
 //! Text from outside, for people: names of files, command lines, messages of other programs.
 //!
-//! Whatever prints such text, on a terminal or into a report, has it from here. What a medium minds beyond that (a comma, a `<`) is
-//! escaped by who writes for that medium.
+//! Whatever prints such text, on a terminal or into a report, has it from here. What a medium minds beyond that (a
+//! comma, a `<`) is escaped by who writes for that medium.
 
-/// Text with what does not show escaped: control characters, which would drive a terminal, and those that change the order in which
-/// text is read, which would show another name than there is.
+/// Text with what does not show escaped: control characters, which would drive a terminal, and those that change the
+/// order in which text is read, which would show another name than there is.
 pub fn printable(text: &str) -> String {
     if !text.chars().any(is_hidden) {
         return text.to_owned();
@@ -26,7 +26,8 @@ pub fn path(bytes: &[u8]) -> String {
 
 /// Whether a character is not shown as itself.
 pub fn is_hidden(c: char) -> bool {
-    // Marks, embeddings, overrides and isolates of direction (Unicode, annex 9), separators of lines, the byte order mark.
+    // Marks, embeddings, overrides and isolates of direction (Unicode, annex 9), separators of lines, the byte order
+    // mark.
     let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     c.is_control() || reorders
 }

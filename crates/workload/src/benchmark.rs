@@ -8,8 +8,8 @@ use crate::{
 use posix::FileSystem;
 use serde::{Deserialize, Serialize};
 
-/// A benchmark as it is asked for: what its options say. A new one is a file whose `Options` implement this, and a line in the list of
-/// [`Parameters`] below.
+/// A benchmark as it is asked for: what its options say. A new one is a file whose `Options` implement this, and a line
+/// in the list of [`Parameters`] below.
 pub trait Benchmark {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
@@ -146,8 +146,8 @@ pub struct Point {
     pub label: String,
     /// The file size, where that is what differs.
     pub size_bytes: Option<u64>,
-    /// All rounds of a stage are run before the next begins: for what changes what others measure. Stages of the same label are
-    /// one point of the result.
+    /// All rounds of a stage are run before the next begins: for what changes what others measure. Stages of the same
+    /// label are one point of the result.
     #[serde(skip)]
     pub stage: u32,
 }

@@ -1,18 +1,18 @@
 //! Benchmarks of the literature, as drivers over the hinge trait.
 //!
-//! What lives here: one file per benchmark ([`seqfile`], [`hotfiles`], [`scan`]); the [schedule](run) that repeats any of
-//! them in random, interleaved order over targets; results that serialise, and their [comparison](compare()). What may not:
-//! anything about a particular file system, and any way to a file but [`posix::FileSystem`]: the same benchmark runs on a
-//! mounted directory and in virtual time.
+//! What lives here: one file per benchmark ([`seqfile`], [`hotfiles`], [`scan`]); the [schedule](run) that repeats any
+//! of them in random, interleaved order over targets; results that serialise, and their [comparison](compare()). What
+//! may not: anything about a particular file system, and any way to a file but [`posix::FileSystem`]: the same
+//! benchmark runs on a mounted directory and in virtual time.
 //!
-//! A benchmark is a list of [points](Point) (file sizes, say) and a way to run one of them once, which yields the time and
-//! the amount of each [phase](Phase). To add one: a file whose `Options` are a [`Benchmark`], and
-//! a line in the list of [`Parameters`].
+//! A benchmark is a list of [points](Point) (file sizes, say) and a way to run one of them once, which yields the time
+//! and the amount of each [phase](Phase). To add one: a file whose `Options` are a [`Benchmark`], and a line in the
+//! list of [`Parameters`].
 //!
-//! **What is timed** is the sum of the calls' times in the file system ([`posix::Outcome::dur_ns`]). A phase that writes
-//! ends with `syncfs`, and the headline figure includes it: data that is only in memory has not been written. The
-//! figure without it is kept beside it. `syncfs` writes back the whole file system: on one that others use at the same time, their
-//! data is in it. Making the directories, dropping caches and removing what is left is not timed.
+//! **What is timed** is the sum of the calls' times in the file system ([`posix::Outcome::dur_ns`]). A phase that
+//! writes ends with `syncfs`, and the headline figure includes it: data that is only in memory has not been written.
+//! The figure without it is kept beside it. `syncfs` writes back the whole file system: on one that others use at the
+//! same time, their data is in it. Making the directories, dropping caches and removing what is left is not timed.
 
 pub mod andrew;
 mod benchmark;

@@ -91,9 +91,9 @@ pub struct LargefileArgs {
 
 /// Transaction processing: random updates of a bank's accounts.
 ///
-/// Modified TPC-B of Seltzer et al., USENIX 1995: each transaction reads a page at random, and writes one that leaves the database's
-/// own cache. Transactions a second in steady state. With --utilisation, one large file fills the file system to that share;
-/// take a scratch file system then.
+/// Modified TPC-B of Seltzer et al., USENIX 1995: each transaction reads a page at random, and writes one that leaves
+/// the database's own cache. Transactions a second in steady state. With --utilisation, one large file fills the file
+/// system to that share; take a scratch file system then.
 #[derive(clap::Args, Debug)]
 pub struct TpcbArgs {
     /// Size of the account file (default: 237M, for 15 transactions a second).
@@ -123,9 +123,9 @@ pub struct TpcbArgs {
 
 /// Small files written over and over, uniformly or some more than others.
 ///
-/// The cleaning workload of Rosenblum and Ousterhout, TOCS 1992: 4 KiB files are overwritten whole; uniform, and nine tenths of the
-/// writes to a tenth of the files. With --utilisation, files are made until the file system is that full; take a scratch file
-/// system then.
+/// The cleaning workload of Rosenblum and Ousterhout, TOCS 1992: 4 KiB files are overwritten whole; uniform, and nine
+/// tenths of the writes to a tenth of the files. With --utilisation, files are made until the file system is that full;
+/// take a scratch file system then.
 #[derive(clap::Args, Debug)]
 pub struct HotcoldArgs {
     /// How many files, where no utilisation is given (default: 5,000).
@@ -149,8 +149,8 @@ pub struct HotcoldArgs {
 
 /// PostMark: a mail server's small files, with the program's own parameters, files and report.
 ///
-/// Katcher, 1997; the same settings make the same files and calls as Debian's postmark 1.53. The seed of the files is --seed
-/// (default here: 42, as the program's).
+/// Katcher, 1997; the same settings make the same files and calls as Debian's postmark 1.53. The seed of the files is
+/// --seed (default here: 42, as the program's).
 #[derive(clap::Args, Debug)]
 pub struct PostmarkArgs {
     /// Files in the pool (set number).
@@ -186,8 +186,8 @@ pub struct PostmarkArgs {
 
 /// Software developers at work, several at the same time: scripts an hour.
 ///
-/// In the manner of SPEC's SDET: scripts of commands that edit, compile, copy, list, format and search, in a directory each. Commands and
-/// mixture are our own, so figures compare targets and are no SDET figures.
+/// In the manner of SPEC's SDET: scripts of commands that edit, compile, copy, list, format and search, in a directory
+/// each. Commands and mixture are our own, so figures compare targets and are no SDET figures.
 #[derive(clap::Args, Debug)]
 pub struct SdetArgs {
     /// Numbers of scripts at the same time, separated by commas (default: 1,2,4,8,16).
@@ -205,8 +205,8 @@ pub struct SdetArgs {
 
 /// A package unpacked, configured and built.
 ///
-/// In the manner of the study of 2000 (Seltzer et al., ssh 1.2.26): a tree of about 400 files of our own making; many small programs in the
-/// second phase, and mostly computing in the third.
+/// In the manner of the study of 2000 (Seltzer et al., ssh 1.2.26): a tree of about 400 files of our own making; many
+/// small programs in the second phase, and mostly computing in the third.
 #[derive(clap::Args, Debug)]
 pub struct SshBuildArgs {
     /// Packages, one after another (default: 1).
@@ -221,8 +221,8 @@ pub struct SshBuildArgs {
 
 /// A news server: articles arrive, the oldest are removed.
 ///
-/// In the manner of the study of 2000 (Seltzer et al.): unbatch and expire on a spool with a directory for each group. The default is a
-/// twentieth of the study's spool.
+/// In the manner of the study of 2000 (Seltzer et al.): unbatch and expire on a spool with a directory for each group.
+/// The default is a twentieth of the study's spool.
 #[derive(clap::Args, Debug)]
 pub struct NetnewsArgs {
     /// The whole spool of the study: 2 GB, 333,000 articles.

@@ -6,7 +6,8 @@
 //! | each file (a log tree for each: btrfs; no log: FFS) | that file's own changes | that file |
 //! | segments (LFS) | of a file or directory whose names changed, all such; of another that file | those |
 //!
-//! Which one a system belongs to is measured (`measure::behaviour`); of a profile without that, the type of the file system tells.
+//! Which one a system belongs to is measured (`measure::behaviour`); of a profile without that, the type of the file
+//! system tells.
 
 use system::{Behaviour, Family, SystemProfile};
 
@@ -21,7 +22,8 @@ pub(in crate::pipeline) fn family_of(profile: &SystemProfile) -> Family {
 
 /// What follows for a sync from the family of a file system.
 pub(super) trait Syncs {
-    /// What a sync commits that is not clean to it. `operation`: the file or directory has names that are not committed.
+    /// What a sync commits that is not clean to it. `operation`: the file or directory has names that are not
+    /// committed.
     fn commits(self, operation: bool) -> Commit;
 
     /// Whose data a sync writes beside the file's own.
