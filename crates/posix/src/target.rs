@@ -105,7 +105,7 @@ pub struct TargetError {
 }
 
 const KINDS: &str = "accepted are a directory, ext4:SIZE, xfs:SIZE or btrfs:SIZE, and the laboratory's ffs and lfs";
-const SIZES: &str = "a size is a whole number with K, M, G or T, as in 8G";
+const SIZES: &str = "a size is a number with K, M, G or T, as in 8G or 1.5G";
 const OPTIONS: &str = "options are mkfs options (-…), mount=OPTION, backing=ram and backing=DIRECTORY; \
                        put an option that holds a comma in quotes";
 const LAB: [&str; 2] = ["ffs", "lfs"];
@@ -239,9 +239,13 @@ mod tests {
 
     #[test]
     fn sizes() {
-        for (text, bytes) in
-            [("ext4:8G", 8 << 30), ("ext4:300M", 300 << 20), ("ext4:1t", 1 << 40), ("ext4:9000000", 9_000_000)]
-        {
+        for (text, bytes) in [
+            ("ext4:8G", 8 << 30),
+            ("ext4:300M", 300 << 20),
+            ("ext4:1t", 1 << 40),
+            ("ext4:1.5G", 1536 << 20),
+            ("ext4:9000000", 9_000_000),
+        ] {
             assert_eq!(spec(text).size_bytes, bytes, "{text}");
         }
     }
