@@ -16,11 +16,14 @@
 //! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`, `allocdirect`,
 //! `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`, `newdirblk`.
 
+mod inodes;
 mod journal;
 mod names;
+mod pages;
 mod push;
 mod records;
 mod space;
+mod table;
 mod undo;
 
 use super::{Mode, NoOrder};

@@ -3,7 +3,8 @@
 //! A program waits for each of these writes before it goes on, so that what follows in it can take them as done. Whoever writes
 //! or takes a block meanwhile waits for them too (`assumed`).
 
-use super::records::{Key, Kind, Number};
+use super::records::{Key, Kind};
+use super::table::Number;
 use crate::Ffs;
 use crate::format::ROOT_INO;
 use crate::volume::encode::Place;
@@ -93,7 +94,7 @@ impl Ffs {
 
     fn push_all(&mut self, cx: &mut Cx, number: Number) {
         for _ in 0..TRIES {
-            let Some(record) = self.soft.records.get(&number) else { return };
+            let Some(record) = self.soft.records.get(number) else { return };
             let (kind, waits) = (record.kind.clone(), record.waits.clone());
             // Changes of a chunk that wait for one another go together: whoever asked for this one writes them.
             let pushed = |key: &Key| matches!(key, Key::Record(other) if self.soft.pushing.contains(other));
@@ -109,19 +110,18 @@ impl Ffs {
                 Kind::NewInode(ino) => self.force_even_clean(cx, self.inode_block(Ino(ino)).id),
                 Kind::Direct { ino, slot, .. } => {
                     // Pointers go in order.
-                    let before =
-                        self.soft.inodes.get(&ino).map(|dep| dep.slots.range(..slot).map(|(_, n)| *n).collect());
-                    let before: Vec<Number> = before.unwrap_or_default();
-                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                    let slots = self.soft.inodes.get(ino).map(|dep| dep.slots).unwrap_or_default();
+                    let mut before = slots.iter().take_while(|(at, _)| *at < slot).map(|(_, number)| number);
+                    if let Some(first) = before.find(|before| !self.soft.is_ready(*before)) {
                         self.push(cx, first);
                     }
                     self.push_inode(cx, Ino(ino));
                 }
                 Kind::Indirect { holder, index, .. } => {
-                    let before =
-                        self.soft.indirects.get(&holder).map(|all| all.range(..index).map(|(_, n)| *n).collect());
-                    let before: Vec<Number> = before.unwrap_or_default();
-                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                    let mut before = self.soft.pointers(holder).take_while(|(at, _)| *at < index);
+                    let first = before.find(|(_, before)| !self.soft.is_ready(*before));
+                    drop(before);
+                    if let Some((_, first)) = first {
                         self.push(cx, first);
                     }
                     self.force_even_clean(cx, holder);
@@ -137,12 +137,12 @@ impl Ffs {
             }
         }
         let left = self.soft.awaited_by(number);
-        assert!(left.is_empty(), "Soft Updates: record {number} cannot be made stable: {left:#?}");
+        assert!(left.is_empty(), "Soft Updates: record {number:?} cannot be made stable: {left:#?}");
     }
 
     /// An inode is on the disk, and not left out of its block.
     fn push_inode(&mut self, cx: &mut Cx, ino: Ino) {
-        if let Some(new) = self.soft.inodes.get(&ino.0).and_then(|dep| dep.new) {
+        if let Some(new) = self.soft.inodes.get(ino.0).and_then(|dep| dep.new) {
             self.push(cx, new);
         }
         self.force_even_clean(cx, self.inode_block(ino).id);
@@ -162,13 +162,10 @@ impl Ffs {
 
     /// Pointers and inode of a file, and what these wait for.
     fn push_file(&mut self, cx: &mut Cx, ino: Ino) {
-        let (first, last) = (BlockId { ino, lbn: Lbn(i64::MIN) }, BlockId { ino, lbn: Lbn(-1) });
-        let mut numbers: Vec<Number> =
-            self.soft.indirects.range(first..=last).flat_map(|(_, pointers)| pointers.values().copied()).collect();
-        if let Some(dep) = self.soft.inodes.get(&ino.0) {
-            numbers.extend(dep.new);
-            numbers.extend(dep.slots.values());
-        }
+        let Some(dep) = self.soft.inodes.get(ino.0) else { return };
+        let mut numbers: Vec<Number> = dep.indirects.values().flat_map(|pointers| pointers.values().copied()).collect();
+        numbers.extend(dep.new);
+        numbers.extend(dep.slots.numbers());
         for number in numbers {
             self.push(cx, number);
         }
@@ -176,12 +173,12 @@ impl Ffs {
 
     /// The way from the root to an inode is on the disk.
     fn push_names(&mut self, cx: &mut Cx, mut ino: Ino) -> Result<(), Errno> {
-        if self.directory(ino).is_err() && self.soft.inodes.get(&ino.0).is_none_or(|dep| dep.names.is_empty()) {
+        if self.directory(ino).is_err() && self.soft.inodes.get(ino.0).is_none_or(|dep| dep.names.is_empty()) {
             // Its name is in a block on the disk, of a directory that may have no name there itself. Which, nobody knows.
             return self.push_directories(cx);
         }
         for _ in 0..DEEP {
-            let names = self.soft.inodes.get(&ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
+            let names = self.soft.inodes.get(ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
             let mut up = self.directory(ino).ok().and_then(|directory| directory.parent()).map(Ino);
             for number in names {
                 let dir = self.soft.entry(number).map(|entry| Ino(entry.dir));
@@ -205,11 +202,11 @@ impl Ffs {
 
     /// The names of all directories are on the disk.
     fn push_directories(&mut self, cx: &mut Cx) -> Result<(), Errno> {
-        let named = |(ino, dep): (&u32, &super::records::InodeDep)| {
-            let directory = !dep.names.is_empty() && self.directory(Ino(*ino)).is_ok();
-            directory.then_some(Ino(*ino))
+        let named = |(ino, dep): (u32, &super::inodes::InodeDep)| {
+            let directory = !dep.names.is_empty() && self.directory(Ino(ino)).is_ok();
+            directory.then_some(Ino(ino))
         };
-        let directories: Vec<Ino> = self.soft.inodes.iter().filter_map(named).collect();
+        let directories: Vec<Ino> = self.soft.inodes.in_order().into_iter().filter_map(named).collect();
         for dir in directories {
             self.push_file(cx, dir);
             self.push_names(cx, dir)?;
@@ -224,7 +221,7 @@ impl Ffs {
         cx.flush_file(self, ino, how);
         self.assume_waited(cx, Some(ino));
         self.push_file(cx, ino);
-        for number in self.soft.pages.of_directory(ino.0) {
+        for number in self.soft.of_directory(ino.0) {
             self.push(cx, number);
         }
         if self.node(ino)?.own.pending {
