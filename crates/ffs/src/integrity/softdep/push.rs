@@ -5,12 +5,15 @@
 
 use super::records::{Key, Kind};
 use super::table::Number;
+use super::undo::HoldsBack;
 use crate::Ffs;
 use crate::format::ROOT_INO;
 use crate::volume::encode::Place;
 use kernel::program::IoId;
 use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Pbn};
 use posix::Errno;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use ufs::live::{Backing as _, Files as _};
 
 /// So often everything is written before something must be wrong: chains of changes are no longer.
@@ -47,7 +50,7 @@ impl Ffs {
         if !self.soft.flights.contains_key(&io) {
             return;
         }
-        self.soft.assumed.push((cx.program_number(), io));
+        self.soft.assumed.insert(io, cx.program_number());
         let mut differ = Vec::new();
         self.landed(io, &mut |_, id| differ.push(id));
         for id in differ {
@@ -60,7 +63,7 @@ impl Ffs {
     /// What another program has taken as complete, this one waits for.
     pub(super) fn wait_for_assumed(&mut self, cx: &mut Cx) {
         let now = cx.program_number();
-        for (program, io) in &mut self.soft.assumed {
+        for (io, program) in &mut self.soft.assumed {
             if *program != now {
                 *program = now;
                 cx.wait_for(*io);
@@ -283,6 +286,55 @@ impl Ffs {
         }
         cx.write_in_place(self, &safe);
         cx.wait_for_writes();
+    }
+
+    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and what they wait for is written instead, as BSD does
+    /// where it has other blocks to write (`buf_countdeps`); unless that is all on its way.
+    pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
+        let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
+        let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =
+            blocks.iter().copied().filter(dirty).partition(|id| self.goes_whole(*id));
+        if !rest.is_empty() {
+            let mut seen: FxHashSet<BlockId> = rest.iter().copied().collect();
+            let mut todo = rest;
+            while let Some(id) = todo.pop() {
+                for first in self.blocks_before(id) {
+                    if cx.cache().is_dirty(first) && seen.insert(first) {
+                        let list = if self.goes_whole(first) { &mut go } else { &mut todo };
+                        list.push(first);
+                    }
+                }
+            }
+        }
+        cx.write_in_place(self, if go.is_empty() { blocks } else { &go });
+    }
+
+    /// What something that holds a block back waits for, as blocks. There may be more of both; these come first.
+    fn blocks_before(&self, id: BlockId) -> SmallVec<[BlockId; 4]> {
+        let number = match self.holds_back(id) {
+            None => return SmallVec::new(),
+            Some(HoldsBack::Indirect(indirect)) => return SmallVec::from_slice(&[indirect]),
+            Some(HoldsBack::Change(number)) => number,
+        };
+        let waits = self.soft.records.get(number).into_iter().flat_map(|record| &record.waits);
+        let block = |key: Key| match key {
+            Key::Block(id) => Some(id),
+            Key::Inode(ino) => Some(self.inode_block(Ino(ino)).id),
+            Key::Record(number) => self.soft.records.get(number).and_then(|record| self.home_of(&record.kind)),
+        };
+        waits.filter_map(|(key, _)| block(*key)).collect()
+    }
+
+    /// The block that a change is in.
+    fn home_of(&self, kind: &Kind) -> Option<BlockId> {
+        match kind {
+            Kind::NewInode(ino) | Kind::Direct { ino, .. } => Some(self.inode_block(Ino(*ino)).id),
+            Kind::Indirect { holder, .. } => Some(*holder),
+            Kind::Entry(entry) => {
+                Some(BlockId { ino: Ino(entry.dir), lbn: Lbn((entry.chunk >> self.g.bshift) as i64) })
+            }
+            Kind::Free { .. } => None,
+        }
     }
 
     /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.

@@ -15,8 +15,11 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use ufs::live::{Files as _, Freed, Piece};
 
+/// So many empty lists of flights are kept.
+const SPARE: usize = 16;
+
 /// Who waits for something, and from which write on one counts: in the order in which they have begun to.
-pub(super) type Waiters = Vec<(u64, Number)>;
+pub(super) type Waiters = SmallVec<[(u64, Number); 1]>;
 
 /// Something that becomes stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,7 +108,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(age: u64, kind: Kind) -> Record {
-        Record { age, kind, state: State::Held, waits: SmallVec::new(), awaited: Vec::new() }
+        Record { age, kind, state: State::Held, waits: SmallVec::new(), awaited: Waiters::new() }
     }
 }
 
@@ -151,11 +154,13 @@ pub(crate) struct Deps {
     /// Changes of directories (`pagedep`).
     pub(super) pages: Pages,
     pub(super) flights: BTreeMap<IoId, Vec<Flight>>,
+    /// Empty lists of flights, to be used again.
+    spare: Vec<Vec<Flight>>,
     /// Blocks of directories of which the disk has so many bytes, with sound chunks up to there.
     pub(super) filled: BTreeMap<BlockId, u32>,
     /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that has last
-    /// waited for them. Whoever writes meanwhile waits for them too.
-    pub(super) assumed: Vec<(u64, IoId)>,
+    /// waited for it. Whoever writes meanwhile waits for them too.
+    pub(super) assumed: BTreeMap<IoId, u64>,
     /// The work list.
     pub(super) work: VecDeque<Work>,
     /// Links dropped by the operation under way.
@@ -282,7 +287,7 @@ impl Deps {
             Key::Inode(ino) => self.inodes.get(ino).map(|dep| &dep.awaited),
             Key::Record(of) => self.records.get(of).map(|record| &record.awaited),
         };
-        waiters.map_or(&[], Vec::as_slice)
+        waiters.map_or(&[], SmallVec::as_slice)
     }
 
     pub(super) fn is_held(&self, number: Number) -> bool {
@@ -424,7 +429,8 @@ impl Deps {
     pub(super) fn set_out(&mut self, io: IoId, (id, bytes): (BlockId, u32), keys: Keys, undone: bool) {
         self.puts += 1;
         if undone || !keys.is_empty() {
-            self.flights.entry(io).or_default().push(Flight { id, bytes, put: self.puts, keys, undone });
+            let flights = self.flights.entry(io).or_insert_with(|| self.spare.pop().unwrap_or_default());
+            flights.push(Flight { id, bytes, put: self.puts, keys, undone });
         }
     }
 
@@ -511,8 +517,8 @@ impl Deps {
 impl Ffs {
     /// Blocks of a request are on the disk. `differs` is told of each block that was written with something undone.
     pub(super) fn landed(&mut self, io: IoId, differs: &mut dyn FnMut(&Ffs, BlockId)) {
-        let Some(flights) = self.soft.flights.remove(&io) else { return };
-        for flight in flights {
+        let Some(mut flights) = self.soft.flights.remove(&io) else { return };
+        for flight in flights.drain(..) {
             let mut fired = Vec::new();
             for key in &flight.keys {
                 match key {
@@ -532,6 +538,9 @@ impl Ffs {
             if flight.undone {
                 differs(self, flight.id);
             }
+        }
+        if self.soft.spare.len() < SPARE {
+            self.soft.spare.push(flights);
         }
     }
 

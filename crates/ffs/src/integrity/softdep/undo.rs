@@ -15,6 +15,15 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use ufs::live::{Files as _, copy};
 
+/// Why not all of a block can be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HoldsBack {
+    /// A change waits for something.
+    Change(Number),
+    /// The length of a file depends on an indirect block that is not on the disk as it is in memory.
+    Indirect(BlockId),
+}
+
 impl Ffs {
     /// An inode as it may be on the disk: `None` if it may not.
     pub(super) fn safe_inode(&self, ino: u32) -> Option<Dinode> {
@@ -132,7 +141,7 @@ impl Ffs {
             }
         } else if id.lbn.0 < 0 {
             self.undo_indirect(id, out);
-        } else {
+        } else if self.is_of_directory(id) {
             self.undo_directory(id.ino.0, (id.lbn.0 as u64) << self.g.bshift, out);
         }
     }
@@ -227,7 +236,8 @@ impl Ffs {
     pub(super) fn load_up(&mut self, id: BlockId) -> (Keys, bool) {
         let mut keys = Keys::new();
         let mut undone = false;
-        if self.soft.is_awaited(Key::Block(id)) || self.is_of_directory(id) {
+        let of_directory = self.is_of_directory(id);
+        if of_directory || self.soft.is_awaited(Key::Block(id)) {
             keys.push(Key::Block(id));
         }
         if id.ino == Ino::DEVICE {
@@ -242,7 +252,7 @@ impl Ffs {
             let pointers = inodes.get(id.ino.0).and_then(|dep| dep.indirects.get(&id.lbn.0));
             let numbers = pointers.into_iter().flat_map(BTreeMap::values).copied();
             records.load(numbers, whole, &mut keys, &mut undone);
-        } else {
+        } else if of_directory {
             let bytes = self.bytes_of(id);
             let Deps { pages, records, .. } = &mut self.soft;
             for numbers in pages.of_chunks(id.ino.0, bytes) {
@@ -254,20 +264,31 @@ impl Ffs {
 
     /// Whether nothing is left out of a block if it is written now.
     pub(super) fn goes_whole(&self, id: BlockId) -> bool {
-        let ready = |number: Number| !self.soft.is_held(number) || self.soft.is_ready(number);
+        self.holds_back(id).is_none()
+    }
+
+    /// Something because of which not all of a block could be written now, if there is any.
+    pub(super) fn holds_back(&self, id: BlockId) -> Option<HoldsBack> {
+        let unready = |number: &Number| self.soft.is_held(*number) && !self.soft.is_ready(*number);
         if id.ino == Ino::DEVICE {
-            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return true };
-            return self.soft.inodes.within(first..first + self.g.inopb()).all(|ino| {
-                let own = self.soft.inodes.get(ino);
-                own.is_none_or(|dep| {
-                    dep.indirects.is_empty() && dep.new.into_iter().chain(dep.slots.numbers()).all(ready)
-                })
+            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return None };
+            return self.soft.inodes.within(first..first + self.g.inopb()).find_map(|ino| {
+                let own = self.soft.inodes.get(ino)?;
+                if let Some(number) = own.new.into_iter().chain(own.slots.numbers()).find(unready) {
+                    return Some(HoldsBack::Change(number));
+                }
+                let lbn = kernel::Lbn(*own.indirects.keys().next()?);
+                Some(HoldsBack::Indirect(BlockId { ino: Ino(ino), lbn }))
             });
         }
-        if id.lbn.0 < 0 {
-            return self.soft.pointers(id).all(|(_, number)| ready(number));
-        }
-        self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().all(|number| ready(*number))
+        let number = if id.lbn.0 < 0 {
+            self.soft.pointers(id).map(|(_, number)| number).find(unready)?
+        } else if self.is_of_directory(id) {
+            self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().copied().find(unready)?
+        } else {
+            return None;
+        };
+        Some(HoldsBack::Change(number))
     }
 
     /// Bytes of a file that a block of it has.
