@@ -116,6 +116,9 @@ impl Ffs {
 
     /// An entry that leads to an inode is added to a directory, or removed.
     pub(super) fn note_entry(&mut self, dir: Ino, at: u64, name: &[u8], ino: Ino, added: bool) {
+        if !self.has_records() {
+            return;
+        }
         let is_dir = self.is_directory(ino.0);
         let nlink = self.inodes.get(ino.0).map_or(0, |node| i32::from(node.d.nlink));
         let ndir = self.directories_beside(ino.0);
@@ -183,6 +186,9 @@ impl Ffs {
     // ---- numbers
 
     pub(super) fn note_number(&mut self, ino: Ino, is_dir: bool, used: bool) {
+        if !self.has_records() {
+            return;
+        }
         let ndir = self.directories_beside(ino.0);
         self.note(Note::Number { ino: ino.0, is_dir, used, ndir });
     }
@@ -212,6 +218,9 @@ impl Ffs {
     // ---- space
 
     pub(super) fn note_taken(&mut self, addr: FragAddr, frags: u32) {
+        if !self.has_records() {
+            return;
+        }
         // Whose it is comes next.
         self.note(Note::NewBlock(Space { ino: 0, lbn: 0, addr, frags }));
     }
@@ -258,7 +267,7 @@ impl Ffs {
             return keys;
         }
         for _ in 0..DEEP {
-            let names = self.soft.inodes.get(&dir.0).into_iter().flat_map(|dep| &dep.names);
+            let names = self.soft.inodes.get(dir.0).into_iter().flat_map(|dep| &dep.names);
             keys.extend(names.map(|number| Key::Record(*number)));
             match self.directory(dir).ok().and_then(|directory| directory.parent()) {
                 Some(parent) if dir != ROOT_INO && parent != dir.0 => dir = Ino(parent),
@@ -273,7 +282,7 @@ impl Ffs {
         if !self.has_records() || !self.is_directory(ino.0) {
             return;
         }
-        let names = self.soft.inodes.get(&ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
+        let names = self.soft.inodes.get(ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
         for number in names {
             if self.soft.is_awaited(Key::Record(number)) {
                 self.push(cx, number);

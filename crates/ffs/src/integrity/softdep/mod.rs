@@ -16,11 +16,14 @@
 //! (docs/soft-updates.md). Names as the sources call their records (`ffs_softdep.c`): `inodedep`, `bmsafemap`, `allocdirect`,
 //! `allocindir`, `indirdep`, `freefrag`, `freeblks`, `freefile`, `pagedep`, `diradd`, `mkdir`, `dirrem`, `newdirblk`.
 
+mod inodes;
 mod journal;
 mod names;
+mod pages;
 mod push;
 mod records;
 mod space;
+mod table;
 mod undo;
 
 use super::{Mode, NoOrder};
@@ -210,7 +213,7 @@ impl Mode for SoftUpdates {
     }
 
     fn arrived(fs: &mut Ffs, cx: &mut Cx, io: IoId) {
-        fs.soft.assumed.retain(|(_, assumed)| *assumed != io);
+        fs.soft.assumed.remove(&io);
         let mut differ = Vec::new();
         fs.landed(io, &mut |_, id| differ.push(id));
         for block in differ.into_iter().filter_map(|id| fs.block_of(id)) {
@@ -232,6 +235,13 @@ impl Mode for SoftUpdates {
         }
         fs.soft_operation_ends(cx);
         fs.make_room_for_records(cx);
+    }
+
+    fn write_back(fs: &mut Ffs, cx: &mut Cx, blocks: &[BlockId]) {
+        if !fs.soft.on {
+            return NoOrder::write_back(fs, cx, blocks);
+        }
+        fs.soft_write_back(cx, blocks);
     }
 
     fn mounting(fs: &mut Ffs, cx: &mut Cx) {

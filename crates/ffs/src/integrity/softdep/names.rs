@@ -1,6 +1,7 @@
 //! Changes of directories: what a name waits for, and which links are dropped when one is gone from the disk.
 
-use super::records::{Change, Entry, Key, Kind, Number};
+use super::records::{Change, Entry, Key, Kind};
+use super::table::Number;
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, FileType};
 use crate::planted::Bug;
@@ -31,8 +32,8 @@ impl Ffs {
             keys.push(Key::Inode(ino.0));
         }
         let node = self.inodes.get(ino.0);
-        let dep = self.soft.inodes.get(&ino.0);
-        let slots = || dep.into_iter().flat_map(|dep| dep.slots.values().map(|number| Key::Record(*number)));
+        let dep = self.soft.inodes.get(ino.0);
+        let slots = || dep.into_iter().flat_map(|dep| dep.slots.numbers().map(Key::Record));
         match node.map(|node| &node.body) {
             Some(Body::Directory(_)) => {
                 if !planted(Bug::SoftMkdirBody) {
@@ -57,24 +58,24 @@ impl Ffs {
         }
         // An earlier name is gone before: one that had the room, or the same one elsewhere.
         let pages = &self.soft.pages;
-        let removed = |number: &Number| {
-            let entry = self.soft.entry(*number)?;
+        let removed = |number: Number| {
+            let entry = self.soft.entry(number)?;
             let Change::Remove { ino: removed, .. } = entry.change else { return None };
-            Some((entry.chunk, removed, self.soft.is_held(*number)))
+            Some((entry.chunk, removed, self.soft.is_held(number)))
         };
-        let had_room = |number: &&Number| removed(number).is_some_and(|(_, _, held)| held);
+        let had_room = |number: &&Number| removed(**number).is_some_and(|(_, _, held)| held);
         // One that goes back to its old name, elsewhere, must not wait for that to go.
-        let elsewhere = |number: &&Number| {
-            removed(number).is_some_and(|(at, removed, held)| at != chunk && !(held && removed == ino.0))
+        let elsewhere = |number: &Number| {
+            removed(*number).is_some_and(|(at, removed, held)| at != chunk && !(held && removed == ino.0))
         };
         keys.extend(pages.of_chunk(dir.0, chunk).iter().filter(had_room).map(|number| Key::Record(*number)));
-        keys.extend(pages.of_name(dir.0, name).iter().filter(elsewhere).map(|number| Key::Record(*number)));
+        keys.extend(self.soft.of_name(dir.0, name).map(|(number, _)| number).filter(elsewhere).map(Key::Record));
         keys
     }
 
     /// What the last name of a directory waits for: names that have moved out of it are elsewhere.
     fn moved_out(&self, dir: Ino) -> Vec<Key> {
-        let held = self.soft.pages.of_directory(dir.0).into_iter().filter(|number| {
+        let held = self.soft.of_directory(dir.0).into_iter().filter(|number| {
             let removed = |entry: &Entry| matches!(entry.change, Change::Remove { .. });
             !self.soft.is_ready(*number) && self.soft.entry(*number).is_some_and(removed)
         });
@@ -86,7 +87,7 @@ impl Ffs {
         if self.planted == Some(Bug::SoftOldNameFirst) {
             return Vec::new();
         }
-        let names = self.soft.inodes.get(&ino.0).into_iter().flat_map(|dep| &dep.names);
+        let names = self.soft.inodes.get(ino.0).into_iter().flat_map(|dep| &dep.names);
         names.copied().filter(|number| Some(*number) != except).collect()
     }
 
@@ -101,7 +102,7 @@ impl Ffs {
 
     /// Whether the disk may have a name of a directory, besides the one that is being made.
     fn has_name_on_disk(&self, dir: Ino, new_name: Option<Number>) -> bool {
-        let names = self.soft.inodes.get(&dir.0).into_iter().flat_map(|dep| &dep.names);
+        let names = self.soft.inodes.get(dir.0).into_iter().flat_map(|dep| &dep.names);
         let not_yet = |number: &Number| Some(*number) != new_name && self.soft.is_held(*number);
         !names.copied().any(|number| not_yet(&number)) || !self.earlier_names(dir).is_empty()
     }
@@ -116,10 +117,7 @@ impl Ffs {
     /// The record of the pointer to a block, if it is not stable.
     pub(super) fn pointer_record(&self, ino: Ino, lbn: u64) -> Option<Number> {
         let (holder, index) = super::space::place_of(ino, lbn, self.g.nindir())?;
-        match holder {
-            None => self.soft.inodes.get(&ino.0)?.slots.get(&index).copied(),
-            Some(holder) => self.soft.indirects.get(&holder)?.get(&index).copied(),
-        }
+        self.soft.pointer(ino.0, holder, index)
     }
 
     fn add_entry(&mut self, dir: Ino, chunk: u64, name: &[u8], change: Change, keys: &[Key]) -> Number {
@@ -127,15 +125,15 @@ impl Ffs {
         let number = self.soft.add(Kind::Entry(entry.clone()), keys);
         self.soft.pages.add(&entry, number);
         if let Change::Add { to } | Change::Replace { to, .. } = change {
-            self.soft.inode(to).names.push(number);
+            self.soft.inodes.make(to).names.push(number);
         }
         number
     }
 
     /// The change of a name that was made and has not set out.
     fn held_name(&self, dir: Ino, name: &[u8]) -> Option<Number> {
-        let last = self.soft.pages.of_name(dir.0, name).last().copied()?;
-        let made = matches!(self.soft.entry(last)?.change, Change::Add { .. } | Change::Replace { .. });
+        let (last, entry) = self.soft.of_name(dir.0, name).next_back()?;
+        let made = matches!(entry.change, Change::Add { .. } | Change::Replace { .. });
         (made && self.soft.is_held(last)).then_some(last)
     }
 
@@ -169,7 +167,7 @@ impl Ffs {
     /// instead. If these were the same, as of two directories that have changed places again and again, nothing could go to the disk: so the room is free
     /// there first. Changes of one chunk go together, and are no such circle.
     fn has_its_room(&mut self, cx: &mut Cx, new: Number, ino: Ino) {
-        let waits = self.soft.records.get(&new).into_iter().flat_map(|record| &record.waits);
+        let waits = self.soft.records.get(new).into_iter().flat_map(|record| &record.waits);
         let of_another = |key: &(Key, u64)| match key.0 {
             Key::Record(number) => {
                 let removed = |entry: &Entry| matches!(entry.change, Change::Remove { ino: of, .. } if of != ino.0);
@@ -316,7 +314,7 @@ impl Ffs {
         keys.extend(new_name.map(Key::Record));
         // The way to the new name: until it is there, the old one is the only one, and `..` leads there.
         keys.extend(self.names_above(parent));
-        let before = self.soft.pages.of_directory(dir.0).into_iter().find(|number| {
+        let before = self.soft.of_directory(dir.0).into_iter().find(|number| {
             let parent = |entry: &Entry| matches!(entry.change, Change::Parent { .. });
             self.soft.is_held(*number) && self.soft.entry(*number).is_some_and(parent)
         });
@@ -353,7 +351,7 @@ impl Ffs {
     }
 
     fn add_drops(&mut self, number: Number, drops: Vec<(u32, i16)>) {
-        if let Some(record) = self.soft.records.get_mut(&number) {
+        if let Some(record) = self.soft.records.get_mut(number) {
             match &mut record.kind {
                 Kind::Entry(Entry { drops: own, .. }) => own.extend(drops),
                 _ => debug_assert!(drops.is_empty(), "only names drop links"),
@@ -364,7 +362,7 @@ impl Ffs {
     /// Links are fewer in memory; the disk keeps them until the operation's names are gone from it.
     pub(super) fn soft_link_dropped(&mut self, cx: &mut Cx, ino: Ino, links: i16) {
         self.update(cx, ino);
-        self.soft.inode(ino.0).owed += i32::from(links);
+        self.soft.inodes.make(ino.0).owed += i32::from(links);
         self.soft.drops.push((ino.0, links));
     }
 
@@ -377,12 +375,12 @@ impl Ffs {
             return;
         }
         let mut drops = std::mem::take(&mut self.soft.drops);
-        if let Some((number, from)) = replaced.filter(|(number, _)| self.soft.records.contains_key(number)) {
+        if let Some((number, from)) = replaced.filter(|(number, _)| self.soft.records.contains(*number)) {
             // What a name has led to goes with that name, whatever becomes of the rest.
             let own = drops.extract_if(.., |(ino, _)| *ino == from).collect();
             self.add_drops(number, own);
         }
-        match last.filter(|last| self.soft.records.contains_key(last)) {
+        match last.filter(|last| self.soft.records.contains(*last)) {
             Some(last) => self.add_drops(last, drops),
             None => {
                 let mut changed = Vec::new();

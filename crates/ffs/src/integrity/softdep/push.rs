@@ -3,13 +3,17 @@
 //! A program waits for each of these writes before it goes on, so that what follows in it can take them as done. Whoever writes
 //! or takes a block meanwhile waits for them too (`assumed`).
 
-use super::records::{Key, Kind, Number};
+use super::records::{Key, Kind};
+use super::table::Number;
+use super::undo::HoldsBack;
 use crate::Ffs;
 use crate::format::ROOT_INO;
 use crate::volume::encode::Place;
 use kernel::program::IoId;
 use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Pbn};
 use posix::Errno;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use ufs::live::{Backing as _, Files as _};
 
 /// So often everything is written before something must be wrong: chains of changes are no longer.
@@ -46,7 +50,7 @@ impl Ffs {
         if !self.soft.flights.contains_key(&io) {
             return;
         }
-        self.soft.assumed.push((cx.program_number(), io));
+        self.soft.assumed.insert(io, cx.program_number());
         let mut differ = Vec::new();
         self.landed(io, &mut |_, id| differ.push(id));
         for id in differ {
@@ -59,7 +63,7 @@ impl Ffs {
     /// What another program has taken as complete, this one waits for.
     pub(super) fn wait_for_assumed(&mut self, cx: &mut Cx) {
         let now = cx.program_number();
-        for (program, io) in &mut self.soft.assumed {
+        for (io, program) in &mut self.soft.assumed {
             if *program != now {
                 *program = now;
                 cx.wait_for(*io);
@@ -93,7 +97,7 @@ impl Ffs {
 
     fn push_all(&mut self, cx: &mut Cx, number: Number) {
         for _ in 0..TRIES {
-            let Some(record) = self.soft.records.get(&number) else { return };
+            let Some(record) = self.soft.records.get(number) else { return };
             let (kind, waits) = (record.kind.clone(), record.waits.clone());
             // Changes of a chunk that wait for one another go together: whoever asked for this one writes them.
             let pushed = |key: &Key| matches!(key, Key::Record(other) if self.soft.pushing.contains(other));
@@ -109,19 +113,18 @@ impl Ffs {
                 Kind::NewInode(ino) => self.force_even_clean(cx, self.inode_block(Ino(ino)).id),
                 Kind::Direct { ino, slot, .. } => {
                     // Pointers go in order.
-                    let before =
-                        self.soft.inodes.get(&ino).map(|dep| dep.slots.range(..slot).map(|(_, n)| *n).collect());
-                    let before: Vec<Number> = before.unwrap_or_default();
-                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                    let slots = self.soft.inodes.get(ino).map(|dep| dep.slots).unwrap_or_default();
+                    let mut before = slots.iter().take_while(|(at, _)| *at < slot).map(|(_, number)| number);
+                    if let Some(first) = before.find(|before| !self.soft.is_ready(*before)) {
                         self.push(cx, first);
                     }
                     self.push_inode(cx, Ino(ino));
                 }
                 Kind::Indirect { holder, index, .. } => {
-                    let before =
-                        self.soft.indirects.get(&holder).map(|all| all.range(..index).map(|(_, n)| *n).collect());
-                    let before: Vec<Number> = before.unwrap_or_default();
-                    if let Some(first) = before.into_iter().find(|before| !self.soft.is_ready(*before)) {
+                    let mut before = self.soft.pointers(holder).take_while(|(at, _)| *at < index);
+                    let first = before.find(|(_, before)| !self.soft.is_ready(*before));
+                    drop(before);
+                    if let Some((_, first)) = first {
                         self.push(cx, first);
                     }
                     self.force_even_clean(cx, holder);
@@ -137,12 +140,12 @@ impl Ffs {
             }
         }
         let left = self.soft.awaited_by(number);
-        assert!(left.is_empty(), "Soft Updates: record {number} cannot be made stable: {left:#?}");
+        assert!(left.is_empty(), "Soft Updates: record {number:?} cannot be made stable: {left:#?}");
     }
 
     /// An inode is on the disk, and not left out of its block.
     fn push_inode(&mut self, cx: &mut Cx, ino: Ino) {
-        if let Some(new) = self.soft.inodes.get(&ino.0).and_then(|dep| dep.new) {
+        if let Some(new) = self.soft.inodes.get(ino.0).and_then(|dep| dep.new) {
             self.push(cx, new);
         }
         self.force_even_clean(cx, self.inode_block(ino).id);
@@ -162,13 +165,10 @@ impl Ffs {
 
     /// Pointers and inode of a file, and what these wait for.
     fn push_file(&mut self, cx: &mut Cx, ino: Ino) {
-        let (first, last) = (BlockId { ino, lbn: Lbn(i64::MIN) }, BlockId { ino, lbn: Lbn(-1) });
-        let mut numbers: Vec<Number> =
-            self.soft.indirects.range(first..=last).flat_map(|(_, pointers)| pointers.values().copied()).collect();
-        if let Some(dep) = self.soft.inodes.get(&ino.0) {
-            numbers.extend(dep.new);
-            numbers.extend(dep.slots.values());
-        }
+        let Some(dep) = self.soft.inodes.get(ino.0) else { return };
+        let mut numbers: Vec<Number> = dep.indirects.values().flat_map(|pointers| pointers.values().copied()).collect();
+        numbers.extend(dep.new);
+        numbers.extend(dep.slots.numbers());
         for number in numbers {
             self.push(cx, number);
         }
@@ -176,12 +176,12 @@ impl Ffs {
 
     /// The way from the root to an inode is on the disk.
     fn push_names(&mut self, cx: &mut Cx, mut ino: Ino) -> Result<(), Errno> {
-        if self.directory(ino).is_err() && self.soft.inodes.get(&ino.0).is_none_or(|dep| dep.names.is_empty()) {
+        if self.directory(ino).is_err() && self.soft.inodes.get(ino.0).is_none_or(|dep| dep.names.is_empty()) {
             // Its name is in a block on the disk, of a directory that may have no name there itself. Which, nobody knows.
             return self.push_directories(cx);
         }
         for _ in 0..DEEP {
-            let names = self.soft.inodes.get(&ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
+            let names = self.soft.inodes.get(ino.0).map(|dep| dep.names.clone()).unwrap_or_default();
             let mut up = self.directory(ino).ok().and_then(|directory| directory.parent()).map(Ino);
             for number in names {
                 let dir = self.soft.entry(number).map(|entry| Ino(entry.dir));
@@ -205,11 +205,11 @@ impl Ffs {
 
     /// The names of all directories are on the disk.
     fn push_directories(&mut self, cx: &mut Cx) -> Result<(), Errno> {
-        let named = |(ino, dep): (&u32, &super::records::InodeDep)| {
-            let directory = !dep.names.is_empty() && self.directory(Ino(*ino)).is_ok();
-            directory.then_some(Ino(*ino))
+        let named = |(ino, dep): (u32, &super::inodes::InodeDep)| {
+            let directory = !dep.names.is_empty() && self.directory(Ino(ino)).is_ok();
+            directory.then_some(Ino(ino))
         };
-        let directories: Vec<Ino> = self.soft.inodes.iter().filter_map(named).collect();
+        let directories: Vec<Ino> = self.soft.inodes.in_order().into_iter().filter_map(named).collect();
         for dir in directories {
             self.push_file(cx, dir);
             self.push_names(cx, dir)?;
@@ -224,7 +224,7 @@ impl Ffs {
         cx.flush_file(self, ino, how);
         self.assume_waited(cx, Some(ino));
         self.push_file(cx, ino);
-        for number in self.soft.pages.of_directory(ino.0) {
+        for number in self.soft.of_directory(ino.0) {
             self.push(cx, number);
         }
         if self.node(ino)?.own.pending {
@@ -286,6 +286,55 @@ impl Ffs {
         }
         cx.write_in_place(self, &safe);
         cx.wait_for_writes();
+    }
+
+    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and what they wait for is written instead, as BSD does
+    /// where it has other blocks to write (`buf_countdeps`); unless that is all on its way.
+    pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
+        let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
+        let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =
+            blocks.iter().copied().filter(dirty).partition(|id| self.goes_whole(*id));
+        if !rest.is_empty() {
+            let mut seen: FxHashSet<BlockId> = rest.iter().copied().collect();
+            let mut todo = rest;
+            while let Some(id) = todo.pop() {
+                for first in self.blocks_before(id) {
+                    if cx.cache().is_dirty(first) && seen.insert(first) {
+                        let list = if self.goes_whole(first) { &mut go } else { &mut todo };
+                        list.push(first);
+                    }
+                }
+            }
+        }
+        cx.write_in_place(self, if go.is_empty() { blocks } else { &go });
+    }
+
+    /// What something that holds a block back waits for, as blocks. There may be more of both; these come first.
+    fn blocks_before(&self, id: BlockId) -> SmallVec<[BlockId; 4]> {
+        let number = match self.holds_back(id) {
+            None => return SmallVec::new(),
+            Some(HoldsBack::Indirect(indirect)) => return SmallVec::from_slice(&[indirect]),
+            Some(HoldsBack::Change(number)) => number,
+        };
+        let waits = self.soft.records.get(number).into_iter().flat_map(|record| &record.waits);
+        let block = |key: Key| match key {
+            Key::Block(id) => Some(id),
+            Key::Inode(ino) => Some(self.inode_block(Ino(ino)).id),
+            Key::Record(number) => self.soft.records.get(number).and_then(|record| self.home_of(&record.kind)),
+        };
+        waits.filter_map(|(key, _)| block(*key)).collect()
+    }
+
+    /// The block that a change is in.
+    fn home_of(&self, kind: &Kind) -> Option<BlockId> {
+        match kind {
+            Kind::NewInode(ino) | Kind::Direct { ino, .. } => Some(self.inode_block(Ino(*ino)).id),
+            Kind::Indirect { holder, .. } => Some(*holder),
+            Kind::Entry(entry) => {
+                Some(BlockId { ino: Ino(entry.dir), lbn: Lbn((entry.chunk >> self.g.bshift) as i64) })
+            }
+            Kind::Free { .. } => None,
+        }
     }
 
     /// Too many dependencies, or little room while some is about to be free: whoever goes on making changes waits.

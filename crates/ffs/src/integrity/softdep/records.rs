@@ -4,16 +4,22 @@
 //! *written* when its block has set out with it, and gone when that write is complete. Records are numbered by age, and a record waits only for
 //! older ones and for writes, so that there are no circles.
 
+use super::inodes::Inodes;
+use super::pages::Pages;
+use super::table::{Number, Table};
 use crate::Ffs;
 use kernel::BlockId;
 use kernel::program::IoId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use ufs::live::{Files as _, Freed, Piece};
 
-/// A record's number.
-pub(super) type Number = u64;
+/// So many empty lists of flights are kept.
+const SPARE: usize = 16;
+
+/// Who waits for something, and from which write on one counts: in the order in which they have begun to.
+pub(super) type Waiters = SmallVec<[(u64, Number); 1]>;
 
 /// Something that becomes stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,32 +96,24 @@ pub(super) enum Change {
 
 #[derive(Clone, Debug)]
 pub(super) struct Record {
+    /// How many there have been, with this one.
+    pub(super) age: u64,
     pub(super) kind: Kind,
     pub(super) state: State,
     /// What is not stable yet of what it waits for, each with the first write that counts.
-    pub(super) waits: Vec<(Key, u64)>,
+    pub(super) waits: SmallVec<[(Key, u64); 2]>,
+    /// Records that wait for this one.
+    pub(super) awaited: Waiters,
 }
 
-/// What is known of an inode (`inodedep`).
-#[derive(Clone, Debug, Default)]
-pub(super) struct InodeDep {
-    /// It is new, and may never have been on the disk.
-    pub(super) new: Option<Number>,
-    /// Pointers, by place: 12 direct ones and 3 indirect ones.
-    pub(super) slots: BTreeMap<usize, Number>,
-    /// Links that the disk has more than memory: names that are gone from memory only.
-    pub(super) owed: i32,
-    /// To be freed when nothing is owed.
-    pub(super) released: bool,
-    /// Names of it that are not stable.
-    pub(super) names: Vec<Number>,
-}
-
-impl InodeDep {
-    fn is_empty(&self) -> bool {
-        self.new.is_none() && self.slots.is_empty() && self.owed == 0 && !self.released && self.names.is_empty()
+impl Record {
+    pub(super) fn new(age: u64, kind: Kind) -> Record {
+        Record { age, kind, state: State::Held, waits: SmallVec::new(), awaited: Waiters::new() }
     }
 }
+
+/// Things that become stable; mostly one or two.
+pub(super) type Keys = SmallVec<[Key; 2]>;
 
 /// A block under way.
 #[derive(Clone, Debug)]
@@ -126,7 +124,7 @@ pub(super) struct Flight {
     /// The number of this write.
     put: u64,
     /// What is stable when it is complete.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Keys,
     /// Whether something of it was undone.
     pub(super) undone: bool,
 }
@@ -140,67 +138,6 @@ pub(super) enum Work {
     Release(u32),
 }
 
-/// Changes of directories, of each chunk and of each name the oldest first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pages {
-    /// By directory and byte of the chunk.
-    chunks: BTreeMap<(u32, u64), Vec<Number>>,
-    names: BTreeMap<(u32, Box<[u8]>), Vec<Number>>,
-}
-
-impl Pages {
-    pub(super) fn add(&mut self, entry: &Entry, number: Number) {
-        self.chunks.entry((entry.dir, entry.chunk)).or_default().push(number);
-        self.names.entry((entry.dir, entry.name.clone())).or_default().push(number);
-    }
-
-    fn remove(&mut self, entry: &Entry, number: Number) {
-        fn from<K: Ord>(lists: &mut BTreeMap<K, Vec<Number>>, key: &K, number: Number) {
-            if let Some(list) = lists.get_mut(key) {
-                list.retain(|other| *other != number);
-                if list.is_empty() {
-                    lists.remove(key);
-                }
-            }
-        }
-        from(&mut self.chunks, &(entry.dir, entry.chunk), number);
-        from(&mut self.names, &(entry.dir, entry.name.clone()), number);
-    }
-
-    /// Changes of the chunk at a byte of a directory.
-    pub(super) fn of_chunk(&self, dir: u32, chunk: u64) -> &[Number] {
-        self.chunks.get(&(dir, chunk)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Changes of the chunks at these bytes, chunk by chunk.
-    pub(super) fn of_chunks(&self, dir: u32, bytes: Range<u64>) -> impl Iterator<Item = &[Number]> {
-        self.chunks.range((dir, bytes.start)..(dir, bytes.end)).map(|(_, list)| list.as_slice())
-    }
-
-    /// Changes of a name in a directory.
-    pub(super) fn of_name(&self, dir: u32, name: &[u8]) -> &[Number] {
-        self.names.get(&(dir, Box::from(name))).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether a directory has changes.
-    pub(super) fn concern(&self, dir: u32) -> bool {
-        self.chunks.range((dir, 0)..=(dir, u64::MAX)).next().is_some()
-    }
-
-    /// All changes of a directory, the oldest first.
-    pub(super) fn of_directory(&self, dir: u32) -> Vec<Number> {
-        let mut all: Vec<Number> =
-            self.chunks.range((dir, 0)..=(dir, u64::MAX)).flat_map(|(_, list)| list).copied().collect();
-        all.sort_unstable();
-        all
-    }
-
-    /// All changes.
-    pub(super) fn all(&self) -> impl Iterator<Item = Number> {
-        self.chunks.values().flatten().copied()
-    }
-}
-
 /// The mode's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deps {
@@ -208,22 +145,22 @@ pub(crate) struct Deps {
     pub(super) on: bool,
     /// So many records there may be ([`most_records`](super::most_records)).
     pub(super) most: usize,
-    pub(super) records: FxHashMap<Number, Record>,
-    next: Number,
+    pub(super) records: Table,
     /// Blocks that have set out.
     puts: u64,
-    waiting: FxHashMap<Key, Vec<(u64, Number)>>,
-    pub(super) inodes: BTreeMap<u32, InodeDep>,
-    /// Pointers of indirect blocks, by place (`indirdep`).
-    pub(super) indirects: BTreeMap<BlockId, BTreeMap<usize, Number>>,
+    /// Records that wait for a block.
+    waiting: FxHashMap<BlockId, Waiters>,
+    pub(super) inodes: Inodes,
     /// Changes of directories (`pagedep`).
     pub(super) pages: Pages,
     pub(super) flights: BTreeMap<IoId, Vec<Flight>>,
+    /// Empty lists of flights, to be used again.
+    spare: Vec<Vec<Flight>>,
     /// Blocks of directories of which the disk has so many bytes, with sound chunks up to there.
     pub(super) filled: BTreeMap<BlockId, u32>,
     /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that has last
-    /// waited for them. Whoever writes meanwhile waits for them too.
-    pub(super) assumed: Vec<(u64, IoId)>,
+    /// waited for it. Whoever writes meanwhile waits for them too.
+    pub(super) assumed: BTreeMap<IoId, u64>,
     /// The work list.
     pub(super) work: VecDeque<Work>,
     /// Links dropped by the operation under way.
@@ -252,37 +189,71 @@ impl Deps {
 
     /// A new record. It waits for the keys with writes that set out from now on.
     pub(super) fn add(&mut self, kind: Kind, keys: &[Key]) -> Number {
-        self.next += 1;
-        let number = self.next;
-        self.records.insert(number, Record { kind, state: State::Held, waits: Vec::new() });
+        let number = self.records.add(kind);
         self.wait(number, keys);
         number
     }
 
     /// A record waits for more.
     pub(super) fn wait(&mut self, number: Number, keys: &[Key]) {
+        let first = self.puts + 1;
         for key in keys {
             if let Key::Record(of) = key
-                && (*of == number || !self.records.contains_key(of))
+                && (*of == number || !self.records.contains(*of))
             {
                 continue;
             }
-            let first = self.puts + 1;
-            if let Some(record) = self.records.get_mut(&number) {
+            if let Some(record) = self.records.get_mut(number) {
                 record.waits.push((*key, first));
-                self.waiting.entry(*key).or_default().push((first, number));
+                self.waiters_mut(*key).push((first, number));
+            }
+        }
+    }
+
+    /// Who waits for something. A record is there.
+    fn waiters_mut(&mut self, key: Key) -> &mut Waiters {
+        match key {
+            Key::Block(id) => self.waiting.entry(id).or_default(),
+            Key::Inode(ino) => &mut self.inodes.make(ino).awaited,
+            Key::Record(of) => &mut self.records.get_mut(of).expect("what is waited for is there").awaited,
+        }
+    }
+
+    /// Nobody waits for something any more: these did.
+    fn take_waiters(&mut self, key: Key) -> Waiters {
+        match key {
+            Key::Block(id) => self.waiting.remove(&id).unwrap_or_default(),
+            Key::Inode(ino) => {
+                let waiters = self.inodes.get_mut(ino).map(|dep| std::mem::take(&mut dep.awaited));
+                self.tidy(ino);
+                waiters.unwrap_or_default()
+            }
+            Key::Record(of) => {
+                self.records.get_mut(of).map(|record| std::mem::take(&mut record.awaited)).unwrap_or_default()
             }
         }
     }
 
     /// A record waits for nothing any more.
     pub(super) fn wait_no_more(&mut self, number: Number) {
-        let waits = self.records.get_mut(&number).map(|record| std::mem::take(&mut record.waits)).unwrap_or_default();
-        for (key, _) in waits {
-            if let Some(waiting) = self.waiting.get_mut(&key) {
-                waiting.retain(|(_, other)| *other != number);
-                if waiting.is_empty() {
-                    self.waiting.remove(&key);
+        let waits = self.records.get_mut(number).map(|record| std::mem::take(&mut record.waits)).unwrap_or_default();
+        for (key, first) in waits {
+            let waiters = match key {
+                Key::Block(id) => self.waiting.get_mut(&id),
+                Key::Inode(ino) => self.inodes.get_mut(ino).map(|dep| &mut dep.awaited),
+                Key::Record(of) => self.records.get_mut(of).map(|record| &mut record.awaited),
+            };
+            let Some(waiters) = waiters else { continue };
+            // They are in the order of their first writes.
+            let from = waiters.partition_point(|(of, _)| *of < first);
+            if let Some(at) = waiters.iter().skip(from).position(|waiter| *waiter == (first, number)) {
+                waiters.remove(from + at);
+            }
+            if waiters.is_empty() {
+                match key {
+                    Key::Block(id) => drop(self.waiting.remove(&id)),
+                    Key::Inode(ino) => self.tidy(ino),
+                    Key::Record(_) => {}
                 }
             }
         }
@@ -290,81 +261,117 @@ impl Deps {
 
     /// What waits for one thing waits for another one instead, from now on.
     pub(super) fn wait_for_other(&mut self, from: Key, to: Key) {
-        let Some(waiting) = self.waiting.remove(&from) else { return };
+        let waiting = self.take_waiters(from);
         let first = self.puts + 1;
         for (_, number) in waiting {
-            let waits = self.records.get_mut(&number).into_iter().flat_map(|record| &mut record.waits);
+            let waits = self.records.get_mut(number).into_iter().flat_map(|record| &mut record.waits);
+            let mut moved = 0;
             for wait in waits.filter(|(key, _)| *key == from) {
                 *wait = (to, first);
-                self.waiting.entry(to).or_default().push((first, number));
+                moved += 1;
             }
+            self.waiters_mut(to).extend(std::iter::repeat_n((first, number), moved));
         }
     }
 
     /// What waits for one thing waits for others too.
     pub(super) fn wait_besides(&mut self, key: Key, others: &[Key]) {
-        let waiting: Vec<Number> = self.waiting.get(&key).into_iter().flatten().map(|(_, number)| *number).collect();
+        let waiting: Vec<Number> = self.waiters(key).iter().map(|(_, number)| *number).collect();
         waiting.into_iter().for_each(|number| self.wait(number, others));
     }
 
-    pub(super) fn state(&self, number: Number) -> Option<State> {
-        self.records.get(&number).map(|record| record.state)
+    /// Who waits for something.
+    fn waiters(&self, key: Key) -> &[(u64, Number)] {
+        let waiters = match key {
+            Key::Block(id) => self.waiting.get(&id),
+            Key::Inode(ino) => self.inodes.get(ino).map(|dep| &dep.awaited),
+            Key::Record(of) => self.records.get(of).map(|record| &record.awaited),
+        };
+        waiters.map_or(&[], SmallVec::as_slice)
     }
 
     pub(super) fn is_held(&self, number: Number) -> bool {
-        self.state(number) == Some(State::Held)
+        self.records.is_held(number)
     }
 
     /// Whether a record waits for nothing.
     pub(super) fn is_ready(&self, number: Number) -> bool {
-        self.records.get(&number).is_some_and(|record| record.waits.is_empty())
+        self.records.is_ready(number)
     }
 
     pub(super) fn is_awaited(&self, key: Key) -> bool {
-        self.waiting.contains_key(&key)
+        !self.waiters(key).is_empty()
     }
 
-    pub(super) fn set_written(&mut self, number: Number) {
-        if let Some(record) = self.records.get_mut(&number) {
-            record.state = State::Written;
-        }
+    /// Changes of a name in a directory, the oldest first.
+    pub(super) fn of_name<'a>(
+        &'a self,
+        dir: u32,
+        name: &'a [u8],
+    ) -> impl DoubleEndedIterator<Item = (Number, &'a Entry)> {
+        self.pages.maybe_of_name(dir, name).iter().filter_map(move |number| {
+            let entry = self.entry(*number)?;
+            (entry.dir == dir && *entry.name == *name).then_some((*number, entry))
+        })
+    }
+
+    /// Changes of a directory, the oldest first.
+    pub(super) fn of_directory(&self, dir: u32) -> Vec<Number> {
+        let mut all = self.pages.of_directory(dir);
+        self.records.sort(&mut all);
+        all
     }
 
     pub(super) fn entry(&self, number: Number) -> Option<&Entry> {
-        match &self.records.get(&number)?.kind {
+        match &self.records.get(number)?.kind {
             Kind::Entry(entry) => Some(entry),
             _ => None,
         }
     }
 
     pub(super) fn placed(&self, number: Number) -> Option<&Placed> {
-        match &self.records.get(&number)?.kind {
-            Kind::Direct { placed, .. } | Kind::Indirect { placed, .. } => Some(placed),
-            _ => None,
-        }
+        self.records.placed(number)
     }
 
     pub(super) fn placed_mut(&mut self, number: Number) -> Option<&mut Placed> {
-        match &mut self.records.get_mut(&number)?.kind {
+        match &mut self.records.get_mut(number)?.kind {
             Kind::Direct { placed, .. } | Kind::Indirect { placed, .. } => Some(placed),
             _ => None,
         }
     }
 
-    pub(super) fn inode(&mut self, ino: u32) -> &mut InodeDep {
-        self.inodes.entry(ino).or_default()
+    /// The record of a pointer that is not stable: in an indirect block, if there is a holder, or in the inode.
+    pub(super) fn pointer(&self, ino: u32, holder: Option<BlockId>, index: usize) -> Option<Number> {
+        let dep = self.inodes.get(ino)?;
+        match holder {
+            None => dep.slots.get(index),
+            Some(holder) => dep.indirects.get(&holder.lbn.0)?.get(&index).copied(),
+        }
+    }
+
+    /// Records of an indirect block's pointers, by place.
+    pub(super) fn pointers(&self, holder: BlockId) -> impl Iterator<Item = (usize, Number)> {
+        let pointers = self.inodes.get(holder.ino.0).and_then(|dep| dep.indirects.get(&holder.lbn.0));
+        pointers.into_iter().flatten().map(|(index, number)| (*index, *number))
+    }
+
+    /// A pointer has a record.
+    pub(super) fn set_pointer(&mut self, ino: u32, holder: Option<BlockId>, index: usize, number: Number) {
+        let dep = self.inodes.make(ino);
+        match holder {
+            None => dep.slots.set(index, number),
+            Some(holder) => drop(dep.indirects.entry(holder.lbn.0).or_default().insert(index, number)),
+        }
     }
 
     /// Forgets what is known of an inode if that is nothing.
     pub(super) fn tidy(&mut self, ino: u32) {
-        if self.inodes.get(&ino).is_some_and(InodeDep::is_empty) {
-            self.inodes.remove(&ino);
-        }
+        self.inodes.tidy(ino);
     }
 
     /// Whether an inode has never been on the disk.
     pub(super) fn is_unborn(&self, ino: u32) -> bool {
-        self.inodes.get(&ino).and_then(|dep| dep.new).is_some_and(|new| self.is_held(new))
+        self.inodes.get(ino).and_then(|dep| dep.new).is_some_and(|new| self.is_held(new))
     }
 
     /// A record that is still there, and all records that it waits for.
@@ -403,7 +410,7 @@ impl Deps {
         let mut known = FxHashSet::default();
         let mut todo = vec![(number, false)];
         while let Some((number, left)) = todo.pop() {
-            let Some(record) = self.records.get(&number) else { continue };
+            let Some(record) = self.records.get(number) else { continue };
             let left = left || !matches!(&record.kind, Kind::Entry(entry) if here(entry));
             if !known.insert((number, left)) {
                 continue;
@@ -419,32 +426,35 @@ impl Deps {
     }
 
     /// A block has set out.
-    pub(super) fn set_out(&mut self, io: IoId, (id, bytes): (BlockId, u32), keys: Vec<Key>, undone: bool) {
+    pub(super) fn set_out(&mut self, io: IoId, (id, bytes): (BlockId, u32), keys: Keys, undone: bool) {
         self.puts += 1;
         if undone || !keys.is_empty() {
-            self.flights.entry(io).or_default().push(Flight { id, bytes, put: self.puts, keys, undone });
+            let flights = self.flights.entry(io).or_insert_with(|| self.spare.pop().unwrap_or_default());
+            flights.push(Flight { id, bytes, put: self.puts, keys, undone });
         }
     }
 
     /// What some record waits for is stable, with the write of that number.
     fn satisfy(&mut self, key: Key, put: u64, fired: &mut Vec<Number>) {
-        let Some(mut waiting) = self.waiting.remove(&key) else { return };
-        waiting.retain(|(first, number)| {
-            if *first > put {
-                return true;
-            }
-            if let Some(record) = self.records.get_mut(number) {
-                if let Some(at) = record.waits.iter().position(|wait| *wait == (key, *first)) {
-                    record.waits.swap_remove(at);
-                }
-                if record.waits.is_empty() && matches!(record.kind, Kind::Free { .. }) {
-                    fired.push(*number);
-                }
-            }
-            false
-        });
+        let mut waiting = self.take_waiters(key);
+        // They are in the order of their first writes.
+        let served = waiting.partition_point(|(first, _)| *first <= put);
+        for (first, number) in waiting.drain(..served) {
+            self.served(number, (key, first), fired);
+        }
         if !waiting.is_empty() {
-            self.waiting.insert(key, waiting);
+            *self.waiters_mut(key) = waiting;
+        }
+    }
+
+    /// A record waits for one thing less.
+    fn served(&mut self, number: Number, wait: (Key, u64), fired: &mut Vec<Number>) {
+        let Some(record) = self.records.get_mut(number) else { return };
+        if let Some(at) = record.waits.iter().position(|other| *other == wait) {
+            record.waits.swap_remove(at);
+        }
+        if record.waits.is_empty() && matches!(record.kind, Kind::Free { .. }) {
+            fired.push(number);
         }
     }
 
@@ -452,31 +462,38 @@ impl Deps {
     fn detach(&mut self, number: Number, kind: &Kind) {
         match kind {
             Kind::NewInode(ino) => {
-                let dep = self.inode(*ino);
-                dep.new = dep.new.filter(|new| *new != number);
+                if let Some(dep) = self.inodes.get_mut(*ino) {
+                    dep.new = dep.new.filter(|new| *new != number);
+                }
                 self.tidy(*ino);
             }
             Kind::Direct { ino, slot, .. } => {
-                let dep = self.inode(*ino);
-                if dep.slots.get(slot) == Some(&number) {
-                    dep.slots.remove(slot);
+                if let Some(dep) = self.inodes.get_mut(*ino)
+                    && dep.slots.get(*slot) == Some(number)
+                {
+                    dep.slots.clear(*slot);
                 }
                 self.tidy(*ino);
             }
             Kind::Indirect { holder, index, .. } => {
-                if let Some(pointers) = self.indirects.get_mut(holder) {
+                if let Some(dep) = self.inodes.get_mut(holder.ino.0)
+                    && let Some(pointers) = dep.indirects.get_mut(&holder.lbn.0)
+                {
                     if pointers.get(index) == Some(&number) {
                         pointers.remove(index);
                     }
                     if pointers.is_empty() {
-                        self.indirects.remove(holder);
+                        dep.indirects.remove(&holder.lbn.0);
                     }
                 }
+                self.tidy(holder.ino.0);
             }
             Kind::Entry(entry) => {
                 self.pages.remove(entry, number);
                 if let Change::Add { to } | Change::Replace { to, .. } = entry.change {
-                    self.inode(to).names.retain(|other| *other != number);
+                    if let Some(dep) = self.inodes.get_mut(to) {
+                        dep.names.retain(|other| *other != number);
+                    }
                     self.tidy(to);
                 }
             }
@@ -487,10 +504,12 @@ impl Deps {
     /// A record is no more: what it was about has become stable, or will never be on the disk. What waits for it waits no longer.
     pub(super) fn remove(&mut self, number: Number) -> Option<(Record, Vec<Number>)> {
         self.wait_no_more(number);
-        let record = self.records.remove(&number)?;
+        let mut record = self.records.remove(number)?;
         self.detach(number, &record.kind);
         let mut fired = Vec::new();
-        self.satisfy(Key::Record(number), u64::MAX, &mut fired);
+        for (first, waiter) in std::mem::take(&mut record.awaited) {
+            self.served(waiter, (Key::Record(number), first), &mut fired);
+        }
         Some((record, fired))
     }
 }
@@ -498,8 +517,8 @@ impl Deps {
 impl Ffs {
     /// Blocks of a request are on the disk. `differs` is told of each block that was written with something undone.
     pub(super) fn landed(&mut self, io: IoId, differs: &mut dyn FnMut(&Ffs, BlockId)) {
-        let Some(flights) = self.soft.flights.remove(&io) else { return };
-        for flight in flights {
+        let Some(mut flights) = self.soft.flights.remove(&io) else { return };
+        for flight in flights.drain(..) {
             let mut fired = Vec::new();
             for key in &flight.keys {
                 match key {
@@ -519,6 +538,9 @@ impl Ffs {
             if flight.undone {
                 differs(self, flight.id);
             }
+        }
+        if self.soft.spare.len() < SPARE {
+            self.soft.spare.push(flights);
         }
     }
 
@@ -558,7 +580,7 @@ impl Ffs {
     /// Names are gone from the disk: their links are, and what has none any more can be freed.
     pub(super) fn settle_drops(&mut self, drops: &[(u32, i16)], differs: &mut dyn FnMut(&Ffs, BlockId)) {
         for (ino, links) in drops {
-            let dep = self.soft.inode(*ino);
+            let dep = self.soft.inodes.make(*ino);
             dep.owed -= i32::from(*links);
             debug_assert!(dep.owed >= 0, "inode {ino} owes {} links", dep.owed);
             if dep.owed == 0 && std::mem::take(&mut dep.released) {

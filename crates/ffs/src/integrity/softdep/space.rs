@@ -1,6 +1,6 @@
 //! Pointers and space: what a new pointer waits for, and when what was given up is free.
 
-use super::records::{Key, Kind, Placed, Work};
+use super::records::{Key, Keys, Kind, Placed, Work};
 use crate::Ffs;
 use crate::format::{FragAddr, NDADDR};
 use crate::planted::Bug;
@@ -39,8 +39,8 @@ impl Ffs {
     }
 
     /// What a new pointer waits for: the map of its group, and what it leads to.
-    fn pointer_keys(&self, addr: i64, target: BlockId) -> Vec<Key> {
-        let mut keys = Vec::new();
+    fn pointer_keys(&self, addr: i64, target: BlockId) -> Keys {
+        let mut keys = Keys::new();
         if self.planted != Some(Bug::SoftMapLate) {
             keys.push(self.map_key(FragAddr(addr.unsigned_abs())));
         }
@@ -55,12 +55,12 @@ impl Ffs {
         let keys = [Key::Block(group)];
         let keys: &[Key] = if self.planted == Some(Bug::SoftMapLate) { &[] } else { &keys };
         let number = self.soft.add(Kind::NewInode(ino.0), keys);
-        self.soft.inode(ino.0).new = Some(number);
+        self.soft.inodes.make(ino.0).new = Some(number);
     }
 
     /// A symbolic link has its target in a block: its inode is on the disk with the pointer to that, or not at all.
     pub(super) fn soft_target_made(&mut self, block: BlockId) {
-        let Some(new) = self.soft.inodes.get(&block.ino.0).and_then(|dep| dep.new) else { return };
+        let Some(new) = self.soft.inodes.get(block.ino.0).and_then(|dep| dep.new) else { return };
         let addr = self.pointer(block.ino, 0).unwrap_or(0);
         let keys = self.pointer_keys(addr, block);
         self.soft.wait(new, &keys);
@@ -86,11 +86,7 @@ impl Ffs {
 
     pub(super) fn soft_indirect_unmade(&mut self, block: BlockId) {
         let Some((holder, index)) = place_of_indirect(block, self.g.nindir()) else { return };
-        let number = match holder {
-            None => self.soft.inodes.get(&block.ino.0).and_then(|dep| dep.slots.get(&index)),
-            Some(holder) => self.soft.indirects.get(&holder).and_then(|pointers| pointers.get(&index)),
-        };
-        if let Some(number) = number.copied() {
+        if let Some(number) = self.soft.pointer(block.ino.0, holder, index) {
             self.cancel(number);
         }
     }
@@ -106,11 +102,7 @@ impl Ffs {
         let keys = self.pointer_keys(now.addr, target);
         let moved = was.addr != 0 && was.addr != now.addr;
         let freed = || Freed { lbn: target.lbn.0, addr: was.addr, bytes: was.bytes };
-        let before = match holder {
-            None => self.soft.inodes.get(&ino.0).and_then(|dep| dep.slots.get(&index)),
-            Some(holder) => self.soft.indirects.get(&holder).and_then(|pointers| pointers.get(&index)),
-        };
-        let before = before.copied();
+        let before = self.soft.pointer(ino.0, holder, index);
         if let Some(before) = before.filter(|before| self.soft.is_held(*before)) {
             // What it was meant to lead to until now never was on the disk, but for what it has grown from.
             self.soft.wait_no_more(before);
@@ -141,10 +133,7 @@ impl Ffs {
             Some(holder) => Kind::Indirect { holder, index, placed },
         };
         let number = self.soft.add(kind, &keys);
-        match holder {
-            None => drop(self.soft.inode(ino.0).slots.insert(index, number)),
-            Some(holder) => drop(self.soft.indirects.entry(holder).or_default().insert(index, number)),
-        }
+        self.soft.set_pointer(ino.0, holder, index, number);
     }
 
     /// Space is free that no inode on the disk has; it has been taken off its file's count.
@@ -172,7 +161,9 @@ impl Ffs {
         self.note_cut(ino, freed);
         let (first, last) = (BlockId { ino, lbn: Lbn(0) }, BlockId { ino, lbn: Lbn(i64::MAX) });
         let filled: Vec<BlockId> = self.soft.filled.range(first..=last).map(|(id, _)| *id).collect();
-        self.soft.filled.retain(|id, _| !filled.contains(id));
+        for id in filled {
+            self.soft.filled.remove(&id);
+        }
         let unborn = self.soft.is_unborn(ino.0);
         let mut pieces = std::mem::take(freed);
         pieces.extend(self.cut_pointers(ino));
@@ -198,20 +189,18 @@ impl Ffs {
         let n = self.g.nindir();
         let Some(node) = self.inodes.get(ino.0) else { return Vec::new() };
         let mut gone = Vec::new();
-        if let Some(dep) = self.soft.inodes.get(&ino.0) {
-            for (slot, number) in &dep.slots {
-                let place = node.d.db.get(*slot).or_else(|| node.d.ib.get(slot.wrapping_sub(NDADDR)));
-                if place.is_none_or(|addr| *addr == 0) {
-                    gone.push(*number);
-                }
+        let Some(dep) = self.soft.inodes.get(ino.0) else { return Vec::new() };
+        for (slot, number) in dep.slots.iter() {
+            let place = node.d.db.get(slot).or_else(|| node.d.ib.get(slot.wrapping_sub(NDADDR)));
+            if place.is_none_or(|addr| *addr == 0) {
+                gone.push(number);
             }
         }
-        let (first, last) = (BlockId { ino, lbn: Lbn(i64::MIN) }, BlockId { ino, lbn: Lbn(-1) });
-        for (holder, pointers) in self.soft.indirects.range(first..=last) {
-            let there = node.indirect_addr(holder.lbn.0, n) != 0;
+        for (holder, pointers) in &dep.indirects {
+            let there = node.indirect_addr(*holder, n) != 0;
             let mut kept = std::collections::BTreeSet::new();
             if there && let Some(indirects) = &node.indirects {
-                indirects.content(holder.lbn.0, n, &mut |at, _| {
+                indirects.content(*holder, n, &mut |at, _| {
                     kept.insert(at);
                 });
             }
@@ -219,9 +208,9 @@ impl Ffs {
         }
         // The last block may end earlier now.
         let size = node.d.size;
-        let kept = self.soft.inodes.get(&ino.0).map(|dep| dep.slots.clone()).unwrap_or_default();
+        let kept = dep.slots;
         let g = self.g;
-        for (slot, number) in kept {
+        for (slot, number) in kept.iter() {
             if let Some(placed) = self.soft.placed_mut(number) {
                 placed.old_size = placed.old_size.min(size);
                 if slot < NDADDR && g.block_bytes(size, slot as u64) > 0 {
@@ -243,7 +232,7 @@ impl Ffs {
     /// Changes of a directory that is no more: its names are gone with it.
     fn cut_names(&mut self, ino: Ino) -> Vec<(u32, i16)> {
         let size = self.inodes.get(ino.0).map_or(0, |node| node.d.size);
-        let page = self.soft.pages.of_directory(ino.0);
+        let page = self.soft.of_directory(ino.0);
         let mut drops = Vec::new();
         for number in page {
             if self.soft.entry(number).is_some_and(|entry| entry.chunk >= size)
@@ -260,7 +249,7 @@ impl Ffs {
     pub(super) fn soft_inode_freed(&mut self, cx: &mut Cx, ino: Ino) {
         self.update(cx, ino);
         let unborn = self.soft.is_unborn(ino.0);
-        if let Some(new) = self.soft.inodes.get(&ino.0).and_then(|dep| dep.new) {
+        if let Some(new) = self.soft.inodes.get(ino.0).and_then(|dep| dep.new) {
             self.cancel(new);
         }
         let directory = self.inodes.get(ino.0).is_some_and(|node| node.d.is_dir());
@@ -279,7 +268,7 @@ impl Ffs {
         if self.soft.releasing {
             return false;
         }
-        match self.soft.inodes.get_mut(&ino.0) {
+        match self.soft.inodes.get_mut(ino.0) {
             Some(dep) if dep.owed > 0 && self.planted != Some(Bug::SoftReleaseEarly) => {
                 dep.released = true;
                 true

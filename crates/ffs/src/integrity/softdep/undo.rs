@@ -2,36 +2,72 @@
 //!
 //! Memory keeps everything, and the block is changed again when its write is complete: that is all of the redo.
 
-use super::records::{Change, Deps, Entry, Key, Number, State};
+use super::inodes::InodeDep;
+use super::records::{Change, Deps, Entry, Key, Keys, State};
+use super::table::{Number, Table};
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, Dinode, Disk as _, NDADDR, Version, fresh_chunk, insert, parse_chunk};
 use crate::volume::encode::Place;
 use crate::volume::inodes::Body;
 use crate::volume::pointers::way;
 use kernel::{BlockId, Ino, Pbn};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use ufs::live::{Files as _, copy};
+
+/// Why not all of a block can be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HoldsBack {
+    /// A change waits for something.
+    Change(Number),
+    /// The length of a file depends on an indirect block that is not on the disk as it is in memory.
+    Indirect(BlockId),
+}
 
 impl Ffs {
     /// An inode as it may be on the disk: `None` if it may not.
     pub(super) fn safe_inode(&self, ino: u32) -> Option<Dinode> {
         let node = self.inodes.get(ino)?;
-        let mut d = node.d.clone();
-        let Some(dep) = self.soft.inodes.get(&ino) else { return Some(self.pulled_back(ino, d)) };
+        let Some(dep) = self.soft.inodes.get(ino) else { return Some(node.d.clone()) };
         if dep.new.is_some_and(|new| self.soft.is_held(new)) {
             return None;
         }
-        d.nlink = d.nlink.saturating_add(i16::try_from(dep.owed).unwrap_or(i16::MAX));
+        let mut d = if self.holds_pointers(dep) { self.with_safe_pointers(ino, dep, &node.d) } else { node.d.clone() };
+        d.nlink = node.d.nlink.saturating_add(i16::try_from(dep.owed).unwrap_or(i16::MAX));
         if self.planted == Some(crate::planted::Bug::SoftLinkEarly) {
             d.nlink = node.d.nlink;
         }
+        for placed in dep.indirects.values().flat_map(BTreeMap::values).filter_map(|number| self.soft.placed(*number)) {
+            let more = u64::from(placed.now.bytes / 512);
+            d.blocks = (d.blocks + u64::from(placed.was.bytes / 512)).saturating_sub(more);
+        }
+        Some(d)
+    }
+
+    /// The length of an inode as it may be on the disk: `None` if the inode may not.
+    fn safe_length(&self, ino: u32) -> Option<u64> {
+        let node = self.inodes.get(ino)?;
+        let Some(dep) = self.soft.inodes.get(ino) else { return Some(node.d.size) };
+        if dep.new.is_some_and(|new| self.soft.is_held(new)) {
+            return None;
+        }
+        let whole = !self.holds_pointers(dep);
+        Some(if whole { node.d.size } else { self.with_safe_pointers(ino, dep, &node.d).size })
+    }
+
+    /// Whether a pointer of an inode may not be on the disk yet, or one in its indirect blocks.
+    fn holds_pointers(&self, dep: &InodeDep) -> bool {
+        !dep.indirects.is_empty() || dep.slots.numbers().any(|number| self.soft.is_held(number))
+    }
+
+    /// An inode with the pointers that may be on the disk, pulled back to the last block there.
+    fn with_safe_pointers(&self, ino: u32, dep: &InodeDep, d: &Dinode) -> Dinode {
+        let mut d = d.clone();
         let sectors = |bytes: u32| u64::from(bytes / 512);
         let mut ends = false;
-        for (slot, number) in &dep.slots {
-            let Some(placed) = self.soft.placed(*number) else { continue };
-            if !self.soft.is_held(*number) {
-                continue;
-            }
-            let place = if *slot < NDADDR { d.db.get_mut(*slot) } else { d.ib.get_mut(*slot - NDADDR) };
+        for (slot, number) in dep.slots.iter().filter(|(_, number)| self.soft.is_held(*number)) {
+            let Some(placed) = self.soft.placed(number) else { continue };
+            let place = if slot < NDADDR { d.db.get_mut(slot) } else { d.ib.get_mut(slot - NDADDR) };
             if let Some(place) = place {
                 *place = if ends { 0 } else { placed.was.addr };
             }
@@ -42,58 +78,44 @@ impl Ffs {
                 ends = true;
             }
         }
-        Some(self.pulled_back(ino, d))
+        self.pull_back(ino, dep, &mut d);
+        d
     }
 
-    /// The length of an inode pulled back to its last block on the disk.
-    fn pulled_back(&self, ino: u32, mut d: Dinode) -> Dinode {
-        let first = BlockId { ino: Ino(ino), lbn: kernel::Lbn(i64::MIN) };
-        let last = BlockId { ino: Ino(ino), lbn: kernel::Lbn(-1) };
-        let mut live = self.soft.indirects.range(first..=last).peekable();
-        let slots = self.soft.inodes.get(&ino).is_some_and(|dep| !dep.slots.is_empty());
-        let Some(node) = self.inodes.get(ino) else { return d };
-        if live.peek().is_none() && !slots || !node.d.has_blocks(&self.g) {
-            return d;
-        }
-        for (_, pointers) in live {
-            for placed in pointers.values().filter_map(|number| self.soft.placed(*number)) {
-                let more = u64::from(placed.now.bytes / 512);
-                d.blocks = (d.blocks + u64::from(placed.was.bytes / 512)).saturating_sub(more);
-            }
-        }
-        if self.planted == Some(crate::planted::Bug::SoftLengthEarly) {
-            return d;
+    /// The length of an inode is pulled back to its last block on the disk.
+    fn pull_back(&self, ino: u32, dep: &InodeDep, d: &mut Dinode) {
+        let Some(node) = self.inodes.get(ino) else { return };
+        if !node.d.has_blocks(&self.g) || self.planted == Some(crate::planted::Bug::SoftLengthEarly) {
+            return;
         }
         let whole = matches!(node.body, Body::Directory(_));
         let (n, shift) = (self.g.nindir(), self.g.bshift);
         if whole {
             // No block of a directory may be missing.
             let blocks = d.size.div_ceil(1 << shift);
-            if let Some(missing) = (0..blocks).find(|lbn| !self.is_placed(ino, &d, *lbn, n)) {
+            if let Some(missing) = (0..blocks).find(|lbn| !self.is_placed(ino, dep, d, *lbn, n)) {
                 d.size = d.size.min(missing << shift);
             }
-            return d;
+            return;
         }
         while let Some(last) = d.size.checked_sub(1).map(|byte| byte >> shift) {
-            if self.is_placed(ino, &d, last, n) {
+            if self.is_placed(ino, dep, d, last, n) {
                 break;
             }
             d.size = last << shift;
         }
-        d
     }
 
     /// Whether block `lbn` of an inode as it may be on the disk can be found there.
-    fn is_placed(&self, ino: u32, d: &Dinode, lbn: u64, n: u64) -> bool {
+    fn is_placed(&self, ino: u32, dep: &InodeDep, d: &Dinode, lbn: u64, n: u64) -> bool {
         let Some(way) = way(lbn, n) else { return d.db.get(lbn as usize).is_some_and(|addr| *addr != 0) };
         if d.ib.get(way.slot).is_none_or(|addr| *addr == 0) {
             return false;
         }
         let Some(node) = self.inodes.get(ino) else { return false };
-        let held = |number: i64, index: usize| {
-            let holder = BlockId { ino: Ino(ino), lbn: kernel::Lbn(number) };
+        let held = |holder: i64, index: usize| {
             // Of a block that has moved the disk has one of the two places.
-            let number = self.soft.indirects.get(&holder).and_then(|pointers| pointers.get(&index));
+            let number = dep.indirects.get(&holder).and_then(|pointers| pointers.get(&index));
             number.and_then(|number| self.soft.placed(*number)).is_some_and(|placed| placed.was.addr == 0)
         };
         for level in 0..way.slot {
@@ -119,7 +141,7 @@ impl Ffs {
             }
         } else if id.lbn.0 < 0 {
             self.undo_indirect(id, out);
-        } else {
+        } else if self.is_of_directory(id) {
             self.undo_directory(id.ino.0, (id.lbn.0 as u64) << self.g.bshift, out);
         }
     }
@@ -142,10 +164,9 @@ impl Ffs {
 
     fn undo_inodes(&self, first: u32, out: &mut [u8]) {
         let size = self.g.layout.version.inode_bytes() as usize;
-        for (ino, place) in (first..).zip(out.chunks_mut(size)) {
-            if self.inodes.get(ino).is_none() || !self.is_concerned(ino) {
-                continue;
-            }
+        for ino in self.soft.inodes.within(first..first + self.g.inopb()) {
+            let place = out.chunks_mut(size).nth((ino - first) as usize);
+            let Some(place) = place.filter(|_| self.inodes.get(ino).is_some()) else { continue };
             match self.safe_inode(ino) {
                 Some(d) => copy(&self.encode_inode(ino, &d), place),
                 None => place.fill(0),
@@ -153,18 +174,10 @@ impl Ffs {
         }
     }
 
-    /// Whether anything of an inode may have to be undone.
-    pub(super) fn is_concerned(&self, ino: u32) -> bool {
-        let first = BlockId { ino: Ino(ino), lbn: kernel::Lbn(i64::MIN) };
-        let last = BlockId { ino: Ino(ino), lbn: kernel::Lbn(-1) };
-        self.soft.inodes.contains_key(&ino) || self.soft.indirects.range(first..=last).next().is_some()
-    }
-
     fn undo_indirect(&self, id: BlockId, out: &mut [u8]) {
-        let Some(pointers) = self.soft.indirects.get(&id) else { return };
         let (endian, width) = (self.g.endian(), self.g.layout.version.pointer_bytes() as usize);
-        for (index, number) in pointers.iter().filter(|(_, number)| self.soft.is_held(**number)) {
-            let Some(placed) = self.soft.placed(*number) else { continue };
+        for (index, number) in self.soft.pointers(id).filter(|(_, number)| self.soft.is_held(*number)) {
+            let Some(placed) = self.soft.placed(number) else { continue };
             match self.g.layout.version {
                 Version::Ufs1 => (placed.was.addr as i32).put(endian, out, index * width),
                 Version::Ufs2 => placed.was.addr.put(endian, out, index * width),
@@ -220,27 +233,30 @@ impl Ffs {
     }
 
     /// A block sets out: what is ready goes with it. Returns what is stable when it has arrived, and whether something is undone.
-    pub(super) fn load_up(&mut self, id: BlockId) -> (Vec<Key>, bool) {
-        let mut keys = Vec::new();
+    pub(super) fn load_up(&mut self, id: BlockId) -> (Keys, bool) {
+        let mut keys = Keys::new();
         let mut undone = false;
-        if self.soft.is_awaited(Key::Block(id)) || self.is_of_directory(id) {
+        let of_directory = self.is_of_directory(id);
+        if of_directory || self.soft.is_awaited(Key::Block(id)) {
             keys.push(Key::Block(id));
         }
         if id.ino == Ino::DEVICE {
             if let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) {
-                for ino in first..first + self.g.inopb() {
+                for ino in self.soft.inodes.within(first..first + self.g.inopb()) {
                     self.load_inode(ino, &mut keys, &mut undone);
                 }
             }
         } else if id.lbn.0 < 0 {
-            let pointers = self.soft.indirects.get(&id).map(|pointers| pointers.values().copied().collect());
             let whole = matches!(self.inodes.get(id.ino.0).map(|node| &node.body), Some(Body::Directory(_)));
-            self.soft.load(pointers.unwrap_or_default(), whole, &mut keys, &mut undone);
-        } else {
-            let chunks: Vec<Vec<Number>> =
-                self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).map(<[Number]>::to_vec).collect();
-            for numbers in chunks {
-                self.soft.load_entries(&numbers, &mut keys, &mut undone);
+            let Deps { inodes, records, .. } = &mut self.soft;
+            let pointers = inodes.get(id.ino.0).and_then(|dep| dep.indirects.get(&id.lbn.0));
+            let numbers = pointers.into_iter().flat_map(BTreeMap::values).copied();
+            records.load(numbers, whole, &mut keys, &mut undone);
+        } else if of_directory {
+            let bytes = self.bytes_of(id);
+            let Deps { pages, records, .. } = &mut self.soft;
+            for numbers in pages.of_chunks(id.ino.0, bytes) {
+                records.load_entries(numbers, &mut keys, &mut undone);
             }
         }
         (keys, undone)
@@ -248,21 +264,31 @@ impl Ffs {
 
     /// Whether nothing is left out of a block if it is written now.
     pub(super) fn goes_whole(&self, id: BlockId) -> bool {
-        let ready = |number: &Number| !self.soft.is_held(*number) || self.soft.is_ready(*number);
+        self.holds_back(id).is_none()
+    }
+
+    /// Something because of which not all of a block could be written now, if there is any.
+    pub(super) fn holds_back(&self, id: BlockId) -> Option<HoldsBack> {
+        let unready = |number: &Number| self.soft.is_held(*number) && !self.soft.is_ready(*number);
         if id.ino == Ino::DEVICE {
-            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return true };
-            return (first..first + self.g.inopb()).all(|ino| {
-                let (from, to) = (kernel::Lbn(i64::MIN), kernel::Lbn(-1));
-                let indirect = BlockId { ino: Ino(ino), lbn: from }..=BlockId { ino: Ino(ino), lbn: to };
-                let own = self.soft.inodes.get(&ino);
-                own.is_none_or(|dep| dep.new.iter().chain(dep.slots.values()).all(ready))
-                    && self.soft.indirects.range(indirect).next().is_none()
+            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return None };
+            return self.soft.inodes.within(first..first + self.g.inopb()).find_map(|ino| {
+                let own = self.soft.inodes.get(ino)?;
+                if let Some(number) = own.new.into_iter().chain(own.slots.numbers()).find(unready) {
+                    return Some(HoldsBack::Change(number));
+                }
+                let lbn = kernel::Lbn(*own.indirects.keys().next()?);
+                Some(HoldsBack::Indirect(BlockId { ino: Ino(ino), lbn }))
             });
         }
-        if id.lbn.0 < 0 {
-            return self.soft.indirects.get(&id).is_none_or(|pointers| pointers.values().all(ready));
-        }
-        self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().all(ready)
+        let number = if id.lbn.0 < 0 {
+            self.soft.pointers(id).map(|(_, number)| number).find(unready)?
+        } else if self.is_of_directory(id) {
+            self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().copied().find(unready)?
+        } else {
+            return None;
+        };
+        Some(HoldsBack::Change(number))
     }
 
     /// Bytes of a file that a block of it has.
@@ -271,33 +297,30 @@ impl Ffs {
         from..from + u64::from(self.g.bsize)
     }
 
-    fn load_inode(&mut self, ino: u32, keys: &mut Vec<Key>, undone: &mut bool) {
-        if self.is_concerned(ino) {
-            let dep = self.soft.inodes.get(&ino);
-            let (new, slots) = dep.map(|dep| (dep.new, dep.slots.values().copied().collect())).unwrap_or_default();
-            if let Some(new) = new {
-                if self.soft.is_held(new) && !self.soft.is_ready(new) {
-                    *undone = true;
-                    return;
-                }
-                self.soft.set_written(new);
-                keys.push(Key::Record(new));
+    fn load_inode(&mut self, ino: u32, keys: &mut Keys, undone: &mut bool) {
+        let Some(dep) = self.soft.inodes.get(ino) else { return };
+        let (new, slots, awaited) = (dep.new, dep.slots, !dep.awaited.is_empty());
+        if let Some(new) = new {
+            if self.soft.is_held(new) && !self.soft.is_ready(new) {
+                *undone = true;
+                return;
             }
-            let whole = matches!(self.inodes.get(ino).map(|node| &node.body), Some(Body::Directory(_)));
-            self.soft.load(slots, whole, keys, undone);
-            // Its length may be pulled back for what is in indirect blocks.
-            let safe = self.safe_inode(ino).map(|d| d.size);
-            *undone |= safe != self.inodes.get(ino).map(|node| node.d.size);
+            self.soft.records.set_written(new);
+            keys.push(Key::Record(new));
         }
-        if self.soft.is_awaited(Key::Inode(ino)) {
+        let whole = matches!(self.inodes.get(ino).map(|node| &node.body), Some(Body::Directory(_)));
+        self.soft.records.load(slots.numbers(), whole, keys, undone);
+        // Its length may be pulled back for what is in indirect blocks.
+        *undone |= self.safe_length(ino) != self.inodes.get(ino).map(|node| node.d.size);
+        if awaited {
             keys.push(Key::Inode(ino));
         }
     }
 }
 
-impl Deps {
+impl Table {
     /// Pointers, in order: behind one of a file's last fragments that is held all others are, and of a directory behind any.
-    fn load(&mut self, numbers: Vec<Number>, whole: bool, keys: &mut Vec<Key>, undone: &mut bool) {
+    fn load(&mut self, numbers: impl Iterator<Item = Number>, whole: bool, keys: &mut Keys, undone: &mut bool) {
         let mut ends = false;
         for number in numbers {
             let held = self.is_held(number);
@@ -312,13 +335,12 @@ impl Deps {
     }
 
     /// Changes of a chunk. It is written as a whole: those go that wait for nothing but one another.
-    fn load_entries(&mut self, numbers: &[Number], keys: &mut Vec<Key>, undone: &mut bool) {
-        let mut go: Vec<Number> = numbers.to_vec();
+    fn load_entries(&mut self, numbers: &[Number], keys: &mut Keys, undone: &mut bool) {
+        let mut go: SmallVec<[Number; 8]> = numbers.into();
         loop {
-            let before = go.len();
-            let all = go.clone();
-            go.retain(|number| self.goes_with(*number, &all));
-            if go.len() == before {
+            let before = go.clone();
+            go.retain(|number| self.goes_with(*number, &before));
+            if go.len() == before.len() {
                 break;
             }
         }
@@ -331,7 +353,7 @@ impl Deps {
 
     /// Whether a change can go to the disk with others of its chunk.
     fn goes_with(&self, number: Number, all: &[Number]) -> bool {
-        let Some(record) = self.records.get(&number) else { return false };
+        let Some(record) = self.get(number) else { return false };
         record.state == State::Written
             || record.waits.iter().all(|(key, _)| match key {
                 Key::Record(other) => all.contains(other),
