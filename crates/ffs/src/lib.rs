@@ -11,6 +11,7 @@
 //! the image.
 
 pub mod alloc;
+mod background;
 pub mod dump;
 mod error;
 pub mod format;
@@ -27,6 +28,9 @@ mod reconstruct;
 mod volume;
 
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
+#[doc(hidden)]
+pub use background::check_planted;
+pub use background::check_in_background;
 pub use error::FfsError;
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,
