@@ -10,8 +10,8 @@ use crate::policy::{Integrity, Options};
 use crate::{Ffs, FfsError, Store};
 use device::store::StoreError;
 use kernel::payload::Image as Payload;
-use kernel::{CheckEnd, Cx, Ino, NewNode, ReadAhead, Transfers, Untimed, Volume};
-use posix::{Errno, FileKind};
+use kernel::{CheckEnd, Cx, Ino, Lab, NewNode, ReadAhead, Transfers, Untimed, Volume};
+use posix::{Errno, Fd, FileKind, FileSystem as _};
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -138,6 +138,53 @@ impl Store for Shown<'_> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.fs.borrow_mut().read_file(self.ino, at, buf).map_err(io::Error::from)
+    }
+
+    fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
+/// What a check of a snapshot finds that is open in a laboratory ([`Lab::snapshot_to_check`]), and what it reads for it: byte and length, in order.
+/// No time passes: what a snapshot shows does not change, so whoever has the check take its time makes these reads and then has the result.
+///
+/// # Errors
+/// As for [`fsck::background`].
+pub fn look_at_snapshot(
+    lab: &mut Lab<Ffs>,
+    fd: Fd,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<(Left, Vec<(u64, u64)>), FfsError> {
+    let g = lab.volume().geometry();
+    let len_bytes = g.size_frags << g.fshift;
+    let opened = Opened { lab: RefCell::new(lab), fd, len_bytes, reads: RefCell::new(Vec::new()) };
+    let reads = &opened.reads;
+    let left = fsck::background_planted(&mut Unwritten(&opened), planted, go_on)?;
+    let reads = reads.take();
+    Ok((left, reads))
+}
+
+/// A file that a process in a laboratory has open, as a store.
+struct Opened<'a> {
+    lab: RefCell<&'a mut Lab<Ffs>>,
+    fd: Fd,
+    len_bytes: u64,
+    reads: RefCell<Vec<(u64, u64)>>,
+}
+
+struct Unwritten<'a>(&'a Opened<'a>);
+
+impl Store for Unwritten<'_> {
+    fn len_bytes(&self) -> u64 {
+        self.0.len_bytes
+    }
+
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        let Opened { lab, fd, reads, .. } = self.0;
+        reads.borrow_mut().push((at, buf.len() as u64));
+        let read = lab.borrow_mut().read_into(*fd, at, buf).map_err(io::Error::from)?;
+        if read == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {

@@ -30,7 +30,7 @@ mod volume;
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 #[doc(hidden)]
 pub use background::check_planted;
-pub use background::check_in_background;
+pub use background::{check_in_background, look_at_snapshot};
 pub use error::FfsError;
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,

@@ -75,8 +75,6 @@ pub enum Bug {
     BackgroundCountsAllLinks,
     /// Check in the background: names in a directory without a name are not taken out of it.
     BackgroundNamesStay,
-    /// Check in the background: links are taken from an inode that has its number since.
-    BackgroundAnyGeneration,
     /// Journaling: metadata goes to its place before the log is on the disk.
     HomeBeforeLog,
     /// Journaling: what a file has given up is free for others before that is committed.

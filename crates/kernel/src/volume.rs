@@ -230,22 +230,18 @@ pub enum CheckEnd {
 }
 
 /// What a crash has left of something, for [`Volume::give_back`]: what BSD's check tells the kernel (`vfs.ffs.adjrefcnt`, `freefiles`,
-/// `freeblks`). An inode is meant only if it has this generation still.
+/// `freeblks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Correction {
     /// A directory that no name leads to from the root: the names in it go, those of directories below it first.
     Names {
         /// The directory.
         dir: Ino,
-        /// Its generation.
-        generation: u32,
     },
-    /// Links that are no names: so many are not to be counted any more. One that has none is let go.
+    /// Links that are no names: so many are not to be counted any more. An inode that has none then is let go, unless somebody has it open.
     Links {
         /// The inode.
         ino: Ino,
-        /// Its generation.
-        generation: u32,
         /// How many.
         links: u32,
     },

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a crash has left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Left {
-    /// Files and directories that no name leads to.
+    /// Files and directories without a name; what has its names only below one of them goes with it.
     pub unnamed: u64,
     /// Inodes with names that count more links than these.
     pub link_counts: u64,
@@ -75,7 +75,7 @@ pub fn background_planted<S: Store>(
 /// name, since the file system was mounted.
 fn is_given_back(problem: &Problem, left: &Left) -> bool {
     let goes = left.corrections.iter().any(|correction| match correction {
-        Correction::Names { dir: ino, .. } | Correction::Links { ino, .. } => Some(ino.0) == problem.ino,
+        Correction::Names { dir: ino } | Correction::Links { ino, .. } => Some(ino.0) == problem.ino,
         Correction::Number { .. } | Correction::Space { .. } => false,
     });
     match problem.kind {
@@ -117,12 +117,11 @@ impl<S: Store> Check<'_, S> {
     fn left_names(&self, left: &mut Left) -> Result<(), FfsError> {
         let circle = || FfsError::NeedsFullCheck("directories that lead to one another and not to the root".to_owned());
         let unreached = self.unreached().ok_or_else(circle)?;
-        left.unnamed += unreached.len() as u64;
         let mut deepest_first: Vec<(usize, Ino)> = unreached.into_iter().map(|(dir, above)| (above, dir)).collect();
         deepest_first.sort_unstable_by(|a, b| b.cmp(a));
         for (_, dir) in deepest_first {
             if self.planted != Some(Bug::BackgroundNamesStay) {
-                left.corrections.push(Correction::Names { dir, generation: self.inode(dir)?.generation });
+                left.corrections.push(Correction::Names { dir });
             }
         }
         Ok(())
@@ -151,16 +150,14 @@ impl<S: Store> Check<'_, S> {
                 let message = format!("inode {ino} has {names} links and counts {}", known.nlink);
                 return Err(FfsError::NeedsFullCheck(message));
             };
-            match known.kind {
-                Kind::File if unnamed => left.unnamed += 1,
-                _ if !unnamed => left.link_counts += 1,
-                _ => {}
+            match unnamed {
+                true => left.unnamed += 1,
+                false => left.link_counts += 1,
             }
             if self.planted == Some(Bug::BackgroundCountsAllLinks) && !unnamed {
                 links += 1;
             }
-            let generation = self.inode(ino)?.generation;
-            left.corrections.push(Correction::Links { ino, generation, links });
+            left.corrections.push(Correction::Links { ino, links });
         }
         Ok(())
     }

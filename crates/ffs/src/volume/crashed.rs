@@ -199,23 +199,14 @@ impl Ffs {
             return Err(Errno::EOPNOTSUPP);
         }
         match *correction {
-            Correction::Names { dir, generation } => self.drop_names(cx, dir, generation),
-            Correction::Links { ino, generation, links } => self.drop_excess(cx, ino, generation, links),
+            Correction::Names { dir } => self.drop_names(cx, dir),
+            Correction::Links { ino, links } => self.drop_excess(cx, ino, links),
             Correction::Number { ino } => self.drop_number(cx, ino),
             Correction::Space { at_byte, len_bytes } => self.drop_space(cx, at_byte, len_bytes),
         }
     }
 
-    /// Whether it is still the inode that was checked, and not a later one of its number.
-    fn is_same(&self, ino: Ino, generation: u32) -> bool {
-        let there = self.inodes.get(ino.0).map(|node| node.d.generation);
-        there == Some(generation) || there.is_some() && self.planted == Some(Bug::BackgroundAnyGeneration)
-    }
-
-    fn drop_names(&mut self, cx: &mut Cx, dir: Ino, generation: u32) -> Result<Vec<Ino>, Errno> {
-        if !self.is_same(dir, generation) {
-            return Ok(Vec::new());
-        }
+    fn drop_names(&mut self, cx: &mut Cx, dir: Ino) -> Result<Vec<Ino>, Errno> {
         let names: Vec<(Vec<u8>, Ino)> =
             entries(self.directory(dir)?).map(|(name, ino)| (name.to_vec(), Ino(ino))).collect();
         let mut unlinked = Vec::new();
@@ -231,11 +222,13 @@ impl Ffs {
         Ok(unlinked)
     }
 
-    fn drop_excess(&mut self, cx: &mut Cx, ino: Ino, generation: u32, links: u32) -> Result<Vec<Ino>, Errno> {
-        if !self.is_same(ino, generation) {
-            return Ok(Vec::new());
-        }
-        let there = self.node(ino)?.d.nlink;
+    /// A link that is no name has kept the inode: it is still the one that was checked. One without links may be gone.
+    fn drop_excess(&mut self, cx: &mut Cx, ino: Ino, links: u32) -> Result<Vec<Ino>, Errno> {
+        let there = match self.node(ino) {
+            Ok(node) => node.d.nlink,
+            Err(_) if links == 0 => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
         let links = i16::try_from(links).ok().filter(|links| *links <= there.max(0)).ok_or(Errno::EINVAL)?;
         if links > 0 {
             mode!(self.begins(cx));

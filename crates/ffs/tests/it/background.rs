@@ -7,8 +7,18 @@ use crate::lab::Ager;
 use crate::snapshot::disk;
 use device::crash::{Crash, Event, Plan, Write};
 use ffs::fsck::Left;
-use ffs::{Endian, FileType, Image, MemoryStore, Overlay, Search, Store, Version, check_in_background, fsck};
-use kernel::LogEntry;
+use ffs::format::ROOT_INO;
+use ffs::planted::Bug;
+use ffs::policy::Options;
+use ffs::{
+    Endian, Ffs, FfsError, FileType, GroupNo, Image, MemoryStore, Overlay, Planted, Search, Store, Version,
+    check_in_background, check_planted, fsck, look_at_snapshot,
+};
+use kernel::testing::FixedDevice;
+use kernel::{CheckEnd, Correction, Lab, LogEntry, Machine, Setup, payload};
+use posix::{Call, Fd, FileSystem as _, Mode, OpenFlags};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 
 const NOW_NS: i64 = 820_000_100_000_000_000;
@@ -67,7 +77,7 @@ type Seen = (u32, u16, u64, Vec<u8>);
 fn seen(store: &MemoryStore) -> BTreeMap<String, Seen> {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
     let mut all = BTreeMap::new();
-    let mut todo = vec![(String::new(), ffs::format::ROOT_INO)];
+    let mut todo = vec![(String::new(), ROOT_INO)];
     while let Some((path, ino)) = todo.pop() {
         let inode = image.inode(ino).unwrap();
         let mut bytes = Vec::new();
@@ -114,8 +124,11 @@ fn is_kept(what: &str, before: &BTreeMap<String, Seen>, after: &BTreeMap<String,
             None => assert!(gone(path), "{what}: {path} is gone"),
         }
     }
-    // What can be reached by one of two names still can.
-    let inodes = |all: &BTreeMap<String, Seen>| all.values().map(|seen| seen.0).collect::<BTreeSet<u32>>();
+    // What can be reached by one of two names still can. The directory of snapshots may be left by a crash.
+    let inodes = |all: &BTreeMap<String, Seen>| {
+        let others = all.iter().filter(|(path, _)| *path != "/.snap");
+        others.map(|(_, seen)| seen.0).collect::<BTreeSet<u32>>()
+    };
     assert_eq!(inodes(after), inodes(before), "{what}");
     names.values().any(|names| names.len() > 1)
 }
@@ -158,4 +171,279 @@ fn what_crashes_leave_is_given_back() {
     }
     println!("{states} states, {second} with a directory with two names: {sum:?}");
     assert!(states > 100 && sum.unnamed > 10 && sum.link_counts > 10 && sum.inodes > 10 && sum.frags > 100, "{sum:?}");
+}
+
+/// A check beside the work: the snapshot is open, and is checked; what is left of giving back.
+struct Check {
+    fd: Fd,
+    rest: Vec<Correction>,
+}
+
+impl Check {
+    fn begin(lab: &mut Lab<Ffs>, planted: Planted) -> Check {
+        let fd = lab.snapshot_to_check().unwrap();
+        let (left, reads) = look_at_snapshot(lab, fd, planted, &mut |_| true).unwrap();
+        assert!(!reads.is_empty());
+        Check { fd, rest: left.corrections.into_iter().rev().collect() }
+    }
+
+    /// Gives back some; whether that was all.
+    fn go_on(&mut self, lab: &mut Lab<Ffs>, some: usize) -> bool {
+        let now: Vec<Correction> = (0..some).map_while(|_| self.rest.pop()).collect();
+        lab.give_back(&now).unwrap();
+        self.rest.is_empty()
+    }
+
+    fn end(self, lab: &mut Lab<Ffs>) {
+        lab.call(&Call::Close { fd: self.fd }).result.unwrap();
+        lab.checked(CheckEnd::AllGivenBack).unwrap();
+    }
+}
+
+/// An ager works on a crashed file system beside the check, and leaves some files alone. What is wrong then, if anything is.
+fn beside(what: &str, before: MemoryStore, seed: u64, planted: Planted) -> Result<(), String> {
+    let at_first = seen(&before);
+    let (mut ager, disk) = Ager::start(before, "realloc,softdep,root", seed, planted);
+    ager.number_from(1_000_000);
+    let alone: Vec<&String> = at_first.iter().filter(|(_, seen)| seen.0 % 3 == 0).map(|(path, _)| path).collect();
+    // Another name of it may be gone when the ager wants it.
+    let ours: BTreeSet<u32> = alone.iter().map(|path| at_first[*path].0).collect();
+    for (path, _) in at_first.iter().filter(|(_, seen)| ours.contains(&seen.0)) {
+        ager.leave_alone(path.trim_start_matches('/'));
+    }
+    (0..seed % 30).for_each(|_| ager.step());
+    let mut check = Check::begin(&mut ager.lab, planted);
+    (0..80).for_each(|_| ager.step());
+    while !check.go_on(&mut ager.lab, 3) {
+        (0..2).for_each(|_| ager.step());
+    }
+    (0..40).for_each(|_| ager.step());
+    check.end(&mut ager.lab);
+    (0..40).for_each(|_| ager.step());
+    let listed = ager.listing();
+    let volume = ager.lab.unmount().unwrap();
+    if let Some(problem) = volume.check().into_iter().next() {
+        return Err(format!("{what}: {problem}"));
+    }
+    let after = disk.lock().unwrap().clone();
+    let report = fsck(Overlay::new(after.clone()), &mut |_| true).unwrap();
+    if let Some(problem) = report.problems.first() {
+        return Err(format!("{what}: {}", problem.message));
+    }
+    is_sound(what, &after);
+    assert_eq!(crate::lab::listing(&after), listed, "{what}");
+    let at_last: BTreeMap<u32, Seen> = seen(&after).into_values().map(|seen| (seen.0, seen)).collect();
+    for path in alone.into_iter().filter(|path| FileType::of(at_first[*path].1) == Some(FileType::Regular)) {
+        let (ino, _, size, bytes) = &at_first[path];
+        match at_last.get(ino) {
+            Some((_, _, now_size, now)) if (now_size, now) == (size, bytes) => {}
+            _ => return Err(format!("{what}: {path} is not as it was")),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn it_works_beside_an_ager() {
+    let seeds = testkit::parameter("FSAGE_BACKGROUND_SEEDS").unwrap_or(2);
+    let mut states = 0;
+    for seed in 0..seeds {
+        let shape = crate::snapshot::shapes().nth((seed % 4) as usize).unwrap();
+        crashed(100 + seed, shape, 97, &mut |what, before| {
+            states += 1;
+            beside(what, before, seed + states, None).unwrap();
+        });
+    }
+    println!("{states} states");
+    assert!(states >= 10);
+}
+
+/// Mounts a crashed file system, with a log of all writes.
+fn mounted(before: MemoryStore) -> (Lab<Ffs>, Arc<Mutex<MemoryStore>>) {
+    let mut options = Options::default();
+    assert!(options.set("softdep"));
+    let image = Image::open(before, Search::Standard).unwrap();
+    let volume = Ffs::load(&image, options).unwrap();
+    assert!(volume.is_unchecked());
+    let disk = Arc::new(Mutex::new(image.into_store()));
+    let device = Box::new(FixedDevice::new(disk.lock().unwrap().len_bytes(), 1_000_000));
+    let machine = Machine::load("pentium-120").unwrap();
+    let setup = Setup { machine, target: "ffs".into(), drive: "fixed".into(), epoch_ns: NOW_NS };
+    (Lab::recorded(volume, device, setup, payload::Image::full(disk.clone())).unwrap(), disk)
+}
+
+/// The power fails while the check gives back: another check finds the rest.
+#[test]
+fn a_crash_meanwhile_leaves_it_to_another_check() {
+    let seeds = testkit::parameter("FSAGE_BACKGROUND_SEEDS").unwrap_or(1);
+    let (mut states, mut sum) = (0, Left::default());
+    for seed in 0..seeds {
+        let shape = crate::snapshot::shapes().nth((seed % 4) as usize).unwrap();
+        let mut first = 0;
+        crashed(200 + seed, shape, 151, &mut |what, before| {
+            first += 1;
+            let at_first = seen(&before);
+            let (mut lab, _) = mounted(before.clone());
+            let mut check = Check::begin(&mut lab, None);
+            while !check.go_on(&mut lab, 40) {
+                // What was given back is on the disk here and there.
+                if check.rest.len() % 3 == 0 {
+                    lab.call(&Call::SyncFs).result.unwrap();
+                }
+            }
+            check.end(&mut lab);
+            let events = events(lab.take_log());
+            let mut crash = Crash::new(before, &events, Plan { most_of_a_point: 4, ..Plan::default() });
+            let mut count = first;
+            while let Some(point) = crash.next_point().unwrap() {
+                for choice in 0..point.choices {
+                    count += 1;
+                    if count % 6 != 0 {
+                        continue;
+                    }
+                    states += 1;
+                    crash.lay(&point, choice).unwrap();
+                    let what = format!("{what}, again {}.{choice}", point.number);
+                    let again = bytes(&crash.disk());
+                    let beyond = fsck(Overlay::new(again.clone()), &mut |_| true).unwrap();
+                    assert_eq!(beyond.beyond_soft_updates(), None, "{what}");
+                    let (left, after) = check_in_background(again, NOW_NS, &mut |_| true)
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    is_sound(&what, &after);
+                    is_kept(&what, &at_first, &seen(&after));
+                    add(&mut sum, &left);
+                    crash.lift().unwrap();
+                }
+            }
+        });
+    }
+    println!("{states} states: {sum:?}");
+    assert!(states > 100 && sum.unnamed > 10 && sum.frags > 100, "{states} states: {sum:?}");
+}
+
+/// A bug of each kind of correction.
+#[test]
+fn planted_bugs_are_found() {
+    let bugs = [
+        Bug::BackgroundNamesStay,
+        Bug::BackgroundCountsAllLinks,
+        Bug::BackgroundNumbersOfNow,
+        Bug::BackgroundSpaceOfNow,
+    ];
+    // Directories without a name that have names in them are in every second of its states.
+    let shape = crate::snapshot::shapes().nth(2).unwrap();
+    let mut missed = bugs.to_vec();
+    crashed(310, shape, 5, &mut |what, before| {
+        missed.retain(|bug| {
+            let worked = catch_unwind(AssertUnwindSafe(|| beside(what, before.clone(), 7, Some(*bug))));
+            let wrong = match worked {
+                Ok(Ok(())) => return true,
+                Ok(Err(wrong)) => wrong,
+                Err(_) => "an invariant is broken".to_owned(),
+            };
+            println!("{bug:?}: {wrong}");
+            false
+        });
+    });
+    assert_eq!(missed, Vec::new());
+}
+
+/// A file that has lost its name since, and that somebody has open, is without a name in the snapshot too.
+#[test]
+fn an_open_file_without_a_name_stays() {
+    let shape = crate::snapshot::shapes().next().unwrap();
+    let mut looked = 0;
+    crashed(400, shape, 61, &mut |what, before| {
+        looked += 1;
+        let (mut lab, disk) = mounted(before);
+        let flags = OpenFlags { read: true, ..OpenFlags::CREATE_NEW };
+        let fd = lab.call(&Call::Open { at: "open".into(), flags, mode: Mode(0o600) }).fd().unwrap();
+        let data = vec![7; 20_000];
+        let write = Call::Write { fd, offset: Some(0), len_bytes: 20_000, data: Some(&data) };
+        lab.call(&write).result.unwrap();
+        lab.call(&Call::Unlink { at: "open".into() }).result.unwrap();
+        let mut check = Check::begin(&mut lab, None);
+        while !check.go_on(&mut lab, 10) {}
+        check.end(&mut lab);
+        let mut read = vec![0; 20_000];
+        assert_eq!(lab.read_into(fd, 0, &mut read), Ok(20_000), "{what}");
+        assert_eq!(read, data, "{what}");
+        lab.call(&Call::Close { fd }).result.unwrap();
+        let volume = lab.unmount().unwrap();
+        assert_eq!(volume.check(), Vec::new(), "{what}");
+        is_sound(what, &disk.lock().unwrap());
+    });
+    assert!(looked > 3);
+}
+
+/// The first state of a run with something of everything.
+fn some_crash() -> MemoryStore {
+    let mut found = None;
+    let shape = crate::snapshot::shapes().nth(3).unwrap();
+    crashed(500, shape, 31, &mut |_, before| {
+        if found.is_none() {
+            let (left, _) = check_in_background(before.clone(), NOW_NS, &mut |_| true).unwrap();
+            if left.unnamed > 0 && left.inodes > 0 && left.frags > 0 {
+                found = Some(before);
+            }
+        }
+    });
+    found.unwrap()
+}
+
+#[test]
+fn what_is_worse_is_for_the_full_check() {
+    let crashed = some_crash();
+    let image = Image::open(crashed.clone(), Search::Standard).unwrap();
+    let g = *image.geometry();
+    let root = image.inode(ROOT_INO).unwrap();
+    let group_at = g.byte_of(g.group_block(GroupNo(0))) as usize;
+    let group = image.group(GroupNo(0)).unwrap();
+    let mut marks = Vec::new();
+    // Found by whoever mounts it: a fragment in use is marked as free.
+    let mut free = crashed.clone();
+    let frag = root.db[0] as usize;
+    free.0[group_at + group.freeoff as usize + frag / 8] |= 1 << (frag % 8);
+    // Found by the check alone: an inode in use is marked as free.
+    let mut inode = crashed.clone();
+    let file = seen(&crashed).into_values().find(|seen| FileType::of(seen.1) == Some(FileType::Regular) && seen.2 == 0);
+    let (ino, ..) = file.expect("there is an empty file");
+    let bit = ino % g.ipg;
+    let of = g.group_of_ino(ffs::Ino(ino));
+    let at = g.byte_of(g.group_block(of)) as usize + image.group(of).unwrap().iusedoff as usize + (bit / 8) as usize;
+    inode.0[at] &= !(1 << (bit % 8));
+    for damaged in [free, inode] {
+        let store = Arc::new(Mutex::new(damaged));
+        let stopped = check_in_background(store.clone(), NOW_NS, &mut |_| true).unwrap_err();
+        assert!(matches!(stopped, FfsError::NeedsFullCheck(_)), "{stopped}");
+        assert!(stopped.to_string().contains("fsage fsck IMAGE --repair"), "{stopped}");
+        let store = store.lock().unwrap().clone();
+        let marked = Image::open(store.clone(), Search::Standard).unwrap().superblock().flags & 4 != 0;
+        let again = check_in_background(store.clone(), NOW_NS, &mut |_| true).unwrap_err();
+        assert_eq!(matches!(again, FfsError::NotWritable(_)), marked, "{again}");
+        marks.push(marked);
+        let mut repaired = store;
+        assert_eq!(fsck(&mut repaired, &mut |_| true).unwrap().unrepaired, 0);
+        is_sound("repaired", &repaired);
+    }
+    // What nobody has mounted is not changed.
+    assert_eq!(marks[0], false);
+}
+
+/// One that ends early leaves the file system as one that has crashed; and one that was unmounted has nothing to give back.
+#[test]
+fn an_interrupted_check_is_made_again() {
+    let store = Arc::new(Mutex::new(some_crash()));
+    let before = seen(&store.lock().unwrap());
+    let stopped = check_in_background(store.clone(), NOW_NS, &mut |phase| phase < ffs::fsck::Phase::PathNames);
+    assert!(matches!(stopped, Err(FfsError::Interrupted(_))));
+    let image = Image::open(store.lock().unwrap().clone(), Search::Standard).unwrap();
+    assert_eq!(image.superblock().clean, 0);
+    let (left, after) = check_planted(image.into_store(), NOW_NS, None, &mut |_| true).unwrap();
+    assert!(!left.is_nothing());
+    is_sound("after another check", &after);
+    is_kept("after another check", &before, &seen(&after));
+    let (left, again) = check_in_background(after, NOW_NS, &mut |_| true).unwrap();
+    assert!(left.is_nothing(), "{left:?}");
+    is_sound("checked again", &again);
 }
