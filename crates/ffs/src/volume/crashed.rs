@@ -29,6 +29,8 @@ pub(crate) struct Crashed {
     inodes: Vec<Ino>,
     /// Second names of directories: where, which, of what.
     names: Vec<(Ino, Vec<u8>, Ino)>,
+    /// The snapshot of a check that did not end: it had lost its name already.
+    snapshot: Option<Ino>,
 }
 
 impl Crashed {
@@ -90,6 +92,7 @@ impl Ffs {
             }
         }
         crashed.names = self.second_names();
+        crashed.snapshot = self.snapshot_ino().filter(|ino| !self.has_name(*ino));
         self.crashed = Some(crashed);
     }
 
@@ -141,6 +144,14 @@ impl Ffs {
         second
     }
 
+    fn has_name(&self, ino: Ino) -> bool {
+        let directories = self.inodes.iter().filter_map(|(_, node)| match &node.body {
+            Body::Directory(directory) => Some(directory),
+            _ => None,
+        });
+        directories.flat_map(|directory| entries(directory)).any(|(_, named)| named == ino.0)
+    }
+
     /// Directories that names lead to from the root, but not through one of them.
     fn reached(&self, without: u32, names: &BTreeMap<u32, Vec<(u32, Vec<u8>)>>) -> BTreeSet<u32> {
         let mut reached = BTreeSet::from([ROOT_INO.0]);
@@ -160,7 +171,7 @@ impl Ffs {
     /// It is mounted after a crash: puts right what somebody could stumble over.
     pub(super) fn settle_crash(&mut self, cx: &mut Cx) -> Result<(), Errno> {
         let Some(crashed) = &mut self.crashed else { return Ok(()) };
-        let Crashed { groups, inodes, names } = std::mem::take(crashed);
+        let Crashed { groups, inodes, names, snapshot } = std::mem::take(crashed);
         // What is free is known from the maps alone.
         for number in 0..self.g.ncg {
             cx.read(&Ffs::group_block(&self.g, GroupNo(number)));
@@ -184,8 +195,9 @@ impl Ffs {
         for (dir, name, ino) in names {
             operations::unlink(self, cx, dir, &name, ino)?;
         }
-        // A snapshot that was being checked has lost its name already.
-        if let Some(ino) = self.snapshot_ino().filter(|ino| self.node(*ino).is_ok_and(|node| node.d.nlink <= 0)) {
+        if let Some(ino) = snapshot {
+            let links = u32::try_from(self.node(ino)?.d.nlink).unwrap_or(0);
+            self.drop_excess(cx, ino, links)?;
             operations::release(self, cx, ino);
         }
         Ok(())
