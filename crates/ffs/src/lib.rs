@@ -27,10 +27,10 @@ pub mod policy;
 mod reconstruct;
 mod volume;
 
-pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 #[doc(hidden)]
 pub use background::check_planted;
 pub use background::{check_in_background, look_at_snapshot};
+pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 pub use error::FfsError;
 pub use format::{
     CylinderGroup, Dinode, Endian, FileType, FragAddr, Geometry, GroupNo, Ino, Layout, Lbn, Superblock, Time, Version,

@@ -116,6 +116,8 @@ impl Process for Reader<'_> {
 pub struct CheckedInBackground {
     /// What the crash has left.
     pub left: Left,
+    /// Bytes of a fragment.
+    pub fsize: u32,
     /// From the beginning of the mount until the file system could be used, nanoseconds.
     pub usable_ns: u64,
     /// Until all had been given back.
@@ -140,9 +142,10 @@ impl Spec {
         let check = BackgroundCheck::begin(&mut lab, go_on)?;
         lab.run(vec![Box::new(check.reader())])
             .map_err(|source| OpenError::Disk { target: self.text.clone(), source })?;
+        let fsize = lab.volume().geometry().fsize;
         let left = check.give_back(&mut lab, &mut |_| Ok::<(), OpenError>(()))?;
         let ended_ns = lab.now_ns();
         lab.unmount().map_err(|errno| OpenError::Unmount { target: self.text.clone(), errno })?;
-        Ok(CheckedInBackground { left, usable_ns, ended_ns })
+        Ok(CheckedInBackground { left, fsize, usable_ns, ended_ns })
     }
 }

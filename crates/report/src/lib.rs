@@ -49,8 +49,8 @@ pub use self::crash::{crash_state, crashes};
 pub use self::drive::{drive, drive_validation, drives};
 pub use self::experiment::{experiments, reproduction};
 pub use self::ffs::{
-    checked_in_virtual_time, ffs_checked, ffs_directory, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode,
-    ffs_made, ffs_superblock, reverted,
+    checked_beside_work, checked_in_virtual_time, ffs_checked, ffs_checked_in_background, ffs_directory, ffs_free,
+    ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_made, ffs_superblock, reverted,
 };
 pub use self::layout::{layout, layout_comparison};
 pub use self::lfs::{

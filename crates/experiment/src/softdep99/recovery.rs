@@ -177,7 +177,13 @@ fn in_background(target: &Spec, crashed: SparseStore, files: Option<u64>) -> Res
     let pause_ns = files.map_or(0, |files| 60_000_000_000 / files.max(1));
     let mut processes: Vec<Box<dyn Process + '_>> = vec![Box::new(Until { reader: check.reader(), ended: &ended })];
     if files.is_some() {
-        processes.push(Box::new(Worker { ended: &ended, pause_ns, number: BESIDE, path: String::new(), next: Doing::Make }));
+        processes.push(Box::new(Worker {
+            ended: &ended,
+            pause_ns,
+            number: BESIDE,
+            path: String::new(),
+            next: Doing::Make,
+        }));
     }
     let io = |error| ExperimentError::Io { doing: "a check in the background".to_owned(), error };
     lab.run(processes).map_err(io)?;
@@ -314,7 +320,8 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
             Series::new(what, x.into_iter().zip(ns.map(|ns| ns as f64 / 1e9)).collect::<Vec<(f64, f64)>>())
         };
         let mut rows = |names: Vec<String>, points: &[Point]| {
-            for (name, background) in names.into_iter().zip(points.iter().filter_map(|point| point.background.as_ref())) {
+            for (name, background) in names.into_iter().zip(points.iter().filter_map(|point| point.background.as_ref()))
+            {
                 let ns = of(background) as f64;
                 outcome.row(Row::new(format!("{what}, {name}"), Unit::Ns, Published::NONE, ns, Explain::Agrees));
             }

@@ -191,13 +191,7 @@ impl Ffs {
 }
 
 /// An inode with its indirect blocks and what is the file system's own of its contents.
-fn load_node<S: Store>(
-    image: &Image<S>,
-    g: &Geometry,
-    ino: u32,
-    d: Dinode,
-    crashed: bool,
-) -> Result<Node, FfsError> {
+fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode, crashed: bool) -> Result<Node, FfsError> {
     let wrong = |problem: String| FfsError::Inode { ino, problem };
     let file_type = d.file_type().ok_or_else(|| wrong(format!("mode {:o} is no file's", d.mode)))?;
     let indirects = if d.has_blocks(g) { load_indirects(image, g, ino, &d)? } else { None };

@@ -8,8 +8,8 @@ use crate::log::Step;
 use crate::log::format::SECTOR;
 use kernel::program::IoId;
 use kernel::{
-    Attributes, Block, BlockId, CheckEnd, Correction, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename, SetAttributes, Volume,
-    WriteRange,
+    Attributes, Block, BlockId, CheckEnd, Correction, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename,
+    SetAttributes, Volume, WriteRange,
 };
 use posix::{Errno, Extent, FreeExtent, FsUsage};
 use std::collections::BTreeSet;

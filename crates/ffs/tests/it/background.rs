@@ -6,8 +6,8 @@
 use crate::lab::Ager;
 use crate::snapshot::disk;
 use device::crash::{Crash, Event, Plan, Write};
-use ffs::fsck::Left;
 use ffs::format::ROOT_INO;
+use ffs::fsck::Left;
 use ffs::planted::Bug;
 use ffs::policy::Options;
 use ffs::{
@@ -17,9 +17,9 @@ use ffs::{
 use kernel::testing::FixedDevice;
 use kernel::{CheckEnd, Correction, Lab, LogEntry, Machine, Setup, payload};
 use posix::{Call, Fd, FileSystem as _, Mode, OpenFlags};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::collections::{BTreeMap, BTreeSet};
 
 const NOW_NS: i64 = 820_000_100_000_000_000;
 

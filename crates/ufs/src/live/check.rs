@@ -78,9 +78,7 @@ pub fn links<'a, D: DiskInode + 'a, O: 'a>(
         let counted = names.remove(&ino).unwrap_or(0);
         let nlink = i32::from(node.d.nlink());
         let agrees = counted == nlink || links == Links::MayBeMore && counted < nlink;
-        note(found, agrees, Some(ino), || {
-            format!("has {counted} names and {} links", node.d.nlink())
-        });
+        note(found, agrees, Some(ino), || format!("has {counted} names and {} links", node.d.nlink()));
     }
     let mut lost: Vec<_> = names.into_iter().collect();
     lost.sort_unstable();
