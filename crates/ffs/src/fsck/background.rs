@@ -64,24 +64,26 @@ pub fn background_planted<S: Store>(
     check.link_counts()?;
     check.groups()?;
     let report = check.report;
-    match report.beyond_soft_updates().or_else(|| report.problems.iter().find(|problem| !is_given_back(problem, &left)))
-    {
+    match report.beyond_soft_updates().or_else(|| not_given_back(&report.problems, &left)) {
         Some(problem) => Err(FfsError::NeedsFullCheck(problem.message.clone())),
         None => Ok(left),
     }
 }
 
-/// Whether a problem that Soft Updates may leave is none any more when all has been given back. Files have their lengths, and directories one
+/// The first problem that Soft Updates may leave, and that is still one when all has been given back. Files have their lengths, and directories one
 /// name, since the file system was mounted.
-fn is_given_back(problem: &Problem, left: &Left) -> bool {
-    let goes = left.corrections.iter().any(|correction| match correction {
-        Correction::Names { dir: ino } | Correction::Links { ino, .. } => Some(ino.0) == problem.ino,
-        Correction::Number { .. } | Correction::Space { .. } => false,
+fn not_given_back<'a>(problems: &'a [Problem], left: &Left) -> Option<&'a Problem> {
+    let goes = left.corrections.iter().filter_map(|correction| match correction {
+        Correction::Names { dir: ino } | Correction::Links { ino, .. } => Some(ino.0),
+        Correction::Number { .. } | Correction::Space { .. } => None,
     });
-    match problem.kind {
-        "block-count" | "pointer" | "size" | "directory-link" | "directory-hole" | "dots" => goes,
-        _ => true,
-    }
+    let goes: BTreeSet<u32> = goes.collect();
+    problems.iter().find(|problem| match problem.kind {
+        "block-count" | "pointer" | "size" | "directory-link" | "directory-hole" | "dots" => {
+            !problem.ino.is_some_and(|ino| goes.contains(&ino))
+        }
+        _ => false,
+    })
 }
 
 impl<S: Store> Check<'_, S> {

@@ -30,7 +30,7 @@ pub(crate) struct Crashed {
     /// Second names of directories: where, which, of what.
     names: Vec<(Ino, Vec<u8>, Ino)>,
     /// The snapshot of a check that did not end: it had lost its name already.
-    snapshot: Option<Ino>,
+    snapshot: Option<(Ino, Vec<(Ino, Vec<u8>)>)>,
 }
 
 impl Crashed {
@@ -92,7 +92,7 @@ impl Ffs {
             }
         }
         crashed.names = self.second_names();
-        crashed.snapshot = self.snapshot_ino().filter(|ino| !self.has_name(*ino));
+        crashed.snapshot = self.snapshot_left();
         self.crashed = Some(crashed);
     }
 
@@ -122,13 +122,7 @@ impl Ffs {
     /// Names of directories that have another: one that was being moved. It keeps the one that its `..` leads to, of those that can be
     /// reached from the root.
     fn second_names(&self) -> Vec<(Ino, Vec<u8>, Ino)> {
-        let mut names: BTreeMap<u32, Vec<(u32, Vec<u8>)>> = BTreeMap::new();
-        for (dir, node) in self.inodes.iter() {
-            let Body::Directory(directory) = &node.body else { continue };
-            for (name, child) in entries(directory).filter(|(_, child)| self.directory(Ino(*child)).is_ok()) {
-                names.entry(child).or_default().push((dir, name.to_vec()));
-            }
-        }
+        let names = self.names_of_directories();
         let mut second = Vec::new();
         for (child, of_child) in names.iter().filter(|(_, of_child)| of_child.len() > 1) {
             let reached = self.reached(*child, &names);
@@ -144,12 +138,33 @@ impl Ffs {
         second
     }
 
-    fn has_name(&self, ino: Ino) -> bool {
-        let directories = self.inodes.iter().filter_map(|(_, node)| match &node.body {
-            Body::Directory(directory) => Some(directory),
-            _ => None,
-        });
-        directories.flat_map(|directory| entries(directory)).any(|(_, named)| named == ino.0)
+    /// The snapshot of a check that did not end, which no name leads to, and names of it where nothing leads.
+    fn snapshot_left(&self) -> Option<(Ino, Vec<(Ino, Vec<u8>)>)> {
+        let ino = self.snapshot_ino()?;
+        let reached = self.reached(u32::MAX, &self.names_of_directories());
+        let mut names = Vec::new();
+        for (dir, node) in self.inodes.iter() {
+            let Body::Directory(directory) = &node.body else { continue };
+            for (name, _) in entries(directory).filter(|(_, named)| *named == ino.0) {
+                if reached.contains(&dir) {
+                    return None;
+                }
+                names.push((Ino(dir), name.to_vec()));
+            }
+        }
+        Some((ino, names))
+    }
+
+    /// By directory, where its names are.
+    fn names_of_directories(&self) -> BTreeMap<u32, Vec<(u32, Vec<u8>)>> {
+        let mut names: BTreeMap<u32, Vec<(u32, Vec<u8>)>> = BTreeMap::new();
+        for (dir, node) in self.inodes.iter() {
+            let Body::Directory(directory) = &node.body else { continue };
+            for (name, child) in entries(directory).filter(|(_, child)| self.directory(Ino(*child)).is_ok()) {
+                names.entry(child).or_default().push((dir, name.to_vec()));
+            }
+        }
+        names
     }
 
     /// Directories that names lead to from the root, but not through one of them.
@@ -195,7 +210,10 @@ impl Ffs {
         for (dir, name, ino) in names {
             operations::unlink(self, cx, dir, &name, ino)?;
         }
-        if let Some(ino) = snapshot {
+        if let Some((ino, names)) = snapshot {
+            for (dir, name) in names {
+                operations::unlink(self, cx, dir, &name, ino)?;
+            }
             let links = u32::try_from(self.node(ino)?.d.nlink).unwrap_or(0);
             self.drop_excess(cx, ino, links)?;
             operations::release(self, cx, ino);

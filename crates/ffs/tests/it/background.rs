@@ -272,7 +272,44 @@ fn mounted(before: MemoryStore) -> (Lab<Ffs>, Arc<Mutex<MemoryStore>>) {
     (Lab::recorded(volume, device, setup, payload::Image::full(disk.clone())).unwrap(), disk)
 }
 
-/// The power fails while the check gives back: another check finds the rest.
+/// Crashes while the check works on what a crash has left: of every `of`-th state another check finds the rest. How many were looked at.
+fn crash_again(what: &str, before: MemoryStore, (first, of): (u32, u32), sum: &mut Left) -> u32 {
+    let at_first = seen(&before);
+    let (mut lab, _) = mounted(before.clone());
+    let mut check = Check::begin(&mut lab, None);
+    while !check.go_on(&mut lab, 40) {
+        // What was given back is on the disk here and there.
+        if check.rest.len().is_multiple_of(3) {
+            lab.call(&Call::SyncFs).result.unwrap();
+        }
+    }
+    check.end(&mut lab);
+    let events = events(lab.take_log());
+    let mut crash = Crash::new(before, &events, Plan { most_of_a_point: 4, ..Plan::default() });
+    let (mut count, mut states) = (first, 0);
+    while let Some(point) = crash.next_point().unwrap() {
+        for choice in 0..point.choices {
+            count += 1;
+            if !count.is_multiple_of(of) {
+                continue;
+            }
+            states += 1;
+            crash.lay(&point, choice).unwrap();
+            let what = format!("{what}, again {}.{choice}", point.number);
+            let again = bytes(&crash.disk());
+            let report = fsck(Overlay::new(again.clone()), &mut |_| true).unwrap();
+            assert_eq!(report.beyond_soft_updates(), None, "{what}");
+            let checked = check_in_background(again, NOW_NS, &mut |_| true);
+            let (left, after) = checked.unwrap_or_else(|error| panic!("{what}: {error}"));
+            is_sound(&what, &after);
+            is_kept(&what, &at_first, &seen(&after));
+            add(sum, &left);
+            crash.lift().unwrap();
+        }
+    }
+    states
+}
+
 #[test]
 fn a_crash_meanwhile_leaves_it_to_another_check() {
     let seeds = testkit::parameter("FSAGE_BACKGROUND_SEEDS").unwrap_or(1);
@@ -282,43 +319,24 @@ fn a_crash_meanwhile_leaves_it_to_another_check() {
         let mut first = 0;
         crashed(200 + seed, shape, 151, &mut |what, before| {
             first += 1;
-            let at_first = seen(&before);
-            let (mut lab, _) = mounted(before.clone());
-            let mut check = Check::begin(&mut lab, None);
-            while !check.go_on(&mut lab, 40) {
-                // What was given back is on the disk here and there.
-                if check.rest.len() % 3 == 0 {
-                    lab.call(&Call::SyncFs).result.unwrap();
-                }
-            }
-            check.end(&mut lab);
-            let events = events(lab.take_log());
-            let mut crash = Crash::new(before, &events, Plan { most_of_a_point: 4, ..Plan::default() });
-            let mut count = first;
-            while let Some(point) = crash.next_point().unwrap() {
-                for choice in 0..point.choices {
-                    count += 1;
-                    if count % 6 != 0 {
-                        continue;
-                    }
-                    states += 1;
-                    crash.lay(&point, choice).unwrap();
-                    let what = format!("{what}, again {}.{choice}", point.number);
-                    let again = bytes(&crash.disk());
-                    let beyond = fsck(Overlay::new(again.clone()), &mut |_| true).unwrap();
-                    assert_eq!(beyond.beyond_soft_updates(), None, "{what}");
-                    let (left, after) = check_in_background(again, NOW_NS, &mut |_| true)
-                        .unwrap_or_else(|error| panic!("{what}: {error}"));
-                    is_sound(&what, &after);
-                    is_kept(&what, &at_first, &seen(&after));
-                    add(&mut sum, &left);
-                    crash.lift().unwrap();
-                }
-            }
+            states += crash_again(what, before, (first, 6), &mut sum);
         });
     }
     println!("{states} states: {sum:?}");
     assert!(states > 100 && sum.unnamed > 10 && sum.frags > 100, "{states} states: {sum:?}");
+}
+
+/// The directory of the snapshot had lost its name on the disk, and the snapshot in it had one still (seed 203, state 69.3, again 33.1): there was
+/// no room for another snapshot.
+#[test]
+fn the_snapshot_of_a_check_that_crashed_is_removed() {
+    let mut looked = 0;
+    crashed(203, crate::snapshot::shapes().nth(3).unwrap(), 151, &mut |what, before| {
+        if what.contains("state 69.") {
+            looked += crash_again(what, before, (0, 1), &mut Left::default());
+        }
+    });
+    assert!(looked > 100, "{looked}");
 }
 
 /// A bug of each kind of correction.
