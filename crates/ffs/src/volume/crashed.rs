@@ -30,8 +30,11 @@ pub(crate) struct Crashed {
     /// Second names of directories: where, which, of what.
     names: Vec<(Ino, Vec<u8>, Ino)>,
     /// The snapshot of a check that did not end: it had lost its name already.
-    snapshot: Option<(Ino, Vec<(Ino, Vec<u8>)>)>,
+    snapshot: Option<(Ino, Vec<Entry>)>,
 }
+
+/// A directory and a name in it.
+type Entry = (Ino, Vec<u8>);
 
 impl Crashed {
     /// Of a file system that may be in use without a check.
@@ -139,7 +142,7 @@ impl Ffs {
     }
 
     /// The snapshot of a check that did not end, which no name leads to, and names of it where nothing leads.
-    fn snapshot_left(&self) -> Option<(Ino, Vec<(Ino, Vec<u8>)>)> {
+    fn snapshot_left(&self) -> Option<(Ino, Vec<Entry>)> {
         let ino = self.snapshot_ino()?;
         let reached = self.reached(u32::MAX, &self.names_of_directories());
         let mut names = Vec::new();
