@@ -422,7 +422,7 @@ fn what_is_worse_is_for_the_full_check() {
     let mut free = crashed.clone();
     let frag = root.db[0] as usize;
     free.0[group_at + group.freeoff as usize + frag / 8] |= 1 << (frag % 8);
-    // Found by the check alone: an inode in use is marked as free.
+    // Likewise: an inode in use is marked as free.
     let mut inode = crashed.clone();
     let file = seen(&crashed).into_values().find(|seen| FileType::of(seen.1) == Some(FileType::Regular) && seen.2 == 0);
     let (ino, ..) = file.expect("there is an empty file");
@@ -430,7 +430,10 @@ fn what_is_worse_is_for_the_full_check() {
     let of = g.group_of_ino(ffs::Ino(ino));
     let at = g.byte_of(g.group_block(of)) as usize + image.group(of).unwrap().iusedoff as usize + (bit / 8) as usize;
     inode.0[at] &= !(1 << (bit % 8));
-    for damaged in [free, inode] {
+    // Found by the check alone: inodes without names are counted in a group that says it has none.
+    let mut field = crashed.clone();
+    field.0[group_at + 124] = 1;
+    for damaged in [free, inode, field] {
         let store = Arc::new(Mutex::new(damaged));
         let stopped = check_in_background(store.clone(), NOW_NS, &mut |_| true).unwrap_err();
         assert!(matches!(stopped, FfsError::NeedsFullCheck(_)), "{stopped}");
@@ -445,7 +448,7 @@ fn what_is_worse_is_for_the_full_check() {
         is_sound("repaired", &repaired);
     }
     // What nobody has mounted is not changed.
-    assert_eq!(marks, [false, true]);
+    assert_eq!(marks, [false, false, true]);
 }
 
 /// One that ends early leaves the file system as one that has crashed; and one that was unmounted has nothing to give back.
