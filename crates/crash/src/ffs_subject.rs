@@ -5,7 +5,7 @@ use crate::sequence;
 use crate::subject::ReadOnly;
 use crate::{CrashError, Names, Recovered, Subject, Unrecoverable};
 use device::crash::{Event, Recording, Write};
-use device::store::{Frozen, Overlay, Store};
+use device::store::{Frozen, MemoryStore, Overlay, Store};
 use ffs::fsck::{Phase, Problem, Report};
 use ffs::log::Step;
 use ffs::policy::{DataOrder, Integrity, Options};
@@ -22,6 +22,8 @@ pub struct FfsSubject {
     policy: Options,
     /// Bugs that tests plant.
     planted: ffs::Planted,
+    /// Whether what Soft Updates leave is recovered by the check in the background.
+    in_background: bool,
 }
 
 impl FfsSubject {
@@ -35,7 +37,8 @@ impl FfsSubject {
             return Err(lab::OpenError::System { target, system }.into());
         };
         let policy = own.policy;
-        Ok(FfsSubject { machine: spec.load_machine()?, spec, policy, planted: ffs::Planted::default() })
+        let (machine, planted) = (spec.load_machine()?, ffs::Planted::default());
+        Ok(FfsSubject { machine, spec, policy, planted, in_background: false })
     }
 
     /// On another machine than the target names.
@@ -50,6 +53,33 @@ impl FfsSubject {
     pub fn planted(mut self, planted: ffs::Planted) -> FfsSubject {
         self.planted = planted;
         self
+    }
+
+    /// Recovered by the check in the background: mounted as it is, checked by a snapshot, and unmounted. Only under Soft Updates.
+    #[must_use]
+    pub fn in_background(mut self) -> FfsSubject {
+        self.in_background = true;
+        self
+    }
+
+    /// Has the check in the background recover what a crash has left. The full check must find nothing then.
+    fn recover_in_background(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {
+        let mut bytes = vec![0; usize::try_from(disk.len_bytes())?];
+        disk.read_at(0, &mut bytes)?;
+        let date_ns = Image::open(ReadOnly(&*disk), Search::Standard)?.superblock().time() * 1_000_000_000;
+        let (left, after) = ffs::check_planted(MemoryStore(bytes), date_ns, self.planted, &mut |_| true)?;
+        disk.write_at(0, &after.0)?;
+        let report = ffs::fsck(Overlay::new(&mut disk), &mut |_| true)?;
+        if let Some(problem) = report.problems.first() {
+            return Err(Unrecoverable(format!("after the check in the background: {}", problem.message)));
+        }
+        let found = look(&Image::open(ReadOnly(&*disk), Search::Standard)?)?;
+        let mut events = BTreeMap::new();
+        events.insert("without a name", left.unnamed);
+        events.insert("link counts", left.link_counts);
+        events.insert("numbers", left.inodes);
+        events.insert("fragments", left.frags);
+        Ok(Recovered { found, repaired: left.corrections.len() as u64, shared: None, beyond: None, events })
     }
 
     fn is_ordered(&self) -> bool {
@@ -117,6 +147,9 @@ impl Subject for FfsSubject {
     fn recover(&self, mut disk: &mut dyn Store) -> Result<Recovered, Unrecoverable> {
         if self.policy.integrity.has_log() {
             return self.replay(disk);
+        }
+        if self.in_background {
+            return self.recover_in_background(disk);
         }
         let report = self.fsck(&mut disk)?;
         if report.unrepaired > 0 {

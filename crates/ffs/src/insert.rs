@@ -1,7 +1,8 @@
 //! Copying files into an image: what is FFS's own of it.
 
 use crate::format::{Version, flags};
-use crate::policy::Options;
+use crate::policy::{Integrity, Options};
+use crate::volume::crashed::is_tolerable;
 use crate::{Ffs, FfsError, FileStore, Image, Store, fsck};
 use kernel::Volume as _;
 use std::path::Path;
@@ -28,7 +29,7 @@ impl Insertable for Ffs {
     type Error = FfsError;
 
     fn open<S: Store>(store: S, options: Options) -> Result<(Ffs, S), FfsError> {
-        let (volume, image) = crate::log::load_if(store, options, None, writable)?;
+        let (volume, image) = crate::log::load_if(store, options, None, |image| writable(image, &options))?;
         Ok((volume, image.into_store()))
     }
 
@@ -46,10 +47,13 @@ impl Insertable for Ffs {
     }
 }
 
-/// Refuses what must not be written to.
-fn writable<S: Store>(image: &Image<S>) -> Result<(), FfsError> {
+/// Refuses what must not be written to. What a crash of Soft Updates leaves may be, under them.
+fn writable<S: Store>(image: &Image<S>, options: &Options) -> Result<(), FfsError> {
     let sb = image.superblock();
     let refused = |why: &str| Err(FfsError::NotWritable(why.to_owned()));
+    if options.integrity == Integrity::Softdep && is_tolerable(sb) {
+        return Ok(());
+    }
     let marked = sb.wide() && sb.flags & (flags::UNCLEAN | flags::NEEDSFSCK) != 0;
     if sb.clean & 1 == 0 || marked {
         return refused("it was not unmounted cleanly; `fsage fsck IMAGE --repair --in-place` puts it right");

@@ -11,6 +11,7 @@
 //! the image.
 
 pub mod alloc;
+mod background;
 pub mod dump;
 mod error;
 pub mod format;
@@ -26,6 +27,9 @@ pub mod policy;
 mod reconstruct;
 mod volume;
 
+#[doc(hidden)]
+pub use background::check_planted;
+pub use background::{check_in_background, look_at_snapshot};
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 pub use error::FfsError;
 pub use format::{

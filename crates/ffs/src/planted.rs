@@ -67,6 +67,14 @@ pub enum Bug {
     SnapshotCopyLate,
     /// Snapshots: what was free for a while is not kept.
     SnapshotFreedNotKept,
+    /// Check in the background: space that was free in the snapshot and has been taken since is given back.
+    BackgroundSpaceOfNow,
+    /// Check in the background: numbers that were free in the snapshot and have been taken since are given back.
+    BackgroundNumbersOfNow,
+    /// Check in the background: of a link count that is too high, a link more is taken than nobody has.
+    BackgroundCountsAllLinks,
+    /// Check in the background: names in a directory without a name are not taken out of it.
+    BackgroundNamesStay,
     /// Journaling: metadata goes to its place before the log is on the disk.
     HomeBeforeLog,
     /// Journaling: what a file has given up is free for others before that is committed.

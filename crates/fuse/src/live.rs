@@ -588,7 +588,7 @@ pub enum Allocation {
 const SET_GROUP_ID: u16 = 0o2000;
 
 /// The date, nanoseconds since 1970.
-fn date_ns() -> i64 {
+pub(crate) fn date_ns() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),

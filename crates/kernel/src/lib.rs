@@ -40,4 +40,7 @@ pub use machine::{CostFigures, Cpu, Figure, IoRules, Machine, MachineError, Memo
 pub use names::NameCounters;
 pub use raw::{RawDisk, RawTimes};
 pub use untimed::{Requests, Untimed};
-pub use volume::{Attributes, Durability, Encode, Entry, Mapped, NewNode, Rename, SetAttributes, Volume, WriteRange};
+pub use volume::{
+    Attributes, CheckEnd, Correction, Durability, Encode, Entry, Mapped, NewNode, Rename, SetAttributes, Volume,
+    WriteRange,
+};

@@ -151,6 +151,24 @@ pub trait Volume: Encode {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Takes a snapshot for a check beside the work. It has no name when this returns, so that a crash leaves none: whoever reads it
+    /// [releases](Volume::release) it in the end. `EOPNOTSUPP` by default.
+    fn snapshot_to_check(&mut self, _cx: &mut Cx) -> Result<Ino, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Gives back something that a crash has left, which a check of a [snapshot](Volume::snapshot) has found while the file system was in
+    /// use. Nobody can have reached it since; where the file system finds that it is not there any more, nothing happens. Returns the inodes
+    /// that have no links now: whoever has none of them open calls [`release`](Volume::release). `EOPNOTSUPP` by default.
+    fn give_back(&mut self, _cx: &mut Cx, _correction: &Correction) -> Result<Vec<Ino>, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The check of a snapshot is over: the file system says in its superblock what came of it. `EOPNOTSUPP` by default.
+    fn checked(&mut self, _cx: &mut Cx, _end: CheckEnd) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
     /// Writes a file's dirty blocks and its inode.
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno>;
 
@@ -200,6 +218,45 @@ pub trait Volume: Encode {
     fn shape(&self) -> posix::Shape {
         posix::Shape { block_bytes: self.block_bytes(), groups: None }
     }
+}
+
+/// How a check beside the work has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckEnd {
+    /// All that it found has been given back: once that is on the disk, the file system is no longer one that has crashed.
+    AllGivenBack,
+    /// It found more: the file system is not to be mounted again without a full check.
+    FullCheckNeeded,
+}
+
+/// What a crash has left of something, for [`Volume::give_back`]: what BSD's check tells the kernel (`vfs.ffs.adjrefcnt`, `freefiles`,
+/// `freeblks`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Correction {
+    /// A directory that no name leads to from the root: the names in it go, those of directories below it first.
+    Names {
+        /// The directory.
+        dir: Ino,
+    },
+    /// Links that are no names: so many are not to be counted any more. An inode that has none then is let go, unless somebody has it open.
+    Links {
+        /// The inode.
+        ino: Ino,
+        /// How many.
+        links: u32,
+    },
+    /// A number marked as used that no inode has.
+    Number {
+        /// Which.
+        ino: Ino,
+    },
+    /// Space marked as used that nothing has, inside one allocation group.
+    Space {
+        /// Where it begins.
+        at_byte: u64,
+        /// Its length.
+        len_bytes: u64,
+    },
 }
 
 /// What `stat` shows of an inode.

@@ -41,6 +41,9 @@ pub enum OpenError {
     /// It cannot be unmounted: the device has refused something.
     #[error("target '{target}': cannot be unmounted: {errno}")]
     Unmount { target: String, errno: posix::Errno },
+    /// A check in the background gets no further.
+    #[error("target '{target}': cannot {doing}: {errno}")]
+    Check { target: String, doing: &'static str, errno: posix::Errno },
     /// It does not fit the drive, or cannot be mounted.
     #[error("target '{target}': {source}")]
     Lab { target: String, source: kernel::LabError },
@@ -67,7 +70,7 @@ impl OpenError {
             OpenError::Drive(_) | OpenError::Machine(_) => 4,
             OpenError::Ffs { source, .. } => source.exit_code(),
             OpenError::Lfs { source, .. } => source.exit_code(),
-            OpenError::Io { .. } | OpenError::Unmount { .. } | OpenError::Disk { .. } => 3,
+            OpenError::Io { .. } | OpenError::Unmount { .. } | OpenError::Disk { .. } | OpenError::Check { .. } => 3,
         }
     }
 

@@ -10,6 +10,7 @@
 //!
 //! docs/targets.md has every option with its default.
 
+mod background;
 mod bytes;
 mod check;
 mod drive;
@@ -20,6 +21,7 @@ mod lfs_options;
 mod site;
 mod spec;
 
+pub use background::{BackgroundCheck, CheckedInBackground, GIVEN_BACK_AT_ONCE, Reader};
 pub use check::Checked;
 pub use drive::DriveSpec;
 pub use error::OpenError;

@@ -2,7 +2,7 @@
 
 use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
 use ::ffs::format::Field;
-use ::ffs::fsck::Report;
+use ::ffs::fsck::{Left, Report};
 use ::ffs::mkfs::Made;
 use ::ffs::{FreeFigures, Inserted, text};
 use document::{Cell, Document, Table};
@@ -117,6 +117,28 @@ fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {
         table.row(vec![Cell::from(field.at.to_string()), Cell::from(field.name), Cell::from(field.value.clone())]);
     }
     table
+}
+
+/// What a check in the background has given back.
+pub fn ffs_checked_in_background(image: &str, left: &Left, fsize: u32, outcome: &str) -> Document {
+    let mut document = Document::new(format!("Check of {image} in the background"));
+    let mut table = Table::new("left", "", &FIGURES);
+    add(&mut table, "files and directories without a name", Cell::Count(left.unnamed));
+    add(&mut table, "link counts too high", Cell::Count(left.link_counts));
+    add(&mut table, "inodes marked as used", Cell::Count(left.inodes));
+    add(&mut table, "space marked as used", Cell::Bytes(left.frags as f64 * f64::from(fsize)));
+    document.heading("What the crash has left").table(table).paragraph(outcome);
+    document
+}
+
+/// How long it took until a file system could be used, and until its check in the background had ended.
+pub fn checked_beside_work(document: &mut Document, machine: &str, drive: &str, (usable_ns, ended_ns): (u64, u64)) {
+    let mut table = Table::new("virtual_time", "", &FIGURES);
+    add(&mut table, "machine", Cell::from(machine));
+    add(&mut table, "drive", Cell::from(drive));
+    add(&mut table, "until it can be used", Cell::Ns(usable_ns as f64));
+    add(&mut table, "until all is given back", Cell::Ns(ended_ns as f64));
+    document.heading("In virtual time").table(table);
 }
 
 /// A superblock.

@@ -9,6 +9,6 @@ mod ffs;
 
 pub use self::crash::{crash_state, crashes};
 pub use self::ffs::{
-    checked_in_virtual_time, ffs_checked, ffs_directory, ffs_free, ffs_free_maps, ffs_group, ffs_groups, ffs_inode,
-    ffs_made, ffs_superblock, reverted,
+    checked_beside_work, checked_in_virtual_time, ffs_checked, ffs_checked_in_background, ffs_directory, ffs_free,
+    ffs_free_maps, ffs_group, ffs_groups, ffs_inode, ffs_made, ffs_superblock, reverted,
 };

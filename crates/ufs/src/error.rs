@@ -133,6 +133,9 @@ pub enum Error<S: System> {
     /// A file system that must not be written to.
     #[error("this file system cannot be written to: {0}")]
     NotWritable(String),
+    /// More than the check in the background puts right.
+    #[error("more is wrong than a crash of Soft Updates leaves: {0}; repair it with `fsage fsck IMAGE --repair`")]
+    NeedsFullCheck(String),
     /// No room for a file.
     #[error(
         "{path}: no space for it in the image: {} are left; make a larger one (`fsage mkfs {}`)",
@@ -168,7 +171,7 @@ impl<S: System> Error<S> {
             Error::Options(_) | Error::Path { .. } => 2,
             Error::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
             Error::Io(_) | Error::Host { .. } | Error::Full { .. } => 3,
-            Error::NotWritable(_) | Error::NoFileSystem(_) | Error::Format(_) => 4,
+            Error::NotWritable(_) | Error::NeedsFullCheck(_) | Error::NoFileSystem(_) | Error::Format(_) => 4,
             Error::Inode { .. } | Error::FreeMaps(_) | Error::Kind(_) => 4,
             Error::Interrupted(_) => 130,
         }

@@ -5,9 +5,9 @@ use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use anyhow::Context as _;
 use device::undo::UndoError;
-use ffs::fsck::Report;
+use ffs::fsck::{Left, Report};
 use ffs::{FileStore, Overlay, Store as _};
-use lab::{Checked, Spec, System};
+use lab::{Checked, CheckedInBackground, Spec, System};
 use posix::output::Output;
 use serde_json::json;
 use std::fs::{File, OpenOptions};
@@ -26,6 +26,11 @@ const REPAIRS_ITSELF: &str =
 /// FFS: the five phases of BSD's fsck: blocks and sizes, path names, connectivity, link counts, cylinder groups. A repair loses
 /// nothing that can still be reached: blocks that two files have are copied, what has lost its name goes to lost+found.
 ///
+/// --background checks an FFS image of Soft Updates (softdep) that was not unmounted, as a system in use would: it is mounted as it is, a snapshot is taken and
+/// checked, and space, inodes and links that a crash has left behind are given back by the file system itself. What has no name goes. It changes the image
+/// itself, and stops where more is wrong than a crash of Soft Updates leaves. Of a target the time is told at which the file system can be used, and at which the
+/// check has ended; its image stays as it is.
+///
 /// Of a laboratory target (ffs:image=disk.img@st39102lw) the disk is checked in virtual time: each read and write goes through the drive, the buffer cache and the
 /// processor of the target, and the result says how long it took.
 #[derive(clap::Args, Debug)]
@@ -35,9 +40,12 @@ Examples:
   fsage fsck disk.img --repair           a repaired copy: disk.img.repaired
   fsage fsck disk.img --repair --in-place --undo disk.undo
   fsage fsck disk.img --revert disk.undo      as it was before that repair
+  fsage fsck disk.img --background       of Soft Updates, after a crash: gives back what it has left
+  fsage fsck ffs:softdep,image=disk.img@st39102lw --background      until when it takes
   fsage fsck ffs:image=disk.img,machine=pentium-120@st39102lw      how long it takes on that machine and drive
 
-Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 4 no file system, or not what the file is of.")]
+Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 3 in use, 4 no file system, not what the file is of, or (--background)
+more than it puts right.")]
 pub struct Args {
     /// An unmounted image file or device, or a laboratory target.
     image: PathBuf,
@@ -59,6 +67,9 @@ pub struct Args {
     /// Take a repair back: write to the image what was there before.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["repair", "no"])]
     revert: Option<PathBuf>,
+    /// Check a snapshot of the mounted image, and give back what a crash of Soft Updates has left.
+    #[arg(long, conflicts_with_all = ["repair", "no", "revert"])]
+    background: bool,
     #[command(flatten)]
     result: ResultArgs,
 }
@@ -73,6 +84,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     each_for_itself(&args, looked_at)?;
     args.result.check()?;
+    if let Some(spec) = target.as_ref().filter(|_| args.background) {
+        return target_in_background(&args, spec);
+    }
+    if args.background {
+        return in_background(&args, &image);
+    }
     if let Some(spec) = target {
         return in_virtual_time(&args, &spec);
     }
@@ -219,6 +236,48 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
         &document,
     )?;
     Ok(if checked.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+}
+
+/// Mounts an image, checks it, and unmounts it: nobody else may have it mounted.
+fn in_background(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
+    let bar = progress::bar(0, "checking");
+    let mut go_on = |phase: ffs::fsck::Phase| {
+        bar.set_message(format!("checking: {}", phase.title()));
+        !posix::interrupt::requested()
+    };
+    let checked = fuse::check_in_background(&args.image, &mut go_on);
+    bar.finish_and_clear();
+    let (left, fsize) = checked?;
+    let outcome = given_back(&left);
+    let document = report::ffs_checked_in_background(image, &left, fsize, outcome);
+    args.result.emit("fsage.fsck-background/1", &json!({ "left": left }), &document)?;
+    Ok(exit_code(&left))
+}
+
+fn target_in_background(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
+    let bar = progress::bar(0, "checking");
+    let mut go_on = || {
+        bar.tick();
+        !posix::interrupt::requested()
+    };
+    let checked = spec.check_in_background(&mut go_on);
+    bar.finish_and_clear();
+    let CheckedInBackground { left, fsize, usable_ns, ended_ns } = checked?;
+    let (drive, times) = (spec.drive.to_string(), (usable_ns, ended_ns));
+    let mut document = report::ffs_checked_in_background(&spec.text, &left, fsize, given_back(&left));
+    report::checked_beside_work(&mut document, &spec.machine, &drive, times);
+    let times = json!({ "machine": spec.machine, "drive": drive, "usable_ns": usable_ns, "ended_ns": ended_ns });
+    let result = json!({ "target": spec.text, "left": left, "virtual_time": times });
+    args.result.emit("fsage.fsck-background/1", &result, &document)?;
+    Ok(exit_code(&left))
+}
+
+fn given_back(left: &Left) -> &'static str {
+    if left.is_nothing() { "Clean." } else { "All of it has been given back." }
+}
+
+fn exit_code(left: &Left) -> ExitCode {
+    if left.is_nothing() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) }
 }
 
 /// A copy that was not repaired would only mislead: it takes its place afterwards.

@@ -27,6 +27,19 @@ fn soft_updates_keep_what_they_promise() {
     assert!(tally.of(Class::Repaired) > tally.states / 4 && tally.of(Class::Clean) > 0, "{tally:#?}");
 }
 
+/// The check in the background puts right what a crash leaves, and loses nothing that the full check would keep; what nobody has synced and has no
+/// name goes.
+#[test]
+fn the_check_in_the_background_recovers() {
+    let (subject, begin) = subject("softdep");
+    let settings = Settings { recovery_of: 0, moment_of: 4, ..Settings::default() };
+    let tally = nothing_fails("softdep, in the background", &(subject.in_background(), begin), &settings, 6);
+    assert_eq!(tally.exposed, 0, "{tally:#?}");
+    for what in ["without a name", "link counts", "numbers", "fragments"] {
+        assert!(tally.events.get(what).is_some_and(|n| *n > 0), "{what}: {tally:#?}");
+    }
+}
+
 /// Rules of Soft Updates, each with a sequence that shows what it is for. That a pointer waits for an indirect block is not among them:
 /// a length is pulled back to what can be found, and hides what is behind it.
 fn provoked() -> Vec<(Bug, String)> {

@@ -1,5 +1,5 @@
-//! What a crash costs until the file system can be used, by mode of integrity: a full check, the replay of a log of metadata, recovery by
-//! the records of journaled Soft Updates; by fullness, size, and what was going on.
+//! What a crash costs until the file system can be used, by mode of integrity: a full check, the check of Soft Updates in the background, the
+//! replay of a log of metadata, recovery by the records of journaled Soft Updates; by fullness, size, and what was going on.
 
 use super::fsck::{Case, fill, make};
 use super::{DRIVE, MACHINE};
@@ -10,8 +10,9 @@ use crate::{
 use device::store::SparseStore;
 use kernel::payload::Image;
 use kernel::{Lab, RawTimes};
-use lab::{Checked, Spec, System};
-use posix::{At, Call, FileSystem as _};
+use lab::{BackgroundCheck, Checked, Spec, System};
+use posix::{At, Call, Fd, FileSystem as _, Mode, OpenFlags, Process, Step};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -20,12 +21,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "McKusick and Ganger, Soft Updates, USENIX 1999; Seltzer, Ganger, McKusick and others, Journaling versus Soft Updates, USENIX 2000; \
              McKusick and Roberson, Journaled Soft-updates, BSDCan 2010",
     runs: "file systems filled with files and synced; files are then made, written and removed until the power fails, a minute later; \
-           what the mode needs is done in virtual time, every request through the drive and the processor, and the full check after it",
+           what the mode needs is done in virtual time, every request through the drive and the processor, and the full check after it; \
+           of Soft Updates also the check in the background, with nothing beside it and beside the same work",
     run,
 };
 
 const K: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+/// The number of the first file that is made beside a check.
+const BESIDE: u64 = 1_000_000;
 
 /// Modes, and whether the full check is all they have.
 const MODES: [(&str, bool); 4] =
@@ -50,6 +54,20 @@ struct Point {
     /// Records, or transactions.
     named: u64,
     /// Problems that the check found: with a log, after its replay.
+    problems: u64,
+    /// Of Soft Updates: what the check in the background takes.
+    background: Option<Background>,
+}
+
+/// The check in the background.
+#[derive(Clone, Copy, Debug)]
+struct Background {
+    /// Until the file system can be used.
+    usable_ns: u64,
+    /// Until the check ends with nothing beside it, and with work; from the beginning of the mount.
+    idle_ns: u64,
+    busy_ns: u64,
+    /// Problems that the full check finds then.
     problems: u64,
 }
 
@@ -98,22 +116,30 @@ fn crashed(crash: &Crash) -> Result<Point, ExperimentError> {
     work(&mut lab, crash.files)?;
     let crashed = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
     drop(lab);
-    recovered(&target, crashed)
+    let mut point = recovered(&target, crashed.clone())?;
+    if crash.mode == "softdep" {
+        let (usable_ns, idle_ns, idle) = in_background(&target, crashed.clone(), None)?;
+        let (_, busy_ns, busy) = in_background(&target, crashed, Some(crash.files))?;
+        point.background = Some(Background { usable_ns, idle_ns, busy_ns, problems: idle + busy });
+    }
+    Ok(point)
 }
 
 /// Files are made and written in a directory, and every second one is removed; a minute passes.
 fn work(lab: &mut Lab<ffs::Ffs>, files: u64) -> Result<(), ExperimentError> {
     let pause_ns = 60_000_000_000 / files.max(1);
-    for number in 0..files {
-        let fd = make(lab, "work", number)?;
-        call(lab, "writing", &Call::Write { fd, offset: None, len_bytes: 16 * K, data: None })?;
-        call(lab, "closing", &Call::Close { fd })?;
-        if number % 2 == 1 {
-            let path = format!("work/{}", number - 1);
-            call(lab, "removing", &Call::Unlink { at: path.as_str().into() })?;
-        }
-        lab.pause_ns(pause_ns);
+    (0..files).try_for_each(|number| file(lab, number, pause_ns))
+}
+
+fn file(lab: &mut Lab<ffs::Ffs>, number: u64, pause_ns: u64) -> Result<(), ExperimentError> {
+    let fd = make(lab, "work", number)?;
+    call(lab, "writing", &Call::Write { fd, offset: None, len_bytes: 16 * K, data: None })?;
+    call(lab, "closing", &Call::Close { fd })?;
+    if number % 2 == 1 {
+        let path = format!("work/{}", number - 1);
+        call(lab, "removing", &Call::Unlink { at: path.as_str().into() })?;
     }
+    lab.pause_ns(pause_ns);
     Ok(())
 }
 
@@ -125,7 +151,7 @@ fn recovered(target: &Spec, crashed: SparseStore) -> Result<Point, ExperimentErr
     let Some(replayed) = replayed else {
         let (found, recovery) = target.check_in_virtual_time(crashed, &mut || true)?;
         let Checked::Ffs(report) = found else { unreachable!("the target is of this kind") };
-        return Ok(Point { recovery, named: 0, problems: report.problem_count });
+        return Ok(Point { recovery, named: 0, problems: report.problem_count, background: None });
     };
     let recovery = RawTimes {
         elapsed_ns: after.elapsed_ns - before.elapsed_ns,
@@ -134,10 +160,121 @@ fn recovered(target: &Spec, crashed: SparseStore) -> Result<Point, ExperimentErr
     };
     let report = ffs::fsck(&mut disk, &mut |_| true)?;
     let named = if replayed.records > 0 { replayed.records } else { replayed.transactions };
-    Ok(Point { recovery, named, problems: report.problem_count })
+    Ok(Point { recovery, named, problems: report.problem_count, background: None })
+}
+
+/// Mounts a file system of Soft Updates as the crash has left it, and checks it in the background, perhaps beside the work that went on before
+/// the crash: when it could be used, when the check has ended, and what a full check finds then.
+fn in_background(target: &Spec, crashed: SparseStore, files: Option<u64>) -> Result<(u64, u64, u64), ExperimentError> {
+    let System::Ffs(own) = &target.system else { unreachable!("the target is of this kind") };
+    let shared = Arc::new(Mutex::new(crashed));
+    let (volume, _) = ffs::log::load(shared.clone(), own.policy, None)?;
+    let setup = target.setup(target.load_machine()?, 0);
+    let mut lab = Lab::with_image(volume, target.drive.device()?, setup, Image::full(shared.clone()))?;
+    let usable_ns = lab.now_ns();
+    let check = BackgroundCheck::begin(&mut lab, &mut || true)?;
+    let ended = AtomicBool::new(false);
+    let pause_ns = files.map_or(0, |files| 60_000_000_000 / files.max(1));
+    let mut processes: Vec<Box<dyn Process + '_>> = vec![Box::new(Until { reader: check.reader(), ended: &ended })];
+    if files.is_some() {
+        processes.push(Box::new(Worker {
+            ended: &ended,
+            pause_ns,
+            number: BESIDE,
+            path: String::new(),
+            next: Doing::Make,
+        }));
+    }
+    let io = |error| ExperimentError::Io { doing: "a check in the background".to_owned(), error };
+    lab.run(processes).map_err(io)?;
+    let mut number = 2 * BESIDE;
+    check.give_back(&mut lab, &mut |lab| {
+        number += 1;
+        if files.is_some() { file(lab, number, pause_ns) } else { Ok(()) }
+    })?;
+    let ended_ns = lab.now_ns();
+    lab.unmount().map_err(|errno| io(errno.into()))?;
+    let mut after = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let report = ffs::fsck(&mut after, &mut |_| true)?;
+    Ok((usable_ns, ended_ns, report.problem_count))
+}
+
+/// The check, and a sign when it has read all.
+struct Until<'a> {
+    reader: lab::Reader<'a>,
+    ended: &'a AtomicBool,
+}
+
+impl Process for Until<'_> {
+    fn next(&mut self, last: Option<&posix::Outcome>) -> Step<'_> {
+        let step = self.reader.next(last);
+        if matches!(step, Step::Done) {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        step
+    }
+}
+
+/// What the worker does next.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Make,
+    Write,
+    Close(Fd),
+    Remove,
+    Rest,
+}
+
+/// The work that went on before the crash, until the check has read all.
+struct Worker<'a> {
+    ended: &'a AtomicBool,
+    pause_ns: u64,
+    number: u64,
+    path: String,
+    next: Doing,
+}
+
+impl Process for Worker<'_> {
+    fn next(&mut self, last: Option<&posix::Outcome>) -> Step<'_> {
+        match self.next {
+            Doing::Make if self.ended.load(Ordering::Relaxed) => Step::Done,
+            Doing::Make => {
+                self.next = Doing::Write;
+                self.path = format!("work/{}", self.number);
+                let at = At::from(self.path.as_str());
+                Step::Call(Call::Open { at, flags: OpenFlags::CREATE_NEW, mode: Mode(0o644) })
+            }
+            Doing::Write => {
+                let fd = last.and_then(|outcome| outcome.fd().ok()).expect("there is room for the files of a minute");
+                self.next = Doing::Close(fd);
+                Step::Call(Call::Write { fd, offset: None, len_bytes: 16 * K, data: None })
+            }
+            Doing::Close(fd) => {
+                self.next = if self.number % 2 == 1 { Doing::Remove } else { Doing::Rest };
+                Step::Call(Call::Close { fd })
+            }
+            Doing::Remove => {
+                self.next = Doing::Rest;
+                self.path = format!("work/{}", self.number - 1);
+                Step::Call(Call::Unlink { at: self.path.as_str().into() })
+            }
+            Doing::Rest => {
+                (self.next, self.number) = (Doing::Make, self.number + 1);
+                Step::PauseNs(self.pause_ns)
+            }
+        }
+    }
 }
 
 type Lists<'a> = (&'a [f64], &'a [u64], &'a [u64]);
+
+/// Lines of the check in the background.
+type Line = (&'static str, fn(&Background) -> u64);
+const BACKGROUND: [Line; 3] = [
+    ("softdep, usable", |background| background.usable_ns),
+    ("softdep, checked in the background", |background| background.idle_ns),
+    ("softdep, checked beside work", |background| background.busy_ns),
+];
 
 fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -> Outcome {
     let mut outcome = Outcome::new();
@@ -146,7 +283,10 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
         .parameter("drive", DRIVE)
         .parameter("file system", format!("{} MiB, 8 KiB blocks; {:.0} % full", base.size_mib, base.full * 100.0))
         .parameter("until the power fails", format!("{} files of 16 KiB made in a minute, half removed", base.files))
-        .parameter("not built", "the check of Soft Updates in the background, on a snapshot: theirs is the full check");
+        .parameter(
+            "in the background",
+            "softdep is the full check; softdep, usable is a mount without it; the check of a snapshot ends with nothing beside it, or beside the same work",
+        );
     let row =
         |what: String, point: &Point| Row::new(what, Unit::Ns, Published::NONE, point.seconds() * 1e9, Explain::Agrees);
     let each = shares.len() + sizes.len() + counts.len();
@@ -170,6 +310,26 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
         figures.0.push(curve(shares.iter().map(|share| 100.0 * share).collect(), by_share));
         figures.1.push(curve(sizes.iter().map(|size| (size * MIB) as f64).collect(), by_size));
         figures.2.push(curve(counts.iter().map(|files| *files as f64).collect(), by_count));
+    }
+    let softdep = points.get(each..2 * each).unwrap_or_default();
+    let (by_share, rest) = softdep.split_at(shares.len().min(softdep.len()));
+    let by_size = rest.get(..sizes.len()).unwrap_or_default();
+    for (what, of) in BACKGROUND {
+        let line = |x: Vec<f64>, points: &[Point]| {
+            let ns = points.iter().filter_map(|point| point.background.as_ref().map(of));
+            Series::new(what, x.into_iter().zip(ns.map(|ns| ns as f64 / 1e9)).collect::<Vec<(f64, f64)>>())
+        };
+        let mut rows = |names: Vec<String>, points: &[Point]| {
+            for (name, background) in names.into_iter().zip(points.iter().filter_map(|point| point.background.as_ref()))
+            {
+                let ns = of(background) as f64;
+                outcome.row(Row::new(format!("{what}, {name}"), Unit::Ns, Published::NONE, ns, Explain::Agrees));
+            }
+        };
+        rows(shares.iter().map(|share| format!("{:.0} % full", share * 100.0)).collect(), by_share);
+        rows(sizes.iter().map(|size_mib| format!("{size_mib} MiB")).collect(), by_size);
+        figures.0.push(line(shares.iter().map(|share| 100.0 * share).collect(), by_share));
+        figures.1.push(line(sizes.iter().map(|size| (size * MIB) as f64).collect(), by_size));
     }
     claims(&mut outcome, shares.len(), sizes.len(), each, points);
     let mut figure = |name: &str, title: &str, x: Axis, series: Vec<Series>| {
@@ -202,6 +362,23 @@ fn claims(outcome: &mut Outcome, shares: usize, sizes: usize, each: usize, point
         "after a log's replay and after recovery by records the full check finds nothing",
         logged().all(|point| point.problems == 0),
         format!("{} problems in all", logged().map(|point| point.problems).sum::<u64>()),
+        Explain::Agrees,
+    ));
+    let background: Vec<(f64, Background)> =
+        of(1).iter().filter_map(|point| point.background.map(|background| (point.seconds(), background))).collect();
+    let shares_of_check = background.iter().map(|(check, background)| background.usable_ns as f64 / 1e9 / check);
+    let most_share = shares_of_check.fold(0.0, f64::max);
+    outcome.claim(Claim::new(
+        "with a check in the background the file system can be used in less than half the time of the full check",
+        most_share < 0.5 && !background.is_empty(),
+        format!("at most {:.1} % of it", 100.0 * most_share),
+        Explain::Agrees,
+    ));
+    let problems: u64 = background.iter().map(|(_, background)| background.problems).sum();
+    outcome.claim(Claim::new(
+        "after the check in the background the full check finds nothing",
+        problems == 0 && !background.is_empty(),
+        format!("{problems} problems in all"),
         Explain::Agrees,
     ));
 }

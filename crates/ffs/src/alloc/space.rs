@@ -171,6 +171,11 @@ impl Space {
         }
     }
 
+    /// A group has so many directories.
+    pub(crate) fn set_directories(&mut self, group: u32, ndir: i32) {
+        self.count(group, |cs| cs.ndir = ndir);
+    }
+
     fn note(&mut self, group: u32) {
         let cs = self.summary(GroupNo(group));
         self.with_blocks.put(group, cs.nbfree > 0);

@@ -8,6 +8,7 @@
 //! count is set by them, an entry that cannot be followed is skipped over, and what has lost its name goes to `lost+found`. It does
 //! not ask.
 
+mod background;
 mod claims;
 mod maps;
 mod names;
@@ -15,6 +16,7 @@ mod pointers;
 mod report;
 pub(crate) mod superblock;
 
+pub use background::{Left, background, background_planted};
 pub use report::{Contents, Phase, Problem, Report};
 
 use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
@@ -49,18 +51,7 @@ pub fn fsck_planted<S: Store>(
     if log.is_some() {
         chosen = superblock::choose(&store)?;
     }
-    let mut report = Report {
-        version: chosen.geometry.layout.version,
-        endian: chosen.geometry.endian(),
-        fsize: chosen.geometry.fsize,
-        bsize: chosen.geometry.bsize,
-        superblock_at: chosen.at_byte,
-        marked_clean: superblock::is_marked_clean(&chosen.sb),
-        problems: Vec::new(),
-        problem_count: 0,
-        unrepaired: 0,
-        contents: Contents::default(),
-    };
+    let mut report = Report::new(&chosen);
     if let (Some(place), Some(replayed)) = (log, replayed) {
         after_replay(&mut store, place, &mut chosen, replayed, &mut report)?;
     }
@@ -178,6 +169,8 @@ struct Check<'a, S> {
     looked_into: BTreeSet<(u64, usize)>,
     /// Where to look for a free block next.
     alloc_from: usize,
+    /// Fragments that this pass has taken, and no inode had.
+    filled: Vec<std::ops::Range<u64>>,
     /// Inodes that agree with themselves, and have a block that another one has as well.
     second: Vec<Ino>,
     /// Inodes whose size, block count and pointers do not agree.
@@ -218,6 +211,7 @@ impl<'a, S: Store> Check<'a, S> {
             pending: Bitmap::new(frags),
             looked_into: BTreeSet::new(),
             alloc_from: 0,
+            filled: Vec::new(),
             second: Vec::new(),
             unsettled: Vec::new(),
             untyped: Vec::new(),
@@ -305,6 +299,7 @@ impl<'a, S: Store> Check<'a, S> {
                 if self.claimed.bits(at, frag) == 0 && self.pending.bits(at, frag) == 0 {
                     self.claimed.put_range(at, frag, true);
                     self.alloc_from = block + 1;
+                    self.filled.push(at as u64..(at + frag) as u64);
                     return Some(FragAddr(at as u64));
                 }
             }
@@ -325,6 +320,7 @@ impl<'a, S: Store> Check<'a, S> {
             .filter(|_| frags <= frag)
             .find(|at| self.claimed.bits(*at, frags) == 0 && self.pending.bits(*at, frags) == 0)?;
         self.claimed.put_range(at, frags, true);
+        self.filled.push(at as u64..(at + frags) as u64);
         Some(FragAddr(at as u64))
     }
 }

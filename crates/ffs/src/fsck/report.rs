@@ -1,6 +1,7 @@
 //! What a check found.
 
 use crate::format::{Endian, Version};
+use crate::image::Located;
 use serde::Serialize;
 
 /// Fragments of a block, at most.
@@ -115,6 +116,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of a file system that has not been looked at yet.
+    pub(super) fn new(chosen: &Located) -> Report {
+        Report {
+            version: chosen.geometry.layout.version,
+            endian: chosen.geometry.endian(),
+            fsize: chosen.geometry.fsize,
+            bsize: chosen.geometry.bsize,
+            superblock_at: chosen.at_byte,
+            marked_clean: super::superblock::is_marked_clean(&chosen.sb),
+            problems: Vec::new(),
+            problem_count: 0,
+            unrepaired: 0,
+            contents: Contents::default(),
+        }
+    }
+
     /// Whether nothing was wrong.
     pub fn is_clean(&self) -> bool {
         self.problem_count == 0

@@ -5,11 +5,13 @@ use super::inodes::Body;
 use crate::format::{Bitmap, FragAddr, GroupNo, ROOT_INO, symlink_area_bytes};
 use crate::mkfs::metadata;
 use kernel::Ino;
+use ufs::live::Piece;
 use ufs::live::check::{self, Disagreement, note};
 
 impl Ffs {
     /// Counts everything anew and compares: pieces of files with the free maps, the maps with the summaries, the names with the
-    /// link counts. Takes time in proportion to the file system.
+    /// link counts. Takes time in proportion to the file system. What a crash of Soft Updates may have left is none until it has been given
+    /// back.
     pub fn check(&self) -> Vec<Disagreement> {
         let mut found = Vec::new();
         self.check_groups(&mut found);
@@ -61,9 +63,8 @@ impl Ffs {
         }
         for (ino, node) in self.inodes.iter() {
             let mut frags_of_file = 0;
-            self.each_piece(ino, node, &mut |piece| {
+            let mut use_up = |piece: Piece| {
                 let frags = u64::from(piece.bytes >> g.fshift);
-                frags_of_file += frags;
                 let sound = g.holds(piece.addr, frags);
                 note(found, sound, Some(ino), || format!("{frags} fragments at {} are outside", piece.addr));
                 if !sound {
@@ -75,7 +76,14 @@ impl Ffs {
                 let twice = (from..from + frags as usize).any(|frag| map.get(frag));
                 note(found, !twice, Some(ino), || format!("fragments at {} are used twice", piece.addr));
                 map.put_range(from, frags as usize, true);
+            };
+            self.each_piece(ino, node, &mut |piece| {
+                frags_of_file += u64::from(piece.bytes >> g.fshift);
+                use_up(piece);
             });
+            if self.crashed.is_some() {
+                self.beyond(node).into_iter().for_each(use_up);
+            }
             let counted = frags_of_file * u64::from(g.fsize / 512);
             note(found, counted == node.d.blocks, Some(ino), || {
                 format!("holds {counted} sectors, its inode says {}", node.d.blocks)
@@ -92,7 +100,8 @@ impl Ffs {
             for frag in 0..g.group_frags(GroupNo(number)) as usize {
                 let (used, free) = (used.get(frag), group.cg.free.get(frag));
                 // A foreign file system may hold more than its files do; less it must not.
-                note(found, used != free, None, || {
+                let lost = !used && !free && self.crashed.is_some();
+                note(found, used != free || lost, None, || {
                     let what = if used { "used and free" } else { "neither used nor free" };
                     format!("group {number}: fragment {frag} is {what}")
                 });
@@ -121,7 +130,8 @@ impl Ffs {
             let used = group.is_some_and(|group| group.cg.used_inodes.get((ino % self.g.ipg) as usize));
             note(found, used, Some(ino), || "is not marked as used".to_owned());
         }
-        check::links(self.inodes.iter(), None, found);
+        let most = if self.crashed.is_some() { check::Links::MayBeMore } else { check::Links::AreNames };
+        check::links(self.inodes.iter(), None, most, found);
         for ((number, counted), cs) in (0_u32..).zip(directories).zip(&self.space.cs) {
             note(found, counted == cs.ndir, None, || {
                 format!("group {number}: {} directories, {counted} there are", cs.ndir)
@@ -129,7 +139,7 @@ impl Ffs {
         }
         let used = (0_i64..).zip(self.inodes.iter()).count() as i64 + i64::from(ROOT_INO.0);
         let free = i64::from(self.g.inodes()) - used;
-        let same = free == self.space.total.nifree;
+        let same = free == self.space.total.nifree || self.crashed.is_some() && free > self.space.total.nifree;
         note(found, same, None, || format!("{free} free inodes, the totals say {}", self.space.total.nifree));
     }
 }

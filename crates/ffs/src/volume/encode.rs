@@ -96,7 +96,10 @@ impl Ffs {
         let mut sb = self.sb.clone();
         sb.set_cstotal(&self.space.total);
         sb.optim = i32::from(self.optim == crate::policy::optim::Optimise::Space);
-        sb.clean = i8::from(clean);
+        sb.clean = i8::from(clean && self.crashed.is_none());
+        if self.crashed.is_some() {
+            sb.flags |= flags::UNCLEAN;
+        }
         sb.fmod = 0;
         if self.log.is_some() {
             sb.set_log_in_use(!clean && self.options.integrity.has_log());
@@ -104,6 +107,9 @@ impl Ffs {
         if matches!(self.options.integrity, Integrity::Softdep | Integrity::SoftdepJournal) && sb.wide() {
             // As tunefs sets it: whoever checks it knows what a crash can have left.
             sb.flags |= flags::DOSOFTDEP;
+        } else if sb.wide() && !clean {
+            // What a crash leaves of another mode is not what Soft Updates leave.
+            sb.flags &= !flags::DOSOFTDEP;
         }
         if sb.wide() {
             // What a crash left to be freed has been, or is not known any more.

@@ -1,6 +1,7 @@
 //! A live file system from an image, and back into one.
 
 use super::Ffs;
+use super::crashed::Crashed;
 use super::inodes::{Body, Inodes, Node, Own};
 use super::pointers::{self, Indirects, Leaf};
 use super::snapshot::Snapshot;
@@ -33,13 +34,14 @@ impl Ffs {
     }
 
     /// The file system in an image, all of its structures. One that is damaged, or whose counts are wrong, is refused: `fsck`
-    /// repairs it.
+    /// repairs it. One of Soft Updates that was not unmounted is used as it is, within what that mode leaves (`crashed`).
     pub fn load<S: Store>(image: &Image<S>, options: Options) -> Result<Ffs, FfsError> {
         let g = *image.geometry();
         if g.old_groups {
             let why = "cylinder groups of 4.2BSD can be read and checked, not written; copy its files into a new one";
             return Err(FfsError::NotWritable(why.to_owned()));
         }
+        let mut crashed = Crashed::of(image.superblock(), &options);
         let mut groups = Vec::new();
         for number in (0..g.ncg).map(GroupNo) {
             let mut group = image.group(number)?;
@@ -47,7 +49,9 @@ impl Ffs {
                 let why = format!("the header of cylinder group {number} is damaged; repair it with `fsage fsck`");
                 return Err(FfsError::NotWritable(why));
             }
-            if image.superblock().wide() {
+            if let Some(crashed) = &mut crashed {
+                crashed.count(number, &mut group, &g);
+            } else if image.superblock().wide() {
                 // Systems that keep the wide fields let these tables go stale, and nobody minds. Allocation by position does.
                 let mut counted = group.clone();
                 counted.recount(&g);
@@ -74,7 +78,10 @@ impl Ffs {
                     continue;
                 }
                 let d = Dinode::decode(&read(image.store(), at + (index * size) as u64, size)?, &g);
-                let mut node = load_node(image, &g, ino, d)?;
+                if crashed.is_some() && d.mode == 0 {
+                    continue; // It was about to be made, or has been freed.
+                }
+                let mut node = load_node(image, &g, ino, d, crashed.is_some())?;
                 if image.superblock().wide() && ino == listed && node.d.flags & SF_SNAPSHOT != 0 {
                     snapshot = Some(Snapshot::load(ino, &mut node, &g)?);
                 }
@@ -87,8 +94,11 @@ impl Ffs {
             ffs.sb.snapinum.fill(0);
         }
         ffs.snapshot = snapshot;
+        ffs.crashed = crashed;
+        ffs.look_at_crash();
         match ffs.check().into_iter().next() {
             None => Ok(ffs),
+            Some(problem) if ffs.crashed.is_some() => Err(FfsError::NeedsFullCheck(problem.to_string())),
             Some(problem) => Err(FfsError::Inode {
                 ino: problem.ino.unwrap_or(crate::format::ROOT_INO.0),
                 problem: format!("this file system is damaged: {problem}"),
@@ -181,11 +191,15 @@ impl Ffs {
 }
 
 /// An inode with its indirect blocks and what is the file system's own of its contents.
-fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode) -> Result<Node, FfsError> {
+fn load_node<S: Store>(image: &Image<S>, g: &Geometry, ino: u32, d: Dinode, crashed: bool) -> Result<Node, FfsError> {
     let wrong = |problem: String| FfsError::Inode { ino, problem };
     let file_type = d.file_type().ok_or_else(|| wrong(format!("mode {:o} is no file's", d.mode)))?;
     let indirects = if d.has_blocks(g) { load_indirects(image, g, ino, &d)? } else { None };
     let body = match file_type {
+        // It was about to be made, and has no name.
+        FileType::Directory if crashed && d.size == 0 => {
+            Body::Directory(Box::new(Directory::load(g.dir_format(), &[]).map_err(FfsError::from)?))
+        }
         FileType::Directory => {
             let pieces = |each: EachPiece<'_>| image.data(Ino(ino), &d, each);
             let directory = ufs::image::directory(Ino(ino), d.size, g.dir_format(), pieces)?;

@@ -10,6 +10,7 @@
 mod backing;
 mod balloc;
 mod check;
+pub(crate) mod crashed;
 pub(crate) mod encode;
 mod free;
 mod image;
@@ -67,6 +68,8 @@ pub struct Ffs {
     pub(crate) moves: Moves,
     /// What Soft Updates remember.
     pub(crate) soft: Deps,
+    /// What a crash has left, until a check has gone over it.
+    crashed: Option<crashed::Crashed>,
     /// Its snapshot, if it has one.
     snapshot: Option<Snapshot>,
     /// Its log, if it has one, as it is while nothing is in it.
@@ -106,6 +109,7 @@ impl Ffs {
             planted: None,
             moves: Moves::default(),
             soft: Deps::default(),
+            crashed: None,
             snapshot: None,
             log: None,
             replayed: None,

@@ -8,8 +8,8 @@ use crate::log::Step;
 use crate::log::format::SECTOR;
 use kernel::program::IoId;
 use kernel::{
-    Attributes, Block, BlockId, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename, SetAttributes, Volume,
-    WriteRange,
+    Attributes, Block, BlockId, CheckEnd, Correction, Cx, Durability, Entry, Ino, Lbn, Mapped, NewNode, Pbn, Rename,
+    SetAttributes, Volume, WriteRange,
 };
 use posix::{Errno, Extent, FreeExtent, FsUsage};
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ impl Volume for Ffs {
         mode!(self.mounting(cx));
         self.write_superblock(cx, true);
         mode!(self.mounted(cx));
-        Ok(())
+        self.settle_crash(cx)
     }
 
     fn unmount(&mut self, cx: &mut Cx) -> Result<(), Errno> {
@@ -236,6 +236,18 @@ impl Volume for Ffs {
 
     fn snapshot(&mut self, cx: &mut Cx, dir: Ino, name: &[u8]) -> Result<Ino, Errno> {
         self.take_snapshot(cx, dir, name)
+    }
+
+    fn give_back(&mut self, cx: &mut Cx, correction: &Correction) -> Result<Vec<Ino>, Errno> {
+        self.take_back(cx, correction)
+    }
+
+    fn snapshot_to_check(&mut self, cx: &mut Cx) -> Result<Ino, Errno> {
+        self.take_snapshot_to_check(cx)
+    }
+
+    fn checked(&mut self, cx: &mut Cx, end: CheckEnd) -> Result<(), Errno> {
+        self.end_of_check(cx, end)
     }
 
     fn fsync(&mut self, cx: &mut Cx, ino: Ino, how: Durability) -> Result<(), Errno> {

@@ -2,8 +2,8 @@
 
 use super::Lab;
 use crate::engine::ActorId;
-use crate::{Durability, Ino, NewNode, SetAttributes, Volume};
-use posix::{Advice, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, Reply, SetTime, Stat, SyncRange};
+use crate::{CheckEnd, Correction, Durability, Ino, NewNode, SetAttributes, Volume};
+use posix::{Advice, Call, Errno, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Reply, SetTime, Stat, SyncRange};
 use std::os::unix::ffi::OsStrExt;
 
 /// The device number that files of a laboratory show.
@@ -34,9 +34,52 @@ impl<V: Volume> Lab<V> {
     /// # Errors
     /// The file system's, and those of a path.
     pub fn snapshot(&mut self, path: &str) -> Result<Ino, Errno> {
+        self.operation(|lab| lab.take_snapshot(path.into()))
+    }
+
+    /// Gives back what a crash has left: [`Volume::give_back`], in virtual time, as one call.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn give_back(&mut self, corrections: &[Correction]) -> Result<(), Errno> {
+        self.operation(|lab| {
+            for correction in corrections {
+                for ino in lab.volume.give_back(&mut lab.cx, correction)? {
+                    lab.release_if_unused(ino);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes a snapshot for a check beside the work, and opens it: [`Volume::snapshot_to_check`], in virtual time. It goes when it is closed.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn snapshot_to_check(&mut self) -> Result<Fd, Errno> {
+        self.operation(|lab| {
+            let ino = lab.volume.snapshot_to_check(&mut lab.cx)?;
+            lab.new_node(ino);
+            match lab.open_inode(ino, OpenFlags { noatime: true, ..OpenFlags::READ }, 0)? {
+                Reply::Fd(fd) => Ok(fd),
+                other => unreachable!("opening answers with a descriptor, not {other:?}"),
+            }
+        })
+    }
+
+    /// The check beside the work is over: [`Volume::checked`], in virtual time.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn checked(&mut self, end: CheckEnd) -> Result<(), Errno> {
+        self.operation(|lab| lab.volume.checked(&mut lab.cx, end))
+    }
+
+    /// What there is no call for, in virtual time.
+    fn operation<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T, Errno>) -> Result<T, Errno> {
         self.begin();
         self.cx.cpu(self.cx.costs.call_ns);
-        let result = self.take_snapshot(path.into());
+        let result = operation(self);
         self.after_operation();
         let trouble = self.trouble();
         self.run_program(ActorId(0));

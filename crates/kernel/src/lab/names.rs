@@ -85,7 +85,7 @@ impl<V: Volume> Lab<V> {
         }
     }
 
-    fn open_inode(&mut self, ino: Ino, flags: OpenFlags, depth: u32) -> Result<Reply, Errno> {
+    pub(super) fn open_inode(&mut self, ino: Ino, flags: OpenFlags, depth: u32) -> Result<Reply, Errno> {
         let kind = self.kind(ino)?;
         let fd = self.descriptors.insert(Description { ino, kind, flags, offset: 0, depth })?;
         self.cx.nodes.open(ino);

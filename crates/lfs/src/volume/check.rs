@@ -14,7 +14,7 @@ impl Lfs {
         let mut found = Vec::new();
         self.check_space(&mut found);
         self.check_segments(&mut found);
-        check::links(self.inodes.iter(), Some(IFILE.0), &mut found);
+        check::links(self.inodes.iter(), Some(IFILE.0), check::Links::AreNames, &mut found);
         self.check_free_list(&mut found);
         found
     }

@@ -76,7 +76,7 @@ pub fn listing_without(store: &MemoryStore, path: &str) -> Listing {
     all
 }
 
-fn listing(store: &MemoryStore) -> Listing {
+pub fn listing(store: &MemoryStore) -> Listing {
     let image = Image::open(store.clone(), Search::Standard).unwrap();
     let mut all = Listing::new();
     image
@@ -342,6 +342,11 @@ impl Ager {
     /// Does nothing to a file from now on.
     pub fn leave_alone(&mut self, path: &str) {
         self.files.retain(|file| file != path);
+    }
+
+    /// New names are numbered from here on: those of an earlier ager are there.
+    pub fn number_from(&mut self, serial: u32) {
+        self.serial = serial;
     }
 
     /// Everything is written: what is on the disk then.
