@@ -187,7 +187,8 @@ fn in_background(target: &Spec, crashed: SparseStore, files: Option<u64>) -> Res
     }
     let io = |error| ExperimentError::Io { doing: "a check in the background".to_owned(), error };
     lab.run(processes).map_err(io)?;
-    let mut number = 2 * BESIDE;
+    // The first one is not to remove another.
+    let mut number = 2 * BESIDE - 1;
     check.give_back(&mut lab, &mut |lab| {
         number += 1;
         if files.is_some() { file(lab, number, pause_ns) } else { Ok(()) }
