@@ -94,3 +94,39 @@ fn options_that_would_do_nothing_are_refused() {
         assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
     }
 }
+
+/// What a crash of Soft Updates has left is given back in the background: of an image, and of a target in virtual time.
+#[test]
+fn a_check_in_the_background_gives_back_what_a_crash_has_left() {
+    let d = tempfile::tempdir().unwrap();
+    let ops = "create b; write b 0 60000; mkdir e; create e/c; unlink a; rename d e/d; wait 5000";
+    let mut given_back = 0;
+    for moment in 4..14 {
+        let (state, image) = (format!("{moment}.1"), format!("{moment}.img"));
+        let crash = ["crash", "ffs:softdep,root,size=1M", "--ops", ops, "--state", &state, "--image", &image];
+        if run(d.path(), &crash).status.code() != Some(0) {
+            break; // There are no more moments.
+        }
+        let target = format!("ffs:softdep,image={image}");
+        let timed = run(d.path(), &["fsck", &target, "--background", "--json"]);
+        let checked = run(d.path(), &["fsck", &image, "--background", "--json"]);
+        let json = |output: &std::process::Output| -> Value { serde_json::from_slice(&output.stdout).unwrap() };
+        let (timed_is, is) = (json(&timed), json(&checked));
+        assert_eq!((&is["schema"], &timed_is["schema"]), (&"fsage.fsck-background/1".into(), &is["schema"]));
+        assert_eq!(is["left"], timed_is["left"], "the same in virtual time");
+        let times = &timed_is["virtual_time"];
+        let ns = |name: &str| times[name].as_u64().unwrap();
+        assert!(0 < ns("usable_ns") && ns("usable_ns") < ns("ended_ns"), "{times}");
+        let left: u64 = is["left"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        assert_eq!((code(&checked), code(&timed)), if left > 0 { (1, 1) } else { (0, 0) }, "{}", is["left"]);
+        given_back += left;
+        succeeds(&run(d.path(), &["fsck", &image]));
+        assert_eq!(code(&run(d.path(), &["fsck", &image, "--background"])), 0);
+    }
+    assert!(given_back > 0);
+    // Another mode's image has no such promise.
+    let crash = ["crash", "ffs:noorder,root,size=1M", "--ops", ops, "--state", "5.1", "--image", "noorder.img"];
+    run(d.path(), &crash);
+    let refused = run(d.path(), &["fsck", "noorder.img", "--background"]);
+    assert!(code(&refused) == 4 && stderr(&refused).contains("not unmounted cleanly"), "{}", stderr(&refused));
+}

@@ -7,6 +7,7 @@ use crate::format::{
 use crate::mkfs::metadata;
 use crate::{FfsError, Store};
 use device::store::{read, write};
+use std::collections::BTreeSet;
 
 impl<S: Store> Check<'_, S> {
     pub(super) fn groups(&mut self) -> Result<(), FfsError> {
@@ -152,6 +153,11 @@ impl<S: Store> Check<'_, S> {
         let hash_is_wrong = found.hash_is_right(&self.g) == Some(false);
         let problems = self.report.problem_count;
         let hash_is_kept = self.g.group_hash || expected.format == GroupFormat::Fixed;
+        let base = self.g.group_base(group).0;
+        let of_group = base..base + u64::from(self.g.group_frags(group));
+        let own: BTreeSet<u64> = self.filled.iter().cloned().flatten().filter(|addr| of_group.contains(addr)).collect();
+        let taken = own.into_iter().map(|addr| (addr - base) as usize);
+        let mut unmarked = 0;
         let mut say = |kind, offset: u32, message: String| {
             let message = format!("cylinder group {group}: {message}");
             self.problem(Phase::Groups, kind, Place::Byte(at + u64::from(offset)), message, "set");
@@ -163,6 +169,7 @@ impl<S: Store> Check<'_, S> {
         }
         if f.free != e.free {
             let (free, used) = bit_differences(&e.free, &f.free);
+            unmarked = used as u64 - taken.filter(|frag| f.free.get(*frag) && !e.free.get(*frag)).count() as u64;
             say("block-map", f.freeoff, format!("{used} fragments in use marked as free, {free} free ones as in use"));
         }
         if f.clusters != e.clusters || f.cluster_sum != e.cluster_sum {
@@ -202,6 +209,7 @@ impl<S: Store> Check<'_, S> {
                 say("group-field", offset, format!("{name} is {found}, should be {expected}"));
             }
         }
+        self.report.unmarked_frags += unmarked;
         if self.report.problem_count == problems && bytes != found.bytes() && !hash_is_wrong {
             let differs = bytes.iter().zip(found.bytes()).position(|(a, b)| a != b).unwrap_or(0);
             let message = format!("cylinder group {group}: bytes that no field has are not zero");
