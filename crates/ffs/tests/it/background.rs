@@ -47,9 +47,26 @@ fn bytes(disk: &dyn Store) -> MemoryStore {
 
 /// Every `of`-th state that a crash may leave while an ager works under Soft Updates, with its name.
 fn crashed(seed: u64, shape: (Version, Endian, u32, u32), of: u32, each: &mut dyn FnMut(&str, MemoryStore)) {
+    crashed_with(0, seed, shape, of, each);
+}
+
+/// The same with so many directories in the root besides.
+fn crashed_with(
+    names: u32,
+    seed: u64,
+    shape: (Version, Endian, u32, u32),
+    of: u32,
+    each: &mut dyn FnMut(&str, MemoryStore),
+) {
     let (version, endian, bsize, fsize) = shape;
     let before = disk(version, endian, bsize, fsize, 3 << 20);
     let (mut ager, disk) = Ager::start(before, "realloc,softdep", seed, None);
+    for n in 0..names {
+        ager.lab
+            .call(&Call::Mkdir { at: format!("directory {n:04}").as_str().into(), mode: Mode(0o755) })
+            .result
+            .unwrap();
+    }
     (0..150).for_each(|_| ager.step());
     let base = ager.sync(&disk);
     ager.lab.record_writes(true);
@@ -171,6 +188,23 @@ fn what_crashes_leave_is_given_back() {
     }
     println!("{states} states, {second} with a directory with two names: {sum:?}");
     assert!(states > 100 && sum.unnamed > 10 && sum.link_counts > 10 && sum.inodes > 10 && sum.frags > 100, "{sum:?}");
+}
+
+/// The check itself would take more than a block for `lost+found`: it would put it into the root, and the root would have to move. That is no
+/// damage.
+#[test]
+fn a_root_without_room_for_lost_and_found_is_no_damage() {
+    let mut unnamed = 0;
+    // One of these fills the root's last fragment.
+    for names in (20..60).step_by(3) {
+        crashed_with(names, 600, crate::snapshot::shapes().next().unwrap(), 197, &mut |what, before| {
+            let (left, after) = check_in_background(before, NOW_NS, &mut |_| true)
+                .unwrap_or_else(|error| panic!("{names} names, {what}: {error}"));
+            is_sound(what, &after);
+            unnamed += left.unnamed;
+        });
+    }
+    assert!(unnamed > 10, "{unnamed}");
 }
 
 /// A check beside the work: the snapshot is open, and is checked; what is left of giving back.
@@ -394,6 +428,12 @@ fn an_open_file_without_a_name_stays() {
     assert!(looked > 3);
 }
 
+/// An empty file that can be reached.
+fn empty_file(store: &MemoryStore) -> Option<u32> {
+    let mut all = seen(store).into_values();
+    all.find(|seen| FileType::of(seen.1) == Some(FileType::Regular) && seen.2 == 0).map(|seen| seen.0)
+}
+
 /// The first state of a run with something of everything.
 fn some_crash() -> MemoryStore {
     let mut found = None;
@@ -401,7 +441,7 @@ fn some_crash() -> MemoryStore {
     crashed(500, shape, 31, &mut |_, before| {
         if found.is_none() {
             let (left, _) = check_in_background(before.clone(), NOW_NS, &mut |_| true).unwrap();
-            if left.unnamed > 0 && left.inodes > 0 && left.frags > 0 {
+            if left.unnamed > 0 && left.inodes > 0 && left.frags > 0 && empty_file(&before).is_some() {
                 found = Some(before);
             }
         }
@@ -424,8 +464,7 @@ fn what_is_worse_is_for_the_full_check() {
     free.0[group_at + group.freeoff as usize + frag / 8] |= 1 << (frag % 8);
     // Likewise: an inode in use is marked as free.
     let mut inode = crashed.clone();
-    let file = seen(&crashed).into_values().find(|seen| FileType::of(seen.1) == Some(FileType::Regular) && seen.2 == 0);
-    let (ino, ..) = file.expect("there is an empty file");
+    let ino = empty_file(&crashed).expect("there is an empty file");
     let bit = ino % g.ipg;
     let of = g.group_of_ino(ffs::Ino(ino));
     let at = g.byte_of(g.group_block(of)) as usize + image.group(of).unwrap().iusedoff as usize + (bit / 8) as usize;
