@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -47,12 +48,15 @@ struct Taken {
 enum End {
     /// Before the signal.
     Earlier,
+    /// Before it had begun.
+    NotBegun,
     /// So much of the processor's time after it; whether of itself.
     After { still: Taken, done: bool },
 }
 
 /// Runs a command, and ends it once it has taken so much.
 fn ended(directory: &Path, args: &[&str], after_ms: u64, signal: &str) -> End {
+    let there = names(directory);
     let mut command = testkit::process::with_default_signals(env!("CARGO_BIN_EXE_fsage"));
     command.args(args).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null());
     let file = fs::File::create(directory.join("messages")).expect("a new file");
@@ -78,6 +82,10 @@ fn ended(directory: &Path, args: &[&str], after_ms: u64, signal: &str) -> End {
     let (after, _) = until(&|_, has_ended| has_ended);
     let status = running.ends();
     let expected = if signal == "INT" { 130 } else { 143 };
+    // While its arguments are read, and before it does anything, a signal ends it as any program.
+    if status.signal().is_some() && after_ms == AFTER_MS[0] && names(directory) == there {
+        return End::NotBegun;
+    }
     // What had done all its work by then may end as it would have.
     assert!(matches!(status.code(), Some(code) if code == expected || code == 0), "{args:?}: {status}: {}", messages());
     let still = Taken { own_ms: after.own_ms - before.own_ms, all_ms: after.all_ms - before.all_ms };
@@ -134,9 +142,13 @@ fn each_ends(directory: &Path, commands: &[&[&str]]) {
             let before = names(directory);
             let end = ended(directory, args, after_ms, signal);
             let left: Vec<String> = names(directory).into_iter().filter(|name| !before.contains(name)).collect();
-            let End::After { still: Taken { own_ms, all_ms }, done } = end else {
-                remove(directory, &left);
-                break;
+            let (own_ms, all_ms, done) = match end {
+                End::After { still: Taken { own_ms, all_ms }, done } => (own_ms, all_ms, done),
+                End::NotBegun => continue,
+                End::Earlier => {
+                    remove(directory, &left);
+                    break;
+                }
             };
             let still = format!("{own_ms} ms itself, {all_ms} ms with the kernel's, after {signal} at {after_ms} ms");
             println!("{args:?}: {still}");
