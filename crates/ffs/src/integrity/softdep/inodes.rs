@@ -86,11 +86,11 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inodes that something is known of.
+/// Entries of inodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inodes {
     deps: FxHashMap<u32, InodeDep>,
-    /// Which there are, by 64.
+    /// A bit for each inode that has an entry, 64 to a word.
     present: FxHashMap<u32, u64>,
 }
 
@@ -103,7 +103,7 @@ impl Inodes {
         self.deps.get_mut(&ino)
     }
 
-    /// What is known of an inode, from now on if it was nothing.
+    /// The entry of an inode; makes one if there is none.
     pub(super) fn make(&mut self, ino: u32) -> &mut InodeDep {
         let present = &mut self.present;
         self.deps.entry(ino).or_insert_with(|| {
@@ -112,7 +112,7 @@ impl Inodes {
         })
     }
 
-    /// Forgets what is known of an inode if that is nothing.
+    /// Removes the entry of an inode if it is empty.
     pub(super) fn tidy(&mut self, ino: u32) {
         if !self.deps.get(&ino).is_some_and(InodeDep::is_empty) {
             return;
@@ -130,7 +130,7 @@ impl Inodes {
         self.deps.is_empty()
     }
 
-    /// Those of these inodes that something is known of, in order.
+    /// Inodes of a range that have an entry, in order.
     pub(super) fn within(&self, inodes: Range<u32>) -> impl Iterator<Item = u32> + use<> {
         let words = inodes.start / 64..inodes.end.div_ceil(64);
         let sets: SmallVec<[(u32, u64); 2]> =

@@ -210,7 +210,7 @@ impl Deps {
         }
     }
 
-    /// Who waits for something. A record is there.
+    /// The list of those that wait for something; if that is a record, it exists.
     fn waiters_mut(&mut self, key: Key) -> &mut Waiters {
         match key {
             Key::Block(id) => self.waiting.entry(id).or_default(),
@@ -219,7 +219,7 @@ impl Deps {
         }
     }
 
-    /// Nobody waits for something any more: these did.
+    /// Empties the list of those that wait for something, and returns it.
     fn take_waiters(&mut self, key: Key) -> Waiters {
         match key {
             Key::Block(id) => self.waiting.remove(&id).unwrap_or_default(),
