@@ -3,9 +3,9 @@
 //!
 //! `FSAGE_BACKGROUND_SEEDS=20 cargo test -p fsage-ffs --test it -- background::` looks at more.
 
-use crate::lab::Ager;
+use crate::lab::{Ager, events};
 use crate::snapshot::disk;
-use device::crash::{Crash, Event, Plan, Write};
+use device::crash::{Crash, Plan};
 use ffs::format::ROOT_INO;
 use ffs::fsck::Left;
 use ffs::planted::Bug;
@@ -15,28 +15,13 @@ use ffs::{
     check_in_background, check_planted, fsck, look_at_snapshot,
 };
 use kernel::testing::FixedDevice;
-use kernel::{CheckEnd, Correction, Lab, LogEntry, Machine, Setup, payload};
+use kernel::{CheckEnd, Correction, Lab, Machine, Setup, payload};
 use posix::{Call, Fd, FileSystem as _, Mode, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 const NOW_NS: i64 = 820_000_100_000_000_000;
-
-/// What a log of the laboratory says to an engine of crashes.
-fn events(log: Vec<LogEntry>) -> Vec<Event> {
-    let event = |entry| match entry {
-        LogEntry::Write(write) => Some(Event::Write(Write {
-            at_byte: write.pbn.bytes(),
-            bytes: write.contents.unwrap().into(),
-            submitted_after: write.submitted_after,
-            durable: write.durable,
-        })),
-        LogEntry::Flush { submitted_after, .. } => Some(Event::Flush { submitted_after }),
-        LogEntry::Discard { .. } => None,
-    };
-    log.into_iter().filter_map(event).collect()
-}
 
 /// Bytes of what a crash has left.
 fn bytes(disk: &dyn Store) -> MemoryStore {

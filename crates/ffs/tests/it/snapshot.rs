@@ -1,12 +1,11 @@
 //! Snapshots: whatever is done after one was taken, it shows every block that was in use as it was then.
 
-use crate::lab::{Ager, content};
-use device::crash::{Crash, Event, Plan, Write};
+use crate::lab::{Ager, content, events};
+use device::crash::{Crash, Plan};
 use ffs::format::SF_SNAPSHOT;
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::planted::Bug;
 use ffs::{Endian, Ffs, GroupNo, Image, MemoryStore, Overlay, Planted, Search, Version, fsck};
-use kernel::LogEntry;
 use posix::{Call, FileSystem as _};
 
 /// A small disk.
@@ -163,19 +162,7 @@ fn crashes(mode: &str, seed: u64, planted: Planted, steps: u32) -> Crashes {
     }
     ager.sync(&disk);
     log.extend(ager.lab.take_log());
-    let events: Vec<Event> = log
-        .into_iter()
-        .filter_map(|entry| match entry {
-            LogEntry::Write(write) => Some(Event::Write(Write {
-                at_byte: write.pbn.bytes(),
-                bytes: write.contents.unwrap().into(),
-                submitted_after: write.submitted_after,
-                durable: write.durable,
-            })),
-            LogEntry::Flush { submitted_after, .. } => Some(Event::Flush { submitted_after }),
-            LogEntry::Discard { .. } => None,
-        })
-        .collect();
+    let events = events(log);
     let plan = Plan { most_of_a_point: 6, ..Plan::default() };
     let mut crash = Crash::new(base, &events, plan);
     let mut found = Crashes::default();

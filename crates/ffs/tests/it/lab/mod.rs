@@ -1,10 +1,11 @@
 //! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the kernel.
 
+use device::crash::{Event, Write};
 use ffs::policy::Options;
 use ffs::{Ffs, FileType, Image, MemoryStore, Planted, Search};
 use kernel::payload;
 use kernel::testing::FixedDevice;
-use kernel::{Lab, Machine, Setup};
+use kernel::{Lab, LogEntry, Machine, Setup};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem as _, Mode, OpenFlags, Outcome, Reply};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -405,4 +406,19 @@ impl Ager {
 
 fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// What a log of the laboratory says to an engine of crashes.
+pub fn events(log: Vec<LogEntry>) -> Vec<Event> {
+    let event = |entry| match entry {
+        LogEntry::Write(write) => Some(Event::Write(Write {
+            at_byte: write.pbn.bytes(),
+            bytes: write.contents.unwrap().into(),
+            submitted_after: write.submitted_after,
+            durable: write.durable,
+        })),
+        LogEntry::Flush { submitted_after, .. } => Some(Event::Flush { submitted_after }),
+        LogEntry::Discard { .. } => None,
+    };
+    log.into_iter().filter_map(event).collect()
 }
