@@ -432,10 +432,27 @@ mod tests {
     /// The kernel's own names and order of arguments judge the table.
     #[test]
     fn the_kernel_names_arguments_so() {
-        let events = std::path::Path::new("/sys/kernel/tracing/events/syscalls");
-        if !events.is_dir() {
-            testkit::skip(format!("{} is not there (no root, or tracefs is not mounted)", events.display()));
+        if !testkit::needs(&[testkit::Need::Root, testkit::Need::Mount]) {
             return;
+        }
+        // Of a tracefs that is mounted for this alone: whether another is, depends on what ran before.
+        let dir = tempfile::tempdir().unwrap();
+        let listed = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c"])
+            .arg("mount -t tracefs none \"$1\" && cd \"$1/events/syscalls\" && grep -H field: sys_enter_*/format")
+            .args(["sh".as_ref(), dir.path()])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&listed.stderr);
+        assert!(listed.status.success(), "what the kernel calls arguments cannot be read: {said}");
+        let mut events = std::collections::HashMap::<&str, Vec<&str>>::new();
+        let lines = std::str::from_utf8(&listed.stdout).unwrap();
+        for (event, line) in lines.lines().map(|line| line.split_once("/format:").unwrap()) {
+            let field = line.trim().strip_prefix("field:").and_then(|field| field.split(';').next()).unwrap();
+            let name = field.rsplit([' ', '*']).next().unwrap();
+            if !name.starts_with("common_") && !name.starts_with("__syscall") {
+                events.entry(event).or_default().push(name);
+            }
         }
         let mut compared = 0;
         for &(name, arguments) in CALLS {
@@ -444,13 +461,7 @@ mod tests {
                 _ => format!("sys_enter_{name}"),
             };
             // What this kernel lacks (sendfile by its other name) has no say.
-            let Ok(format) = std::fs::read_to_string(events.join(event).join("format")) else { continue };
-            let kernel: Vec<&str> = format
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("field:")?.split(';').next())
-                .filter_map(|field| field.rsplit([' ', '*']).next())
-                .filter(|field| !field.starts_with("common_") && !field.starts_with("__syscall"))
-                .collect();
+            let Some(kernel) = events.get(event.as_str()) else { continue };
             let mut from = 0;
             for (key, _) in arguments {
                 let at = kernel.iter().skip(from).position(|name| name == key);
