@@ -1,8 +1,7 @@
-//! The check in the background, of a file system that nobody has mounted: it is mounted as it is, a snapshot is taken and checked, what the
-//! crash has left is given back, and it is unmounted.
+//! The check in the background: a snapshot of a mounted file system is taken and checked, and what a crash has left is given back, beside
+//! whoever uses it ([`check_in_use`]). One that nobody has mounted is mounted for that, as it is, and unmounted.
 //!
-//! What a check finds is [`fsck::background`]'s, how it is given back the file system's (`volume::crashed`). Whoever has it mounted
-//! already goes through the same steps beside the work.
+//! What a check finds is [`fsck::background`]'s, how it is given back the file system's (`volume::crashed`).
 
 use crate::fsck::{self, Left, Phase};
 use crate::planted::Planted;
@@ -15,6 +14,7 @@ use posix::{Errno, Fd, FileKind, FileSystem as _};
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex};
+use ufs::ImageError as _;
 use ufs::live::operations;
 
 /// Where the snapshot has its name while it is taken, as BSD's check has it.
@@ -54,66 +54,117 @@ pub fn check_planted<S: Store + Send + 'static>(
     let store = Arc::new(Mutex::new(store));
     let transfers = Transfers { largest_bytes: 1 << 20, read_ahead: ReadAhead::None, cluster_writes: true };
     let payload = Payload::full(store.clone());
-    let mut mounted = Mounted(Untimed::with_image(volume, CACHE_BYTES, INODES, transfers, date_ns, payload));
+    let mounted = Mounted(RefCell::new(Untimed::with_image(volume, CACHE_BYTES, INODES, transfers, date_ns, payload)));
     mounted.run("mount it", |volume, cx| volume.mount(cx))?;
-    let found = mounted.check(planted, go_on);
+    let found = check_in_use_planted(&mounted, planted, go_on);
     mounted.run("unmount it", |volume, cx| volume.unmount(cx))?;
-    mounted.0.sync_image().map_err(|source| StoreError { doing: "write", at_byte: 0, len: 0, source })?;
+    let fs = mounted.0.into_inner();
+    fs.sync_image().map_err(|source| StoreError { doing: "write", at_byte: 0, len: 0, source })?;
     let found = found?;
-    if let Some(problem) = mounted.0.volume().check().into_iter().next() {
+    if let Some(problem) = fs.volume().check().into_iter().next() {
         let problem = format!("in memory: {problem}");
         return Err(FfsError::Inode { ino: crate::format::ROOT_INO.0, problem });
     }
-    drop(mounted);
+    drop(fs);
     let store = Arc::into_inner(store).expect("nobody else has the store any more");
     Ok((found, store.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)))
 }
 
-struct Mounted(Untimed<Ffs>);
-
-impl Mounted {
+/// A file system that is mounted, and that others may use between two calls of these.
+pub trait InUse {
+    /// Does an operation.
+    ///
+    /// # Errors
+    /// The file system's, or its image's; `doing` says what could not be done.
     fn run<T>(
-        &mut self,
+        &self,
+        doing: &'static str,
+        operation: impl FnOnce(&mut Ffs, &mut Cx) -> Result<T, Errno>,
+    ) -> Result<T, FfsError>;
+
+    /// Reads from a file.
+    ///
+    /// # Errors
+    /// The image cannot be read.
+    fn read(&self, ino: Ino, at: u64, buf: &mut [u8]) -> io::Result<()>;
+
+    /// An inode has lost its last link. It goes, unless somebody has it open: then when nobody has any more.
+    ///
+    /// # Errors
+    /// As for [`run`](InUse::run).
+    fn unlinked(&self, ino: Ino) -> Result<(), FfsError>;
+}
+
+/// Checks a mounted file system in the background: takes a snapshot of it, checks that, and gives back what a crash has left. `go_on` is
+/// asked now and then; where it says no, a later check begins again.
+///
+/// # Errors
+/// As for [`check_in_background`].
+pub fn check_in_use(in_use: &impl InUse, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Left, FfsError> {
+    check_in_use_planted(in_use, None, go_on)
+}
+
+fn check_in_use_planted(
+    in_use: &impl InUse,
+    planted: Planted,
+    go_on: &mut dyn FnMut(Phase) -> bool,
+) -> Result<Left, FfsError> {
+    let (ino, len_bytes) = in_use.run("take a snapshot of it", |volume, cx| {
+        let ino = volume.snapshot_to_check(cx)?;
+        Ok((ino, volume.attributes(ino)?.size_bytes))
+    })?;
+    let given_back = fsck::background_planted(Shown { in_use, ino, len_bytes }, planted, go_on).and_then(|left| {
+        for correction in &left.corrections {
+            if !go_on(Phase::Groups) {
+                return Err(FfsError::interrupted());
+            }
+            let gone = in_use.run("give back what a crash has left", |volume, cx| volume.give_back(cx, correction))?;
+            gone.into_iter().try_for_each(|ino| in_use.unlinked(ino))?;
+        }
+        Ok(left)
+    });
+    in_use.run("remove the snapshot", |volume, cx| {
+        volume.release(cx, ino);
+        Ok(())
+    })?;
+    let end = match &given_back {
+        Ok(_) => Some(CheckEnd::AllGivenBack),
+        Err(FfsError::NeedsFullCheck(_)) => Some(CheckEnd::FullCheckNeeded),
+        Err(_) => None,
+    };
+    if let Some(end) = end {
+        in_use.run("mark it as checked", |volume, cx| volume.checked(cx, end))?;
+    }
+    given_back
+}
+
+/// One that nobody else uses.
+struct Mounted(RefCell<Untimed<Ffs>>);
+
+impl InUse for Mounted {
+    fn run<T>(
+        &self,
         doing: &'static str,
         operation: impl FnOnce(&mut Ffs, &mut Cx) -> Result<T, Errno>,
     ) -> Result<T, FfsError> {
-        let result = self.0.run(operation);
-        match (self.0.take_image_error(), result) {
+        let mut fs = self.0.borrow_mut();
+        let result = fs.run(operation);
+        match (fs.take_image_error(), result) {
             (Some(source), _) => Err(host(doing, source)),
             (None, Err(errno)) => Err(host(doing, io::Error::from(errno))),
             (None, Ok(done)) => Ok(done),
         }
     }
 
-    fn check(&mut self, planted: Planted, go_on: &mut dyn FnMut(Phase) -> bool) -> Result<Left, FfsError> {
-        let ino = self.run("take a snapshot of it", |volume, cx| volume.snapshot_to_check(cx))?;
-        let len_bytes = self.0.volume().attributes(ino).map_or(0, |attributes| attributes.size_bytes);
-        let snapshot = Shown { fs: RefCell::new(&mut self.0), ino, len_bytes };
-        let found = fsck::background_planted(snapshot, planted, go_on);
-        let given_back = found.and_then(|left| {
-            for correction in &left.corrections {
-                self.run("give back what a crash has left", |volume, cx| {
-                    for ino in volume.give_back(cx, correction)? {
-                        volume.release(cx, ino);
-                    }
-                    Ok(())
-                })?;
-            }
-            Ok(left)
-        });
-        self.run("remove the snapshot", |volume, cx| {
+    fn read(&self, ino: Ino, at: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.0.borrow_mut().read_file(ino, at, buf).map_err(io::Error::from)
+    }
+
+    fn unlinked(&self, ino: Ino) -> Result<(), FfsError> {
+        self.run("give back what a crash has left", |volume, cx| {
             volume.release(cx, ino);
             Ok(())
-        })?;
-        let end = match &given_back {
-            Ok(_) => Some(CheckEnd::AllGivenBack),
-            Err(FfsError::NeedsFullCheck(_)) => Some(CheckEnd::FullCheckNeeded),
-            Err(_) => None,
-        };
-        if let Some(end) = end {
-            self.run("mark it as checked", |volume, cx| volume.checked(cx, end))?;
-        }
-        given_back
+        })
     }
 }
 
@@ -122,13 +173,13 @@ fn host(doing: &'static str, source: io::Error) -> FfsError {
 }
 
 /// A snapshot as a store that is only read.
-struct Shown<'a> {
-    fs: RefCell<&'a mut Untimed<Ffs>>,
+struct Shown<'a, F> {
+    in_use: &'a F,
     ino: Ino,
     len_bytes: u64,
 }
 
-impl Store for Shown<'_> {
+impl<F: InUse> Store for Shown<'_, F> {
     fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
@@ -137,7 +188,7 @@ impl Store for Shown<'_> {
         if at.saturating_add(buf.len() as u64) > self.len_bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.fs.borrow_mut().read_file(self.ino, at, buf).map_err(io::Error::from)
+        self.in_use.read(self.ino, at, buf)
     }
 
     fn write_at(&mut self, _at: u64, _bytes: &[u8]) -> io::Result<()> {

@@ -437,10 +437,17 @@ impl<V: Insertable> Live<V> {
         let _ = self.below(Ok(()));
     }
 
+    /// Reads a file for a check, which leaves no trace in its times.
+    pub(crate) fn read_quietly(&mut self, ino: Ino, offset: u64, out: &mut [u8]) -> Result<(), Errno> {
+        self.clock();
+        let read = self.fs.read_file(ino, offset, out);
+        self.below(read)
+    }
+
     // ---- inside
 
     /// Does an operation that changes something, at the time that it is.
-    fn act<T>(&mut self, operation: impl FnOnce(&mut V, &mut Cx) -> Result<T, Errno>) -> Result<T, Errno> {
+    pub(crate) fn act<T>(&mut self, operation: impl FnOnce(&mut V, &mut Cx) -> Result<T, Errno>) -> Result<T, Errno> {
         let result = self.look(operation);
         if self.changed.is_none() {
             self.changed = Some(self.last_call);
@@ -519,7 +526,7 @@ impl<V: Insertable> Live<V> {
     }
 
     /// A name of an inode has gone.
-    fn release_if_unused(&mut self, ino: Ino) -> Result<(), Errno> {
+    pub(crate) fn release_if_unused(&mut self, ino: Ino) -> Result<(), Errno> {
         if self.known.contains_key(&ino.0) { Ok(()) } else { self.release_if_unnamed(ino) }
     }
 
@@ -550,6 +557,13 @@ impl<V: Insertable> Live<V> {
             volume.accessed(cx, ino);
             Ok(())
         })
+    }
+}
+
+impl Live<ffs::Ffs> {
+    /// Whether a crash may have left something that nobody has looked for yet.
+    pub(crate) fn is_unchecked(&self) -> bool {
+        !self.options.read_only && self.fs.volume().is_unchecked()
     }
 }
 

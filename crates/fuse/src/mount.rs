@@ -1,5 +1,6 @@
 //! A mount from the first byte read of the image to the last one written.
 
+use crate::check::Beside;
 use crate::filesystem::Served;
 use crate::image::Locked;
 use crate::live::{Live, LiveOptions};
@@ -135,6 +136,9 @@ pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<
     served
 }
 
+/// Begins a check beside a mount, where one is due; told the mount's name and where messages go.
+type CheckBeside<V> = dyn Fn(&Arc<Mutex<Live<V>>>, &str, fn(&str)) -> Option<Beside>;
+
 /// One mount.
 struct Mount<'a> {
     name: &'a str,
@@ -155,7 +159,7 @@ impl Mount<'_> {
     ) -> Result<(), MountError> {
         let wrong = |source| MountError::Ffs { source_name: self.name.to_owned(), source };
         let (volume, store) = ffs::Ffs::open(store, policy).map_err(wrong)?;
-        self.serve(volume, store, events)
+        self.serve(volume, store, events, &Beside::begin)
     }
 
     fn lfs(
@@ -166,7 +170,7 @@ impl Mount<'_> {
     ) -> Result<(), MountError> {
         let wrong = |source| MountError::Lfs { source_name: self.name.to_owned(), source };
         let (volume, store) = lfs::Lfs::open(store, policy).map_err(wrong)?;
-        self.serve(volume, store, events)
+        self.serve(volume, store, events, &|_, _, _| None)
     }
 
     fn serve<V: Insertable + Send + 'static>(
@@ -174,6 +178,7 @@ impl Mount<'_> {
         volume: V,
         store: impl Store + Send + 'static,
         events: Events<'_>,
+        check: &CheckBeside<V>,
     ) -> Result<(), MountError> {
         let live_options = LiveOptions {
             read_only: self.options.read_only,
@@ -208,6 +213,7 @@ impl Mount<'_> {
         listed.made();
         let Events { ready, stop, tell } = events;
         ready();
+        let check = check(&live, self.name, tell);
         let mut since = 0;
         while !session.guard.is_finished() && !stop() {
             std::thread::sleep(TICK);
@@ -218,6 +224,9 @@ impl Mount<'_> {
                     live.tick();
                 }
             }
+        }
+        if let Some(check) = check {
+            check.end();
         }
         let unmounted = listed.unmount();
         if let Err(error) = &unmounted {

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 ///
 /// It is served by this program (FUSE), with real bytes and in real time, until `fsage umount DIR`, umount(8), or SIGINT or SIGTERM to
 /// the program, which all leave the image as a clean unmount does. Killed with SIGKILL it leaves an image that `fsage fsck` repairs
-/// (a log repairs itself when it is mounted), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
+/// (a log repairs itself when it is mounted; Soft Updates are used at once and checked meanwhile), and in which is what was put there with fsync(2); the next run of fsage takes the dead mount
 /// away.
 ///
 /// As root everybody may use it, as the permissions of its files say. Other users need fusermount3 of the system (package fuse3); it is
@@ -59,7 +59,7 @@ pub struct Args {
     /// Threads that answer the kernel.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Add messages to FILE when it is in the background: what cannot be read or written, and where. Otherwise nobody sees them.
+    /// Add messages to FILE when it is in the background: what cannot be read or written, and where, and what a check beside the mount has found. Otherwise nobody sees them.
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
     /// Says on standard output that it is mounted: for the process that has started this one.

@@ -372,6 +372,102 @@ fn killed_at_any_time_it_leaves_what_fsck_repairs() {
     }
 }
 
+/// A killed mount of Soft Updates is used at once, and what the crash has left is given back beside that. The full check is the judge: it finds something
+/// before, and nothing after.
+#[test]
+fn a_killed_mount_of_soft_updates_is_checked_beside_the_next_one() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let mut given_back = 0;
+    for round in 0..4_u64 {
+        let place = Place::new(&["mkfs", "ffs", "--size", "64M"], "ffs:softdep,image=IMAGE");
+        let server = place.serve(&[]);
+        let mnt = place.mnt();
+        let kept = bytes_of(round, 200_000);
+        let synced = |path: PathBuf, bytes: &[u8]| {
+            let file = File::create(path).unwrap();
+            (&file).write_all(bytes).unwrap();
+            file.sync_all().unwrap();
+        };
+        synced(mnt.join("kept"), &kept);
+        for n in 0..300 {
+            fs::create_dir(mnt.join(format!("d{n}"))).unwrap();
+            synced(mnt.join(format!("d{n}/file")), &bytes_of(n, (n * 177) as usize));
+        }
+        // All of it is on the disk; what is removed from now on is only partly.
+        for n in 0..200 {
+            fs::remove_dir_all(mnt.join(format!("d{n}"))).unwrap();
+            // Names go to the disk, what they led to does not yet.
+            if n % 50 == round {
+                File::open(&mnt).unwrap().sync_all().unwrap();
+            }
+        }
+        server.signal("KILL");
+        server.ends();
+        succeeds(&run(place.at(), &["drive", "list"]));
+        let damaged = run(place.at(), &["fsck", "disk.img"]);
+        assert_eq!(common::code(&damaged), 1, "{}", common::stderr(&damaged));
+
+        place.mount(&["--log", "log"]);
+        let log = || fs::read_to_string(place.at().join("log")).unwrap_or_default();
+        let mut n = 0;
+        until("the check in the background has ended", || {
+            // Beside it somebody works.
+            fs::write(mnt.join(format!("new{n}")), bytes_of(n, 5_000)).unwrap();
+            n += 1;
+            log().contains("in the background")
+        });
+        assert!(log().contains("checked in the background"), "{}", log());
+        given_back += u32::from(log().contains("given back"));
+        assert!(fs::read(mnt.join("kept")).unwrap() == kept, "round {round}");
+        for n in 200..300 {
+            let file = fs::read(mnt.join(format!("d{n}/file"))).unwrap();
+            assert!(file == bytes_of(n, (n * 177) as usize), "round {round}: d{n}/file");
+        }
+        for n in 0..n {
+            assert!(fs::read(mnt.join(format!("new{n}"))).unwrap() == bytes_of(n, 5_000), "round {round}: new{n}");
+        }
+        place.umount();
+        place.is_clean();
+        // Nobody has to look any more.
+        place.mount(&["--log", "second"]);
+        place.umount();
+        assert!(!place.at().join("second").exists() || fs::read(place.at().join("second")).unwrap().is_empty());
+    }
+    assert!(given_back > 0, "no crash has left anything");
+}
+
+/// Unmounted before the check has ended, it is one that nobody has checked, and the next mount begins again.
+#[test]
+fn a_check_that_is_cut_short_begins_again() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let place = Place::new(&["mkfs", "ffs", "--size", "256M"], "ffs:softdep,image=IMAGE");
+    let server = place.serve(&[]);
+    for n in 0..2_000 {
+        fs::write(place.mnt().join(format!("f{n}")), "content").unwrap();
+    }
+    File::open(place.mnt().join("f0")).unwrap().sync_all().unwrap();
+    server.signal("KILL");
+    server.ends();
+    succeeds(&run(place.at(), &["drive", "list"]));
+    // However far it has come.
+    place.mount(&[]);
+    place.umount();
+    place.mount(&["--log", "log"]);
+    let log = || fs::read_to_string(place.at().join("log")).unwrap_or_default();
+    let first = fs::read(place.mnt().join("f0")).unwrap();
+    let dirty = common::code(&run(place.at(), &["fsck", "disk.img"]));
+    if dirty != 0 {
+        until("the check in the background has ended", || log().contains("checked in the background"));
+    }
+    assert_eq!(first, b"content");
+    place.umount();
+    place.is_clean();
+}
+
 #[test]
 fn permissions_are_those_of_the_files() {
     if !need(Need::Fuse) {

@@ -492,3 +492,34 @@ fn an_interrupted_check_is_made_again() {
     assert!(left.is_nothing(), "{left:?}");
     is_sound("checked again", &again);
 }
+
+/// Wherever one ends, while it looks or between two things that it gives back, the next one finds the rest.
+#[test]
+fn a_check_may_end_anywhere() {
+    let crash = some_crash();
+    let mut calls = 0;
+    let (all, _) = check_in_background(crash.clone(), NOW_NS, &mut |_| {
+        calls += 1;
+        true
+    })
+    .unwrap();
+    assert!(all.corrections.len() > 2, "{all:?}");
+    let mut rest = Vec::new();
+    for most in 0..calls {
+        let store = Arc::new(Mutex::new(crash.clone()));
+        let before = seen(&crash);
+        let mut asked = 0;
+        let stopped = check_in_background(store.clone(), NOW_NS, &mut |_| {
+            asked += 1;
+            asked <= most
+        });
+        assert!(matches!(stopped, Err(FfsError::Interrupted(_))), "after {most} of {calls}");
+        let cut_short = store.lock().unwrap().clone();
+        let (left, after) = check_in_background(cut_short, NOW_NS, &mut |_| true).unwrap();
+        is_sound("after another check", &after);
+        is_kept("after another check", &before, &seen(&after));
+        rest.push(left.corrections.len());
+    }
+    // The last ones had given back something already.
+    assert!(rest.iter().any(|some| *some < all.corrections.len()), "{rest:?} of {}", all.corrections.len());
+}
