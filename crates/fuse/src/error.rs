@@ -33,6 +33,12 @@ pub enum MountError {
         "{source_name}: at the end this file system does not agree with itself ({problem}); check it with `fsage fsck`"
     )]
     Disagrees { source_name: String, problem: String },
+    /// It cannot be written back.
+    #[error(
+        "{}: not all of it could be written to the image ({source}; the log of the mount has the place). Nothing is written there any more, and it stays mounted: copy what you need, unmount it with `fsage umount --force`, and recover the image as after a crash",
+        path.display()
+    )]
+    Unwritten { path: PathBuf, source: io::Error },
     /// Nothing of ours is mounted there.
     #[error("{}: no file system of fsage is mounted here; `fsage umount` takes the directory that one is mounted on", path.display())]
     NotMounted { path: PathBuf },
@@ -50,9 +56,11 @@ impl MountError {
             MountError::Target(error) => error.exit_code(),
             MountError::NotMounted { .. } => 2,
             MountError::Disagrees { .. } | MountError::Open { .. } => 4,
-            MountError::Io { .. } | MountError::InUse { .. } | MountError::Refused { .. } | MountError::Busy { .. } => {
-                3
-            }
+            MountError::Io { .. }
+            | MountError::InUse { .. }
+            | MountError::Refused { .. }
+            | MountError::Unwritten { .. }
+            | MountError::Busy { .. } => 3,
         }
     }
 }

@@ -421,7 +421,9 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
-        Self::empty(self.fsync_of(ino, datasync), reply);
+        // sync(2) and syncfs(2) do not reach a file system in user space: the root stands for all of it.
+        let synced = if ino == INodeNo::ROOT { self.with(Live::sync) } else { self.fsync_of(ino, datasync) };
+        Self::empty(synced, reply);
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {

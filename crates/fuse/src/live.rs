@@ -20,6 +20,8 @@ use ufs::live::operations;
 const INODES: usize = 1 << 16;
 /// What is dirty is written after so long, as Linux and BSD do (their 30 seconds are for disks that seek).
 const SYNC_AFTER: Duration = Duration::from_secs(5);
+/// So often everything is written until nothing is dirty any more; what is left then waits for another time.
+const SYNC_ROUNDS: usize = 16;
 /// A time of access is at most so old where a file is read (Linux's `relatime`).
 const ACCESS_AFTER_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// The longest name.
@@ -141,6 +143,7 @@ impl<V: Insertable> Live<V> {
             self.release_if_unnamed(Ino(ino))?;
         }
         if !self.options.read_only {
+            self.writable()?;
             self.act(|volume, cx| volume.unmount(cx))?;
             self.sync_image()?;
         }
@@ -405,6 +408,7 @@ impl<V: Insertable> Live<V> {
         if self.options.read_only {
             return Ok(());
         }
+        self.writable()?;
         self.act(|volume, cx| volume.fsync(cx, ino, how))?;
         self.sync_image()
     }
@@ -414,6 +418,7 @@ impl<V: Insertable> Live<V> {
         if self.options.read_only {
             return Ok(());
         }
+        self.writable()?;
         self.changed = None;
         self.act(|volume, cx| volume.sync(cx, Durability::All))?;
         self.changed = None;
@@ -422,15 +427,22 @@ impl<V: Insertable> Live<V> {
 
     /// What a daemon does now and then: writes what has been dirty for a while, and does the file system's own work where nobody calls.
     pub fn tick(&mut self) {
-        if self.options.read_only {
+        if self.writable().is_err() {
             return;
         }
         if self.changed.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
-            self.clock();
-            let started = self.fs.run(|volume, cx| volume.sync(cx, Durability::Started));
-            // What cannot be written stays dirty, and is told of.
-            let _ = self.below(started);
             self.changed = None;
+            // Soft Updates write a block again once what was left out of it may go. `changed` stays where that is not all.
+            for _ in 0..SYNC_ROUNDS {
+                self.clock();
+                let started = self.fs.run(|volume, cx| volume.sync(cx, Durability::Started));
+                // What cannot be written is told of.
+                let written = self.below(started).is_ok();
+                self.changed = (self.fs.dirty_bytes() > 0).then(Instant::now);
+                if !written || self.changed.is_none() {
+                    break;
+                }
+            }
         }
         let idle_ns = u64::try_from(self.last_call.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.fs.idle_work(idle_ns);
@@ -487,8 +499,13 @@ impl<V: Insertable> Live<V> {
         })
     }
 
+    /// Whether something may be changed. Not once something could not be written: nothing is since then.
     fn writable(&self) -> Result<(), Errno> {
-        if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
+        match (self.options.read_only, self.fs.image_has_failed()) {
+            (true, _) => Err(Errno::EROFS),
+            (false, true) => Err(Errno::EIO),
+            (false, false) => Ok(()),
+        }
     }
 
     fn kind(&self, ino: Ino) -> Result<FileKind, Errno> {

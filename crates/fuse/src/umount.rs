@@ -13,15 +13,24 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const READERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Unmounts what `fsage mount` has mounted on a directory. When this returns, the image is as it will be. `go_on` is asked while that is waited for.
+/// With `force` what cannot be written is lost.
 ///
 /// # Errors
-/// Nothing of ours is mounted there, it is in use, or the system refuses.
-pub fn umount(on: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
+/// Nothing of ours is mounted there, it is in use, or the system refuses. Without `force`: not all of it can be written; it stays mounted.
+pub fn umount(on: &Path, force: bool, go_on: &mut dyn FnMut() -> bool) -> Result<(), MountError> {
     // Of a mount whose server is dead only the name can be had.
     let on = on.canonicalize().or_else(|_| std::path::absolute(on)).unwrap_or_else(|_| on.to_owned());
     let Some(mount) = posix::cleanup::served_at(&on, FS_TYPE) else { return Err(MountError::NotMounted { path: on }) };
     let read_only = mount.options.split(',').any(|option| option == "ro");
     let readers = if read_only { locks_of(&mount.source) } else { 0 };
+    // What cannot be written is not known any more once it is unmounted. A server that is dead has nothing to write.
+    if !read_only
+        && !force
+        && let Err(source) = std::fs::File::open(&on).and_then(|root| root.sync_all())
+        && source.raw_os_error() != Some(rustix::io::Errno::NOTCONN.raw_os_error())
+    {
+        return Err(MountError::Unwritten { path: on, source });
+    }
     posix::cleanup::unmount_served(&on, false).map_err(|source| match source.kind() {
         std::io::ErrorKind::ResourceBusy => MountError::Busy { path: on.clone() },
         _ => MountError::Io { path: on.clone(), doing: "unmount it", source },

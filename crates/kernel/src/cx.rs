@@ -560,6 +560,20 @@ impl Cx {
         }
     }
 
+    /// Waits for every write that this program has started so far.
+    pub fn wait_for_own_writes(&mut self) {
+        let started = |step: &Step| match *step {
+            Step::Start { io, wait: false } => Some(io),
+            _ => None,
+        };
+        let own: Vec<IoId> = self.program.iter().filter_map(started).collect();
+        for io in own {
+            if self.ios.get(io).is_some_and(|io| io.direction == Direction::Write) {
+                self.wait_for(io);
+            }
+        }
+    }
+
     /// Has the device put what it has acknowledged onto the medium, and waits for that or not.
     pub fn flush_device(&mut self, wait: bool) -> IoId {
         self.cpu(self.costs.request_ns);

@@ -8,12 +8,18 @@ use crate::Pbn;
 use device::store::{SparseStore, Store};
 use rustc_hash::FxHashMap;
 use stats::random::mix;
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 
 /// Where blocks of the disk have their bytes: all of them, or those that processes gave, on a [`Store`].
+///
+/// Once something could not be written nothing is written any more: file systems write one thing only when another is there, and what is left is as a power
+/// failure at that moment leaves it.
 pub struct Image {
     store: Box<dyn Store + Send>,
+    /// Something could not be written.
+    failed: Cell<bool>,
     /// Which sectors have bytes; `None` if all have.
     given: Option<Given>,
 }
@@ -21,13 +27,14 @@ pub struct Image {
 impl Image {
     /// For the bytes that processes give, and no others; in memory.
     pub fn of_given() -> Image {
-        Image { store: Box::new(SparseStore::new(u64::MAX)), given: Some(Given::default()) }
+        let store = Box::new(SparseStore::new(u64::MAX));
+        Image { store, failed: Cell::new(false), given: Some(Given::default()) }
     }
 
     /// For the bytes of every block, metadata included: in an image file, in memory, or in an `Arc<Mutex<_>>` of either whose
     /// other end shows what is on the disk at any time. What is in the store at the beginning is on the disk.
     pub fn full(store: impl Store + Send + 'static) -> Image {
-        Image { store: Box::new(store), given: None }
+        Image { store: Box::new(store), failed: Cell::new(false), given: None }
     }
 
     /// For every block, in memory, zeros at the beginning.
@@ -58,20 +65,35 @@ impl Image {
 
     /// What was written is on stable storage when this returns.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.store.sync()
+        self.may_write()?;
+        self.store.sync().inspect_err(|_| self.failed.set(true))
+    }
+
+    /// Whether something could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.get()
+    }
+
+    fn may_write(&self) -> io::Result<()> {
+        match self.failed.get() {
+            false => Ok(()),
+            true => Err(io::Error::other("nothing is written any more since an earlier write has failed")),
+        }
     }
 
     /// Puts bytes at a place.
     pub(crate) fn write(&mut self, pbn: Pbn, bytes: &[u8]) -> io::Result<()> {
+        self.may_write()?;
         if let Some(given) = &mut self.given {
             given.set(pbn, bytes.len() as u64);
         }
-        self.store.write_at(pbn.bytes(), bytes)
+        self.store.write_at(pbn.bytes(), bytes).inspect_err(|_| self.failed.set(true))
     }
 
     /// A block is written that has no bytes: those of given ones are forgotten.
     pub(crate) fn discard(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()> {
-        let Self { store, given } = self;
+        self.may_write()?;
+        let Self { store, given, .. } = self;
         match given {
             Some(given) => given.clear(pbn, bytes, &mut |at, len| store.discard(at, len)),
             None => Ok(()),
@@ -80,6 +102,7 @@ impl Image {
 
     /// A place is discarded: its bytes are anything.
     pub(crate) fn give_up(&mut self, pbn: Pbn, bytes: u64) -> io::Result<()> {
+        self.may_write()?;
         match self.given {
             Some(_) => self.discard(pbn, bytes),
             None => self.store.discard(pbn.bytes(), bytes),

@@ -105,6 +105,16 @@ impl<V: Volume> Untimed<V> {
         self.cx.image.sync()
     }
 
+    /// Whether something could not be written to the image. Since then nothing is, and what the operations do stays in memory.
+    pub fn image_has_failed(&self) -> bool {
+        self.cx.image.has_failed()
+    }
+
+    /// Bytes of blocks that have changed and are not written yet.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.cx.cache.dirty_bytes()
+    }
+
     /// Fills `out` with a file's bytes from `offset` on, of an image that has all bytes; the file is that long. What is in no block in memory
     /// is read past the cache.
     ///

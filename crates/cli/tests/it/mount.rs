@@ -12,6 +12,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 use testkit::{Need, Tool, need, tool};
 
 /// Each file system that is mounted: how its image is made, and the target of the image in the modes that differ.
@@ -604,6 +605,139 @@ fn what_the_image_refuses_is_told_with_its_place() {
 }
 
 /// The file of a snapshot is an image of the disk as it was, through the mount and out of the image.
+/// A host disk that fills up below a sparse image: nothing is lost in silence, nothing is written after what could not be, and what was synced before is there
+/// once the image is recovered as after a crash.
+#[test]
+fn an_image_that_cannot_be_written_stays_as_a_crash_leaves_it() {
+    if !testkit::needs(&[Need::Fuse, Need::Mount]) {
+        return;
+    }
+    for (name, make, source) in SYSTEMS {
+        // However much there is room for: what fails first differs.
+        for room in [300 << 10, 700 << 10, 1100 << 10] {
+            let what = format!("{name}, room for {room}");
+            let place = Place::new(make, source);
+            let small = place.at().join("small");
+            fs::create_dir(&small).unwrap();
+            let tmpfs = |options: &str| {
+                let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&small).status();
+                assert!(mounted.unwrap().success());
+            };
+            tmpfs("size=64M");
+            let _small = Unmounted(small.clone());
+            let image = small.join("disk.img");
+            // Holes stay holes.
+            let copied =
+                Command::new("cp").arg("--sparse=always").args([&place.at().join("disk.img"), &image]).status();
+            assert!(copied.unwrap().success());
+            let used = fs::metadata(&image).unwrap().blocks() * 512;
+            tmpfs(&format!("remount,size={}", used + room));
+            let source = source.replace("IMAGE", "small/disk.img");
+            let mounted = run(place.at(), &["mount", "--log", "log", &source, "mnt"]);
+            let mut synced = Vec::new();
+            if common::code(&mounted) == 0 {
+                for n in 0..30 {
+                    let write = || {
+                        let file = File::create(place.mnt().join(format!("f{n}")))?;
+                        (&file).write_all(&bytes_of(n, 60_000))?;
+                        if n % 2 == 0 {
+                            file.sync_all().and_then(|()| File::open(place.mnt())?.sync_all())
+                        } else {
+                            Ok(())
+                        }
+                    };
+                    match write() {
+                        Ok(()) if n % 2 == 0 => synced.push(n),
+                        _ => {}
+                    }
+                }
+                let refused = run(place.at(), &["umount", "mnt"]);
+                assert_eq!(common::code(&refused), 3, "{what}: {}", common::stderr(&refused));
+                assert!(place.is_mounted() && common::stderr(&refused).contains("--force"), "{what}");
+                assert!(fs::write(place.mnt().join("late"), "late").is_err(), "{what}");
+                succeeds(&run(place.at(), &["umount", "--force", "mnt"]));
+                let said = fs::read_to_string(place.at().join("log")).unwrap();
+                assert!(said.contains("small/disk.img: cannot write"), "{what}: {said}");
+            }
+            // With room again.
+            tmpfs("remount,size=64M");
+            let replayed = ["journal=", "softdep"].iter().any(|word| source.contains(word)) || name.starts_with("lfs");
+            if !replayed {
+                let repaired = run(place.at(), &["fsck", "small/disk.img", "--repair", "--in-place"]);
+                assert!([0, 1].contains(&common::code(&repaired)), "{what}: {}", common::stderr(&repaired));
+            }
+            succeeds(&run(place.at(), &["mount", &source, "mnt"]));
+            for n in synced {
+                let there = fs::read(place.mnt().join(format!("f{n}"))).unwrap_or_default();
+                assert!(there == bytes_of(n, 60_000), "{what}: f{n} was synced");
+            }
+            fs::write(place.mnt().join("last"), bytes_of(99, 200_000)).unwrap();
+            place.umount();
+            succeeds(&run(place.at(), &["fsck", "small/disk.img"]));
+        }
+    }
+}
+
+/// Unmounts when it goes.
+struct Unmounted(PathBuf);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// What has been dirty for five seconds is on the disk though nobody calls any more, in every mode; and so is the whole at once, if the root is synced.
+#[test]
+fn an_idle_mount_writes_everything() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    for synced in [true, false] {
+        let mut mounted = Vec::new();
+        for (name, make, source) in SYSTEMS {
+            let place = Place::new(make, source);
+            let server = place.serve(&[]);
+            let below = place.mnt().join("d/e");
+            fs::create_dir_all(&below).unwrap();
+            for n in 0..5 {
+                fs::write(below.join(format!("f{n}")), bytes_of(n, 50_000)).unwrap();
+            }
+            fs::remove_file(below.join("f4")).unwrap();
+            if synced {
+                File::open(place.mnt()).unwrap().sync_all().unwrap();
+            }
+            mounted.push((name, place, server, SystemTime::now()));
+        }
+        for (name, place, server, since) in mounted {
+            if !synced {
+                // The image alone says when it is done: it was written since, and then not any more. What is never written is found missing.
+                let written = || fs::metadata(place.at().join("disk.img")).unwrap().modified().unwrap();
+                until("it was written, and then not for six seconds", || {
+                    written() > since && written().elapsed().is_ok_and(|quiet| quiet.as_secs() >= 6)
+                });
+            }
+            server.signal("KILL");
+            server.ends();
+            succeeds(&run(place.at(), &["drive", "list"]));
+            let replayed = ["journal=", "softdep"].iter().any(|word| place.source.contains(word));
+            if !replayed && !name.starts_with("lfs") {
+                let repaired = run(place.at(), &["fsck", "disk.img", "--repair", "--in-place"]);
+                assert!([0, 1].contains(&common::code(&repaired)), "{name}: {}", common::stderr(&repaired));
+            }
+            place.mount(&[]);
+            let below = place.mnt().join("d/e");
+            for n in 0..4 {
+                let there = fs::read(below.join(format!("f{n}"))).unwrap_or_default();
+                assert!(there == bytes_of(n, 50_000), "{name}, synced {synced}: f{n}");
+            }
+            assert!(!below.join("f4").exists(), "{name}");
+            place.umount();
+            place.is_clean();
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_stays_as_it_was() {
     if !need(Need::Fuse) {

@@ -129,7 +129,7 @@ fn a_directory_that_grows_within_its_fragment_is_sound() {
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
 /// two and three operations, and after long ones.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 18] = [
     // The old name was gone from the disk before the new one was there.
     "link a b; unlink a",
     "link d/b b; rename a d/b",
@@ -146,6 +146,8 @@ pub(super) const NAMES: [&str; 17] = [
     // A new name waited for the one that had its room, that for another directory's new name, and so on back to it (an ager with seed 1).
     "mkdir p; mkdir q; mkdir p/x; mkdir q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
     "mkdir p; mkdir q; create p/x; create q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
+    // The same with one directory: it came back to where its name was on the disk and its `..` led elsewhere (processes on a mount).
+    "mkdir t; mkdir p; mkdir q; mkdir t/x; sync; rename t/x p/a; fsync p; rename p/a q/y; rename q/y p/c; fsync d/b",
     // A directory's `..` was on the disk before the directory that it leads to had its name there.
     "mkdir e; rename d e/d; rename e d",
     "rename d e; rename e/b a; rmdir e",

@@ -79,7 +79,7 @@ fn not_given_back<'a>(problems: &'a [Problem], left: &Left) -> Option<&'a Proble
     });
     let goes: BTreeSet<u32> = goes.collect();
     problems.iter().find(|problem| match problem.kind {
-        "block-count" | "pointer" | "size" | "directory-link" | "directory-hole" | "dots" => {
+        "block-count" | "pointer" | "size" | "directory-link" | "directory-hole" | "dots" | "entry-type" => {
             !problem.ino.is_some_and(|ino| goes.contains(&ino))
         }
         _ => false,

@@ -162,7 +162,11 @@ impl Report {
                 "block-count" => false,
                 "pointer" => !problem.message.contains("beyond the end"),
                 // It has no name, and is in `lost+found` now; or it was being moved, and keeps its old one.
-                "dots" | "directory-hole" => {
+                "dots" | "directory-hole" | "entry-type" => {
+                    // What its `..` led to may be gone, and the number another inode's.
+                    if problem.kind == "entry-type" && !problem.message.starts_with(".. ") {
+                        return true;
+                    }
                     let of_it = format!("second name of directory {}", problem.ino.unwrap_or(0));
                     !self.problems.iter().any(|other| match other.kind {
                         "no-name" => other.ino == problem.ino,

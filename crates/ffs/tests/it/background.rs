@@ -192,6 +192,49 @@ fn a_root_without_room_for_lost_and_found_is_no_damage() {
     assert!(unnamed > 10, "{unnamed}");
 }
 
+/// A directory whose count of links was too high stays when it is removed, without a name. Where its `..` leads may be removed as well, and the number may be that of a
+/// file by the time of a check: here that of the check's own snapshot.
+#[test]
+fn a_parent_that_has_become_a_file_is_no_damage() {
+    let before = disk(Version::Ufs1, Endian::Little, 4096, 512, 3 << 20);
+    let (mut ager, disk) = Ager::start(before, "realloc,softdep", 1, None);
+    let path = |n: u32, below: &str| format!("p{n}{below}");
+    for n in 0..20 {
+        for below in ["", "/q"] {
+            let made = ager.lab.call(&Call::Mkdir { at: path(n, below).as_str().into(), mode: Mode(0o755) });
+            made.result.unwrap();
+        }
+    }
+    ager.sync(&disk);
+    let mut store = disk.lock().unwrap().clone();
+    let image = Image::open(store.clone(), Search::Standard).unwrap();
+    assert_eq!(image.superblock().clean, 0, "it is mounted");
+    // A crash has left a link of each `q` that is no name's.
+    let root = image.inode(ROOT_INO).unwrap();
+    let tops = image.directory(ROOT_INO, &root).unwrap();
+    for top in tops.iter().filter(|entry| entry.name.starts_with(b"p")) {
+        let names = image.directory(top.ino, &image.inode(top.ino).unwrap()).unwrap();
+        let q = names.iter().find(|entry| entry.name == b"q").unwrap().ino;
+        let at = image.geometry().inode_at(q).unwrap() as usize;
+        // `di_nlink`
+        assert_eq!(store.0[at + 2..at + 4], [2, 0]);
+        store.0[at + 2] = 3;
+    }
+    let (mut again, disk) = Ager::start(store, "realloc,softdep", 1, None);
+    for n in 0..20 {
+        for below in ["/q", ""] {
+            again.lab.call(&Call::Rmdir { at: path(n, below).as_str().into() }).result.unwrap();
+        }
+    }
+    again.sync(&disk);
+    let removed = disk.lock().unwrap().clone();
+    let kept = seen(&removed);
+    let (left, after) = check_in_background(removed, NOW_NS, &mut |_| true).unwrap();
+    assert_eq!(left.unnamed, 20, "{left:?}");
+    is_sound("checked", &after);
+    is_kept("checked", &kept, &seen(&after));
+}
+
 /// A check beside the work: the snapshot is open, and is checked; what is left of giving back.
 struct Check {
     fd: Fd,

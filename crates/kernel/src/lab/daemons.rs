@@ -10,6 +10,8 @@ use crate::{BlockId, Durability, Ino, Volume};
 
 /// Blocks that are written together when memory is short or too much is dirty.
 const BATCH_BLOCKS: usize = 64;
+/// Files of each kind that are tried before it is taken that nothing can be written now.
+const TRIED: usize = 16;
 
 /// What the daemons go by, and what they are doing.
 #[derive(Debug)]
@@ -109,9 +111,7 @@ impl<V: Volume> Lab<V> {
                 if self.daemons.flusher_state != State::Stuck
                     && self.cx.cache.dirty_bytes() > self.daemons.background_bytes =>
             {
-                let before = self.cx.cache.dirty_bytes();
-                self.write_batch(true);
-                let less = self.cx.cache.dirty_bytes() < before;
+                let less = self.write_batch(true);
                 self.daemons.flusher_state = if less { State::Working } else { State::Stuck };
             }
             ActorId::FLUSHER => {
@@ -228,33 +228,48 @@ impl<V: Volume> Lab<V> {
 
     /// Writes what has been dirty for longest until no more than so much is dirty.
     fn write_oldest(&mut self, until_bytes: u64, wait: bool) {
-        let mut before = u64::MAX;
-        while self.cx.cache.dirty_bytes() > until_bytes && self.cx.cache.dirty_bytes() < before {
-            before = self.cx.cache.dirty_bytes();
-            self.write_batch(wait);
-        }
+        while self.cx.cache.dirty_bytes() > until_bytes && self.write_batch(wait) {}
     }
 
-    /// Writes some blocks of the file that has been dirty for longest.
-    fn write_batch(&mut self, wait: bool) {
-        let oldest = CLASSES.into_iter().filter_map(|class| self.cx.cache.longest_dirty(class));
-        let Some(ino) = oldest.min_by_key(|file| (file.dirty_since_ns, file.ino)).map(|file| file.ino) else { return };
+    /// Writes some blocks of the file that has been dirty for longest; of the next one, where the file system keeps all of those for later.
+    /// Says whether less is dirty now.
+    fn write_batch(&mut self, wait: bool) -> bool {
+        let mut files: Vec<(u64, Ino)> = Vec::new();
+        for class in CLASSES {
+            files.extend(self.cx.cache.dirty_files_of(class).take(TRIED).map(|file| (file.dirty_since_ns, file.ino)));
+        }
+        files.sort_unstable();
+        let before = self.cx.cache.dirty_bytes();
         let mut batch = std::mem::take(&mut self.daemons.batch);
-        let dirty = self.cx.cache.dirty_of(ino).map(|slot| self.cx.cache.get(slot).id);
-        batch.extend(dirty.take(BATCH_BLOCKS));
-        self.volume.write_back(&mut self.cx, &batch);
-        if wait {
-            let mut last: Option<IoId> = None;
-            for id in &batch {
-                let io = self.cx.cache.find(*id).and_then(|slot| self.cx.cache.get(slot).io);
-                if let Some(io) = io.filter(|io| last != Some(*io)) {
-                    self.cx.wait_for(io);
-                    last = Some(io);
-                }
+        for (_, ino) in files {
+            let dirty = self.cx.cache.dirty_of(ino).map(|slot| self.cx.cache.get(slot).id);
+            batch.clear();
+            batch.extend(dirty.take(BATCH_BLOCKS));
+            self.volume.write_back(&mut self.cx, &batch);
+            if self.cx.cache.dirty_bytes() < before {
+                break;
             }
+        }
+        if wait && !self.wait_for_blocks(&batch) {
+            // Others were written instead.
+            self.cx.wait_for_own_writes();
         }
         batch.clear();
         self.daemons.batch = batch;
+        self.cx.cache.dirty_bytes() < before
+    }
+
+    /// Waits for those of the blocks that are under way; says whether any is.
+    fn wait_for_blocks(&mut self, blocks: &[BlockId]) -> bool {
+        let mut last: Option<IoId> = None;
+        for id in blocks {
+            let io = self.cx.cache.find(*id).and_then(|slot| self.cx.cache.get(slot).io);
+            if let Some(io) = io.filter(|io| last != Some(*io)) {
+                self.cx.wait_for(io);
+                last = Some(io);
+            }
+        }
+        last.is_some()
     }
 
     /// Gives up blocks until the cache is within its memory. Dirty blocks that are first to leave are written, and stay for

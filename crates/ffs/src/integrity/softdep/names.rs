@@ -165,12 +165,12 @@ impl Ffs {
 
     /// A new name waits for those that had its room, and what waits for an earlier name of its inode, or where a directory's `..` leads, is about to wait for it
     /// instead. If these were the same, as of two directories that have changed places again and again, nothing could go to the disk: so the room is free
-    /// there first. Changes of one chunk go together, and are no such circle.
+    /// there first. Changes of one chunk go together, and are no such circle. It may have been a name of the same inode, which has been elsewhere meanwhile.
     fn has_its_room(&mut self, cx: &mut Cx, new: Number, ino: Ino) {
         let waits = self.soft.records.get(new).into_iter().flat_map(|record| &record.waits);
-        let of_another = |key: &(Key, u64)| match key.0 {
+        let of_removal = |key: &(Key, u64)| match key.0 {
             Key::Record(number) => {
-                let removed = |entry: &Entry| matches!(entry.change, Change::Remove { ino: of, .. } if of != ino.0);
+                let removed = |entry: &Entry| matches!(entry.change, Change::Remove { .. });
                 self.soft.entry(number).is_some_and(removed).then_some(number)
             }
             Key::Block(_) | Key::Inode(_) => None,
@@ -184,7 +184,7 @@ impl Ffs {
         let chunk = self.soft.entry(new).map(|entry| (entry.dir, entry.chunk));
         let here = |entry: &Entry| Some((entry.dir, entry.chunk)) == chunk;
         let waits_for_it = |number: &Number| self.soft.leads_to(*number, &here, &concerns);
-        let mut first: Vec<Number> = waits.filter_map(of_another).filter(waits_for_it).collect();
+        let mut first: Vec<Number> = waits.filter_map(of_removal).filter(waits_for_it).collect();
         if let Some((dir, _)) = chunk.filter(|_| self.directory(ino).is_ok()) {
             // Likewise the names of the directories that it is moved into.
             let above = self.names_above(Ino(dir)).into_iter().filter_map(|key| match key {

@@ -13,7 +13,6 @@ use kernel::program::IoId;
 use kernel::{Block, BlockId, Cx, Durability, Ino, Lbn, Pbn};
 use posix::Errno;
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 use ufs::live::{Backing as _, Files as _};
 
 /// So often everything is written before something must be wrong: chains of changes are no longer.
@@ -289,40 +288,62 @@ impl Ffs {
     }
 
     /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and what they wait for is written instead, as BSD does
-    /// where it has other blocks to write (`buf_countdeps`); unless that is all on its way.
+    /// where it has other blocks to write (`buf_countdeps`): as many as are wanted. If that is all on its way they are left for later.
     pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
         let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
         let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =
             blocks.iter().copied().filter(dirty).partition(|id| self.goes_whole(*id));
-        if !rest.is_empty() {
-            let mut seen: FxHashSet<BlockId> = rest.iter().copied().collect();
-            let mut todo = rest;
-            while let Some(id) = todo.pop() {
-                for first in self.blocks_before(id) {
-                    if cx.cache().is_dirty(first) && seen.insert(first) {
-                        let list = if self.goes_whole(first) { &mut go } else { &mut todo };
-                        list.push(first);
-                    }
+        let mut seen: FxHashSet<BlockId> = rest.iter().copied().collect();
+        let mut todo = rest;
+        // Maps, which everything waits for, would be written again and again: only when nothing else is left to be.
+        let mut maps = Vec::new();
+        let mut under_way = false;
+        while let Some(id) = todo.pop()
+            && go.len() < blocks.len()
+        {
+            self.blocks_before(id, &mut |first| {
+                under_way |= cx.io_of(first).is_some();
+                if cx.cache().is_dirty(first) && seen.insert(first) {
+                    let list = match self.goes_whole(first) {
+                        true if first.ino == Ino::DEVICE => &mut maps,
+                        true => &mut go,
+                        false => &mut todo,
+                    };
+                    list.push(first);
                 }
-            }
+            });
         }
-        cx.write_in_place(self, if go.is_empty() { blocks } else { &go });
+        if go.is_empty() {
+            go = maps;
+        }
+        if !go.is_empty() {
+            cx.write_in_place(self, &go);
+        } else if !under_way {
+            cx.write_in_place(self, blocks);
+        }
     }
 
-    /// What something that holds a block back waits for, as blocks. There may be more of both; these come first.
-    fn blocks_before(&self, id: BlockId) -> SmallVec<[BlockId; 4]> {
-        let number = match self.holds_back(id) {
-            None => return SmallVec::new(),
-            Some(HoldsBack::Indirect(indirect)) => return SmallVec::from_slice(&[indirect]),
-            Some(HoldsBack::Change(number)) => number,
-        };
-        let waits = self.soft.records.get(number).into_iter().flat_map(|record| &record.waits);
-        let block = |key: Key| match key {
-            Key::Block(id) => Some(id),
-            Key::Inode(ino) => Some(self.inode_block(Ino(ino)).id),
-            Key::Record(number) => self.soft.records.get(number).and_then(|record| self.home_of(&record.kind)),
-        };
-        waits.filter_map(|(key, _)| block(*key)).collect()
+    /// What holds a block back waits for these blocks.
+    fn blocks_before(&self, id: BlockId, found: &mut dyn FnMut(BlockId)) {
+        self.hold_back(id, &mut |what| {
+            let number = match what {
+                HoldsBack::Indirect(indirect) => {
+                    found(indirect);
+                    return true;
+                }
+                HoldsBack::Change(number) => number,
+            };
+            let waits = self.soft.records.get(number).into_iter().flat_map(|record| &record.waits);
+            for (key, _) in waits {
+                let block = match *key {
+                    Key::Block(id) => Some(id),
+                    Key::Inode(ino) => Some(self.inode_block(Ino(ino)).id),
+                    Key::Record(number) => self.soft.records.get(number).and_then(|record| self.home_of(&record.kind)),
+                };
+                block.into_iter().for_each(&mut *found);
+            }
+            true
+        });
     }
 
     /// The block that a change is in.

@@ -264,31 +264,39 @@ impl Ffs {
 
     /// Whether nothing is left out of a block if it is written now.
     pub(super) fn goes_whole(&self, id: BlockId) -> bool {
-        self.holds_back(id).is_none()
+        let mut whole = true;
+        self.hold_back(id, &mut |_| {
+            whole = false;
+            false
+        });
+        whole
     }
 
-    /// Something because of which not all of a block could be written now, if there is any.
-    pub(super) fn holds_back(&self, id: BlockId) -> Option<HoldsBack> {
+    /// Everything because of which not all of a block could be written now, as long as `found` says yes.
+    pub(super) fn hold_back(&self, id: BlockId, found: &mut dyn FnMut(HoldsBack) -> bool) {
         let unready = |number: &Number| self.soft.is_held(*number) && !self.soft.is_ready(*number);
-        if id.ino == Ino::DEVICE {
-            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return None };
-            return self.soft.inodes.within(first..first + self.g.inopb()).find_map(|ino| {
-                let own = self.soft.inodes.get(ino)?;
-                if let Some(number) = own.new.into_iter().chain(own.slots.numbers()).find(unready) {
-                    return Some(HoldsBack::Change(number));
-                }
-                let lbn = kernel::Lbn(*own.indirects.keys().next()?);
-                Some(HoldsBack::Indirect(BlockId { ino: Ino(ino), lbn }))
-            });
-        }
-        let number = if id.lbn.0 < 0 {
-            self.soft.pointers(id).map(|(_, number)| number).find(unready)?
-        } else if self.is_of_directory(id) {
-            self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().copied().find(unready)?
-        } else {
-            return None;
+        let unready = |numbers: &mut dyn Iterator<Item = Number>, found: &mut dyn FnMut(HoldsBack) -> bool| {
+            numbers.filter(unready).all(|number| found(HoldsBack::Change(number)))
         };
-        Some(HoldsBack::Change(number))
+        if id.ino == Ino::DEVICE {
+            let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return };
+            for ino in self.soft.inodes.within(first..first + self.g.inopb()) {
+                let Some(own) = self.soft.inodes.get(ino) else { continue };
+                if !unready(&mut own.new.into_iter().chain(own.slots.numbers()), found) {
+                    return;
+                }
+                if let Some(lbn) = own.indirects.keys().next() {
+                    let block = BlockId { ino: Ino(ino), lbn: kernel::Lbn(*lbn) };
+                    if !found(HoldsBack::Indirect(block)) {
+                        return;
+                    }
+                }
+            }
+        } else if id.lbn.0 < 0 {
+            unready(&mut self.soft.pointers(id).map(|(_, number)| number), found);
+        } else if self.is_of_directory(id) {
+            unready(&mut self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().copied(), found);
+        }
     }
 
     /// Bytes of a file that a block of it has.
