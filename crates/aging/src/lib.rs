@@ -5,6 +5,8 @@
 //!
 //! The method follows Smith and Seltzer, *File System Aging* (SIGMETRICS 1997), and chapter 3 of Smith's *Workload-Specific
 //! File System Benchmarks* (2001).
+//!
+//! `examples/age.rs` plans three days and replays them: `cargo run -p fsage-aging --example age`.
 
 pub mod age;
 mod error;

@@ -9,6 +9,8 @@
 //! ```
 //!
 //! docs/targets.md has every option with its default.
+//!
+//! `examples/laboratory.rs` makes calls on two laboratories: `cargo run -p fsage-lab --example laboratory`.
 
 mod background;
 mod bytes;

@@ -5,6 +5,8 @@
 //! elementary operation costs on a system; the pipeline turns each traced call into a **request vector** (how many of
 //! each it costs); the dot product is the call's predicted latency. What may not live here: measuring, replaying,
 //! parsing of traces, rendering of results.
+//!
+//! `examples/predict.rs` predicts a workload on several systems: `cargo run -p fsage-predict --example predict`.
 
 pub mod baseline;
 pub mod cache_sizes;

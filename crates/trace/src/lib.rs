@@ -3,6 +3,8 @@
 //! What lives here: recording (driving strace), importers and exporters, snapshots of names, the workload profile
 //! format (`NAME.workload/`: `meta.json`, `trace.parquet`, `snapshot.parquet`, `schedule.parquet`; docs/formats.md), and the statistics
 //! of `fsage inspect`. What may not: anything that predicts or replays.
+//!
+//! `examples/read_workload.rs` reads a profile: `cargo run -p fsage-trace --example read_workload`.
 
 pub mod agree;
 pub mod analysis;

@@ -12,6 +12,7 @@ mod bench_workloads;
 mod common;
 mod contain;
 mod crash;
+mod documents;
 mod drift;
 mod drive;
 mod ffs;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
+mod examples;
 mod kernel_cache;
 mod libcachesim;
 mod pipeline;

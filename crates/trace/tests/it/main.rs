@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // In helpers too a test may fail by panicking.
 
 mod common;
+mod examples;
 mod fio;
 mod import_common;
 mod import_forms;
