@@ -1,5 +1,6 @@
 //! What can go wrong with an aging workload's file.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::PathBuf;
 use trace::profile::ProfileError;
@@ -55,12 +56,13 @@ pub enum AgingError {
     },
 }
 
-impl AgingError {
-    /// The process's exit code for this error: 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
-        if matches!(self, AgingError::Io { .. }) { 3 } else { 4 }
+impl Fault for AgingError {
+    fn kind(&self) -> Kind {
+        if matches!(self, AgingError::Io { .. }) { Kind::Environment } else { Kind::BadInput }
     }
+}
 
+impl AgingError {
     pub(crate) fn corrupt(path: &std::path::Path, place: impl Into<String>, message: impl ToString) -> AgingError {
         AgingError::Corrupt { path: path.to_owned(), place: place.into(), message: message.to_string() }
     }

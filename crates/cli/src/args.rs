@@ -1,6 +1,7 @@
 //! The command line as a type: `fsage COMMAND …`.
 
 use crate::commands;
+use crate::failure;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -33,7 +34,7 @@ macro_rules! commands {
 
         impl Command {
             /// Runs it.
-            pub fn run(self) -> anyhow::Result<ExitCode> {
+            pub fn run(self) -> failure::Result<ExitCode> {
                 match self {
                     $(Command::$name(args) => commands::$module::run(args)),*
                 }

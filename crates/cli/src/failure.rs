@@ -1,74 +1,139 @@
-//! Exit codes: the one place where an error becomes a number.
+//! Failures of commands, and exit codes: the one place where the kind of a fault becomes a number.
 //!
 //! 0 done · 1 a comparison or check failed · 2 usage · 3 environment (no root, missing tool, no space) · 4 bad input
 //! file · 130 interrupted, 143 by SIGTERM.
 
 use crate::progress;
-use aging::AgingError;
-use aging::age::AgeError;
-use aging::plan::PlanError;
-use aging::snapshot::SnapshotError;
-use crash::CrashError;
-use device::DriveError;
-use device::validate::TraceError;
-use experiment::ExperimentError;
-use ffs::FfsError;
-use fuse::MountError;
-use lab::OpenError;
-use layout::LayoutError;
-use lfs::LfsError;
-use measure::MeasureError;
-use posix::SetupError;
-use predict::pipeline::PredictError;
-use replay::ReplayError;
+use fault::{Fault, Kind};
+use posix::input::Refusal;
 use std::error::Error;
+use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use system::SystemProfileError;
-use system::thesis::ThesisError;
-use trace::profile::ProfileError;
-use trace::record::{AnalysisError, RecordError};
-use trace::strace::ImportError;
-use trace::text::snapshot::SnapshotTextError;
-use trace::text::trace::ExportError;
-use trace::verify::VerifyError;
-use validate::ValidateError;
-use workload::WorkloadError;
 
-/// Done, and the comparison or check it was asked for failed.
-pub const CHECK_FAILED: u8 = 1;
-/// The command line asks for what cannot be.
-pub const USAGE: u8 = 2;
-/// The machine lacks something: rights, a tool, space.
-pub const ENVIRONMENT: u8 = 3;
-/// An input file is not what it should be.
-pub const BAD_INPUT: u8 = 4;
-/// SIGINT or SIGTERM, as shells number it.
-pub const INTERRUPTED: u8 = 130;
+/// What a command comes to.
+pub type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure that the command itself notices.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
+/// The exit code of a kind of fault.
+fn number(kind: Kind) -> u8 {
+    match kind {
+        Kind::Check => 1,
+        Kind::Usage => 2,
+        Kind::Environment => 3,
+        Kind::BadInput => 4,
+        // As shells number SIGINT, where no signal came.
+        Kind::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
+    }
+}
+
+/// The same for a command that ends with it.
+pub fn code(kind: Kind) -> ExitCode {
+    ExitCode::from(number(kind))
+}
+
+/// Why a command ends without its result.
+#[derive(Debug)]
 pub struct Failure {
-    /// Its exit code.
-    pub code: u8,
-    /// What is wrong and what to do.
-    pub message: String,
+    kind: Kind,
+    what: What,
+    /// What it happened to, the innermost first.
+    context: Vec<String>,
+}
+
+#[derive(Debug)]
+enum What {
+    /// The command itself has noticed: what is wrong and what to do.
+    Message(String),
+    Error(Box<dyn Error + Send + Sync>),
+}
+
+impl Failure {
+    /// A failure that the command itself notices.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Failure {
+        Failure { kind, what: What::Message(message.into()), context: Vec::new() }
+    }
+
+    /// The error it began with and those it came from.
+    pub fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        let first: Option<&(dyn Error + 'static)> = match &self.what {
+            What::Message(_) => None,
+            What::Error(error) => Some(&**error),
+        };
+        std::iter::successors(first, |error: &&(dyn Error + 'static)| (*error).source())
+    }
+}
+
+/// What it happened to, and what it came from, each once, on one line.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = self.context.iter().rev().cloned().collect();
+        match &self.what {
+            What::Message(message) => parts.push(message.clone()),
+            What::Error(_) => parts.extend(self.causes().map(ToString::to_string)),
+        }
+        let mut line = String::new();
+        for part in parts.iter().map(|part| units::text::printable(part)) {
+            // Library errors often repeat their source in their own text.
+            if line.contains(&part) {
+                continue;
+            }
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&part);
+        }
+        f.write_str(&line)
+    }
+}
+
+impl<E: Fault + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let kind = error.kind();
+        let mut failure = Failure { kind, what: What::Error(Box::new(error)), context: Vec::new() };
+        // Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
+        if failure.causes().filter_map(|cause| cause.downcast_ref()).any(|e| Refusal::of(e).is_some()) {
+            failure.kind = Kind::BadInput;
+        }
+        failure
+    }
+}
+
+/// Says what a failure happened to.
+pub trait Context<T> {
+    /// In these words.
+    fn context(self, words: impl Into<String>) -> Result<T>;
+
+    /// In words that are made where they are needed.
+    fn with_context<W: Into<String>>(self, words: impl FnOnce() -> W) -> Result<T>;
+}
+
+impl<T, E: Into<Failure>> Context<T> for std::result::Result<T, E> {
+    fn context(self, words: impl Into<String>) -> Result<T> {
+        self.with_context(|| words)
+    }
+
+    fn with_context<W: Into<String>>(self, words: impl FnOnce() -> W) -> Result<T> {
+        self.map_err(|error| {
+            let mut failure = error.into();
+            failure.context.push(words().into());
+            failure
+        })
+    }
 }
 
 /// The arguments make no sense together, though each is well formed.
-pub fn usage(message: impl Into<String>) -> anyhow::Error {
-    Failure { code: USAGE, message: message.into() }.into()
+pub fn usage(message: impl Into<String>) -> Failure {
+    Failure::new(Kind::Usage, message)
 }
 
 /// Something on this machine is missing.
-pub fn environment(message: impl Into<String>) -> anyhow::Error {
-    Failure { code: ENVIRONMENT, message: message.into() }.into()
+pub fn environment(message: impl Into<String>) -> Failure {
+    Failure::new(Kind::Environment, message)
 }
 
 /// An input file cannot be used.
-pub fn bad_input(message: impl Into<String>) -> anyhow::Error {
-    Failure { code: BAD_INPUT, message: message.into() }.into()
+pub fn bad_input(message: impl Into<String>) -> Failure {
+    Failure::new(Kind::BadInput, message)
 }
 
 /// Says what is wrong with the command line, or shows the help asked for, and exits. An argument may be the name of somebody else's
@@ -85,150 +150,48 @@ pub fn usage_of(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Prints an error with its causes, each once, and gives its exit code.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+/// Prints a failure with its causes, each once, and gives its exit code.
+pub fn report(failure: &Failure) -> ExitCode {
     // A signal that ended the work matters more than the call it happened to interrupt.
     if let Some(code) = posix::interrupt::exit_code() {
-        match error.downcast_ref::<Failure>() {
+        match (failure.kind, &failure.what) {
             // The command knows what became of its work.
-            Some(failure) if failure.code == INTERRUPTED => progress::say(&failure.message),
+            (Kind::Interrupted, What::Message(message)) => progress::say(message),
             _ => progress::say("interrupted; what it made in its target has been removed"),
         }
         return ExitCode::from(code);
     }
-    let mut message = String::new();
-    for cause in error.chain() {
-        let text = units::text::printable(&cause.to_string());
-        // Library errors often repeat their source in their own text.
-        if message.contains(&text) {
-            continue;
-        }
-        if !message.is_empty() {
-            message.push_str(": ");
-        }
-        message.push_str(&text);
-    }
-    progress::say(&message);
-    ExitCode::from(exit_code(error))
+    progress::say(&failure.to_string());
+    code(failure.kind)
 }
 
-/// The exit code of the first cause that has one; anything else is the environment's doing.
-fn exit_code(error: &anyhow::Error) -> u8 {
-    // Whatever it was opened for: what is no file, or no file of its kind, is a bad input.
-    if error.chain().filter_map(|cause| cause.downcast_ref()).any(|e| posix::input::Refusal::of(e).is_some()) {
-        return BAD_INPUT;
-    }
-    error.chain().find_map(cause_code).unwrap_or(ENVIRONMENT)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn cause_code(cause: &(dyn Error + 'static)) -> Option<u8> {
-    if let Some(failure) = cause.downcast_ref::<Failure>() {
-        return Some(failure.code);
+    /// As the help says it.
+    #[test]
+    fn each_kind_has_its_exit_code() {
+        let kinds = [Kind::Check, Kind::Usage, Kind::Environment, Kind::BadInput, Kind::Interrupted];
+        assert_eq!(kinds.map(number), [1, 2, 3, 4, 130]);
     }
-    if let Some(error) = cause.downcast_ref::<SetupError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<CrashError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<OpenError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<MountError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<VerifyError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<ProfileError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<SystemProfileError>() {
-        return Some(match error {
-            // A profile that is not there is a bad input, not a fault of the machine.
-            SystemProfileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => BAD_INPUT,
-            other => other.exit_code(),
-        });
-    }
-    if let Some(error) = cause.downcast_ref::<ReplayError>() {
-        return Some(replay_code(error));
-    }
-    if let Some(error) = cause.downcast_ref::<MeasureError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<ValidateError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<RecordError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<AnalysisError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<ImportError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<ExportError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<SnapshotTextError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<LayoutError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<DriveError>() {
-        return Some(if matches!(error, DriveError::Unknown { .. }) { USAGE } else { BAD_INPUT });
-    }
-    if cause.is::<TraceError>() {
-        return Some(BAD_INPUT);
-    }
-    if let Some(error) = cause.downcast_ref::<PlanError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<AgeError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<FfsError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<LfsError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<ExperimentError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<SnapshotError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<AgingError>() {
-        return Some(error.exit_code());
-    }
-    if let Some(error) = cause.downcast_ref::<WorkloadError>() {
-        return Some(error.exit_code());
-    }
-    if cause.is::<ThesisError>() {
-        return Some(BAD_INPUT);
-    }
-    if let Some(error) = cause.downcast_ref::<PredictError>() {
-        return Some(predict_code(error));
-    }
-    None
-}
 
-fn predict_code(error: &PredictError) -> u8 {
-    match error {
-        PredictError::Workload(profile) => profile.exit_code(),
-        PredictError::Override(_) | PredictError::NoSystem => USAGE,
-        PredictError::MissingEntries { .. } => BAD_INPUT,
-        PredictError::Coverage { .. } => CHECK_FAILED,
+    #[test]
+    fn an_error_keeps_its_kind_and_is_told_once() {
+        let path = std::path::PathBuf::from("x.system");
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let error = system::SystemProfileError::Io { path, source: gone() };
+        let failure = Err::<(), _>(error).context("a").with_context(|| "b").expect_err("still one");
+        assert_eq!(failure.kind, Kind::BadInput);
+        let text = failure.to_string();
+        assert!(text.starts_with("b: a: x.system") && text.matches(&gone().to_string()).count() == 1, "{text}");
+        assert_eq!(Failure::from(gone()).kind, Kind::Environment);
     }
-}
 
-fn replay_code(error: &ReplayError) -> u8 {
-    match error {
-        ReplayError::Profile(profile) => profile.exit_code(),
-        ReplayError::Interrupted { .. } => INTERRUPTED,
-        _ => ENVIRONMENT,
+    /// Whatever asks for it.
+    #[test]
+    fn what_is_no_file_is_a_bad_input() {
+        let error = posix::input::open(std::path::Path::new("/dev/null")).expect_err("a device");
+        assert_eq!(Failure::from(error).kind, Kind::BadInput);
     }
 }

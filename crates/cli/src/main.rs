@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if cli.command.replays() {
         posix::contain::prepare();
     }
-    let done = posix::interrupt::install().map_err(anyhow::Error::from).and_then(|()| {
+    let done = posix::interrupt::install().map_err(failure::Failure::from).and_then(|()| {
         target::sweep();
         let _at_once = cli.command.ends_at_once().then(posix::interrupt::at_once);
         cli.command.run()

@@ -1,10 +1,10 @@
 //! Where results go: standard output, and the files asked for.
 
-use crate::failure;
-use anyhow::Context as _;
+use crate::failure::{self, Context as _};
 use clap::Args;
 use document::Document;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,23 @@ pub struct ResultArgs {
     pub output: Option<PathBuf>,
 }
 
+/// A result as JSON, in the envelope of its schema.
+pub fn envelope<T: Serialize>(schema: &str, result: &T) -> failure::Result<Value> {
+    document::envelope(schema, result).map_err(no_json)
+}
+
+/// A part of a result as JSON.
+pub fn json<T: Serialize>(part: &T) -> failure::Result<Value> {
+    serde_json::to_value(part).map_err(no_json)
+}
+
+fn no_json(error: serde_json::Error) -> failure::Failure {
+    failure::environment(format!("the result cannot be written as JSON: {error}"))
+}
+
 impl ResultArgs {
     /// Fails early on what would fail after hours: a report that cannot be written.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> failure::Result<()> {
         if let Some(html) = &self.html {
             writable_parent(html)?;
             must_be_report(html)?;
@@ -44,7 +58,7 @@ impl ResultArgs {
     }
 
     /// Prints a result and writes the files asked for.
-    pub fn emit<T: Serialize>(&self, schema: &str, result: &T, document: &Document) -> anyhow::Result<()> {
+    pub fn emit<T: Serialize>(&self, schema: &str, result: &T, document: &Document) -> failure::Result<()> {
         self.emit_short(schema, result, document, document)
     }
 
@@ -55,9 +69,9 @@ impl ResultArgs {
         result: &T,
         short: &Document,
         document: &Document,
-    ) -> anyhow::Result<()> {
+    ) -> failure::Result<()> {
         let json = if self.json || self.output.is_some() {
-            let value = document::envelope(schema, result).context("the result cannot be written as JSON")?;
+            let value = envelope(schema, result)?;
             document::json_text(&value)
         } else {
             String::new()
@@ -81,7 +95,7 @@ impl ResultArgs {
 }
 
 /// Prints to standard output. A reader that went away (`| head`) is not an error.
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub fn print(text: &str) -> failure::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -90,7 +104,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a file whole or not at all.
-pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> failure::Result<()> {
     if path.file_name().is_none() {
         return Err(failure::usage(format!("{}: is not a file name", shown(path))));
     }
@@ -99,7 +113,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// A report takes the place of an older report only, whatever name it is given.
-fn must_be_report(path: &Path) -> anyhow::Result<()> {
+fn must_be_report(path: &Path) -> failure::Result<()> {
     let is_report = || -> std::io::Result<bool> {
         let metadata = std::fs::metadata(path)?;
         if !metadata.is_file() {
@@ -120,7 +134,7 @@ fn must_be_report(path: &Path) -> anyhow::Result<()> {
 }
 
 /// An output that must not be there yet, because overwriting it would lose a recording.
-pub fn must_be_new(path: &Path) -> anyhow::Result<()> {
+pub fn must_be_new(path: &Path) -> failure::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(failure::usage(format!(
             "{}: is already there and is not overwritten; name another or remove it",
@@ -131,7 +145,7 @@ pub fn must_be_new(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The directory an output goes to must exist.
-pub fn writable_parent(path: &Path) -> anyhow::Result<()> {
+pub fn writable_parent(path: &Path) -> failure::Result<()> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -1,7 +1,8 @@
 //! Targets on the command line: parsing, sweeping up after killed runs, opening and closing.
 
+use crate::failure::{self, Context as _};
 use crate::progress;
-use anyhow::Context as _;
+use fault::Kind;
 use lab::{LabSite, SiteOptions, Spec};
 use posix::{Image, SetupError, Site, Target, Workspace, WorkspaceOptions};
 use std::path::{Path, PathBuf};
@@ -26,13 +27,13 @@ pub struct TargetArgs {
 
 impl TargetArgs {
     /// Makes a target ready, with room for what the run will use.
-    pub fn open(&self, target: &Target, need_bytes: u64, need_inodes: u64) -> anyhow::Result<Box<dyn Site>> {
+    pub fn open(&self, target: &Target, need_bytes: u64, need_inodes: u64) -> failure::Result<Box<dyn Site>> {
         let options = WorkspaceOptions { keep: self.keep, need_bytes, need_inodes, ..WorkspaceOptions::default() };
         Ok(open(target, &options)?)
     }
 
     /// Removes what the run made, unless it is to be kept.
-    pub fn close(&self, site: Box<dyn Site>) -> anyhow::Result<()> {
+    pub fn close(&self, site: Box<dyn Site>) -> failure::Result<()> {
         let target = site.target().to_string();
         let kept = site.kept().map(Path::to_owned);
         site.close().with_context(|| format!("cleaning up in target '{target}'"))?;
@@ -67,7 +68,7 @@ pub fn open(target: &Target, options: &WorkspaceOptions) -> Result<Box<dyn Site>
 ///
 /// # Errors
 /// The target has no image, so that its tree would be empty.
-pub fn open_image(text: &str) -> anyhow::Result<LabSite> {
+pub fn open_image(text: &str) -> failure::Result<LabSite> {
     let spec = spec(text)?;
     if spec.image.is_none() {
         return Err(crate::failure::usage(format!(
@@ -78,7 +79,7 @@ pub fn open_image(text: &str) -> anyhow::Result<LabSite> {
 }
 
 fn spec(text: &str) -> Result<Spec, SetupError> {
-    Spec::parse(text).map_err(|error| SetupError::Other { source: Box::new(error), exit_code: crate::failure::USAGE })
+    Spec::parse(text).map_err(|error| SetupError::Other { source: Box::new(error), kind: Kind::Usage })
 }
 
 /// The first `ffs-N.img`, or as the system is called, that is not there.

@@ -1,5 +1,6 @@
 //! Why crashes cannot be made.
 
+use fault::{Fault, Kind};
 use posix::Errno;
 use std::io;
 
@@ -27,14 +28,13 @@ pub enum CrashError {
     Io(#[from] io::Error),
 }
 
-impl CrashError {
-    /// The process exit code: 2 usage, 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for CrashError {
+    fn kind(&self) -> Kind {
         match self {
-            CrashError::Open(error) => error.exit_code(),
-            CrashError::Mount(_) => 4,
-            CrashError::Op { .. } | CrashError::Refused { .. } | CrashError::NoState(_) => 2,
-            CrashError::Io(_) => 3,
+            CrashError::Open(error) => error.kind(),
+            CrashError::Mount(_) => Kind::BadInput,
+            CrashError::Op { .. } | CrashError::Refused { .. } | CrashError::NoState(_) => Kind::Usage,
+            CrashError::Io(_) => Kind::Environment,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where bytes are, beside the timing models and independent of them: a file, memory, or changes laid over either.
 
+use fault::{Fault, Kind};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,6 +22,13 @@ pub struct StoreError {
     pub len: usize,
     /// Why.
     pub source: io::Error,
+}
+
+impl Fault for StoreError {
+    fn kind(&self) -> Kind {
+        // An image that ends too early is a bad one.
+        if self.source.kind() == io::ErrorKind::UnexpectedEof { Kind::BadInput } else { Kind::Environment }
+    }
 }
 
 /// A run of bytes that can be read and written at any place.

@@ -1,5 +1,6 @@
 //! What can go wrong while an experiment runs.
 
+use fault::{Fault, Kind};
 use posix::Errno;
 
 /// Why an experiment has no result.
@@ -65,12 +66,11 @@ pub enum ExperimentError {
     Shared { name: String, type_name: &'static str },
 }
 
-impl ExperimentError {
-    /// The process exit code: a wrong name is usage (2), anything else the environment (3).
-    pub const fn exit_code(&self) -> u8 {
+impl Fault for ExperimentError {
+    fn kind(&self) -> Kind {
         match self {
-            ExperimentError::Unknown { .. } => 2,
-            _ => 3,
+            ExperimentError::Unknown { .. } => Kind::Usage,
+            _ => Kind::Environment,
         }
     }
 }

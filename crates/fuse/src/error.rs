@@ -1,5 +1,6 @@
 //! Why something cannot be mounted or unmounted.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::PathBuf;
 
@@ -47,20 +48,19 @@ pub enum MountError {
     Busy { path: PathBuf },
 }
 
-impl MountError {
-    /// The process exit code: 2 usage, 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for MountError {
+    fn kind(&self) -> Kind {
         match self {
-            MountError::Ffs { source, .. } => source.exit_code(),
-            MountError::Lfs { source, .. } => source.exit_code(),
-            MountError::Target(error) => error.exit_code(),
-            MountError::NotMounted { .. } => 2,
-            MountError::Disagrees { .. } | MountError::Open { .. } => 4,
+            MountError::Ffs { source, .. } => source.kind(),
+            MountError::Lfs { source, .. } => source.kind(),
+            MountError::Target(error) => error.kind(),
+            MountError::NotMounted { .. } => Kind::Usage,
+            MountError::Disagrees { .. } | MountError::Open { .. } => Kind::BadInput,
             MountError::Io { .. }
             | MountError::InUse { .. }
             | MountError::Refused { .. }
             | MountError::Unwritten { .. }
-            | MountError::Busy { .. } => 3,
+            | MountError::Busy { .. } => Kind::Environment,
         }
     }
 }

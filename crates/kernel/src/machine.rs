@@ -1,6 +1,7 @@
 //! Machines: what a computer's processor spends, how much memory it gives to caches, how its kernel reads and writes.
 
 use crate::{Costs, ReadAhead, Replacement, Transfers};
+use fault::{Fault, Kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -150,6 +151,15 @@ pub enum MachineError {
         /// What there is.
         known: Vec<&'static str>,
     },
+}
+
+impl Fault for MachineError {
+    fn kind(&self) -> Kind {
+        match self {
+            MachineError::Unknown { .. } => Kind::Usage,
+            MachineError::Io { .. } | MachineError::Syntax { .. } | MachineError::Figure { .. } => Kind::BadInput,
+        }
+    }
 }
 
 const BUILT_IN: [(&str, &str); 5] = [

@@ -1,5 +1,6 @@
 //! Why a laboratory target cannot be opened, or its image not be written.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -55,25 +56,27 @@ pub enum OpenError {
     Io { path: PathBuf, doing: &'static str, source: io::Error },
 }
 
-impl OpenError {
-    /// The process exit code: 2 usage, 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for OpenError {
+    fn kind(&self) -> Kind {
         match self {
-            OpenError::Drive(device::DriveError::Unknown { .. })
-            | OpenError::Machine(kernel::MachineError::Unknown { .. })
-            | OpenError::Array { .. }
+            OpenError::Array { .. }
             | OpenError::LogDrive { .. }
             | OpenError::Cache { .. }
             | OpenError::Memory { .. }
             | OpenError::System { .. }
-            | OpenError::Lab { .. } => 2,
-            OpenError::Drive(_) | OpenError::Machine(_) => 4,
-            OpenError::Ffs { source, .. } => source.exit_code(),
-            OpenError::Lfs { source, .. } => source.exit_code(),
-            OpenError::Io { .. } | OpenError::Unmount { .. } | OpenError::Disk { .. } | OpenError::Check { .. } => 3,
+            | OpenError::Lab { .. } => Kind::Usage,
+            OpenError::Drive(error) => error.kind(),
+            OpenError::Machine(error) => error.kind(),
+            OpenError::Ffs { source, .. } => source.kind(),
+            OpenError::Lfs { source, .. } => source.kind(),
+            OpenError::Io { .. } | OpenError::Unmount { .. } | OpenError::Disk { .. } | OpenError::Check { .. } => {
+                Kind::Environment
+            }
         }
     }
+}
 
+impl OpenError {
     pub(crate) fn io(path: &Path, doing: &'static str, source: io::Error) -> OpenError {
         OpenError::Io { path: path.to_path_buf(), doing, source }
     }

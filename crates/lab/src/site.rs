@@ -2,6 +2,7 @@
 
 use crate::spec::{Data, System};
 use crate::{Laboratory, OpenError, Spec};
+use fault::Fault as _;
 use kernel::Ino;
 use posix::{
     At, CacheDrop, CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent,
@@ -275,7 +276,7 @@ fn check_room(lab: &mut dyn Laboratory, target: &str, options: &SiteOptions) -> 
 
 impl From<OpenError> for SetupError {
     fn from(error: OpenError) -> SetupError {
-        let exit_code = error.exit_code();
-        SetupError::Other { source: Box::new(error), exit_code }
+        let kind = error.kind();
+        SetupError::Other { source: Box::new(error), kind }
     }
 }

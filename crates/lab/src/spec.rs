@@ -505,6 +505,7 @@ fn check_together(spec: &Spec, given: &[(String, usize)]) -> Result<(), Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fault::{Fault as _, Kind};
     use ffs::policy::Clusters;
     use posix::{At, Call, FileSystem as _, Mode, OpenFlags, Reply};
 
@@ -531,7 +532,7 @@ mod tests {
         assert_eq!((g.nseg, g.ssize, g.bsize, g.fsize), (128, 512 << 10, 4096, 1024));
         assert_eq!((choices.cleaner, choices.low_percent), (lfs::policy::CleanerPolicy::Greedy, 20));
         assert_eq!(lab.volume().superblock().f.minfree, 5);
-        assert!(spec(target).ffs().is_err_and(|e| e.exit_code() == 2) && spec("ffs").lfs().is_err());
+        assert!(spec(target).ffs().is_err_and(|e| e.kind() == Kind::Usage) && spec("ffs").lfs().is_err());
     }
 
     #[test]
@@ -608,7 +609,7 @@ mod tests {
         let spec = spec("ffs:journal=sync,logdrive=dec-rz26@st39102lw-uw");
         let capacity = spec.drive.device().unwrap_or_else(|e| panic!("{e}")).capacity_sectors();
         let error = spec.device(Some(0..capacity)).err().unwrap_or_else(|| panic!("it fits"));
-        assert!(error.to_string().starts_with("logdrive=dec-rz26:") && error.exit_code() == 2, "{error}");
+        assert!(error.to_string().starts_with("logdrive=dec-rz26:") && error.kind() == Kind::Usage, "{error}");
     }
 
     #[test]
@@ -618,6 +619,9 @@ mod tests {
         assert!(error("ffs:size=8M,cache=1T").to_string().contains("bytes of memory"));
         assert!(error("ffs:size=8M,bsize=5000").to_string().contains("power of two"));
         let error = error("ffs:image=/no/such.img");
-        assert!(error.to_string().starts_with("/no/such.img: cannot open") && error.exit_code() == 3, "{error}");
+        assert!(
+            error.to_string().starts_with("/no/such.img: cannot open") && error.kind() == Kind::Environment,
+            "{error}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Why there is no survey at all. What is merely missing from one is [`crate::Available::Unavailable`].
 
+use fault::{Fault, Kind};
 use std::io;
 
 /// An error of this crate.
@@ -73,23 +74,24 @@ pub enum LayoutError {
     Interrupted(#[source] io::Error),
 }
 
-impl LayoutError {
-    /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for LayoutError {
+    fn kind(&self) -> Kind {
         match self {
-            LayoutError::NotATarget { .. } => 2,
-            LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
-            LayoutError::Io { .. } => 3,
-            LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => 3,
+            LayoutError::NotATarget { .. } => Kind::Usage,
+            LayoutError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::Usage,
+            LayoutError::Io { .. } => Kind::Environment,
+            LayoutError::Ext4 { source: crate::ext4::Ext4Error::Io { .. }, .. } => Kind::Environment,
             LayoutError::TwoNames { .. }
             | LayoutError::NotAnImage { .. }
             | LayoutError::Ext4 { .. }
             | LayoutError::SurveyFile { .. }
-            | LayoutError::SeriesFile { .. } => 4,
-            LayoutError::Interrupted(_) => 130,
+            | LayoutError::SeriesFile { .. } => Kind::BadInput,
+            LayoutError::Interrupted(_) => Kind::Interrupted,
         }
     }
+}
 
+impl LayoutError {
     /// Interrupted, in the form the binary recognises.
     pub(crate) fn interrupted() -> LayoutError {
         LayoutError::Interrupted(io::Error::from(io::ErrorKind::Interrupted))

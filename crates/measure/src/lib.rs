@@ -30,6 +30,7 @@ mod writeback;
 pub use host::Host;
 
 use bench::Bench;
+use fault::{Fault, Kind};
 use posix::{Call, Errno, FileSystem, Site, Target};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -147,16 +148,17 @@ pub enum MeasureError {
     },
 }
 
-impl MeasureError {
-    /// The exit code of DESIGN.md: 3, the environment; an interrupt is the shell's 130.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for MeasureError {
+    fn kind(&self) -> Kind {
         match self {
-            MeasureError::Interrupted => 130,
-            MeasureError::Io { source, .. } if source.kind() == std::io::ErrorKind::Interrupted => 130,
-            _ => 3,
+            MeasureError::Interrupted => Kind::Interrupted,
+            MeasureError::Io { source, .. } if source.kind() == std::io::ErrorKind::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
         }
     }
+}
 
+impl MeasureError {
     fn call(call: &Call<'_>, errno: Errno) -> MeasureError {
         let path = match call {
             Call::Open { at, .. }

@@ -1,5 +1,6 @@
 //! Why a target could not be made ready.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ pub enum SetupError {
     #[error("target '{0}': a file system of the laboratory has no directory of this machine")]
     Laboratory(String),
     #[error("{source}")]
-    Other { source: Box<dyn std::error::Error + Send + Sync>, exit_code: u8 },
+    Other { source: Box<dyn std::error::Error + Send + Sync>, kind: Kind },
     #[error("{}: no such directory; a target must exist", path.display())]
     Missing { path: PathBuf },
     #[error("{}: not a directory; a target is a directory or a scratch file system such as ext4:8G", path.display())]
@@ -45,17 +46,18 @@ pub enum SetupError {
     Interrupted,
 }
 
-impl SetupError {
-    /// 2 for a target that was not well chosen, 3 where the environment is in the way, 130 and the like for a signal.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for SetupError {
+    fn kind(&self) -> Kind {
         match self {
-            SetupError::Laboratory(_) | SetupError::Missing { .. } | SetupError::NotADirectory { .. } => 2,
-            SetupError::Other { exit_code, .. } => *exit_code,
-            SetupError::Interrupted => crate::interrupt::exit_code().unwrap_or(130),
-            _ => 3,
+            SetupError::Laboratory(_) | SetupError::Missing { .. } | SetupError::NotADirectory { .. } => Kind::Usage,
+            SetupError::Other { kind, .. } => *kind,
+            SetupError::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
         }
     }
+}
 
+impl SetupError {
     /// The error of a system call on a path, told apart where we know what to advise.
     pub(crate) fn from_io(path: &Path, doing: &'static str, source: io::Error) -> SetupError {
         let path = path.to_path_buf();

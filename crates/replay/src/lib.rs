@@ -29,6 +29,7 @@ pub use run::{OpenTrace, replay, replay_observed, replay_on, replay_on_observed,
 pub use shared::Source;
 pub use tally::{Difference, DifferenceCount, Differences, OpResult, Sample, SubtreeResult};
 
+use fault::{Fault, Kind};
 use posix::{CacheState, Environment, Errno};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -313,17 +314,18 @@ fn advice(errno: Errno) -> &'static str {
     }
 }
 
-impl ReplayError {
-    /// The process's exit code for this error: 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for ReplayError {
+    fn kind(&self) -> Kind {
         match self {
-            ReplayError::Profile(e) => e.exit_code(),
-            ReplayError::TooDeep { .. } => 4,
-            ReplayError::Interrupted { .. } => 130,
-            _ => 3,
+            ReplayError::Profile(e) => e.kind(),
+            ReplayError::TooDeep { .. } => Kind::BadInput,
+            ReplayError::Interrupted { .. } => Kind::Interrupted,
+            _ => Kind::Environment,
         }
     }
+}
 
+impl ReplayError {
     /// What is the profile's fault, with the profile's name.
     fn of(self, reader: &trace::profile::Reader) -> ReplayError {
         match self {

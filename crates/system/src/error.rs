@@ -1,5 +1,6 @@
 //! What can be wrong with a profile file, and where.
 
+use fault::{Fault, Kind};
 use std::path::PathBuf;
 
 /// Why a system profile could not be read or written. Lines and columns count from 1.
@@ -62,12 +63,13 @@ pub enum SystemProfileError {
     },
 }
 
-impl SystemProfileError {
-    /// The exit code of DESIGN.md: 4 for a bad file, 3 where the system refused to read or write it.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for SystemProfileError {
+    fn kind(&self) -> Kind {
         match self {
-            SystemProfileError::Io { .. } => 3,
-            _ => 4,
+            // A profile that is not there is a bad input, not a fault of the machine.
+            SystemProfileError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,
+            SystemProfileError::Io { .. } => Kind::Environment,
+            _ => Kind::BadInput,
         }
     }
 }

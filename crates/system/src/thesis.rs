@@ -24,6 +24,7 @@
 
 use super::{Entry, FORMAT_VERSION, Parameters, SystemProfile, WriteLoad};
 use crate::vector::{Class, entry_name};
+use fault::{Fault, Kind};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,12 @@ pub struct ThesisError {
     pub line: usize,
     /// What is wrong.
     pub problem: String,
+}
+
+impl Fault for ThesisError {
+    fn kind(&self) -> Kind {
+        Kind::BadInput
+    }
 }
 
 /// Writes what of a profile the thesis' format can say.

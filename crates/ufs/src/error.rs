@@ -2,6 +2,7 @@
 
 use crate::Ino;
 use device::store::StoreError;
+use fault::{Fault, Kind};
 use std::fmt::Debug;
 use std::io;
 
@@ -164,16 +165,17 @@ fn left(available_bytes: u64, free_inodes: Option<u64>) -> String {
     format!("{available_bytes} bytes{inodes}")
 }
 
-impl<S: System> Error<S> {
-    /// The process exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl<S: System> Fault for Error<S> {
+    fn kind(&self) -> Kind {
         match self {
-            Error::Options(_) | Error::Path { .. } => 2,
-            Error::Io(error) if error.source.kind() == io::ErrorKind::UnexpectedEof => 4,
-            Error::Io(_) | Error::Host { .. } | Error::Full { .. } => 3,
-            Error::NotWritable(_) | Error::NeedsFullCheck(_) | Error::NoFileSystem(_) | Error::Format(_) => 4,
-            Error::Inode { .. } | Error::FreeMaps(_) | Error::Kind(_) => 4,
-            Error::Interrupted(_) => 130,
+            Error::Options(_) | Error::Path { .. } => Kind::Usage,
+            Error::Io(error) => error.kind(),
+            Error::Host { .. } | Error::Full { .. } => Kind::Environment,
+            Error::NotWritable(_) | Error::NeedsFullCheck(_) | Error::NoFileSystem(_) | Error::Format(_) => {
+                Kind::BadInput
+            }
+            Error::Inode { .. } | Error::FreeMaps(_) | Error::Kind(_) => Kind::BadInput,
+            Error::Interrupted(_) => Kind::Interrupted,
         }
     }
 }

@@ -17,6 +17,7 @@ pub use compare::{
 };
 
 use crate::residuals::ResidualWriter;
+use fault::{Fault, Kind};
 use measure::{MeasureError, MeasureOptions};
 use posix::SetupError;
 use predict::pipeline::{Calls, PredictError, PredictOptions};
@@ -157,19 +158,18 @@ pub enum ValidateError {
     },
 }
 
-impl ValidateError {
-    /// The process's exit code for this error: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for ValidateError {
+    fn kind(&self) -> Kind {
         match self {
-            ValidateError::Nothing | ValidateError::Twice { .. } | ValidateError::Repeats(_) => 2,
-            ValidateError::Setup(e) => e.exit_code(),
-            ValidateError::Measure { source, .. } => source.exit_code(),
+            ValidateError::Nothing | ValidateError::Twice { .. } | ValidateError::Repeats(_) => Kind::Usage,
+            ValidateError::Setup(e) => e.kind(),
+            ValidateError::Measure { source, .. } => source.kind(),
             ValidateError::Predict { source, .. } => match source.as_ref() {
-                PredictError::Workload(e) => e.exit_code(),
-                _ => 4,
+                PredictError::Workload(e) => e.kind(),
+                _ => Kind::BadInput,
             },
-            ValidateError::Replay { source, .. } => source.exit_code(),
-            ValidateError::CleanUp { .. } => 3,
+            ValidateError::Replay { source, .. } => source.kind(),
+            ValidateError::CleanUp { .. } => Kind::Environment,
         }
     }
 }

@@ -269,5 +269,5 @@ fn bad_requests_are_refused() {
     assert!(matches!(validate_on(&mut fake(&[], &[], 1), &options, None, &mut |_| {}), Err(ValidateError::Nothing)));
     options.repeats = 2;
     let refused = validate_on(&mut fake(&[1.0], &[[1, 1, 1]], 1), &options, None, &mut |_| {});
-    assert_eq!(refused.unwrap_err().exit_code(), 2);
+    assert_eq!(refused.unwrap_err().kind(), Kind::Usage);
 }

@@ -1,5 +1,6 @@
 //! Why a benchmark did not run to its end.
 
+use fault::{Fault, Kind};
 use posix::Errno;
 use std::io;
 
@@ -54,17 +55,18 @@ impl WorkloadError {
             errno => WorkloadError::Call { doing, path, errno },
         }
     }
+}
 
-    /// 2 for what was asked for, 3 where the environment is in the way, 4 for a bad result file, 130 and the like for a signal.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for WorkloadError {
+    fn kind(&self) -> Kind {
         match self {
-            WorkloadError::Options(_) | WorkloadError::Nothing(_) | WorkloadError::NotOurs(_) => 2,
-            WorkloadError::On { source, .. } => source.exit_code(),
-            WorkloadError::ResultFile { .. } | WorkloadError::Incomparable(_) => 4,
-            WorkloadError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 4,
-            WorkloadError::Io { source, .. } if posix::input::Refusal::of(source).is_some() => 4,
-            WorkloadError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
-            _ => 3,
+            WorkloadError::Options(_) | WorkloadError::Nothing(_) | WorkloadError::NotOurs(_) => Kind::Usage,
+            WorkloadError::On { source, .. } => source.kind(),
+            WorkloadError::ResultFile { .. } | WorkloadError::Incomparable(_) => Kind::BadInput,
+            WorkloadError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::BadInput,
+            WorkloadError::Io { source, .. } if posix::input::Refusal::of(source).is_some() => Kind::BadInput,
+            WorkloadError::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Why a replay ends early.
 
 use crate::{AgingError, Broken};
+use fault::{Fault, Kind};
 use posix::Errno;
 use std::io;
 use std::path::PathBuf;
@@ -40,17 +41,18 @@ pub enum AgeError {
     Interrupted { day: u32, days: u32, operations: u64 },
 }
 
-impl AgeError {
-    /// The process's exit code: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for AgeError {
+    fn kind(&self) -> Kind {
         match self {
-            AgeError::Plan(error) => error.exit_code(),
-            AgeError::Broken { .. } | AgeError::PathTooLong { .. } | AgeError::State { .. } => 4,
-            AgeError::Capacity { .. } => 2,
-            AgeError::Survey { source, .. } => source.exit_code(),
-            AgeError::Snapshot(error) => error.exit_code(),
-            AgeError::Interrupted { .. } => 130,
-            AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Io { .. } | AgeError::Foreign { .. } => 3,
+            AgeError::Plan(error) => error.kind(),
+            AgeError::Broken { .. } | AgeError::PathTooLong { .. } | AgeError::State { .. } => Kind::BadInput,
+            AgeError::Capacity { .. } => Kind::Usage,
+            AgeError::Survey { source, .. } => source.kind(),
+            AgeError::Snapshot(error) => error.kind(),
+            AgeError::Interrupted { .. } => Kind::Interrupted,
+            AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Io { .. } | AgeError::Foreign { .. } => {
+                Kind::Environment
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::AgingError;
 use crate::snapshot::SnapshotError;
+use fault::{Fault, Kind};
 use std::path::PathBuf;
 
 /// Why there is no plan.
@@ -47,21 +48,22 @@ pub enum PlanError {
     Interrupted,
 }
 
-impl PlanError {
-    /// The process's exit code for this error: 2 usage, 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for PlanError {
+    fn kind(&self) -> Kind {
         match self {
-            PlanError::Aging(error) => error.exit_code(),
-            PlanError::Snapshot(error) => error.exit_code(),
-            PlanError::Parameter { .. } => 2,
+            PlanError::Aging(error) => error.kind(),
+            PlanError::Snapshot(error) => error.kind(),
+            PlanError::Parameter { .. } => Kind::Usage,
             // An input that is not there is a bad input, not a fault of the machine.
-            PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => 4,
-            PlanError::Io { .. } => 3,
-            PlanError::Input { .. } => 4,
-            PlanError::Interrupted => 130,
+            PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,
+            PlanError::Io { .. } => Kind::Environment,
+            PlanError::Input { .. } => Kind::BadInput,
+            PlanError::Interrupted => Kind::Interrupted,
         }
     }
+}
 
+impl PlanError {
     pub(crate) fn parameter(name: impl Into<String>, message: impl Into<String>) -> PlanError {
         PlanError::Parameter { name: name.into(), message: message.into() }
     }

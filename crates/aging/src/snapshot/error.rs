@@ -1,5 +1,6 @@
 //! What can go wrong with a snapshot.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 use trace::profile::ProfileError;
@@ -58,16 +59,17 @@ pub enum SnapshotError {
     Interrupted,
 }
 
-impl SnapshotError {
-    /// The process's exit code for this error: 3 environment, 4 bad input file, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for SnapshotError {
+    fn kind(&self) -> Kind {
         match self {
-            SnapshotError::Io { .. } => 3,
-            SnapshotError::Interrupted => 130,
-            _ => 4,
+            SnapshotError::Io { .. } => Kind::Environment,
+            SnapshotError::Interrupted => Kind::Interrupted,
+            _ => Kind::BadInput,
         }
     }
+}
 
+impl SnapshotError {
     pub(crate) fn corrupt(path: &Path, place: impl Into<String>, message: impl ToString) -> SnapshotError {
         SnapshotError::Corrupt { path: path.to_owned(), place: place.into(), message: message.to_string() }
     }

@@ -5,6 +5,7 @@ use crate::common::plans::{Shape, write};
 use crate::common::{Nobody, planned, walked};
 use aging::age::{AgeOptions, AgeResult, Begin, DataMode, OnFull, age, identity, room};
 use aging::format::Reader;
+use fault::{Fault as _, Kind};
 use posix::{FileSystem as _, Target, Workspace, WorkspaceOptions};
 use std::path::Path;
 
@@ -102,7 +103,7 @@ fn a_target_that_fails_in_the_middle_ends_the_run_with_advice() {
         let options = AgeOptions { room: aging::age::Room::Beside { bytes: 1 << 40 }, ..AgeOptions::default() };
         let begin = Begin { plan: identity(&plan).unwrap(), groups: Err("none".into()), resume: None };
         let error = age(&mut fs, &reader, &options, begin, &mut Nobody).unwrap_err();
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.kind(), Kind::Environment);
         assert!(error.to_string().contains(says), "{error}");
     }
 }

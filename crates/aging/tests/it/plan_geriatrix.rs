@@ -3,6 +3,7 @@
 use aging::format::PlanMeta;
 use aging::plan::geriatrix::{self, Churn, Options, profile::Profile};
 use aging::plan::{self, PlanError, PlannedFor};
+use fault::{Fault as _, Kind};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,7 @@ fn sizes_that_do_not_fit_are_left_out_and_said_to_be() {
     let meta = write(&path, &profile, &options(1 << 26, 0.8, Churn::Turnovers(1.0))).expect("a plan");
     assert!(meta.source.description.contains("left out"), "{}", meta.source.description);
     let error = write(&path, &profile, &options(8192, 0.4, Churn::Turnovers(1.0))).expect_err("too small");
-    assert_eq!(error.exit_code(), 2, "{error}");
+    assert_eq!(error.kind(), Kind::Usage, "{error}");
 }
 
 #[test]
@@ -102,7 +103,7 @@ proptest! {
             && profile.dirs.iter().all(|row| row.directories < 1000)
         {
             let planned = write(&dir.path().join("a.aging"), &profile, &options);
-            prop_assert!(planned.is_ok() || planned.is_err_and(|e| e.exit_code() == 2));
+            prop_assert!(planned.is_ok() || planned.is_err_and(|e| e.kind() == Kind::Usage));
         }
     }
 }

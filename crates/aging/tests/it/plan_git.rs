@@ -5,6 +5,7 @@ use aging::format::{PlanMeta, Reader};
 use aging::plan::git::{GitOptions, plan};
 use aging::plan::{PlanError, PlannedFor, write};
 use aging::{AgingOp, DAY_NS, OpKind};
+use fault::{Fault as _, Kind};
 use posix::FileKind;
 use std::collections::BTreeMap;
 use std::fs;
@@ -147,14 +148,14 @@ fn what_is_no_repository_or_no_branch_is_said_so() {
     }
     let work = tempfile::tempdir().expect("a directory");
     let error = planned(work.path(), &GitOptions::default()).expect_err("no repository");
-    assert!(error.to_string().contains("not a git repository") && error.exit_code() == 4, "{error}");
+    assert!(error.to_string().contains("not a git repository") && error.kind() == Kind::BadInput, "{error}");
     git(work.path(), 0, &["init", "-q"]);
     let error = planned(work.path(), &GitOptions::default()).expect_err("no commits");
-    assert_eq!(error.exit_code(), 4, "{error}");
+    assert_eq!(error.kind(), Kind::BadInput, "{error}");
     repository(work.path());
     let options = GitOptions { branch: "--output=x".into(), ..GitOptions::default() };
     let error = planned(work.path(), &options).expect_err("no such branch");
-    assert!(error.exit_code() == 4 && !work.path().join("x").exists(), "{error}");
+    assert!(error.kind() == Kind::BadInput && !work.path().join("x").exists(), "{error}");
     let error = planned(&work.path().join("missing"), &GitOptions::default()).expect_err("no directory");
-    assert_eq!(error.exit_code(), 4, "{error}");
+    assert_eq!(error.kind(), Kind::BadInput, "{error}");
 }

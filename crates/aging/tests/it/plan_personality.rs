@@ -4,6 +4,7 @@ use aging::format::{PlanMeta, Reader};
 use aging::plan::personality::{self, Churn, Options, Personality, builtin};
 use aging::plan::{self, PlanError, PlannedFor};
 use aging::{DAY_NS, OpKind};
+use fault::{Fault as _, Kind};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -119,7 +120,7 @@ fn churn_is_what_was_asked_for() {
         assert!((0.6..1.6).contains(&(per_day / churn)), "{per_day} instead of {churn}");
     }
     let bad = Options { churn: Churn::BytesPerDay(-1.0), ..options(1 << 30, 200, 3) };
-    assert_eq!(write(&path, "home", &bad).expect_err("no churn").exit_code(), 2);
+    assert_eq!(write(&path, "home", &bad).expect_err("no churn").kind(), Kind::Usage);
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn bad_personalities_are_refused_with_their_place() {
         assert_ne!(text, good, "{from}");
         let error = Personality::parse(path, &text).expect_err(to);
         assert!(error.to_string().contains(says), "{to}: {error}");
-        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.kind(), Kind::BadInput);
     }
 }
 

@@ -6,6 +6,7 @@ use aging::plan::profile::{Again, ProfileOptions, plan};
 use aging::plan::short_lived::ShortLived;
 use aging::plan::{PlanError, PlannedFor, write};
 use aging::{AgingOp, DAY_NS, OpKind};
+use fault::{Fault as _, Kind};
 use posix::FileKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ fn fresh_trees_fill_the_capacity_and_the_oldest_go_first() {
     let expected: BTreeMap<_, _> = (7..10).flat_map(|run| expected(&format!("copy-0-run-{run}"))).collect();
     assert_eq!(left, expected);
     let error = planned(&path, &options, 4 * 4096).expect_err("no room for one");
-    assert!(error.to_string().contains("no room") && error.exit_code() == 2, "{error}");
+    assert!(error.to_string().contains("no room") && error.kind() == Kind::Usage, "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use aging::plan::snapshots::{Changes, Deletions, Place, SnapshotsOptions, plan, 
 use aging::plan::{PlanError, write};
 use aging::snapshot::Snapshot;
 use aging::{AgingOp, OpKind};
+use fault::{Fault as _, Kind};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -226,7 +227,7 @@ fn inconsistent_series_are_refused_by_name() {
     let refused = |paths: &[PathBuf], part: &str, file: &str| {
         let error = planned(paths, &SnapshotsOptions::default()).expect_err(part);
         let text = error.to_string();
-        assert!(text.contains(part) && text.contains(file) && error.exit_code() == 4, "{text}");
+        assert!(text.contains(part) && text.contains(file) && error.kind() == Kind::BadInput, "{text}");
     };
     refused(&[paths[1].clone(), paths[0].clone()], "time goes backwards", "000.snapshot");
     refused(&[paths[0].clone(), paths[0].clone()], "time goes backwards", "000.snapshot");
@@ -272,7 +273,7 @@ fn mutated_snapshots_never_panic() {
             Ok((_, ops)) => assert!(!ops.is_empty()),
             Err(error) => {
                 refused += 1;
-                assert!(matches!(error.exit_code(), 3 | 4), "{error}");
+                assert!(matches!(error.kind(), Kind::Environment | Kind::BadInput), "{error}");
             }
         }
     }

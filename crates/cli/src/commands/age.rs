@@ -13,6 +13,7 @@ use aging::age::{
 use aging::format::Reader;
 use bench::FreshAndAged;
 use document::Document;
+use fault::Fault as _;
 use layout::{Series, SeriesWriter};
 use options::Replay;
 use posix::cleanup::Temporary;
@@ -39,7 +40,7 @@ struct Job {
 }
 
 /// Ages.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let mut result_args = ResultArgs { json: args.json, html: args.html.clone(), output: args.output.clone() };
     result_args.check()?;
     let bench = args.bench.clone();
@@ -59,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Makes the target ready: new (its image written out where benchmarks are to compare it), or as the run that is resumed left it.
 /// `packed` is where a laboratory's image goes before it is compressed.
-fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> anyhow::Result<Box<dyn Site>> {
+fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> failure::Result<Box<dyn Site>> {
     let keep = job.keep.as_ref();
     let image = keep.and_then(|keep| keep.image(job.resume.is_some())).or(packed.map(Image::New));
     let options = WorkspaceOptions {
@@ -82,7 +83,7 @@ fn open(job: &Job, packed: Option<PathBuf>, written: bool) -> anyhow::Result<Box
 }
 
 /// In what the image of a laboratory that is to be compressed is in the meantime: beside what it becomes.
-fn lab_image(job: &Job, to: &Path) -> anyhow::Result<Option<Temporary>> {
+fn lab_image(job: &Job, to: &Path) -> failure::Result<Option<Temporary>> {
     if !matches!(job.target, Target::Lab(_)) || job.keep.is_some() {
         return Ok(None);
     }
@@ -90,12 +91,13 @@ fn lab_image(job: &Job, to: &Path) -> anyhow::Result<Option<Temporary>> {
     Ok(Some(Temporary::within(absolute.parent().unwrap_or(&absolute))?))
 }
 
-fn session_of(state: &State) -> anyhow::Result<SessionState> {
-    Ok(serde_json::from_value(state.session.clone())?)
+fn session_of(state: &State) -> failure::Result<SessionState> {
+    serde_json::from_value(state.session.clone())
+        .map_err(|error| failure::bad_input(format!("no state of a run of `fsage age`: {error}")))
 }
 
 /// Replays, from the beginning or from the state.
-fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> anyhow::Result<(AgeResult, Option<Reconciled>)> {
+fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> failure::Result<(AgeResult, Option<Reconciled>)> {
     let mut fs = site.handle();
     let mended = match &job.resume {
         Some(state) => Some(age::reconcile(&mut fs, &job.plan, state, job.options.data)?),
@@ -151,14 +153,14 @@ fn replay(job: &mut Job, site: &dyn Site, series: &Path) -> anyhow::Result<(AgeR
     Ok((result, mended))
 }
 
-fn sync(fs: &mut dyn FileSystem) -> anyhow::Result<()> {
+fn sync(fs: &mut dyn FileSystem) -> failure::Result<()> {
     fs.call(&posix::Call::SyncFs).result.map_err(std::io::Error::from)?;
     Ok(())
 }
 
 /// Where the state is written: with a result directory and a tree that stays, and not without. A laboratory is in memory: it
 /// cannot be gone on with.
-fn state_place(job: &Job, site: &dyn Site) -> anyhow::Result<Option<(PathBuf, SessionState)>> {
+fn state_place(job: &Job, site: &dyn Site) -> failure::Result<Option<(PathBuf, SessionState)>> {
     let (Some(keep), Some(results), Some(workspace)) = (&job.keep, &job.results, site.workspace()) else {
         return Ok(None);
     };
@@ -179,7 +181,7 @@ fn state_place(job: &Job, site: &dyn Site) -> anyhow::Result<Option<(PathBuf, Se
 }
 
 /// An interrupted run says how it is gone on with.
-fn explained(error: AgeError, state: Option<&Path>) -> anyhow::Error {
+fn explained(error: AgeError, state: Option<&Path>) -> failure::Failure {
     let there = state.filter(|path| path.exists());
     let hint = match (&error, there) {
         (AgeError::Plan(_) | AgeError::Broken { .. } | AgeError::Capacity { .. }, _) => None,
@@ -190,7 +192,7 @@ fn explained(error: AgeError, state: Option<&Path>) -> anyhow::Error {
         _ => None,
     };
     match hint {
-        Some(hint) => failure::Failure { code: error.exit_code(), message: format!("{error}; {hint}") }.into(),
+        Some(hint) => failure::Failure::new(error.kind(), format!("{error}; {hint}")),
         None => error.into(),
     }
 }
@@ -211,7 +213,7 @@ fn finish(
     result: &AgeResult,
     to: Option<&Path>,
     packed: Option<PathBuf>,
-) -> anyhow::Result<Kept> {
+) -> failure::Result<Kept> {
     let mut image = match (to, site.workspace()) {
         (Some(_), Some(workspace)) => {
             let trimmed = workspace.fs().trim();
@@ -259,7 +261,7 @@ fn show(
     benchmarks: &[FreshAndAged],
     kept: Kept,
     mended: Option<Reconciled>,
-) -> anyhow::Result<ExitCode> {
+) -> failure::Result<ExitCode> {
     let mut document: Document = aging::present::age(result);
     if let Some(mended) = mended.filter(|m| *m != Reconciled::default()) {
         document.paragraph(format!(

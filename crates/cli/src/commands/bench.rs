@@ -2,10 +2,10 @@
 
 mod workloads;
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
-use anyhow::Context as _;
 use posix::{FileSystem, Mounted, Site, Target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ impl RepeatArgs {
 }
 
 /// Runs a benchmark, or compares.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let (result, found) = match args.benchmark {
         Some(Benchmark::Seqfile(args)) => (args.result.clone(), seqfile(&args)?),
         Some(Benchmark::Hotfiles(args)) => (args.result.clone(), hotfiles(&args)?),
@@ -163,7 +163,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn compare(files: &[PathBuf], result: &ResultArgs) -> anyhow::Result<ExitCode> {
+fn compare(files: &[PathBuf], result: &ResultArgs) -> failure::Result<ExitCode> {
     result.check()?;
     let [a, b] = files else { return Err(failure::usage("--compare: name two results")) };
     let (found_a, found_b) = (workload::load(a)?, workload::load(b)?);
@@ -173,7 +173,7 @@ fn compare(files: &[PathBuf], result: &ResultArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn seqfile(args: &SeqfileArgs) -> anyhow::Result<BenchResult> {
+fn seqfile(args: &SeqfileArgs) -> failure::Result<BenchResult> {
     args.result.check()?;
     let mut options = seqfile::Options::with_data(args.data);
     if !args.sizes.is_empty() {
@@ -192,7 +192,7 @@ fn in_virtual_time(targets: &[Target]) -> bool {
 
 /// Runs a benchmark that makes files of its own, in a directory of its own on each target. A log, where it keeps one, lies on the
 /// target of the same place in `logs`.
-fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> anyhow::Result<BenchResult> {
+fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> failure::Result<BenchResult> {
     let benchmark = parameters.benchmark();
     benchmark.check()?;
     if !logs.is_empty() && logs.len() != targets.len() {
@@ -203,7 +203,7 @@ fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> a
     let target_args = TargetArgs { keep: false };
     let opened = targets.iter().chain(logs).map(|t| target_args.open(t, need_bytes, need_inodes));
     // Where one cannot be made ready, those before it are taken down again.
-    let sites = opened.collect::<anyhow::Result<Vec<Box<dyn Site>>>>()?;
+    let sites = opened.collect::<failure::Result<Vec<Box<dyn Site>>>>()?;
     let mut handles: Vec<Box<dyn FileSystem>> = sites.iter().map(|site| site.handle()).collect();
     let logs = handles.split_off(targets.len().min(handles.len()));
     let names = targets.iter().map(name_of).collect();
@@ -211,14 +211,14 @@ fn on_targets(parameters: &Parameters, targets: &[Target], logs: &[Target]) -> a
     let closed = sites.into_iter().map(|site| target_args.close(site)).fold(Ok(()), Result::and);
     if let (Err(_), Err(error)) = (&found, &closed) {
         // A target that has failed may keep what was made in it: that is said beside the failure.
-        progress::note(&format!("{error:#}"));
+        progress::note(&error.to_string());
     }
     let found = found?;
     closed?;
     Ok(found)
 }
 
-fn hotfiles(args: &HotfilesArgs) -> anyhow::Result<BenchResult> {
+fn hotfiles(args: &HotfilesArgs) -> failure::Result<BenchResult> {
     args.result.check()?;
     let select = match (args.share, &args.list) {
         (Some(share), _) => Select::Share(share),
@@ -230,7 +230,7 @@ fn hotfiles(args: &HotfilesArgs) -> anyhow::Result<BenchResult> {
     on_trees(&Parameters::Hotfiles(options), &args.trees)
 }
 
-fn scan(args: &ScanArgs) -> anyhow::Result<BenchResult> {
+fn scan(args: &ScanArgs) -> failure::Result<BenchResult> {
     args.result.check()?;
     let repeat = args.repeat.repeat(images_in_virtual_time(&args.trees));
     let options = scan::Options { stat_only: args.stat_only, piece_bytes: args.piece, repeat };
@@ -247,13 +247,13 @@ fn images_in_virtual_time(trees: &[PathBuf]) -> bool {
 }
 
 /// Runs a benchmark on trees that are there.
-fn on_trees(parameters: &Parameters, trees: &[PathBuf]) -> anyhow::Result<BenchResult> {
-    let handles = trees.iter().map(|tree| open_tree(tree)).collect::<anyhow::Result<Vec<Box<dyn FileSystem>>>>()?;
+fn on_trees(parameters: &Parameters, trees: &[PathBuf]) -> failure::Result<BenchResult> {
+    let handles = trees.iter().map(|tree| open_tree(tree)).collect::<failure::Result<Vec<Box<dyn FileSystem>>>>()?;
     let names = trees.iter().map(|tree| name_of(&Target::Directory(tree.clone()))).collect();
     side_by_side(parameters, names, handles, Vec::new())
 }
 
-fn open_tree(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
+fn open_tree(tree: &Path) -> failure::Result<Box<dyn FileSystem>> {
     if tree.is_dir() {
         let opened = Mounted::open(tree).with_context(|| format!("cannot open {}", output::shown(tree)))?;
         return Ok(Box::new(opened));
@@ -277,7 +277,7 @@ fn side_by_side(
     names: Vec<String>,
     mut handles: Vec<Box<dyn FileSystem>>,
     mut logs: Vec<Box<dyn FileSystem>>,
-) -> anyhow::Result<BenchResult> {
+) -> failure::Result<BenchResult> {
     let names = distinct(names);
     let mut places: Vec<Place<'_>> = names.into_iter().zip(&mut handles).map(|(name, fs)| Place { name, fs }).collect();
     let bar = progress::bar(1, parameters.name());
@@ -312,7 +312,7 @@ fn distinct(names: Vec<String>) -> Vec<String> {
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// Paths, one a line; empty lines are left out.
-fn read_list(file: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn read_list(file: &Path) -> failure::Result<Vec<PathBuf>> {
     use std::os::unix::ffi::OsStrExt as _;
     let shown = output::shown(file);
     let text = posix::input::read(file, LIST_BYTES_MAX)

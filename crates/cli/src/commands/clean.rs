@@ -1,10 +1,10 @@
 //! `fsage clean`.
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use ::lfs::policy::CleanerPolicy;
 use ::lfs::{Cleaned, Edit, FileStore, Options};
-use anyhow::Context as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ fn policy(word: &str) -> Result<Options, String> {
 }
 
 /// Cleans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let shown = output::shown(&args.image);
     let store = FileStore::open(&args.image);

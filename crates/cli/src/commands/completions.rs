@@ -1,5 +1,6 @@
 //! `fsage completions SHELL`.
 
+use crate::failure;
 use crate::{args::Cli, output};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -15,7 +16,7 @@ pub struct Args {
 }
 
 /// Prints the script.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "fsage", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;

@@ -1,9 +1,10 @@
 //! `fsage cp`: out of an image and into one.
 
 use super::lfs;
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
-use anyhow::Context as _;
+use fault::Kind;
 use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Search};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -67,7 +68,7 @@ pub struct Args {
 }
 
 /// Copies.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let Some((to, from)) = args.paths.split_last() else { return Err(failure::usage("copy what?")) };
     match (split(to), from.iter().map(|path| split(path)).collect::<Option<Vec<_>>>()) {
@@ -99,14 +100,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn refuse(options: &[(&str, bool)], why: &str) -> anyhow::Result<()> {
+fn refuse(options: &[(&str, bool)], why: &str) -> failure::Result<()> {
     match options.iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(failure::usage(format!("{name} {why}"))),
         None => Ok(()),
     }
 }
 
-fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> anyhow::Result<ExitCode> {
+fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> failure::Result<ExitCode> {
     let shown = output::shown(image);
     let how = if args.in_place { Edit::InPlace } else { Edit::Copy };
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
@@ -161,7 +162,7 @@ impl Copying<'_> {
     }
 }
 
-fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Result<ExitCode> {
+fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> failure::Result<ExitCode> {
     if sources.len() > 1 && !to.is_dir() {
         return Err(failure::usage(format!(
             "{}: is not a directory, and there are several things to copy",
@@ -185,7 +186,7 @@ fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> anyhow::Res
     }
     bar.finish_and_clear();
     args.result.emit("fsage.cp-ffs/1", &all, &ufs::present::extracted(&all))?;
-    Ok(if all.bad_links.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if all.bad_links.is_empty() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 fn one_out_of(
@@ -194,7 +195,7 @@ fn one_out_of(
     path: &[u8],
     to: &Path,
     go_on: &mut dyn FnMut(&ffs::Extracted) -> bool,
-) -> anyhow::Result<ffs::Extracted> {
+) -> failure::Result<ffs::Extracted> {
     let shown = output::shown(file);
     let store =
         FileStore::open(file).map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;

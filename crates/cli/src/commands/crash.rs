@@ -4,6 +4,7 @@ use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use ::crash::{CrashError, Op, Settings, Tally, Undone, Work, campaign, parse_ops, replayed};
 use device::crash::{Plan, StateId, UnderWay, WriteCache};
+use fault::Kind;
 use lab::Spec;
 use replay::{Initially, ReplayOptions, Source, Threads};
 use std::path::PathBuf;
@@ -100,7 +101,7 @@ fn state(text: &str) -> Result<(StateId, Option<StateId>), String> {
 }
 
 /// Crashes.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     if let Some(image) = &args.image {
         output::must_be_new(image)?;
@@ -152,14 +153,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let found = found?;
     if found.undone == Some(Undone::Stopped) {
         let message = format!("interrupted after {} states; nothing was written", found.tally.states);
-        return Err(failure::Failure { code: failure::INTERRUPTED, message }.into());
+        return Err(failure::Failure::new(Kind::Interrupted, message));
     }
     args.result.emit("fsage.crash/1", &found, &report::crashes(&found, &command(&args)))?;
     Ok(code(found.tally.failed() == 0))
 }
 
 fn code(sound: bool) -> ExitCode {
-    if sound { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) }
+    if sound { ExitCode::SUCCESS } else { failure::code(Kind::Check) }
 }
 
 /// As a shell takes it for one word.

@@ -6,6 +6,7 @@ use crate::progress;
 use clap::Subcommand;
 use device::validate::{self, TraceError};
 use device::{Drive, Model, catalogue};
+use fault::Kind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -68,7 +69,7 @@ fn positive_ms(text: &str) -> Result<f64, String> {
 }
 
 /// Lists, describes or validates.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     match args.command {
         Command::List(args) => list(&args),
         Command::Describe(args) => describe(&args),
@@ -76,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn list(args: &List) -> anyhow::Result<ExitCode> {
+fn list(args: &List) -> failure::Result<ExitCode> {
     args.result.check()?;
     let drives = catalogue().iter().map(|(key, _)| Drive::find(key).map(|drive| drive.describe()));
     let drives = drives.collect::<Result<Vec<_>, _>>()?;
@@ -84,14 +85,14 @@ fn list(args: &List) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(args: &Describe) -> anyhow::Result<ExitCode> {
+fn describe(args: &Describe) -> failure::Result<ExitCode> {
     args.result.check()?;
     let description = Drive::find(&args.drive)?.describe();
     args.result.emit("fsage.drive/1", &description, &device::present::drive(&description))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
+fn validate(args: &Validate) -> failure::Result<ExitCode> {
     args.result.check()?;
     let drive = Drive::find(&args.drive)?;
     let Model::Disk(spec) = &drive.model else {
@@ -104,7 +105,7 @@ fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
     match args.max_demerit {
         Some(limit_ms) if validation.demerit_ns > limit_ms * 1e6 => {
             progress::note(&format!("demerit {:.4} ms is greater than {limit_ms} ms", validation.demerit_ns / 1e6));
-            Ok(ExitCode::from(failure::CHECK_FAILED))
+            Ok(failure::code(Kind::Check))
         }
         _ => Ok(ExitCode::SUCCESS),
     }

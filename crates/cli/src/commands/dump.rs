@@ -1,9 +1,8 @@
 //! `fsage dump IMAGE WHAT`.
 
 use super::lfs;
-use crate::failure;
+use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
-use anyhow::Context as _;
 use clap::ValueEnum;
 use ffs::{FileStore, GroupNo, Image, Ino, Search};
 use std::os::unix::ffi::OsStrExt as _;
@@ -65,7 +64,7 @@ pub(super) enum What {
 }
 
 /// Shows it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let shown = output::shown(&args.image);
     let store = FileStore::open(&args.image)
@@ -83,7 +82,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &Args, image: &Image<FileStore>) -> anyhow::Result<()> {
+fn show(args: &Args, image: &Image<FileStore>) -> failure::Result<()> {
     let none = matches!(args.what, What::Superblock | What::Groups | What::Free | What::FreeMaps);
     if let (true, Some(which)) = (none, &args.which) {
         return Err(failure::usage(format!("{}: there is one of these only", output::shown(which))));
@@ -137,7 +136,7 @@ struct Free<'a> {
 }
 
 /// A number is an inode's, anything else a path from the root.
-fn inode(args: &Args, image: &Image<FileStore>) -> anyhow::Result<Ino> {
+fn inode(args: &Args, image: &Image<FileStore>) -> failure::Result<Ino> {
     let Some(which) = &args.which else { return Ok(ffs::format::ROOT_INO) };
     if let Some(number) = which.to_str().and_then(|text| text.parse().ok()) {
         return Ok(Ino(number));

@@ -1,7 +1,7 @@
 //! `fsage export FILE`.
 
+use crate::failure::Context as _;
 use crate::{failure, output, progress};
-use anyhow::Context as _;
 use clap::ValueEnum;
 use posix::output::Output;
 use std::io::{self, BufWriter, Write};
@@ -58,7 +58,7 @@ enum Format {
 }
 
 /// Exports.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let (true, Some(path)) = (args.anonymise, &args.output) {
         output::must_be_new(path)?;
         let meta = anonymise(&Reader::open(&args.file)?, path, WriterOptions::default())?;
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(file: &Path, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write(file: &Path, format: Format, out: &mut dyn Write) -> failure::Result<()> {
     match format {
         Format::Csv => trace::text::trace::write_csv(&Reader::open(file)?, &mut *out)?,
         Format::Snapshot => trace::text::snapshot::write(&Reader::open(file)?.snapshot()?, &mut *out)?,
@@ -124,11 +124,11 @@ fn said(exported: &fio::Exported) {
 }
 
 /// A reader that went away (`| head`) has all it wanted.
-fn broken_pipe_is_fine(result: anyhow::Result<()>) -> anyhow::Result<()> {
+fn broken_pipe_is_fine(result: failure::Result<()>) -> failure::Result<()> {
     match result {
         Err(error)
             if error
-                .chain()
+                .causes()
                 .filter_map(|c| c.downcast_ref::<io::Error>())
                 .any(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
         {

@@ -1,10 +1,11 @@
 //! `fsage fsck IMAGE`, and of a laboratory target in virtual time.
 
 use super::lfs;
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
-use anyhow::Context as _;
 use device::undo::UndoError;
+use fault::Kind;
 use ffs::fsck::{Left, Report};
 use ffs::{FileStore, Overlay, Store as _};
 use lab::{Checked, CheckedInBackground, Spec, System};
@@ -75,7 +76,7 @@ pub struct Args {
 }
 
 /// Checks.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let image = output::shown(&args.image);
     let target = target(&args.image)?;
     let looked_at = match &target {
@@ -126,7 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         (report, outcome)
     };
     args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 /// Where the repaired copy goes.
@@ -137,7 +138,7 @@ fn copy_of(args: &Args) -> PathBuf {
 }
 
 /// A report or an undo file never takes the place of the image, of its copy, or of the other.
-fn each_for_itself(args: &Args, image: Option<&Path>) -> anyhow::Result<()> {
+fn each_for_itself(args: &Args, image: Option<&Path>) -> failure::Result<()> {
     let copy = (args.repair && !args.in_place).then(|| copy_of(args));
     let (undo, revert, html) = (args.undo.as_deref(), args.revert.as_deref(), args.result.html.as_deref());
     let mut before: Vec<(&str, &Path)> =
@@ -168,7 +169,7 @@ fn is_same_place(a: &Path, b: &Path) -> bool {
 }
 
 /// The laboratory target that is meant, if no file is called that.
-fn target(image: &Path) -> anyhow::Result<Option<Spec>> {
+fn target(image: &Path) -> failure::Result<Option<Spec>> {
     let text =
         image.to_str().filter(|text| ["ffs", "lfs"].contains(&text.split([':', '@']).next().unwrap_or_default()));
     match text {
@@ -179,7 +180,7 @@ fn target(image: &Path) -> anyhow::Result<Option<Spec>> {
     }
 }
 
-fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
+fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
     if args.in_place || args.undo.is_some() || args.revert.is_some() {
         return Err(failure::usage("a target's image stays as it is: --copy FILE says where the repaired one goes"));
     }
@@ -226,8 +227,8 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
         "cache_misses": times.cache.misses,
     });
     let (mut document, check) = match &checked {
-        Checked::Ffs(report) => (report::ffs_checked(&spec.text, report, &outcome), serde_json::to_value(report)?),
-        Checked::Lfs(report) => (::lfs::present::checked(&spec.text, report), serde_json::to_value(report)?),
+        Checked::Ffs(report) => (report::ffs_checked(&spec.text, report, &outcome), output::json(report)?),
+        Checked::Lfs(report) => (::lfs::present::checked(&spec.text, report), output::json(report)?),
     };
     report::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
     args.result.emit(
@@ -235,11 +236,11 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
         &json!({ "target": spec.text, "check": check, "virtual_time": virtual_time }),
         &document,
     )?;
-    Ok(if checked.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if checked.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 /// Mounts an image, checks it, and unmounts it: nobody else may have it mounted.
-fn in_background(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
+fn in_background(args: &Args, image: &str) -> failure::Result<ExitCode> {
     let bar = progress::bar(0, "checking");
     let mut go_on = |phase: ffs::fsck::Phase| {
         bar.set_message(format!("checking: {}", phase.title()));
@@ -254,7 +255,7 @@ fn in_background(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
     Ok(exit_code(&left))
 }
 
-fn target_in_background(args: &Args, spec: &Spec) -> anyhow::Result<ExitCode> {
+fn target_in_background(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
     let bar = progress::bar(0, "checking");
     let mut go_on = || {
         bar.tick();
@@ -277,11 +278,11 @@ fn given_back(left: &Left) -> &'static str {
 }
 
 fn exit_code(left: &Left) -> ExitCode {
-    if left.is_nothing() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) }
+    if left.is_nothing() { ExitCode::SUCCESS } else { failure::code(Kind::Check) }
 }
 
 /// A copy that was not repaired would only mislead: it takes its place afterwards.
-fn repair_copy(original: &FileStore, copy: &Path, undo: Option<&Path>, image: &str) -> anyhow::Result<Report> {
+fn repair_copy(original: &FileStore, copy: &Path, undo: Option<&Path>, image: &str) -> failure::Result<Report> {
     let cannot = || format!("cannot make {}", output::shown(copy));
     let (whole, file) = Output::create(copy, 0o666).with_context(cannot)?;
     ffs::copy_sparse(original, &file).with_context(cannot)?;
@@ -291,7 +292,7 @@ fn repair_copy(original: &FileStore, copy: &Path, undo: Option<&Path>, image: &s
 }
 
 /// Nothing is written before it is known what all of it will be, and what it replaces is stored.
-fn repair(store: FileStore, undo: Option<&Path>, image: &str) -> anyhow::Result<(Report, File)> {
+fn repair(store: FileStore, undo: Option<&Path>, image: &str) -> failure::Result<(Report, File)> {
     if let Some(path) = undo {
         output::must_be_new(path)?;
     }
@@ -305,7 +306,7 @@ fn repair(store: FileStore, undo: Option<&Path>, image: &str) -> anyhow::Result<
     Ok((report, store.into_file()))
 }
 
-fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> anyhow::Result<ExitCode> {
+fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> failure::Result<ExitCode> {
     let shown = output::shown(file);
     // A piece of 512 bytes has a head of 16.
     let most = store.len_bytes().saturating_mul(2).saturating_add(4096);
@@ -321,7 +322,7 @@ fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-fn check<S: ffs::Store>(store: S, image: &str) -> anyhow::Result<Report> {
+fn check<S: ffs::Store>(store: S, image: &str) -> failure::Result<Report> {
     let bar = progress::bar(0, "checking");
     let report = ffs::fsck(store, &mut |phase| {
         bar.set_message(format!("checking: {}", phase.title()));

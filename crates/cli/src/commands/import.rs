@@ -1,8 +1,8 @@
 //! `fsage import FILE`.
 
 use crate::commands::record;
+use crate::failure::Context as _;
 use crate::{failure, output, progress};
-use anyhow::Context as _;
 use clap::ValueEnum;
 use posix::input::Stream;
 use serde::Serialize;
@@ -73,7 +73,7 @@ enum Format {
 
 impl Format {
     /// The format of what begins with these bytes.
-    fn of(head: &[u8], path: &Path) -> anyhow::Result<Format> {
+    fn of(head: &[u8], path: &Path) -> failure::Result<Format> {
         match recognise::recognise(head) {
             Some(Form::Perf) => Ok(Format::Perf),
             Some(Form::FioLog) => Ok(Format::Fio),
@@ -100,7 +100,7 @@ struct Output<'a> {
 }
 
 /// Imports.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     posix::memory::in_hand(&args.file);
     if args.format.is_none() && spool::is_spool(&args.file) {
         spool(&args, &output_path(&args, "workload"))?;
@@ -134,12 +134,12 @@ fn output_path(args: &Args, extension: &str) -> PathBuf {
     })
 }
 
-fn open(path: &Path) -> anyhow::Result<Stream> {
+fn open(path: &Path) -> failure::Result<Stream> {
     Stream::open(path)
         .map_err(|error| failure::bad_input(format!("{}: cannot be opened: {error}", output::shown(path))))
 }
 
-fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl Read) -> anyhow::Result<()> {
+fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl Read) -> failure::Result<()> {
     let known = args.snapshot.as_deref().map(snapshot).transpose()?.unwrap_or_default();
     let cwd = args.cwd.as_deref().map(std::path::absolute).transpose()?;
     let options = ImportOptions {
@@ -183,7 +183,7 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
     say(path, &meta, &imported.summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &meta, import: &imported.summary };
-        let value = document::envelope("fsage.import/1", &result)?;
+        let value = output::envelope("fsage.import/1", &result)?;
         output::print(&document::json_text(&value))?;
     }
     Ok(())
@@ -220,7 +220,7 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
     }
 }
 
-fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
+fn spool(args: &Args, path: &Path) -> failure::Result<()> {
     if args.cwd.is_some() || args.snapshot.is_some() {
         return Err(failure::usage("--cwd and --snapshot are for texts: a spool holds both"));
     }
@@ -232,21 +232,21 @@ fn spool(args: &Args, path: &Path) -> anyhow::Result<()> {
     record::say(path, &summary);
     if args.json {
         let result = Output { output: output::shown(path), meta: &summary.meta, import: &summary.import };
-        let value = document::envelope("fsage.import/1", &result)?;
+        let value = output::envelope("fsage.import/1", &result)?;
         output::print(&document::json_text(&value))?;
     }
     Ok(())
 }
 
 /// A snapshot as text, or that of a workload profile.
-fn snapshot(path: &Path) -> anyhow::Result<Snapshot> {
+fn snapshot(path: &Path) -> failure::Result<Snapshot> {
     if path.is_dir() {
         return Ok(Reader::open(path)?.snapshot()?);
     }
     text::snapshot::read(BufReader::new(open(path)?)).with_context(|| output::shown(path))
 }
 
-fn thesis(args: &Args, path: &Path, input: impl Read) -> anyhow::Result<()> {
+fn thesis(args: &Args, path: &Path, input: impl Read) -> failure::Result<()> {
     output::must_be_new(path)?;
     let mut text = String::new();
     input
@@ -257,7 +257,7 @@ fn thesis(args: &Args, path: &Path, input: impl Read) -> anyhow::Result<()> {
     profile.save(path)?;
     progress::note(&format!("wrote {}: {} entries", output::shown(path), profile.entries.len()));
     if args.json {
-        let value = document::envelope("fsage.import/1", &profile)?;
+        let value = output::envelope("fsage.import/1", &profile)?;
         output::print(&document::json_text(&value))?;
     }
     Ok(())

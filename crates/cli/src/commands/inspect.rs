@@ -4,6 +4,7 @@ use crate::failure;
 use crate::output::{self, ResultArgs};
 use aging::snapshot::Snapshot;
 use document::Document;
+use fault::Kind;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub struct Args {
 }
 
 /// Shows each file.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     if let Some(tree) = &args.against {
         return against(&args, tree);
@@ -63,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Compares a profile with a tree.
-fn against(args: &Args, tree: &Path) -> anyhow::Result<ExitCode> {
+fn against(args: &Args, tree: &Path) -> failure::Result<ExitCode> {
     let [file] = args.files.as_slice() else {
         return Err(failure::usage("--against compares one workload profile with one tree"));
     };
@@ -71,10 +72,10 @@ fn against(args: &Args, tree: &Path) -> anyhow::Result<ExitCode> {
     let verification: Verification = verify(&reader, tree, &VerifyOptions::default())?;
     let document = trace::present::verification(&output::shown(file), &verification);
     args.result.emit("fsage.verification/1", &verification, &document)?;
-    Ok(if verification.holds() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if verification.holds() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
-fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
+fn inspect(args: &Args, file: &Path) -> failure::Result<(Document, Value)> {
     if file.is_dir() {
         return workload(args, file);
     }
@@ -102,7 +103,7 @@ fn inspect(args: &Args, file: &Path) -> anyhow::Result<(Document, Value)> {
     Ok((system::present::system(&profile), value))
 }
 
-fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
+fn aging_workload(file: &Path) -> failure::Result<(Document, Value)> {
     let reader = aging::format::Reader::open(file)?;
     reader.verify()?;
     let (name, bytes) = (output::shown(file), std::fs::metadata(file)?.len());
@@ -110,7 +111,7 @@ fn aging_workload(file: &Path) -> anyhow::Result<(Document, Value)> {
     Ok((aging::present::plan(&name, bytes, reader.meta()), value))
 }
 
-fn workload(args: &Args, directory: &Path) -> anyhow::Result<(Document, Value)> {
+fn workload(args: &Args, directory: &Path) -> failure::Result<(Document, Value)> {
     let reader = Reader::open(directory)?;
     let name = output::shown(directory);
     if args.rows {

@@ -70,7 +70,7 @@ pub struct Args {
 }
 
 /// Surveys, or compares.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
     result.check()?;
     if !(args.hot_days.is_finite() && args.hot_days >= 0.0) {
@@ -114,7 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> anyhow::Result<ExitCode> {
+fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> failure::Result<ExitCode> {
     result.check()?;
     let beside = [("--fresh", &args.fresh), ("--aged", &args.aged), ("--original", &args.original)];
     for (option, given) in beside {
@@ -150,13 +150,13 @@ fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> anyhow::Result
 }
 
 /// A benchmark of a fresh and of the aged file system.
-fn benchmarks(fresh: &Path, aged: &Path) -> anyhow::Result<workload::Comparison> {
+fn benchmarks(fresh: &Path, aged: &Path) -> failure::Result<workload::Comparison> {
     let (a, b) = (workload::load(fresh)?, workload::load(aged)?);
     Ok(workload::compare(&a, &b, (&output::shown(fresh), &output::shown(aged)))?)
 }
 
 /// A survey file begins with a brace; a directory has no beginning, and an image begins otherwise.
-fn saved_or_taken(path: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
+fn saved_or_taken(path: &Path, options: &SurveyOptions) -> failure::Result<Survey> {
     use std::io::Read as _;
     let mut first = [0];
     let is_json = path.is_file()
@@ -165,7 +165,7 @@ fn saved_or_taken(path: &Path, options: &SurveyOptions) -> anyhow::Result<Survey
     if is_json { Ok(layout::load(path)?) } else { take(path, options) }
 }
 
-fn take(target: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
+fn take(target: &Path, options: &SurveyOptions) -> failure::Result<Survey> {
     let mut handle = handle(target)?;
     let bar = progress::bar(0, "surveying");
     let mut tell = |so_far: layout::Progress| {
@@ -181,7 +181,7 @@ fn take(target: &Path, options: &SurveyOptions) -> anyhow::Result<Survey> {
 }
 
 /// A handle on what only the laboratory reads: images of UFS and LFS.
-fn handle(target: &Path) -> anyhow::Result<Option<Box<dyn FileSystem>>> {
+fn handle(target: &Path) -> failure::Result<Option<Box<dyn FileSystem>>> {
     let written = target.to_str().and_then(|text| Target::parse(text).ok());
     match (target.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(Some(target::open_image(&text)?.handle())),

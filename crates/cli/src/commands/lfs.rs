@@ -1,17 +1,18 @@
 //! What `dump`, `fsck` and `cp` do with LFS images.
 
 use super::dump::{Args, What};
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use ::lfs::format::{Ino, ROOT_INO, SegNo};
 use ::lfs::{Checkpoint, ExtractOptions, Extracted, FileStore, Image, LfsError};
-use anyhow::Context as _;
+use fault::Kind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Shows a structure.
-pub(super) fn dump(args: &Args, store: FileStore) -> anyhow::Result<()> {
+pub(super) fn dump(args: &Args, store: FileStore) -> failure::Result<()> {
     if args.copies {
         return Err(failure::usage("--copies: of an LFS image the newer of the first two superblocks counts"));
     }
@@ -71,7 +72,7 @@ fn inode(args: &Args, image: &Image<FileStore>) -> Result<Ino, LfsError> {
 }
 
 /// Checks an image.
-pub(super) fn fsck(result: &ResultArgs, store: FileStore, image: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn fsck(result: &ResultArgs, store: FileStore, image: &str) -> failure::Result<ExitCode> {
     let bar = progress::bar(0, "checking");
     let report = ::lfs::fsck(store, &mut |phase| {
         bar.set_message(format!("checking: {}", phase.title()));
@@ -80,7 +81,7 @@ pub(super) fn fsck(result: &ResultArgs, store: FileStore, image: &str) -> anyhow
     bar.finish_and_clear();
     let report = report.with_context(|| image.to_owned())?;
     result.emit("fsage.fsck-lfs/1", &report, &lfs::present::checked(image, &report))?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(failure::CHECK_FAILED) })
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 /// Copies out of an image, as roll-forward makes it.

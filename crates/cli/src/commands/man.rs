@@ -1,7 +1,7 @@
 //! `fsage man`: manual pages from the same definitions as `--help`.
 
+use crate::failure::{self, Context as _};
 use crate::{args::Cli, output};
-use anyhow::Context as _;
 use clap::CommandFactory as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 /// Prints or writes the pages.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     match args.output {
         Some(directory) => {
             std::fs::create_dir_all(&directory)

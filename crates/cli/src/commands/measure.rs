@@ -1,9 +1,10 @@
 //! `fsage measure TARGET`.
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{failure, progress, values};
-use anyhow::Context as _;
+use fault::Kind;
 use measure::{MeasureOptions, Progress};
 use posix::Target;
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub struct Args {
 }
 
 /// Measures.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let mut options = if args.full { MeasureOptions::full(args.seed) } else { MeasureOptions::quick(args.seed) };
     if let Some(budget_ns) = args.budget {
         if budget_ns < 1_000_000_000 {
@@ -87,11 +88,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let apart = check.as_ref().map_or(0.0, |check| check.median);
     result.emit("fsage.measure/1", &Output { profile: &profile, check }, &document)?;
-    Ok(if apart > APART_MAX { ExitCode::from(failure::CHECK_FAILED) } else { ExitCode::SUCCESS })
+    Ok(if apart > APART_MAX { failure::code(Kind::Check) } else { ExitCode::SUCCESS })
 }
 
 /// Measures once more, with another seed, and compares.
-fn check(args: &Args, mut options: MeasureOptions, path: &Path, first: &SystemProfile) -> anyhow::Result<Apart> {
+fn check(args: &Args, mut options: MeasureOptions, path: &Path, first: &SystemProfile) -> failure::Result<Apart> {
     options.seed = options.seed.wrapping_add(1);
     options.name.push_str(" again");
     let second = measure(&args.target, &args.target_args, &options)?;
@@ -115,7 +116,7 @@ struct Output<'a> {
 const APART_MAX: f64 = 0.10;
 
 /// Measures a target, with progress, and leaves nothing behind.
-pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> anyhow::Result<SystemProfile> {
+pub fn measure(target: &Target, target_args: &TargetArgs, options: &MeasureOptions) -> failure::Result<SystemProfile> {
     let site = target_args.open(target, options.need_bytes(), options.need_inodes())?;
     let bar = progress::bar(1000, "measuring");
     let mut report = |p: Progress| {

@@ -3,9 +3,9 @@
 pub(super) mod free_maps;
 mod lfs;
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
-use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use ffs::mkfs::{DiskGeometry, GroupSize, MkfsOptions};
 use ffs::{Endian, FileStore, InsertOptions, Inserted, Store as _, Version};
@@ -152,7 +152,7 @@ enum Order {
 }
 
 /// Makes it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     match args.kind {
         Kind::Ffs(args) => make_ffs(&args),
         Kind::Lfs(args) => lfs::make(&args),
@@ -160,7 +160,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn make_ffs(args: &FfsArgs) -> anyhow::Result<ExitCode> {
+fn make_ffs(args: &FfsArgs) -> failure::Result<ExitCode> {
     args.result.check()?;
     if !args.force {
         output::must_be_new(&args.image)?;
@@ -213,7 +213,7 @@ impl Populate {
 }
 
 /// The size of what is there.
-fn size_of(path: &Path) -> anyhow::Result<u64> {
+fn size_of(path: &Path) -> failure::Result<u64> {
     let there = FileStore::open(path).map_or(0, |store| store.len_bytes());
     if there == 0 { Err(failure::usage("--size: how large is the file system to be? (64M, 2G)")) } else { Ok(there) }
 }
@@ -227,12 +227,12 @@ struct Opened {
     whole: Option<Output>,
 }
 
-fn cannot_make(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
+fn cannot_make(path: &Path) -> impl Fn(std::io::Error) -> failure::Failure {
     move |error| failure::environment(format!("{}: cannot make the image: {error}", output::shown(path)))
 }
 
 /// Makes the image, or opens the device.
-fn open(path: &Path, size: u64) -> anyhow::Result<Opened> {
+fn open(path: &Path, size: u64) -> failure::Result<Opened> {
     use std::os::unix::fs::FileTypeExt as _;
     let cannot = cannot_make(path);
     if path.metadata().is_ok_and(|meta| meta.file_type().is_block_device()) {
@@ -249,11 +249,11 @@ fn open(path: &Path, size: u64) -> anyhow::Result<Opened> {
     Ok(Opened { store: FileStore::new(file).map_err(cannot)?, blank: true, whole: Some(whole) })
 }
 
-fn finish(whole: Option<Output>, path: &Path) -> anyhow::Result<()> {
+fn finish(whole: Option<Output>, path: &Path) -> failure::Result<()> {
     whole.map_or(Ok(()), Output::finish).map_err(cannot_make(path))
 }
 
-fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
+fn options(args: &FfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
     let version = if args.ufs == 1 { Version::Ufs1 } else { Version::Ufs2 };
     let base = MkfsOptions::new(version, size_bytes);
     let bsize = args.bsize.map_or(Ok(base.bsize), |n| narrow("--bsize", n))?;
@@ -290,7 +290,7 @@ fn options(args: &FfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
     })
 }
 
-fn narrow(name: &str, value: u64) -> anyhow::Result<u32> {
+fn narrow(name: &str, value: u64) -> failure::Result<u32> {
     u32::try_from(value).map_err(|_| failure::usage(format!("{name}: {value} is too much")))
 }
 

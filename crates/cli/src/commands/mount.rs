@@ -1,8 +1,9 @@
 //! `fsage mount IMAGE DIR`.
 
+use crate::failure::Context as _;
 use crate::values;
 use crate::{failure, progress};
-use anyhow::Context as _;
+use fault::Kind;
 use fuse::{Access, Events, MountOptions, Source};
 use lab::Spec;
 use std::fs::OpenOptions;
@@ -71,7 +72,7 @@ pub struct Args {
 const READY: &str = "mounted";
 
 /// Mounts.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     if !args.foreground {
         return in_background(&args);
     }
@@ -112,7 +113,7 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn source(image: &Path) -> anyhow::Result<Source> {
+fn source(image: &Path) -> failure::Result<Source> {
     let text =
         image.to_str().filter(|text| ["ffs", "lfs"].contains(&text.split([':', '@']).next().unwrap_or_default()));
     match text {
@@ -125,7 +126,7 @@ fn source(image: &Path) -> anyhow::Result<Source> {
 }
 
 /// Has another process serve it, and returns when it can be used.
-fn in_background(args: &Args) -> anyhow::Result<ExitCode> {
+fn in_background(args: &Args) -> failure::Result<ExitCode> {
     let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
     command.arg("mount").args(["--foreground", "--tell-ready"]);
     for (given, option) in
@@ -166,6 +167,6 @@ fn in_background(args: &Args) -> anyhow::Result<ExitCode> {
         (None, None) => {}
     }
     io::stderr().write_all(&said).context("cannot pass on what it said")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(failure::ENVIRONMENT);
-    Ok(ExitCode::from(code))
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or_else(|| failure::code(Kind::Environment), ExitCode::from))
 }

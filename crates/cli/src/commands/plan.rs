@@ -2,6 +2,7 @@
 
 mod common;
 
+use crate::failure;
 use std::process::ExitCode;
 
 /// Plan an aging workload: what a file system goes through in months or years of use.
@@ -24,7 +25,7 @@ macro_rules! sources {
         }
 
         /// Plans.
-        pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+        pub fn run(args: Args) -> failure::Result<ExitCode> {
             match args.source {
                 $(Source::$name(args) => $module::run(args)),*
             }

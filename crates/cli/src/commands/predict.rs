@@ -1,8 +1,8 @@
 //! `fsage predict W S…`.
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target, values};
-use anyhow::Context as _;
 use posix::WorkspaceOptions;
 use predict::cache_sizes::{self, CacheSize};
 use predict::explain::{Explanation, explain};
@@ -162,7 +162,7 @@ impl Output {
         run_time: Option<&RunTimeOptions>,
         explained: Option<(&str, &str)>,
         explain_first: bool,
-    ) -> anyhow::Result<Output> {
+    ) -> failure::Result<Output> {
         let (prediction, run_time) = match run_time {
             Some(run_time) => {
                 let (prediction, run_time) = runtime::predict(reader, systems, options, run_time)?;
@@ -207,7 +207,7 @@ impl Output {
     }
 }
 
-fn named<'p>(prediction: &'p Prediction, name: &str) -> anyhow::Result<&'p pipeline::SystemPrediction> {
+fn named<'p>(prediction: &'p Prediction, name: &str) -> failure::Result<&'p pipeline::SystemPrediction> {
     prediction.systems.iter().find(|system| system.system == name).ok_or_else(|| {
         let names: Vec<&str> = prediction.systems.iter().map(|system| system.system.as_str()).collect();
         failure::usage(format!("--explain: no system is called {name}; there are {}", names.join(", ")))
@@ -215,7 +215,7 @@ fn named<'p>(prediction: &'p Prediction, name: &str) -> anyhow::Result<&'p pipel
 }
 
 /// Predicts.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
     let mut systems = load(&args.systems)?;
@@ -274,7 +274,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Which system `NAME=TARGET` is about, and the target. A target may hold `=` itself (mount=noatime), and so may a name.
-fn place<'h>(systems: &[SystemProfile], here: &'h str) -> anyhow::Result<(usize, &'h str)> {
+fn place<'h>(systems: &[SystemProfile], here: &'h str) -> failure::Result<(usize, &'h str)> {
     let named = |system: &SystemProfile| here.strip_prefix(system.name.as_str())?.strip_prefix('=');
     let found = systems.iter().enumerate().find_map(|(place, system)| Some((place, named(system)?)));
     match (found, systems.len()) {
@@ -285,7 +285,7 @@ fn place<'h>(systems: &[SystemProfile], here: &'h str) -> anyhow::Result<(usize,
 }
 
 /// How far a system has moved since its profile was measured.
-fn drift(system: &SystemProfile, target: &str, seed: u64) -> anyhow::Result<Drift> {
+fn drift(system: &SystemProfile, target: &str, seed: u64) -> failure::Result<Drift> {
     let name = &system.name;
     if system.references.is_empty() {
         return Err(failure::usage(format!("--here: {name} has no references to measure again; measure it anew")));
@@ -297,7 +297,7 @@ fn drift(system: &SystemProfile, target: &str, seed: u64) -> anyhow::Result<Drif
     let closed = site.close().with_context(|| format!("cleaning up in target '{target}'"));
     let drift = Drift::between(system, &now.with_context(|| target.to_string())?);
     closed?;
-    drift.with_context(|| format!("{name}: no reference could be measured again"))
+    drift.ok_or_else(|| failure::environment(format!("{name}: no reference could be measured again")))
 }
 
 fn told(drift: &Drift) -> String {
@@ -312,7 +312,7 @@ fn write_stages(
     reader: &Reader,
     systems: &[SystemProfile],
     options: &PredictOptions,
-) -> anyhow::Result<()> {
+) -> failure::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", output::shown(directory)))?;
     let stages = [
         (Stage::Preprocess, "1-preprocess"),
@@ -331,7 +331,7 @@ fn write_stages(
 }
 
 /// Reads system profiles; two of one name are told apart by their files' names.
-fn load(paths: &[PathBuf]) -> anyhow::Result<Vec<SystemProfile>> {
+fn load(paths: &[PathBuf]) -> failure::Result<Vec<SystemProfile>> {
     let mut systems = paths.iter().map(|path| SystemProfile::load(path)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     for (system, path) in systems.iter_mut().zip(paths) {

@@ -1,12 +1,12 @@
 //! `fsage quickstart`: record, measure, predict, check, on this machine and without root.
 
 use crate::commands::{measure as measuring, predict as prediction};
+use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
 use crate::quickstart::present::{Checked, Quickstart};
 use crate::quickstart::{bundled, recording};
 use crate::target::TargetArgs;
 use crate::{progress, values};
-use anyhow::Context as _;
 use measure::MeasureOptions;
 use posix::output::Output as Placed;
 use posix::{CacheState, Target};
@@ -52,7 +52,7 @@ struct Output<'a> {
 }
 
 /// Does all of it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let place = Target::Directory(args.directory.clone());
     let temporary = TargetArgs { keep: false };
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     done.and_then(|code| closed.map(|()| code))
 }
 
-fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<ExitCode> {
+fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<ExitCode> {
     let profile = directory.join("quickstart.workload");
     let mut said = Quickstart::default();
     progress::note("1 of 4: recording a small workload: files made, packed, unpacked, compiled, logged and removed");
@@ -97,7 +97,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> anyhow::Result<Exit
     match check(place, &reader, &output, &here_name) {
         Ok(checked) => said.checked = Some(checked),
         // The prediction stands without its check, and says so.
-        Err(error) if !posix::interrupt::requested() => said.unchecked_because = format!("{error:#}"),
+        Err(error) if !posix::interrupt::requested() => said.unchecked_because = error.to_string(),
         Err(error) => return Err(error),
     }
     if let Some(directory) = &args.result.output {
@@ -115,7 +115,7 @@ const REPLAYS: usize = 3;
 const REPLAYS_TIME: Duration = Duration::from_secs(20);
 
 /// Replays the workload in the same place and holds the prediction against it.
-fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &str) -> anyhow::Result<Checked> {
+fn check(place: &Target, reader: &Reader, output: &prediction::Output, here: &str) -> failure::Result<Checked> {
     let needs = replay::requirements(reader)?;
     let began = Instant::now();
     let mut results = Vec::new();
@@ -149,7 +149,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Puts what was recorded and measured beside the report.
-fn keep(directory: &Path, profile: &Path, systems: &[::system::SystemProfile]) -> anyhow::Result<()> {
+fn keep(directory: &Path, profile: &Path, systems: &[::system::SystemProfile]) -> failure::Result<()> {
     let kept = directory.join("quickstart.workload");
     // As private as any profile.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&kept);

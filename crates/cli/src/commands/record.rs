@@ -1,7 +1,7 @@
 //! `fsage record CMD…`.
 
+use crate::failure::Context as _;
 use crate::{failure, output, progress, values};
-use anyhow::Context as _;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::io;
@@ -109,7 +109,7 @@ fn recorded(
     with: Option<With>,
     strace: Option<PathBuf>,
     buffer_bytes: u32,
-) -> anyhow::Result<Recording> {
+) -> failure::Result<Recording> {
     // What strace cannot do, it need not be tried for.
     let only_ebpf = matches!(options.subject, Subject::Cgroup(_) | Subject::Mount(_));
     let with = with.or(only_ebpf.then_some(With::Ebpf)).or(strace.is_some().then_some(With::Strace));
@@ -137,7 +137,7 @@ const ADDRESS_SPACE_BYTES: u64 = 1 << 30;
 const DATA_BYTES: u64 = 512 << 20;
 
 /// Raises our limits, and refuses where we may not and recording takes more.
-fn raise_limits() -> anyhow::Result<()> {
+fn raise_limits() -> failure::Result<()> {
     let limits = posix::limits::raise();
     let memory = [
         ("address space", "-v", limits.address_space_bytes, ADDRESS_SPACE_BYTES),
@@ -162,7 +162,7 @@ fn raise_limits() -> anyhow::Result<()> {
 }
 
 /// Records.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let subject = match (args.cgroup, args.mount) {
         (Some(directory), _) => Subject::Cgroup(directory),
         (None, Some(directory)) => Subject::Mount(directory),
@@ -215,7 +215,7 @@ fn say_news(news: &News) {
 }
 
 /// Says what came of it, waits for the command and passes on how it ended.
-fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) -> anyhow::Result<ExitCode> {
+fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) -> failure::Result<ExitCode> {
     let mut profile = std::mem::replace(&mut recording.profile, Err(RecordError::NoCommand));
     if anonymise {
         profile = profile.and_then(|summary| Ok(RecordSummary { meta: anonymise_in_place(path)?, ..summary }));
@@ -247,7 +247,7 @@ fn finish(path: &Path, mut recording: Recording, anonymise: bool, json: bool) ->
     summary.signal = summary.signal.or(end.signal);
     say_end(summary.exit_status, summary.signal);
     if json {
-        let value = document::envelope("fsage.record/1", &summary)?;
+        let value = output::envelope("fsage.record/1", &summary)?;
         output::print(&document::json_text(&value))?;
     }
     Ok(exit_code(&end))
@@ -261,12 +261,16 @@ fn exit_code(end: &CommandEnd) -> ExitCode {
 }
 
 /// Does something with standard output led to standard error, so that a traced command's output stays apart from ours.
-pub fn aside<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
+pub fn aside<T>(work: impl FnOnce() -> T) -> failure::Result<T> {
     // What is started meanwhile does not have it.
-    let saved = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).context("cannot duplicate standard output")?;
-    rustix::stdio::dup2_stdout(io::stderr()).context("cannot lead standard output to standard error")?;
+    let saved = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)
+        .map_err(io::Error::from)
+        .context("cannot duplicate standard output")?;
+    rustix::stdio::dup2_stdout(io::stderr())
+        .map_err(io::Error::from)
+        .context("cannot lead standard output to standard error")?;
     let done = work();
-    rustix::stdio::dup2_stdout(&saved).context("cannot restore standard output")?;
+    rustix::stdio::dup2_stdout(&saved).map_err(io::Error::from).context("cannot restore standard output")?;
     Ok(done)
 }
 

@@ -1,8 +1,10 @@
 //! `fsage replay W TARGET`.
 
+use crate::failure;
 use crate::output::{self, ResultArgs};
 use crate::target::{self, TargetArgs};
 use crate::{progress, values};
+use fault::Kind;
 use posix::Target;
 use replay::{Data, Initially, Pace, Progress, ReplayOptions, Stage, Threads};
 use serde::Serialize;
@@ -94,7 +96,7 @@ struct Output<'a> {
 }
 
 /// Replays.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let reader = Reader::open(&args.workload)?;
     let needs = replay::requirements(&reader)?;
@@ -133,7 +135,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.emit("fsage.replay/1", &Output { workload, result: &result }, &document)?;
     let differing = result.differences.total as f64 / result.calls.max(1) as f64;
     match args.max_differences {
-        Some(limit) if differing > limit => Ok(ExitCode::from(crate::failure::CHECK_FAILED)),
+        Some(limit) if differing > limit => Ok(failure::code(Kind::Check)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

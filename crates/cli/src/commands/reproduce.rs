@@ -4,6 +4,7 @@ use crate::failure;
 use crate::output::ResultArgs;
 use crate::progress;
 use experiment::{Bench, Reproduction, Scale};
+use fault::Kind;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -33,7 +34,7 @@ pub struct Args {
 }
 
 /// Lists or runs.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     if args.keys.is_empty() {
         args.result.emit(
@@ -65,7 +66,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let unexplained = reproduction.outcomes.iter().flat_map(|outcome| outcome.unexplained()).count();
     if unexplained > 0 && !args.quick {
         progress::note(&format!("{unexplained} differences are {}", experiment::NOT_EXPLAINED));
-        return Ok(ExitCode::from(failure::CHECK_FAILED));
+        return Ok(failure::code(Kind::Check));
     }
     Ok(ExitCode::SUCCESS)
 }

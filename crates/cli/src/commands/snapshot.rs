@@ -1,9 +1,9 @@
 //! `fsage snapshot DIR`.
 
+use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target};
 use aging::snapshot::{TakeOptions, expand_name, take_handle};
-use anyhow::Context as _;
 use lab::LabSite;
 use posix::{FileSystem, Mounted, Site as _, Target};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// Takes it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let result = ResultArgs { json: args.json, html: args.html.clone(), output: None };
     result.check()?;
     let path = name(&args)?;
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// A directory, or the tree in an image of UFS or LFS.
-fn open(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
+fn open(tree: &Path) -> failure::Result<Box<dyn FileSystem>> {
     let written = tree.to_str().and_then(|text| Target::parse(text).ok());
     match (tree.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
@@ -87,7 +87,7 @@ fn open(tree: &Path) -> anyhow::Result<Box<dyn FileSystem>> {
 }
 
 /// The file to write, with the time in its name.
-fn name(args: &Args) -> anyhow::Result<PathBuf> {
+fn name(args: &Args) -> failure::Result<PathBuf> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
     if let Some(directory) = &args.into {

@@ -1,5 +1,6 @@
 //! `fsage umount DIR`.
 
+use crate::failure;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ pub struct Args {
 }
 
 /// Unmounts.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     fuse::umount(&args.directory, args.force, &mut || !posix::interrupt::requested())?;
     posix::interrupt::check()?;
     Ok(ExitCode::SUCCESS)

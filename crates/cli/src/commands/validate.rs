@@ -2,6 +2,7 @@
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target, values};
+use fault::Kind;
 use measure::MeasureOptions;
 use posix::{SetupError, Site, Target, WorkspaceOptions};
 use predict::pipeline::InitialCaches;
@@ -86,7 +87,7 @@ enum InitialArg {
 }
 
 /// Validates.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     if let Some(path) = &args.residuals {
         output::writable_parent(path)?;
@@ -105,7 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         InitialArg::Cold => (Initially::Cold, InitialCaches::Cold),
         InitialArg::Warm => (Initially::Warm, InitialCaches::Warm),
     };
-    let workloads = args.workloads.iter().map(|path| workload(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let workloads = args.workloads.iter().map(|path| workload(path)).collect::<failure::Result<Vec<_>>>()?;
     let targets = targets(&args)?;
     let bar = progress::bar(1, "validating");
     let mut residuals = args.residuals.as_deref().map(ResidualWriter::create).transpose()?;
@@ -124,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.result.emit("fsage.validate/1", &validation, &document)?;
     let error = validation.methods.first().and_then(|method| method.median_error);
     match (args.max_error, error) {
-        (Some(limit), Some(error)) if error > limit => Ok(ExitCode::from(failure::CHECK_FAILED)),
+        (Some(limit), Some(error)) if error > limit => Ok(failure::code(Kind::Check)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -134,14 +135,14 @@ fn open(target: &Target, need_bytes: u64, need_inodes: u64) -> Result<Box<dyn Si
     target::open(target, &WorkspaceOptions { need_bytes, need_inodes, ..WorkspaceOptions::default() })
 }
 
-fn workload(path: &Path) -> anyhow::Result<ValidateWorkload> {
+fn workload(path: &Path) -> failure::Result<ValidateWorkload> {
     let reader = Reader::open(path)?;
     let stem = path.file_stem().map_or_else(|| output::shown(path), |stem| output::shown(stem.as_ref()));
     Ok(ValidateWorkload { name: stem, reader })
 }
 
 /// The targets, each with the profile that --system gives for it.
-fn targets(args: &Args) -> anyhow::Result<Vec<ValidateTarget>> {
+fn targets(args: &Args) -> failure::Result<Vec<ValidateTarget>> {
     let mut targets: Vec<ValidateTarget> =
         args.on.iter().map(|target| ValidateTarget { target: target.clone(), profile: None }).collect();
     for system in &args.system {

@@ -1,5 +1,6 @@
 //! The bundled library of measured profiles: scratch images of ext4, XFS and btrfs (`profiles/` in the repository).
 
+use crate::failure;
 use std::path::Path;
 use system::SystemProfile;
 
@@ -10,7 +11,7 @@ const PROFILES: [(&str, &str); 3] = [
 ];
 
 /// Every bundled profile.
-pub fn systems() -> anyhow::Result<Vec<SystemProfile>> {
+pub fn systems() -> failure::Result<Vec<SystemProfile>> {
     PROFILES.iter().map(|(name, text)| Ok(SystemProfile::parse(text, Path::new(name))?)).collect()
 }
 

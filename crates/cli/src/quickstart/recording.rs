@@ -1,7 +1,7 @@
 //! The quickstart's workload: recorded here, or the bundled recording where strace cannot run.
 
 use crate::commands::record::{aside, say};
-use anyhow::Context as _;
+use crate::failure::{self, Context as _};
 use posix::offspring::Offspring;
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 /// Records the workload in a directory of its own below `place`, or unpacks the bundled recording.
-pub fn record(place: &Path, output: &Path, bundled: bool) -> anyhow::Result<Source> {
+pub fn record(place: &Path, output: &Path, bundled: bool) -> failure::Result<Source> {
     let why = if bundled {
         "as asked for with --bundled".to_owned()
     } else {
@@ -50,7 +50,7 @@ pub fn record(place: &Path, output: &Path, bundled: bool) -> anyhow::Result<Sour
     Ok(Source::Bundled { why })
 }
 
-fn here(place: &Path, output: &Path) -> anyhow::Result<()> {
+fn here(place: &Path, output: &Path) -> failure::Result<()> {
     let work = place.join("work");
     let script = place.join("workload.sh");
     // A compiler that is killed leaves its temporary files behind: they go with the directory of the run.
@@ -80,7 +80,7 @@ fn here(place: &Path, output: &Path) -> anyhow::Result<()> {
         // The command may have ended after its recording did.
         summary.exit_status = summary.exit_status.or(end.exit_status);
         summary.signal = summary.signal.or(end.signal);
-        anyhow::Ok(summary)
+        failure::Result::Ok(summary)
     })?;
     // Whatever still runs works in the directory that is about to be removed.
     drop(offspring);
@@ -96,13 +96,14 @@ fn here(place: &Path, output: &Path) -> anyhow::Result<()> {
 }
 
 /// Why strace cannot record here; any other failure stays one.
-fn reason(error: anyhow::Error) -> anyhow::Result<String> {
-    match error.downcast_ref::<RecordError>() {
-        Some(RecordError::StraceMissing | RecordError::StraceTooOld { .. } | RecordError::CannotTrace { .. }) => {
-            Ok(error.to_string())
+fn reason(failure: failure::Failure) -> failure::Result<String> {
+    let why = failure.causes().find_map(|cause| match cause.downcast_ref()? {
+        error @ (RecordError::StraceMissing | RecordError::StraceTooOld { .. } | RecordError::CannotTrace { .. }) => {
+            Some(error.to_string())
         }
-        _ => Err(error),
-    }
+        _ => None,
+    });
+    why.ok_or(failure)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What can be wrong with a drive's file.
 
+use fault::{Fault, Kind};
+
 /// A drive that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
@@ -37,4 +39,13 @@ pub enum DriveError {
         /// What is wrong and what would be right.
         why: String,
     },
+}
+
+impl Fault for DriveError {
+    fn kind(&self) -> Kind {
+        match self {
+            DriveError::Unknown { .. } => Kind::Usage,
+            DriveError::Io { .. } | DriveError::Syntax { .. } | DriveError::Invalid { .. } => Kind::BadInput,
+        }
+    }
 }

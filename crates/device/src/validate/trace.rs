@@ -4,6 +4,7 @@
 //! is not used.
 
 use crate::Request;
+use fault::{Fault, Kind};
 use std::path::Path;
 
 /// A measured request.
@@ -54,6 +55,12 @@ pub enum TraceError {
         /// What is wrong.
         why: crate::RequestError,
     },
+}
+
+impl Fault for TraceError {
+    fn kind(&self) -> Kind {
+        Kind::BadInput
+    }
 }
 
 /// No trace is longer: that of the longest validation has 10,000 requests.

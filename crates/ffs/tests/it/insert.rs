@@ -3,6 +3,7 @@
 use crate::bsd_fsck;
 use crate::common::{Thing, foreign_images, sample_tree, tree};
 use crate::lab;
+use fault::{Fault as _, Kind};
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{
@@ -209,7 +210,7 @@ fn images_that_are_refused() {
         (group, "damaged"),
     ] {
         let error = Inserter::open(store, Options::default(), DATE_NS).unwrap_err();
-        assert!(error.to_string().contains(part) && error.exit_code() == 4, "{error}");
+        assert!(error.to_string().contains(part) && error.kind() == Kind::BadInput, "{error}");
     }
 }
 
@@ -232,7 +233,7 @@ fn failures_lose_nothing() {
         })
     };
     let error = copy(Edit::Copy, u64::MAX).unwrap_err();
-    assert!(matches!(error, FfsError::Full { .. }) && error.exit_code() == 3, "{error}");
+    assert!(matches!(error, FfsError::Full { .. }) && error.kind() == Kind::Environment, "{error}");
     assert!(matches!(copy(Edit::Copy, 10).unwrap_err(), FfsError::Interrupted(_)));
     assert!(std::fs::read(&path).unwrap() == before);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2, "no copy is left behind");

@@ -1,5 +1,6 @@
 //! The series file: what is written is read, what was cut off is said, what was damaged is found.
 
+use fault::{Fault as _, Kind};
 use layout::series::{ClockPoint, UsedPoint, day_of};
 use layout::{
     AddressSpace, Available, LayoutError, Method, Series, SeriesHeader, SeriesPoint, SeriesWriter, Survey,
@@ -103,7 +104,7 @@ fn every_cut_leaves_the_records_before_it() {
                 assert_eq!(resumed.dropped_bytes, series.torn_bytes, "{cut}");
             }
             Err(error) => {
-                assert_eq!((kept, error.exit_code()), (0, 4), "{cut}: {error}");
+                assert_eq!((kept, error.kind()), (0, Kind::BadInput), "{cut}: {error}");
                 assert!(error.to_string().contains("run.series"), "{error}");
             }
         }
@@ -126,7 +127,7 @@ fn damage_is_found_wherever_it_is() {
         damaged[at] ^= 1 << (random.next_u64() % 8);
         std::fs::write(file(&directory), damaged).unwrap();
         let error = Series::load(&file(&directory)).expect_err(&format!("round {round}: byte {at} was changed"));
-        assert_eq!(error.exit_code(), 4, "{error}");
+        assert_eq!(error.kind(), Kind::BadInput, "{error}");
         assert!(at < 15 || error.to_string().contains("byte"), "round {round}: {error}");
     }
 }
@@ -142,7 +143,7 @@ fn other_files_and_other_versions_are_told_apart() {
         assert!(error.contains(what), "{error}");
     }
     let missing = Series::load(&directory.path().join("missing")).unwrap_err();
-    assert_eq!(missing.exit_code(), 2);
+    assert_eq!(missing.kind(), Kind::Usage);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The measurement finds the costs it is shown: on a file system in memory whose calls cost known times.
 
 use crate::fake::{Fake, cost};
+use fault::{Fault as _, Kind};
 use measure::{Host, MeasureError, MeasureOptions, Progress, measure_on};
 use std::cell::Cell;
 use std::path::Path;
@@ -176,7 +177,7 @@ fn a_full_target_is_an_error_that_says_so() {
     fake.space = 40 << 20;
     let error = measure(&mut fake, &MeasureOptions::quick(8)).expect_err("no space");
     assert!(error.to_string().contains("ENOSPC") && error.to_string().contains("full"), "{error}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.kind(), Kind::Environment);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
     }
     let target = Target::parse(target).map_err(|e| (2, e.to_string()))?;
     let options = WorkspaceOptions { keep: how == "keep", ..WorkspaceOptions::default() };
-    let workspace = Workspace::open(&target, &options).map_err(|e| (e.exit_code(), e.to_string()))?;
+    let workspace = Workspace::open(&target, &options).map_err(|e| (3, e.to_string()))?;
     let mut fs = workspace.fs();
     println!("{}", workspace.path().display());
     let _ = std::io::stdout().flush();

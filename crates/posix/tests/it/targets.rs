@@ -1,6 +1,7 @@
 //! Workspaces on targets that are full, read-only, vanish, or are not there.
 
 use crate::common::{can_make_scratch, close, create, open, write};
+use fault::{Fault as _, Kind};
 use posix::{
     CacheState, Call, Errno, FileSystem, Mode, Mounted, OpenFlags, SetupError, Target, Unavailable, Workspace,
     WorkspaceOptions,
@@ -62,15 +63,15 @@ fn unfit_targets_are_told_apart() {
     let missing = dir.path().join("none");
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    for (target, code, says) in [
-        (missing.to_str().unwrap(), 2, "no such directory"),
-        (file.to_str().unwrap(), 2, "not a directory"),
-        ("ffs@st32430n", 2, "has no directory of this machine"),
-        ("/proc", 3, "/proc"),
+    for (target, kind, says) in [
+        (missing.to_str().unwrap(), Kind::Usage, "no such directory"),
+        (file.to_str().unwrap(), Kind::Usage, "not a directory"),
+        ("ffs@st32430n", Kind::Usage, "has no directory of this machine"),
+        ("/proc", Kind::Environment, "/proc"),
     ] {
         let error = workspace(target).err().unwrap_or_else(|| panic!("{target} was opened"));
         assert!(error.to_string().contains(says), "{error}");
-        assert_eq!(error.exit_code(), code, "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
     }
 }
 
@@ -80,7 +81,7 @@ fn too_little_room_is_said_before_anything_is_made() {
     let target = Target::Directory(dir.path().to_path_buf());
     let bytes = WorkspaceOptions { need_bytes: 1 << 60, ..WorkspaceOptions::default() };
     let error = Workspace::open(&target, &bytes).unwrap_err();
-    assert!(matches!(error, SetupError::NoSpace { .. }) && error.exit_code() == 3, "{error}");
+    assert!(matches!(error, SetupError::NoSpace { .. }) && error.kind() == Kind::Environment, "{error}");
     let total = Mounted::open(dir.path()).unwrap().usage().unwrap().total_inodes;
     if total > 0 {
         let inodes = WorkspaceOptions { need_inodes: 1 << 60, ..WorkspaceOptions::default() };
@@ -102,7 +103,7 @@ fn without_root_a_scratch_target_says_so() {
         return;
     }
     let error = workspace("ext4:64M").unwrap_err();
-    assert!(matches!(error, SetupError::NeedsRoot { .. }) && error.exit_code() == 3, "{error}");
+    assert!(matches!(error, SetupError::NeedsRoot { .. }) && error.kind() == Kind::Environment, "{error}");
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_read_only_target_is_refused() {
     for target in ["ext4:16M,mount=ro", "xfs:300M,mount=ro"] {
         if can_make_scratch(target) {
             let error = workspace(target).unwrap_err();
-            assert!(error.to_string().contains("read-only") && error.exit_code() == 3, "{error}");
+            assert!(error.to_string().contains("read-only") && error.kind() == Kind::Environment, "{error}");
         }
     }
 }

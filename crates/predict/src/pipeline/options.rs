@@ -1,5 +1,6 @@
 //! What a prediction assumes, and why it can be refused.
 
+use fault::{Fault, Kind};
 use serde::Serialize;
 use system::{CachePolicy, OverrideError, Parameters, SystemProfile};
 use trace::profile::ProfileError;
@@ -167,6 +168,17 @@ pub enum PredictError {
         /// What is missing.
         detail: String,
     },
+}
+
+impl Fault for PredictError {
+    fn kind(&self) -> Kind {
+        match self {
+            PredictError::Workload(error) => error.kind(),
+            PredictError::Override(_) | PredictError::NoSystem => Kind::Usage,
+            PredictError::MissingEntries { .. } => Kind::BadInput,
+            PredictError::Coverage { .. } => Kind::Check,
+        }
+    }
 }
 
 fn list_missing(missing: &[MissingEntry]) -> String {

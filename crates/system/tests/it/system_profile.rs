@@ -1,5 +1,6 @@
 //! System profiles as files: what is written is read back, what is wrong is refused with its place.
 
+use fault::{Fault as _, Kind};
 use posix::{CacheState, Environment};
 use proptest::prelude::*;
 use std::path::Path;
@@ -134,7 +135,7 @@ fn files_that_are_no_text_are_refused() {
     let error = SystemProfile::load(&path).expect_err("refused").to_string();
     assert!(error.contains("a.system:2:1: not UTF-8"), "{error}");
     let missing = SystemProfile::load(&dir.path().join("none.system")).expect_err("refused");
-    assert_eq!(missing.exit_code(), 3);
+    assert_eq!(missing.kind(), Kind::BadInput);
 }
 
 proptest! {

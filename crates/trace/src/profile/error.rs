@@ -1,5 +1,6 @@
 //! What can be wrong with a workload profile, and what to do about it.
 
+use fault::{Fault, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -94,16 +95,17 @@ fn version_hint(found: u64, supported: u32) -> &'static str {
     if found > u64::from(supported) { "use a newer fsage" } else { "record or import the workload again" }
 }
 
-impl ProfileError {
-    /// The process's exit code for this error: 2 usage, 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for ProfileError {
+    fn kind(&self) -> Kind {
         match self {
-            ProfileError::Exists { .. } | ProfileError::NotOurs { .. } => 2,
-            ProfileError::Io { .. } => 3,
-            _ => 4,
+            ProfileError::Exists { .. } | ProfileError::NotOurs { .. } => Kind::Usage,
+            ProfileError::Io { .. } => Kind::Environment,
+            _ => Kind::BadInput,
         }
     }
+}
 
+impl ProfileError {
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> ProfileError {
         let path = path.to_owned();
         move |source| ProfileError::Io { path, doing, source }

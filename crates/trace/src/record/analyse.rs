@@ -11,6 +11,7 @@ use crate::snapshot::{View, Walked};
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
 use crate::track::SHARED_MOUNT;
+use fault::{Fault, Kind};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -39,15 +40,14 @@ pub enum AnalysisError {
     Abandoned,
 }
 
-impl AnalysisError {
-    /// The exit code of DESIGN.md.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for AnalysisError {
+    fn kind(&self) -> Kind {
         match self {
-            AnalysisError::Spool(e) => e.exit_code(),
-            AnalysisError::Import(e) => e.exit_code(),
-            AnalysisError::Profile(e) => e.exit_code(),
-            AnalysisError::Abandoned => 130,
-            AnalysisError::Panicked { .. } | AnalysisError::Stuck { .. } => 3,
+            AnalysisError::Spool(e) => e.kind(),
+            AnalysisError::Import(e) => e.kind(),
+            AnalysisError::Profile(e) => e.kind(),
+            AnalysisError::Abandoned => Kind::Interrupted,
+            AnalysisError::Panicked { .. } | AnalysisError::Stuck { .. } => Kind::Environment,
         }
     }
 }

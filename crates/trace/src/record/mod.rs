@@ -39,6 +39,7 @@ use crate::profile::{self, Meta, ProfileError, WriterOptions};
 use crate::snapshot::View;
 use crate::spool::{self, Header, Notation, Reader, SpoolError};
 use crate::strace::{ImportError, ImportOptions, Importer, Summary};
+use fault::{Fault, Kind};
 use posix::mount_of_path;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
@@ -188,20 +189,19 @@ fn kept(spool: &Path) -> String {
     }
 }
 
-impl RecordError {
-    /// The exit code of DESIGN.md: 2 usage, 3 environment.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for RecordError {
+    fn kind(&self) -> Kind {
         match self {
             RecordError::CannotRun { .. }
             | RecordError::NoCommand
             | RecordError::NoDirectory { .. }
             | RecordError::NoMountPoint { .. }
             | RecordError::NoProcess { .. }
-            | RecordError::IsThread { .. } => 2,
-            RecordError::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
-            RecordError::Spool(e) => e.exit_code(),
-            RecordError::Profile(e) => e.exit_code(),
-            _ => 3,
+            | RecordError::IsThread { .. } => Kind::Usage,
+            RecordError::Interrupted => Kind::Interrupted,
+            RecordError::Spool(e) => e.kind(),
+            RecordError::Profile(e) => e.kind(),
+            _ => Kind::Environment,
         }
     }
 }

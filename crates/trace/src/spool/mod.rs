@@ -18,6 +18,7 @@ pub use reader::{Frame, Reader};
 pub use writer::Writer;
 
 use crate::profile::{Host, Tracer, Unreadable};
+use fault::{Fault, Kind};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
@@ -150,12 +151,11 @@ pub enum SpoolError {
     Damaged { path: PathBuf, at: u64, what: String },
 }
 
-impl SpoolError {
-    /// The exit code of DESIGN.md: 3 where the machine failed, else 4, bad input.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for SpoolError {
+    fn kind(&self) -> Kind {
         match self {
-            SpoolError::Io { .. } => 3,
-            _ => 4,
+            SpoolError::Io { .. } => Kind::Environment,
+            _ => Kind::BadInput,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::profile::ProfileError;
 use crate::track::Coverage;
+use fault::{Fault, Kind};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -111,12 +112,11 @@ pub enum ImportError {
     Profile(#[from] ProfileError),
 }
 
-impl ImportError {
-    /// The exit code of DESIGN.md: 4, bad input, but for failures of the machine (3).
-    pub fn exit_code(&self) -> u8 {
+impl Fault for ImportError {
+    fn kind(&self) -> Kind {
         match self {
-            ImportError::Read { .. } => 3,
-            _ => 4,
+            ImportError::Read { .. } => Kind::Environment,
+            _ => Kind::BadInput,
         }
     }
 }

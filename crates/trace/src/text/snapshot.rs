@@ -26,6 +26,7 @@
 use crate::profile::{escape, unescape};
 use crate::snapshot::{is_below, parent_of};
 use crate::{Provenance, Snapshot, SnapshotEntry};
+use fault::{Fault, Kind};
 use posix::FileKind;
 use rustc_hash::FxHashMap;
 use std::io::{self, BufRead, Write};
@@ -52,12 +53,11 @@ pub enum SnapshotTextError {
     },
 }
 
-impl SnapshotTextError {
-    /// The process's exit code: 3 environment, 4 bad input file.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for SnapshotTextError {
+    fn kind(&self) -> Kind {
         match self {
-            SnapshotTextError::Io { .. } => 3,
-            SnapshotTextError::Malformed { .. } => 4,
+            SnapshotTextError::Io { .. } => Kind::Environment,
+            SnapshotTextError::Malformed { .. } => Kind::BadInput,
         }
     }
 }
@@ -365,7 +365,7 @@ mod tests {
             ("/a\n1 f 2 b\n1 f 2 b\n~\n", 3, "line 2 already"),
         ] {
             let error = read(text.as_bytes()).unwrap_err();
-            assert_eq!(error.exit_code(), 4);
+            assert_eq!(error.kind(), Kind::BadInput);
             let message = error.to_string();
             assert!(message.starts_with(&format!("line {line}:")) && message.contains(part), "{text:?}: {message}");
         }

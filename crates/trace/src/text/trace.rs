@@ -4,6 +4,7 @@
 
 use crate::profile::{ProfileError, Reader, escape};
 use crate::{Batch, Event, PathId};
+use fault::{Fault, Kind};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -18,12 +19,11 @@ pub enum ExportError {
     Output(#[from] io::Error),
 }
 
-impl ExportError {
-    /// The process's exit code: that of the profile's error, else 3 (environment).
-    pub fn exit_code(&self) -> u8 {
+impl Fault for ExportError {
+    fn kind(&self) -> Kind {
         match self {
-            ExportError::Profile(e) => e.exit_code(),
-            ExportError::Output(_) => 3,
+            ExportError::Profile(e) => e.kind(),
+            ExportError::Output(_) => Kind::Environment,
         }
     }
 }

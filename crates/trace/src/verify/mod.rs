@@ -13,6 +13,7 @@ mod apply;
 mod compare;
 
 use crate::profile::{ProfileError, Reader};
+use fault::{Fault, Kind};
 use serde::Serialize;
 use std::path::Path;
 
@@ -110,12 +111,11 @@ pub enum VerifyError {
     Tree { tree: String, source: std::io::Error },
 }
 
-impl VerifyError {
-    /// The exit code of DESIGN.md: 4 bad input, or the profile's own.
-    pub fn exit_code(&self) -> u8 {
+impl Fault for VerifyError {
+    fn kind(&self) -> Kind {
         match self {
-            VerifyError::Profile(error) => error.exit_code(),
-            VerifyError::Tree { .. } => 4,
+            VerifyError::Profile(error) => error.kind(),
+            VerifyError::Tree { .. } => Kind::BadInput,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::import_common;
 use crate::import_common::{Import, Row, decode};
+use fault::{Fault as _, Kind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -151,7 +152,7 @@ fn what_is_not_perfs_is_refused() {
     let text = "nothing of the kind\n".repeat(60);
     for (text, part) in [(text.as_str(), "perf trace"), ("", "empty")] {
         let error = try_import(text.as_bytes(), usize::MAX).err().unwrap_or_else(|| panic!("taken in: {text}"));
-        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.kind(), Kind::BadInput);
         assert!(error.to_string().contains(part), "{error}");
     }
     // A last line cut short could say anything.

@@ -1,6 +1,7 @@
 //! Streams of lines: interleaving, damage, refusal, size.
 
 use crate::import_common::{Row, import, trace, try_import};
+use fault::{Fault as _, Kind};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use trace::strace::ImportError;
@@ -412,7 +413,7 @@ fn interleaved_threads_give_the_events_of_the_sequential_trace() {
 
 #[test]
 fn refused_input_says_why_and_what_to_do() {
-    let refusal = |text: &str| try_import(text.as_bytes()).err().map(|e| (e.to_string(), e.exit_code()));
+    let refusal = |text: &str| try_import(text.as_bytes()).err().map(|e| (e.to_string(), e.kind()));
     for (text, word) in [
         ("12 03:34:36 close(3) = 0 <0.000001>\n", "-t or -tt"),
         ("03:34:36.123456 close(3) = 0 <0.000001>\n", "-t or -tt"),
@@ -423,9 +424,9 @@ fn refused_input_says_why_and_what_to_do() {
         ("", "empty"),
         ("hello\nworld\n", "no line looks like"),
     ] {
-        let (message, code) = refusal(text).unwrap_or_else(|| panic!("{text:?} was taken"));
+        let (message, kind) = refusal(text).unwrap_or_else(|| panic!("{text:?} was taken"));
         assert!(message.contains(word), "{text:?}: {message}");
-        assert_eq!(code, 4);
+        assert_eq!(kind, Kind::BadInput);
     }
     // At length, the refusal comes early.
     let long = "12 03:34:36 close(3) = 0 <0.000001>\n".repeat(100_000);

@@ -1,6 +1,7 @@
 //! Damaged, incomplete and foreign profiles: an error that names the file, or the very same data; never a panic.
 
 use crate::common::{Spelled, meta, plain, spell};
+use fault::{Fault as _, Kind};
 use posix::FileKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -83,7 +84,7 @@ fn with_damage(fixture: &Fixture, file: &str, damaged: &[u8]) -> Result<Content,
 
 fn assert_names_file(error: &ProfileError, file: &str) {
     assert!(error.to_string().contains(file), "{error} does not name {file}");
-    assert_eq!(error.exit_code(), 4, "{error}");
+    assert_eq!(error.kind(), Kind::BadInput, "{error}");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn flipped_bytes_are_noticed_everywhere() {
             damaged[at] ^= 1 << (rng.next_u64() % 8);
             match with_damage(&fixture, file, &damaged) {
                 Err(ProfileError::Version { found, .. }) => assert!(file == "meta.json" && found != 1),
-                Err(e) => assert!(e.exit_code() == 4, "seed 7, case {case}: {file} byte {at}: {e}"),
+                Err(e) => assert!(e.kind() == Kind::BadInput, "seed 7, case {case}: {file} byte {at}: {e}"),
                 Ok(content) => {
                     assert!(content == fixture.content, "seed 7, case {case}: {file} byte {at} went unnoticed")
                 }
@@ -141,7 +142,7 @@ fn damage_to_unchecked_files_is_survived() {
                 damaged[at] = (rng.next_u64() & 0xff) as u8;
             }
             if let Err(e) = with_damage(&fixture, file, &damaged) {
-                assert!(e.exit_code() == 4, "{e}");
+                assert!(e.kind() == Kind::BadInput, "{e}");
             }
         }
     }
@@ -186,7 +187,7 @@ fn missing_parts_are_named() {
     let error = read_profile(&fixture.path.join("nowhere")).unwrap_err();
     assert!(matches!(error, ProfileError::Missing { .. }), "{error}");
     let error = read_profile(&fixture.path.join("trace.parquet")).unwrap_err();
-    assert_eq!(error.exit_code(), 4, "a file is no profile: {error}");
+    assert_eq!(error.kind(), Kind::BadInput, "a file is no profile: {error}");
 }
 
 #[test]

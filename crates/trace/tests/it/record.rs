@@ -1,5 +1,6 @@
 //! Recording for real: a command under this machine's strace.
 
+use fault::{Fault as _, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -183,13 +184,13 @@ fn what_cannot_be_recorded_is_refused_and_leaves_nothing() {
         record(&RecordOptions::command(command.iter().map(OsString::from).collect(), output.clone()))
     };
     assert!(matches!(attempt(&[]), Err(RecordError::NoCommand)));
-    for (command, code) in [("no-such-program-anywhere", 2), ("/", 2), ("/no/such/file", 2)] {
+    for command in ["no-such-program-anywhere", "/", "/no/such/file"] {
         let error = attempt(&[command]).expect_err("a refusal");
-        assert_eq!(error.exit_code(), code, "{error}");
+        assert_eq!(error.kind(), Kind::Usage, "{error}");
     }
     let error = Strace::find(Some("/no/such/strace".into())).expect_err("a refusal");
     assert!(matches!(error, RecordError::StraceMissing), "{error}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.kind(), Kind::Environment);
     let mut options = RecordOptions::command(vec!["true".into()], output.clone());
     options.subject = Subject::Processes(vec![u32::MAX]);
     assert!(matches!(record(&options), Err(RecordError::NoProcess { .. })));

@@ -1,5 +1,6 @@
 //! Spools: what was written comes back, whatever happened to the end of the file; nothing else does.
 
+use fault::{Fault as _, Kind};
 use posix::FileKind;
 use proptest::prelude::*;
 use std::fs;
@@ -193,7 +194,7 @@ fn other_files_are_refused_by_name() {
         let path = dir.path().join("x.spool");
         fs::write(&path, bytes).expect("a file");
         let error = Reader::open(&path).expect_err("a refusal");
-        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.kind(), Kind::BadInput);
         assert!(error.to_string().contains("x.spool"), "{error}");
         error
     };
@@ -247,7 +248,7 @@ fn frames_unpack_to_a_multiple_of_the_spool() {
     let (frames, ended) = read(&bytes).expect("a spool");
     assert!(!frames.is_empty() && frames.len() < 100, "{}", frames.len());
     let error = ended.expect_err("a refusal");
-    assert!(error.to_string().contains("unpack to more than") && error.exit_code() == 4, "{error}");
+    assert!(error.to_string().contains("unpack to more than") && error.kind() == Kind::BadInput, "{error}");
 
     fs::remove_file(&path).expect("it was there");
     let mut writer = Writer::create(&path, &header()).expect("a spool");
@@ -420,5 +421,5 @@ fn a_spool_cut_in_its_first_records_says_that_it_holds_none() {
     let error = trace::record::import_spool(&path, &dir.path().join("out.workload"), false).expect_err("no profile");
     let text = error.to_string();
     assert!(text.contains("cut.spool: holds no records"), "{text}");
-    assert_eq!(error.exit_code(), 4, "{text}");
+    assert_eq!(error.kind(), Kind::BadInput, "{text}");
 }

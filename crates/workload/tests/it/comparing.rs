@@ -1,6 +1,7 @@
 //! Results held against each other and read back from files.
 
 use crate::fake::Fake;
+use fault::{Fault as _, Kind};
 use std::path::Path;
 use workload::seqfile::{self, Options};
 use workload::{BenchResult, Parameters, Phase, Place, Repeat, SCHEMA, Verdict, compare, compare_targets, load, scan};
@@ -119,8 +120,8 @@ fn a_result_comes_back_from_its_file_and_anything_else_is_refused() {
         std::fs::write(&path, bad).unwrap();
         let error = load(&path).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
-        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.kind(), Kind::BadInput);
     }
-    assert_eq!(load(&directory.path().join("missing")).unwrap_err().exit_code(), 4);
-    assert_eq!(load(Path::new("/dev/null")).unwrap_err().exit_code(), 4);
+    assert_eq!(load(&directory.path().join("missing")).unwrap_err().kind(), Kind::BadInput);
+    assert_eq!(load(Path::new("/dev/null")).unwrap_err().kind(), Kind::BadInput);
 }

@@ -1,6 +1,7 @@
 //! The sequential benchmark: which calls it makes, in which order, what it says of their time, and what it leaves behind.
 
 use crate::fake::{CLOSE_NS, Fake, OPEN_NS, SYNC_NS, UNLINK_NS};
+use fault::{Fault as _, Kind};
 use posix::{CacheState, FileKind};
 use workload::seqfile::{self, Options, SIZES_BYTES};
 use workload::{Benchmark as _, Parameters, Phase, Place, Repeat, WorkloadError};
@@ -131,7 +132,7 @@ fn whatever_call_fails_nothing_stays_behind() {
         let error = seqfile::run(&mut failing, &one_size(1000), &mut |_| {}).unwrap_err();
         let failed = failing.failed.as_deref().unwrap();
         assert!(error.to_string().contains("Input/output error"), "{failed}: {error}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.kind(), Kind::Environment);
         assert_eq!(failing.descriptors(), 0, "{failed}");
         // A directory that cannot be removed stays, with those above it.
         let may_stay = failed.starts_with("rmdir");
@@ -145,7 +146,7 @@ fn a_full_file_system_is_said_to_be_full_and_is_left_empty() {
     let error = seqfile::run(&mut fs, &one_size(1000), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no space left while creating a file; make room"), "{error}");
     assert!(error.to_string().contains("target 'fake'"), "{error}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.kind(), Kind::Environment);
     assert!(fs.nodes.is_empty());
 }
 
@@ -183,7 +184,7 @@ fn options_that_make_no_sense_are_refused() {
         let mut fs = Fake::default();
         let error = seqfile::run(&mut fs, &options, &mut |_| {}).unwrap_err();
         assert!(matches!(error, WorkloadError::Options(_)), "{error:?}");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(error.kind(), Kind::Usage);
         assert!(fs.log.is_empty());
     };
     fails(Options { sizes_bytes: vec![], ..options(1, 1) });

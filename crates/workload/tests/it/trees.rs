@@ -1,6 +1,7 @@
 //! Benchmarks of trees that are there: what is read, in which order, and that nothing of anybody's is harmed.
 
 use crate::fake::{CLOSE_NS, Fake, GETDENTS_NS, OPEN_NS, STAT_NS};
+use fault::{Fault as _, Kind};
 use posix::{Errno, FileKind};
 use std::path::PathBuf;
 use workload::hotfiles::{self, Select};
@@ -97,7 +98,7 @@ fn a_tree_that_is_not_ours_is_never_overwritten() {
         let before = format!("{:?}", fs.nodes);
         let error = hotfiles::run(&mut fs, &overwrite, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("refusing to overwrite"), "{error}");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(error.kind(), Kind::Usage);
         assert!(!changed(&fs));
         assert_eq!(format!("{:?}", fs.nodes), before);
         assert_eq!(fs.descriptors(), 0);
@@ -151,7 +152,7 @@ fn what_cannot_be_read_is_an_error_or_is_counted() {
     let error = hotfiles::run(&mut fs, &hot(Select::NewerDays(30.0)), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no files with data"), "{error}");
     let error = scan::run(&mut fs, &scan::Options { repeat: once(), ..Default::default() }, &mut |_| {}).unwrap_err();
-    assert_eq!(error.exit_code(), 2, "{error}");
+    assert_eq!(error.kind(), Kind::Usage, "{error}");
     for path in ["missing", "a", "a/link", "../z", "b/1/"] {
         let mut fs = tree();
         let twice = list(&[path, path]);

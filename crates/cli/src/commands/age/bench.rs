@@ -46,7 +46,7 @@ pub(super) struct FreshAndAged {
 
 impl BenchArgs {
     /// Refuses what cannot be done before anything is made.
-    pub(super) fn check(&self, target: &Target) -> anyhow::Result<()> {
+    pub(super) fn check(&self, target: &Target) -> failure::Result<()> {
         if !self.bench.is_empty() && matches!(target, Target::Directory(_)) {
             return Err(failure::usage(
                 "--bench: only a scratch target or one of the laboratory can be made a second time, fresh; for a directory run fsage bench before and \
@@ -82,7 +82,7 @@ impl BenchArgs {
     }
 
     /// Runs them. `aged` is the workspace that holds the aged tree.
-    pub(super) fn run(&self, target: &Target, aged: &dyn Site) -> anyhow::Result<Vec<FreshAndAged>> {
+    pub(super) fn run(&self, target: &Target, aged: &dyn Site) -> failure::Result<Vec<FreshAndAged>> {
         let mut results = Vec::new();
         if let Some(options) = self.seqfile(target) {
             let fresh = target::open(target, &fresh_options())?;
@@ -138,7 +138,7 @@ fn fresh_options() -> WorkspaceOptions {
 /// The directory of seqfile's own, in the fresh file system and in the aged tree.
 const SEQFILE_DIR: &str = ".fsage-seqfile";
 
-fn side_by_side(parameters: &Parameters, handles: &mut [Box<dyn FileSystem>; 2]) -> anyhow::Result<BenchResult> {
+fn side_by_side(parameters: &Parameters, handles: &mut [Box<dyn FileSystem>; 2]) -> failure::Result<BenchResult> {
     let [fresh, aged] = handles;
     let mut places = [Place { name: "fresh".to_owned(), fs: fresh }, Place { name: "aged".to_owned(), fs: aged }];
     let bar = progress::bar(1, parameters.name());
@@ -157,12 +157,12 @@ impl FreshAndAged {
 
     /// Writes the two sides as results of `fsage bench`, `NAME-fresh.json` and `NAME-aged.json`: what `fsage bench --compare` and
     /// `fsage layout --series` take.
-    pub(super) fn write(&self, directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    pub(super) fn write(&self, directory: &Path) -> failure::Result<Vec<PathBuf>> {
         let mut written = Vec::new();
         for target in &self.result.targets {
             let side = BenchResult { targets: vec![target.clone()], ..self.result.clone() };
             let path = directory.join(format!("{}-{}.json", self.result.parameters.name(), target.name));
-            let value = document::envelope(workload::SCHEMA, &side)?;
+            let value = output::envelope(workload::SCHEMA, &side)?;
             output::write_file(&path, document::json_text(&value).as_bytes())?;
             written.push(path);
         }

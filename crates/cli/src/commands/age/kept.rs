@@ -1,6 +1,6 @@
 //! What stays of a run: a directory, an image, a compressed image with its description.
 
-use crate::{output, progress};
+use crate::{failure, output, progress};
 use aging::age::{AgeOptions, AgeResult, Compressed, compress};
 use posix::Image;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(super) fn pack(
     trimmed: io::Result<u64>,
     to: &Path,
     result: &AgeResult,
-) -> anyhow::Result<CompressedImage> {
+) -> failure::Result<CompressedImage> {
     let total = image.metadata()?.len();
     let bar = progress::bar(total, "compressing the image");
     let sizes = compress(image, to, &mut |done| {
@@ -79,14 +79,14 @@ pub(super) fn pack(
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".json");
     let brief = AgeResult { days: Vec::new(), control_points: Vec::new(), ..result.clone() };
-    let value = document::envelope("fsage.aged-image/1", &Described { image: &packed, aged: &brief })?;
+    let value = output::envelope("fsage.aged-image/1", &Described { image: &packed, aged: &brief })?;
     let text = document::json_text(&value);
     output::write_file(&to.with_file_name(name), text.as_bytes())?;
     Ok(packed)
 }
 
 /// What a result directory says of itself: which plan, where, with which options; the figures are in result.json.
-pub(super) fn manifest(result: &AgeResult, options: &AgeOptions) -> anyhow::Result<String> {
+pub(super) fn manifest(result: &AgeResult, options: &AgeOptions) -> failure::Result<String> {
     #[derive(Serialize)]
     struct Manifest<'a> {
         fsage: &'a str,
@@ -110,6 +110,6 @@ pub(super) fn manifest(result: &AgeResult, options: &AgeOptions) -> anyhow::Resu
         days_done: result.days_done,
         resumed: result.resumed,
     };
-    let value = document::envelope("fsage.age-manifest/1", &manifest)?;
+    let value = output::envelope("fsage.age-manifest/1", &manifest)?;
     Ok(document::json_text(&value))
 }

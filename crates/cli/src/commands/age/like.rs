@@ -19,7 +19,7 @@ pub(super) struct Like<'a> {
 
 impl Like<'_> {
     /// Plans for the target into a file.
-    pub(super) fn plan(&self, target: &Target, path: &Path) -> anyhow::Result<Reader> {
+    pub(super) fn plan(&self, target: &Target, path: &Path) -> failure::Result<Reader> {
         let (personality, input) = match Path::new(self.name) {
             file if file.extension().is_some() => {
                 let (personality, input) = personality::read(file)?;
@@ -52,7 +52,7 @@ impl Like<'_> {
     }
 
     /// The size of a scratch file system is known once it has been made; a directory's is df's, or what is asked for of it.
-    fn planned_for(&self, target: &Target) -> anyhow::Result<PlannedFor> {
+    fn planned_for(&self, target: &Target) -> failure::Result<PlannedFor> {
         let site = target::open(target, &WorkspaceOptions::default())?;
         let usage = site.handle().usage();
         site.close()?;

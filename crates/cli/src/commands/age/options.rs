@@ -155,7 +155,7 @@ pub(super) struct Replay {
 
 impl Args {
     /// Opens the plan, and checks that the arguments make sense together.
-    pub(super) fn prepare(self) -> anyhow::Result<Replay> {
+    pub(super) fn prepare(self) -> failure::Result<Replay> {
         if let Some(state) = &self.resume {
             return self.resumed(state);
         }
@@ -228,7 +228,7 @@ impl Args {
         Like { name, days, fill: self.fill, seed: self.seed, room: self.room }
     }
 
-    fn keep(&self, target: &Target) -> anyhow::Result<Option<kept::Keep>> {
+    fn keep(&self, target: &Target) -> failure::Result<Option<kept::Keep>> {
         match (&self.keep, target) {
             (None, _) => Ok(None),
             (Some(None), Target::Directory(_)) => Ok(Some(kept::Keep::Directory)),
@@ -269,7 +269,7 @@ impl Args {
     }
 
     /// As the state says.
-    fn resumed(&self, path: &Path) -> anyhow::Result<Replay> {
+    fn resumed(&self, path: &Path) -> failure::Result<Replay> {
         let state = State::load(path)?;
         let bad = |what: String| failure::bad_input(format!("{}: {what}", output::shown(path)));
         let session: SessionState = serde_json::from_value(state.session.clone())

@@ -19,7 +19,7 @@ macro_rules! workloads {
                 match self { $(Workload::$name(args) => &args.common),* }
             }
 
-            fn parameters(&self) -> anyhow::Result<Parameters> {
+            fn parameters(&self) -> failure::Result<Parameters> {
                 let CommonArgs { quick, repeat, targets, .. } = self.common();
                 let repeat = repeat.repeat(*quick || in_virtual_time(targets));
                 Ok(match self { $(Workload::$name(args) => Parameters::$name(args.options(*quick, repeat)?)),* })
@@ -271,13 +271,13 @@ impl Workload {
 }
 
 /// Runs one.
-pub fn run(workload: &Workload) -> anyhow::Result<BenchResult> {
+pub fn run(workload: &Workload) -> failure::Result<BenchResult> {
     workload.result().check()?;
     on_targets(&workload.parameters()?, &workload.common().targets, workload.logs())
 }
 
 impl SmallfileArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<smallfile::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<smallfile::Options> {
         let base = if quick { smallfile::Options::quick() } else { smallfile::Options::default() };
         Ok(smallfile::Options {
             files: self.files.unwrap_or(base.files),
@@ -289,7 +289,7 @@ impl SmallfileArgs {
 }
 
 impl LargefileArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<largefile::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<largefile::Options> {
         let base = if quick { largefile::Options::quick() } else { largefile::Options::default() };
         let size_bytes = self.size.unwrap_or(base.size_bytes);
         Ok(largefile::Options { size_bytes, unit_bytes: self.unit.unwrap_or(base.unit_bytes), repeat })
@@ -297,7 +297,7 @@ impl LargefileArgs {
 }
 
 impl TpcbArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<tpcb::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<tpcb::Options> {
         let base = if quick { tpcb::Options::quick() } else { tpcb::Options::default() };
         Ok(tpcb::Options {
             account_bytes: self.accounts.unwrap_or(base.account_bytes),
@@ -313,7 +313,7 @@ impl TpcbArgs {
 }
 
 impl HotcoldArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<hotcold::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<hotcold::Options> {
         let base = if quick { hotcold::Options::quick() } else { hotcold::Options::default() };
         Ok(hotcold::Options {
             files: self.files.unwrap_or(base.files),
@@ -328,7 +328,7 @@ impl HotcoldArgs {
 }
 
 impl PostmarkArgs {
-    fn options(&self, _quick: bool, repeat: Repeat) -> anyhow::Result<postmark::Options> {
+    fn options(&self, _quick: bool, repeat: Repeat) -> failure::Result<postmark::Options> {
         let seed = self.common.repeat.seed.unwrap_or(postmark::Options::default().seed.into());
         let (Some(&size_low), Some(&size_high)) = (self.size.first(), self.size.last()) else {
             return Err(failure::usage("--size: give a lower and an upper bound"));
@@ -352,7 +352,7 @@ impl PostmarkArgs {
 }
 
 impl SdetArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<sdet::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<sdet::Options> {
         let base = if quick { sdet::Options::quick() } else { sdet::Options::default() };
         Ok(sdet::Options {
             scripts: if self.scripts.is_empty() { base.scripts } else { self.scripts.clone() },
@@ -364,7 +364,7 @@ impl SdetArgs {
 }
 
 impl SshBuildArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<ssh_build::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<ssh_build::Options> {
         let base = if quick { ssh_build::Options::quick() } else { ssh_build::Options::default() };
         Ok(ssh_build::Options {
             packages: self.packages.unwrap_or(base.packages),
@@ -375,7 +375,7 @@ impl SshBuildArgs {
 }
 
 impl NetnewsArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<netnews::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<netnews::Options> {
         let base = match (quick, self.whole) {
             (true, _) => netnews::Options::quick(),
             (_, true) => netnews::Options::paper(),
@@ -393,7 +393,7 @@ impl NetnewsArgs {
 }
 
 impl AndrewArgs {
-    fn options(&self, quick: bool, repeat: Repeat) -> anyhow::Result<andrew::Options> {
+    fn options(&self, quick: bool, repeat: Repeat) -> failure::Result<andrew::Options> {
         let base = if quick { andrew::Options::quick() } else { andrew::Options::default() };
         Ok(andrew::Options { copies: self.copies.unwrap_or(base.copies), cpu: self.cpu.unwrap_or(base.cpu), repeat })
     }

@@ -1,9 +1,8 @@
 //! `fsage mkfs free-maps IMAGE MAPS`.
 
 use super::{Opened, finish, open};
-use crate::failure;
+use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
-use anyhow::Context as _;
 use ffs::policy::Options;
 use ffs::{Ffs, FreeMaps};
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ pub(super) struct FreeMapsArgs {
 }
 
 /// Makes it.
-pub(super) fn make(args: &FreeMapsArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn make(args: &FreeMapsArgs) -> failure::Result<ExitCode> {
     args.result.check()?;
     if !args.force {
         output::must_be_new(&args.image)?;
@@ -48,7 +47,7 @@ pub(super) fn make(args: &FreeMapsArgs) -> anyhow::Result<ExitCode> {
 /// No free maps are longer: 50 million runs.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-fn read(path: &Path) -> anyhow::Result<FreeMaps> {
+fn read(path: &Path) -> failure::Result<FreeMaps> {
     let shown = output::shown(path);
     let bad = |what: String| failure::bad_input(format!("{shown}: {what}"));
     let bytes = posix::input::read(path, FILE_BYTES_MAX).map_err(|error| bad(format!("cannot read it: {error}")))?;

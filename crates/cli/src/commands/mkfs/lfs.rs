@@ -1,10 +1,10 @@
 //! `fsage mkfs lfs IMAGE --size SIZE`.
 
 use super::{Opened, Populate, Result, finish, narrow, now, open, size_of};
+use crate::failure::{self, Context as _};
 use crate::output::{self, ResultArgs};
 use crate::values;
 use ::lfs::mkfs::MkfsOptions;
-use anyhow::Context as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +56,7 @@ pub(super) struct LfsArgs {
 }
 
 /// Makes it.
-pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn make(args: &LfsArgs) -> failure::Result<ExitCode> {
     args.result.check()?;
     if !args.force {
         output::must_be_new(&args.image)?;
@@ -75,7 +75,7 @@ pub(super) fn make(args: &LfsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(args: &LfsArgs, size_bytes: u64) -> anyhow::Result<MkfsOptions> {
+fn options(args: &LfsArgs, size_bytes: u64) -> failure::Result<MkfsOptions> {
     let bsize = narrow("--bsize", args.bsize)?;
     Ok(MkfsOptions {
         bsize,

@@ -1,5 +1,6 @@
 //! `fsage plan alloc96`.
 
+use crate::failure;
 use super::common::{CapacityArgs, PlanArgs};
 use aging::plan::PlannedFor;
 use aging::plan::alloc96::{self, CAPACITY_BYTES, DAYS, Options};
@@ -25,7 +26,7 @@ pub struct Args {
 }
 
 /// Plans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let published = PlannedFor { capacity_bytes: CAPACITY_BYTES, block_bytes: 1024 };
     let planned_for = args.planned_for.get_or(published)?;
     let options = Options { planned_for, days: args.days, seed: args.plan.seed };

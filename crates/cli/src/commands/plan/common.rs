@@ -25,12 +25,12 @@ impl CapacityArgs {
     const BLOCK_BYTES: u64 = 4096;
 
     /// Size and block; `default` where none was asked for.
-    pub fn get_or(&self, default: PlannedFor) -> anyhow::Result<PlannedFor> {
+    pub fn get_or(&self, default: PlannedFor) -> failure::Result<PlannedFor> {
         if self.capacity.is_none() && self.planned_for.is_none() { Ok(default) } else { self.get() }
     }
 
     /// Size and block.
-    pub fn get(&self) -> anyhow::Result<PlannedFor> {
+    pub fn get(&self) -> failure::Result<PlannedFor> {
         match (&self.capacity, &self.planned_for) {
             (Some(bytes), _) => Ok(PlannedFor { capacity_bytes: *bytes, block_bytes: Self::BLOCK_BYTES }),
             (None, Some(target)) => of_target(target),
@@ -39,7 +39,7 @@ impl CapacityArgs {
     }
 }
 
-fn of_target(target: &Target) -> anyhow::Result<PlannedFor> {
+fn of_target(target: &Target) -> failure::Result<PlannedFor> {
     let site = target::open(target, &posix::WorkspaceOptions::default())?;
     let usage = site.handle().usage();
     site.close()?;
@@ -84,7 +84,7 @@ impl PlanArgs {
         &self,
         planned_for: PlannedFor,
         planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> failure::Result<ExitCode> {
         let Some(output) = &self.output else {
             return Err(failure::usage("name the aging workload to write: -o FILE.aging"));
         };
@@ -99,7 +99,7 @@ impl SeedlessArgs {
         &self,
         planned_for: PlannedFor,
         planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> failure::Result<ExitCode> {
         let result = ResultArgs { json: self.json, html: self.html.clone(), output: None };
         write(&self.output, &result, planned_for, planner)
     }
@@ -110,7 +110,7 @@ fn write(
     result: &ResultArgs,
     planned_for: PlannedFor,
     planner: impl FnOnce(&mut Writer, Progress<'_>) -> Result<PlanMeta, PlanError>,
-) -> anyhow::Result<ExitCode> {
+) -> failure::Result<ExitCode> {
     result.check()?;
     output::writable_parent(path)?;
     let bar = progress::bar(1000, "planning");

@@ -1,5 +1,6 @@
 //! `fsage plan geriatrix DIR`.
 
+use crate::failure;
 use super::common::{CapacityArgs, PlanArgs};
 use crate::values;
 use aging::plan::geriatrix::{self, Churn, Options, profile::Profile};
@@ -39,7 +40,7 @@ pub struct Args {
 }
 
 /// Plans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let profile = Profile::read(&args.profile)?;
     let planned_for = args.planned_for.get()?;
     let churn = match (args.churn_bytes, args.turnovers) {

@@ -1,5 +1,6 @@
 //! `fsage plan git REPO`.
 
+use crate::failure;
 use super::common::{CapacityArgs, SeedlessArgs};
 use aging::plan::git::{self, GitOptions};
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ pub struct Args {
 }
 
 /// Plans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let options = GitOptions {
         branch: args.branch,
         max_commits: args.max_commits,

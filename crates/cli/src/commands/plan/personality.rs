@@ -68,7 +68,7 @@ fn curve(text: &str) -> Result<Points, String> {
 }
 
 /// Plans, lists or shows.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     if args.list {
         return list();
     }
@@ -98,7 +98,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.plan.write(planned_for, |writer, progress| personality::plan(&personality, &options, writer, progress))
 }
 
-fn load(name: &str) -> anyhow::Result<(Personality, Option<Input>)> {
+fn load(name: &str) -> failure::Result<(Personality, Option<Input>)> {
     if !name.ends_with(".toml") && !name.contains('/') {
         return Ok((builtin::get(name)?, None));
     }
@@ -107,7 +107,7 @@ fn load(name: &str) -> anyhow::Result<(Personality, Option<Input>)> {
     Ok((personality, Some(input)))
 }
 
-fn list() -> anyhow::Result<ExitCode> {
+fn list() -> failure::Result<ExitCode> {
     let mut table = Table::new("personalities", "", &[("Personality", "name"), ("Of", "description")]);
     for (name, _) in builtin::ALL {
         table.row(vec![Cell::from(*name), Cell::from(builtin::get(name)?.description)]);

@@ -1,5 +1,6 @@
 //! `fsage plan profile W.workload`.
 
+use crate::failure;
 use super::common::{CapacityArgs, PlanArgs};
 use crate::values;
 use aging::plan::profile::{self, Again, ProfileOptions};
@@ -48,7 +49,7 @@ enum AgainArg {
 }
 
 /// Plans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     let options = ProfileOptions {
         repeat: args.repeat,
         copies: args.copies,

@@ -79,7 +79,7 @@ enum PlaceArg {
 }
 
 /// Plans.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> failure::Result<ExitCode> {
     if args.groups.is_some() && args.place != PlaceArg::Groups {
         return Err(failure::usage("--groups: only with --place groups"));
     }
