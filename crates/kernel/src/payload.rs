@@ -209,7 +209,8 @@ mod tests {
     #[test]
     fn what_nobody_needs_takes_no_memory() {
         let shared = Arc::new(Mutex::new(SparseStore::new(1 << 30)));
-        let mut image = Image { store: Box::new(shared.clone()), given: Some(Given::default()) };
+        let mut image =
+            Image { store: Box::new(shared.clone()), failed: Cell::new(false), given: Some(Given::default()) };
         for round in 0..100 {
             image.write(Pbn(round * 128), &[7; 65536]).unwrap();
             image.discard(Pbn(round * 128), 65536).unwrap();

@@ -129,7 +129,7 @@ fn a_directory_that_grows_within_its_fragment_is_sound() {
 
 /// Names that are made, moved and removed again before the disk has them. Those with a comment were found by crashes after all sequences of
 /// two and three operations, and after long ones.
-pub(super) const NAMES: [&str; 18] = [
+pub(super) const NAMES: [&str; 20] = [
     // The old name was gone from the disk before the new one was there.
     "link a b; unlink a",
     "link d/b b; rename a d/b",
@@ -148,6 +148,11 @@ pub(super) const NAMES: [&str; 18] = [
     "mkdir p; mkdir q; create p/x; create q/y; sync; rename p/x q/x; rename q/y p/y; rename q/x q/z; fsync d/b",
     // The same with one directory: it came back to where its name was on the disk and its `..` led elsewhere (processes on a mount).
     "mkdir t; mkdir p; mkdir q; mkdir t/x; sync; rename t/x p/a; fsync p; rename p/a q/y; rename q/y p/c; fsync d/b",
+    // A directory had its old name on the disk again, and `..` led elsewhere still (random renames).
+    "mkdir p; mkdir q; mkdir p/x; sync; rename p/x q/y; fsync q; rename q/y p/x",
+    // A circle by way of two directories (random renames under `softdep+j`).
+    "mkdir p; mkdir q; mkdir r; mkdir q/f; mkdir q/f/g; mkdir q/f/h; rename q/f/g q/f/i; mkdir q/f/h/j; mkdir p/k; mkdir q/l; rename p/k r/m; rename q/l r/n; \
+     fsync q/f/h/j; rename q/f/h r/m/o; rename r/m/o q/f/i/s; rename q/f/i/s r/n/t; rename r/n/t q/f/i/u; mkdir q/f/i/u/v",
     // A directory's `..` was on the disk before the directory that it leads to had its name there.
     "mkdir e; rename d e/d; rename e d",
     "rename d e; rename e/b a; rmdir e",
