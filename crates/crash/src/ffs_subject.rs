@@ -161,13 +161,14 @@ impl Subject for FfsSubject {
             Integrity::Softdep => report.beyond_soft_updates(),
             _ => None,
         };
-        let beyond =
-            beyond.map(|Problem { kind, message, .. }| format!("more than Soft Updates may leave: {kind}: {message}"));
+        let beyond = beyond.map(|Problem { kind, message, .. }| {
+            format!("more than Soft Updates may leave: {}: {message}", kind.word())
+        });
         let duplicate = report.problems.iter().find(|problem| problem.phase == Phase::Duplicates);
         let shared = duplicate.map(|problem| problem.message.clone());
         let mut events = BTreeMap::new();
         for problem in &report.problems {
-            *events.entry(problem.kind).or_default() += 1;
+            *events.entry(problem.kind.word()).or_default() += 1;
         }
         if report.problem_count > 0 {
             // Judged by a check without bugs.

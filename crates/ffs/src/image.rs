@@ -2,7 +2,7 @@
 
 use crate::format::{
     CylinderGroup, Dinode, DirFormat, Disk, FragAddr, Geometry, GroupNo, Ino, Lbn, NDADDR, SB_SIZE_MAX, SF_SNAPSHOT,
-    Superblock, UFS1_MAGIC, UFS2_MAGIC, Version,
+    Superblock, SuperblockFields as F, UFS1_MAGIC, UFS2_MAGIC, Version,
 };
 use crate::log::format::{Ring, SECTOR};
 use crate::{FfsError, FormatError, Store};
@@ -419,10 +419,20 @@ fn candidate<S: Store + ?Sized>(store: &S, at: u64) -> Result<Option<Located>, F
     let needed = geometry.size_frags << geometry.fshift;
     if needed > store.len_bytes() {
         let problem = format!("{needed} bytes of file system in an image of {}", store.len_bytes());
-        return Err(FormatError::field("superblock", "size", at + if sb.wide() { 1080 } else { 36 }, problem));
+        return Err(FormatError::field(
+            "superblock",
+            "size",
+            at + if sb.wide() { F::size.at } else { F::old_size.at },
+            problem,
+        ));
     }
     if sb.hash_is_right() == Some(false) {
-        return Err(FormatError::field("superblock", "ckhash", at + 1304, "the check hash does not match"));
+        return Err(FormatError::field(
+            "superblock",
+            F::ckhash.name,
+            at + F::ckhash.at,
+            "the check hash does not match",
+        ));
     }
     let home_byte = home(&sb, &geometry, at);
     Ok(Some(Located { sb, geometry, at_byte: at, home_byte }))

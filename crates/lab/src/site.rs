@@ -240,10 +240,7 @@ impl FileSystem for Handle {
     fn environment(&self) -> Environment {
         let lab = self.lab.borrow();
         let environment = lab.environment();
-        let kernel = match self.machine.as_str() {
-            "" => environment.kernel,
-            machine => format!("{}, machine {machine}", environment.kernel),
-        };
+        let kernel = posix::Kernel::laboratory(env!("CARGO_PKG_VERSION"), &self.machine);
         Environment { kernel, mkfs: lab.made(), ..environment }
     }
     fn is_deterministic(&self) -> bool {

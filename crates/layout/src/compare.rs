@@ -1,9 +1,11 @@
 //! Two surveys side by side: the same file system fresh and aged, or two file systems after the same work.
 
 use crate::scores::free::FreeSpace;
-use crate::survey::FilesLayout;
+use crate::survey::{AddressSpace, FilesLayout};
 use crate::{Available, Survey};
-use serde::{Deserialize, Serialize};
+use posix::FsType;
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
 
 /// One figure of both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,8 +41,63 @@ pub struct SizeDifference {
     pub difference: Option<f64>,
 }
 
+/// What makes two surveys less than comparable. Its text says what that means, or what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caution {
+    /// Places are counted on different devices.
+    Addresses {
+        #[allow(missing_docs)]
+        a: AddressSpace,
+        #[allow(missing_docs)]
+        b: AddressSpace,
+    },
+    /// Blocks have different sizes.
+    Blocks {
+        #[allow(missing_docs)]
+        a_bytes: u64,
+        #[allow(missing_docs)]
+        b_bytes: u64,
+    },
+    /// They are of different file systems.
+    FileSystems {
+        #[allow(missing_docs)]
+        a: FsType,
+        #[allow(missing_docs)]
+        b: FsType,
+    },
+    /// Hot files were counted over different times.
+    HotDays,
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Caution::Addresses { a, b } => write!(
+                f,
+                "addresses differ in kind: A has {}, B has {}; distances cannot be compared",
+                a.describe(),
+                b.describe()
+            ),
+            Caution::Blocks { a_bytes, b_bytes } => {
+                write!(f, "blocks are of {a_bytes} bytes in A and {b_bytes} in B; layout scores count blocks")
+            }
+            Caution::FileSystems { a, b } => write!(f, "file systems differ: {a} and {b}"),
+            Caution::HotDays => f.write_str(
+                "hot files were counted over different numbers of days; survey both with the same --hot-days",
+            ),
+        }
+    }
+}
+
+/// As its text.
+impl Serialize for Caution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Both surveys' figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What A and B are.
     pub a: String,
@@ -51,7 +108,7 @@ pub struct Comparison {
     /// Layout score by size.
     pub by_size: Vec<SizeDifference>,
     /// What makes the two less than comparable.
-    pub cautions: Vec<String>,
+    pub cautions: Vec<Caution>,
 }
 
 type FileFigure = (&'static str, &'static str, fn(&FilesLayout) -> Option<f64>);
@@ -132,27 +189,21 @@ fn by_size(a: &Available<FilesLayout>, b: &Available<FilesLayout>) -> Vec<SizeDi
         .collect()
 }
 
-fn cautions(a: &Survey, b: &Survey) -> Vec<String> {
+fn cautions(a: &Survey, b: &Survey) -> Vec<Caution> {
     let mut cautions = Vec::new();
-    if a.source.addresses != b.source.addresses {
-        cautions.push(format!(
-            "addresses differ in kind: A has {}, B has {}; distances cannot be compared",
-            a.source.addresses.describe(),
-            b.source.addresses.describe()
-        ));
+    let (of_a, of_b) = (&a.source, &b.source);
+    if of_a.addresses != of_b.addresses {
+        cautions.push(Caution::Addresses { a: of_a.addresses, b: of_b.addresses });
     }
-    if a.source.block_bytes != b.source.block_bytes {
-        cautions.push(format!(
-            "blocks are of {} bytes in A and {} in B; layout scores count blocks",
-            a.source.block_bytes, b.source.block_bytes
-        ));
+    if of_a.block_bytes != of_b.block_bytes {
+        cautions.push(Caution::Blocks { a_bytes: of_a.block_bytes, b_bytes: of_b.block_bytes });
     }
-    if a.source.fs_type != b.source.fs_type {
-        cautions.push(format!("file systems differ: {} and {}", a.source.fs_type, b.source.fs_type));
+    if of_a.fs_type != of_b.fs_type {
+        cautions.push(Caution::FileSystems { a: of_a.fs_type.clone(), b: of_b.fs_type.clone() });
     }
     let days = |s: &Survey| s.files.known().and_then(|f| f.hot.as_ref()).map(|h| h.days);
     if days(a) != days(b) {
-        cautions.push("hot files were counted over different numbers of days".to_owned());
+        cautions.push(Caution::HotDays);
     }
     cautions
 }

@@ -26,7 +26,7 @@ mod stored;
 mod survey;
 mod walk;
 
-pub use compare::{Comparison, Difference, SizeDifference, compare};
+pub use compare::{Caution, Comparison, Difference, SizeDifference, compare};
 pub use discover::{groups_of, groups_of_handle, survey, survey_handle};
 pub use error::LayoutError;
 pub use map::{Map, MapOrder};

@@ -87,7 +87,7 @@ pub struct Source {
     /// How.
     pub method: Method,
     /// `ext4`, `xfs`, `btrfs`, ...
-    pub fs_type: String,
+    pub fs_type: posix::FsType,
     /// Mount options, or the image's features.
     pub options: String,
     /// The unit of allocation, bytes.

@@ -3,7 +3,7 @@
 use crate::blocks::{EachBlock, EachPiece, file_blocks, file_data};
 use crate::format::{
     DIR_FORMAT, Dinode, DirFormat, FragAddr, Geometry, IFILE_INO, Ino, LFS_MAGIC, SB_BYTES, SegNo, Superblock,
-    entry_bytes, find_inode,
+    SuperblockFields, entry_bytes, find_inode,
 };
 use crate::planted::Planted;
 use crate::{Ifile, LfsError, Store};
@@ -222,7 +222,7 @@ pub fn superblock_at<S: Store + ?Sized>(store: &S, at_byte: u64) -> Result<Locat
     let needed = geometry.byte_of(FragAddr(geometry.size_frags));
     if needed > store.len_bytes() {
         let problem = format!("{needed} bytes of file system in an image of {}", store.len_bytes());
-        return Err(FormatError::field("superblock", "size", at_byte + 8, problem).into());
+        return Err(FormatError::field("superblock", "size", at_byte + SuperblockFields::size.at, problem).into());
     }
     Ok(Located { sb, geometry, at_byte })
 }

@@ -1,6 +1,6 @@
 //! The hinge trait and the things POSIX hides: the clock, extents, free space and caches.
 
-use crate::{CacheDrop, Call, Errno, Fd, Outcome, Process};
+use crate::{CacheDrop, Call, Errno, Fd, FsType, Kernel, Outcome, Process};
 use serde::{Deserialize, Serialize};
 use units::show;
 
@@ -300,16 +300,16 @@ pub enum Unavailable {
 pub struct Environment {
     /// The target as the user wrote it (`ext4:8G`, `/mnt/data`).
     pub target: String,
-    /// `uname -sr`, or the laboratory's version.
-    pub kernel: String,
+    /// What ran it.
+    pub kernel: Kernel,
     /// Processor model and number of processors.
     pub cpu: String,
     #[allow(missing_docs)]
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// File system type (`ext4`).
-    pub fs_type: String,
+    /// File system type.
+    pub fs_type: FsType,
     /// Mount options in force.
     pub mount_options: String,
     /// mkfs command line of a scratch system, empty otherwise.
@@ -323,14 +323,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// What the laboratory calls its kernel, before its version.
-    pub const LABORATORY: &str = "fsage laboratory";
-
-    /// Whether times are virtual: the same calls take the same time, always, and one run says all there is to say.
-    pub fn in_virtual_time(&self) -> bool {
-        self.kernel.starts_with(Environment::LABORATORY)
-    }
-
     /// What is known of it, for people: what, and its value.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
@@ -340,14 +332,14 @@ impl Environment {
             }
         };
         add("target", self.target.clone());
-        add("file system", self.fs_type.clone());
+        add("file system", self.fs_type.to_string());
         add("mount options", self.mount_options.clone());
         add("mkfs", self.mkfs.clone());
         add("device", self.device.clone());
         if self.total_bytes > 0 {
             add("size", format!("{}, {} in use", show::bytes(self.total_bytes as f64), show::share(self.used_share)));
         }
-        add("kernel", self.kernel.clone());
+        add("kernel", self.kernel.to_string());
         if self.cpus > 0 {
             add("processors", format!("{} x {}", self.cpus, self.cpu));
         }

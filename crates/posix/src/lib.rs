@@ -45,11 +45,13 @@ pub mod cleanup;
 pub mod contain;
 mod errno;
 mod fs;
+mod fs_type;
 mod geometry;
 pub mod grammar;
 pub mod held;
 pub mod input;
 pub mod interrupt;
+mod kernel;
 pub mod limits;
 pub mod memory;
 mod mounted;
@@ -73,7 +75,9 @@ pub use fs::{
     CacheState, Contained, Environment, Extent, ExtentFlags, FileSystem, FreeExtent, FsUsage, GroupShape, MemoryLimits,
     Shape, Unavailable,
 };
+pub use fs_type::FsType;
 pub use geometry::{BtrfsKey, XfsGeometry, btrfs_tree_search, xfs_geometry};
+pub use kernel::Kernel;
 pub use mounted::{CacheDrop, MountEntry, Mounted, mount_of_path, other_mounts, raise_descriptor_limit};
 pub use process::{Process, Step};
 pub use setup::SetupError;

@@ -67,7 +67,7 @@ pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
     for problem in &report.problems {
         problems.row(vec![
             Cell::from(problem.phase.title()),
-            Cell::from(problem.kind),
+            Cell::from(problem.kind.word()),
             number(problem.ino.map(u64::from)),
             number(problem.at_byte),
             Cell::from(problem.message.clone()),

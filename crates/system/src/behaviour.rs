@@ -2,6 +2,7 @@
 //!
 //! The types live here; the experiments are in `measure`, and what follows from them in the pipeline of `predict` (`sync`, `cache`). A profile made before there were such experiments, or by hand, may say nothing.
 
+use posix::FsType;
 use serde::{Deserialize, Serialize};
 
 /// What was found by trying; `None`: not tried, or the trial did not tell.
@@ -49,4 +50,15 @@ pub enum Family {
     Each,
     /// All is a log, in segments: with a new file every other whose names changed is written, data included (LFS).
     Segments,
+}
+
+impl Family {
+    /// That of a type of file system; of one that nothing is known of, the most usual.
+    pub fn of(fs_type: &FsType) -> Family {
+        match fs_type {
+            FsType::Btrfs | FsType::Ffs | FsType::Ufs => Family::Each,
+            FsType::Lfs => Family::Segments,
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Tmpfs | FsType::Other(_) => Family::Log,
+        }
+    }
 }

@@ -33,6 +33,34 @@ pub struct Field {
     pub value: String,
 }
 
+/// The definition of a field of type `T` in the structure `S`: the one place that knows its name and byte.
+#[derive(Debug)]
+pub struct FieldDef<S, T> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its byte in the structure.
+    pub at: u64,
+    /// Its value.
+    pub get: fn(&S) -> &T,
+    /// The same, to be changed.
+    pub get_mut: fn(&mut S) -> &mut T,
+}
+
+impl<S, T> Clone for FieldDef<S, T> {
+    fn clone(&self) -> FieldDef<S, T> {
+        *self
+    }
+}
+
+impl<S, T> Copy for FieldDef<S, T> {}
+
+impl<S, T> FieldDef<S, T> {
+    /// Its name and byte, for messages.
+    pub fn place(self) -> (&'static str, u64) {
+        (self.name, self.at)
+    }
+}
+
 /// A value as it is on disk. Bytes that are not there read as zeros and are not written: callers check lengths first.
 pub trait Disk: Sized {
     /// How long it is.
@@ -82,13 +110,27 @@ impl<T: Disk + Copy + Default, const N: usize> Disk for [T; N] {
     }
 }
 
-/// A struct whose fields stand at fixed bytes: `0 name: type` in the order of the header it is taken from.
+/// A struct whose fields stand at fixed bytes: `0 name: type` in the order of the header it is taken from. `NAME::field` is the
+/// [`FieldDef`](crate::FieldDef) of a field.
 #[macro_export]
 macro_rules! on_disk {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $at:literal $field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct $name { $($(#[$field_doc])* pub $field: $ty,)* }
+
+        #[allow(non_upper_case_globals)]
+        impl $name {
+            $(
+                $(#[$field_doc])*
+                pub const $field: $crate::FieldDef<$name, $ty> = $crate::FieldDef {
+                    name: stringify!($field),
+                    at: $at,
+                    get: |of| &of.$field,
+                    get_mut: |of| &mut of.$field,
+                };
+            )*
+        }
 
         impl $name {
             /// Reads every field.

@@ -21,7 +21,7 @@ mod numbers;
 pub mod present;
 pub mod text;
 
-pub use endian::{Disk, Endian, Field};
+pub use endian::{Disk, Endian, Field, FieldDef};
 pub use error::{Error, FormatError, ImageError, System};
 pub use file_type::{FileType, Time, mode};
 pub use inode::{DiskInode, Fields, ReadFields, WriteFields};

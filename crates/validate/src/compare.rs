@@ -77,7 +77,7 @@ pub struct Cell {
     /// Where they ran.
     pub environment: Environment,
     /// What the prediction itself warns of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<predict::pipeline::Warning>,
     /// How far the target had moved from its profile before the replays: the middle of them. `None` where nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,

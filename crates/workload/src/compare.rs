@@ -1,11 +1,82 @@
 //! Two results held against each other, point by point: fresh and aged, before and after, one target and another.
 
 use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, WorkloadError};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use stats::Estimate;
+use std::fmt;
+
+/// What differs besides the file system, or makes a figure unsure. Its text says what that means, or what to do, where that is more.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caution {
+    /// An option that makes results differ on its own.
+    Option {
+        /// Which, in words.
+        what: String,
+        #[allow(missing_docs)]
+        a: String,
+        #[allow(missing_docs)]
+        b: String,
+    },
+    /// They are by different versions of this program.
+    Version {
+        #[allow(missing_docs)]
+        a: String,
+        #[allow(missing_docs)]
+        b: String,
+    },
+    /// They ran on different machines.
+    Machine {
+        /// What of it differs.
+        what: &'static str,
+        /// Of A: its value, and for which target.
+        a: (String, String),
+        /// Of B, likewise.
+        b: (String, String),
+    },
+    /// The caches were not in the same state.
+    Caches {
+        /// The target in A.
+        a: String,
+        /// The target in B.
+        b: String,
+    },
+    /// Too few rounds for an interval that keeps its promise.
+    FewRounds {
+        /// How many there were.
+        rounds: u32,
+        /// The share of cases in which the interval holds the true median.
+        coverage: f64,
+    },
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Caution::Option { what, a, b } => write!(f, "{what}: {a} in A, {b} in B"),
+            Caution::Version { a, b } => write!(f, "A is by version {a}, B by version {b}"),
+            Caution::Machine { what, a, b } => {
+                write!(f, "{what}: {} for {} in A, {} for {} in B", a.0, a.1, b.0, b.1)
+            }
+            Caution::Caches { a, b } => write!(f, "the caches were not equally cold for {a} in A and {b} in B"),
+            Caution::FewRounds { rounds, coverage } => write!(
+                f,
+                "with {rounds} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+                if *rounds == 1 { "" } else { "s" },
+                coverage * 100.0
+            ),
+        }
+    }
+}
+
+/// As its text.
+impl Serialize for Caution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
 
 /// Two results, B over A.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Which benchmark.
     pub benchmark: String,
@@ -14,7 +85,7 @@ pub struct Comparison {
     #[allow(missing_docs)]
     pub b: String,
     /// What differs besides the file system, or makes a figure unsure.
-    pub cautions: Vec<String>,
+    pub cautions: Vec<Caution>,
     /// Points and phases that both have.
     pub rows: Vec<Compared>,
 }
@@ -104,7 +175,7 @@ pub fn compare(a: &BenchResult, b: &BenchResult, names: (&str, &str)) -> Result<
     }
     let mut cautions = differences(&a.parameters, &b.parameters);
     if a.version != b.version {
-        cautions.push(format!("A is by version {}, B by version {}", a.version, b.version));
+        cautions.push(Caution::Version { a: a.version.clone(), b: b.version.clone() });
     }
     for (ta, tb) in &pairs {
         cautions.extend(pair_cautions(ta, tb));
@@ -167,11 +238,11 @@ fn compare_pair(a: &TargetResult, b: &TargetResult, seed: u64) -> Vec<Compared> 
 }
 
 /// Options that make two results differ on their own.
-fn differences(a: &Parameters, b: &Parameters) -> Vec<String> {
+fn differences(a: &Parameters, b: &Parameters) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {
         if a != b {
-            cautions.push(format!("{what}: {a} in A, {b} in B"));
+            cautions.push(Caution::Option { what: what.to_owned(), a, b });
         }
     };
     if let (Some(a), Some(b)) = (a.benchmark().differs_by(), b.benchmark().differs_by()) {
@@ -201,35 +272,31 @@ fn unequal_fields(a: &Parameters, b: &Parameters) -> Vec<(String, String, String
         .collect()
 }
 
-fn pair_cautions(a: &TargetResult, b: &TargetResult) -> Vec<String> {
+fn pair_cautions(a: &TargetResult, b: &TargetResult) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let (ea, eb) = (&a.environment, &b.environment);
-    for (what, va, vb) in [("kernel", &ea.kernel, &eb.kernel), ("processor", &ea.cpu, &eb.cpu)] {
+    let kernels = (ea.kernel.to_string(), eb.kernel.to_string());
+    for (what, va, vb) in [("kernel", &kernels.0, &kernels.1), ("processor", &ea.cpu, &eb.cpu)] {
         if va != vb {
-            cautions.push(format!("{what}: {va} for {} in A, {vb} for {} in B", a.name, b.name));
+            let of = |value: &str, target: &TargetResult| (value.to_owned(), target.name.clone());
+            cautions.push(Caution::Machine { what, a: of(va, a), b: of(vb, b) });
         }
     }
     let caches = |t: &TargetResult| (t.caches.data, t.caches.names);
     if caches(a) != caches(b) {
-        cautions.push(format!("the caches were not equally cold for {} in A and {} in B", a.name, b.name));
+        cautions.push(Caution::Caches { a: a.name.clone(), b: b.name.clone() });
     }
     cautions
 }
 
 /// Whether both are from the laboratory, where every round is like the first.
 fn in_virtual_time(a: &TargetResult, b: &TargetResult) -> bool {
-    a.environment.in_virtual_time() && b.environment.in_virtual_time()
+    a.environment.kernel.is_in_virtual_time() && b.environment.kernel.is_in_virtual_time()
 }
 
 /// Too few rounds for an interval that keeps its promise.
-fn few_rounds(a: &Repeat, b: &Repeat) -> Option<String> {
-    let fewest = a.rounds.min(b.rounds);
-    let coverage = stats::coverage_of_rounds(fewest);
-    (coverage < 0.95).then(|| {
-        format!(
-            "with {fewest} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
-            if fewest == 1 { "" } else { "s" },
-            coverage * 100.0
-        )
-    })
+fn few_rounds(a: &Repeat, b: &Repeat) -> Option<Caution> {
+    let rounds = a.rounds.min(b.rounds);
+    let coverage = stats::coverage_of_rounds(rounds);
+    (coverage < 0.95).then_some(Caution::FewRounds { rounds, coverage })
 }

@@ -151,10 +151,9 @@ struct DayMarks {
 /// What a file system needs before `statvfs` tells what is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settling {
-    /// Nothing: its counters follow every call (ext2, ext3, ext4, tmpfs, the laboratory's FFS).
+    /// Nothing: its counters follow every call.
     None,
-    /// A commit, and until nothing changes any more. btrfs counts what was written or deleted from the next commit on; XFS
-    /// reserves blocks for metadata of data not yet placed, and frees deleted files in the background.
+    /// A commit, and until nothing changes any more.
     Commit,
 }
 
@@ -166,10 +165,7 @@ impl<'a, F: FileSystem> Replay<'a, F> {
         let usage = fs.usage().map_err(|source| io_error(&target, "look at the free space", source))?;
         let room_bytes = options.room.bytes(&usage);
         let beside = options.room != Room::Whole;
-        let settle_reading = match environment.fs_type.as_str() {
-            "ext2" | "ext3" | "ext4" | "tmpfs" | "ffs" => Settling::None,
-            _ => Settling::Commit,
-        };
+        let settle_reading = if environment.fs_type.counts_at_once() { Settling::None } else { Settling::Commit };
         let control = match begin.resume {
             Some(state) => state.control,
             None => Control::new(meta.capacity_bytes, room_bytes, beside, &usage),

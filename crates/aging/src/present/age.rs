@@ -32,7 +32,7 @@ fn summary(result: &AgeResult) -> Table {
     add(&mut table, "plan", Cell::from(format!("{} (CRC-32C {})", plan.name, plan.crc32c)));
     add(&mut table, "source", Cell::from(format!("{}: {}", result.meta.source.kind, result.meta.source.name)));
     add(&mut table, "seed", Cell::Count(result.meta.seed));
-    add(&mut table, "file system", Cell::from(result.environment.fs_type.clone()));
+    add(&mut table, "file system", Cell::from(result.environment.fs_type.name()));
     add(&mut table, "data", Cell::from(if result.data == DataMode::Write { "written" } else { "fallocate" }));
     add(&mut table, "writers", Cell::Count(result.writers));
     add(&mut table, "simulated days", Cell::Count(u64::from(result.days_done)));
@@ -58,10 +58,11 @@ fn notes(result: &AgeResult) -> Vec<String> {
     }
     let left_out = result.counters.overwrites_left_out;
     if left_out > 0 {
-        let cow = if result.environment.fs_type == "btrfs" {
-            "; on btrfs, which copies on write, they would have moved data"
+        let fs_type = &result.environment.fs_type;
+        let cow = if fs_type.copies_on_write() {
+            format!("; on {fs_type}, which copies on write, they would have moved data")
         } else {
-            ""
+            String::new()
         };
         notes.push(format!("{} overwriting operations were left out (--data=fallocate){cow}.", show::count(left_out)));
     }

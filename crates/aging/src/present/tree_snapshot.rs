@@ -10,7 +10,7 @@ pub fn tree_snapshot(name: &str, file_bytes: u64, summary: &Summary) -> Document
     let mut add = |figure: &str, value: Cell| table.row(vec![Cell::from(figure), value]);
     add("directory", Cell::from(units::text::printable(&meta.root)));
     add("host", Cell::from(meta.host.clone()));
-    add("file system", Cell::from(meta.fs_type.clone()));
+    add("file system", Cell::from(meta.fs_type.name()));
     let days = |ns: i64| format!("{:.3} (simulated days)", ns as f64 / 86_400e9);
     let date = |ns: i64| crate::snapshot::expand_name("%F %H:%M:%S UTC", ns).unwrap_or_default();
     let time = |ns: i64| Cell::from(if meta.simulated { days(ns) } else { date(ns) });

@@ -56,7 +56,7 @@ pub struct SnapshotMeta {
     /// The directory, escaped as paths are.
     pub root: String,
     /// File system type; empty where unknown.
-    pub fs_type: String,
+    pub fs_type: posix::FsType,
     /// What tells the file system from others of its type, hexadecimal (`f_fsid` of statfs(2)); `None` where unknown.
     pub fs_id: Option<String>,
     /// Size of the file system, bytes.

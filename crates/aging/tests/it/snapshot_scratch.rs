@@ -51,7 +51,7 @@ fn a_number_used_again_is_another_file() {
     let ((old, before), (young, after)) = (ino(&first, "/old"), ino(&second, "/young"));
     assert_eq!(old, young, "ext4 gives the lowest free inode of the group");
     assert!(before.is_some() && after.is_some() && before != after, "{before:?} {after:?}");
-    assert!(first.meta.no_generations.is_none() && first.meta.fs_type == "ext4");
+    assert!(first.meta.no_generations.is_none() && first.meta.fs_type.name() == "ext4");
     fs::remove_dir(root.join("d")).expect("removing");
     snapshot(&mut fs, &paths[2]);
     assert!(first.meta.inode_groups.is_some_and(|g| g.inodes_per_group > 0 && g.first_ino == 1), "{:?}", first.meta);

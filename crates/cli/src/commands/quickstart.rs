@@ -80,7 +80,7 @@ fn in_site(args: &Args, place: &Target, directory: &Path) -> failure::Result<Exi
     options.budget = Some(Duration::from_nanos(args.budget));
     let mut here = measuring::measure(place, &TargetArgs { keep: false }, &options)?;
     // Without a mount table (in a bare chroot) the type is not known.
-    here.name = match here.environment.fs_type.as_str() {
+    here.name = match here.environment.fs_type.name() {
         "" => "here".to_owned(),
         fs_type => format!("here ({fs_type})"),
     };

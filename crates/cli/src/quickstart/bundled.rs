@@ -23,7 +23,11 @@ mod tests {
         assert_eq!(systems.len(), 3);
         for system in systems {
             assert!(system.name.ends_with("(bundled)"), "{}", system.name);
-            assert!(!system.environment.kernel.is_empty() && !system.environment.mkfs.is_empty(), "{}", system.name);
+            assert!(
+                !system.environment.kernel.to_string().is_empty() && !system.environment.mkfs.is_empty(),
+                "{}",
+                system.name
+            );
         }
     }
 }

@@ -44,7 +44,7 @@ impl From<&SystemProfile> for Origin {
         let e = &profile.environment;
         Origin {
             name: profile.name.clone(),
-            kernel: e.kernel.clone(),
+            kernel: e.kernel.to_string(),
             cpu: format!("{} x {}", e.cpus, e.cpu),
             device: e.device.clone(),
         }

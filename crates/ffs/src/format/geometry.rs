@@ -1,9 +1,11 @@
 //! Where things are: what follows from a superblock, checked once.
 
 use super::{
-    DirFormat, Endian, FragAddr, GroupNo, GroupOffsets, Ino, Layout, NDADDR, Superblock, Version, check_hashes,
+    DirFormat, Endian, FragAddr, GroupNo, GroupOffsets, Ino, Layout, NDADDR, Superblock, SuperblockFields as F,
+    Version, check_hashes,
 };
 use crate::FormatError;
+use ufs::FieldDef;
 
 /// Sizes and places that everything is found with. All of them are consistent with one another: a value of this type can be
 /// computed with freely.
@@ -81,89 +83,94 @@ impl Geometry {
     /// Checks that the sizes and places of a superblock make sense together; `at_byte` is where it is, for the messages.
     pub fn new(sb: &Superblock, at_byte: u64) -> Result<Geometry, FormatError> {
         let layout = sb.layout;
-        let wrong = |field: &'static str, at: u64, problem: String| {
+        let wrong = |(field, at): (&'static str, u64), problem: String| {
             Err(FormatError::field("superblock", field, at_byte + at, problem))
         };
-        let positive = |field: &'static str, at: u64, value: i32| {
-            u32::try_from(value)
-                .map_err(|_| FormatError::field("superblock", field, at_byte + at, format!("{value} is negative")))
+        let positive = |field: FieldDef<F, i32>| {
+            let value = *(field.get)(&sb.f);
+            let negative =
+                |_| FormatError::field("superblock", field.name, at_byte + field.at, format!("{value} is negative"));
+            u32::try_from(value).map_err(negative)
         };
-        let (bsize, fsize) = (positive("bsize", 48, sb.bsize)?, positive("fsize", 52, sb.fsize)?);
+        let (bsize, fsize) = (positive(F::bsize)?, positive(F::fsize)?);
         if !bsize.is_power_of_two() || !(4096..=65536).contains(&bsize) {
-            return wrong("bsize", 48, format!("{bsize} is not a power of two from 4096 to 65536"));
+            return wrong(F::bsize.place(), format!("{bsize} is not a power of two from 4096 to 65536"));
         }
         if !fsize.is_power_of_two() || fsize < 512 || fsize > bsize || bsize / fsize > 8 {
-            return wrong("fsize", 52, format!("{fsize} is not a power of two from 512, an eighth to all of {bsize}"));
+            return wrong(
+                F::fsize.place(),
+                format!("{fsize} is not a power of two from 512, an eighth to all of {bsize}"),
+            );
         }
         let frag = bsize / fsize;
         if sb.frag != frag as i32 {
-            return wrong("frag", 56, format!("{}, but {bsize} / {fsize} is {frag}", sb.frag));
+            return wrong(F::frag.place(), format!("{}, but {bsize} / {fsize} is {frag}", sb.frag));
         }
-        let (ncg, ipg, fpg) = (sb.ncg, sb.ipg, positive("fpg", 188, sb.fpg)?);
+        let (ncg, ipg, fpg) = (sb.ncg, sb.ipg, positive(F::fpg)?);
         if fpg < frag || fpg % frag != 0 {
-            return wrong("fpg", 188, format!("{fpg} is not a multiple of frag, {frag}"));
+            return wrong(F::fpg.place(), format!("{fpg} is not a multiple of frag, {frag}"));
         }
-        let size_at = if sb.wide() { 1080 } else { 36 };
+        let size = ("size", if sb.wide() { F::size.at } else { F::old_size.at });
         let Some(size_frags) = u64::try_from(sb.size_frags()).ok().filter(|n| *n <= 1 << 48) else {
-            return wrong("size", size_at, format!("{} fragments cannot be", sb.size_frags()));
+            return wrong(size, format!("{} fragments cannot be", sb.size_frags()));
         };
         if ncg == 0 || size_frags <= u64::from(ncg - 1) * u64::from(fpg) || size_frags > u64::from(ncg) * u64::from(fpg)
         {
-            return wrong("ncg", 44, format!("{ncg} groups of {fpg} fragments do not hold {size_frags}"));
+            return wrong(F::ncg.place(), format!("{ncg} groups of {fpg} fragments do not hold {size_frags}"));
         }
         let inopb = bsize / layout.version.inode_bytes();
         let inopf = (inopb / frag).max(1);
         if ipg == 0 || u64::from(ipg) * u64::from(ncg) > u64::from(u32::MAX) {
-            return wrong("ipg", 184, format!("{ipg} inodes in each of {ncg} groups cannot be numbered"));
+            return wrong(F::ipg.place(), format!("{ipg} inodes in each of {ncg} groups cannot be numbered"));
         }
-        let sblkno = positive("sblkno", 8, sb.sblkno)?;
-        let cblkno = positive("cblkno", 12, sb.cblkno)?;
-        let iblkno = positive("iblkno", 16, sb.iblkno)?;
-        let dblkno = positive("dblkno", 20, sb.dblkno)?;
+        let sblkno = positive(F::sblkno)?;
+        let cblkno = positive(F::cblkno)?;
+        let iblkno = positive(F::iblkno)?;
+        let dblkno = positive(F::dblkno)?;
         if sblkno >= cblkno {
-            return wrong("cblkno", 12, format!("{cblkno} is not after sblkno, {sblkno}"));
+            return wrong(F::cblkno.place(), format!("{cblkno} is not after sblkno, {sblkno}"));
         }
         if cblkno >= iblkno {
-            return wrong("iblkno", 16, format!("{iblkno} is not after cblkno, {cblkno}"));
+            return wrong(F::iblkno.place(), format!("{iblkno} is not after cblkno, {cblkno}"));
         }
         if u64::from(iblkno) + u64::from(ipg.div_ceil(inopf)) > u64::from(dblkno) || dblkno > fpg {
             let what = format!("{dblkno}: {ipg} inodes from {iblkno} on and a group of {fpg} leave no such place");
-            return wrong("dblkno", 20, what);
+            return wrong(F::dblkno.place(), what);
         }
-        let cgsize = positive("cgsize", 160, sb.cgsize)?;
+        let cgsize = positive(F::cgsize)?;
         if cgsize > bsize || cgsize < 168 {
-            return wrong("cgsize", 160, format!("{cgsize} bytes are not a cylinder group in a block of {bsize}"));
+            return wrong(F::cgsize.place(), format!("{cgsize} bytes are not a cylinder group in a block of {bsize}"));
         }
-        let cssize = positive("cssize", 156, sb.cssize)?;
+        let cssize = positive(F::cssize)?;
         if u64::from(cssize) < u64::from(ncg) * 16 || u64::from(cssize) > (u64::from(ncg) * 16).next_multiple_of(65536)
         {
-            return wrong("cssize", 156, format!("{cssize} bytes do not hold {ncg} summaries of 16"));
+            return wrong(F::cssize.place(), format!("{cssize} bytes do not hold {ncg} summaries of 16"));
         }
         let csaddr = u64::try_from(sb.csaddr()).unwrap_or(u64::MAX);
         if csaddr == 0 || csaddr.saturating_add(u64::from(cssize.div_ceil(fsize))) > size_frags {
-            let at = if sb.wide() { 1096 } else { 152 };
-            return wrong("csaddr", at, format!("{} is outside the file system", sb.csaddr()));
+            let at = if sb.wide() { F::csaddr.at } else { F::old_csaddr.at };
+            return wrong(("csaddr", at), format!("{} is outside the file system", sb.csaddr()));
         }
         let (mut cgoffset, cgmask) = (0, sb.old_cgmask as u32);
         if layout.version == Version::Ufs1 {
-            cgoffset = positive("old_cgoffset", 24, sb.old_cgoffset)?;
+            cgoffset = positive(F::old_cgoffset)?;
             let shift_max = u64::from(cgoffset) * u64::from(!cgmask).min(u64::from(ncg - 1));
             if shift_max + u64::from(dblkno) > u64::from(fpg) {
                 let what = format!("{cgoffset} with mask {cgmask:#x} shifts metadata out of a group of {fpg}");
-                return wrong("old_cgoffset", 24, what);
+                return wrong(F::old_cgoffset.place(), what);
             }
         }
         let inode_format = sb.old_inodefmt;
         let old_inodes = layout.version == Version::Ufs1 && inode_format < 2;
         let pointers = 15 * layout.version.pointer_bytes();
-        let maxsymlinklen = if old_inodes { 0 } else { positive("maxsymlinklen", 1320, sb.maxsymlinklen)? };
+        let maxsymlinklen = if old_inodes { 0 } else { positive(F::maxsymlinklen)? };
         if maxsymlinklen > pointers {
             let what = format!("{maxsymlinklen}, but an inode has room for {pointers}");
-            return wrong("maxsymlinklen", 1320, what);
+            return wrong(F::maxsymlinklen.place(), what);
         }
         let contigsumsize = u32::try_from(sb.contigsumsize).unwrap_or(0);
         if contigsumsize > 16384 {
-            return wrong("contigsumsize", 1316, format!("{contigsumsize} is too much"));
+            return wrong(F::contigsumsize.place(), format!("{contigsumsize} is too much"));
         }
         let ufs1 = layout.version == Version::Ufs1;
         let at_least_one = |value: i32| u32::try_from(value).unwrap_or(1).max(1);
@@ -207,12 +214,12 @@ impl Geometry {
             (geometry.old_cpg, geometry.old_nrpos) = (0, 0);
             let needed = GroupOffsets::of(&geometry).nextfreeoff;
             if needed > cgsize {
-                return wrong("cgsize", 160, format!("{cgsize} bytes do not hold a group's maps of {needed}"));
+                return wrong(F::cgsize.place(), format!("{cgsize} bytes do not hold a group's maps of {needed}"));
             }
         }
         let last = GroupNo(ncg - 1);
         if geometry.group_data(last).0 > size_frags {
-            return wrong("size", size_at, format!("{size_frags} fragments end before the last group's data"));
+            return wrong(size, format!("{size_frags} fragments end before the last group's data"));
         }
         Ok(geometry)
     }

@@ -2,6 +2,7 @@
 
 use super::{Bitmap, Csum, Disk, Endian, Geometry, GroupNo, Version, check_hash, on_disk};
 use crate::FormatError;
+use ufs::FieldDef;
 
 /// `CG_MAGIC`.
 pub const CG_MAGIC: u32 = 0x0009_0255;
@@ -479,28 +480,29 @@ fn hash_of(bytes: &[u8]) -> u32 {
 
 /// The parts by the header's offsets: inside the group and apart from one another.
 fn parts(h: &GroupHeader, g: &Geometry, at_byte: u64) -> Result<Parts, FormatError> {
-    let wrong = |field: &'static str, at: u64, value: u32| {
+    let wrong = |field: FieldDef<GroupHeader, u32>| {
+        let value = (field.get)(h);
         let problem = format!("{value} puts that part outside the group's {} bytes or over another part", g.cgsize);
-        Err(FormatError::field(format!("cylinder group {}", h.cgx), field, at_byte + at, problem))
+        Err(FormatError::field(format!("cylinder group {}", h.cgx), field.name, at_byte + field.at, problem))
     };
     let end = u64::from(g.cgsize);
     let (iused, iused_len) = (u64::from(h.iusedoff), u64::from(g.ipg.div_ceil(8)));
     let (free, free_len) = (u64::from(h.freeoff), u64::from(g.fpg.div_ceil(8)));
     if iused < HEADER_BYTES as u64 || iused + iused_len > free {
-        return wrong("iusedoff", 92, h.iusedoff);
+        return wrong(GroupHeader::iusedoff);
     }
     if free + free_len > end {
-        return wrong("freeoff", 96, h.freeoff);
+        return wrong(GroupHeader::freeoff);
     }
     let mut clusters = None;
     if g.contigsumsize > 0 {
         let (sum, map) = (u64::from(h.clustersumoff), u64::from(h.clusteroff));
         let map_len = u64::from((g.fpg / g.frag).div_ceil(8));
         if sum + 4 < free + free_len || sum + 4 * (u64::from(g.contigsumsize) + 1) > map {
-            return wrong("clustersumoff", 104, h.clustersumoff);
+            return wrong(GroupHeader::clustersumoff);
         }
         if map + map_len > end {
-            return wrong("clusteroff", 108, h.clusteroff);
+            return wrong(GroupHeader::clusteroff);
         }
         clusters = Some(Clusters { sum_at: sum as usize, map: (map as usize, map_len as usize) });
     }

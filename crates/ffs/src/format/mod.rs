@@ -17,7 +17,9 @@ pub use geometry::Geometry;
 pub(crate) use group::group_cylinders;
 pub use group::{CG_MAGIC, CylinderGroup, GroupFormat, GroupHeader, GroupOffsets};
 pub(crate) use superblock::LOG_AT;
-pub use superblock::{Csum, CsumTotal, SB_SIZE_MAX, Superblock, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags};
+pub use superblock::{
+    Csum, CsumTotal, SB_SIZE_MAX, Superblock, SuperblockFields, UFS1_MAGIC, UFS2_MAGIC, flags, old_flags,
+};
 pub use types::{FragAddr, GroupNo};
 pub(crate) use ufs::Disk;
 pub(crate) use ufs::directory::name_problem;

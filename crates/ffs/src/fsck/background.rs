@@ -5,7 +5,7 @@
 //! that nothing has were so when the snapshot was taken, and nobody can have come to them since. Link counts may have changed; what is
 //! told of them is the difference. Anything else is for the full check.
 
-use super::{Check, Kind, Phase, Problem, Report};
+use super::{Check, Finding, Kind, Phase, Problem, Report};
 use crate::format::{FragAddr, GroupNo, Ino, ROOT_INO};
 use crate::planted::{Bug, Planted};
 use crate::{FfsError, Overlay, Store};
@@ -79,9 +79,13 @@ fn not_given_back<'a>(problems: &'a [Problem], left: &Left) -> Option<&'a Proble
     });
     let goes: BTreeSet<u32> = goes.collect();
     problems.iter().find(|problem| match problem.kind {
-        "block-count" | "pointer" | "size" | "directory-link" | "directory-hole" | "dots" | "entry-type" => {
-            !problem.ino.is_some_and(|ino| goes.contains(&ino))
-        }
+        Finding::BlockCount
+        | Finding::Pointer { .. }
+        | Finding::Size { .. }
+        | Finding::DirectoryLink { .. }
+        | Finding::DirectoryHole
+        | Finding::Dots
+        | Finding::EntryType { .. } => !problem.ino.is_some_and(|ino| goes.contains(&ino)),
         _ => false,
     })
 }

@@ -7,7 +7,7 @@
 
 use super::names::lenient;
 use super::pointers::{Held, Terms};
-use super::{Check, Kind, Phase, Place};
+use super::{Check, Finding, Kind, Phase, Place};
 use crate::format::{
     CylinderGroup, DIRBLKSIZ, Dinode, FileType, FragAddr, GroupNo, Ino, NDADDR, ROOT_INO, RawEntry, SF_SNAPSHOT,
     Version, fresh_chunk, symlink_area_bytes,
@@ -79,14 +79,20 @@ impl<S: Store> Check<'_, S> {
             let group = match CylinderGroup::decode(&bytes, &self.g, at) {
                 Ok(group) if !group.has_usual_offsets(&self.g) => {
                     let message = format!("cylinder group {c}: its maps are not where they belong");
-                    self.problem(Phase::BlocksAndSizes, "group-damaged", Place::Byte(at + 84), message, "built anew");
+                    self.problem(
+                        Phase::BlocksAndSizes,
+                        Finding::GroupDamaged,
+                        Place::Byte(at + 84),
+                        message,
+                        "built anew",
+                    );
                     None
                 }
                 Ok(group) if group.hash_is_right(&self.g) == Some(false) => {
                     let message = format!("the check hash of cylinder group {c} does not match");
                     self.problem(
                         Phase::BlocksAndSizes,
-                        "group-hash",
+                        Finding::GroupHash,
                         Place::Byte(at + 132),
                         message,
                         "worked out anew",
@@ -97,7 +103,7 @@ impl<S: Store> Check<'_, S> {
                 Err(error) => {
                     self.problem(
                         Phase::BlocksAndSizes,
-                        "group-damaged",
+                        Finding::GroupDamaged,
                         Place::Byte(at),
                         error.to_string(),
                         "built anew",
@@ -130,21 +136,27 @@ impl<S: Store> Check<'_, S> {
             return Ok(false); // Reserved; whatever they hold, they are counted as in use.
         }
         if inode.hash_is_right(&self.g) == Some(false) {
-            self.problem(phase, "inode-hash", Place::Inode(ino), "the check hash does not match", "worked out anew");
+            self.problem(
+                phase,
+                Finding::InodeHash,
+                Place::Inode(ino),
+                "the check hash does not match",
+                "worked out anew",
+            );
             self.put_inode(ino, &inode)?;
         }
         if inode.mode == 0 {
             let held = inode.db.iter().chain(&inode.ib).chain(&inode.extb).any(|p| *p != 0);
             if held || inode.size != 0 {
                 let message = "not in use, but with a size or blocks";
-                self.problem(phase, "partly-allocated", Place::Inode(ino), message, "cleared");
+                self.problem(phase, Finding::PartlyAllocated, Place::Inode(ino), message, "cleared");
                 self.put_inode(ino, &Dinode { generation: inode.generation, ..Dinode::default() })?;
             }
             return Ok(false);
         }
         if ino == ROOT_INO && !inode.is_dir() && self.looks_like_directory(ino, &inode) {
             let message = format!("mode 0{:o}: the root is not a directory, but its first block is one", inode.mode);
-            self.problem(phase, "root-type", Place::Inode(ino), message, "made a directory");
+            self.problem(phase, Finding::RootType, Place::Inode(ino), message, "made a directory");
             inode.mode = inode.permissions() | FileType::Directory.mode_bits();
             self.put_inode(ino, &inode)?;
         }
@@ -183,7 +195,13 @@ impl<S: Store> Check<'_, S> {
                     continue;
                 }
                 let message = format!("mode 0{:o} has no known type", inode.mode);
-                self.problem(Phase::BlocksAndSizes, "type", Place::Inode(ino), message, "set from its directory entry");
+                self.problem(
+                    Phase::BlocksAndSizes,
+                    Finding::Type,
+                    Place::Inode(ino),
+                    message,
+                    "set from its directory entry",
+                );
                 inode.mode = mode;
                 self.put_inode(ino, &inode)?;
                 self.take_up(ino, inode)?;
@@ -197,7 +215,7 @@ impl<S: Store> Check<'_, S> {
         for ino in untyped {
             let mode = self.inode(ino)?.mode;
             let message = format!("mode 0{mode:o} has no known type, and no directory entry gives it one");
-            self.problem(Phase::BlocksAndSizes, "type", Place::Inode(ino), message, "cleared");
+            self.problem(Phase::BlocksAndSizes, Finding::Type, Place::Inode(ino), message, "cleared");
             self.put_inode(ino, &Dinode::default())?;
         }
         Ok(())
@@ -288,7 +306,7 @@ impl<S: Store> Check<'_, S> {
         let blocks = held.frags * u64::from(self.g.fsize / 512);
         if inode.blocks != blocks {
             let message = format!("block count {} is wrong: it holds {blocks} units of 512 bytes", inode.blocks);
-            self.problem(Phase::BlocksAndSizes, "block-count", Place::Inode(ino), message, "set");
+            self.problem(Phase::BlocksAndSizes, Finding::BlockCount, Place::Inode(ino), message, "set");
             inode.blocks = blocks;
         }
     }
@@ -297,7 +315,7 @@ impl<S: Store> Check<'_, S> {
     fn symlink_size(&mut self, ino: Ino, inode: &mut Dinode) -> Result<(), FfsError> {
         if let Some(length) = self.length_of_long_link(inode)? {
             let message = format!("symbolic link of {length} bytes with size {}", inode.size);
-            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set");
+            self.problem(Phase::BlocksAndSizes, Finding::Size { too_long: false }, Place::Inode(ino), message, "set");
             inode.size = length;
             return Ok(());
         }
@@ -307,7 +325,7 @@ impl<S: Store> Check<'_, S> {
         // One that is about as long as the area may have been kept in a block all the same.
         if inline && inode.size != length as u64 && length > 0 && length < area.len() {
             let message = format!("symbolic link of {length} bytes with size {}", inode.size);
-            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set");
+            self.problem(Phase::BlocksAndSizes, Finding::Size { too_long: false }, Place::Inode(ino), message, "set");
             inode.size = length as u64;
         }
         if inode.is_short_symlink(&self.g) {
@@ -316,7 +334,13 @@ impl<S: Store> Check<'_, S> {
             let rest = area.get_mut(behind..).unwrap_or_default();
             if rest.iter().any(|byte| *byte != 0) {
                 let message = "something behind the target of a symbolic link";
-                self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+                self.problem(
+                    Phase::BlocksAndSizes,
+                    Finding::Pointer { beyond_end: false },
+                    Place::Inode(ino),
+                    message,
+                    "cleared",
+                );
                 rest.fill(0);
                 inode.set_pointer_area(&area, &self.g);
             }
@@ -365,7 +389,7 @@ impl<S: Store> Check<'_, S> {
                 _ => continue,
             };
             let message = format!("symbolic link with {why}");
-            self.problem(Phase::BlocksAndSizes, "link", Place::Inode(ino), message, "made a regular file");
+            self.problem(Phase::BlocksAndSizes, Finding::Link, Place::Inode(ino), message, "made a regular file");
             if inode.is_short_symlink(&self.g) {
                 // What is in the place of the pointers are none.
                 let empty = vec![0; symlink_area_bytes(self.g.layout.version)];
@@ -391,16 +415,28 @@ impl<S: Store> Check<'_, S> {
         }
         if any {
             let message = format!("a {file_type} with block pointers");
-            self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+            self.problem(
+                Phase::BlocksAndSizes,
+                Finding::Pointer { beyond_end: false },
+                Place::Inode(ino),
+                message,
+                "cleared",
+            );
         }
         if keep == 1 && inode.db[0] == -1 {
             let message = format!("a {file_type} with no device's number");
-            self.problem(Phase::BlocksAndSizes, "device", Place::Inode(ino), message, "set to 0");
+            self.problem(Phase::BlocksAndSizes, Finding::Device, Place::Inode(ino), message, "set to 0");
             inode.db[0] = 0;
         }
         if inode.size != 0 {
             let message = format!("a {file_type} with size {}", inode.size);
-            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set to 0");
+            self.problem(
+                Phase::BlocksAndSizes,
+                Finding::Size { too_long: false },
+                Place::Inode(ino),
+                message,
+                "set to 0",
+            );
             inode.size = 0;
         }
     }
@@ -465,11 +501,15 @@ impl<S: Store> Check<'_, S> {
             size = size.next_multiple_of(DIRBLKSIZ as u64);
         }
         if size != inode.size {
-            let message = match held.last {
-                Some(last) => format!("size {} does not agree with its last block, {last}", inode.size),
-                None => format!("size {} without any block", inode.size),
+            let (message, too_long) = match held.last {
+                Some(last) => {
+                    let message = format!("size {} does not agree with its last block, {last}", inode.size);
+                    (message, inode.size > last.saturating_mul(self.g.bsize.into()))
+                }
+                None => (format!("size {} without any block", inode.size), false),
             };
-            self.problem(Phase::BlocksAndSizes, "size", Place::Inode(ino), message, "set by its blocks");
+            let finding = Finding::Size { too_long };
+            self.problem(Phase::BlocksAndSizes, finding, Place::Inode(ino), message, "set by its blocks");
             inode.size = size;
         }
     }
@@ -507,7 +547,7 @@ impl<S: Store> Check<'_, S> {
         let block = self.empty_directory_block(1)?;
         let repair = if block.is_some() { "filled with empty blocks" } else { "cleared: there is no room" };
         let message = "directory with blocks missing";
-        self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, repair);
+        self.problem(Phase::BlocksAndSizes, Finding::DirectoryHole, Place::Inode(ino), message, repair);
         let Some((addr, frags)) = block else {
             self.dirs.remove(&ino);
             return self.clear(ino);
@@ -527,7 +567,13 @@ impl<S: Store> Check<'_, S> {
             return self.fill_empty(ino, inode);
         }
         let message = "directory with blocks missing";
-        self.problem(Phase::BlocksAndSizes, "directory-hole", Place::Inode(ino), message, "filled with empty blocks");
+        self.problem(
+            Phase::BlocksAndSizes,
+            Finding::DirectoryHole,
+            Place::Inode(ino),
+            message,
+            "filled with empty blocks",
+        );
         let blocks = inode.size.div_ceil(self.g.bsize.into());
         let sectors = u64::from(self.g.bsize / 512);
         let mut whole = true;

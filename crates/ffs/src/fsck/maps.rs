@@ -1,13 +1,16 @@
 //! Phase 5: the cylinder groups' maps and counts, worked out from what the phases before have found.
 
-use super::{Check, Contents, Kind, Phase, Place};
+use super::{Check, Contents, Finding, Kind, Phase, Place};
 use crate::format::{
-    Bitmap, Csum, CsumTotal, CylinderGroup, GroupFormat, GroupNo, GroupOffsets, Version, group_cylinders,
+    Bitmap, Csum, CsumTotal, CylinderGroup, GroupFormat, GroupHeader as H, GroupNo, GroupOffsets, SuperblockFields,
+    Version, group_cylinders,
 };
 use crate::mkfs::metadata;
 use crate::{FfsError, Store};
 use device::store::{read, write};
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use ufs::FieldDef;
 
 impl<S: Store> Check<'_, S> {
     pub(super) fn groups(&mut self) -> Result<(), FfsError> {
@@ -28,7 +31,7 @@ impl<S: Store> Check<'_, S> {
             let found = Csum::decode(place, self.g.endian());
             if found != expected.cs {
                 let message = format!("summary of group {c}: {}", difference(&found, &expected.cs));
-                self.problem(Phase::Groups, "summary", Place::Byte(summaries_at + at as u64), message, "set");
+                self.problem(Phase::Groups, Finding::Summary, Place::Byte(summaries_at + at as u64), message, "set");
                 expected.cs.encode(place, self.g.endian());
                 summaries_changed = true;
             }
@@ -47,7 +50,8 @@ impl<S: Store> Check<'_, S> {
         if found.same(total) && unused == Default::default() {
             return Ok(());
         }
-        let at = self.home_byte + if self.sb.wide() { 1008 } else { 192 };
+        let at = self.home_byte
+            + if self.sb.wide() { SuperblockFields::cstotal.at } else { SuperblockFields::old_cstotal.at };
         let wrong = differences(&[
             ("directories", found.ndir, total.ndir),
             ("free blocks", found.nbfree, total.nbfree),
@@ -56,7 +60,7 @@ impl<S: Store> Check<'_, S> {
             ("clusters, which nobody counts,", found.numclusters, 0),
         ]);
         let message = format!("totals in the superblock: {wrong}");
-        self.problem(Phase::Groups, "totals", Place::Byte(at), message, "set");
+        self.problem(Phase::Groups, Finding::Totals, Place::Byte(at), message, "set");
         self.sb.set_cstotal(total);
         if self.sb.wide() {
             (self.sb.cstotal.numclusters, self.sb.cstotal.spare) = Default::default();
@@ -158,62 +162,74 @@ impl<S: Store> Check<'_, S> {
         let own: BTreeSet<u64> = self.filled.iter().cloned().flatten().filter(|addr| of_group.contains(addr)).collect();
         let taken = own.into_iter().map(|addr| (addr - base) as usize);
         let mut unmarked = 0;
-        let mut say = |kind, offset: u32, message: String| {
+        let mut say = |kind, offset: u64, message: String| {
             let message = format!("cylinder group {group}: {message}");
-            self.problem(Phase::Groups, kind, Place::Byte(at + u64::from(offset)), message, "set");
+            self.problem(Phase::Groups, kind, Place::Byte(at + offset), message, "set");
         };
         let (f, e) = (&found, expected);
         if f.used_inodes != e.used_inodes {
             let (used, free) = bit_differences(&e.used_inodes, &f.used_inodes);
-            say("inode-map", f.iusedoff, format!("{used} inodes in use marked as free, {free} free ones as in use"));
+            let finding = Finding::InodeMap { used_as_free: used as u64 };
+            say(finding, f.iusedoff.into(), format!("{used} inodes in use marked as free, {free} free ones as in use"));
         }
         if f.free != e.free {
             let (free, used) = bit_differences(&e.free, &f.free);
             unmarked = used as u64 - taken.filter(|frag| f.free.get(*frag) && !e.free.get(*frag)).count() as u64;
-            say("block-map", f.freeoff, format!("{used} fragments in use marked as free, {free} free ones as in use"));
+            let finding = Finding::BlockMap { used_as_free: used as u64 };
+            say(
+                finding,
+                f.freeoff.into(),
+                format!("{used} fragments in use marked as free, {free} free ones as in use"),
+            );
         }
         if f.clusters != e.clusters || f.cluster_sum != e.cluster_sum {
-            say("clusters", f.clusteroff, "the map or the summary of free blocks is wrong".to_owned());
+            say(Finding::Clusters, f.clusteroff.into(), "the map or the summary of free blocks is wrong".to_owned());
         }
         if f.cs != e.cs {
-            say("counts", 24, difference(&f.cs, &e.cs));
+            say(Finding::Counts, H::cs.at, difference(&f.cs, &e.cs));
         }
         if f.frsum != e.frsum {
-            say("counts", 52, format!("counts of free fragments {:?}, should be {:?}", f.frsum, e.frsum));
+            say(
+                Finding::Counts,
+                H::frsum.at,
+                format!("counts of free fragments {:?}, should be {:?}", f.frsum, e.frsum),
+            );
         }
         if (&f.block_totals, &f.block_positions) != (&e.block_totals, &e.block_positions) {
-            say("rotation", f.old_btotoff.unsigned_abs(), "counts of free blocks by position are wrong".to_owned());
+            say(
+                Finding::Rotation,
+                f.old_btotoff.unsigned_abs().into(),
+                "counts of free blocks by position are wrong".to_owned(),
+            );
         }
-        let short = |n: i16| u32::from(n as u16);
-        let numbers: [(&str, u32, u32, u32); 16] = [
-            ("old_btotoff", 84, f.old_btotoff as u32, e.old_btotoff as u32),
-            ("old_boff", 88, f.old_boff as u32, e.old_boff as u32),
-            ("clustersumoff", 104, f.clustersumoff, e.clustersumoff),
-            ("clusteroff", 108, f.clusteroff, e.clusteroff),
-            ("old_ncyl", 16, short(f.old_ncyl), short(e.old_ncyl)),
-            ("old_niblk", 18, short(f.old_niblk), short(e.old_niblk)),
-            ("unrefs", 124, f.unrefs, e.unrefs),
-            ("cgx", 12, f.cgx, e.cgx),
-            ("ndblk", 20, f.ndblk, e.ndblk),
-            ("rotor", 40, f.rotor, e.rotor),
-            ("frotor", 44, f.frotor, e.frotor),
-            ("irotor", 48, f.irotor, e.irotor),
-            ("nclusterblks", 112, f.nclusterblks, e.nclusterblks),
-            ("niblk", 116, f.niblk, e.niblk),
-            ("initediblk", 120, f.initediblk, e.initediblk),
+        let (found_header, right_header) = (&f.h, &e.h);
+        let numbers = [
+            changed(H::old_btotoff, found_header, right_header),
+            changed(H::old_boff, found_header, right_header),
+            changed(H::clustersumoff, found_header, right_header),
+            changed(H::clusteroff, found_header, right_header),
+            changed(H::old_ncyl, found_header, right_header),
+            changed(H::old_niblk, found_header, right_header),
+            changed(H::unrefs, found_header, right_header),
+            changed(H::cgx, found_header, right_header),
+            changed(H::ndblk, found_header, right_header),
+            changed(H::rotor, found_header, right_header),
+            changed(H::frotor, found_header, right_header),
+            changed(H::irotor, found_header, right_header),
+            changed(H::nclusterblks, found_header, right_header),
+            changed(H::niblk, found_header, right_header),
+            changed(H::initediblk, found_header, right_header),
             // One that is kept is seen to in phase 1.
-            ("ckhash", 132, if hash_is_kept { 0 } else { f.ckhash }, 0),
+            changed(H::ckhash, found_header, right_header).filter(|_| !hash_is_kept),
         ];
-        for (name, offset, found, expected) in numbers {
-            if found != expected {
-                say("group-field", offset, format!("{name} is {found}, should be {expected}"));
-            }
+        for (at, message) in numbers.into_iter().flatten() {
+            say(Finding::GroupField, at, message);
         }
         self.report.unmarked_frags += unmarked;
         if self.report.problem_count == problems && bytes != found.bytes() && !hash_is_wrong {
             let differs = bytes.iter().zip(found.bytes()).position(|(a, b)| a != b).unwrap_or(0);
             let message = format!("cylinder group {group}: bytes that no field has are not zero");
-            self.problem(Phase::Groups, "group-field", Place::Byte(at + differs as u64), message, "set");
+            self.problem(Phase::Groups, Finding::GroupField, Place::Byte(at + differs as u64), message, "set");
         }
         if bytes != found.bytes() {
             write(&mut self.store, at, &bytes)?;
@@ -237,6 +253,12 @@ impl<S: Store> Check<'_, S> {
             fragmentation: if data == 0 { 0.0 } else { in_part as f64 / data as f64 },
         };
     }
+}
+
+/// Where a field of a group's header is not as it should be, and how.
+fn changed<T: PartialEq + Display>(field: FieldDef<H, T>, found: &H, expected: &H) -> Option<(u64, String)> {
+    let (found, expected) = ((field.get)(found), (field.get)(expected));
+    (found != expected).then(|| (field.at, format!("{} is {found}, should be {expected}", field.name)))
 }
 
 /// How many bits only the first has set, and how many only the second.

@@ -17,7 +17,7 @@ mod report;
 pub(crate) mod superblock;
 
 pub use background::{Left, background, background_planted};
-pub use report::{Contents, Phase, Problem, Report};
+pub use report::{Contents, Finding, Phase, Problem, Report};
 
 use crate::format::{Bitmap, CylinderGroup, Dinode, FragAddr, Geometry, Ino, Superblock};
 use crate::image::{Located, read_inode, write_inode};
@@ -70,7 +70,7 @@ pub fn fsck_planted<S: Store>(
             let message = format!("pass {PASSES} still repaired something; check what it has left");
             report.add(Problem {
                 phase: Phase::Groups,
-                kind: "unsettled",
+                kind: Finding::Unsettled,
                 ino: None,
                 at_byte: None,
                 message,
@@ -103,7 +103,7 @@ fn after_replay<S: Store>(
                 "the file system was not unmounted; its log has {transactions} transactions of {sectors} sectors in all, and {orphans} \
                  files without a name"
             );
-            add("log", message, "replayed");
+            add(Finding::Log, message, "replayed");
         }
         Ok(_) => {}
         Err(FfsError::Io(error)) => return Err(FfsError::Io(error)),
@@ -113,7 +113,7 @@ fn after_replay<S: Store>(
                 chosen.sb.forget_log();
             }
             let repair = if emptied { "emptied" } else { "forgotten" };
-            add("log-damaged", format!("the log cannot be replayed: {error}"), repair);
+            add(Finding::LogDamaged, format!("the log cannot be replayed: {error}"), repair);
         }
     }
     Ok(())
@@ -251,7 +251,7 @@ impl<'a, S: Store> Check<'a, S> {
     fn problem(
         &mut self,
         phase: Phase,
-        kind: &'static str,
+        kind: Finding,
         place: Place,
         message: impl Into<String>,
         repair: impl Into<Option<&'static str>>,

@@ -1,6 +1,6 @@
 //! Phase 2: what directories say. Phase 3: whether every directory hangs from the root. Phase 4: link counts.
 
-use super::{Check, DirInfo, Kind, Known, Phase, Place};
+use super::{Check, DirInfo, Finding, Kind, Known, Phase, Place};
 use crate::format::{
     DIRBLKSIZ, Dinode, DirEntry, DirFormat, FileType, FragAddr, Ino, NDADDR, ROOT_INO, RawEntry, Time, Version,
     entry_bytes, fresh_chunk, insert, parse_chunk, remove,
@@ -148,7 +148,7 @@ impl<S: Store> Check<'_, S> {
             let Some(elsewhere) = self.take_inode()? else {
                 self.problem(
                     phase,
-                    "root",
+                    Finding::Root,
                     Place::Inode(ROOT_INO),
                     "the root is a file, and no inode is free for it",
                     None,
@@ -167,7 +167,7 @@ impl<S: Store> Check<'_, S> {
             self.clear(elsewhere)?; // The file stays where it is.
         }
         let repair = made.then_some("a new one made");
-        self.problem(phase, "root", Place::Inode(ROOT_INO), "there is no root directory", repair);
+        self.problem(phase, Finding::Root, Place::Inode(ROOT_INO), "there is no root directory", repair);
         Ok(())
     }
 
@@ -279,7 +279,7 @@ impl<S: Store> Check<'_, S> {
             let why = parse_chunk(chunk, format, chunk_at).err();
             let message = why.map_or_else(|| "a name does not end in a zero byte".to_owned(), |e| e.to_string());
             let place = Place::InodeByte(dir, chunk_at);
-            self.problem(Phase::PathNames, "directory-chunk", place, message, "mended, keeping what can be read");
+            self.problem(Phase::PathNames, Finding::DirectoryChunk, place, message, "mended, keeping what can be read");
         }
         if first {
             rebuild |= self.dots(dir, &mut entries, chunk_at);
@@ -296,7 +296,7 @@ impl<S: Store> Check<'_, S> {
             match problem.or_else(|| (!names.insert(entry.name.clone())).then(|| twice(&entry))) {
                 Some(message) => {
                     let place = Place::InodeByte(dir, chunk_at + entry.at as u64);
-                    self.problem(Phase::PathNames, "entry", place, message, "removed");
+                    self.problem(Phase::PathNames, Finding::Entry, place, message, "removed");
                     rebuild = true;
                 }
                 None => {
@@ -332,7 +332,7 @@ impl<S: Store> Check<'_, S> {
         } else {
             "does not begin with `.` and `..`".to_owned()
         };
-        self.problem(Phase::PathNames, "dots", Place::InodeByte(dir, chunk_at), message, "set");
+        self.problem(Phase::PathNames, Finding::Dots, Place::InodeByte(dir, chunk_at), message, "set");
         entries.retain(|e| e.name != b"." && e.name != b"..");
         let dot = |name: &[u8], ino| DirEntry { at: 0, ino, kind, name: name.to_vec() };
         entries.insert(0, dot(b"..", dotdot.unwrap_or(dir)));
@@ -377,7 +377,8 @@ impl<S: Store> Check<'_, S> {
         let name = String::from_utf8_lossy(&entry.name);
         let message = format!("{name} in directory {dir} has type {}, its inode {expected}", entry.kind);
         let place = Place::InodeByte(dir, chunk_at + entry.at as u64 + 6);
-        self.problem(Phase::PathNames, "entry-type", place, message, "set");
+        let kind = Finding::EntryType { parent: entry.name == b".." };
+        self.problem(Phase::PathNames, kind, place, message, "set");
         *changed = true;
         DirEntry { kind: expected, ..entry }
     }
@@ -450,7 +451,7 @@ impl<S: Store> Check<'_, S> {
                     let name = String::from_utf8_lossy(&entry.name);
                     let message = format!("{name} in directory {parent} is a second name of directory {child}");
                     let place = Place::InodeByte(parent, at_byte + (j * DIRBLKSIZ + entry.at) as u64);
-                    self.problem(Phase::PathNames, "directory-link", place, message, "removed");
+                    self.problem(Phase::PathNames, Finding::DirectoryLink { child }, place, message, "removed");
                     remove(chunk, format, entry.at);
                     changed = true;
                 }
@@ -475,7 +476,7 @@ impl<S: Store> Check<'_, S> {
             let parent = if dir == ROOT_INO { ROOT_INO } else { info.parent.unwrap_or(dir) };
             if info.dotdot != Some(parent) {
                 let message = format!("`..` does not lead to its parent, directory {parent}");
-                self.problem(Phase::Connectivity, "dots", Place::Inode(dir), message, "set");
+                self.problem(Phase::Connectivity, Finding::Dots, Place::Inode(dir), message, "set");
                 self.set_dotdot(dir, parent)?;
             }
         }
@@ -530,7 +531,8 @@ impl<S: Store> Check<'_, S> {
 
     /// Gives an inode without a name one in lost+found.
     fn save(&mut self, ino: Ino, kind: u8, phase: Phase) -> Result<(), FfsError> {
-        let what = if kind == FileType::Directory.entry_type() { "directory" } else { "file" };
+        let directory = kind == FileType::Directory.entry_type();
+        let what = if directory { "directory" } else { "file" };
         let place = self.lost_found()?;
         let saved = match place {
             Some(dir) => {
@@ -548,12 +550,13 @@ impl<S: Store> Check<'_, S> {
             if inode.size == 0 && inode.blocks == 0 {
                 // A full disk has no room for lost+found. BSD's fsck clears such a file in any case: nothing is in it.
                 let message = "empty file without a name, and no room for one";
-                self.problem(phase, "no-name", Place::Inode(ino), message, "cleared");
+                self.problem(phase, Finding::NoName { directory: false }, Place::Inode(ino), message, "cleared");
                 return self.clear(ino);
             }
         }
         let repair = saved.then_some("put into lost+found");
-        self.problem(phase, "no-name", Place::Inode(ino), format!("{what} without a name"), repair);
+        let message = format!("{what} without a name");
+        self.problem(phase, Finding::NoName { directory }, Place::Inode(ino), message, repair);
         if let (true, Some(dir)) = (saved, place) {
             if let Some(info) = self.dirs.get_mut(&ino) {
                 info.parent = Some(dir);
@@ -586,7 +589,7 @@ impl<S: Store> Check<'_, S> {
                         return Ok(None);
                     }
                     let message = if taken { "lost+found is not a directory" } else { "there is no lost+found" };
-                    self.problem(Phase::Connectivity, "lost+found", Place::Inode(ino), message, "made");
+                    self.problem(Phase::Connectivity, Finding::LostFound, Place::Inode(ino), message, "made");
                     self.lost_found = Some(ino);
                     return Ok(self.lost_found);
                 }
@@ -687,7 +690,7 @@ impl<S: Store> Check<'_, S> {
             let Some(known) = self.known(ino).filter(|k| k.kind == Kind::File && k.found <= 0) else { continue };
             if known.nlink <= 0 {
                 let message = "file that was removed while it was open";
-                self.problem(Phase::LinkCounts, "unlinked", Place::Inode(ino), message, "cleared");
+                self.problem(Phase::LinkCounts, Finding::Unlinked, Place::Inode(ino), message, "cleared");
                 self.clear(ino)?;
             } else {
                 self.save(ino, known.entry_type, Phase::LinkCounts)?;
@@ -711,7 +714,8 @@ impl<S: Store> Check<'_, S> {
                 // A directory can have more in it than can be counted when much has lost its name.
                 let nlink = i16::try_from(found).unwrap_or(i16::MAX);
                 let repair = (nlink != known.nlink).then_some("set");
-                self.problem(Phase::LinkCounts, "link-count", Place::Inode(ino), message, repair);
+                let finding = Finding::LinkCount { counted: known.nlink, links: found };
+                self.problem(Phase::LinkCounts, finding, Place::Inode(ino), message, repair);
                 let mut inode = self.inode(ino)?;
                 inode.nlink = nlink;
                 self.put_inode(ino, &inode)?;

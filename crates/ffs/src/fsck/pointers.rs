@@ -1,6 +1,6 @@
 //! Following an inode's pointers: whether they agree with its size and block count, and whose the blocks are that they lead to.
 
-use super::{Check, Phase, Place};
+use super::{Check, Finding, Phase, Place};
 use crate::format::{Dinode, Disk as _, FragAddr, Geometry, Ino, NDADDR, Version};
 use crate::image::decode_pointers;
 use crate::{FfsError, Store};
@@ -368,7 +368,7 @@ impl<S: Store> Check<'_, S> {
         let message =
             format!("block at fragment {addr} is not the last, and another file has its fragments from {frags} on");
         let repair = if to.is_some() { "copied" } else { "cleared: a hole" };
-        self.problem(Phase::Duplicates, "duplicate", Place::Inode(ino), message, repair);
+        self.problem(Phase::Duplicates, Finding::Duplicate, Place::Inode(ino), message, repair);
         self.claimed.put_range(addr.0 as usize, frags as usize, false);
         *pointer = to.map_or(0, |to| to.0 as i64);
         match to {
@@ -400,7 +400,13 @@ impl<S: Store> Check<'_, S> {
         if inode.extsize == 0 && inode.extb != [0; 2] {
             // Nothing leads to blocks of no bytes.
             let message = "blocks of extended attributes without a size";
-            self.problem(Phase::BlocksAndSizes, "pointer", Place::Inode(ino), message, "cleared");
+            self.problem(
+                Phase::BlocksAndSizes,
+                Finding::Pointer { beyond_end: false },
+                Place::Inode(ino),
+                message,
+                "cleared",
+            );
             inode.extb = [0; 2];
         }
         let terms = Terms { end_lbn: u64::MAX, second, snapshot: false };
@@ -431,16 +437,16 @@ impl<S: Store> Check<'_, S> {
         if slot.lbn >= terms.end_lbn {
             let message =
                 format!("{what} pointer {old} is beyond the end of the file, which its block count agrees with");
-            return clear(self, Phase::BlocksAndSizes, "pointer", message);
+            return clear(self, Phase::BlocksAndSizes, Finding::Pointer { beyond_end: true }, message);
         }
         if !self.can_be(old, frags.into()) {
             let message = format!("{what} pointer {old} is where no file's block can be");
-            return clear(self, Phase::BlocksAndSizes, "pointer", message);
+            return clear(self, Phase::BlocksAndSizes, Finding::Pointer { beyond_end: false }, message);
         }
         let addr = FragAddr(old.unsigned_abs());
         if !held.own.insert(addr.0) {
             let message = format!("{what} at fragment {addr} is in this file already");
-            return clear(self, Phase::Duplicates, "duplicate", message);
+            return clear(self, Phase::Duplicates, Finding::Duplicate, message);
         }
         let free = (0..u64::from(frags)).take_while(|i| !self.claimed.get((addr.0 + i) as usize)).count() as u32;
         let copy = if free == frags {
@@ -452,7 +458,7 @@ impl<S: Store> Check<'_, S> {
             false
         } else if !terms.second && (slot.below.is_some() || !slot.trusted) {
             let message = format!("{what} at fragment {addr} belongs to another file, and this one contradicts itself");
-            return clear(self, Phase::Duplicates, "duplicate", message);
+            return clear(self, Phase::Duplicates, Finding::Duplicate, message);
         } else {
             true
         };
@@ -462,10 +468,10 @@ impl<S: Store> Check<'_, S> {
             // Fragments need no more than their own length; the rest of the block is given back.
             let block = self.take_block().map(|block| (block, self.g.frag));
             let Some((place_for_copy, taken)) = block.or_else(|| Some((self.take_fragments(frags)?, frags))) else {
-                return clear(self, Phase::Duplicates, "duplicate", format!("{message}, and no block is free"));
+                return clear(self, Phase::Duplicates, Finding::Duplicate, format!("{message}, and no block is free"));
             };
             to = place_for_copy;
-            self.problem(Phase::Duplicates, "duplicate", place, message, "copied");
+            self.problem(Phase::Duplicates, Finding::Duplicate, place, message, "copied");
             self.claimed.put_range((to.0 + u64::from(frags)) as usize, (taken - frags) as usize, false);
             if slot.below.is_none() {
                 let bytes = read(&self.store, self.g.byte_of(addr), (frags << self.g.fshift) as usize)?;
@@ -565,7 +571,13 @@ impl<S: Store> Check<'_, S> {
         }
         if below.first >= end_lbn {
             let message = format!("indirect block {pointer} is beyond the end of the file");
-            self.problem(Phase::BlocksAndSizes, "pointer", Place::InodeByte(ino, at_byte), message, "freed");
+            self.problem(
+                Phase::BlocksAndSizes,
+                Finding::Pointer { beyond_end: true },
+                Place::InodeByte(ino, at_byte),
+                message,
+                "freed",
+            );
             self.claimed.put_range(pointer.unsigned_abs() as usize, self.g.frag as usize, false);
             held.frags -= u64::from(self.g.frag);
             *pointer = 0;

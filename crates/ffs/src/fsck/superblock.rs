@@ -1,10 +1,12 @@
 //! Before the phases: which superblock to believe, and putting the others right.
 
-use super::report::{Phase, Problem, Report};
-use crate::format::{CylinderGroup, Geometry, GroupNo, SB_SIZE_MAX, Superblock, Version, flags};
+use super::report::{Finding, Phase, Problem, Report};
+use crate::format::{CylinderGroup, Geometry, GroupNo, SB_SIZE_MAX, Superblock, SuperblockFields as F, Version, flags};
 use crate::image::{Located, Search, locate};
 use crate::{FfsError, Store};
 use device::store::{read, write};
+use std::fmt::Display;
+use ufs::FieldDef;
 
 /// Groups sampled to see whether a superblock fits the image.
 const SAMPLED: u32 = 8;
@@ -101,9 +103,9 @@ pub(super) fn repaired<S: Store>(store: &mut S, chosen: Located, report: &mut Re
     };
     if at_byte != home_byte {
         let message = format!("the superblock at byte {home_byte} is damaged or contradicts the groups");
-        add("superblock-damaged", home_byte, message, &format!("written anew from the copy at byte {at_byte}"));
+        add(Finding::SuperblockDamaged, home_byte, message, &format!("written anew from the copy at byte {at_byte}"));
     }
-    let mut field = |at, message: String, repair: &str| add("superblock-field", at_byte + at, message, repair);
+    let mut field = |at, message: String, repair: &str| add(Finding::SuperblockField, at_byte + at, message, repair);
     mend(&mut sb, &g, home_byte, &mut field);
     if report.problem_count > 0 {
         write(store, home_byte, &sb.encode())?;
@@ -119,17 +121,26 @@ fn places(sb: &mut Superblock, home_byte: u64, add: &mut dyn FnMut(u64, String, 
     // UFS1 from before the field has 0.
     let right = sb.sblockloc == home || (!ufs2 && sb.sblockloc == 0);
     if !right && home != 0 {
-        add(1000, format!("superblock: sblockloc is {}, and should be {home}", sb.sblockloc), "set");
-        sb.sblockloc = home;
+        set(sb, F::sblockloc, home, add);
     }
-    if sb.sblockactualloc != 0 && sb.sblockactualloc != home {
-        add(992, format!("superblock: sblockactualloc is {}, and should be {home}", sb.sblockactualloc), "set");
-        sb.sblockactualloc = home;
+    if sb.sblockactualloc != 0 {
+        set(sb, F::sblockactualloc, home, add);
     }
 }
 
-/// A field of 32 bits.
-type Narrow = fn(&mut Superblock) -> &mut i32;
+/// Sets a field to what it should be, and tells of it.
+fn set<T: Copy + PartialEq + Display>(
+    sb: &mut Superblock,
+    field: FieldDef<F, T>,
+    expected: T,
+    add: &mut dyn FnMut(u64, String, &str),
+) {
+    let value = (field.get_mut)(&mut sb.f);
+    if *value != expected {
+        add(field.at, format!("superblock: {} is {value}, and should be {expected}", field.name), "set");
+        *value = expected;
+    }
+}
 
 /// Puts right each field that follows from others or has no sense, and tells of it: its place, what is wrong, what is done. The superblock
 /// belongs at `home_byte`.
@@ -139,109 +150,91 @@ pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, home_byte: u64, add: &mut 
     }
     let log2 = |n: u32| n.trailing_zeros() as i32;
     let pointer = g.layout.version.pointer_bytes();
-    let inopb = g.inopb();
-    if sb.inopb != inopb {
-        add(120, format!("superblock: inopb is {}, and should be {inopb}", sb.inopb), "set");
-        sb.inopb = inopb;
-    }
-    let mut derived: Vec<(&str, u64, Narrow, i32)> = vec![
-        ("bmask", 72, |sb| &mut sb.f.bmask, !(g.bsize as i32 - 1)),
-        ("fmask", 76, |sb| &mut sb.f.fmask, !(g.fsize as i32 - 1)),
-        ("bshift", 80, |sb| &mut sb.f.bshift, g.bshift as i32),
-        ("fshift", 84, |sb| &mut sb.f.fshift, g.fshift as i32),
-        ("fragshift", 96, |sb| &mut sb.f.fragshift, g.fragshift as i32),
-        ("fsbtodb", 100, |sb| &mut sb.f.fsbtodb, log2(g.fsize / 512)),
-        ("nindir", 116, |sb| &mut sb.f.nindir, (g.bsize / pointer) as i32),
+    set(sb, F::inopb, g.inopb(), add);
+    let mut derived: Vec<(FieldDef<F, i32>, i32)> = vec![
+        (F::bmask, !(g.bsize as i32 - 1)),
+        (F::fmask, !(g.fsize as i32 - 1)),
+        (F::bshift, g.bshift as i32),
+        (F::fshift, g.fshift as i32),
+        (F::fragshift, g.fragshift as i32),
+        (F::fsbtodb, log2(g.fsize / 512)),
+        (F::nindir, (g.bsize / pointer) as i32),
     ];
     if !(1376..=SB_SIZE_MAX as i32).contains(&sb.sbsize) || sb.wide() && sb.sbsize % 512 != 0 {
-        derived.push((
-            "sbsize",
-            104,
-            |sb| &mut sb.f.sbsize,
-            1376_u32.next_multiple_of(g.fsize).min(SB_SIZE_MAX as u32) as i32,
-        ));
+        let bytes = 1376_u32.next_multiple_of(g.fsize).min(SB_SIZE_MAX as u32);
+        derived.push((F::sbsize, bytes as i32));
     }
     if !(0..=99).contains(&sb.minfree) {
-        derived.push(("minfree", 60, |sb| &mut sb.f.minfree, 8));
+        derived.push((F::minfree, 8));
     }
     if !(0..=1).contains(&sb.optim) {
-        derived.push(("optim", 128, |sb| &mut sb.f.optim, 0));
+        derived.push((F::optim, 0));
     }
     if g.layout.version == Version::Ufs1 && !g.old_groups {
-        derived.push(("old_nspf", 124, |sb| &mut sb.f.old_nspf, (g.fsize / 512) as i32));
+        derived.push((F::old_nspf, (g.fsize / 512) as i32));
         if sb.wide() && sb.old_cpg == 1 {
             // One cylinder a group: there are no heads and tracks.
             let spc = g.fpg.saturating_mul(g.fsize / 512) as i32;
-            derived.extend::<[(&str, u64, Narrow, i32); 9]>([
-                ("old_rps", 68, |sb| &mut sb.f.old_rps, 60),
-                ("old_npsect", 132, |sb| &mut sb.f.old_npsect, spc),
-                ("old_interleave", 136, |sb| &mut sb.f.old_interleave, 1),
-                ("old_trackskew", 140, |sb| &mut sb.f.old_trackskew, 0),
-                ("old_nsect", 168, |sb| &mut sb.f.old_nsect, spc),
-                ("old_spc", 172, |sb| &mut sb.f.old_spc, spc),
-                ("old_ncyl", 176, |sb| &mut sb.f.old_ncyl, g.ncg as i32),
-                ("old_cpc", 856, |sb| &mut sb.f.old_cpc, 0),
-                ("old_nrpos", 1360, |sb| &mut sb.f.old_nrpos, 1),
+            derived.extend([
+                (F::old_rps, 60),
+                (F::old_npsect, spc),
+                (F::old_interleave, 1),
+                (F::old_trackskew, 0),
+                (F::old_nsect, spc),
+                (F::old_spc, spc),
+                (F::old_ncyl, g.ncg as i32),
+                (F::old_cpc, 0),
+                (F::old_nrpos, 1),
             ]);
         } else {
             let nsect = sb.old_nsect.max(1);
             if !(1..=nsect).contains(&sb.old_interleave) {
-                derived.push(("old_interleave", 136, |sb| &mut sb.f.old_interleave, 1));
+                derived.push((F::old_interleave, 1));
             }
             if !(nsect..=nsect.saturating_mul(2)).contains(&sb.old_npsect) {
-                derived.push(("old_npsect", 132, |sb| &mut sb.f.old_npsect, nsect));
+                derived.push((F::old_npsect, nsect));
             }
         }
         if sb.wide() {
-            derived.push(("old_postblformat", 1356, |sb| &mut sb.f.old_postblformat, 1));
+            derived.push((F::old_postblformat, 1));
         }
     }
     if sb.wide() {
         let area = crate::format::symlink_area_bytes(g.layout.version) as i32;
         // Without any, short links are in blocks, and stay there.
         if !g.old_inodes && sb.maxsymlinklen != 0 {
-            derived.push(("maxsymlinklen", 1320, |sb| &mut sb.f.maxsymlinklen, area));
+            derived.push((F::maxsymlinklen, area));
         }
-        derived.push(("cssize", 156, |sb| &mut sb.f.cssize, (g.ncg * 16).next_multiple_of(g.fsize) as i32));
+        derived.push((F::cssize, (g.ncg * 16).next_multiple_of(g.fsize) as i32));
         if u32::try_from(sb.cgrotor).map_or(true, |group| group >= g.ncg) {
-            derived.push(("cgrotor", 724, |sb| &mut sb.f.cgrotor, 0));
+            derived.push((F::cgrotor, 0));
         }
         let bsize = g.bsize as i32;
         if sb.maxbsize < bsize || sb.maxbsize > 16 * bsize || sb.maxbsize & (sb.maxbsize - 1) != 0 {
-            derived.push(("maxbsize", 860, |sb| &mut sb.f.maxbsize, bsize));
+            derived.push((F::maxbsize, bsize));
         }
     }
-    for (name, at, field, expected) in derived {
-        let field = field(sb);
-        if *field != expected {
-            let message = format!("superblock: {name} is {field}, and should be {expected}");
-            add(at, message, "set");
-            *field = expected;
-        }
+    for (field, expected) in derived {
+        set(sb, field, expected, add);
     }
     if sb.wide() && sb.old_inodefmt >= 2 {
         let (qbmask, qfmask) = (i64::from(g.bsize) - 1, i64::from(g.fsize) - 1);
         if (sb.qbmask, sb.qfmask) != (qbmask, qfmask) {
-            add(1336, "superblock: qbmask or qfmask is not bsize - 1 or fsize - 1".into(), "set");
+            add(F::qbmask.at, "superblock: qbmask or qfmask is not bsize - 1 or fsize - 1".into(), "set");
             (sb.qbmask, sb.qfmask) = (qbmask, qfmask);
         }
         // The last byte that the pointers reach, which is what every system but the first to have the field puts there.
-        let reach = g.max_file_bytes();
-        if sb.maxfilesize != reach {
-            let message = format!("superblock: maxfilesize is {}, and should be {reach}", sb.maxfilesize);
-            add(1328, message, "set");
-            sb.maxfilesize = reach;
-        }
+        set(sb, F::maxfilesize, g.max_file_bytes(), add);
     }
     if sb.wide() {
         if sb.flags & !flags::KNOWN != 0 {
             let message = format!("superblock: flags {:#x} has bits that no system knows", sb.flags);
-            add(1312, message, "cleared");
+            add(F::flags.at, message, "cleared");
             sb.flags &= flags::KNOWN;
         }
         if !(0..=i64::from(g.fpg / 2)).contains(&sb.metaspace) {
             let message = format!("superblock: metaspace is {} fragments of a group of {}", sb.metaspace, g.fpg);
-            add(880, message, "set to 0");
+            add(F::metaspace.at, message, "set to 0");
             sb.metaspace = 0;
         }
         if sb.clean == 1 && (sb.pendingblocks, sb.pendinginodes) != (0, 0) {
@@ -249,7 +242,7 @@ pub(crate) fn mend(sb: &mut Superblock, g: &Geometry, home_byte: u64, add: &mut 
                 "superblock: {} blocks and {} inodes are still to be freed, of a file system marked clean",
                 sb.pendingblocks, sb.pendinginodes
             );
-            add(1104, message, "set to 0");
+            add(F::pendingblocks.at, message, "set to 0");
             (sb.pendingblocks, sb.pendinginodes) = (0, 0);
         }
     }
@@ -267,7 +260,7 @@ fn copies<S: Store>(store: &mut S, sb: &Superblock, report: &mut Report) -> Resu
         if !same {
             report.add(Problem {
                 phase: Phase::Superblock,
-                kind: "superblock-copy",
+                kind: Finding::SuperblockCopy,
                 ino: None,
                 at_byte: Some(at),
                 message: format!("the copy of the superblock in group {c} is damaged"),

@@ -219,20 +219,29 @@ impl Ring {
             let (structure, found, expected) = ("header of the log".to_owned(), header.magic, HEADER_MAGIC);
             return Err(FormatError::Magic { structure, at_byte, found, expected }.into());
         }
-        let wrong = |field: &'static str, at: u64, problem: String| -> Result<HeaderFields, crate::FfsError> {
+        let wrong = |(field, at): (&'static str, u64), problem: String| -> Result<HeaderFields, crate::FfsError> {
             Err(FormatError::field("header of the log", field, at_byte + at, problem).into())
         };
         if header.version != VERSION {
-            return wrong("version", 4, format!("{} is not known here, only {VERSION} is", header.version));
+            return wrong(
+                HeaderFields::version.place(),
+                format!("{} is not known here, only {VERSION} is", header.version),
+            );
         }
         if header.encode(self.endian) != bytes {
-            return wrong("checksum", 8, format!("{:#x} is not that of the sector", header.checksum));
+            return wrong(HeaderFields::checksum.place(), format!("{:#x} is not that of the sector", header.checksum));
         }
         if header.sectors != self.sectors {
-            return wrong("sectors", 24, format!("{}, and the log has {}", header.sectors, self.sectors));
+            return wrong(
+                HeaderFields::sectors.place(),
+                format!("{}, and the log has {}", header.sectors, self.sectors),
+            );
         }
         if header.tail >= self.sectors {
-            return wrong("tail", 32, format!("{} is outside the ring of {}", header.tail, self.sectors));
+            return wrong(
+                HeaderFields::tail.place(),
+                format!("{} is outside the ring of {}", header.tail, self.sectors),
+            );
         }
         Ok(header)
     }
@@ -294,14 +303,14 @@ impl Ring {
     }
 
     fn parse(&self, fields: &RecordFields, bytes: &[u8], at_byte: u64) -> Result<Record, FormatError> {
-        let wrong = |field: &'static str, at: u64, problem: String| {
+        let wrong = |(field, at): (&'static str, u64), problem: String| {
             FormatError::field("transaction", field, at_byte + at, problem)
         };
         let (images, revoked) = (fields.images as usize, fields.revoked as usize);
         let most = bytes.len() / EXTENT_BYTES;
         if images > most || revoked > most || list_sectors(images, revoked) > u64::from(fields.sectors) {
             let problem = format!("{images} extents and {revoked} revoked do not fit {} sectors", fields.sectors);
-            return Err(wrong("images", 28, problem));
+            return Err(wrong(RecordFields::images.place(), problem));
         }
         let log = self.header_at / SECTOR..self.byte_of(0) / SECTOR + self.sectors;
         let extent = |n: usize| {
@@ -314,7 +323,7 @@ impl Ring {
                 return Ok(extent);
             }
             let problem = format!("{} sectors from {} on are outside, or the log's own", extent.sectors, extent.at);
-            Err(wrong("extent", at as u64, problem))
+            Err(wrong(("extent", at as u64), problem))
         };
         let record = Record {
             seq: fields.seq,
@@ -324,7 +333,7 @@ impl Ring {
         };
         if record.sectors() != u64::from(fields.sectors) {
             let problem = format!("{}, and its extents take {}", fields.sectors, record.sectors());
-            return Err(wrong("sectors", 24, problem));
+            return Err(wrong(RecordFields::sectors.place(), problem));
         }
         Ok(record)
     }

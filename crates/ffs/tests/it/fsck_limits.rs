@@ -186,7 +186,11 @@ fn a_root_that_is_a_file_stays_one_where_there_is_no_room() {
     let block = u32::from_le_bytes(store.0[root + 40..root + 44].try_into().unwrap()) as usize * BSIZE as usize;
     store.0[block..block + 512].fill(b'x');
     let report = fsck(&mut store, &mut |_| true).unwrap();
-    assert!(report.unrepaired > 0 && !report.problems.iter().any(|p| p.kind == "duplicate"), "{:?}", report.problems);
+    assert!(
+        report.unrepaired > 0 && !report.problems.iter().any(|p| p.kind == ffs::fsck::Finding::Duplicate),
+        "{:?}",
+        report.problems
+    );
     let again = seen(&store);
     assert_eq!(again.problem_count, again.unrepaired, "{:?}", again.problems);
 }

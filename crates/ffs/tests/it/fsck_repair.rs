@@ -37,7 +37,7 @@ fn tree_of(store: &MemoryStore) -> Tree {
 }
 
 fn kinds(report: &Report) -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = report.problems.iter().map(|p| p.kind).collect();
+    let mut kinds: Vec<&str> = report.problems.iter().map(|p| p.kind.word()).collect();
     kinds.dedup();
     kinds
 }

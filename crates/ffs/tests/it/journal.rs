@@ -126,7 +126,11 @@ fn what_was_committed_is_there_after_a_crash() {
     for layout in LAYOUTS {
         let mut store = used(layout).crashed();
         let not_clean = fsck(&mut store.clone(), &mut |_| true).unwrap();
-        assert_eq!(not_clean.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(), ["log"], "{layout:?}");
+        assert_eq!(
+            not_clean.problems.iter().map(|problem| problem.kind.word()).collect::<Vec<_>>(),
+            ["log"],
+            "{layout:?}"
+        );
         let done = replay(&mut store).unwrap().unwrap();
         assert!(done.transactions > 0 && done.sectors > 0 && done.counted, "{done:?}");
         clean(&store);

@@ -40,8 +40,9 @@ fn copy_into(store: &MemoryStore, tree: &Path) {
 }
 
 fn lines(report: &ffs::fsck::Report) -> String {
-    let line =
-        |p: &ffs::fsck::Problem| format!("\n{:?} {} inode {:?}: {}: {:?}", p.phase, p.kind, p.ino, p.message, p.repair);
+    let line = |p: &ffs::fsck::Problem| {
+        format!("\n{:?} {} inode {:?}: {}: {:?}", p.phase, p.kind.word(), p.ino, p.message, p.repair)
+    };
     report.problems.iter().map(line).collect()
 }
 

@@ -134,7 +134,7 @@ impl<V: Volume> FileSystem for Lab<V> {
         let used = usage.total_bytes.saturating_sub(usage.free_bytes);
         Environment {
             target: self.setup.target.clone(),
-            kernel: format!("{} {}", Environment::LABORATORY, env!("CARGO_PKG_VERSION")),
+            kernel: posix::Kernel::laboratory(env!("CARGO_PKG_VERSION"), ""),
             cpu: self.setup.machine.cpu.model.clone(),
             cpus: self.setup.machine.cpu.count,
             memory_bytes: self.setup.machine.memory.bytes.value,

@@ -72,7 +72,7 @@ pub fn survey_image(
         source: Source {
             target: target.to_owned(),
             method: Method::Ext4Image,
-            fs_type: sb.fs_type().to_owned(),
+            fs_type: sb.fs_type().into(),
             options: format!("compat {:#x}, incompat {:#x}, ro_compat {:#x}", sb.compat, sb.incompat, sb.ro_compat),
             block_bytes: sb.block_bytes,
             total_bytes: sb.blocks * sb.block_bytes,

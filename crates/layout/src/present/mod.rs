@@ -52,7 +52,7 @@ pub fn layout(survey: &Survey) -> Document {
 /// Two surveys side by side.
 pub fn layout_comparison(comparison: &Comparison, a: &Survey, b: &Survey) -> Document {
     let mut document = Document::new(format!("Layout: {} (A) and {} (B)", comparison.a, comparison.b));
-    document.list(comparison.cautions.clone());
+    document.list(comparison.cautions.iter().map(ToString::to_string).collect());
     let mut table =
         Table::new("layout_comparison", "", &[("Figure", "figure"), ("A", "a"), ("B", "b"), ("B - A", "difference")]);
     for row in &comparison.figures {
@@ -162,7 +162,7 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
 fn source_table(survey: &Survey) -> Table {
     let (source, walked) = (&survey.source, &survey.walked);
     let mut table = figures("source", "");
-    add(&mut table, "file system", Cell::from(source.fs_type.clone()));
+    add(&mut table, "file system", Cell::from(source.fs_type.name()));
     add(&mut table, "options", Cell::from(source.options.clone()));
     add(&mut table, "block", Cell::Bytes(source.block_bytes as f64));
     add(&mut table, "size", Cell::Bytes(source.total_bytes as f64));

@@ -103,6 +103,6 @@ impl Series {
 
     /// The type of the file system, as its surveys have it.
     pub fn fs_type(&self) -> &str {
-        self.points.first().map_or(self.header.environment.fs_type.as_str(), |p| &p.survey.source.fs_type)
+        self.points.first().map_or(self.header.environment.fs_type.name(), |p| p.survey.source.fs_type.name())
     }
 }

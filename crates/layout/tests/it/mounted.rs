@@ -243,7 +243,7 @@ fn a_workspace_is_surveyed_by_its_handle() {
         let Some(workspace) = testkit::have(opened.map_err(|why| format!("no {target}: {why}"))) else { continue };
         fragment(workspace.path(), 5);
         let survey = survey_handle(&mut workspace.fs(), &SurveyOptions::default(), &mut |_| true).unwrap();
-        assert_eq!((survey.source.target.as_str(), survey.source.fs_type.as_str()), (target, kind));
+        assert_eq!((survey.source.target.as_str(), survey.source.fs_type.name()), (target, kind));
         assert!(survey.source.groups.is_some_and(|g| g.count > 0), "{target}: no groups");
         assert!(survey.files.known().is_some_and(|f| f.layout_score.is_some()), "{target}: no score");
         assert!(survey.free.known().is_some_and(|f| f.free_bytes > 0), "{target}: no free space");

@@ -1,6 +1,8 @@
 //! Where things are: what follows from a superblock, checked once.
 
-use super::{DINODE_BYTES, FragAddr, InodeMapEntry, LABEL_BYTES, SB_PAD_BYTES, SegmentUsage, Superblock};
+use super::{
+    DINODE_BYTES, FragAddr, InodeMapEntry, LABEL_BYTES, SB_PAD_BYTES, SegmentUsage, Superblock, SuperblockFields as F,
+};
 use ufs::indirect::NDADDR;
 use ufs::{FormatError, number};
 
@@ -59,12 +61,17 @@ impl Geometry {
     /// What follows from a superblock at byte `at_byte` of the image. An error where a field has a value that cannot be, or
     /// where two contradict each other.
     pub fn new(sb: &Superblock, at_byte: u64) -> Result<Geometry, FormatError> {
-        let wrong = |field, at: u64, problem: String| FormatError::field("superblock", field, at_byte + at, problem);
+        let wrong = |(field, at): (&'static str, u64), problem: String| {
+            FormatError::field("superblock", field, at_byte + at, problem)
+        };
         if !sb.bsize.is_power_of_two() || !(512..=65536).contains(&sb.bsize) {
-            return Err(wrong("bsize", 20, format!("{} is not a power of two from 512 to 65536", sb.bsize)));
+            return Err(wrong(F::bsize.place(), format!("{} is not a power of two from 512 to 65536", sb.bsize)));
         }
         if !sb.fsize.is_power_of_two() || sb.fsize < 512 || sb.fsize > sb.bsize {
-            return Err(wrong("fsize", 24, format!("{} is not a power of two from 512 to {}", sb.fsize, sb.bsize)));
+            return Err(wrong(
+                F::fsize.place(),
+                format!("{} is not a power of two from 512 to {}", sb.fsize, sb.bsize),
+            ));
         }
         let g = Geometry {
             bsize: sb.bsize,
@@ -90,53 +97,57 @@ impl Geometry {
         };
         g.check_sizes(&wrong)?;
         let derived = [
-            ("frag", 28, sb.frag, g.frag),
-            ("fsbpseg", 96, sb.fsbpseg, g.fsbpseg),
-            ("inopb", 100, sb.inopb, g.inopb),
-            ("ifpb", 104, sb.ifpb, g.ifpb),
-            ("sepb", 108, sb.sepb, g.sepb),
-            ("nindir", 112, sb.nindir, g.nindir),
-            ("segtabsz", 128, sb.segtabsz, g.nseg.div_ceil(g.sepb)),
-            ("bshift", 140, sb.bshift, g.bshift),
-            ("ffshift", 144, sb.ffshift, g.fshift),
-            ("inodefmt", 360, sb.inodefmt, 0),
+            (F::frag, g.frag),
+            (F::fsbpseg, g.fsbpseg),
+            (F::inopb, g.inopb),
+            (F::ifpb, g.ifpb),
+            (F::sepb, g.sepb),
+            (F::nindir, g.nindir),
+            (F::segtabsz, g.nseg.div_ceil(g.sepb)),
+            (F::bshift, g.bshift),
+            (F::ffshift, g.fshift),
+            (F::inodefmt, 0),
         ];
-        for (field, at, found, expected) in derived {
+        for (field, expected) in derived {
+            let found = *(field.get)(sb);
             if found != expected {
-                return Err(wrong(
-                    field,
-                    at,
-                    format!("{found} does not go with the other fields, which make it {expected}"),
-                ));
+                let problem = format!("{found} does not go with the other fields, which make it {expected}");
+                return Err(wrong(field.place(), problem));
             }
         }
         Ok(g)
     }
 
-    fn check_sizes(&self, wrong: &dyn Fn(&'static str, u64, String) -> FormatError) -> Result<(), FormatError> {
+    fn check_sizes(&self, wrong: &dyn Fn((&'static str, u64), String) -> FormatError) -> Result<(), FormatError> {
         let whole = |bytes: u32, most: u32| bytes > 0 && bytes.is_multiple_of(self.fsize) && bytes <= most;
         if !whole(self.ssize, 1 << 30) || self.fsbpseg < 2 * self.frag + 2 {
             let problem = format!("segments of {} bytes are not whole fragments, too small or too large", self.ssize);
-            return Err(wrong("ssize", 12, problem));
+            return Err(wrong(F::ssize.place(), problem));
         }
         // Summaries of other systems are a fragment; larger ones would be read just as well.
         if !whole(self.sumsize, self.bsize) {
-            return Err(wrong("sumsize", 332, format!("summaries of {} bytes are not whole fragments", self.sumsize)));
+            return Err(wrong(
+                F::sumsize.place(),
+                format!("summaries of {} bytes are not whole fragments", self.sumsize),
+            ));
         }
         if !whole(self.ibsize, self.bsize) {
-            return Err(wrong("ibsize", 344, format!("inode blocks of {} bytes are not whole fragments", self.ibsize)));
+            return Err(wrong(
+                F::ibsize.place(),
+                format!("inode blocks of {} bytes are not whole fragments", self.ibsize),
+            ));
         }
         let end = u64::from(self.s0addr) + u64::from(self.nseg) * u64::from(self.fsbpseg);
         if self.nseg == 0 || end > u64::from(self.size_frags) || self.size_frags > i32::MAX as u32 {
             let problem = format!("{} segments do not fit into {} fragments", self.nseg, self.size_frags);
-            return Err(wrong("nseg", 116, problem));
+            return Err(wrong(F::nseg.place(), problem));
         }
         if self.cleansz == 0 || self.cleansz > 16 {
-            return Err(wrong("cleansz", 124, format!("{} blocks of cleaner information", self.cleansz)));
+            return Err(wrong(F::cleansz.place(), format!("{} blocks of cleaner information", self.cleansz)));
         }
         if self.maxsymlinklen > super::SYMLINK_AREA_BYTES as u32 {
             let problem = format!("{} is more than the pointers of an inode hold", self.maxsymlinklen);
-            return Err(wrong("maxsymlinklen", 184, problem));
+            return Err(wrong(F::maxsymlinklen.place(), problem));
         }
         Ok(())
     }

@@ -148,7 +148,9 @@ impl SegmentSummary {
     /// header counts must fit.
     pub fn decode(bytes: &[u8], g: &Geometry, at_byte: u64) -> Result<SegmentSummary, FormatError> {
         let structure = || "segment summary".to_owned();
-        let wrong = |field, at: u64, problem: String| FormatError::field(structure(), field, at_byte + at, problem);
+        let wrong = |(field, at): (&'static str, u64), problem: String| {
+            FormatError::field(structure(), field, at_byte + at, problem)
+        };
         let Some(raw) = bytes.get(..g.sumsize as usize) else {
             let (needed, found) = (g.sumsize as usize, bytes.len());
             return Err(FormatError::Short { structure: structure(), at_byte, needed, found });
@@ -160,11 +162,17 @@ impl SegmentSummary {
         }
         let right = cksum(raw.get(4..).unwrap_or_default());
         if header.sumsum != right {
-            return Err(wrong("sumsum", 0, format!("{:#x} is not that of its bytes, {right:#x}", header.sumsum)));
+            return Err(wrong(
+                SummaryHeader::sumsum.place(),
+                format!("{:#x} is not that of its bytes, {right:#x}", header.sumsum),
+            ));
         }
         let blocks = u32::from(header.ninos).div_ceil(g.inopb) as usize;
         let Some(end) = raw.len().checked_sub(4 * blocks).filter(|end| *end >= SummaryHeader::BYTES) else {
-            return Err(wrong("ninos", 22, format!("{} inodes are more than a summary has room for", header.ninos)));
+            return Err(wrong(
+                SummaryHeader::ninos.place(),
+                format!("{} inodes are more than a summary has room for", header.ninos),
+            ));
         };
         let inode_blocks =
             (0..blocks).map(|i| FragAddr(u32::get(ENDIAN, raw, raw.len() - 4 * (i + 1)))).collect::<Vec<_>>();
@@ -174,7 +182,10 @@ impl SegmentSummary {
             let nblocks = u32::get(ENDIAN, raw, at) as usize;
             let next = nblocks.checked_mul(4).and_then(|bytes| bytes.checked_add(at + FINFO_BYTES));
             let Some(next) = next.filter(|next| *next <= end) else {
-                return Err(wrong("nblocks", at as u64, format!("{nblocks} blocks of a file do not fit the summary")));
+                return Err(wrong(
+                    ("nblocks", at as u64),
+                    format!("{nblocks} blocks of a file do not fit the summary"),
+                ));
             };
             finfos.push(Finfo {
                 version: u32::get(ENDIAN, raw, at + 4),

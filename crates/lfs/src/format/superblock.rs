@@ -186,12 +186,12 @@ impl Superblock {
         }
         if f.version != LFS_VERSION {
             let problem = format!("{} is not supported, only {LFS_VERSION} is", f.version);
-            return Err(FormatError::field("superblock", "version", at_byte + 4, problem));
+            return Err(FormatError::field("superblock", "version", at_byte + SuperblockFields::version.at, problem));
         }
         let right = cksum(raw.get(..CKSUM_AT).unwrap_or_default());
         if f.cksum != right {
             let problem = format!("{:#x} is not that of its bytes, {right:#x}", f.cksum);
-            return Err(FormatError::field("superblock", "cksum", at_byte + CKSUM_AT as u64, problem));
+            return Err(FormatError::field("superblock", "cksum", at_byte + SuperblockFields::cksum.at, problem));
         }
         Ok(Superblock { f, raw: *raw })
     }

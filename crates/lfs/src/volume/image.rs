@@ -6,7 +6,9 @@ use super::{InodeMap, MapEntry};
 use crate::blocks::{EachPiece, all_blocks};
 use crate::checkpoint::IfileState;
 use crate::cleaner::Cleaner;
-use crate::format::{Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, segment_flags};
+use crate::format::{
+    Dinode, FileType, FragAddr, Geometry, IFILE_INO, InodeMapEntry, NDADDR, SegNo, SuperblockFields, segment_flags,
+};
 use crate::image::Checkpoint;
 use crate::mkfs::{MkfsOptions, mkfs};
 use crate::planted::Planted;
@@ -91,7 +93,7 @@ impl Lfs {
         };
         if taken(next) {
             let problem = format!("segment {next}, where the log is to go on, is in use");
-            return Err(ufs::FormatError::field("superblock", "nextseg", 64, problem).into());
+            return Err(ufs::FormatError::field("superblock", "nextseg", SuperblockFields::nextseg.at, problem).into());
         }
         if recovered {
             // What was empty at both checkpoints and still is may be written: nothing that recovery needs is in it.

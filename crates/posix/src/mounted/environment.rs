@@ -1,7 +1,7 @@
 //! What is recorded beside every result: kernel, processor, memory, mount and device.
 
 use super::Shared;
-use crate::Environment;
+use crate::{Environment, FsType, Kernel};
 use rustix::fs;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -122,11 +122,11 @@ pub(super) fn environment(shared: &Shared) -> Environment {
     let used_bytes = usage.map_or(0, |u| u.total_bytes.saturating_sub(u.free_bytes));
     Environment {
         target: shared.origin.target.clone(),
-        kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+        kernel: Kernel::Host(format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy())),
         cpu: cpu_model(),
         cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
         memory_bytes: memory_bytes(),
-        fs_type: mount.as_ref().map_or_else(String::new, |m| m.fs_type.clone()),
+        fs_type: mount.as_ref().map_or_else(FsType::default, |m| m.fs_type.as_str().into()),
         mount_options: mount.as_ref().map_or_else(String::new, MountEntry::all_options),
         mkfs: shared.origin.mkfs.clone(),
         device: if shared.origin.device.is_empty() {
@@ -186,7 +186,10 @@ mod tests {
     fn the_surroundings_of_a_directory_are_found() {
         let mounted = super::super::Mounted::open(std::path::Path::new("/")).unwrap();
         let e = crate::FileSystem::environment(&mounted);
-        assert!(e.kernel.starts_with("Linux ") && e.memory_bytes > 1 << 20 && e.cpus > 0 && !e.cpu.is_empty(), "{e:?}");
-        assert!(!e.fs_type.is_empty() && e.mount_options.starts_with('r'), "{e:?}");
+        assert!(
+            e.kernel.to_string().starts_with("Linux ") && e.memory_bytes > 1 << 20 && e.cpus > 0 && !e.cpu.is_empty(),
+            "{e:?}"
+        );
+        assert!(!e.fs_type.is_unknown() && e.mount_options.starts_with('r'), "{e:?}");
     }
 }

@@ -178,7 +178,7 @@ fn the_record_says_how_a_scratch_system_was_made() {
     }
     let ours = opened(target);
     let e = ours.fs().environment();
-    assert_eq!((e.target.as_str(), e.fs_type.as_str()), (target, "ext4"));
+    assert_eq!((e.target.as_str(), e.fs_type.name()), (target, "ext4"));
     assert!(e.mount_options.contains("noatime"), "{e:?}");
     assert!(
         e.mkfs.starts_with("mkfs.ext4 ") && e.mkfs.contains("lazy_itable_init=0") && e.mkfs.ends_with("stride=4"),

@@ -35,6 +35,7 @@ pub mod sync;
 mod timeline;
 mod tree;
 mod walk;
+mod warning;
 mod writeback;
 
 pub use annotated::{Annotated, Mark, Note, Status, Step};
@@ -47,6 +48,7 @@ pub use price::Fallback;
 pub use run::{CallSink, PricedCall};
 pub use source::{InMemory, Workload};
 pub use timeline::CacheTimeline;
+pub use warning::Warning;
 
 pub use system::CachePolicy;
 
@@ -123,7 +125,7 @@ pub struct SystemPrediction {
     /// What simpler methods say of the same workload and system.
     pub baselines: Baselines,
     /// Things to know before believing it.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The result of [`predict`].
@@ -308,7 +310,7 @@ fn system_prediction(
         fallbacks: pricer.fallbacks(),
         warnings: Vec::new(),
     };
-    prediction.warnings = warnings(&prediction, profile, coverage);
+    prediction.warnings = warning::warnings(&prediction, profile, coverage);
     prediction
 }
 
@@ -330,32 +332,4 @@ fn entry_shares(pricer: &Pricer, profile: &SystemProfile) -> Vec<EntryShare> {
         .collect();
     shares.sort_by(|a, b| b.ns.total_cmp(&a.ns).then_with(|| a.entry.cmp(&b.entry)));
     shares
-}
-
-fn warnings(prediction: &SystemPrediction, profile: &SystemProfile, coverage: &Coverage) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let calls = prediction.calls.max(1) as f64;
-    let substituted: u64 = prediction.fallbacks.iter().map(|f| f.requests).sum();
-    if substituted > 0 {
-        let names: Vec<&str> = prediction.fallbacks.iter().map(|f| f.class.as_str()).collect();
-        warnings.push(format!(
-            "{substituted} requests were priced by stand-ins, because the profile lacks {}",
-            names.join(", ")
-        ));
-    }
-    if coverage.surprises as f64 > 0.01 * calls {
-        warnings.push(format!(
-            "trace and model disagree at {} calls; the snapshot may be of another moment than the trace",
-            coverage.surprises
-        ));
-    }
-    let limit = profile.parameters.data_cache_to_simulate_bytes() / pages::PAGE_BYTES;
-    if profile.parameters.data_cache_is_lower_bound && limit > 0 && prediction.cache.page_misses > limit {
-        warnings
-            .push("the workload read more than the data cache that was measured, which is a lower bound".to_owned());
-    }
-    if prediction.writeback.stall_ns > 0.0 && profile.parameters.writeback_bytes_per_s <= 0.0 {
-        warnings.push("the profile states no write-back rate; waiting at the dirty limit is not priced".to_owned());
-    }
-    warnings
 }

@@ -36,7 +36,7 @@ pub(super) fn one(document: &mut Document, comparison: &Comparison) {
         "{}: fresh is {}, aged is {}. A ratio below 1 says that the aged one is slower; where its interval holds 1 it is a tie.",
         comparison.benchmark, comparison.a, comparison.b
     ));
-    document.list(comparison.cautions.clone());
+    document.list(comparison.cautions.iter().map(ToString::to_string).collect());
     let mut table = Table::new(
         "throughput",
         "",

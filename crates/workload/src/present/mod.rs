@@ -36,7 +36,9 @@ pub fn bench(result: &BenchResult) -> Document {
         }
     }
     if let Some(comparison) = crate::compare_targets(result) {
-        document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
+        document
+            .heading(format!("Against {}", comparison.a))
+            .list(comparison.cautions.iter().map(ToString::to_string).collect());
         document.table(ratios(&comparison));
     }
     let unsynced = unsynced_table(&result.targets);
@@ -58,7 +60,7 @@ pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResul
     let mut document =
         Document::new(format!("{}: {} (B) over {} (A)", comparison.benchmark, comparison.b, comparison.a));
     document.paragraph("A ratio below 1 says that B is slower. Where its interval holds 1 it is a tie.");
-    document.list(comparison.cautions.clone()).table(ratios(comparison));
+    document.list(comparison.cautions.iter().map(ToString::to_string).collect()).table(ratios(comparison));
     let side = |letter: &str, result: &'_ BenchResult| {
         result.targets.iter().map(|t| format!("{letter}: {}", t.name)).collect::<Vec<_>>()
     };

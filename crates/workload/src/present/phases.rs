@@ -30,7 +30,9 @@ pub(crate) fn document(result: &BenchResult) -> Document {
         }
     }
     if let Some(comparison) = crate::compare_targets(result) {
-        document.heading(format!("Against {}", comparison.a)).list(comparison.cautions.clone());
+        document
+            .heading(format!("Against {}", comparison.a))
+            .list(comparison.cautions.iter().map(ToString::to_string).collect());
         document.table(ratios(&comparison));
     }
     let counts = counts_table(&result.targets);

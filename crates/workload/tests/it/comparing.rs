@@ -59,14 +59,18 @@ fn a_tie_is_a_tie_and_half_the_speed_is_slower() {
 fn few_rounds_and_unequal_options_are_cautioned() {
     let one = compare(&result(1, 1), &result(2, 6), ("a", "b")).unwrap();
     assert!(one.rows.iter().all(|row| row.verdict == Verdict::Unknown));
-    assert!(one.cautions.iter().any(|c| c.contains("with 1 round an")), "{:?}", one.cautions);
+    assert!(one.cautions.iter().any(|c| c.to_string().contains("with 1 round an")), "{:?}", one.cautions);
     let other = Options { files_per_directory: 100, sizes_bytes: vec![1000], ..options(6) };
     let mut unverified = Fake { unverified: true, ..Fake::default() };
     let other = seqfile::run(&mut unverified, &other, &mut |_| {}).unwrap();
     let both = compare(&result(1, 6), &other, ("a", "b")).unwrap();
     assert_eq!(both.rows.len(), 4, "the size they share");
-    assert!(both.cautions.iter().any(|c| c == "files in a directory: 25 in A, 100 in B"), "{:?}", both.cautions);
-    assert!(both.cautions.iter().any(|c| c.contains("not equally cold")), "{:?}", both.cautions);
+    assert!(
+        both.cautions.iter().any(|c| c.to_string() == "files in a directory: 25 in A, 100 in B"),
+        "{:?}",
+        both.cautions
+    );
+    assert!(both.cautions.iter().any(|c| c.to_string().contains("not equally cold")), "{:?}", both.cautions);
 }
 
 #[test]

@@ -48,11 +48,6 @@ impl<'a> Series<'a> {
     }
 }
 
-/// Types whose `f_fsid` comes from the file system itself; elsewhere it is the device's number, which may change.
-fn id_is_lasting(fs_type: &str) -> bool {
-    matches!(fs_type, "ext2" | "ext3" | "ext4" | "btrfs")
-}
-
 fn compare(last: &Seen, next: &Seen) -> Result<(), PlanError> {
     let other = last.path.display();
     let wrong =
@@ -73,7 +68,7 @@ fn compare(last: &Seen, next: &Seen) -> Result<(), PlanError> {
     if a.fs_type != b.fs_type {
         return wrong("fs_type", format!("{} where {other} is of {}: not the same file system", b.fs_type, a.fs_type));
     }
-    if id_is_lasting(&b.fs_type)
+    if b.fs_type.id_is_lasting()
         && let (Some(x), Some(y)) = (&a.fs_id, &b.fs_id)
         && x != y
     {

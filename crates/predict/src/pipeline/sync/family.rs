@@ -11,13 +11,9 @@
 
 use system::{Behaviour, Family, SystemProfile};
 
-/// The family of a system: as measured, else by the name of its file system, else the most usual.
+/// The family of a system: as measured, else that of its type.
 pub(in crate::pipeline) fn family_of(profile: &SystemProfile) -> Family {
-    profile.behaviour.family.unwrap_or(match profile.environment.fs_type.as_str() {
-        "btrfs" | "ffs" | "ufs" => Family::Each,
-        "lfs" => Family::Segments,
-        _ => Family::Log,
-    })
+    profile.behaviour.family.unwrap_or_else(|| Family::of(&profile.environment.fs_type))
 }
 
 /// What follows for a sync from the family of a file system.
