@@ -306,11 +306,13 @@ impl Report {
             Finding::Pointer { beyond_end } => !beyond_end,
             // It has no name, and is in `lost+found` now; or it was being moved, and keeps its old one. What the `..` of one without a name led
             // to may be gone, and the number another inode's.
-            Finding::Dots | Finding::DirectoryHole | Finding::EntryType { parent: true } => !self.problems.iter().any(|other| match other.kind {
-                Finding::NoName { .. } => other.ino == problem.ino,
-                Finding::DirectoryLink { child } => Some(child.0) == problem.ino,
-                _ => false,
-            }),
+            Finding::Dots | Finding::DirectoryHole | Finding::EntryType { parent: true } => {
+                !self.problems.iter().any(|other| match other.kind {
+                    Finding::NoName { .. } => other.ino == problem.ino,
+                    Finding::DirectoryLink { child } => Some(child.0) == problem.ino,
+                    _ => false,
+                })
+            }
             Finding::Size { too_long } => too_long,
             Finding::InodeMap { used_as_free } => used_as_free > made,
             Finding::BlockMap { used_as_free } => self.unmarked_frags > 0 && used_as_free > 0,
