@@ -21,17 +21,22 @@ const FLAGS: u32 = 0x0002_0000 | 0x0010_0000 | 1;
 /// Gives the file system in a store a log, if it has none. `bytes` is how large it is to be; `None` for a share of the whole.
 ///
 /// # Errors
-/// The file system is damaged, has no room for a log in one piece, or cannot be written to.
+/// The file system is damaged, has no room for a log in one piece, or cannot be written to. Where that fails in the midst, it is marked as not
+/// unmounted: a repair puts it right.
 pub fn make<S: Store>(store: &mut S, bytes: Option<u64>) -> Result<(), FfsError> {
     let image = Image::open(&mut *store, Search::Standard)?;
     if image.superblock().log_place().is_some() {
         return Ok(());
     }
     let mut volume = Ffs::load(&image, Options::default())?;
+    let mut unclean = image.superblock().clone();
+    unclean.clean = 0;
     drop(image);
     volume.make_log(bytes)?;
     let Some(place) = volume.sb.log_place() else { return Ok(()) };
     let ring = Ring::new(place, &volume.g)?;
+    // What is left half done is repaired by the full check, and mounted by nobody before.
+    write(store, volume.sb_at, &unclean.encode())?;
     // The header is there before the superblock says so.
     if let Some(log) = &volume.log {
         write(store, ring.header_at, &header(log).encode(ring.endian))?;
