@@ -61,6 +61,8 @@ pub(super) struct InodeDep {
     pub(super) released: bool,
     /// Names of it that are not stable.
     pub(super) names: SmallVec<[Number; 2]>,
+    /// Of a directory: changes by which a name of it goes from the disk.
+    pub(super) leaving: SmallVec<[Number; 1]>,
     /// Records that wait for it to be on the disk.
     pub(super) awaited: Waiters,
 }
@@ -73,6 +75,7 @@ impl InodeDep {
             && self.owed == 0
             && !self.released
             && self.names.is_empty()
+            && self.leaving.is_empty()
             && self.awaited.is_empty()
     }
 }

@@ -91,13 +91,10 @@ impl Ffs {
         names.copied().filter(|number| Some(*number) != except).collect()
     }
 
-    /// Earlier names of a directory that the disk may still have. There are any only if it was moved and is removed within seconds.
+    /// Earlier names of a directory that the disk may still have.
     fn earlier_names(&self, ino: Ino) -> Vec<Key> {
-        let goes = |number: &Number| match self.soft.entry(*number).map(|entry| entry.change) {
-            Some(Change::Remove { ino: of, .. } | Change::Replace { from: of, .. }) => of == ino.0,
-            _ => false,
-        };
-        self.soft.pages.all().filter(goes).map(Key::Record).collect()
+        let leaving = self.soft.inodes.get(ino.0).into_iter().flat_map(|dep| &dep.leaving);
+        leaving.copied().map(Key::Record).collect()
     }
 
     /// Whether the disk may have a name of a directory, besides the one that is being made.
@@ -126,6 +123,9 @@ impl Ffs {
         self.soft.pages.add(&entry, number);
         if let Change::Add { to } | Change::Replace { to, .. } = change {
             self.soft.inodes.make(to).names.push(number);
+        }
+        if let Some(ino) = change.takes_directory() {
+            self.soft.inodes.make(ino).leaving.push(number);
         }
         number
     }
@@ -232,9 +232,7 @@ impl Ffs {
         match (cancelled, held) {
             (Some(held), _) => self.pass_on(held, &others),
             (None, held) => {
-                if held.is_some() {
-                    keys.extend(self.earlier_names(from));
-                }
+                keys.extend(self.earlier_names(from));
                 keys.extend(held.into_iter().chain(others).map(Key::Record));
             }
         }
@@ -299,7 +297,11 @@ impl Ffs {
         keys.extend(others.into_iter().map(Key::Record));
         match renamed {
             Some(_) => keys.extend(firsts),
-            None => keys.extend(self.moved_out(entry.ino)),
+            None => {
+                keys.extend(self.moved_out(entry.ino));
+                // Where `..` leads is where the last name of a directory is.
+                keys.extend(self.earlier_names(entry.ino));
+            }
         }
         let number = self.add_entry(dir, chunk_of(at), entry.name, change, &keys);
         self.add_drops(number, drops);

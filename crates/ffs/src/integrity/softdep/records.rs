@@ -8,6 +8,7 @@ use super::inodes::Inodes;
 use super::pages::Pages;
 use super::table::{Number, Table};
 use crate::Ffs;
+use crate::format::FileType;
 use kernel::BlockId;
 use kernel::program::IoId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -92,6 +93,18 @@ pub(super) enum Change {
     Remove { ino: u32, entry_type: u8 },
     /// `..` leads elsewhere.
     Parent { from: u32 },
+}
+
+impl Change {
+    /// The directory of which it takes a name from the disk.
+    pub(super) fn takes_directory(self) -> Option<u32> {
+        match self {
+            Change::Remove { ino, entry_type: kind } | Change::Replace { from: ino, from_type: kind, .. } => {
+                (kind == FileType::Directory.entry_type()).then_some(ino)
+            }
+            Change::Add { .. } | Change::Parent { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -490,6 +503,12 @@ impl Deps {
             }
             Kind::Entry(entry) => {
                 self.pages.remove(entry, number);
+                if let Some(ino) = entry.change.takes_directory() {
+                    if let Some(dep) = self.inodes.get_mut(ino) {
+                        dep.leaving.retain(|other| *other != number);
+                    }
+                    self.tidy(ino);
+                }
                 if let Change::Add { to } | Change::Replace { to, .. } = entry.change {
                     if let Some(dep) = self.inodes.get_mut(to) {
                         dep.names.retain(|other| *other != number);
