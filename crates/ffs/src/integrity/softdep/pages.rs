@@ -72,9 +72,4 @@ impl Pages {
     pub(super) fn of_directory(&self, dir: u32) -> Vec<Number> {
         self.chunks.range((dir, 0)..=(dir, u64::MAX)).flat_map(|(_, list)| list).copied().collect()
     }
-
-    /// All changes.
-    pub(super) fn all(&self) -> impl Iterator<Item = Number> {
-        self.chunks.values().flatten().copied()
-    }
 }
