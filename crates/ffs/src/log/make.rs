@@ -11,7 +11,7 @@ use crate::{Ffs, FfsError, Image, Search};
 use device::store::{Store, write};
 use kernel::Ino;
 use ufs::directory::Slot;
-use ufs::live::Files as _;
+use ufs::live::{Backing as _, Files as _};
 
 /// Of the file system, where nobody says how large the log is to be: one part in so many.
 const SHARE: u64 = 64;
@@ -82,9 +82,14 @@ impl Ffs {
             let (asked, most) = (wanted << g.bshift, there << g.bshift);
             refused(format!("{asked} bytes in one piece are not free; the longest piece has {most}"))
         };
-        let blocks = u32::try_from(wanted).map_err(|_| none())?;
-        let first = self.space.take_run(blocks).ok_or_else(none)?;
-        let ino = self.log_file(first, blocks)?;
+        let (ino, first, blocks) = match self.log_left_half_made(fewest) {
+            Some(left) => left,
+            None => {
+                let blocks = u32::try_from(wanted).map_err(|_| none())?;
+                let first = self.space.take_run(blocks).ok_or_else(none)?;
+                (self.log_file(first, blocks)?, first, blocks)
+            }
+        };
         let place = LogPlace { ino: ino.0, first, frags: blocks * g.frag };
         self.sb.set_log_place(place);
         let ring = Ring::new(place, &g)?;
@@ -93,6 +98,25 @@ impl Ffs {
         let header = HeaderFields { id, sectors: ring.sectors, seq: 1, ..HeaderFields::default() };
         self.log = Some(LogState::of(&ring, &header));
         Ok(())
+    }
+
+    /// The file of a log that was made before, to which the superblock does not lead: a crash came in between. Its inode, its first
+    /// fragment, and its blocks.
+    fn log_left_half_made(&self, fewest: u64) -> Option<(Ino, FragAddr, u32)> {
+        let ino = self.directory(ROOT_INO).ok()?.find(LOG_NAME.as_bytes())?.ino;
+        let node = self.inodes.get(ino)?;
+        let blocks = u32::try_from(node.d.size >> self.g.bshift).ok()?;
+        let first = node.piece(0, &self.sizes())?.addr;
+        let follows = |lbn: u32| {
+            let addr = first + i64::from(lbn) * i64::from(self.g.frag);
+            node.piece(lbn.into(), &self.sizes()).is_some_and(|piece| piece.addr == addr && piece.bytes == self.g.bsize)
+        };
+        let ours = node.d.file_type() == Some(FileType::Regular)
+            && node.d.flags == FLAGS
+            && u64::from(blocks) >= fewest
+            && node.d.size == u64::from(blocks) << self.g.bshift
+            && (0..blocks).all(follows);
+        ours.then_some((Ino(ino), FragAddr(first.unsigned_abs()), blocks))
     }
 
     fn generation_of(&self, ino: Ino) -> u32 {
