@@ -618,6 +618,11 @@ fn an_image_that_cannot_be_written_stays_as_a_crash_leaves_it() {
         for room in [300 << 10, 700 << 10, 1100 << 10] {
             let what = format!("{name}, room for {room}");
             let place = Place::new(make, source);
+            if room > 300 << 10 {
+                // A log is made, where there is to be one.
+                place.mount(&[]);
+                place.umount();
+            }
             let small = place.at().join("small");
             fs::create_dir(&small).unwrap();
             let tmpfs = |options: &str| {
