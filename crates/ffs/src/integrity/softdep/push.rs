@@ -288,7 +288,7 @@ impl Ffs {
     }
 
     /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and what they wait for is written instead, as BSD does
-    /// where it has other blocks to write (`buf_countdeps`): as many as are wanted. If that is all on its way they are left for later.
+    /// where it has other blocks to write (`buf_countdeps`): as many as are wanted.
     pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
         let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
         let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =
@@ -297,12 +297,10 @@ impl Ffs {
         let mut todo = rest;
         // Maps, which everything waits for, would be written again and again: only when nothing else is left to be.
         let mut maps = Vec::new();
-        let mut under_way = false;
         while let Some(id) = todo.pop()
             && go.len() < blocks.len()
         {
             self.blocks_before(id, &mut |first| {
-                under_way |= cx.io_of(first).is_some();
                 if cx.cache().is_dirty(first) && seen.insert(first) {
                     let list = match self.goes_whole(first) {
                         true if first.ino == Ino::DEVICE => &mut maps,
@@ -316,11 +314,8 @@ impl Ffs {
         if go.is_empty() {
             go = maps;
         }
-        if !go.is_empty() {
-            cx.write_in_place(self, &go);
-        } else if !under_way {
-            cx.write_in_place(self, blocks);
-        }
+        // Where all of that is on its way, they are written as they are: whoever asks would ask again and again.
+        cx.write_in_place(self, if go.is_empty() { blocks } else { &go });
     }
 
     /// What holds a block back waits for these blocks.
