@@ -52,7 +52,7 @@ fn run(target: &str, how: &str) -> Result<(), (u8, String)> {
     }
     let target = Target::parse(target).map_err(|e| (2, e.to_string()))?;
     let options = WorkspaceOptions { keep: how == "keep", ..WorkspaceOptions::default() };
-    let workspace = Workspace::open(&target, &options).map_err(|e| (3, e.to_string()))?;
+    let workspace = Workspace::open(&target, &options).map_err(|e| (code_of(&e), e.to_string()))?;
     let mut fs = workspace.fs();
     println!("{}", workspace.path().display());
     let _ = std::io::stdout().flush();
@@ -141,5 +141,13 @@ struct Waiter;
 impl Process for Waiter {
     fn next(&mut self, _: Option<&Outcome>) -> Step<'_> {
         Step::Blocked
+    }
+}
+
+/// As the command line has it.
+fn code_of(error: &impl fault::Fault) -> u8 {
+    match error.kind() {
+        fault::Kind::Interrupted => posix::interrupt::exit_code().unwrap_or(130),
+        _ => 3,
     }
 }
