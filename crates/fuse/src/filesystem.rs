@@ -136,6 +136,11 @@ fn attributes(stat: &Stat, blksize: u32) -> FileAttr {
     }
 }
 
+/// How long the kernel may rely on what it is told of an inode.
+fn lasts(stat: &Stat) -> &'static Duration {
+    if stat.changes_alone { &Duration::ZERO } else { &FOR_LONG }
+}
+
 fn generation(stat: &Stat) -> Generation {
     Generation(stat.attributes.generation.into())
 }
@@ -143,7 +148,7 @@ fn generation(stat: &Stat) -> Generation {
 impl<V: Insertable + Send + 'static> Served<V> {
     fn entry(&self, made: Result<Stat, fuser::Errno>, reply: ReplyEntry) {
         match made {
-            Ok(stat) => reply.entry(&FOR_LONG, &attributes(&stat, BLOCK), generation(&stat)),
+            Ok(stat) => reply.entry(lasts(&stat), &attributes(&stat, BLOCK), generation(&stat)),
             Err(errno) => reply.error(errno),
         }
     }
@@ -198,7 +203,7 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
             }
         });
         match found {
-            Ok(Some(stat)) => reply.entry(&FOR_LONG, &attributes(&stat, BLOCK), generation(&stat)),
+            Ok(Some(stat)) => reply.entry(lasts(&stat), &attributes(&stat, BLOCK), generation(&stat)),
             // Inode 0: the kernel may remember that there is none.
             Ok(None) => reply.entry(&FOR_LONG, &nothing(), Generation(0)),
             Err(errno) => reply.error(errno),
@@ -214,7 +219,7 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         match self.with(|live| live.stat(known(live, ino))) {
-            Ok(stat) => reply.attr(&FOR_LONG, &attributes(&stat, BLOCK)),
+            Ok(stat) => reply.attr(lasts(&stat), &attributes(&stat, BLOCK)),
             Err(errno) => reply.error(errno),
         }
     }
@@ -250,7 +255,7 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
             live.set(ino, &set)
         });
         match done {
-            Ok(stat) => reply.attr(&FOR_LONG, &attributes(&stat, BLOCK)),
+            Ok(stat) => reply.attr(lasts(&stat), &attributes(&stat, BLOCK)),
             Err(errno) => reply.error(errno),
         }
     }
@@ -467,7 +472,7 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
                 for entry in &entries {
                     let stat = live.stat(entry.ino)?;
                     let (attr, name) = (attributes(&stat, BLOCK), OsStr::from_bytes(&entry.name));
-                    if reply.add(attr.ino, entry.next, name, &FOR_LONG, &attr, generation(&stat)) {
+                    if reply.add(attr.ino, entry.next, name, lasts(&stat), &attr, generation(&stat)) {
                         return Ok(());
                     }
                     // The kernel takes the two for what it has already.
@@ -519,7 +524,7 @@ impl<V: Insertable + Send + 'static> Filesystem for Served<V> {
         match self.make(request, parent, name, mode, &New::File) {
             Ok(stat) => {
                 let attr = attributes(&stat, BLOCK);
-                reply.created(&FOR_LONG, &attr, generation(&stat), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+                reply.created(lasts(&stat), &attr, generation(&stat), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(errno) => reply.error(errno),
         }

@@ -38,6 +38,8 @@ pub struct Stat {
     pub device: u32,
     /// The rest.
     pub attributes: kernel::Attributes,
+    /// Whether the file system changes it of its own accord: a snapshot that it gives up is empty all at once.
+    pub changes_alone: bool,
 }
 
 /// An entry of a directory.
@@ -182,7 +184,8 @@ impl<V: Insertable> Live<V> {
         let file_type = d.file_type().ok_or(Errno::EIO)?;
         let is_device = matches!(file_type, FileType::CharDevice | FileType::BlockDevice);
         let device = d.direct().first().filter(|_| is_device).map_or(0, |number| *number as u32);
-        Ok(Stat { ino, file_type, device, attributes })
+        let changes_alone = volume.may_write(ino).is_err();
+        Ok(Stat { ino, file_type, device, attributes, changes_alone })
     }
 
     /// Looks a name up; the kernel knows the inode once more.

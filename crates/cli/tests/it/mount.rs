@@ -12,7 +12,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use testkit::{Need, Tool, need, tool};
 
 /// Each file system that is mounted: how its image is made, and the target of the image in the modes that differ.
@@ -125,7 +125,17 @@ fn what_is_written_is_there_after_a_remount() {
         sparse.write_all_at(b"end", 5 << 20).unwrap();
         assert!(sparse.metadata().unwrap().blocks() < 1000, "{name}");
         drop(sparse);
+        // 1815 and 2100: beyond what a time has on the disk, but for UFS2, it is the nearest that there is.
+        let (early, late) = (-4_870_000_000_i64, 4_102_444_800_u64);
+        let times = fs::FileTimes::new()
+            .set_accessed(SystemTime::UNIX_EPOCH - Duration::from_secs(early.unsigned_abs()))
+            .set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(late));
+        File::open(mnt.join("d8")).unwrap().set_times(times).unwrap();
+        let wide = name.starts_with("ufs2");
+        let kept = if wide { (early, late as i64) } else { (i32::MIN.into(), i32::MAX.into()) };
         let seen = |at: &Path| {
+            let times = fs::metadata(at.join("d8")).unwrap();
+            assert_eq!((times.atime(), times.mtime()), kept, "{name}");
             for (n, len) in sizes.into_iter().enumerate().filter(|(n, _)| ![0, 2, 4].contains(n)) {
                 assert!(fs::read(at.join(format!("d{n}/file"))).unwrap() == bytes_of(n as u64, len), "{name} {n}");
             }
@@ -784,6 +794,31 @@ fn a_snapshot_stays_as_it_was() {
     place.is_clean();
     let mnt = place.mount(&[]);
     fs::remove_file(mnt.join(".snap/today")).unwrap();
+    place.umount();
+    place.is_clean();
+}
+
+/// One for which there is no room any more is given up. The kernel had its size in memory for a day.
+#[test]
+fn a_snapshot_that_is_given_up_is_empty_at_once() {
+    if !need(Need::Fuse) {
+        return;
+    }
+    let place = Place::new(&["mkfs", "ffs", "--size", "8M"], "ffs:softdep,image=IMAGE");
+    let mnt = place.mount(&[]);
+    fs::write(mnt.join("a"), vec![b'a'; 4_000_000]).unwrap();
+    place.umount();
+    let mnt = place.mount(&["--snapshot", "today"]);
+    let len = || fs::metadata(mnt.join(".snap/today")).unwrap().len();
+    assert!(len() > 4_000_000);
+    // Blocks of `a` are kept as they were until nothing is free.
+    fs::write(mnt.join("b"), vec![b'b'; 2_500_000]).unwrap();
+    let a = OpenOptions::new().write(true).open(mnt.join("a")).unwrap();
+    a.write_all_at(&vec![b'c'; 4_000_000], 0).unwrap();
+    a.sync_all().unwrap();
+    assert_eq!(len(), 0);
+    assert_eq!(fs::read(mnt.join(".snap/today")).unwrap(), b"");
+    drop(a);
     place.umount();
     place.is_clean();
 }

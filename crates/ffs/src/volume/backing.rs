@@ -8,6 +8,7 @@ use crate::planted::Bug;
 use crate::policy::directories;
 use kernel::{BlockId, Cx, Ino, Pbn};
 use posix::Errno;
+use std::ops::RangeInclusive;
 use ufs::FileType;
 use ufs::live::{Backing, Change, CutIndirects, Freed, Name, NewInode, Piece, Sizes, Target, time_of};
 
@@ -35,6 +36,13 @@ impl Backing for Ffs {
 
     fn dir_format(&self) -> DirFormat {
         self.g.dir_format()
+    }
+
+    fn times(&self) -> RangeInclusive<i64> {
+        match self.g.layout.version {
+            Version::Ufs1 => i32::MIN.into()..=i32::MAX.into(),
+            Version::Ufs2 => i64::MIN..=i64::MAX,
+        }
     }
 
     fn has_blocks(&self, inode: &Dinode) -> bool {

@@ -7,6 +7,7 @@ use crate::indirect::Pointer;
 use crate::{DiskInode, FileType};
 use kernel::{Block, BlockId, Cx, Ino, Pbn, Volume};
 use posix::Errno;
+use std::ops::RangeInclusive;
 
 /// An inode to make.
 #[derive(Clone, Debug)]
@@ -86,6 +87,11 @@ pub trait Backing: Volume + Sized {
 
     /// How directories are laid out.
     fn dir_format(&self) -> DirFormat;
+
+    /// Seconds since 1970 that a time of an inode can be: those of 32 bits, except where inodes have more.
+    fn times(&self) -> RangeInclusive<i64> {
+        i32::MIN.into()..=i32::MAX.into()
+    }
 
     /// Whether an inode's pointers point to blocks: it is no short symbolic link, and no device.
     fn has_blocks(&self, inode: &Self::Inode) -> bool;

@@ -7,9 +7,10 @@ use super::node::Body;
 use super::{date_of, time_of, truncate};
 use crate::directory::Directory;
 use crate::insert::Special;
-use crate::{DiskInode as _, FileType, mode};
+use crate::{DiskInode as _, FileType, Time, mode};
 use kernel::{Attributes, Cx, Entry, Ino, NewNode, Rename, SetAttributes};
 use posix::{Errno, FileKind};
+use std::ops::RangeInclusive;
 
 /// The type of a new inode. What has no data of its own is a FIFO.
 fn type_of(kind: FileKind) -> FileType {
@@ -43,18 +44,26 @@ pub fn attributes<B: Backing>(fs: &B, ino: Ino) -> Result<Attributes, Errno> {
 pub fn set_attributes<B: Backing>(fs: &mut B, cx: &mut Cx, ino: Ino, set: &SetAttributes) -> Result<(), Errno> {
     fs.admit(cx, Change::Attributes)?;
     let now = time_of(cx.date_ns());
+    let times = fs.times();
     let d = &mut fs.node_mut(ino)?.d;
     if let Some(permissions) = set.mode {
         *d.mode_mut() = d.mode() & mode::IFMT | permissions & mode::PERMISSIONS;
     }
     *d.uid_mut() = set.uid.unwrap_or(d.uid());
     *d.gid_mut() = set.gid.unwrap_or(d.gid());
-    *d.atime_mut() = set.atime_ns.map_or(d.atime(), time_of);
-    *d.mtime_mut() = set.mtime_ns.map_or(d.mtime(), time_of);
+    *d.atime_mut() = set.atime_ns.map_or(d.atime(), |ns| nearest_time(ns, &times));
+    *d.mtime_mut() = set.mtime_ns.map_or(d.mtime(), |ns| nearest_time(ns, &times));
     *d.ctime_mut() = now;
     fs.attributes_changed(cx, ino);
     fs.settle(cx);
     Ok(())
+}
+
+/// A time; the first or last one that an inode can have if it is outside of these (`timestamp_truncate` of Linux).
+fn nearest_time(date_ns: i64, times: &RangeInclusive<i64>) -> Time {
+    let time = time_of(date_ns);
+    let s = time.s.clamp(*times.start(), *times.end());
+    if s == time.s { time } else { Time { s, ns: 0 } }
 }
 
 /// [`Volume::lookup`](kernel::Volume::lookup)
