@@ -10,8 +10,6 @@ use crate::{BlockId, Durability, Ino, Volume};
 
 /// Blocks that are written together when memory is short or too much is dirty.
 const BATCH_BLOCKS: usize = 64;
-/// Files of each kind that are tried before it is taken that nothing can be written now.
-const TRIED: usize = 16;
 
 /// What the daemons go by, and what they are doing.
 #[derive(Debug)]
@@ -231,25 +229,16 @@ impl<V: Volume> Lab<V> {
         while self.cx.cache.dirty_bytes() > until_bytes && self.write_batch(wait) {}
     }
 
-    /// Writes some blocks of the file that has been dirty for longest; of the next one, where the file system keeps all of those for later.
-    /// Says whether less is dirty now.
+    /// Writes some blocks of the file that has been dirty for longest. Says whether less is dirty now.
     fn write_batch(&mut self, wait: bool) -> bool {
-        let mut files: Vec<(u64, Ino)> = Vec::new();
-        for class in CLASSES {
-            files.extend(self.cx.cache.dirty_files_of(class).take(TRIED).map(|file| (file.dirty_since_ns, file.ino)));
-        }
-        files.sort_unstable();
+        let oldest = CLASSES.into_iter().filter_map(|class| self.cx.cache.longest_dirty(class));
+        let Some(ino) = oldest.min_by_key(|file| (file.dirty_since_ns, file.ino)).map(|file| file.ino) else {
+            return false;
+        };
         let before = self.cx.cache.dirty_bytes();
         let mut batch = std::mem::take(&mut self.daemons.batch);
-        for (_, ino) in files {
-            let dirty = self.cx.cache.dirty_of(ino).map(|slot| self.cx.cache.get(slot).id);
-            batch.clear();
-            batch.extend(dirty.take(BATCH_BLOCKS));
-            self.volume.write_back(&mut self.cx, &batch);
-            if self.cx.cache.dirty_bytes() < before {
-                break;
-            }
-        }
+        batch.extend(self.cx.cache.dirty_of(ino).map(|slot| self.cx.cache.get(slot).id).take(BATCH_BLOCKS));
+        self.volume.write_back(&mut self.cx, &batch);
         if wait && !self.wait_for_blocks(&batch) {
             // Others were written instead.
             self.cx.wait_for_own_writes();

@@ -18,6 +18,9 @@ use ufs::live::{Backing as _, Files as _};
 /// So often everything is written before something must be wrong: chains of changes are no longer.
 const ROUNDS: usize = 10_000;
 
+/// For so many blocks each that is wanted it is looked what can be written before it: there may be thousands that wait for a few maps.
+const LOOKED_AT: usize = 16;
+
 /// So often a record is tried: what it waits for is stable after the first time, and then what its block waits for.
 const TRIES: usize = 64;
 
@@ -49,7 +52,9 @@ impl Ffs {
         if !self.soft.flights.contains_key(&io) {
             return;
         }
-        self.soft.assumed.insert(io, cx.program_number());
+        let now = cx.program_number();
+        self.soft.assumed.insert(io, now);
+        self.soft.assumed_by = self.soft.assumed_by.filter(|program| *program == now);
         let mut differ = Vec::new();
         self.landed(io, &mut |_, id| differ.push(id));
         for id in differ {
@@ -62,6 +67,10 @@ impl Ffs {
     /// What another program has taken as complete, this one waits for.
     pub(super) fn wait_for_assumed(&mut self, cx: &mut Cx) {
         let now = cx.program_number();
+        if self.soft.assumed_by == Some(now) {
+            return;
+        }
+        self.soft.assumed_by = Some(now);
         for (io, program) in &mut self.soft.assumed {
             if *program != now {
                 *program = now;
@@ -287,20 +296,30 @@ impl Ffs {
         cx.wait_for_writes();
     }
 
-    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and what they wait for is written instead, as BSD does
-    /// where it has other blocks to write (`buf_countdeps`): as many as are wanted.
+    /// The kernel wants some blocks clean. Those of which something would be left out stay dirty, and others are written instead, as many as are wanted, as BSD
+    /// does (`buf_countdeps`): data that has been dirty for longest, which they mostly wait for, then whatever else they wait for.
     pub(super) fn soft_write_back(&mut self, cx: &mut Cx, blocks: &[BlockId]) {
         let dirty = |id: &BlockId| cx.cache().is_dirty(*id);
         let (mut go, rest): (Vec<BlockId>, Vec<BlockId>) =
             blocks.iter().copied().filter(dirty).partition(|id| self.goes_whole(*id));
-        let mut seen: FxHashSet<BlockId> = rest.iter().copied().collect();
+        let wanted = go.len() + rest.len();
+        let mut seen: FxHashSet<BlockId> = FxHashSet::default();
+        if !rest.is_empty() {
+            seen.extend(go.iter().chain(&rest));
+            let data = cx.cache().all_dirty_blocks().take_while(|id| id.ino != Ino::DEVICE);
+            let data = data.filter(|id| id.lbn.0 >= 0 && !self.is_of_directory(*id) && seen.insert(*id));
+            go.extend(data.take(rest.len()));
+        }
         let mut todo = rest;
         // Maps, which everything waits for, would be written again and again: only when nothing else is left to be.
         let mut maps = Vec::new();
-        while let Some(id) = todo.pop()
-            && go.len() < blocks.len()
+        let (mut looked, most) = (0, LOOKED_AT * wanted);
+        while go.len() < wanted
+            && (looked < most || go.is_empty())
+            && let Some(id) = todo.pop()
         {
             self.blocks_before(id, &mut |first| {
+                looked += 1;
                 if cx.cache().is_dirty(first) && seen.insert(first) {
                     let list = match self.goes_whole(first) {
                         true if first.ino == Ino::DEVICE => &mut maps,
@@ -309,6 +328,7 @@ impl Ffs {
                     };
                     list.push(first);
                 }
+                go.len() < wanted && (looked < most || go.is_empty())
             });
         }
         if go.is_empty() {
@@ -318,26 +338,27 @@ impl Ffs {
         cx.write_in_place(self, if go.is_empty() { blocks } else { &go });
     }
 
-    /// What holds a block back waits for these blocks.
-    fn blocks_before(&self, id: BlockId, found: &mut dyn FnMut(BlockId)) {
+    /// What holds a block back waits for these blocks; as long as `found` says yes.
+    fn blocks_before(&self, id: BlockId, found: &mut dyn FnMut(BlockId) -> bool) {
+        // Changes of one block mostly wait for one map.
+        let mut last = None;
         self.hold_back(id, &mut |what| {
-            let number = match what {
-                HoldsBack::Indirect(indirect) => {
-                    found(indirect);
-                    return true;
-                }
-                HoldsBack::Change(number) => number,
+            let record = match what {
+                HoldsBack::Indirect(indirect) => return found(indirect),
+                HoldsBack::Change(record) => record,
             };
-            let waits = self.soft.records.get(number).into_iter().flat_map(|record| &record.waits);
-            for (key, _) in waits {
+            record.waits.iter().all(|(key, _)| {
                 let block = match *key {
                     Key::Block(id) => Some(id),
                     Key::Inode(ino) => Some(self.inode_block(Ino(ino)).id),
                     Key::Record(number) => self.soft.records.get(number).and_then(|record| self.home_of(&record.kind)),
                 };
-                block.into_iter().for_each(&mut *found);
-            }
-            true
+                let Some(block) = block.filter(|block| last != Some(*block)) else { return true };
+                if block.ino == Ino::DEVICE {
+                    last = Some(block);
+                }
+                found(block)
+            })
         });
     }
 

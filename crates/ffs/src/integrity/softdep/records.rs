@@ -19,6 +19,9 @@ use ufs::live::{Files as _, Freed, Piece};
 /// So many empty lists of flights are kept.
 const SPARE: usize = 16;
 
+/// In a list that is longer, one that waits no more leaves an empty place; these go when it is full.
+const SHORT: usize = 16;
+
 /// Who waits for something, and from which write on one counts: in the order in which they have begun to.
 pub(super) type Waiters = SmallVec<[(u64, Number); 1]>;
 
@@ -174,6 +177,8 @@ pub(crate) struct Deps {
     /// Requests that a program waits for, whose blocks are taken as stable by what follows in it, with the program that has last
     /// waited for it. Whoever writes meanwhile waits for them too.
     pub(super) assumed: BTreeMap<IoId, u64>,
+    /// The program that has waited for all of these.
+    pub(super) assumed_by: Option<u64>,
     /// The work list.
     pub(super) work: VecDeque<Work>,
     /// Links dropped by the operation under way.
@@ -218,7 +223,12 @@ impl Deps {
             }
             if let Some(record) = self.records.get_mut(number) {
                 record.waits.push((*key, first));
-                self.waiters_mut(*key).push((first, number));
+                let waiters = self.waiters_mut(*key);
+                if waiters.len() > SHORT && waiters.len() == waiters.capacity() {
+                    waiters.retain(|(_, number)| *number != Number::default());
+                    waiters.reserve(waiters.capacity() / 2);
+                }
+                waiters.push((first, number));
             }
         }
     }
@@ -251,23 +261,32 @@ impl Deps {
     pub(super) fn wait_no_more(&mut self, number: Number) {
         let waits = self.records.get_mut(number).map(|record| std::mem::take(&mut record.waits)).unwrap_or_default();
         for (key, first) in waits {
-            let waiters = match key {
-                Key::Block(id) => self.waiting.get_mut(&id),
-                Key::Inode(ino) => self.inodes.get_mut(ino).map(|dep| &mut dep.awaited),
-                Key::Record(of) => self.records.get_mut(of).map(|record| &mut record.awaited),
-            };
-            let Some(waiters) = waiters else { continue };
-            // They are in the order of their first writes.
-            let from = waiters.partition_point(|(of, _)| *of < first);
-            if let Some(at) = waiters.iter().skip(from).position(|waiter| *waiter == (first, number)) {
+            self.leave(number, key, first);
+        }
+    }
+
+    /// A record is taken from the list of those that wait for something.
+    fn leave(&mut self, number: Number, key: Key, first: u64) {
+        let waiters = match key {
+            Key::Block(id) => self.waiting.get_mut(&id),
+            Key::Inode(ino) => self.inodes.get_mut(ino).map(|dep| &mut dep.awaited),
+            Key::Record(of) => self.records.get_mut(of).map(|record| &mut record.awaited),
+        };
+        let Some(waiters) = waiters else { return };
+        // They are in the order of their first writes.
+        let from = waiters.partition_point(|(of, _)| *of < first);
+        if let Some(at) = waiters.iter().skip(from).position(|waiter| *waiter == (first, number)) {
+            if waiters.len() > SHORT {
+                waiters[from + at].1 = Number::default();
+            } else {
                 waiters.remove(from + at);
             }
-            if waiters.is_empty() {
-                match key {
-                    Key::Block(id) => drop(self.waiting.remove(&id)),
-                    Key::Inode(ino) => self.tidy(ino),
-                    Key::Record(_) => {}
-                }
+        }
+        if waiters.is_empty() {
+            match key {
+                Key::Block(id) => drop(self.waiting.remove(&id)),
+                Key::Inode(ino) => self.tidy(ino),
+                Key::Record(_) => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Memory keeps everything, and the block is changed again when its write is complete: that is all of the redo.
 
 use super::inodes::InodeDep;
-use super::records::{Change, Deps, Entry, Key, Keys, State};
+use super::records::{Change, Deps, Entry, Key, Keys, Placed, Record, State};
 use super::table::{Number, Table};
 use crate::Ffs;
 use crate::format::{DIRBLKSIZ, Dinode, Disk as _, NDADDR, Version, fresh_chunk, insert, parse_chunk};
@@ -17,11 +17,18 @@ use ufs::live::{Files as _, copy};
 
 /// Why not all of a block can be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum HoldsBack {
+pub(super) enum HoldsBack<'a> {
     /// A change waits for something.
-    Change(Number),
+    Change(&'a Record),
     /// The length of a file depends on an indirect block that is not on the disk as it is in memory.
     Indirect(BlockId),
+}
+
+/// Sectors of a file as they are without a pointer that is not on the disk yet.
+fn without(sectors: u64, placed: &Placed) -> u64 {
+    let (was, now) = (u64::from(placed.was.bytes / 512), u64::from(placed.now.bytes / 512));
+    debug_assert!(sectors + was >= now, "{placed:?} is more than the {sectors} sectors of its file");
+    (sectors + was).saturating_sub(now)
 }
 
 impl Ffs {
@@ -38,8 +45,7 @@ impl Ffs {
             d.nlink = node.d.nlink;
         }
         for placed in dep.indirects.values().flat_map(BTreeMap::values).filter_map(|number| self.soft.placed(*number)) {
-            let more = u64::from(placed.now.bytes / 512);
-            d.blocks = (d.blocks + u64::from(placed.was.bytes / 512)).saturating_sub(more);
+            d.blocks = without(d.blocks, placed);
         }
         Some(d)
     }
@@ -63,7 +69,6 @@ impl Ffs {
     /// An inode with the pointers that may be on the disk, pulled back to the last block there.
     fn with_safe_pointers(&self, ino: u32, dep: &InodeDep, d: &Dinode) -> Dinode {
         let mut d = d.clone();
-        let sectors = |bytes: u32| u64::from(bytes / 512);
         let mut ends = false;
         for (slot, number) in dep.slots.iter().filter(|(_, number)| self.soft.is_held(*number)) {
             let Some(placed) = self.soft.placed(number) else { continue };
@@ -71,7 +76,7 @@ impl Ffs {
             if let Some(place) = place {
                 *place = if ends { 0 } else { placed.was.addr };
             }
-            d.blocks = (d.blocks + sectors(placed.was.bytes)).saturating_sub(sectors(placed.now.bytes));
+            d.blocks = without(d.blocks, placed);
             if placed.was.addr != 0 && placed.was.bytes < self.g.bsize {
                 // The file ends in fragments there.
                 d.size = d.size.min(placed.old_size);
@@ -146,7 +151,7 @@ impl Ffs {
         }
     }
 
-    fn is_of_directory(&self, id: BlockId) -> bool {
+    pub(super) fn is_of_directory(&self, id: BlockId) -> bool {
         id.ino != Ino::DEVICE && id.lbn.0 >= 0 && self.directory(id.ino).is_ok()
     }
 
@@ -273,16 +278,16 @@ impl Ffs {
     }
 
     /// Everything because of which not all of a block could be written now, as long as `found` says yes.
-    pub(super) fn hold_back(&self, id: BlockId, found: &mut dyn FnMut(HoldsBack) -> bool) {
-        let unready = |number: &Number| self.soft.is_held(*number) && !self.soft.is_ready(*number);
-        let unready = |numbers: &mut dyn Iterator<Item = Number>, found: &mut dyn FnMut(HoldsBack) -> bool| {
-            numbers.filter(unready).all(|number| found(HoldsBack::Change(number)))
+    pub(super) fn hold_back<'a>(&'a self, id: BlockId, found: &mut dyn FnMut(HoldsBack<'a>) -> bool) {
+        let change = |number: Number, found: &mut dyn FnMut(HoldsBack<'a>) -> bool| {
+            let record = self.soft.records.get(number).filter(|record| record.state == State::Held);
+            record.filter(|record| !record.waits.is_empty()).is_none_or(|record| found(HoldsBack::Change(record)))
         };
         if id.ino == Ino::DEVICE {
             let Place::Inodes(first) = self.place(Pbn(id.lbn.0.unsigned_abs())) else { return };
             for ino in self.soft.inodes.within(first..first + self.g.inopb()) {
                 let Some(own) = self.soft.inodes.get(ino) else { continue };
-                if !unready(&mut own.new.into_iter().chain(own.slots.numbers()), found) {
+                if !own.new.into_iter().chain(own.slots.numbers()).all(|number| change(number, found)) {
                     return;
                 }
                 if let Some(lbn) = own.indirects.keys().next() {
@@ -293,9 +298,9 @@ impl Ffs {
                 }
             }
         } else if id.lbn.0 < 0 {
-            unready(&mut self.soft.pointers(id).map(|(_, number)| number), found);
+            self.soft.pointers(id).all(|(_, number)| change(number, found));
         } else if self.is_of_directory(id) {
-            unready(&mut self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().copied(), found);
+            self.soft.pages.of_chunks(id.ino.0, self.bytes_of(id)).flatten().all(|number| change(*number, found));
         }
     }
 
