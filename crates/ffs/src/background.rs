@@ -150,8 +150,8 @@ impl InUse for Mounted {
         let mut fs = self.0.borrow_mut();
         let result = fs.run(operation);
         match (fs.take_image_error(), result) {
-            (Some(source), _) => Err(host(doing, source)),
-            (None, Err(errno)) => Err(host(doing, io::Error::from(errno))),
+            (Some(source), _) => Err(FfsError::in_image(doing, source)),
+            (None, Err(errno)) => Err(FfsError::in_image(doing, io::Error::from(errno))),
             (None, Ok(done)) => Ok(done),
         }
     }
@@ -166,10 +166,6 @@ impl InUse for Mounted {
             Ok(())
         })
     }
-}
-
-fn host(doing: &'static str, source: io::Error) -> FfsError {
-    FfsError::Host { path: "the image".to_owned(), doing, source }
 }
 
 /// A snapshot as a store that is only read.

@@ -87,7 +87,7 @@ impl InUse for Shared {
         doing: &'static str,
         operation: impl FnOnce(&mut Ffs, &mut Cx) -> Result<T, Errno>,
     ) -> Result<T, FfsError> {
-        self.with(|live| live.act(operation)).map_err(|source| host(doing, source))
+        self.with(|live| live.act(operation)).map_err(|source| FfsError::in_image(doing, source))
     }
 
     fn read(&self, ino: Ino, at: u64, buf: &mut [u8]) -> io::Result<()> {
@@ -95,10 +95,7 @@ impl InUse for Shared {
     }
 
     fn unlinked(&self, ino: Ino) -> Result<(), FfsError> {
-        self.with(|live| live.release_if_unused(ino)).map_err(|source| host("give back what a crash has left", source))
+        self.with(|live| live.release_if_unused(ino))
+            .map_err(|source| FfsError::in_image("give back what a crash has left", source))
     }
-}
-
-fn host(doing: &'static str, source: io::Error) -> FfsError {
-    FfsError::Host { path: "the image".to_owned(), doing, source }
 }

@@ -618,7 +618,7 @@ impl Cx {
         }
         let range = at as usize..(at + len) as usize;
         let payload = self.payload_of(slot, file_offset - u64::from(at));
-        let Some(place) = payload.get_mut(range) else { return };
+        let place = &mut payload[range];
         match data {
             Some(data) if data.len() == place.len() => place.copy_from_slice(data),
             _ => filler(id.ino, file_offset, place),
@@ -702,7 +702,7 @@ impl Cx {
 
     /// A request is complete: its blocks are where they should be.
     pub(crate) fn complete(&mut self, id: IoId) {
-        let Some(io) = self.ios.get(id) else { return };
+        let io = self.ios.get(id).expect("what completes is under way");
         if io.direction == Direction::Discard {
             self.discarded(id);
             return self.ios.remove(id);

@@ -294,7 +294,7 @@ impl Engine {
     }
 
     fn submit(&mut self, cx: &mut Cx, id: IoId, at_ns: u64) {
-        let Some(io) = cx.ios.get_mut(id) else { return };
+        let io = cx.ios.get_mut(id).expect("what is submitted is a request");
         let tag = u64::from(id.slot) << 32 | u64::from(id.generation);
         io.started = true;
         io.submitted_after = self.logged;
@@ -336,7 +336,7 @@ impl Engine {
 
     /// Whole sectors only: what is around them is not to be lost.
     fn submit_discard(&mut self, cx: &mut Cx, id: IoId, at_ns: u64) {
-        let Some(io) = cx.ios.get_mut(id) else { return };
+        let io = cx.ios.get_mut(id).expect("what is submitted is a request");
         let (pbn, bytes) = (io.pbn, io.bytes);
         let sector = u64::from(self.device.sector_bytes());
         let (first, end) = (pbn.bytes().div_ceil(sector), (pbn.bytes() + bytes) / sector);
@@ -381,8 +381,9 @@ impl Engine {
     }
 
     fn part_done(&mut self, cx: &mut Cx, id: IoId, at_ns: u64, durable: bool) {
-        let Some(io) = cx.ios.get_mut(id) else { return };
-        io.parts = io.parts.saturating_sub(1);
+        let io = cx.ios.get_mut(id).expect("what completes is under way");
+        assert!(io.parts > 0, "a request has completed twice");
+        io.parts -= 1;
         io.durable &= durable;
         if io.parts > 0 {
             return;

@@ -108,7 +108,7 @@ impl Nodes {
 
     /// One more open file description holds it.
     pub(crate) fn open(&mut self, ino: Ino) {
-        let Some(slot) = self.find(ino) else { return };
+        let slot = self.find(ino).expect("what is opened is in memory");
         let node = &mut self.nodes[slot as usize];
         if node.opens == 0 {
             self.links.remove(&mut self.idle, slot);
@@ -120,7 +120,8 @@ impl Nodes {
     pub(crate) fn close(&mut self, ino: Ino) -> u32 {
         let Some(slot) = self.find(ino) else { return 0 };
         let node = &mut self.nodes[slot as usize];
-        node.opens = node.opens.saturating_sub(1);
+        assert!(node.opens > 0, "inode {ino} was not open");
+        node.opens -= 1;
         if node.opens == 0 {
             self.links.push(&mut self.idle, slot);
         }

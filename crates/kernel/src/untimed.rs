@@ -235,7 +235,7 @@ impl<V: Volume> Untimed<V> {
     }
 
     fn complete(&mut self, id: IoId, wait: bool) {
-        let Some(io) = self.cx.ios.get(id) else { return };
+        let io = self.cx.ios.get(id).expect("what completes is under way");
         match io.direction {
             Direction::Read => {
                 self.requests.reads += 1;

@@ -6,7 +6,6 @@ use kernel::payload::Image as Payload;
 use kernel::{ReadAhead, Transfers, Untimed, Volume as _};
 use posix::Errno;
 use serde::Serialize;
-use std::io;
 use std::sync::{Arc, Mutex};
 use ufs::ImageError as _;
 use ufs::insert::Insertable;
@@ -97,9 +96,8 @@ fn run<R>(
     operation: impl FnOnce(&mut Lfs, &mut kernel::Cx) -> Result<R, Errno>,
 ) -> Result<R, LfsError> {
     let result = live.run(operation);
-    let host = |doing, source: io::Error| LfsError::Host { path: "the image".to_owned(), doing, source };
     match live.take_image_error() {
-        Some(source) => Err(host("read or write it", source)),
-        None => result.map_err(|errno| host(doing, errno.into())),
+        Some(source) => Err(LfsError::in_image("read or write it", source)),
+        None => result.map_err(|errno| LfsError::in_image(doing, errno.into())),
     }
 }

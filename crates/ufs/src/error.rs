@@ -180,6 +180,13 @@ impl<S: System> Fault for Error<S> {
     }
 }
 
+impl<S: System> Error<S> {
+    /// The image could not be read, written or worked in. Whoever opened it knows its name.
+    pub fn in_image(doing: &'static str, source: io::Error) -> Error<S> {
+        Error::Host { path: "the image".to_owned(), doing, source }
+    }
+}
+
 impl<S: System> ImageError for Error<S> {
     fn host(path: String, doing: &'static str, source: io::Error) -> Error<S> {
         Error::Host { path, doing, source }

@@ -1,6 +1,6 @@
 //! Whole blocks in a group (`ffs_alloccgblk`, the block part of `ffs_blkfree`).
 
-use super::Space;
+use super::{Space, fewer};
 use crate::format::FragAddr;
 
 impl Space {
@@ -97,9 +97,8 @@ impl Space {
     /// Marks whole blocks in a row as free or used, with every count of blocks.
     pub(super) fn set_blocks(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         let per_block = self.g.frag;
-        if let Some(at) = self.groups.get_mut(group as usize) {
-            at.cg.free.put_range((first * per_block) as usize, (blocks * per_block) as usize, free);
-        }
+        let at = &mut self.groups[group as usize];
+        at.cg.free.put_range((first * per_block) as usize, (blocks * per_block) as usize, free);
         self.account_blocks(group, first, blocks, free);
     }
 
@@ -107,12 +106,12 @@ impl Space {
     pub(super) fn account_blocks(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         self.account_clusters(group, first, blocks, free);
         self.count_blocks(group, if free { blocks as i32 } else { -(blocks as i32) });
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let at = &mut self.groups[group as usize];
         match (at.cg.block_totals.as_mut_slice(), at.cg.block_positions.as_mut_slice()) {
             ([], _) => {}
             // A file system made without a disk's geometry is one cylinder of one position.
             ([total], positions @ ([] | [_])) => {
-                *total = if free { *total + blocks } else { total.saturating_sub(blocks) };
+                *total = if free { *total + blocks } else { fewer(*total, blocks) };
                 if let Some(count) = positions.first_mut() {
                     // More blocks than can be counted stay as many as can.
                     let blocks = u16::try_from(blocks).unwrap_or(u16::MAX);
@@ -126,13 +125,13 @@ impl Space {
     /// The counts of blocks by cylinder and rotational position.
     #[cold]
     fn account_positions(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let at = &mut self.groups[group as usize];
         for block in first..first + blocks {
             let frag = block * self.g.frag;
             let cylinder = self.g.cylinder_of(frag);
             let position = cylinder * self.g.old_nrpos + self.g.position_of(frag);
             if let Some(count) = at.cg.block_totals.get_mut(cylinder as usize) {
-                *count = if free { *count + 1 } else { count.saturating_sub(1) };
+                *count = if free { *count + 1 } else { fewer(*count, 1) };
             }
             if let Some(count) = at.cg.block_positions.get_mut(position as usize) {
                 *count = if free { count.saturating_add(1) } else { count.saturating_sub(1) };

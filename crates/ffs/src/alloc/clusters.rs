@@ -1,6 +1,6 @@
 //! Clusters: free blocks in a row (`ffs_clusteralloc`, `ffs_clusteracct`).
 
-use super::{Space, hash};
+use super::{Space, fewer, hash};
 use crate::format::{FragAddr, GroupNo};
 
 impl Space {
@@ -50,7 +50,7 @@ impl Space {
         let (wanted_group, within) = self.place(preferred);
         // Not before the preference: what is read after the block before it would wait for another turn of the elevator.
         let from = if preferred.0 == 0 || wanted_group != group { 0 } else { within / self.g.frag };
-        let cg = &self.groups.get(group as usize)?.cg;
+        let cg = &self.groups[group as usize].cg;
         let first = cg.clusters.next_run(from as usize, cg.nclusterblks as usize, blocks as usize)? as u32;
         self.set_blocks(group, first, blocks, false);
         Some(self.addr(group, first * self.g.frag))
@@ -59,10 +59,12 @@ impl Space {
     /// The map of free blocks and the counts of clusters, of blocks in a row that have become free or used.
     pub(super) fn account_clusters(&mut self, group: u32, first: u32, blocks: u32, free: bool) {
         let most = self.g.contigsumsize as usize;
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let at = &mut self.groups[group as usize];
         let cg = &mut at.cg;
         let (first, blocks) = (first as usize, blocks as usize);
-        cg.clusters.put_range(first, blocks, free);
+        if cg.clusters.capacity() > 0 {
+            cg.clusters.put_range(first, blocks, free);
+        }
         if most == 0 {
             return;
         }
@@ -70,7 +72,7 @@ impl Space {
         let whole = (before + blocks + after).min(most);
         let mut change = |len: usize, up: bool| {
             if let Some(count) = cg.cluster_sum.get_mut(len) {
-                *count = if up { *count + 1 } else { count.saturating_sub(1) };
+                *count = if up { *count + 1 } else { fewer(*count, 1) };
             }
         };
         // One by one, they would join or leave the same two neighbours: what is between cancels out.
@@ -90,7 +92,7 @@ impl Space {
 
     /// Brings up to date which groups have clusters of which lengths.
     pub(super) fn note_clusters(&mut self, group: u32) {
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let at = &mut self.groups[group as usize];
         let longest = at.cg.cluster_sum.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
         if longest == at.max_cluster {
             return;

@@ -1,6 +1,6 @@
 //! Fragments and blocks through the groups (`ffs_alloccg`, `ffs_mapsearch`, `ffs_fragextend`, `ffs_blkfree`).
 
-use super::{Space, hash};
+use super::{Space, fewer, hash};
 use crate::format::{FragAddr, GroupNo};
 
 impl Space {
@@ -87,7 +87,7 @@ impl Space {
     fn split_run(&mut self, group: u32, preferred: FragAddr, run: u32, frags: u32) -> Option<u32> {
         let (_, within) = self.place(preferred);
         let per_block = self.g.frag;
-        let at = self.groups.get_mut(group as usize)?;
+        let at = &mut self.groups[group as usize];
         let cg = &mut at.cg;
         let from = if preferred.0 != 0 { within } else { cg.frotor };
         let (bytes, start) = (cg.ndblk.div_ceil(8) as usize, from as usize / 8);
@@ -102,7 +102,7 @@ impl Space {
         cg.free.put_range(frag as usize, frags as usize, false);
         at.runs.update(&cg.free, frag);
         if let Some(count) = cg.h.frsum.get_mut(run as usize) {
-            *count = count.saturating_sub(1);
+            *count = fewer(*count, 1);
         }
         if run > frags
             && let Some(count) = cg.h.frsum.get_mut((run - frags) as usize)
@@ -123,7 +123,7 @@ impl Space {
             return false;
         }
         look(GroupNo(group));
-        let Some(at) = self.groups.get_mut(group as usize) else { return false };
+        let at = &mut self.groups[group as usize];
         let cg = &mut at.cg;
         if !(frag + old..frag + new).all(|at| cg.free.get(at as usize)) {
             return false;
@@ -132,7 +132,7 @@ impl Space {
         let room = per_block - frag % per_block;
         let end = (new..room).find(|at| !cg.free.get((frag + at) as usize)).unwrap_or(room);
         if let Some(count) = cg.h.frsum.get_mut((end - old) as usize) {
-            *count = count.saturating_sub(1);
+            *count = fewer(*count, 1);
         }
         if end > new
             && let Some(count) = cg.h.frsum.get_mut((end - new) as usize)
@@ -149,15 +149,12 @@ impl Space {
     /// Gives fragments of one block back, or a whole block.
     pub fn free(&mut self, addr: FragAddr, frags: u32) {
         let (group, frag) = self.place(addr);
-        let Some(at) = self.groups.get(group as usize) else { return };
+        let at = &self.groups[group as usize];
         let (per_block, within) = (self.g.frag, frag % self.g.frag);
         let map = u32::from(at.cg.free.bits((frag - within) as usize, per_block as usize));
         let inside = within + frags <= per_block && frag + frags <= at.cg.ndblk;
         let taken = inside && map >> within & ((1 << frags) - 1) == 0;
-        debug_assert!(taken, "fragments {addr} to {} were free", addr.0 + u64::from(frags));
-        if !taken {
-            return;
-        }
+        assert!(taken, "fragments {addr} to {} were free, or are not of one block", addr.0 + u64::from(frags));
         if frags == self.g.frag {
             self.set_blocks(group, frag / self.g.frag, 1, true);
         } else {
@@ -177,7 +174,7 @@ impl Space {
     /// Gives blocks back that lie behind one another in one group.
     pub(crate) fn free_blocks(&mut self, addr: FragAddr, blocks: u32) {
         let (group, frag) = self.place(addr);
-        let Some(at) = self.groups.get(group as usize) else { return };
+        let at = &self.groups[group as usize];
         let end = frag + blocks * self.g.frag;
         let taken = frag.is_multiple_of(self.g.frag)
             && end <= at.cg.ndblk
@@ -192,7 +189,7 @@ impl Space {
 
     fn free_in(&mut self, group: u32, frag: u32, frags: u32) {
         let per_block = self.g.frag;
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
+        let at = &mut self.groups[group as usize];
         let base = frag / per_block * per_block;
         let before = at.cg.free.bits(base as usize, per_block as usize);
         at.cg.free.put_range(frag as usize, frags as usize, true);
@@ -236,7 +233,7 @@ fn account_runs(frsum: &mut [u32; 8], map: u8, per_block: u32, up: bool) {
             && run < per_block as usize
             && let Some(count) = frsum.get_mut(run)
         {
-            *count = if up { *count + 1 } else { count.saturating_sub(1) };
+            *count = if up { *count + 1 } else { fewer(*count, 1) };
         }
         run = 0;
     }

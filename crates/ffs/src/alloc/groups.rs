@@ -19,9 +19,8 @@ impl GroupSet {
 
     #[inline]
     pub(super) fn put(&mut self, group: u32, member: bool) {
-        if let Some(word) = self.words.get_mut(group as usize / 64) {
-            *word = *word & !(1 << (group % 64)) | u64::from(member) << (group % 64);
-        }
+        let word = &mut self.words[group as usize / 64];
+        *word = *word & !(1 << (group % 64)) | u64::from(member) << (group % 64);
     }
 
     /// The first member from `from` on, going round.

@@ -49,14 +49,11 @@ impl Space {
         Some(Ino(group * ipg + index))
     }
 
-    /// Gives an inode back. Nothing happens if it is free.
+    /// Gives an inode back.
     pub fn free_inode(&mut self, ino: Ino, directory: bool) {
         let (group, index) = (ino.0 / self.g.ipg, ino.0 % self.g.ipg);
-        let Some(at) = self.groups.get_mut(group as usize) else { return };
-        if !at.cg.used_inodes.get(index as usize) {
-            debug_assert!(false, "inode {ino} was free");
-            return;
-        }
+        let at = &mut self.groups[group as usize];
+        assert!(at.cg.used_inodes.get(index as usize), "inode {ino} was free");
         at.cg.used_inodes.put(index as usize, false);
         at.cg.irotor = at.cg.irotor.min(index);
         self.count(group, |cs| {

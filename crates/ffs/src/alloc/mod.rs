@@ -18,3 +18,11 @@ mod space;
 
 pub use hash::hash_order;
 pub use space::Space;
+
+/// A count of what is free, without what is taken.
+///
+/// # Panics
+/// So many were not counted: maps and counts disagree. Images of which they do are not mounted.
+fn fewer(count: u32, taken: u32) -> u32 {
+    count.checked_sub(taken).expect("what is taken was counted as free")
+}

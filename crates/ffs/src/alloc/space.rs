@@ -111,7 +111,7 @@ impl Space {
 
     /// Every run of free fragments of a group, in order: where it begins, counted from the group's first, and its length.
     pub fn free_runs(&self, group: GroupNo, each: &mut dyn FnMut(u32, u32)) {
-        let Some(at) = self.groups.get(group.0 as usize) else { return };
+        let at = &self.groups[group.0 as usize];
         let (free, end) = (&at.cg.free, at.cg.ndblk as usize);
         let mut from = 0;
         while let Some(start) = free.next_set(from, end) {
@@ -146,7 +146,7 @@ impl Space {
     /// Changes a group's summary, the totals with it.
     #[inline]
     pub(super) fn count(&mut self, group: u32, change: impl FnOnce(&mut Csum)) {
-        let Some(cs) = self.cs.get_mut(group as usize) else { return };
+        let cs = &mut self.cs[group as usize];
         let old = *cs;
         change(cs);
         let new = *cs;
@@ -162,7 +162,7 @@ impl Space {
     /// A group has so many free blocks more, or fewer.
     #[inline]
     pub(super) fn count_blocks(&mut self, group: u32, more: i32) {
-        let Some(cs) = self.cs.get_mut(group as usize) else { return };
+        let cs = &mut self.cs[group as usize];
         let had = cs.nbfree > 0;
         cs.nbfree += more;
         self.total.nbfree += i64::from(more);
@@ -185,7 +185,7 @@ impl Space {
     /// Brings up to date which groups have runs of which lengths.
     #[inline]
     pub(super) fn note_fragments(&mut self, group: u32) {
-        let Some(at) = self.groups.get(group as usize) else { return };
+        let at = &self.groups[group as usize];
         for (set, count) in self.with_fragments.iter_mut().zip(&at.cg.h.frsum) {
             set.put(group, *count > 0);
         }

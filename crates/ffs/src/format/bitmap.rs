@@ -45,18 +45,21 @@ impl Bitmap {
         self.words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// Sets or clears a bit; nothing where there is none.
+    /// Sets or clears a bit.
+    ///
+    /// # Panics
+    /// There is none.
     #[inline]
     pub fn put(&mut self, bit: usize, value: bool) {
-        if bit >= self.capacity() {
-            return;
-        }
-        if let Some(word) = self.words.get_mut(bit / 64) {
-            *word = *word & !(1 << (bit % 64)) | u64::from(value) << (bit % 64);
-        }
+        assert!(bit < self.capacity(), "bit {bit} of a map of {}", self.capacity());
+        let word = &mut self.words[bit / 64];
+        *word = *word & !(1 << (bit % 64)) | u64::from(value) << (bit % 64);
     }
 
     /// Sets or clears `n` bits from `from` on.
+    ///
+    /// # Panics
+    /// There are not so many.
     #[inline]
     pub fn put_range(&mut self, from: usize, n: usize, value: bool) {
         if n < 64
@@ -72,7 +75,8 @@ impl Bitmap {
     }
 
     fn put_long_range(&mut self, from: usize, n: usize, value: bool) {
-        let end = (from + n).min(self.capacity());
+        let end = from + n;
+        assert!(end <= self.capacity(), "bits {from} to {end} of a map of {}", self.capacity());
         let mut bit = from;
         while bit < end {
             let here = (64 - bit % 64).min(end - bit);
@@ -322,7 +326,7 @@ mod tests {
 
     #[test]
     fn ranges_are_put_as_their_bits_are() {
-        for (from, n) in [(0, 0), (0, 64), (3, 61), (3, 62), (60, 70), (64, 128), (1, 250), (190, 100), (300, 5)] {
+        for (from, n) in [(0, 0), (0, 64), (3, 61), (3, 62), (60, 70), (64, 128), (1, 150), (190, 10), (200, 0)] {
             for value in [true, false] {
                 let (mut range, mut bits) = (Bitmap::new(200), Bitmap::new(200));
                 if !value {
@@ -354,7 +358,8 @@ mod tests {
         map.put_range(60, 10, true);
         assert_eq!((map.count(), map.bits(64, 4), map.bits(68, 4)), (10, 0b1111, 0b0011));
         assert_eq!((map.next_set(0, 100), map.next_set(70, 100), map.last_set(100)), (Some(60), None, Some(69)));
-        map.put(200, true);
-        assert!(!map.get(200), "a bit that is not there stays clear");
+        assert!(!map.get(200), "a bit that is not there is clear");
+        let beyond = |change: fn(&mut Bitmap)| std::panic::catch_unwind(|| change(&mut Bitmap::new(100))).is_err();
+        assert!(beyond(|map| map.put(200, true)) && beyond(|map| map.put_range(90, 20, true)));
     }
 }

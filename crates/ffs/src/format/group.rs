@@ -402,12 +402,15 @@ impl CylinderGroup {
         self.block_totals.fill(0);
         self.block_positions.fill(0);
         self.clusters = Bitmap::new(self.clusters.capacity());
+        let keeps_clusters = self.clusters.capacity() > 0;
         let full = ((1_u16 << g.frag) - 1) as u8;
         for at in (0..ndblk).step_by(g.frag as usize) {
             let free = self.free.bits(at as usize, g.frag as usize);
             if free == full && at + g.frag <= ndblk {
                 nbfree += 1;
-                self.clusters.put((at / g.frag) as usize, true);
+                if keeps_clusters {
+                    self.clusters.put((at / g.frag) as usize, true);
+                }
                 let cylinder = g.cylinder_of(at) as usize;
                 if let Some(count) = self.block_totals.get_mut(cylinder) {
                     *count += 1;

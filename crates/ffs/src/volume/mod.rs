@@ -275,7 +275,7 @@ impl Ffs {
     pub(crate) fn charge(&mut self, ino: Ino, frags: i64) {
         let sectors = frags * i64::from(self.g.fsize / 512);
         if let Some(node) = self.inodes.get_mut(ino.0) {
-            node.d.blocks = node.d.blocks.saturating_add_signed(sectors);
+            node.d.blocks = node.d.blocks.checked_add_signed(sectors).expect("a file gives up what it has");
         }
     }
 

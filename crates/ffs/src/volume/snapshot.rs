@@ -319,6 +319,9 @@ impl Ffs {
         cx.write(self, self.inode_block(ino).id, true);
         self.sb.snapinum.fill(0);
         self.write_superblock(cx, true);
+        // Cutting takes it off the file's count, where it is no more.
+        let frags: i64 = freed.iter().map(|piece| i64::from(piece.bytes >> self.g.fshift)).sum();
+        self.charge(ino, frags);
         mode!(self.cut(cx, ino, &mut freed, CutIndirects::default()));
     }
 

@@ -227,12 +227,11 @@ impl Log {
     /// Something has been written into a hole, of which the place in the segment's list is given. That makes the segment no
     /// younger.
     pub(crate) fn came_into_hole(&mut self, (number, index): (SegNo, usize), bytes: u32, written: Written) {
-        let Some(segment) = self.segments.get_mut(number.0 as usize) else { return };
+        let segment = &mut self.segments[number.0 as usize];
         segment.live_bytes += bytes;
-        if let Some(place) = segment.written.get_mut(index) {
-            debug_assert!(place.addr == written.addr, "{place:?} is not where {written:?} is");
-            *place = written;
-        }
+        let place = &mut segment.written[index];
+        assert!(place.addr == written.addr, "{place:?} is not where {written:?} is");
+        *place = written;
     }
 
     /// A summary has, which begins a partial segment.
@@ -258,8 +257,12 @@ impl Log {
     /// Something is of no use any more. Says which segment has lost it.
     pub(crate) fn went(&mut self, addr: FragAddr, bytes: u32) -> Option<SegNo> {
         let (number, segment) = self.segment_of(addr)?;
-        debug_assert!(segment.live_bytes >= bytes, "segment {number}: {} bytes at {addr}", segment.live_bytes);
-        segment.live_bytes = segment.live_bytes.saturating_sub(bytes);
+        assert!(
+            segment.live_bytes >= bytes,
+            "segment {number} has {} bytes, and loses {bytes} at {addr}",
+            segment.live_bytes
+        );
+        segment.live_bytes -= bytes;
         if segment.live_bytes == 0 && segment.state == SegmentState::Dirty {
             self.list_empty(number.0);
         }

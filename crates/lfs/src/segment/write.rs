@@ -210,7 +210,7 @@ impl Lfs {
     pub(crate) fn moved(&mut self, ino: Ino, lbn: u64, addr: FragAddr, bytes: u32, above: &mut Vec<i64>) {
         let frags = bytes >> self.g.fshift;
         let n = u64::from(self.g.nindir);
-        let Some(node) = self.inodes.get_mut(ino.0) else { return };
+        let node = self.inodes.get_mut(ino.0).expect("what has moved is of a file");
         let old = match pointers::way(lbn, n) {
             None => {
                 let slot = lbn.min(NDADDR as u64 - 1) as usize;

@@ -86,8 +86,8 @@ impl Backing for Lfs {
 
     fn free_inode(&mut self, cx: &mut Cx, ino: Ino) {
         cx.forget_file(ino);
-        let Some(node) = self.inodes.remove(ino.0) else { return };
-        debug_assert_eq!(node.d.blocks, 0, "inode {ino}");
+        let node = self.inodes.remove(ino.0).expect("what is freed is there");
+        assert_eq!(node.d.blocks, 0, "inode {ino} is freed with its blocks");
         if node.own.dirop {
             self.operations -= 1;
             if !node.own.daddr.is_none() {

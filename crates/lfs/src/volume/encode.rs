@@ -28,14 +28,10 @@ impl Encode for Lfs {
 
 impl LogEncode for Lfs {
     fn encode_piece(&self, _pbn: Pbn, piece: usize, out: &mut [u8]) {
-        let Some(partial) = &self.writing else { return };
+        let partial = self.writing.as_ref().expect("a piece is of a partial segment that is written");
         for (slot, place) in partial.inodes_of(piece).iter().zip(out.chunks_exact_mut(DINODE_BYTES as usize)) {
             match slot {
-                InodeSlot::Live(ino) => {
-                    if let Some(node) = self.inodes.get(*ino) {
-                        node.d.encode(place);
-                    }
-                }
+                InodeSlot::Live(ino) => self.inodes.get(*ino).expect("a live inode is there").d.encode(place),
                 InodeSlot::Dead(d) => d.encode(place),
             }
         }
@@ -45,16 +41,13 @@ impl LogEncode for Lfs {
         if let Some(summary) = &self.rewriting {
             return copy(summary, out);
         }
-        let Some(partial) = &self.writing else { return };
+        let partial = self.writing.as_ref().expect("a head is of a partial segment that is written");
         let mut summary = partial.summary(write.pieces);
         let mut sum = DataSum::default();
         firsts.iter().for_each(|first| sum.add(first));
         summary.header.datasum = sum.get();
         // The plan has counted the bytes of each entry.
-        debug_assert!(summary.bytes() <= self.g.sumsize as usize);
-        if let Some(bytes) = summary.encode(&self.g) {
-            copy(&bytes, out);
-        }
+        copy(&summary.encode(&self.g).expect("a summary has room for what was planned"), out);
     }
 }
 

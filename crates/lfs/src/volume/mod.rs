@@ -200,9 +200,10 @@ impl Lfs {
 
     /// Counts fragments to a file's space, and to all.
     pub(crate) fn charge(&mut self, ino: Ino, frags: i64) {
-        self.used_frags = self.used_frags.saturating_add_signed(frags);
+        self.used_frags = self.used_frags.checked_add_signed(frags).expect("what is given up was used");
         if let Some(node) = self.inodes.get_mut(ino.0) {
-            node.d.blocks = u32::try_from(i64::from(node.d.blocks) + frags).unwrap_or(0);
+            let blocks = i64::from(node.d.blocks) + frags;
+            node.d.blocks = u32::try_from(blocks).expect("a file gives up what it has");
         }
     }
 }
