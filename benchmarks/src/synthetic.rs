@@ -1,11 +1,12 @@
 //! A seeded trace with a mix like that of a compile: many lookups that fail, header files opened again and again, small reads,
 //! objects written under a temporary name and renamed.
 
+use columnar::FileError;
 use posix::{Errno, FileKind};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
-use trace::profile::{Meta, ProfileError, Writer, WriterOptions};
+use trace::profile::{Meta, Writer, WriterOptions};
 use trace::{Batch, Event, OfdId, Op, PathId, Snapshot, SnapshotEntry, flag};
 
 const BATCH: usize = 1 << 16;
@@ -26,7 +27,7 @@ struct Generator {
 ///
 /// # Errors
 /// The disk.
-pub fn compile_like(directory: &Path, calls: u64, seed: u64) -> Result<(), ProfileError> {
+pub fn compile_like(directory: &Path, calls: u64, seed: u64) -> Result<(), FileError> {
     let mut g = Generator {
         rng: Xoshiro256PlusPlus::seed_from_u64(seed),
         batch: Batch::default(),
@@ -74,7 +75,7 @@ impl Generator {
         stats::random::below(&mut self.rng, n)
     }
 
-    fn flush(&mut self) -> Result<(), ProfileError> {
+    fn flush(&mut self) -> Result<(), FileError> {
         self.writer.push(&self.batch)?;
         self.batch.events.clear();
         self.batch.paths.clear();
@@ -133,7 +134,7 @@ impl Generator {
         self.on(Op::Close, file, 0, 0);
     }
 
-    fn compile_one(&mut self) -> Result<(), ProfileError> {
+    fn compile_one(&mut self) -> Result<(), FileError> {
         if self.batch.events.len() > BATCH - 1024 {
             self.flush()?;
         }

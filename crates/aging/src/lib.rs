@@ -9,7 +9,6 @@
 //! `examples/age.rs` plans three days and replays them: `cargo run -p fsage-aging --example age`.
 
 pub mod age;
-mod error;
 pub mod fit;
 pub mod format;
 pub mod model;
@@ -21,6 +20,5 @@ mod taken;
 mod tree;
 pub mod verify;
 
-pub use error::AgingError;
 pub use op::{AgingOp, DAY_NS, NodeId, OpKind};
 pub use tree::{Broken, Node, Tree};

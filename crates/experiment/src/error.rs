@@ -40,12 +40,9 @@ pub enum ExperimentError {
     /// A plan of aging.
     #[error("{0}")]
     Plan(#[from] aging::plan::PlanError),
-    /// An aging workload.
+    /// An aging workload, or a snapshot of an aged file system.
     #[error("{0}")]
-    Aging(#[from] aging::AgingError),
-    /// A snapshot of an aged file system.
-    #[error("{0}")]
-    Snapshot(#[from] aging::snapshot::SnapshotError),
+    File(#[from] columnar::FileError),
     /// The directory for files that are only needed while an experiment runs.
     #[error("a temporary directory: {0}; set TMPDIR to a place with some 100 MB")]
     Temporary(#[from] std::io::Error),

@@ -220,7 +220,7 @@ pub struct Progress {
 pub enum ReplayError {
     /// The workload profile cannot be read.
     #[error(transparent)]
-    Profile(#[from] trace::profile::ProfileError),
+    Profile(#[from] columnar::FileError),
     /// The target is too small.
     #[error(
         "{target}: the replay needs {need_bytes} bytes and {need_inodes} inodes, and {have_bytes} bytes and \
@@ -330,8 +330,7 @@ impl ReplayError {
     fn of(self, reader: &trace::profile::Reader) -> ReplayError {
         match self {
             ReplayError::TooDeep { place } => {
-                let (path, message) = (reader.directory().to_owned(), too_deep());
-                ReplayError::Profile(trace::profile::ProfileError::Corrupt { path, place, message })
+                ReplayError::Profile(trace::profile::FORMAT.corrupt(reader.directory(), place, too_deep()))
             }
             other => other,
         }

@@ -5,8 +5,9 @@
 //! same file of the other, both ways. What one side does not know is not compared, and the shares of what was known are counted, so
 //! that an agreement about nothing shows. Order between threads is not compared.
 
-use crate::profile::{ProfileError, Reader};
+use crate::profile::Reader;
 use crate::{Batch, Event, FileId, Op, Paths, flag};
+use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -523,7 +524,7 @@ impl Comparison {
 ///
 /// # Errors
 /// A profile cannot be read; the error names file and place.
-pub fn profiles(left: &Path, right: &Path) -> Result<Agreement, ProfileError> {
+pub fn profiles(left: &Path, right: &Path) -> Result<Agreement, FileError> {
     let (left, right) = (Reader::open(left)?, Reader::open(right)?);
     let (mut of_left, mut of_right) = (left.batches()?, right.batches()?);
     let mut comparison = Comparison::default();

@@ -10,8 +10,9 @@
 //!
 //! What holds no names is left alone: times, turns of threads, sizes, owners' numbers, inodes, calls, file system types, kernel and processor.
 
-use crate::profile::{Meta, ProfileError, Reader, Writer, WriterOptions, escape, unescape};
+use crate::profile::{Meta, Reader, Writer, WriterOptions, escape, unescape};
 use crate::{Batch, PathId, Paths, Snapshot};
+use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
@@ -185,8 +186,8 @@ fn is_quantity(text: &str) -> bool {
 ///
 /// # Errors
 /// The profile is damaged, or the output cannot be written; nothing is left of it then.
-pub fn anonymise(reader: &Reader, output: &Path, writing: WriterOptions) -> Result<Meta, ProfileError> {
-    let mut hiding = Anonymiser::new().map_err(ProfileError::io(output, "draw a random key for"))?;
+pub fn anonymise(reader: &Reader, output: &Path, writing: WriterOptions) -> Result<Meta, FileError> {
+    let mut hiding = Anonymiser::new().map_err(FileError::io(output, "draw a random key for"))?;
     let mut writer = Writer::create(output, WriterOptions { annotations: Vec::new(), ..writing })?;
     let snapshot = hiding.snapshot(reader.snapshot()?);
     let mut batches = reader.batches()?;
@@ -202,7 +203,7 @@ pub fn anonymise(reader: &Reader, output: &Path, writing: WriterOptions) -> Resu
 ///
 /// # Errors
 /// As [`anonymise`]; the old one is still there then.
-pub fn anonymise_in_place(directory: &Path) -> Result<Meta, ProfileError> {
+pub fn anonymise_in_place(directory: &Path) -> Result<Meta, FileError> {
     let reader = Reader::open(directory)?;
     anonymise(&reader, directory, WriterOptions { overwrite: true, ..WriterOptions::default() })
 }

@@ -16,7 +16,6 @@ pub mod inspect;
 pub mod kernel;
 mod lines;
 mod op;
-pub mod parquet_file;
 pub mod perf;
 pub mod present;
 pub mod profile;

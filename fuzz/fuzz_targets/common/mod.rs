@@ -2,13 +2,13 @@
 
 #![allow(dead_code)] // Each target uses its part.
 
+use columnar::FileError;
 use trace::Batch;
 use trace::analysis::Decode;
-use trace::profile::ProfileError;
 use trace::strace::{ImportOptions, Summary};
 
 /// A sink that looks at everything it gets, and counts it.
-pub fn counted(events: &mut u64) -> impl FnMut(Batch) -> Result<(), ProfileError> + '_ {
+pub fn counted(events: &mut u64) -> impl FnMut(Batch) -> Result<(), FileError> + '_ {
     |batch| {
         for event in &batch.events {
             assert_eq!(event.seq, *events);

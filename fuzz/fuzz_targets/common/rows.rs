@@ -5,11 +5,10 @@
 use crate::documents::number;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
+use columnar::{FileCheck, ParquetOut, properties};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use std::path::Path;
 use std::sync::Arc;
-use trace::parquet_file::{ParquetOut, properties};
-use trace::profile::FileCheck;
 
 /// A column: its name, its type, whether it may have nulls, and the words that text is mostly drawn from.
 pub type Column = (&'static str, DataType, bool, &'static [&'static str]);

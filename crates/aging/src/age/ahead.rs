@@ -1,7 +1,8 @@
 //! The look-ahead: operations read from the plan and not yet reached, and the deletions among them.
 
 use crate::format::{Batches, Reader};
-use crate::{AgingError, AgingOp, NodeId, OpKind};
+use crate::{AgingOp, NodeId, OpKind};
+use columnar::FileError;
 use std::collections::VecDeque;
 
 /// A bounded window over the plan's operations.
@@ -23,7 +24,7 @@ impl<'p> Ahead<'p> {
         Ahead { batches: reader.batches(first), ended: false, next: first, ops, deletions, length: length.max(1) }
     }
 
-    fn fill(&mut self) -> Result<(), AgingError> {
+    fn fill(&mut self) -> Result<(), FileError> {
         while !self.ended && self.ops.len() < self.length {
             let Some(batch) = self.batches.next() else {
                 self.ended = true;
@@ -40,7 +41,7 @@ impl<'p> Ahead<'p> {
     }
 
     /// The next operation, left where it is; `None` at the plan's end.
-    pub(super) fn peek(&mut self) -> Result<Option<&AgingOp>, AgingError> {
+    pub(super) fn peek(&mut self) -> Result<Option<&AgingOp>, FileError> {
         if self.ops.len() * 2 < self.length || self.ops.is_empty() {
             self.fill()?;
         }
@@ -59,7 +60,7 @@ impl<'p> Ahead<'p> {
     }
 
     /// The first directories that will be made in the root, as far as they are within the look-ahead.
-    pub(super) fn first_directories(&mut self, count: usize) -> Result<Vec<AgingOp>, AgingError> {
+    pub(super) fn first_directories(&mut self, count: usize) -> Result<Vec<AgingOp>, FileError> {
         self.fill()?;
         let in_root = |op: &&AgingOp| op.kind == OpKind::Mkdir && op.dir == NodeId::ROOT;
         Ok(self.ops.iter().filter(in_root).take(count).cloned().collect())

@@ -1,6 +1,7 @@
 //! Why a replay ends early.
 
-use crate::{AgingError, Broken};
+use crate::Broken;
+use columnar::FileError;
 use fault::{Fault, Kind};
 use posix::Errno;
 use std::io;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 #[allow(missing_docs)]
 pub enum AgeError {
     #[error(transparent)]
-    Plan(#[from] AgingError),
+    Plan(#[from] FileError),
     #[error("{}: operation {operation}: {why}; plan it again", path.display())]
     Broken { path: PathBuf, operation: u64, why: Broken },
     #[error("{target}: {what} '{path}' (operation {operation} of the plan) failed with {errno}: {advice}")]
@@ -36,7 +37,7 @@ pub enum AgeError {
     #[error("{doing}: {source}")]
     Survey { doing: &'static str, source: layout::LayoutError },
     #[error("cannot take a snapshot: {0}")]
-    Snapshot(#[from] crate::snapshot::SnapshotError),
+    Snapshot(FileError),
     #[error("interrupted on day {day} of {days}, after {operations} operations")]
     Interrupted { day: u32, days: u32, operations: u64 },
 }
@@ -44,11 +45,10 @@ pub enum AgeError {
 impl Fault for AgeError {
     fn kind(&self) -> Kind {
         match self {
-            AgeError::Plan(error) => error.kind(),
+            AgeError::Plan(error) | AgeError::Snapshot(error) => error.kind(),
             AgeError::Broken { .. } | AgeError::PathTooLong { .. } | AgeError::State { .. } => Kind::BadInput,
             AgeError::Capacity { .. } => Kind::Usage,
             AgeError::Survey { source, .. } => source.kind(),
-            AgeError::Snapshot(error) => error.kind(),
             AgeError::Interrupted { .. } => Kind::Interrupted,
             AgeError::Target { .. } | AgeError::Full { .. } | AgeError::Io { .. } | AgeError::Foreign { .. } => {
                 Kind::Environment

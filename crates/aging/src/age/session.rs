@@ -288,8 +288,7 @@ impl<F: FileSystem> Observer<F> for Session<'_> {
         let taken_ns = i64::try_from(simulated_ns).unwrap_or(i64::MAX);
         let options = TakeOptions { clock: Some(&clock), taken_ns: Some(taken_ns), ..TakeOptions::default() };
         let path = into.join(format!("day-{:06}.snapshot", simulated_ns / DAY_NS));
-        take_handle(fs, &options)?.write(&path)?;
-        Ok(())
+        take_handle(fs, &options).and_then(|snapshot| snapshot.write(&path)).map_err(AgeError::Snapshot)
     }
 
     fn checkpoint(&mut self, _fs: &mut F, mut state: State) -> Result<(), AgeError> {

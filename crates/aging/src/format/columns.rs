@@ -1,9 +1,7 @@
 //! The columns: `t_ns, op, file_id, dir_id, name, offset_bytes, size_bytes`.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::basic::Encoding;
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
+use columnar::{Encoding, WriterProperties, encoded, properties};
 use std::sync::Arc;
 
 pub(super) const T_NS: &str = "t_ns";
@@ -32,13 +30,7 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 /// Times and numbers rise or lie close together: deltas are small. Sizes and offsets repeat little.
-pub(super) fn properties() -> WriterProperties {
-    let mut properties = trace::parquet_file::properties();
-    for name in [T_NS, FILE_ID] {
-        let column = ColumnPath::from(name);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-    }
-    properties.build()
+pub(super) fn settings() -> WriterProperties {
+    let delta = |properties, column| encoded(properties, column, Encoding::DELTA_BINARY_PACKED);
+    [T_NS, FILE_ID].into_iter().fold(properties(), delta).build()
 }

@@ -9,6 +9,8 @@ mod meta;
 mod reader;
 mod writer;
 
+use columnar::Format;
+
 pub use meta::{Counts, DayUse, FitResult, Input, Placement, PlanMeta, Source};
 pub use reader::{Batches, Reader};
 pub use writer::Writer;
@@ -19,8 +21,14 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The footer key under which the description ([`PlanMeta`], JSON) is.
 pub const META_KEY: &str = "fsage.aging";
 
-/// The footer key of the description's own checksum, CRC-32C in hexadecimal.
-const META_CHECK_KEY: &str = "fsage.aging_crc32c";
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "an aging workload",
+    version: FORMAT_VERSION,
+    key: Some(META_KEY),
+    missing: "`fsage plan` writes aging workloads",
+    again: "plan it again",
+};
 
 /// Simulated days a workload may have: more than 500 years, and less than nanoseconds count. Each costs memory, whether it holds an
 /// operation or not.

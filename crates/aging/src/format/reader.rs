@@ -1,16 +1,14 @@
 //! Reading an aging workload.
 
 use super::books::Books;
-use super::{Counts, DAYS_MAX, DayUse, FORMAT_VERSION, META_CHECK_KEY, META_KEY, PlanMeta, columns};
-use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
-use arrow_array::cast::AsArray;
+use super::{Counts, DAYS_MAX, DayUse, FORMAT, PlanMeta, columns};
+use crate::{AgingOp, DAY_NS, NodeId, OpKind};
+use arrow_array::Array;
 use arrow_array::types::UInt64Type;
-use arrow_array::{Array, RecordBatch, StringArray};
+use columnar::{Check, Columns, FileError, ParquetIn, as_stored};
 use posix::interrupt;
-use serde::Deserialize;
 use std::path::Path;
-use trace::parquet_file::{Check, ParquetIn};
-use trace::profile::{ProfileError, unescape};
+use trace::profile::unescape;
 
 /// An open aging workload.
 pub struct Reader {
@@ -22,26 +20,13 @@ impl Reader {
     /// Opens a file, and checks its description and columns. Row groups are verified when they are read.
     ///
     /// # Errors
-    /// [`AgingError`], naming file and place.
-    pub fn open(path: &Path) -> Result<Reader, AgingError> {
+    /// [`FileError`], naming file and place.
+    pub fn open(path: &Path) -> Result<Reader, FileError> {
         posix::memory::in_hand(path);
-        let file = ParquetIn::open(path.to_owned(), Check::Footer, "", |path, found| {
-            for field in columns::schema().fields() {
-                let schema = |message: String| ProfileError::Schema {
-                    path: path.to_owned(),
-                    column: field.name().clone(),
-                    message,
-                };
-                let have = found.field_with_name(field.name());
-                let have = have.map_err(|_| schema("not in the file: no aging workload".into()))?;
-                if have.data_type() != field.data_type() {
-                    return Err(schema(format!("is {} instead of {}", have.data_type(), field.data_type())));
-                }
-            }
-            Ok(found.clone())
-        })?;
-        let meta = read_meta(path, &file)?;
-        check(&meta, file.rows()).map_err(|message| AgingError::corrupt(path, "footer", message))?;
+        let schema = columns::schema();
+        let file = ParquetIn::open(path.to_owned(), &FORMAT, Check::Footer, as_stored(schema.fields()))?;
+        let meta = file.description()?;
+        check(&meta, file.rows()).map_err(|message| file.corrupt("footer", message))?;
         Ok(Reader { file, meta })
     }
 
@@ -49,17 +34,13 @@ impl Reader {
     /// states.
     ///
     /// # Errors
-    /// [`AgingError`], naming file and row.
-    pub fn verify(&self) -> Result<(), AgingError> {
-        let bad = |place: String, why: String| AgingError::corrupt(self.path(), place, why);
+    /// [`FileError`], naming file and row.
+    pub fn verify(&self) -> Result<(), FileError> {
+        let bad = |place: String, why: String| self.file.corrupt(place, why);
         let mut books = Books::new(self.meta.capacity_bytes, self.meta.block_bytes);
         for batch in self.batches(0) {
             for op in batch? {
-                interrupt::check().map_err(|source| AgingError::Io {
-                    path: self.path().to_owned(),
-                    doing: "read on",
-                    source,
-                })?;
+                interrupt::check().map_err(FileError::io(self.path(), "read on"))?;
                 let row = books.operations();
                 books.apply(&op).map_err(|why| bad(format!("row {row}"), why.to_string()))?;
             }
@@ -148,24 +129,6 @@ fn check(meta: &PlanMeta, rows: u64) -> Result<(), String> {
     }
 }
 
-fn read_meta(path: &Path, file: &ParquetIn) -> Result<PlanMeta, AgingError> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
-    let bad = |message: String| AgingError::corrupt(path, format!("footer, {META_KEY}"), message);
-    let text = file.key_value(META_KEY).ok_or_else(|| bad("missing: no aging workload of fsage's".into()))?;
-    let Versioned { version } = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
-    if version != FORMAT_VERSION {
-        return Err(AgingError::Version { path: path.to_owned(), found: version, supported: FORMAT_VERSION });
-    }
-    let sum = format!("{:08x}", crc32c::crc32c(text.as_bytes()));
-    if file.key_value(META_CHECK_KEY).is_some_and(|stated| stated != sum) {
-        return Err(bad("checksum does not match: the bytes are damaged".into()));
-    }
-    serde_json::from_str(text).map_err(|e| bad(e.to_string()))
-}
-
 /// Operations in order, a row group at a time.
 pub struct Batches<'a> {
     reader: &'a Reader,
@@ -177,10 +140,10 @@ pub struct Batches<'a> {
 
 impl Batches<'_> {
     /// Operations are in the order of their times, and within the plan's days.
-    fn check_times(&mut self, ops: &[AgingOp], first_row: u64) -> Result<(), AgingError> {
+    fn check_times(&mut self, ops: &[AgingOp], first_row: u64) -> Result<(), FileError> {
         let end_ns = u64::from(self.reader.meta.days).saturating_mul(DAY_NS);
         for (row, op) in (first_row..).zip(ops) {
-            let bad = |why| Err(AgingError::corrupt(self.reader.path(), format!("row {row}, column t_ns"), why));
+            let bad = |why| Err(self.reader.file.corrupt(format!("row {row}, column t_ns"), why));
             if op.t_ns < self.now_ns {
                 return bad(format!("time goes back from {} ns to {} ns", self.now_ns, op.t_ns));
             }
@@ -194,20 +157,16 @@ impl Batches<'_> {
 }
 
 impl Iterator for Batches<'_> {
-    type Item = Result<Vec<AgingOp>, AgingError>;
+    type Item = Result<Vec<AgingOp>, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let file = &self.reader.file;
         let (at, rows) = file.row_range(self.group)?;
         let mut ops = Vec::with_capacity(rows);
-        let mut failed = None;
-        let read = file.read_row_group(self.group, &columns::ALL, |batch| {
-            decode(file.path(), batch, at + ops.len() as u64, &mut ops).unwrap_or_else(|e| failed = Some(e));
-            Ok(())
-        });
+        let read = file.read_row_group(self.group, &columns::ALL, |columns| decode(columns, &mut ops));
         // After a failure there is nothing more to come.
-        self.group = if read.is_err() || failed.is_some() { file.row_groups() } else { self.group + 1 };
-        if let Some(error) = failed.or(read.err().map(AgingError::from)) {
+        self.group = if read.is_err() { file.row_groups() } else { self.group + 1 };
+        if let Err(error) = read {
             return Some(Err(error));
         }
         if let Err(error) = self.check_times(&ops, at) {
@@ -220,31 +179,15 @@ impl Iterator for Batches<'_> {
     }
 }
 
-fn decode(path: &Path, batch: &RecordBatch, first_row: u64, out: &mut Vec<AgingOp>) -> Result<(), AgingError> {
-    let place = |row: usize, column: &str| format!("row {}, column {column}", first_row + row as u64);
-    let missing = |name: &str| AgingError::corrupt(path, format!("column {name}"), "missing or of another type");
-    let no_nulls =
-        |name: &str, array: &dyn Array| match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
-            None => Ok(()),
-            Some(i) => Err(AgingError::corrupt(path, place(i, name), "is null, which only name may be")),
-        };
-    let numbers = |name: &'static str| {
-        let array = batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<UInt64Type>());
-        let array = array.ok_or_else(|| missing(name))?;
-        no_nulls(name, array)?;
-        Ok::<_, AgingError>(array.values())
-    };
-    let text = |name: &'static str| -> Result<&StringArray, AgingError> {
-        batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>()).ok_or_else(|| missing(name))
-    };
+fn decode(rows: &Columns<'_>, out: &mut Vec<AgingOp>) -> Result<(), FileError> {
+    let numbers = |name| rows.numbers::<UInt64Type>(name);
     let (times, files, dirs) = (numbers(columns::T_NS)?, numbers(columns::FILE_ID)?, numbers(columns::DIR_ID)?);
     let (offsets, sizes) = (numbers(columns::OFFSET)?, numbers(columns::SIZE)?);
-    let (kinds, names) = (text(columns::OP)?, text(columns::NAME)?);
-    no_nulls(columns::OP, kinds)?;
-    for row in 0..batch.num_rows() {
+    let (kinds, names) = (rows.text(columns::OP)?, rows.optional_text(columns::NAME)?);
+    for row in 0..rows.rows() {
         let kind = OpKind::from_name(kinds.value(row));
-        let unknown = || AgingError::corrupt(path, place(row, columns::OP), format!("unknown {:?}", kinds.value(row)));
-        let name = if names.is_null(row) { None } else { Some(component(path, &place, row, names.value(row))?) };
+        let unknown = || rows.corrupt(row, columns::OP, format!("unknown {:?}", kinds.value(row)));
+        let name = if names.is_null(row) { None } else { Some(component(rows, row, names.value(row))?) };
         out.push(AgingOp {
             t_ns: times[row],
             kind: kind.ok_or_else(unknown)?,
@@ -259,13 +202,8 @@ fn decode(path: &Path, batch: &RecordBatch, first_row: u64, out: &mut Vec<AgingO
 }
 
 /// A name must be one component: it is joined to a directory of ours, and must not lead out of it.
-fn component(
-    path: &Path,
-    place: &dyn Fn(usize, &str) -> String,
-    row: usize,
-    text: &str,
-) -> Result<Box<[u8]>, AgingError> {
-    let bad = |message: String| AgingError::corrupt(path, place(row, columns::NAME), message);
+fn component(rows: &Columns<'_>, row: usize, text: &str) -> Result<Box<[u8]>, FileError> {
+    let bad = |message: String| rows.corrupt(row, columns::NAME, message);
     let bytes = unescape(text.as_bytes()).map_err(|e| bad(format!("{e} in {text:?}")))?;
     match &bytes[..] {
         b"" | b"." | b".." => Err(bad(format!("{text:?} is no name"))),

@@ -1,19 +1,15 @@
 //! What can keep a planner from planning.
 
-use crate::AgingError;
-use crate::snapshot::SnapshotError;
+use columnar::FileError;
 use fault::{Fault, Kind};
 use std::path::PathBuf;
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The aging workload's file.
+    /// The aging workload's file, or an input: a snapshot, a workload profile.
     #[error(transparent)]
-    Aging(#[from] AgingError),
-    /// A snapshot.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
+    File(#[from] FileError),
     /// A parameter is impossible, or impossible together with the others.
     #[error("{name}: {message}")]
     Parameter {
@@ -51,8 +47,7 @@ pub enum PlanError {
 impl Fault for PlanError {
     fn kind(&self) -> Kind {
         match self {
-            PlanError::Aging(error) => error.kind(),
-            PlanError::Snapshot(error) => error.kind(),
+            PlanError::File(error) => error.kind(),
             PlanError::Parameter { .. } => Kind::Usage,
             // An input that is not there is a bad input, not a fault of the machine.
             PlanError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Kind::BadInput,

@@ -33,7 +33,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64) -> bool;
 /// Runs a planner into the file `path`. Nothing is under that name until all is well.
 ///
 /// # Errors
-/// Those of the planner; [`AgingError`](crate::AgingError) where the file cannot be written.
+/// Those of the planner; [`FileError`](columnar::FileError) where the file cannot be written.
 pub fn write(
     path: &Path,
     planned_for: PlannedFor,

@@ -1,24 +1,17 @@
 //! `NAME.snapshot`: one checked Parquet file, a row per name, the description in its footer.
 
-use super::{Builder, FORMAT_VERSION, Inode, Snapshot, SnapshotError, SnapshotMeta};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use super::{Builder, FORMAT, Inode, Snapshot, SnapshotMeta};
+use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::basic::Encoding;
-use parquet::schema::types::ColumnPath;
+use columnar::{Check, Columns, Encoding, FileError, ParquetIn, ParquetOut, as_stored, encoded, properties};
 use posix::FileKind;
 use posix::output::Output;
-use serde::Deserialize;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use trace::parquet_file::{Check, ParquetIn, ParquetOut, properties};
-use trace::profile::{ProfileError, escape, unescape};
+use trace::profile::{escape, unescape};
 
-/// The footer key under which the description ([`SnapshotMeta`], JSON) is, and that of its checksum.
-const META_KEY: &str = "fsage.snapshot";
-const META_CHECK_KEY: &str = "fsage.snapshot_crc32c";
 const ROW_GROUP_ROWS: usize = 1 << 16;
 
 const PATH: &str = "path";
@@ -58,35 +51,24 @@ impl Snapshot {
     /// Writes `NAME.snapshot`: beside it first, and under its name when whole. A file of that name is replaced.
     ///
     /// # Errors
-    /// [`SnapshotError::Io`].
-    pub fn write(&self, path: &Path) -> Result<(), SnapshotError> {
-        let io = |doing| move |source| SnapshotError::Io { path: path.to_owned(), doing, source };
-        let (output, file) = Output::create(path, 0o666).map_err(io("make the file"))?;
+    /// [`FileError::Io`].
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        let (output, file) = Output::create(path, 0o666).map_err(FileError::io(path, "make the file"))?;
         self.write_to(file, path)?;
-        output.finish().map_err(io("give the finished file its name"))
+        output.finish().map_err(FileError::io(path, "give the finished file its name"))
     }
 
-    fn write_to(&self, file: File, path: &Path) -> Result<(), SnapshotError> {
-        let invalid = |message: String| SnapshotError::Invalid { path: path.to_owned(), message };
+    fn write_to(&self, file: File, path: &Path) -> Result<(), FileError> {
         let schema = Arc::new(Schema::new(fields()));
-        let mut settings = properties();
-        for column in [PATH, INO] {
-            let column = ColumnPath::from(column);
-            // Sorted paths share their beginnings; neighbours have neighbouring inodes.
-            let encoding =
-                if column.string() == PATH { Encoding::DELTA_BYTE_ARRAY } else { Encoding::DELTA_BINARY_PACKED };
-            settings =
-                settings.set_column_dictionary_enabled(column.clone(), false).set_column_encoding(column, encoding);
-        }
-        let mut out = ParquetOut::into_file(file, path.to_owned(), Arc::clone(&schema), settings.build())?;
+        // Sorted paths share their beginnings; neighbours have neighbouring inodes.
+        let settings = encoded(properties(), PATH, Encoding::DELTA_BYTE_ARRAY);
+        let settings = encoded(settings, INO, Encoding::DELTA_BINARY_PACKED);
+        let mut out = ParquetOut::into_file(file, path.to_owned(), schema, settings.build())?;
         for first in (0..self.entries().len()).step_by(ROW_GROUP_ROWS) {
-            let batch = RecordBatch::try_new(Arc::clone(&schema), self.columns(first));
-            out.write(&batch.map_err(|e| invalid(e.to_string()))?)?;
+            out.write_arrays(self.columns(first))?;
             out.end_row_group()?;
         }
-        let json = serde_json::to_string(&self.meta).map_err(|e| invalid(e.to_string()))?;
-        out.key_value(META_CHECK_KEY, format!("{:08x}", crc32c::crc32c(json.as_bytes())));
-        out.key_value(META_KEY, json);
+        out.describe(&FORMAT, &self.meta)?;
         out.finish()?;
         Ok(())
     }
@@ -120,88 +102,48 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Snapshot::read`].
-    pub fn read_meta(path: &Path) -> Result<SnapshotMeta, SnapshotError> {
-        read_meta(path, &open(path)?)
+    pub fn read_meta(path: &Path) -> Result<SnapshotMeta, FileError> {
+        open(path)?.description()
     }
 
     /// Reads a snapshot.
     ///
     /// # Errors
-    /// [`SnapshotError`], naming file and place.
-    pub fn read(path: &Path) -> Result<Snapshot, SnapshotError> {
+    /// [`FileError`], naming file and place.
+    pub fn read(path: &Path) -> Result<Snapshot, FileError> {
         let file = open(path)?;
-        let meta = read_meta(path, &file)?;
+        let meta: SnapshotMeta = file.description()?;
         if meta.entries != file.rows() {
             let message = format!("{} rows where the description states {}", file.rows(), meta.entries);
-            return Err(SnapshotError::corrupt(path, "footer", message));
+            return Err(file.corrupt("footer", message));
         }
         let fields = fields();
         let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
         let mut builder = Builder::default();
         for group in 0..file.row_groups() {
-            let mut failed = None;
-            file.read_row_group(group, &names, |batch| {
-                append(path, batch, &mut builder).unwrap_or_else(|e| failed = Some(e));
-                Ok(())
-            })?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
+            file.read_row_group(group, &names, |columns| append(columns, &mut builder))?;
         }
-        builder.finish(meta).map_err(|(row, why)| SnapshotError::corrupt(path, format!("row {row}"), why))
+        builder.finish(meta).map_err(|(row, why)| file.corrupt(format!("row {row}"), why))
     }
 }
 
-fn open(path: &Path) -> Result<ParquetIn, SnapshotError> {
-    let file = ParquetIn::open(path.to_owned(), Check::Footer, "", |path, found| {
-        for field in fields() {
-            let schema =
-                |message: String| ProfileError::Schema { path: path.to_owned(), column: field.name().clone(), message };
-            let have = found.field_with_name(field.name());
-            let have = have.map_err(|_| schema("not in the file: no snapshot of fsage's".into()))?;
-            if have.data_type() != field.data_type() {
-                return Err(schema(format!("is {} instead of {}", have.data_type(), field.data_type())));
-            }
-        }
-        Ok(found.clone())
-    })?;
-    Ok(file)
+fn open(path: &Path) -> Result<ParquetIn, FileError> {
+    ParquetIn::open(path.to_owned(), &FORMAT, Check::Footer, as_stored(&fields()))
 }
 
-fn read_meta(path: &Path, file: &ParquetIn) -> Result<SnapshotMeta, SnapshotError> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
-    let bad = |message: String| SnapshotError::corrupt(path, format!("footer, {META_KEY}"), message);
-    let text = file.key_value(META_KEY).ok_or_else(|| bad("missing: no snapshot of fsage's".into()))?;
-    let Versioned { version } = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
-    if version != FORMAT_VERSION {
-        return Err(SnapshotError::Version { path: path.to_owned(), found: version, supported: FORMAT_VERSION });
-    }
-    let sum = format!("{:08x}", crc32c::crc32c(text.as_bytes()));
-    if file.key_value(META_CHECK_KEY).is_some_and(|stated| stated != sum) {
-        return Err(bad("checksum does not match: the bytes are damaged".into()));
-    }
-    serde_json::from_str(text).map_err(|e| bad(e.to_string()))
-}
-
-fn append(path: &Path, batch: &RecordBatch, builder: &mut Builder) -> Result<(), SnapshotError> {
-    let first_row = builder.len();
-    let place = |row: usize, column: &str| format!("row {}, column {column}", first_row + row);
-    let columns = Columns { path, batch, place: &place };
+fn append(columns: &Columns<'_>, builder: &mut Builder) -> Result<(), FileError> {
     let (paths, kinds) = (columns.text(PATH)?, columns.text(KIND)?);
     let (sizes, allocated, inos) = (
         columns.numbers::<UInt64Type>(SIZE)?,
         columns.numbers::<UInt64Type>(ALLOCATED)?,
         columns.numbers::<UInt64Type>(INO)?,
     );
-    let generations = columns.array::<UInt32Type>(GENERATION)?;
+    let generations = columns.optional_numbers::<UInt32Type>(GENERATION)?;
     let (ctimes, mtimes) = (columns.numbers::<Int64Type>(CTIME)?, columns.numbers::<Int64Type>(MTIME)?);
     let nlinks = columns.numbers::<UInt32Type>(NLINK)?;
-    for row in 0..batch.num_rows() {
+    for row in 0..columns.rows() {
         let text = paths.value(row);
-        let bad = |column: &str, message: String| SnapshotError::corrupt(path, place(row, column), message);
+        let bad = |column: &str, message: String| columns.corrupt(row, column, message);
         let name = unescape(text.as_bytes()).map_err(|e| bad(PATH, format!("{e} in {text:?}")))?;
         let kind = KINDS.iter().find(|(_, name)| *name == kinds.value(row)).map(|(kind, _)| *kind);
         let inode = Inode {
@@ -217,38 +159,4 @@ fn append(path: &Path, batch: &RecordBatch, builder: &mut Builder) -> Result<(),
         builder.push(&name, inode).map_err(|why| bad(PATH, format!("{text:?} {why}")))?;
     }
     Ok(())
-}
-
-struct Columns<'a> {
-    path: &'a Path,
-    batch: &'a RecordBatch,
-    place: &'a dyn Fn(usize, &str) -> String,
-}
-
-impl<'a> Columns<'a> {
-    fn missing(&self, name: &str) -> SnapshotError {
-        SnapshotError::corrupt(self.path, format!("column {name}"), "missing or of another type")
-    }
-
-    fn no_nulls<A: Array>(&self, name: &str, array: &'a A) -> Result<&'a A, SnapshotError> {
-        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
-            None => Ok(array),
-            Some(i) => {
-                Err(SnapshotError::corrupt(self.path, (self.place)(i, name), "is null, which only generation may be"))
-            }
-        }
-    }
-
-    fn array<T: ArrowPrimitiveType>(&self, name: &str) -> Result<&'a PrimitiveArray<T>, SnapshotError> {
-        self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>()).ok_or_else(|| self.missing(name))
-    }
-
-    fn numbers<T: ArrowPrimitiveType>(&self, name: &str) -> Result<&'a [T::Native], SnapshotError> {
-        Ok(self.no_nulls(name, self.array::<T>(name)?)?.values())
-    }
-
-    fn text(&self, name: &str) -> Result<&'a StringArray, SnapshotError> {
-        let array = self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>());
-        self.no_nulls(name, array.ok_or_else(|| self.missing(name))?)
-    }
 }

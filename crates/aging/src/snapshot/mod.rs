@@ -9,7 +9,7 @@
 //! [`TakeOptions::taken_ns`], the simulated time it is now:
 //!
 //! ```no_run
-//! # fn f(fs: &mut dyn posix::FileSystem, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), aging::snapshot::SnapshotError> {
+//! # fn f(fs: &mut dyn posix::FileSystem, simulated: &dyn Fn(i64) -> i64, day: i64) -> Result<(), columnar::FileError> {
 //! use aging::snapshot::{TakeOptions, take_handle};
 //! let options = TakeOptions { clock: Some(simulated), taken_ns: Some(day * 86_400_000_000_000), ..TakeOptions::default() };
 //! take_handle(fs, &options)?.write(std::path::Path::new("day-0001.snapshot"))?;
@@ -19,17 +19,16 @@
 //! Inode times come from the kernel's coarse clock, which lags the clock that [`posix::FileSystem::now_ns`] reads by up to a timer
 //! tick (10 ms): a mapping should give a time just before a simulated day's first operation to that day.
 
-mod error;
 mod file;
 mod naming;
 mod summary;
 mod take;
 
-pub use error::SnapshotError;
 pub use naming::expand as expand_name;
 pub use summary::Summary;
 pub use take::{TakeOptions, take, take_handle};
 
+use columnar::Format;
 use posix::FileKind;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -37,6 +36,15 @@ use trace::snapshot::path_order;
 
 /// The version this code writes and reads; others are refused.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "a snapshot",
+    version: FORMAT_VERSION,
+    key: Some("fsage.snapshot"),
+    missing: "`fsage snapshot` writes snapshots",
+    again: "leave this snapshot out",
+};
 
 /// What a snapshot says of itself: in the file's footer.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]

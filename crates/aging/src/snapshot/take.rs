@@ -4,7 +4,8 @@
 //! Only one directory is open at a time; the way back up is `..`, checked by inode number, so that neither the depth of the
 //! tree nor the length of paths has a limit. Symbolic links are not followed.
 
-use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotError, SnapshotMeta};
+use super::{Builder, Inode, InodeGroups, Snapshot, SnapshotMeta};
+use columnar::FileError;
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem, OpenFlags, Stat, Unavailable};
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
@@ -39,7 +40,7 @@ const UNREADABLE_MAX: usize = 20;
 ///
 /// # Errors
 /// As [`take`].
-pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, SnapshotError> {
+pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, FileError> {
     let groups = layout::groups_of_handle(fs).ok().and_then(|groups| InodeGroups::from_layout(&groups));
     let id = fs.host_path().and_then(|path| rustix::fs::statvfs(path).ok()).map(|v| v.f_fsid).filter(|id| *id != 0);
     let (inode_groups, fs_id) = (options.inode_groups.or(groups), options.fs_id.or(id));
@@ -49,13 +50,13 @@ pub fn take_handle(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result
 /// Takes a snapshot of everything below the root of a file system handle. What cannot be read is counted, not fatal.
 ///
 /// # Errors
-/// [`SnapshotError::Io`] if the root cannot be read; [`SnapshotError::Interrupted`].
-pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, SnapshotError> {
+/// [`FileError::Io`]: the root cannot be read; or, interrupted, `progress` asked to stop.
+pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapshot, FileError> {
     let environment = fs.environment();
     let target = PathBuf::from(&environment.target);
     let io = |doing: &'static str| {
         let path = target.clone();
-        move |source: io::Error| SnapshotError::Io { path, doing, source }
+        move |source: io::Error| FileError::Io { path, doing, source }
     };
     let clock = |wall_ns: i64| options.clock.map_or(wall_ns, |clock| clock(wall_ns));
     let began_ns = clock(fs.date_ns());
@@ -81,7 +82,7 @@ pub fn take(fs: &mut dyn FileSystem, options: &TakeOptions<'_>) -> Result<Snapsh
     let here = walk.here;
     walk.fs.call(&Call::Close { fd: here });
     match result {
-        Err(Stopped::Interrupted) => return Err(SnapshotError::Interrupted),
+        Err(Stopped::Interrupted) => return Err(io("go on")(io::ErrorKind::Interrupted.into())),
         Err(Stopped::Root(errno)) => return Err(io("list the directory")(errno.into())),
         Ok(()) => {}
     }
@@ -115,14 +116,14 @@ struct Row {
 
 /// Sorts the names and puts the snapshot together. A file renamed under the walk can have been met twice with one link only: its
 /// first name stays.
-fn assemble(mut rows: Vec<Row>, paths: &[u8], meta: SnapshotMeta, target: &Path) -> Result<Snapshot, SnapshotError> {
+fn assemble(mut rows: Vec<Row>, paths: &[u8], meta: SnapshotMeta, target: &Path) -> Result<Snapshot, FileError> {
     let path = |row: &Row| paths.get(row.path.clone()).unwrap_or_default();
     rows.sort_unstable_by(|a, b| path_order(path(a), path(b)));
     rows.dedup_by(|later, first| path(later) == path(first));
     let mut seen = rustc_hash::FxHashSet::with_capacity_and_hasher(rows.len(), rustc_hash::FxBuildHasher);
     rows.retain(|row| seen.insert(row.inode.ino) || row.inode.nlink > 1);
     let mut builder = Builder::default();
-    let invalid = |message: String| SnapshotError::Invalid { path: target.to_owned(), message };
+    let invalid = |message: String| FileError::invalid(target, message);
     for row in &rows {
         let name = if row.path.is_empty() { b"/" } else { path(row) };
         builder.push(name, row.inode).map_err(|why| invalid(format!("{} {why}", escape(name))))?;

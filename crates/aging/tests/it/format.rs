@@ -1,12 +1,12 @@
 //! The aging workload's file: same in, same bytes; what was written is read back; damage is found and named.
 
 use aging::format::{Counts, DayUse, FORMAT_VERSION, META_KEY, PlanMeta, Reader, Writer};
-use aging::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
+use aging::{AgingOp, DAY_NS, NodeId, OpKind};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
+use columnar::{FileError, ParquetOut, properties};
 use std::path::Path;
 use std::sync::Arc;
-use trace::parquet_file::{ParquetOut, properties};
 
 fn ops(files: u64) -> Vec<AgingOp> {
     let mut ops = vec![AgingOp { name: Some((*b"home \xff").into()), ..AgingOp::new(0, OpKind::Mkdir, NodeId(1)) }];
@@ -86,7 +86,7 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
         let mut bytes = sound.clone();
         bytes[at] ^= 0x40;
         std::fs::write(&path, &bytes).expect("writing");
-        let result = Reader::open(&path).and_then(|r| r.batches(0).collect::<Result<Vec<_>, AgingError>>());
+        let result = Reader::open(&path).and_then(|r| r.batches(0).collect::<Result<Vec<_>, FileError>>());
         assert!(at >= rows_end || result.is_err(), "damage at byte {at} went unnoticed");
     }
     let description = sound.windows(11).position(|bytes| bytes == b"{\"version\":").expect("the description");

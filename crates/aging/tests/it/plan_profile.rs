@@ -162,3 +162,21 @@ fn short_lived_files_are_those_made_and_removed() {
     // Of the files made, `new` lasts.
     assert_eq!(found.per_lasting_file(), 1.0);
 }
+
+/// It was told to plan it again: the advice of another format.
+#[test]
+fn a_damaged_workload_is_to_be_recorded_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = profile(dir.path());
+    let trace = path.join("trace.parquet");
+    let mut bytes = std::fs::read(&trace).expect("a trace");
+    bytes[20] ^= 1;
+    std::fs::write(&trace, bytes).expect("damage");
+    let error = planned(&path, &ProfileOptions::default(), 1 << 30).expect_err("damaged");
+    let said = error.to_string();
+    assert_eq!(error.kind(), Kind::BadInput, "{said}");
+    assert!(
+        said.contains("trace.parquet: row group 0") && said.ends_with("or record or import the workload again"),
+        "{said}"
+    );
+}

@@ -138,3 +138,14 @@ fn every_damaged_byte_of_the_rows_is_found_and_no_damage_panics() {
         assert!(error.to_string().contains("a.snapshot"), "{error}");
     }
 }
+
+#[test]
+fn a_walk_that_is_stopped_is_an_interruption() {
+    let work = tempfile::tempdir().expect("a directory");
+    // It is asked now and then.
+    (0..300).for_each(|i| fs::write(work.path().join(i.to_string()), b"").expect("a file"));
+    let mut handle = Mounted::open(work.path()).expect("a directory");
+    let stop = |_| false;
+    let error = take_handle(&mut handle, &TakeOptions { progress: Some(&stop), ..TakeOptions::default() });
+    assert_eq!(error.expect_err("stopped").kind(), Kind::Interrupted);
+}

@@ -1,9 +1,9 @@
 //! What a prediction assumes, and why it can be refused.
 
+use columnar::FileError;
 use fault::{Fault, Kind};
 use serde::Serialize;
 use system::{CachePolicy, OverrideError, Parameters, SystemProfile};
-use trace::profile::ProfileError;
 
 /// What the caches hold when the trace begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -136,7 +136,7 @@ pub struct MissingEntry {
 pub enum PredictError {
     /// The workload profile could not be read.
     #[error(transparent)]
-    Workload(#[from] ProfileError),
+    Workload(#[from] FileError),
     /// A what-if that means nothing.
     #[error(transparent)]
     Override(#[from] OverrideError),

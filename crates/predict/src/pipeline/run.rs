@@ -15,9 +15,9 @@ use super::request::{Request, Requests};
 use super::source::Workload;
 use super::sync::SyncRules;
 use super::timeline::{CacheTimeline, Counts, Recorder};
+use columnar::FileError;
 use std::path::Path;
 use system::SystemProfile;
-use trace::profile::ProfileError;
 use trace::{Batch, Event, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
@@ -98,7 +98,7 @@ pub(super) fn pass<'p>(
     options: &PredictOptions,
     share: bool,
     mut sink: Option<CallSink<'_>>,
-) -> Result<Option<Pass<'p>>, ProfileError> {
+) -> Result<Option<Pass<'p>>, FileError> {
     let mut preprocess = begin(workload.path(), &workload.snapshot()?, options.calls)?;
     let mut groups = groups_of(systems, options, share, &preprocess);
     let mut counter = CoverageCounter::default();
@@ -129,7 +129,7 @@ pub(super) fn pass<'p>(
 }
 
 /// The first stage with the names of a snapshot.
-pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, ProfileError> {
+pub(super) fn begin(workload: &Path, snapshot: &Snapshot, calls: Calls) -> Result<Preprocess, FileError> {
     let preprocess = Preprocess::new(snapshot, calls);
     if preprocess.is_too_deep() {
         return Err(too_deep(workload, "snapshot".to_owned()));
@@ -144,7 +144,7 @@ pub(super) fn each_part(
     batch: &Batch,
     annotated: &mut Annotated,
     part: &mut dyn FnMut(&Annotated),
-) -> Result<(), ProfileError> {
+) -> Result<(), FileError> {
     let mut done = 0;
     while done < batch.events.len() {
         done = preprocess.annotate(batch, done, annotated);
@@ -158,12 +158,12 @@ pub(super) fn each_part(
     Ok(())
 }
 
-fn interrupted(workload: &Path, source: std::io::Error) -> ProfileError {
-    ProfileError::Io { path: workload.to_owned(), doing: "go on", source }
+fn interrupted(workload: &Path, source: std::io::Error) -> FileError {
+    FileError::io(workload, "go on")(source)
 }
 
-fn too_deep(workload: &Path, place: String) -> ProfileError {
-    ProfileError::Corrupt { path: workload.to_owned(), place, message: trace::profile::too_deep() }
+fn too_deep(workload: &Path, place: String) -> FileError {
+    trace::profile::FORMAT.corrupt(workload, place, trace::profile::too_deep())
 }
 
 fn groups_of<'p>(

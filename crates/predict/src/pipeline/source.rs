@@ -1,7 +1,8 @@
 //! Where a pipeline's events come from.
 
+use columnar::FileError;
 use std::path::Path;
-use trace::profile::{Durations, ProfileError, Reader};
+use trace::profile::{Durations, Reader};
 use trace::{Batch, Snapshot};
 
 /// A recorded workload that can be read more than once.
@@ -10,13 +11,13 @@ pub trait Workload {
     ///
     /// # Errors
     /// The profile is damaged.
-    fn snapshot(&self) -> Result<Snapshot, ProfileError>;
+    fn snapshot(&self) -> Result<Snapshot, FileError>;
 
     /// Hands over the batches in the order of the trace, until the visitor says `false`.
     ///
     /// # Errors
     /// The profile is damaged.
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError>;
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError>;
 
     /// What it is called, for messages.
     fn path(&self) -> &Path {
@@ -33,11 +34,11 @@ pub trait Workload {
 }
 
 impl Workload for Reader {
-    fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+    fn snapshot(&self) -> Result<Snapshot, FileError> {
         Reader::snapshot(self)
     }
 
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError> {
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError> {
         let mut batches = self.batches()?;
         let mut batch = Batch::default();
         while batches.next_into(&mut batch)? {
@@ -71,11 +72,11 @@ pub struct InMemory {
 }
 
 impl Workload for InMemory {
-    fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+    fn snapshot(&self) -> Result<Snapshot, FileError> {
         Ok(self.snapshot.clone())
     }
 
-    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), ProfileError> {
+    fn visit(&self, visitor: &mut dyn FnMut(&Batch) -> bool) -> Result<(), FileError> {
         for batch in &self.batches {
             if !visitor(batch) {
                 break;

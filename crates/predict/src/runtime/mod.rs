@@ -18,7 +18,7 @@ use crate::pipeline::{self, Gather, Mark, PredictError, PredictOptions, Predicti
 use crate::uncertainty::Interval;
 use serde::Serialize;
 use system::SystemProfile;
-use trace::profile::{Durations, Meta, ProfileError, Reader, SCHEDULE_FILE, unescape};
+use trace::profile::{Durations, Meta, Reader, SCHEDULE_FILE, unescape};
 use trace::schedule::{Happened, Turn};
 
 /// How the time that a program takes is predicted.
@@ -119,11 +119,8 @@ pub fn predict(
         Gathered { moved: Moved::of(meta), latencies: vec![Vec::new(); systems.len()], ..Gathered::default() };
     let prediction = pipeline::predict_gathering(reader, systems, options, &mut gathered)?;
     let simulated = known(&gathered, &schedule, processors, &prediction, &run_time.computing);
-    let simulated = simulated.map_err(|stuck| ProfileError::Corrupt {
-        path: reader.directory().join(SCHEDULE_FILE),
-        place: "turns".to_owned(),
-        message: stuck.to_string(),
-    })?;
+    let simulated = simulated
+        .map_err(|stuck| trace::profile::FORMAT.corrupt(&reader.directory().join(SCHEDULE_FILE), "turns", stuck))?;
     Ok((prediction, simulated))
 }
 

@@ -6,8 +6,9 @@
 
 use super::histogram::FineHistogram;
 use super::histogram::at_most_u64;
-use crate::profile::{Durations, ProfileError, Reader};
+use crate::profile::{Durations, Reader};
 use crate::{Batch, Event, Op, flag};
+use columnar::FileError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ pub struct Spent {
 ///
 /// # Errors
 /// What reading finds wrong.
-pub fn latencies(reader: &Reader) -> Result<Latencies, ProfileError> {
+pub fn latencies(reader: &Reader) -> Result<Latencies, FileError> {
     let mut counting = Counting::default();
     let mut batches = reader.batches()?;
     let mut batch = Batch::default();

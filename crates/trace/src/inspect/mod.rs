@@ -21,8 +21,9 @@ pub use operations::{Failure, OperationRow};
 pub use reuse::{DistanceBar, MissRatio, ReuseDistances};
 pub use threads::ThreadTime;
 
-use crate::profile::{Durations, ProfileError, Reader, Unparsed, Unseen};
+use crate::profile::{Durations, Reader, Unparsed, Unseen};
 use crate::{Batch, Event, Op, PathId, Snapshot, flag};
+use columnar::FileError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +104,7 @@ pub struct Coverage {
 ///
 /// # Errors
 /// What reading finds wrong.
-pub fn inspect(reader: &Reader, options: &InspectOptions) -> Result<Inspection, ProfileError> {
+pub fn inspect(reader: &Reader, options: &InspectOptions) -> Result<Inspection, FileError> {
     let snapshot = reader.snapshot()?;
     let mut counting = Counting::new(&snapshot, options);
     let mut batches = reader.batches()?;

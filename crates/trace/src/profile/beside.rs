@@ -3,8 +3,9 @@
 //! Turning events into Parquet takes as long as making them does, so it has a thread of its own. What may not live here: how a
 //! profile is written ([`Writer`]).
 
-use super::{ProfileError, Writer};
+use super::Writer;
 use crate::Batch;
+use columnar::FileError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -16,7 +17,7 @@ const WAITING: usize = 2;
 #[derive(Debug)]
 pub struct WriterBeside {
     batches: Option<SyncSender<Batch>>,
-    thread: Option<JoinHandle<Result<Writer, ProfileError>>>,
+    thread: Option<JoinHandle<Result<Writer, FileError>>>,
 }
 
 impl WriterBeside {
@@ -24,13 +25,13 @@ impl WriterBeside {
     ///
     /// # Errors
     /// The system has no thread to give.
-    pub fn start(writer: Writer) -> Result<WriterBeside, ProfileError> {
+    pub fn start(writer: Writer) -> Result<WriterBeside, FileError> {
         let directory = writer.partial().to_owned();
         let (batches, waiting) = sync_channel(WAITING);
         let thread = std::thread::Builder::new()
             .name("profile".into())
             .spawn(move || write(writer, &waiting))
-            .map_err(ProfileError::io(&directory, "start a thread to write"))?;
+            .map_err(FileError::io(&directory, "start a thread to write"))?;
         Ok(WriterBeside { batches: Some(batches), thread: Some(thread) })
     }
 
@@ -38,7 +39,7 @@ impl WriterBeside {
     ///
     /// # Errors
     /// Those of [`Writer::push`], of this batch or of one before.
-    pub fn push(&mut self, batch: Batch) -> Result<(), ProfileError> {
+    pub fn push(&mut self, batch: Batch) -> Result<(), FileError> {
         let taken = self.batches.as_ref().is_some_and(|batches| batches.send(batch).is_ok());
         if taken {
             return Ok(());
@@ -51,11 +52,11 @@ impl WriterBeside {
     ///
     /// # Errors
     /// Those of [`Writer::push`].
-    pub fn finish(mut self) -> Result<Writer, ProfileError> {
+    pub fn finish(mut self) -> Result<Writer, FileError> {
         self.join()
     }
 
-    fn join(&mut self) -> Result<Writer, ProfileError> {
+    fn join(&mut self) -> Result<Writer, FileError> {
         self.batches = None;
         let thread = self.thread.take().expect("nobody goes on with a writer that failed");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -72,7 +73,7 @@ impl Drop for WriterBeside {
     }
 }
 
-fn write(mut writer: Writer, batches: &Receiver<Batch>) -> Result<Writer, ProfileError> {
+fn write(mut writer: Writer, batches: &Receiver<Batch>) -> Result<Writer, FileError> {
     for batch in batches {
         writer.push(&batch)?;
     }
@@ -100,7 +101,7 @@ mod tests {
         let mut writer = start(directory.path());
         // The second event 5 is refused, and so many batches do not fit into the queue behind it.
         let told = (0..10).try_for_each(|_| writer.push(batch(5)));
-        assert!(matches!(told, Err(ProfileError::Invalid { .. })), "{told:?}");
+        assert!(matches!(told, Err(FileError::Invalid { .. })), "{told:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
@@ -110,7 +111,7 @@ mod tests {
         let mut writer = start(directory.path());
         writer.push(batch(5)).unwrap();
         let told = writer.push(batch(4)).and_then(|()| writer.finish().map(|_| ()));
-        assert!(matches!(told, Err(ProfileError::Invalid { .. })), "{told:?}");
+        assert!(matches!(told, Err(FileError::Invalid { .. })), "{told:?}");
     }
 
     #[test]

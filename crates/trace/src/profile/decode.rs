@@ -2,29 +2,26 @@
 
 use super::columns::{PATH_COLUMNS, dictionary_type, trace_fields};
 use super::writer::Values;
-use super::{ProfileError, no_path, unescape};
+use super::{no_path, unescape};
 use crate::{Batch, Event, FileId, OfdId, Op, PathId};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{Array, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use columnar::{Columns, FileError};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// The schema to decode a trace to: the format's columns with dictionaries kept, others as the file has them.
-pub(super) fn trace_schema(path: &Path, found: &Schema) -> Result<Schema, ProfileError> {
+pub(super) fn trace_schema(path: &Path, found: &Schema) -> Result<Schema, FileError> {
     let wanted = trace_fields();
     for field in &wanted {
         let Ok(have) = found.field_with_name(field.name()) else {
-            return Err(ProfileError::schema(path, field.name(), "not in the file"));
+            return Err(FileError::schema(path, field.name(), "not in the file"));
         };
         let stored = if *field.data_type() == dictionary_type() { &DataType::Utf8 } else { field.data_type() };
         if have.data_type() != stored {
-            return Err(ProfileError::schema(
-                path,
-                field.name(),
-                format!("is {} instead of {stored}", have.data_type()),
-            ));
+            return Err(FileError::schema(path, field.name(), format!("is {} instead of {stored}", have.data_type())));
         }
     }
     let decoded = found.fields().iter().map(|have| match wanted.iter().find(|w| w.name() == have.name()) {
@@ -35,31 +32,30 @@ pub(super) fn trace_schema(path: &Path, found: &Schema) -> Result<Schema, Profil
 }
 
 /// Appends the rows of a record batch to `out`.
-pub(super) fn append(path: &Path, first_row: u64, batch: &RecordBatch, out: &mut Batch) -> Result<(), ProfileError> {
-    let columns = Columns { path, first_row, batch };
-    let seq = columns.required::<UInt64Type>("seq")?;
-    let t_ns = columns.required::<UInt64Type>("t_ns")?;
-    let dur_ns = columns.required::<UInt64Type>("dur_ns")?;
-    let pid = columns.required::<UInt32Type>("pid")?;
-    let tid = columns.required::<UInt32Type>("tid")?;
-    let ops = columns.ops()?;
-    let ofd = columns.optional::<UInt64Type>("ofd_id")?;
-    let ofd2 = columns.optional::<UInt64Type>("ofd_id2")?;
-    let file = columns.optional::<UInt64Type>("file_id")?;
-    let parent = columns.optional::<UInt64Type>("parent_id")?;
-    let offset = columns.optional::<UInt64Type>("offset")?;
-    let offset2 = columns.optional::<UInt64Type>("offset2")?;
-    let req_bytes = columns.optional::<UInt64Type>("req_bytes")?;
-    let ret = columns.required::<Int64Type>("ret")?;
-    let errno = columns.required::<UInt16Type>("errno")?;
-    let flags = columns.required::<UInt32Type>("flags")?;
-    let mode = columns.optional::<UInt16Type>("mode")?;
-    let size_before = columns.optional::<UInt64Type>("size_before")?;
-    let running = columns.optional::<UInt64Type>("running_ns")?;
-    let blocked = columns.optional::<UInt64Type>("blocked_ns")?;
-    let [paths, paths2, caller_dirs, caller_dirs2] = columns.paths(out)?;
+pub(super) fn append(columns: &Columns<'_>, out: &mut Batch) -> Result<(), FileError> {
+    let seq = columns.numbers::<UInt64Type>("seq")?;
+    let t_ns = columns.numbers::<UInt64Type>("t_ns")?;
+    let dur_ns = columns.numbers::<UInt64Type>("dur_ns")?;
+    let pid = columns.numbers::<UInt32Type>("pid")?;
+    let tid = columns.numbers::<UInt32Type>("tid")?;
+    let ops = Ops::of(columns)?;
+    let ofd = optional::<UInt64Type>(columns, "ofd_id")?;
+    let ofd2 = optional::<UInt64Type>(columns, "ofd_id2")?;
+    let file = optional::<UInt64Type>(columns, "file_id")?;
+    let parent = optional::<UInt64Type>(columns, "parent_id")?;
+    let offset = optional::<UInt64Type>(columns, "offset")?;
+    let offset2 = optional::<UInt64Type>(columns, "offset2")?;
+    let req_bytes = optional::<UInt64Type>(columns, "req_bytes")?;
+    let ret = columns.numbers::<Int64Type>("ret")?;
+    let errno = columns.numbers::<UInt16Type>("errno")?;
+    let flags = columns.numbers::<UInt32Type>("flags")?;
+    let mode = optional::<UInt16Type>(columns, "mode")?;
+    let size_before = optional::<UInt64Type>(columns, "size_before")?;
+    let running = optional::<UInt64Type>(columns, "running_ns")?;
+    let blocked = optional::<UInt64Type>(columns, "blocked_ns")?;
+    let [paths, paths2, caller_dirs, caller_dirs2] = paths(columns, out)?;
 
-    let rows = batch.num_rows();
+    let rows = columns.rows();
     out.events.reserve(rows);
     // Slices of equal length let the bounds checks of the loop below fall away.
     let (seq, t_ns, dur_ns) = (&seq[..rows], &t_ns[..rows], &dur_ns[..rows]);
@@ -92,128 +88,85 @@ pub(super) fn append(path: &Path, first_row: u64, batch: &RecordBatch, out: &mut
             blocked_ns: blocked.get(i),
         });
     }
-    columns.check_order(seq)
+    check_order(columns, seq)
 }
 
-/// A record batch whose columns are taken by name; knows its place for errors.
-struct Columns<'a> {
-    path: &'a Path,
-    first_row: u64,
-    batch: &'a RecordBatch,
+fn optional<'a, T: ArrowPrimitiveType>(columns: &Columns<'a>, name: &str) -> Result<Optional<'a, T>, FileError> {
+    let array = columns.optional_numbers::<T>(name)?;
+    Ok(Optional { array, values: array.values(), some_null: array.null_count() > 0 })
 }
 
-impl<'a> Columns<'a> {
-    fn array(&self, name: &'static str) -> Result<&'a dyn Array, ProfileError> {
-        let array = self.batch.column_by_name(name);
-        array.map(AsRef::as_ref).ok_or_else(|| ProfileError::schema(self.path, name, "not in the file"))
-    }
+fn dictionary<'a>(
+    columns: &Columns<'a>,
+    name: &str,
+) -> Result<(&'a DictionaryArray<Int32Type>, &'a StringArray), FileError> {
+    let array = columns.array(name)?.as_dictionary_opt::<Int32Type>();
+    let both = array.and_then(|a| a.values().as_string_opt::<i32>().map(|v| (a, v)));
+    both.ok_or_else(|| columns.schema(name, "is not text"))
+}
 
-    fn primitive<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a PrimitiveArray<T>, ProfileError> {
-        let array = self.array(name)?.as_primitive_opt::<T>();
-        array.ok_or_else(|| ProfileError::schema(self.path, name, format!("is not {}", T::DATA_TYPE)))
+/// The four path columns. Their dictionaries are unique each, but a path may be in several: the first (and by far
+/// largest) is taken as it is, the others are looked up in it.
+fn paths<'a>(columns: &Columns<'a>, out: &mut Batch) -> Result<[PathColumn<'a>; 4], FileError> {
+    let [first, rest @ ..] = PATH_COLUMNS;
+    let (array, values) = dictionary(columns, first)?;
+    let mut others = Vec::with_capacity(rest.len());
+    let mut known: FxHashMap<&str, Option<PathId>> = FxHashMap::default();
+    for name in rest {
+        let (array, values) = dictionary(columns, name)?;
+        if array.null_count() < array.len() {
+            known.extend(values.iter().flatten().map(|text| (text, None)));
+        }
+        others.push((name, array, values));
     }
-
-    fn required<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a [T::Native], ProfileError> {
-        let array = self.primitive::<T>(name)?;
-        self.no_nulls(name, array)?;
-        Ok(array.values())
-    }
-
-    fn optional<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<Optional<'a, T>, ProfileError> {
-        let array = self.primitive::<T>(name)?;
-        Ok(Optional { array, values: array.values(), some_null: array.null_count() > 0 })
-    }
-
-    fn no_nulls(&self, name: &'static str, array: &dyn Array) -> Result<(), ProfileError> {
-        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
-            None => Ok(()),
-            Some(i) => Err(self.corrupt(i, format!("column {name} is null, which only optional columns may be"))),
+    let mut ids = Vec::with_capacity(values.len());
+    for text in values.iter() {
+        let text = text.unwrap_or_default();
+        let id = push_path(columns, first, text, out)?;
+        ids.push(id);
+        if !known.is_empty()
+            && let Some(of_others) = known.get_mut(text)
+        {
+            *of_others = Some(id);
         }
     }
-
-    fn corrupt(&self, row: usize, message: String) -> ProfileError {
-        ProfileError::corrupt(self.path, format!("row {}", self.first_row + row as u64), message)
-    }
-
-    fn dictionary(
-        &self,
-        name: &'static str,
-    ) -> Result<(&'a DictionaryArray<Int32Type>, &'a StringArray), ProfileError> {
-        let array = self.array(name)?.as_dictionary_opt::<Int32Type>();
-        let both = array.and_then(|a| a.values().as_string_opt::<i32>().map(|v| (a, v)));
-        both.ok_or_else(|| ProfileError::schema(self.path, name, "is not text"))
-    }
-
-    fn ops(&self) -> Result<Ops<'a>, ProfileError> {
-        let (array, names) = self.dictionary("op")?;
-        self.no_nulls("op", array)?;
-        let table = names.iter().map(|n| n.and_then(Op::from_name)).collect();
-        Ok(Ops { path: self.path, first_row: self.first_row, keys: array.keys().values(), table, names })
-    }
-
-    /// The four path columns. Their dictionaries are unique each, but a path may be in several: the first (and by far
-    /// largest) is taken as it is, the others are looked up in it.
-    fn paths(&self, out: &mut Batch) -> Result<[PathColumn<'a>; 4], ProfileError> {
-        let [first, rest @ ..] = PATH_COLUMNS;
-        let (array, values) = self.dictionary(first)?;
-        let mut others = Vec::with_capacity(rest.len());
-        let mut known: FxHashMap<&str, Option<PathId>> = FxHashMap::default();
-        for name in rest {
-            let (array, values) = self.dictionary(name)?;
-            if array.null_count() < array.len() {
-                known.extend(values.iter().flatten().map(|text| (text, None)));
-            }
-            others.push((name, array, values));
-        }
+    let mut found = vec![PathColumn::new(array, ids)];
+    for (name, array, values) in others {
         let mut ids = Vec::with_capacity(values.len());
-        for text in values.iter() {
-            let text = text.unwrap_or_default();
-            let id = self.push_path(first, text, out)?;
-            ids.push(id);
-            if !known.is_empty()
-                && let Some(of_others) = known.get_mut(text)
-            {
-                *of_others = Some(id);
+        if array.null_count() < array.len() {
+            for text in values.iter() {
+                let text = text.unwrap_or_default();
+                let id = match known.get(text).copied().flatten() {
+                    Some(id) => id,
+                    None => push_path(columns, name, text, out)?,
+                };
+                known.insert(text, Some(id));
+                ids.push(id);
             }
         }
-        let mut columns = vec![PathColumn::new(array, ids)];
-        for (name, array, values) in others {
-            let mut ids = Vec::with_capacity(values.len());
-            if array.null_count() < array.len() {
-                for text in values.iter() {
-                    let text = text.unwrap_or_default();
-                    let id = match known.get(text).copied().flatten() {
-                        Some(id) => id,
-                        None => self.push_path(name, text, out)?,
-                    };
-                    known.insert(text, Some(id));
-                    ids.push(id);
-                }
-            }
-            columns.push(PathColumn::new(array, ids));
-        }
-        columns.try_into().map_err(|_| ProfileError::schema(self.path, first, "four path columns are expected"))
+        found.push(PathColumn::new(array, ids));
     }
+    found.try_into().map_err(|_| columns.schema(first, "four path columns are expected"))
+}
 
-    fn push_path(&self, column: &str, text: &str, out: &mut Batch) -> Result<PathId, ProfileError> {
-        let bad = |message: String| {
-            let place = format!("column {column}, rows from {}", self.first_row);
-            ProfileError::corrupt(self.path, place, message)
-        };
-        let bytes = unescape(text.as_bytes()).map_err(|e| bad(format!("{e} in {text:?}")))?;
-        match no_path(&bytes) {
-            Some(why) => Err(bad(why)),
-            None => Ok(out.paths.push_unique(&bytes)),
-        }
+fn push_path(columns: &Columns<'_>, column: &str, text: &str, out: &mut Batch) -> Result<PathId, FileError> {
+    let bad = |message: String| {
+        let place = format!("column {column}, rows from {}", columns.first_row());
+        columns.file().corrupt(place, message)
+    };
+    let bytes = unescape(text.as_bytes()).map_err(|e| bad(format!("{e} in {text:?}")))?;
+    match no_path(&bytes) {
+        Some(why) => Err(bad(why)),
+        None => Ok(out.paths.push_unique(&bytes)),
     }
+}
 
-    fn check_order(&self, seq: &[u64]) -> Result<(), ProfileError> {
-        match seq.windows(2).position(|w| w[0] >= w[1]) {
-            None => Ok(()),
-            Some(i) => {
-                Err(self
-                    .corrupt(i + 1, format!("seq {} does not follow {}: rows are out of order", seq[i + 1], seq[i])))
-            }
+fn check_order(columns: &Columns<'_>, seq: &[u64]) -> Result<(), FileError> {
+    match seq.windows(2).position(|w| w[0] >= w[1]) {
+        None => Ok(()),
+        Some(i) => {
+            let message = format!("{} does not follow {}: rows are out of order", seq[i + 1], seq[i]);
+            Err(columns.corrupt(i + 1, "seq", message))
         }
     }
 }
@@ -232,16 +185,22 @@ impl<T: ArrowPrimitiveType> Optional<'_, T> {
 }
 
 struct Ops<'a> {
-    path: &'a Path,
-    first_row: u64,
+    columns: Columns<'a>,
     keys: &'a [i32],
     table: Vec<Option<Op>>,
     names: &'a StringArray,
 }
 
-impl Ops<'_> {
+impl<'a> Ops<'a> {
+    fn of(columns: &Columns<'a>) -> Result<Ops<'a>, FileError> {
+        let (array, names) = dictionary(columns, "op")?;
+        columns.no_nulls("op", array)?;
+        let table = names.iter().map(|n| n.and_then(Op::from_name)).collect();
+        Ok(Ops { columns: *columns, keys: array.keys().values(), table, names })
+    }
+
     #[inline]
-    fn get(&self, i: usize) -> Result<Op, ProfileError> {
+    fn get(&self, i: usize) -> Result<Op, FileError> {
         let key = self.keys.get(i).and_then(|&k| usize::try_from(k).ok());
         match key.and_then(|k| self.table.get(k).copied().flatten()) {
             Some(op) => Ok(op),
@@ -250,13 +209,9 @@ impl Ops<'_> {
     }
 
     #[cold]
-    fn unknown(&self, i: usize, key: Option<usize>) -> ProfileError {
+    fn unknown(&self, i: usize, key: Option<usize>) -> FileError {
         let name = key.filter(|&k| k < self.names.len()).map_or("", |k| self.names.value(k));
-        ProfileError::corrupt(
-            self.path,
-            format!("row {}, column op", self.first_row + i as u64),
-            format!("unknown operation {name:?}"),
-        )
+        self.columns.corrupt(i, "op", format!("unknown operation {name:?}"))
     }
 }
 

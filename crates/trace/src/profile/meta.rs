@@ -1,6 +1,7 @@
 //! `meta.json`: where a trace comes from and how much of the truth it holds.
 
-use super::{FORMAT_VERSION, ProfileError};
+use super::FORMAT;
+use columnar::{FileCheck, FileError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {
-    /// [`FORMAT_VERSION`].
+    /// [`FORMAT_VERSION`](super::FORMAT_VERSION).
     pub format_version: u32,
     /// Version of fsage that wrote the profile.
     pub fsage_version: String,
@@ -269,18 +270,6 @@ pub enum AnnotationKind {
     Utf8,
 }
 
-/// Length and checksum of a Parquet file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileCheck {
-    /// Length in bytes.
-    pub bytes: u64,
-    /// Where the footer begins. The checksums of the row groups before it are in the footer (key `fsage.row_groups`).
-    pub footer_at_byte: u64,
-    /// CRC-32C of the bytes from there to the end, eight hexadecimal digits.
-    pub footer_crc32c: String,
-}
-
 /// The last key of the file: covers everything before the line it stands on.
 const CHECK: &str = "\n  \"meta_crc32c\": \"";
 
@@ -297,13 +286,9 @@ pub(super) fn to_text(meta: &Meta) -> Result<String, serde_json::Error> {
 
 /// Reads the text of `meta.json`: version first, then the checksum if there is one (a hand-edited file may drop that
 /// line), then the fields.
-pub(super) fn from_text(path: &Path, text: &str) -> Result<Meta, ProfileError> {
-    let json = |e: serde_json::Error| ProfileError::Json {
-        path: path.to_owned(),
-        line: e.line(),
-        column: e.column(),
-        message: e.to_string(),
-    };
+pub(super) fn from_text(path: &Path, text: &str) -> Result<Meta, FileError> {
+    let json =
+        |e: serde_json::Error| FORMAT.corrupt(path, format!("line {}, column {}", e.line(), e.column()), e.to_string());
     let mut value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
     check_version(path, &value)?;
     if let Some(stated) = value.as_object_mut().and_then(|o| o.remove("meta_crc32c")) {
@@ -317,32 +302,24 @@ pub(super) fn from_text(path: &Path, text: &str) -> Result<Meta, ProfileError> {
     serde_json::from_str(text).map_err(json)
 }
 
-fn check_version(path: &Path, value: &serde_json::Value) -> Result<(), ProfileError> {
+fn check_version(path: &Path, value: &serde_json::Value) -> Result<(), FileError> {
     match value.get("format_version").and_then(serde_json::Value::as_u64) {
-        Some(found) if found == u64::from(FORMAT_VERSION) => Ok(()),
-        Some(found) => Err(ProfileError::Version { path: path.to_owned(), found, supported: FORMAT_VERSION }),
-        None => Err(ProfileError::Json {
-            path: path.to_owned(),
-            line: 1,
-            column: 0,
-            message: "no \"format_version\": this is not a workload profile's meta.json".into(),
-        }),
+        Some(found) => FORMAT.check_version(path, found),
+        None => {
+            let message = "no \"format_version\": this is not a workload profile's meta.json";
+            Err(FORMAT.corrupt(path, "line 1", message))
+        }
     }
 }
 
-fn check_text(path: &Path, text: &str, stated: &serde_json::Value) -> Result<(), ProfileError> {
+fn check_text(path: &Path, text: &str, stated: &serde_json::Value) -> Result<(), FileError> {
     let at = text.rfind(CHECK);
     let computed = at.map(|at| format!("{:08x}", crc32c::crc32c(&text.as_bytes()[..at])));
     if computed.as_deref() == stated.as_str() && computed.is_some() {
         return Ok(());
     }
-    Err(ProfileError::Json {
-        path: path.to_owned(),
-        line: text.lines().count().saturating_sub(1),
-        column: 0,
-        message:
-            "\"meta_crc32c\" does not match the text above it: the file is damaged (or was edited: then delete that \
-                  line and the comma before it)"
-                .into(),
-    })
+    let line = text.lines().count().saturating_sub(1);
+    let message = "\"meta_crc32c\" does not match the text above it: the file is damaged (or was edited: then delete that line and \
+                   the comma before it)";
+    Err(FORMAT.corrupt(path, format!("line {line}"), message))
 }

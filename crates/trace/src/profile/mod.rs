@@ -9,7 +9,6 @@ mod beside;
 mod columns;
 mod decode;
 mod encode;
-mod error;
 mod escape;
 mod meta;
 mod pages;
@@ -19,11 +18,12 @@ mod schedule_file;
 mod snapshot_file;
 mod writer;
 
+use columnar::{Check, Format};
+
 pub use beside::WriterBeside;
-pub use error::ProfileError;
 pub use escape::{BadEscape, escape, unescape};
 pub use meta::{
-    Annotation, AnnotationKind, Command, CutShort, Durations, FileCheck, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
+    Annotation, AnnotationKind, Command, CutShort, Durations, GAPS_MAX, Gap, Host, Meta, SnapshotSummary,
     TracedFileSystem, Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};
@@ -32,6 +32,28 @@ pub use writer::{Values, Writer, WriterOptions};
 
 /// The version this code writes and reads; others are refused.
 pub const FORMAT_VERSION: u32 = 2;
+
+/// The format. Its version is in `meta.json`, for all files.
+pub static FORMAT: Format = PROFILE;
+static TRACE: Format = Format { missing: "the profile is incomplete: record or import the workload again", ..PROFILE };
+static SNAPSHOT: Format = Format {
+    missing: "without the snapshot nobody knows what the workload found: record the workload again, or import it with a snapshot",
+    ..PROFILE
+};
+static SCHEDULE: Format = Format { missing: "the profile is incomplete: record the workload again", ..PROFILE };
+
+const PROFILE: Format = Format {
+    name: "a workload profile",
+    version: FORMAT_VERSION,
+    key: None,
+    missing: "a workload profile is a directory NAME.workload made by fsage record or fsage import",
+    again: "record or import the workload again",
+};
+
+/// How a file of a profile is checked: by what `meta.json` states, unless its entry was deleted there.
+fn check_of<'m>(meta: &'m Meta, name: &str) -> Check<'m> {
+    meta.files.get(name).map_or(Check::Nothing, |check| Check::Beside { check, stated_in: META_FILE })
+}
 
 /// The longest path of a profile, bytes: sixteen times what one call takes, as a process that changes into a directory below can go further.
 pub const PATH_BYTES_MAX: usize = 64 << 10;

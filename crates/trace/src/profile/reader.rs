@@ -2,11 +2,12 @@
 
 use super::columns::trace_fields;
 use super::{
-    META_FILE, Meta, ProfileError, SCHEDULE_FILE, SNAPSHOT_FILE, TRACE_FILE, decode, meta, schedule_file, snapshot_file,
+    FORMAT, META_FILE, Meta, SCHEDULE_FILE, SNAPSHOT_FILE, TRACE, TRACE_FILE, check_of, decode, meta, schedule_file,
+    snapshot_file,
 };
-use crate::parquet_file::{NameRoom, ParquetIn};
 use crate::schedule::Turn;
 use crate::{Batch, Event, Op, Snapshot, flag};
+use columnar::{FileError, NameRoom, ParquetIn};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,26 +30,22 @@ impl Reader {
     /// and have the right columns. Row groups are verified when they are read.
     ///
     /// # Errors
-    /// [`ProfileError`], naming file and place.
-    pub fn open(directory: &Path) -> Result<Reader, ProfileError> {
+    /// [`FileError`], naming file and place.
+    pub fn open(directory: &Path) -> Result<Reader, FileError> {
         posix::memory::in_hand(directory);
         let mut meta = read_meta(directory)?;
         let returned = std::mem::take(&mut meta.returned);
-        let trace = ParquetIn::open(
-            directory.join(TRACE_FILE),
-            meta.files.get(TRACE_FILE).into(),
-            "the profile is incomplete: record or import the workload again",
-            decode::trace_schema,
-        )?;
-        let snapshot = snapshot_file::open(&directory.join(SNAPSHOT_FILE), meta.files.get(SNAPSHOT_FILE))?;
+        let (path, check) = (directory.join(TRACE_FILE), check_of(&meta, TRACE_FILE));
+        let trace = ParquetIn::open(path, &TRACE, check, decode::trace_schema)?;
+        let snapshot = snapshot_file::open(directory.join(SNAPSHOT_FILE), check_of(&meta, SNAPSHOT_FILE))?;
         if trace.rows() != meta.events {
             let (rows, stated) = (trace.rows(), meta.events);
             let message = format!("{rows} rows where meta.json states {stated} \"events\"");
-            return Err(ProfileError::corrupt(trace.path(), "footer", message));
+            return Err(trace.corrupt("footer", message));
         }
-        let (path, check) = (directory.join(SCHEDULE_FILE), meta.files.get(SCHEDULE_FILE));
-        let has_schedule = check.is_some() || path.exists();
-        let schedule = has_schedule.then(|| schedule_file::open(&path, check)).transpose()?;
+        let path = directory.join(SCHEDULE_FILE);
+        let has_schedule = meta.files.contains_key(SCHEDULE_FILE) || path.exists();
+        let schedule = has_schedule.then(|| schedule_file::open(path, check_of(&meta, SCHEDULE_FILE))).transpose()?;
         Ok(Reader { directory: directory.to_owned(), meta, trace, snapshot, schedule, returned })
     }
 
@@ -71,7 +68,7 @@ impl Reader {
     ///
     /// # Errors
     /// None now; the iterator's items carry what is found wrong while reading, and end there.
-    pub fn batches(&self) -> Result<Batches<'_>, ProfileError> {
+    pub fn batches(&self) -> Result<Batches<'_>, FileError> {
         Ok(Batches { reader: self, next: 0, returned: self.returned.clone(), room: self.trace.room_for_names() })
     }
 
@@ -79,7 +76,7 @@ impl Reader {
     ///
     /// # Errors
     /// The snapshot is damaged, or not in order.
-    pub fn snapshot(&self) -> Result<Snapshot, ProfileError> {
+    pub fn snapshot(&self) -> Result<Snapshot, FileError> {
         snapshot_file::read(&self.snapshot)
     }
 
@@ -87,7 +84,7 @@ impl Reader {
     ///
     /// # Errors
     /// The file is damaged, or its times contradict each other.
-    pub fn schedule(&self) -> Result<Option<Vec<Turn>>, ProfileError> {
+    pub fn schedule(&self) -> Result<Option<Vec<Turn>>, FileError> {
         self.schedule.as_ref().map(schedule_file::read).transpose()
     }
 }
@@ -107,20 +104,20 @@ impl Batches<'_> {
     ///
     /// # Errors
     /// A damaged or unreadable row group, named.
-    pub fn next_into(&mut self, batch: &mut Batch) -> Result<bool, ProfileError> {
+    pub fn next_into(&mut self, batch: &mut Batch) -> Result<bool, FileError> {
         batch.events.clear();
         batch.paths.clear();
         batch.schedule.clear();
         let trace = &self.reader.trace;
-        let Some((first_row, _)) = trace.row_range(self.next) else { return Ok(false) };
+        if self.next >= trace.row_groups() {
+            return Ok(false);
+        }
         let fields = trace_fields();
         let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
         let group = self.next;
         // After an error the iterator has ended: the rows that follow a hole would mislead.
         self.next = trace.row_groups();
-        trace.read_row_group(group, &names, |rows| {
-            decode::append(trace.path(), first_row + batch.events.len() as u64, rows, batch)
-        })?;
+        trace.read_row_group(group, &names, |columns| decode::append(columns, batch))?;
         trace.take_names(&mut self.room, batch.paths.bytes())?;
         self.next = group + 1;
         if !self.returned.is_empty() {
@@ -143,7 +140,7 @@ impl Batches<'_> {
 }
 
 impl Iterator for Batches<'_> {
-    type Item = Result<Batch, ProfileError>;
+    type Item = Result<Batch, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut batch = Batch::default();
@@ -155,17 +152,16 @@ impl Iterator for Batches<'_> {
     }
 }
 
-fn read_meta(directory: &Path) -> Result<Meta, ProfileError> {
-    const HINT: &str = "a workload profile is a directory NAME.workload made by fsage record or fsage import";
+fn read_meta(directory: &Path) -> Result<Meta, FileError> {
     let path = directory.join(META_FILE);
     if !directory.is_dir() {
-        return Err(ProfileError::Missing { path: directory.to_owned(), hint: HINT });
+        return Err(FORMAT.missing(directory));
     }
     let bytes = posix::input::read(&path, META_BYTES_MAX).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => ProfileError::Missing { path: path.clone(), hint: HINT },
-        _ => ProfileError::io(&path, "read")(e),
+        io::ErrorKind::NotFound => FORMAT.missing(&path),
+        _ => FileError::io(&path, "read")(e),
     })?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|e| ProfileError::corrupt(&path, format!("byte {}", e.valid_up_to()), "not UTF-8"))?;
+        .map_err(|e| FORMAT.corrupt(&path, format!("byte {}", e.valid_up_to()), "not UTF-8"))?;
     meta::from_text(&path, text)
 }

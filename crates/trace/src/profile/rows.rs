@@ -1,9 +1,10 @@
 //! Single rows of a trace with their annotations, to be looked at.
 
 use super::writer::Values;
-use super::{ProfileError, Reader, decode};
+use super::{Reader, decode};
 use crate::Batch;
 use arrow_array::RecordBatch;
+use columnar::{Columns, FileError};
 
 /// A few consecutive rows of a trace.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ impl Reader {
     ///
     /// # Errors
     /// A damaged or unreadable row group.
-    pub fn rows(&self, from: u64, count: usize) -> Result<Rows, ProfileError> {
+    pub fn rows(&self, from: u64, count: usize) -> Result<Rows, FileError> {
         let schema = self.trace.schema();
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         let mut out = Rows { first_row: from, ..Rows::default() };
@@ -33,15 +34,15 @@ impl Reader {
             if end <= from || found >= count {
                 continue;
             }
-            let mut at = first_row;
-            self.trace.read_row_group(group, &names, |batch| {
-                let skip = usize::try_from(from.saturating_sub(at)).unwrap_or(usize::MAX).min(batch.num_rows());
-                let take = (batch.num_rows() - skip).min(count - found);
-                let slice = batch.slice(skip, take);
-                decode::append(self.trace.path(), at + skip as u64, &slice, &mut out.batch)?;
+            self.trace.read_row_group(group, &names, |columns| {
+                let skip = usize::try_from(from.saturating_sub(columns.first_row())).unwrap_or(usize::MAX);
+                let skip = skip.min(columns.rows());
+                let take = (columns.rows() - skip).min(count - found);
+                let slice = columns.batch().slice(skip, take);
+                let first = columns.first_row() + skip as u64;
+                decode::append(&Columns::new(columns.file(), &slice, first), &mut out.batch)?;
                 append_annotations(&slice, &mut out.annotations);
                 found += take;
-                at += batch.num_rows() as u64;
                 Ok(())
             })?;
         }

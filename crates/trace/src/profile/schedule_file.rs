@@ -1,13 +1,12 @@
 //! `schedule.parquet`: a row per turn, in the order in which they were recorded. Only a profile of the recorder in the kernel has it.
 
-use super::snapshot_file::Columns;
-use super::{FileCheck, ProfileError};
-use crate::parquet_file::{ParquetIn, ParquetOut, properties};
+use super::SCHEDULE;
 use crate::schedule::{Happened, Turn};
 use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use std::path::{Path, PathBuf};
+use columnar::{Check, Columns, FileCheck, FileError, ParquetIn, ParquetOut, as_stored, properties};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const ROW_GROUP_ROWS: usize = 1 << 16;
@@ -29,25 +28,23 @@ fn fields() -> Vec<Field> {
 /// The file while it is written.
 pub(super) struct ScheduleOut {
     out: ParquetOut,
-    schema: Arc<Schema>,
     path: PathBuf,
 }
 
 impl ScheduleOut {
-    pub fn create(path: PathBuf) -> Result<ScheduleOut, ProfileError> {
+    pub fn create(path: PathBuf) -> Result<ScheduleOut, FileError> {
         let schema = Arc::new(Schema::new(fields()));
-        let out = ParquetOut::create(path.clone(), Arc::clone(&schema), properties().build())?;
-        Ok(ScheduleOut { out, schema, path })
+        let out = ParquetOut::create(path.clone(), schema, properties().build())?;
+        Ok(ScheduleOut { out, path })
     }
 
-    pub fn push(&mut self, turns: &[Turn]) -> Result<(), ProfileError> {
-        let invalid = |message: String| ProfileError::Invalid { path: self.path.clone(), message };
+    pub fn push(&mut self, turns: &[Turn]) -> Result<(), FileError> {
         if let Some((turn, why)) = turns.iter().find_map(|turn| Some((turn, turn.fault()?))) {
-            return Err(invalid(format!("a turn of thread {} at {} ns: {why}", turn.tid, turn.t_ns)));
+            let message = format!("a turn of thread {} at {} ns: {why}", turn.tid, turn.t_ns);
+            return Err(FileError::invalid(&self.path, message));
         }
         for turns in turns.chunks(ROW_GROUP_ROWS) {
-            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns(turns));
-            self.out.write(&batch.map_err(|e| invalid(e.to_string()))?)?;
+            self.out.write_arrays(columns(turns))?;
             if self.out.rows_in_progress() >= ROW_GROUP_ROWS {
                 self.out.end_row_group()?;
             }
@@ -55,7 +52,7 @@ impl ScheduleOut {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<FileCheck, ProfileError> {
+    pub fn finish(mut self) -> Result<FileCheck, FileError> {
         self.out.end_row_group()?;
         self.out.finish()
     }
@@ -91,26 +88,22 @@ fn columns(turns: &[Turn]) -> Vec<ArrayRef> {
 }
 
 /// Opens the file and checks its columns.
-pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
-    const HINT: &str = "the profile is incomplete: record the workload again";
-    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| {
-        super::snapshot_file::check_columns(path, found, &fields())
-    })
+pub(super) fn open(path: PathBuf, check: Check<'_>) -> Result<ParquetIn, FileError> {
+    ParquetIn::open(path, &SCHEDULE, check, as_stored(&fields()))
 }
 
 /// Reads all turns.
-pub(super) fn read(file: &ParquetIn) -> Result<Vec<Turn>, ProfileError> {
+pub(super) fn read(file: &ParquetIn) -> Result<Vec<Turn>, FileError> {
     let fields = fields();
     let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
     let mut turns = Vec::new();
     for group in 0..file.row_groups() {
-        file.read_row_group(group, &names, |batch| append(file.path(), batch, &mut turns))?;
+        file.read_row_group(group, &names, |columns| append(columns, &mut turns))?;
     }
     Ok(turns)
 }
 
-fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<Turn>) -> Result<(), ProfileError> {
-    let columns = Columns::new(path, batch, out.len());
+fn append(columns: &Columns<'_>, out: &mut Vec<Turn>) -> Result<(), FileError> {
     let times = columns.numbers::<UInt64Type>("t_ns")?;
     let tids = columns.numbers::<UInt32Type>("tid")?;
     let whats = columns.text("what")?;

@@ -1,17 +1,14 @@
 //! `snapshot.parquet`: a row per name, parents before children.
 
-use super::{FileCheck, ProfileError, escape, no_path, unescape};
-use crate::parquet_file::{ParquetIn, ParquetOut, properties};
+use super::{SNAPSHOT, escape, no_path, unescape};
 use crate::snapshot::path_order;
 use crate::{Provenance, Snapshot, SnapshotEntry};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{
-    Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray, UInt16Array, UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_array::types::{Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use columnar::{Check, Columns, FileCheck, FileError, ParquetIn, ParquetOut, as_stored, properties};
 use posix::FileKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const ROW_GROUP_ROWS: usize = 1 << 16;
@@ -51,8 +48,7 @@ fn kind_from_name(name: &str) -> Option<FileKind> {
 }
 
 /// Writes a snapshot, which must be in order.
-pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, ProfileError> {
-    let invalid = |message: String| ProfileError::Invalid { path: path.to_owned(), message };
+pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, FileError> {
     for (i, pair) in snapshot.entries.windows(2).enumerate() {
         if path_order(&pair[0].path, &pair[1].path).is_ge() {
             let message = format!(
@@ -60,16 +56,13 @@ pub(super) fn write(path: &Path, snapshot: &Snapshot) -> Result<FileCheck, Profi
                 i + 1,
                 escape(&pair[1].path)
             );
-            return Err(invalid(message));
+            return Err(FileError::invalid(path, message));
         }
     }
     let schema = Arc::new(Schema::new(fields()));
-    let mut out = ParquetOut::create(path.to_owned(), Arc::clone(&schema), properties().build())?;
+    let mut out = ParquetOut::create(path.to_owned(), schema, properties().build())?;
     for entries in snapshot.entries.chunks(ROW_GROUP_ROWS) {
-        let columns = columns(entries);
-        let batch =
-            RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|e: ArrowError| invalid(e.to_string()))?;
-        out.write(&batch)?;
+        out.write_arrays(columns(entries))?;
         out.end_row_group()?;
     }
     out.finish()
@@ -97,34 +90,19 @@ fn columns(entries: &[SnapshotEntry]) -> Vec<ArrayRef> {
 }
 
 /// Opens a snapshot file and checks its columns.
-pub(super) fn open(path: &Path, check: Option<&FileCheck>) -> Result<ParquetIn, ProfileError> {
-    const HINT: &str = "without the snapshot nobody knows what the workload found: record the workload again, or import it with a \
-                        snapshot";
-    ParquetIn::open(path.to_owned(), check.into(), HINT, |path, found| check_columns(path, found, &fields()))
-}
-
-/// Whether a file has these columns; the file's own schema if so.
-pub(super) fn check_columns(path: &Path, found: &Schema, fields: &[Field]) -> Result<Schema, ProfileError> {
-    for field in fields {
-        let have = found.field_with_name(field.name());
-        let have = have.map_err(|_| ProfileError::schema(path, field.name(), "not in the file"))?;
-        if have.data_type() != field.data_type() {
-            let message = format!("is {} instead of {}", have.data_type(), field.data_type());
-            return Err(ProfileError::schema(path, field.name(), message));
-        }
-    }
-    Ok(found.clone())
+pub(super) fn open(path: PathBuf, check: Check<'_>) -> Result<ParquetIn, FileError> {
+    ParquetIn::open(path, &SNAPSHOT, check, as_stored(&fields()))
 }
 
 /// Reads a whole snapshot.
-pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, ProfileError> {
+pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, FileError> {
     let fields = fields();
     let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
     let mut entries: Vec<SnapshotEntry> = Vec::new();
     let mut room = file.room_for_names();
     for group in 0..file.row_groups() {
         let first = entries.len();
-        file.read_row_group(group, &names, |batch| append(file.path(), batch, &mut entries))?;
+        file.read_row_group(group, &names, |columns| append(columns, &mut entries))?;
         let new = entries.get(first..).unwrap_or_default();
         let bytes = new.iter().map(|e| e.path.len() + e.target.as_ref().map_or(0, Vec::len)).sum();
         file.take_names(&mut room, bytes)?;
@@ -132,8 +110,7 @@ pub(super) fn read(file: &ParquetIn) -> Result<Snapshot, ProfileError> {
     Ok(Snapshot { entries })
 }
 
-fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Result<(), ProfileError> {
-    let columns = Columns::new(path, batch, out.len());
+fn append(columns: &Columns<'_>, out: &mut Vec<SnapshotEntry>) -> Result<(), FileError> {
     let paths = columns.text("path")?;
     let kinds = columns.text("kind")?;
     let sizes = columns.numbers::<UInt64Type>("size_bytes")?;
@@ -146,7 +123,7 @@ fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Res
     let mtimes = columns.numbers::<Int64Type>("mtime_ns")?;
     let targets = columns.optional_text("target")?;
     let provenances = columns.text("provenance")?;
-    for i in 0..batch.num_rows() {
+    for i in 0..columns.rows() {
         let corrupt = |column: &str, message: String| columns.corrupt(i, column, message);
         let bytes = |column: &'static str, text: &str| {
             let bytes = unescape(text.as_bytes()).map_err(|e| corrupt(column, format!("{e} in {text:?}")))?;
@@ -180,52 +157,4 @@ fn append(path: &Path, batch: &RecordBatch, out: &mut Vec<SnapshotEntry>) -> Res
         out.push(entry);
     }
     Ok(())
-}
-
-/// The columns of some rows, whose errors name file, row and column.
-pub(super) struct Columns<'a> {
-    path: &'a Path,
-    batch: &'a RecordBatch,
-    first_row: usize,
-}
-
-impl<'a> Columns<'a> {
-    /// Those of rows that stand at `first_row` of the file and after.
-    pub fn new(path: &'a Path, batch: &'a RecordBatch, first_row: usize) -> Columns<'a> {
-        Columns { path, batch, first_row }
-    }
-
-    pub fn corrupt(&self, row: usize, column: &str, message: String) -> ProfileError {
-        ProfileError::corrupt(self.path, format!("row {}, column {column}", self.first_row + row), message)
-    }
-
-    fn no_nulls<A: Array>(&self, name: &'static str, array: Option<&'a A>) -> Result<&'a A, ProfileError> {
-        let array = array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))?;
-        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
-            None => Ok(array),
-            Some(i) => Err(self.corrupt(i, name, "is null, which it may not be".into())),
-        }
-    }
-
-    pub fn numbers<T: ArrowPrimitiveType>(&self, name: &'static str) -> Result<&'a [T::Native], ProfileError> {
-        let array = self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>());
-        Ok(self.no_nulls(name, array)?.values())
-    }
-
-    pub fn text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
-        self.no_nulls(name, self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>()))
-    }
-
-    pub fn optional_numbers<T: ArrowPrimitiveType>(
-        &self,
-        name: &'static str,
-    ) -> Result<&'a PrimitiveArray<T>, ProfileError> {
-        let array = self.batch.column_by_name(name).and_then(|a| a.as_primitive_opt::<T>());
-        array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))
-    }
-
-    fn optional_text(&self, name: &'static str) -> Result<&'a StringArray, ProfileError> {
-        let array = self.batch.column_by_name(name).and_then(|a| a.as_string_opt::<i32>());
-        array.ok_or_else(|| ProfileError::schema(self.path, name, "missing or of another type"))
-    }
 }

@@ -5,14 +5,14 @@ use super::encode::Columns;
 use super::pages::Encoder;
 use super::schedule_file::ScheduleOut;
 use super::{
-    Annotation, AnnotationKind, FILES, FORMAT_VERSION, META_FILE, Meta, ProfileError, SCHEDULE_FILE, SNAPSHOT_FILE,
+    Annotation, AnnotationKind, FILES, FORMAT, FORMAT_VERSION, META_FILE, Meta, SCHEDULE_FILE, SNAPSHOT_FILE,
     TRACE_FILE, encode, meta, snapshot_file,
 };
-use crate::parquet_file::{self, ParquetOut};
 use crate::room::Room;
 use crate::schedule::Turn;
 use crate::{Batch, Provenance, Snapshot};
 use arrow_schema::{DataType, Field, Schema};
+use columnar::{FileError, ParquetOut, create_private, properties};
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
 use posix::cleanup::Growing;
@@ -122,15 +122,15 @@ impl Writer {
     ///
     /// # Errors
     /// The directory exists (and is not to be overwritten, or is no profile), or cannot be created.
-    pub fn create(directory: &Path, options: WriterOptions) -> Result<Writer, ProfileError> {
+    pub fn create(directory: &Path, options: WriterOptions) -> Result<Writer, FileError> {
         check_annotations(directory, &options.annotations)?;
         let directories = Directories::create(directory, options.overwrite, options.grows_in.clone())?;
         let mut fields = trace_fields();
         fields.extend(options.annotations.iter().map(|a| Field::new(&a.name, annotation_type(a.kind), true)));
         let schema = Arc::new(Schema::new(fields));
         let path = directories.growing.path().join(TRACE_FILE);
-        let encoder = Encoder::new().map_err(ProfileError::io(&path, "make a compressor"))?;
-        let trace = ParquetOut::create(path, schema, parquet_file::properties().build())?;
+        let encoder = Encoder::new().map_err(FileError::io(&path, "make a compressor"))?;
+        let trace = ParquetOut::create(path, schema, properties().build())?;
         Ok(Writer {
             trace: Some(trace),
             columns: Columns::new(),
@@ -148,7 +148,7 @@ impl Writer {
     ///
     /// # Errors
     /// The disk, or events out of order.
-    pub fn push(&mut self, batch: &Batch) -> Result<(), ProfileError> {
+    pub fn push(&mut self, batch: &Batch) -> Result<(), FileError> {
         self.push_annotated(batch, &[])
     }
 
@@ -156,7 +156,7 @@ impl Writer {
     ///
     /// # Errors
     /// The disk, events out of order, or values whose type or number is not that of the columns.
-    pub fn push_annotated(&mut self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
+    pub fn push_annotated(&mut self, batch: &Batch, values: &[Values]) -> Result<(), FileError> {
         self.check_order(batch)?;
         self.check_values(batch, values)?;
         self.push_schedule(&batch.schedule)?;
@@ -180,13 +180,13 @@ impl Writer {
     ///
     /// # Errors
     /// The disk, or times that contradict each other.
-    pub fn push_schedule(&mut self, turns: &[Turn]) -> Result<(), ProfileError> {
+    pub fn push_schedule(&mut self, turns: &[Turn]) -> Result<(), FileError> {
         if turns.is_empty() {
             return Ok(());
         }
         let path = self.directories.growing.path().join(SCHEDULE_FILE);
         if let Some(room) = self.options.room {
-            room.check(&path, size_of_val(turns) as u64).map_err(ProfileError::io(&path, "write"))?;
+            room.check(&path, size_of_val(turns) as u64).map_err(FileError::io(&path, "write"))?;
         }
         match &mut self.schedule {
             Some(schedule) => schedule.push(turns),
@@ -195,10 +195,9 @@ impl Writer {
     }
 
     /// Adds the annotations' values from `from`, `len` of them, to the row group in progress.
-    fn annotate(&mut self, values: &[Values], from: usize, len: usize) -> Result<(), ProfileError> {
+    fn annotate(&mut self, values: &[Values], from: usize, len: usize) -> Result<(), FileError> {
         let Some(trace) = &self.trace else { return Ok(()) };
-        let invalid =
-            |e: ParquetError| ProfileError::Invalid { path: self.directories.last.clone(), message: e.to_string() };
+        let invalid = |e: ParquetError| FileError::invalid(&self.directories.last, e);
         if self.annotations.is_empty() && !values.is_empty() {
             self.annotations = trace.arrow_columns().map_err(invalid)?.split_off(trace_fields().len());
         }
@@ -211,14 +210,14 @@ impl Writer {
         Ok(())
     }
 
-    fn end_row_group(&mut self) -> Result<(), ProfileError> {
+    fn end_row_group(&mut self) -> Result<(), FileError> {
         let Some(trace) = &mut self.trace else { return Ok(()) };
         if self.columns.rows() == 0 {
             return Ok(());
         }
         if let Some(room) = self.options.room {
             let path = self.directories.growing.path().join(TRACE_FILE);
-            room.check(&path, self.columns.bytes() as u64).map_err(ProfileError::io(&path, "write"))?;
+            room.check(&path, self.columns.bytes() as u64).map_err(FileError::io(&path, "write"))?;
         }
         let descr = trace.columns();
         let (columns, encoder) = (&mut self.columns, &mut self.encoder);
@@ -243,7 +242,7 @@ impl Writer {
     ///
     /// # Errors
     /// The disk; the profile's name was taken meanwhile.
-    pub fn finish(mut self, mut meta: Meta, snapshot: &Snapshot) -> Result<Meta, ProfileError> {
+    pub fn finish(mut self, mut meta: Meta, snapshot: &Snapshot) -> Result<Meta, FileError> {
         self.end_row_group()?;
         let Some(trace) = self.trace.take() else { return Ok(meta) };
         let check = trace.finish()?;
@@ -268,28 +267,27 @@ impl Writer {
         Ok(meta)
     }
 
-    fn write_meta(&self, meta: &Meta) -> Result<(), ProfileError> {
+    fn write_meta(&self, meta: &Meta) -> Result<(), FileError> {
         let path = self.directories.growing.path().join(META_FILE);
-        let text =
-            meta::to_text(meta).map_err(|e| ProfileError::Invalid { path: path.clone(), message: e.to_string() })?;
-        let mut file = parquet_file::create_private(&path)?;
+        let text = meta::to_text(meta).map_err(|e| FileError::invalid(&path, e))?;
+        let mut file = create_private(&path)?;
         io::Write::write_all(&mut file, text.as_bytes())
             .and_then(|()| file.sync_all())
-            .map_err(ProfileError::io(&path, "write"))
+            .map_err(FileError::io(&path, "write"))
     }
 
-    fn check_order(&mut self, batch: &Batch) -> Result<(), ProfileError> {
+    fn check_order(&mut self, batch: &Batch) -> Result<(), FileError> {
         for event in &batch.events {
             if event.seq < self.next_seq {
                 let message = format!("event {} comes after event {}: seq must grow", event.seq, self.next_seq - 1);
-                return Err(ProfileError::Invalid { path: self.directories.last.join(TRACE_FILE), message });
+                return Err(FileError::invalid(&self.directories.last.join(TRACE_FILE), message));
             }
             self.next_seq = event.seq.saturating_add(1);
         }
         Ok(())
     }
 
-    fn check_values(&self, batch: &Batch, values: &[Values]) -> Result<(), ProfileError> {
+    fn check_values(&self, batch: &Batch, values: &[Values]) -> Result<(), FileError> {
         let fits = values.len() == self.options.annotations.len()
             && values
                 .iter()
@@ -298,8 +296,8 @@ impl Writer {
         if fits {
             return Ok(());
         }
-        let message = "annotation values do not fit the annotation columns in number, type or length".into();
-        Err(ProfileError::Invalid { path: self.directories.last.join(TRACE_FILE), message })
+        let message = "annotation values do not fit the annotation columns in number, type or length";
+        Err(FileError::invalid(&self.directories.last.join(TRACE_FILE), message))
     }
 }
 
@@ -313,12 +311,12 @@ fn annotation_type(kind: AnnotationKind) -> DataType {
 }
 
 /// Annotation names must be new ones, or two columns would answer to one name.
-fn check_annotations(directory: &Path, annotations: &[Annotation]) -> Result<(), ProfileError> {
+fn check_annotations(directory: &Path, annotations: &[Annotation]) -> Result<(), FileError> {
     let mut names: Vec<String> = trace_fields().iter().map(|f| f.name().clone()).collect();
     for annotation in annotations {
         if names.contains(&annotation.name) {
             let message = format!("there is a column {} already", annotation.name);
-            return Err(ProfileError::Invalid { path: directory.join(TRACE_FILE), message });
+            return Err(FileError::invalid(&directory.join(TRACE_FILE), message));
         }
         names.push(annotation.name.clone());
     }
@@ -340,33 +338,33 @@ struct Directories {
 }
 
 impl Directories {
-    fn create(last: &Path, overwrite: bool, grows_in: Option<(PathBuf, Room)>) -> Result<Directories, ProfileError> {
+    fn create(last: &Path, overwrite: bool, grows_in: Option<(PathBuf, Room)>) -> Result<Directories, FileError> {
         check_replaceable(last, overwrite)?;
-        let invalid = || ProfileError::Invalid { path: last.to_owned(), message: "not a name for a directory".into() };
+        let invalid = || FileError::invalid(last, "not a name for a directory");
         let name = last.file_name().ok_or_else(invalid)?;
         Growing::sweep(parent_of(last), Some(name), &FILES);
         if grows_in.is_some() {
             // It is told now, and not when everything is done.
             let (needed, as_we_are) = (Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
             let may = rustix::fs::accessat(CWD, parent_of(last), needed, as_we_are).map_err(io::Error::from);
-            may.map_err(ProfileError::io(last, "make it there"))?;
+            may.map_err(FileError::io(last, "make it there"))?;
         }
         let parent = grows_in.as_ref().map_or(parent_of(last), |(directory, _)| directory);
         // What a workload calls its files is nobody else's business.
         let growing = Growing::within(parent, name);
-        let growing = growing.map_err(ProfileError::io(last, "create a directory for it to grow in"))?;
+        let growing = growing.map_err(FileError::io(last, "create a directory for it to grow in"))?;
         Ok(Directories { last: last.to_owned(), growing, overwrite, room: grows_in.map(|(_, room)| room) })
     }
 
     /// A copy of what grew elsewhere, beside the final place, from where it can be renamed.
-    fn near(&mut self) -> Result<Option<Directories>, ProfileError> {
+    fn near(&mut self) -> Result<Option<Directories>, FileError> {
         if parent_of(self.growing.path()) == parent_of(&self.last) {
             return Ok(None);
         }
         if let Some(room) = self.room {
             let sizes = FILES.map(|name| fs::metadata(self.growing.path().join(name)));
             let bytes = sizes.into_iter().flatten().map(|meta| meta.len()).sum();
-            room.check(parent_of(&self.last), bytes).map_err(ProfileError::io(&self.last, "write"))?;
+            room.check(parent_of(&self.last), bytes).map_err(FileError::io(&self.last, "write"))?;
         }
         let near = Directories::create(&self.last, self.overwrite, None)?;
         for name in FILES {
@@ -374,40 +372,40 @@ impl Directories {
             if name == SCHEDULE_FILE && !from.exists() {
                 continue;
             }
-            let mut new = parquet_file::create_private(&to)?;
+            let mut new = create_private(&to)?;
             let copied = fs::File::open(&from).and_then(|mut old| io::copy(&mut old, &mut new));
-            copied.and_then(|_| new.sync_all()).map_err(ProfileError::io(&to, "copy the profile"))?;
+            copied.and_then(|_| new.sync_all()).map_err(FileError::io(&to, "copy the profile"))?;
         }
         // Nothing is left to be done when the profile is in its place.
         let grown = self.growing.path().to_owned();
-        self.growing.remove().map_err(ProfileError::io(&grown, "remove"))?;
+        self.growing.remove().map_err(FileError::io(&grown, "remove"))?;
         Ok(Some(near))
     }
 
     /// Gives the finished profile its name; an old one goes.
-    fn publish(&mut self) -> Result<(), ProfileError> {
+    fn publish(&mut self) -> Result<(), FileError> {
         check_replaceable(&self.last, self.overwrite)?;
         let mut near = self.near()?;
         let growing = near.as_mut().map_or(&mut self.growing, |near| &mut near.growing);
         growing
             .publish(&self.last, self.overwrite)
-            .map_err(ProfileError::io(&self.last, "rename the finished profile into place"))
+            .map_err(FileError::io(&self.last, "rename the finished profile into place"))
     }
 }
 
 /// Fails unless nothing is there, or a profile (nothing but a profile) that may be overwritten.
-fn check_replaceable(path: &Path, overwrite: bool) -> Result<(), ProfileError> {
+fn check_replaceable(path: &Path, overwrite: bool) -> Result<(), FileError> {
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(ProfileError::io(path, "look at")(e)),
-        Ok(_) if !overwrite => return Err(ProfileError::Exists { path: path.to_owned() }),
-        Ok(found) if !found.is_dir() => return Err(ProfileError::NotOurs { path: path.to_owned() }),
+        Err(e) => return Err(FileError::io(path, "look at")(e)),
+        Ok(_) if !overwrite => return Err(FileError::Exists { path: path.to_owned() }),
+        Ok(found) if !found.is_dir() => return Err(FileError::NotOurs { path: path.to_owned(), format: &FORMAT }),
         Ok(_) => {}
     }
-    for entry in fs::read_dir(path).map_err(ProfileError::io(path, "list"))? {
-        let name = entry.map_err(ProfileError::io(path, "list"))?.file_name();
+    for entry in fs::read_dir(path).map_err(FileError::io(path, "list"))? {
+        let name = entry.map_err(FileError::io(path, "list"))?.file_name();
         if !FILES.iter().any(|ours| name == *ours) {
-            return Err(ProfileError::NotOurs { path: path.to_owned() });
+            return Err(FileError::NotOurs { path: path.to_owned(), format: &FORMAT });
         }
     }
     Ok(())

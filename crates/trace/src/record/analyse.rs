@@ -6,11 +6,12 @@
 use super::before::{Touched, complete, implied};
 use super::{RecordSummary, host};
 use crate::analysis::Decode;
-use crate::profile::{self, CutShort, GAPS_MAX, Gap, Meta, ProfileError, Writer, WriterBeside, escape, unescape};
+use crate::profile::{self, CutShort, GAPS_MAX, Gap, Meta, Writer, WriterBeside, escape, unescape};
 use crate::snapshot::{View, Walked};
 use crate::spool::{End, Frame, Header, Lost, NamesEnd, Reader, SpoolError, Subject};
 use crate::strace::{ImportError, Imported};
 use crate::track::SHARED_MOUNT;
+use columnar::FileError;
 use fault::{Fault, Kind};
 use std::ffi::OsString;
 use std::io::Read;
@@ -31,7 +32,7 @@ pub enum AnalysisError {
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
     #[error("it broke off: {what}. This is a bug of fsage's: please report it")]
     Panicked { what: String },
     #[error("it got nowhere for {seconds} s. This is a bug of fsage's: please report it")]

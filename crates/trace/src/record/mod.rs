@@ -35,10 +35,11 @@ pub use source::{Drained, Ending, Target, Tracer, Tracing};
 pub use strace::Strace;
 
 use crate::analysis::Decode;
-use crate::profile::{self, Meta, ProfileError, WriterOptions};
+use crate::profile::{self, Meta, WriterOptions};
 use crate::snapshot::View;
 use crate::spool::{self, Header, Notation, Reader, SpoolError};
 use crate::strace::{ImportError, ImportOptions, Importer, Summary};
+use columnar::FileError;
 use fault::{Fault, Kind};
 use posix::mount_of_path;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -174,7 +175,7 @@ pub enum RecordError {
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
 }
 
 fn missing(records: u64) -> String {

@@ -37,10 +37,10 @@ pub(crate) use told::told;
 
 use crate::Batch;
 use crate::analysis::Decode;
-use crate::profile::ProfileError;
 use crate::track::{Coverage, Place, TrackOptions, Tracker};
 use births::Held;
 use calls::{NO_CALL, Running, parse_call};
+use columnar::FileError;
 use decode::Forms;
 pub(crate) use decode::{may_set_mounts, rooted, traced_calls};
 use lex::Args;
@@ -57,7 +57,7 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const PATIENCE: u64 = 50;
 
 /// Where batches go, for good: the events a sink is given are its own.
-pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), ProfileError> + 's;
+pub type Sink<'s> = dyn FnMut(Batch) -> Result<(), FileError> + 's;
 
 /// How to import.
 #[derive(Clone, Debug)]

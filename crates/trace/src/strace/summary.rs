@@ -1,7 +1,7 @@
 //! What came of an import: counts, problems and refusals.
 
-use crate::profile::ProfileError;
 use crate::track::Coverage;
+use columnar::FileError;
 use fault::{Fault, Kind};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ pub enum ImportError {
     #[error("{}: {message}", name.display())]
     Unusable { name: PathBuf, message: String },
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
 }
 
 impl Fault for ImportError {

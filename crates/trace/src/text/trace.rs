@@ -2,8 +2,9 @@
 //!
 //! Nulls are empty fields. Paths are escaped as in Parquet ([`crate::profile::escape`]) and quoted; flags are hexadecimal.
 
-use crate::profile::{ProfileError, Reader, escape};
+use crate::profile::{Reader, escape};
 use crate::{Batch, Event, PathId};
+use columnar::FileError;
 use fault::{Fault, Kind};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use std::io::{self, Write};
 pub enum ExportError {
     /// The profile cannot be read.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
     /// The output cannot be written.
     #[error("cannot write the export: {0}")]
     Output(#[from] io::Error),

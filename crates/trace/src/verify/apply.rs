@@ -3,9 +3,10 @@
 //! Rows become calls again and go to a [`Tracker`] that starts from the snapshot. One thread stands for all, with one table:
 //! open file descriptions have numbers of their own in a profile, and rows hold absolute paths.
 
-use crate::profile::{ProfileError, Reader};
+use crate::profile::Reader;
 use crate::track::{At, Call, Fd, Kind, Outcome, Seen, Start, TrackOptions, Tracker};
 use crate::{Batch, Event, FileId, OfdId, Op, PathId, Paths, Provenance, flag};
+use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ pub(super) struct Applied {
 }
 
 /// Applies all rows.
-pub(super) fn apply(profile: &Reader) -> Result<Applied, ProfileError> {
+pub(super) fn apply(profile: &Reader) -> Result<Applied, FileError> {
     let mut tracker = Tracker::new(TrackOptions::default());
     // A snapshot that only the trace implies, or that was cut short, covers no directory whole.
     let snapshot = profile.snapshot()?;

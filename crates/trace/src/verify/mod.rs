@@ -12,7 +12,8 @@
 mod apply;
 mod compare;
 
-use crate::profile::{ProfileError, Reader};
+use crate::profile::Reader;
+use columnar::FileError;
 use fault::{Fault, Kind};
 use serde::Serialize;
 use std::path::Path;
@@ -106,7 +107,7 @@ impl Default for VerifyOptions {
 #[allow(missing_docs)]
 pub enum VerifyError {
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
     #[error("{tree}: the tree cannot be read: {source}")]
     Tree { tree: String, source: std::io::Error },
 }

@@ -1,13 +1,14 @@
 //! Damaged, incomplete and foreign profiles: an error that names the file, or the very same data; never a panic.
 
 use crate::common::{Spelled, meta, plain, spell};
+use columnar::FileError;
 use fault::{Fault as _, Kind};
 use posix::FileKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fs;
 use std::path::{Path, PathBuf};
-use trace::profile::{Meta, ProfileError, Reader, Writer, WriterOptions};
+use trace::profile::{Meta, Reader, Writer, WriterOptions};
 use trace::schedule::{Happened, Turn};
 use trace::{Batch, Op, Snapshot, SnapshotEntry};
 
@@ -49,7 +50,7 @@ fn write_profile(path: &Path) {
     writer.finish(meta(), &Snapshot::from_entries(entries)).unwrap();
 }
 
-fn read_profile(path: &Path) -> Result<Content, ProfileError> {
+fn read_profile(path: &Path) -> Result<Content, FileError> {
     let reader = Reader::open(path)?;
     let mut events = Vec::new();
     for batch in reader.batches()? {
@@ -73,7 +74,7 @@ fn fixture() -> Fixture {
 }
 
 /// Replaces one file, reads, and puts the file back.
-fn with_damage(fixture: &Fixture, file: &str, damaged: &[u8]) -> Result<Content, ProfileError> {
+fn with_damage(fixture: &Fixture, file: &str, damaged: &[u8]) -> Result<Content, FileError> {
     let at = fixture.path.join(file);
     let whole = fs::read(&at).unwrap();
     fs::write(&at, damaged).unwrap();
@@ -82,7 +83,7 @@ fn with_damage(fixture: &Fixture, file: &str, damaged: &[u8]) -> Result<Content,
     result
 }
 
-fn assert_names_file(error: &ProfileError, file: &str) {
+fn assert_names_file(error: &FileError, file: &str) {
     assert!(error.to_string().contains(file), "{error} does not name {file}");
     assert_eq!(error.kind(), Kind::BadInput, "{error}");
 }
@@ -115,7 +116,7 @@ fn flipped_bytes_are_noticed_everywhere() {
             let at = (rng.next_u64() % whole.len() as u64) as usize;
             damaged[at] ^= 1 << (rng.next_u64() % 8);
             match with_damage(&fixture, file, &damaged) {
-                Err(ProfileError::Version { found, .. }) => assert!(file == "meta.json" && found != 1),
+                Err(FileError::Version { found, .. }) => assert!(file == "meta.json" && found != 1),
                 Err(e) => assert!(e.kind() == Kind::BadInput, "seed 7, case {case}: {file} byte {at}: {e}"),
                 Ok(content) => {
                     assert!(content == fixture.content, "seed 7, case {case}: {file} byte {at} went unnoticed")
@@ -165,7 +166,7 @@ fn other_versions_are_refused_by_number() {
     for (found, other) in [(7, "\"format_version\": 7,\n  \"new_field\": {},"), (1, "\"format_version\": 1,")] {
         let other = text.replace("\"format_version\": 2,", other);
         let error = with_damage(&fixture, "meta.json", other.as_bytes()).unwrap_err();
-        assert!(matches!(error, ProfileError::Version { found: f, supported: 2, .. } if f == found), "{error}");
+        assert!(matches!(error, FileError::Version { found: f, .. } if f == found), "{error}");
         let message = error.to_string();
         assert!(message.contains(&found.to_string()) && message.contains("reads version 2"), "{message}");
         assert_eq!(message.contains("newer fsage"), found > 2, "{message}");
@@ -180,12 +181,12 @@ fn missing_parts_are_named() {
         let aside = fixture.path.join("aside");
         fs::rename(&at, &aside).unwrap();
         let error = read_profile(&fixture.path).unwrap_err();
-        assert!(matches!(error, ProfileError::Missing { .. }), "{error}");
+        assert!(matches!(error, FileError::Missing { .. }), "{error}");
         assert_names_file(&error, file);
         fs::rename(&aside, &at).unwrap();
     }
     let error = read_profile(&fixture.path.join("nowhere")).unwrap_err();
-    assert!(matches!(error, ProfileError::Missing { .. }), "{error}");
+    assert!(matches!(error, FileError::Missing { .. }), "{error}");
     let error = read_profile(&fixture.path.join("trace.parquet")).unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput, "a file is no profile: {error}");
 }
@@ -196,10 +197,10 @@ fn one_file_in_place_of_another_is_a_schema_error() {
     unchecked(&fixture.path);
     let snapshot = fs::read(fixture.path.join("snapshot.parquet")).unwrap();
     let error = with_damage(&fixture, "trace.parquet", &snapshot).unwrap_err();
-    assert!(matches!(&error, ProfileError::Schema { column, .. } if column == "seq"), "{error}");
+    assert!(matches!(&error, FileError::Schema { column, .. } if column == "seq"), "{error}");
     let trace = fs::read(fixture.path.join("trace.parquet")).unwrap();
     let error = with_damage(&fixture, "snapshot.parquet", &trace).unwrap_err();
-    assert!(matches!(error, ProfileError::Schema { .. }), "{error}");
+    assert!(matches!(error, FileError::Schema { .. }), "{error}");
     let error = with_damage(&fixture, "trace.parquet", b"not parquet at all, but long enough").unwrap_err();
-    assert!(matches!(error, ProfileError::Corrupt { .. }), "{error}");
+    assert!(matches!(error, FileError::Corrupt { .. }), "{error}");
 }

@@ -1,10 +1,11 @@
 //! Whatever goes into a workload profile comes out again.
 
 use crate::common::{Spelled, batches, meta, plain, snapshot, spell};
+use columnar::FileError;
 use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use trace::profile::{Annotation, AnnotationKind, ProfileError, Reader, Values, Writer, WriterOptions};
+use trace::profile::{Annotation, AnnotationKind, Reader, Values, Writer, WriterOptions};
 use trace::{Batch, Op, Snapshot};
 
 proptest! {
@@ -78,7 +79,7 @@ fn annotations_are_kept_and_paged() {
         ]
     };
     let mut writer = Writer::create(&path, options).unwrap();
-    assert!(matches!(writer.push(&a_batch(3)), Err(ProfileError::Invalid { .. })), "annotation values are required");
+    assert!(matches!(writer.push(&a_batch(3)), Err(FileError::Invalid { .. })), "annotation values are required");
     drop(writer);
     let options = WriterOptions { annotations: annotations.clone(), row_group_rows: 8, ..WriterOptions::default() };
     let mut writer = Writer::create(&path, options).unwrap();
@@ -107,24 +108,24 @@ fn nothing_is_left_or_overwritten_unasked() {
     drop(writer);
     assert!(names().is_empty(), "an interrupted writer leaves nothing: {:?}", names());
 
-    let write = |n, overwrite| -> Result<_, ProfileError> {
+    let write = |n, overwrite| -> Result<_, FileError> {
         let mut writer = Writer::create(&path, WriterOptions { overwrite, ..WriterOptions::default() })?;
         writer.push(&a_batch(n))?;
         writer.finish(meta(), &Snapshot::default())
     };
     write(10, false).unwrap();
-    assert!(matches!(write(11, false), Err(ProfileError::Exists { .. })));
+    assert!(matches!(write(11, false), Err(FileError::Exists { .. })));
     assert_eq!(Reader::open(&path).unwrap().events(), 10);
     write(12, true).unwrap();
     assert_eq!(Reader::open(&path).unwrap().events(), 12);
     assert_eq!(names(), ["w.workload"]);
 
     fs::write(path.join("notes.txt"), "mine").unwrap();
-    assert!(matches!(write(13, true), Err(ProfileError::NotOurs { .. })));
+    assert!(matches!(write(13, true), Err(FileError::NotOurs { .. })));
     fs::write(dir.path().join("file"), "mine").unwrap();
     let file = dir.path().join("file");
     let onto = Writer::create(&file, WriterOptions { overwrite: true, ..WriterOptions::default() });
-    assert!(matches!(onto.err().unwrap(), ProfileError::NotOurs { .. }));
+    assert!(matches!(onto.err().unwrap(), FileError::NotOurs { .. }));
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn events_out_of_order_are_refused() {
     let mut batch = a_batch(3);
     batch.events.swap(0, 1);
     let mut writer = Writer::create(&dir.path().join("w.workload"), WriterOptions::default()).unwrap();
-    assert!(matches!(writer.push(&batch), Err(ProfileError::Invalid { .. })));
+    assert!(matches!(writer.push(&batch), Err(FileError::Invalid { .. })));
 }
 
 /// Everybody's names were readable by everybody, as far as the umask lets.

@@ -11,9 +11,9 @@
 
 use super::read::{ResidualReader, Rows};
 use super::{COLUMNS, Column, Kind, Value};
+use columnar::FileError;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use trace::profile::ProfileError;
 
 /// Levels of the tree.
 const DEPTH_MAX: usize = 6;
@@ -166,7 +166,7 @@ struct Tree {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn contexts(file: &ResidualReader) -> Result<Vec<Context>, ProfileError> {
+pub fn contexts(file: &ResidualReader) -> Result<Vec<Context>, FileError> {
     let mut tree = Tree { places: Places::new(), nodes: vec![Node::default()] };
     let mut open = vec![0];
     for depth in 0..=DEPTH_MAX {
@@ -183,7 +183,7 @@ pub fn contexts(file: &ResidualReader) -> Result<Vec<Context>, ProfileError> {
 
 impl Tree {
     /// Sums the rows of open leaves.
-    fn pass(&mut self, file: &ResidualReader, open: &[usize]) -> Result<(), ProfileError> {
+    fn pass(&mut self, file: &ResidualReader, open: &[usize]) -> Result<(), FileError> {
         let features = self.places.columns.len();
         for &node in open {
             self.nodes[node] = Node { by_place: vec![Vec::new(); features], ..self.nodes[node].clone() };

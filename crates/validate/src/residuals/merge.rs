@@ -2,13 +2,13 @@
 
 use super::write::Source;
 use super::{Priced, ResidualWriter, Row, Seen};
+use columnar::FileError;
 use predict::pipeline::{PredictError, PredictOptions, PricedCall, Workload, predict_calls};
 use replay::{InOrder, Observation, Observations};
 use std::io;
 use std::iter::Peekable;
 use system::SystemProfile;
 use trace::Op;
-use trace::profile::ProfileError;
 
 /// Predicts a workload once more, and writes a row for every call that has a price or that the replay made.
 ///
@@ -39,7 +39,7 @@ struct Merge<'m, 'o> {
     previous: Option<Op>,
     burst: u64,
     /// The first error; nothing is done after it.
-    failed: Option<ProfileError>,
+    failed: Option<FileError>,
 }
 
 impl Merge<'_, '_> {
@@ -113,7 +113,7 @@ impl Merge<'_, '_> {
 
     fn fail(&mut self, source: io::Error) {
         let path = self.out.path().to_owned();
-        self.failed.get_or_insert(ProfileError::Io { path, doing: "read what the replay saw for", source });
+        self.failed.get_or_insert(FileError::Io { path, doing: "read what the replay saw for", source });
     }
 
     fn seen_of(&mut self, observation: &Observation) -> Seen {

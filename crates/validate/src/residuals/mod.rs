@@ -14,6 +14,7 @@ pub use merge::residuals_of;
 pub use read::ResidualReader;
 pub use write::{ResidualWriter, Source};
 
+use columnar::Format;
 use posix::Residency;
 use trace::Op;
 
@@ -21,6 +22,14 @@ use trace::Op;
 pub const VERSION_KEY: &str = "fsage.residuals";
 /// See [`VERSION_KEY`].
 pub const VERSION: u32 = 1;
+
+static FORMAT: Format = Format {
+    name: "a file of residuals",
+    version: VERSION,
+    key: Some(VERSION_KEY),
+    missing: "fsage validate --residuals makes such files",
+    again: "make it again with fsage validate --residuals",
+};
 
 /// One call of one replay.
 #[derive(Clone, Debug, PartialEq)]

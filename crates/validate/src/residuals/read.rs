@@ -1,15 +1,12 @@
 //! Reading residuals back, a row group at a time, as contexts need them.
 
 use super::write::schema;
-use super::{COLUMNS, Column, Kind, VERSION, VERSION_KEY, Value};
+use super::{COLUMNS, Column, FORMAT, Kind, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::Field;
+use columnar::{Check, FileError, ParquetIn, as_stored};
 use std::path::Path;
-use std::sync::Arc;
-use trace::parquet_file::{Check, ParquetIn};
-use trace::profile::ProfileError;
 
 /// A file of residuals, open for reading.
 pub struct ResidualReader {
@@ -27,33 +24,9 @@ impl ResidualReader {
     ///
     /// # Errors
     /// It is not there, is damaged, is no file of residuals, or is of another version.
-    pub fn open(path: &Path) -> Result<ResidualReader, ProfileError> {
-        let hint = "fsage validate --residuals makes such files";
-        let mut unlike = None;
-        let file = ParquetIn::open(path.to_owned(), Check::Footer, hint, |_, found| {
-            let same = |field: &&Arc<Field>| {
-                found.field_with_name(field.name()).is_ok_and(|f| f.data_type().equals_datatype(field.data_type()))
-            };
-            unlike = schema().fields().iter().find(|field| !same(field)).map(|field| field.name().clone());
-            Ok(found.clone())
-        })?;
-        // A file of another version may well have other columns: that is said first.
-        let version = file.key_value(VERSION_KEY).map(str::parse);
-        match (version, unlike) {
-            (Some(Ok(version)), _) if version != u64::from(VERSION) => {
-                Err(ProfileError::Version { path: path.to_owned(), found: version, supported: VERSION })
-            }
-            (Some(Ok(_)), None) => Ok(ResidualReader { file }),
-            (Some(Ok(_)), Some(column)) => {
-                let message = "is not there or of another type".to_owned();
-                Err(ProfileError::Schema { path: path.to_owned(), column, message })
-            }
-            (None | Some(Err(_)), _) => {
-                let (path, place) = (path.to_owned(), "footer".to_owned());
-                let message = format!("{VERSION_KEY} is missing or no number: this is no file of residuals");
-                Err(ProfileError::Corrupt { path, place, message })
-            }
-        }
+    pub fn open(path: &Path) -> Result<ResidualReader, FileError> {
+        let file = ParquetIn::open(path.to_owned(), &FORMAT, Check::Footer, as_stored(schema().fields()))?;
+        Ok(ResidualReader { file })
     }
 
     /// Number of rows.
@@ -62,10 +35,10 @@ impl ResidualReader {
     }
 
     /// Hands on every row group's rows, with the columns named.
-    pub(super) fn each(&self, names: &[&str], mut each: impl FnMut(&Rows)) -> Result<(), ProfileError> {
+    pub(super) fn each(&self, names: &[&str], mut each: impl FnMut(&Rows)) -> Result<(), FileError> {
         for group in 0..self.file.row_groups() {
-            self.file.read_row_group(group, names, |batch| {
-                each(&Rows::of(batch));
+            self.file.read_row_group(group, names, |columns| {
+                each(&Rows::of(columns.batch()));
                 Ok(())
             })?;
         }

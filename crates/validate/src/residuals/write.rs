@@ -1,16 +1,15 @@
 //! Writing residuals: rows come one by one, and leave in row groups.
 
 use super::{COLUMNS, ENTRIES, Kind, Row, VERSION, VERSION_KEY, Value};
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     ArrayBuilder, BooleanBuilder, Float64Builder, ListBuilder, StringBuilder, StructBuilder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Fields, Schema};
+use columnar::{FileError, ParquetOut, properties};
 use posix::output::Output;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trace::parquet_file::{ParquetOut, properties};
-use trace::profile::ProfileError;
 
 /// Rows of a row group: what memory holds at most.
 pub(super) const ROW_GROUP_ROWS: usize = 1 << 16;
@@ -93,7 +92,6 @@ pub struct ResidualWriter {
     path: PathBuf,
     output: Output,
     file: ParquetOut,
-    schema: SchemaRef,
     columns: Vec<Pending>,
     entries: ListBuilder<StructBuilder>,
     rows: usize,
@@ -104,17 +102,15 @@ impl ResidualWriter {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn create(path: &Path) -> Result<ResidualWriter, ProfileError> {
-        let io = |source| ProfileError::Io { path: path.to_owned(), doing: "make the file", source };
-        let (output, file) = Output::create(path, 0o666).map_err(io)?;
-        let schema = Arc::new(schema());
-        let mut file = ParquetOut::into_file(file, path.to_owned(), Arc::clone(&schema), properties().build())?;
+    pub fn create(path: &Path) -> Result<ResidualWriter, FileError> {
+        let (output, file) = Output::create(path, 0o666).map_err(FileError::io(path, "make the file"))?;
+        let mut file = ParquetOut::into_file(file, path.to_owned(), Arc::new(schema()), properties().build())?;
         file.key_value(VERSION_KEY, VERSION.to_string());
         let columns = COLUMNS.iter().map(|c| Pending::new(c.kind)).collect();
         let fields: [Box<dyn ArrayBuilder>; 3] =
             [Box::new(StringBuilder::new()), Box::new(Float64Builder::new()), Box::new(Float64Builder::new())];
         let entries = ListBuilder::new(StructBuilder::new(term_fields(), fields.into()));
-        Ok(ResidualWriter { path: path.to_owned(), output, file, schema, columns, entries, rows: 0 })
+        Ok(ResidualWriter { path: path.to_owned(), output, file, columns, entries, rows: 0 })
     }
 
     /// Where it will be.
@@ -126,7 +122,7 @@ impl ResidualWriter {
     ///
     /// # Errors
     /// The disk.
-    pub fn push(&mut self, row: &Row<'_>) -> Result<(), ProfileError> {
+    pub fn push(&mut self, row: &Row<'_>) -> Result<(), FileError> {
         for (column, pending) in COLUMNS.iter().zip(&mut self.columns) {
             pending.push((column.value)(row));
         }
@@ -143,16 +139,14 @@ impl ResidualWriter {
         if self.rows >= ROW_GROUP_ROWS { self.end_row_group() } else { Ok(()) }
     }
 
-    fn end_row_group(&mut self) -> Result<(), ProfileError> {
+    fn end_row_group(&mut self) -> Result<(), FileError> {
         if self.rows == 0 {
             return Ok(());
         }
         self.rows = 0;
         let mut arrays: Vec<ArrayRef> = self.columns.iter_mut().map(Pending::finish).collect();
         arrays.push(Arc::new(self.entries.finish()));
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
-        let batch = batch.unwrap_or_else(|e| panic!("columns of one table have one length and their types: {e}"));
-        self.file.write(&batch)?;
+        self.file.write_arrays(arrays)?;
         self.file.end_row_group()
     }
 
@@ -160,10 +154,10 @@ impl ResidualWriter {
     ///
     /// # Errors
     /// The disk.
-    pub fn finish(mut self) -> Result<(), ProfileError> {
+    pub fn finish(mut self) -> Result<(), FileError> {
         self.end_row_group()?;
         self.file.finish()?;
         let path = self.path;
-        self.output.finish().map_err(|source| ProfileError::Io { path, doing: "put the file in its place", source })
+        self.output.finish().map_err(FileError::io(&path, "put the file in its place"))
     }
 }

@@ -141,8 +141,8 @@ fn other_versions_and_other_files_are_refused() {
         let path = dir.path().join(name);
         let schema =
             arrow_schema::Schema::new(vec![arrow_schema::Field::new("x", arrow_schema::DataType::UInt64, true)]);
-        let properties = trace::parquet_file::properties().build();
-        let mut out = trace::parquet_file::ParquetOut::create(path.clone(), Arc::new(schema), properties).unwrap();
+        let properties = columnar::properties().build();
+        let mut out = columnar::ParquetOut::create(path.clone(), Arc::new(schema), properties).unwrap();
         if let Some(version) = version {
             out.key_value(VERSION_KEY, version.to_owned());
         }
@@ -154,8 +154,8 @@ fn other_versions_and_other_files_are_refused() {
     assert!(newer.contains("newer: format version 2 is not supported") && newer.contains("reads version 1"), "{newer}");
     let older = said(&write("older", Some("0")));
     assert!(older.contains("format version 0 is not supported"), "{older}");
-    assert!(said(&write("other", None)).contains("no file of residuals"));
-    assert!(said(&write("columns", Some("1"))).contains("column workload: is not there"));
+    assert!(said(&write("other", None)).contains("not a file of residuals"));
+    assert!(said(&write("columns", Some("1"))).contains("column workload: not in the file"));
     assert!(said(&dir.path().join("none")).contains("--residuals"));
 }
 

@@ -6,7 +6,7 @@
 
 use super::history::Object;
 use super::worktree::Tree;
-use crate::AgingError;
+use columnar::FileError;
 use stats::random::{GOLDEN, finalise};
 
 /// A tree's entry: mode, name of some length and the binary hash, which does not compress.
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Writes one loose object: under a temporary name in its directory, then renamed.
-    pub(super) fn loose(&mut self, tree: &mut Tree<'_>, hash: &str, bytes: u64) -> Result<(), AgingError> {
+    pub(super) fn loose(&mut self, tree: &mut Tree<'_>, hash: &str, bytes: u64) -> Result<(), FileError> {
         let (directory, rest) = hash.split_at_checked(2).unwrap_or((hash, ""));
         let path = format!(".git/objects/{directory}/{rest}").into_bytes();
         if tree.has_file(&path) {
@@ -88,12 +88,7 @@ impl Store {
     }
 
     /// The trees and the commit that a commit adds; `directories` are those with changes in them, the root included.
-    pub(super) fn commit(
-        &mut self,
-        tree: &mut Tree<'_>,
-        hash: &str,
-        directories: &[Vec<u8>],
-    ) -> Result<(), AgingError> {
+    pub(super) fn commit(&mut self, tree: &mut Tree<'_>, hash: &str, directories: &[Vec<u8>]) -> Result<(), FileError> {
         for directory in directories {
             let bytes = tree.names_in(directory) * TREE_ENTRY_BYTES + 16;
             let name = self.made_up();
@@ -108,7 +103,7 @@ impl Store {
     }
 
     /// Packs the loose objects once there are enough of them.
-    pub(super) fn collect(&mut self, tree: &mut Tree<'_>) -> Result<(), AgingError> {
+    pub(super) fn collect(&mut self, tree: &mut Tree<'_>) -> Result<(), FileError> {
         if self.gc_every == 0 || (self.loose.len() as u64) < self.gc_every {
             return Ok(());
         }
@@ -140,12 +135,12 @@ impl Store {
     }
 
     /// A pack as a clone brings it.
-    pub(super) fn cloned(&mut self, tree: &mut Tree<'_>, bytes: u64, objects: u64) -> Result<(), AgingError> {
+    pub(super) fn cloned(&mut self, tree: &mut Tree<'_>, bytes: u64, objects: u64) -> Result<(), FileError> {
         let name = self.made_up();
         self.write_pack(tree, Pack { name, bytes, objects })
     }
 
-    fn write_pack(&mut self, tree: &mut Tree<'_>, pack: Pack) -> Result<(), AgingError> {
+    fn write_pack(&mut self, tree: &mut Tree<'_>, pack: Pack) -> Result<(), FileError> {
         let index_bytes = PACK_INDEX_FIXED_BYTES + pack.objects * PACK_INDEX_OBJECT_BYTES;
         for (suffix, bytes) in [("pack", pack.bytes), ("idx", index_bytes)] {
             let path = format!(".git/objects/pack/pack-{}.{suffix}", pack.name);

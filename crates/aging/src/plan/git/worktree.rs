@@ -2,7 +2,8 @@
 
 use super::history::Mode;
 use crate::format::Writer;
-use crate::{AgingError, AgingOp, NodeId, OpKind};
+use crate::{AgingOp, NodeId, OpKind};
+use columnar::FileError;
 use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ impl<'w> Tree<'w> {
         self.directories.get(directory).map_or(0, |d| d.names)
     }
 
-    fn push(&mut self, op: AgingOp) -> Result<(), AgingError> {
+    fn push(&mut self, op: AgingOp) -> Result<(), FileError> {
         self.writer.push(op)
     }
 
@@ -65,7 +66,7 @@ impl<'w> Tree<'w> {
     }
 
     /// Makes a directory with those above it, where they are not there.
-    pub(super) fn directory(&mut self, path: &[u8]) -> Result<NodeId, AgingError> {
+    pub(super) fn directory(&mut self, path: &[u8]) -> Result<NodeId, FileError> {
         if let Some(found) = self.directories.get(path) {
             return Ok(found.node);
         }
@@ -79,7 +80,7 @@ impl<'w> Tree<'w> {
     }
 
     /// Makes a file or link, in place of one that is there.
-    pub(super) fn put(&mut self, path: &[u8], mode: Mode, size_bytes: u64) -> Result<(), AgingError> {
+    pub(super) fn put(&mut self, path: &[u8], mode: Mode, size_bytes: u64) -> Result<(), FileError> {
         if mode == Mode::Submodule {
             return self.directory(path).map(drop);
         }
@@ -97,14 +98,14 @@ impl<'w> Tree<'w> {
     }
 
     /// Removes a file or link; the directory stays.
-    pub(super) fn unlink(&mut self, path: &[u8]) -> Result<(), AgingError> {
+    pub(super) fn unlink(&mut self, path: &[u8]) -> Result<(), FileError> {
         let Some(node) = self.files.remove(path) else { return Ok(()) };
         self.count(split(path).0, -1);
         self.push(AgingOp::new(self.t_ns, OpKind::Delete, node))
     }
 
     /// Removes a file, link or submodule, and the directories that are empty then, as git does.
-    pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), AgingError> {
+    pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), FileError> {
         if self.files.contains_key(path) {
             self.unlink(path)?;
         } else if !self.remove_empty(path)? {
@@ -118,7 +119,7 @@ impl<'w> Tree<'w> {
     }
 
     /// Removes a directory if it is empty, and says whether it was.
-    pub(super) fn remove_empty(&mut self, path: &[u8]) -> Result<bool, AgingError> {
+    pub(super) fn remove_empty(&mut self, path: &[u8]) -> Result<bool, FileError> {
         let Some(directory) = self.directories.get(path).copied().filter(|d| d.names == 0) else { return Ok(false) };
         self.directories.remove(path);
         self.count(split(path).0, -1);
@@ -127,7 +128,7 @@ impl<'w> Tree<'w> {
     }
 
     /// Writes a file under another name first, and renames it over the old one: as git replaces its own files.
-    pub(super) fn replace(&mut self, path: &[u8], temporary: &[u8], size_bytes: u64) -> Result<(), AgingError> {
+    pub(super) fn replace(&mut self, path: &[u8], temporary: &[u8], size_bytes: u64) -> Result<(), FileError> {
         self.put(temporary, Mode::File, size_bytes)?;
         if self.files.contains_key(path) {
             // The rename takes the old file's place: it goes at that moment.
@@ -143,7 +144,7 @@ impl<'w> Tree<'w> {
     }
 
     /// Adds to the end of a file, made if it is not there.
-    pub(super) fn append(&mut self, path: &[u8], size_bytes: u64) -> Result<(), AgingError> {
+    pub(super) fn append(&mut self, path: &[u8], size_bytes: u64) -> Result<(), FileError> {
         match self.files.get(path) {
             Some(node) => self.push(AgingOp { size_bytes, ..AgingOp::new(self.t_ns, OpKind::Append, *node) }),
             None => self.put(path, Mode::File, size_bytes),

@@ -78,10 +78,9 @@ impl Script {
 
     /// Reads a workload profile.
     pub(in crate::plan) fn read(path: &Path) -> Result<Script, PlanError> {
-        let profile = |e: trace::profile::ProfileError| PlanError::Aging(e.into());
-        let reader = Reader::open(path).map_err(profile)?;
+        let reader = Reader::open(path)?;
         let mut scribe = Scribe {
-            names: Names::new(&reader.snapshot().map_err(profile)?),
+            names: Names::new(&reader.snapshot()?),
             open: FxHashMap::default(),
             ops: Vec::new(),
             skipped: Skipped::default(),
@@ -92,9 +91,9 @@ impl Script {
         if scribe.names.is_too_deep() {
             return too_deep("snapshot".to_owned());
         }
-        let mut batches = reader.batches().map_err(profile)?;
+        let mut batches = reader.batches()?;
         let mut batch = Batch::default();
-        while batches.next_into(&mut batch).map_err(profile)? {
+        while batches.next_into(&mut batch)? {
             for event in &batch.events {
                 // Calls overlap; they are taken in the order in which they began.
                 if posix::interrupt::requested() {

@@ -7,7 +7,8 @@ use crate::format::Writer;
 use crate::plan::short_lived::habits::Habits;
 use crate::plan::short_lived::{Activity, Carry, Number, ShortLived};
 use crate::snapshot::InodeGroups;
-use crate::{AgingError, AgingOp, DAY_NS, NodeId, OpKind};
+use crate::{AgingOp, DAY_NS, NodeId, OpKind};
+use columnar::FileError;
 use posix::FileKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::random::unit;
@@ -51,7 +52,7 @@ impl<'w> Emitter<'w> {
     }
 
     /// Makes the first snapshot's tree in the first simulated day, in order of change time.
-    pub(super) fn initial(&mut self, view: &View, tally: &mut Tally) -> Result<Vec<Option<Live>>, AgingError> {
+    pub(super) fn initial(&mut self, view: &View, tally: &mut Tally) -> Result<Vec<Option<Live>>, FileError> {
         if let Some(groups) = self.groups {
             for group in 0..groups.count {
                 self.writer.push(AgingOp::new(0, OpKind::Mkdir, NodeId(1 + group)))?;
@@ -87,7 +88,7 @@ impl<'w> Emitter<'w> {
         t_ns: u64,
         live: &mut [Option<Live>],
         tally: &mut Tally,
-    ) -> Result<(), AgingError> {
+    ) -> Result<(), FileError> {
         let Some(entry) = view.entry(index) else { return Ok(()) };
         if live.get(index as usize).copied().flatten().is_some() {
             return Ok(());
@@ -106,7 +107,7 @@ impl<'w> Emitter<'w> {
     }
 
     /// Makes a node; by groups, a directory gets its number only.
-    fn make(&mut self, view: &View, index: u32, dir: NodeId, t_ns: u64) -> Result<NodeId, AgingError> {
+    fn make(&mut self, view: &View, index: u32, dir: NodeId, t_ns: u64) -> Result<NodeId, FileError> {
         let node = self.new_node();
         let Some(inode) = view.entry(index).map(|e| e.inode) else { return Ok(node) };
         let (kind, size_bytes) = match inode.kind {
@@ -130,7 +131,7 @@ impl<'w> Emitter<'w> {
         interval: &Interval,
         shorts: &[Short],
         from_ns: u64,
-    ) -> Result<Vec<Option<NodeId>>, AgingError> {
+    ) -> Result<Vec<Option<NodeId>>, FileError> {
         let mut nodes: Vec<Option<NodeId>> = vec![None; between.b.len()];
         for (i, _) in between.b.nodes() {
             let before = between.matching.before_of(i);
@@ -178,7 +179,7 @@ impl<'w> Emitter<'w> {
         node: NodeId,
         t_ns: u64,
         nodes: &[Option<NodeId>],
-    ) -> Result<(), AgingError> {
+    ) -> Result<(), FileError> {
         let directory = nodes.get(file.directory as usize).copied().flatten().unwrap_or(NodeId::ROOT);
         let ino = between.b.entry(file.directory).map_or(0, |e| e.inode.ino);
         let dir = self.groups.as_ref().map_or(directory, |groups| Self::group_directory(groups, ino));
@@ -186,7 +187,7 @@ impl<'w> Emitter<'w> {
         self.writer.push(AgingOp { dir, name, size_bytes: file.size_bytes, ..AgingOp::new(t_ns, OpKind::Create, node) })
     }
 
-    fn set_aside(&mut self, between: &Between<'_>, a: u32, t_ns: u64) -> Result<(), AgingError> {
+    fn set_aside(&mut self, between: &Between<'_>, a: u32, t_ns: u64) -> Result<(), FileError> {
         let node = between.live.get(a as usize).copied().flatten().map(|l| l.node);
         let (Some(node), None) = (node, &self.groups) else { return Ok(()) };
         let name = self.own_name();
@@ -200,7 +201,7 @@ impl<'w> Emitter<'w> {
         b: u32,
         t_ns: u64,
         nodes: &[Option<NodeId>],
-    ) -> Result<(), AgingError> {
+    ) -> Result<(), FileError> {
         let node = between.live.get(a as usize).copied().flatten().map(|l| l.node);
         let (Some(node), None) = (node, &self.groups) else { return Ok(()) };
         let name = Some(between.b.name(b).into());
@@ -208,7 +209,7 @@ impl<'w> Emitter<'w> {
         self.writer.push(AgingOp { dir, name, ..AgingOp::new(t_ns, OpKind::Rename, node) })
     }
 
-    fn remove(&mut self, between: &Between<'_>, a: u32, t_ns: u64) -> Result<(), AgingError> {
+    fn remove(&mut self, between: &Between<'_>, a: u32, t_ns: u64) -> Result<(), FileError> {
         let Some(live) = between.live.get(a as usize).copied().flatten() else { return Ok(()) };
         let is_directory = between.a.entry(a).is_some_and(|e| e.inode.kind == FileKind::Directory);
         match (is_directory, &self.groups) {
@@ -218,7 +219,7 @@ impl<'w> Emitter<'w> {
         }
     }
 
-    fn change(&mut self, between: &Between<'_>, a: u32, b: u32, how: Change, t_ns: u64) -> Result<(), AgingError> {
+    fn change(&mut self, between: &Between<'_>, a: u32, b: u32, how: Change, t_ns: u64) -> Result<(), FileError> {
         let (Some(was), Some(is)) = (between.a.entry(a), between.b.entry(b)) else { return Ok(()) };
         let Some(live) = between.live.get(a as usize).copied().flatten() else { return Ok(()) };
         let (old, new) = (planned_bytes(&was.inode), planned_bytes(&is.inode));

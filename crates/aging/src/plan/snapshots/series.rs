@@ -2,7 +2,7 @@
 
 use super::compare::View;
 use crate::plan::PlanError;
-use crate::snapshot::{Snapshot, SnapshotError, SnapshotMeta};
+use crate::snapshot::{Snapshot, SnapshotMeta};
 use std::path::{Path, PathBuf};
 
 /// What must be the same, or rise, from one snapshot to the next.
@@ -94,5 +94,5 @@ fn read(path: &Path) -> Result<Snapshot, PlanError> {
                        made from it; take snapshots with `fsage snapshot`";
         return Err(PlanError::input(path, "line 1", message));
     }
-    Snapshot::read(path).map_err(|e: SnapshotError| e.into())
+    Ok(Snapshot::read(path)?)
 }

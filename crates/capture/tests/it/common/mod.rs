@@ -1,6 +1,7 @@
 //! Helpers of the tests: recording a command in memory, rows with their paths.
 
 use capture::{Options, Recorder, Totals};
+use columnar::FileError;
 use posix::held::Held;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +9,6 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use trace::kernel::Importer;
-use trace::profile::ProfileError;
 use trace::record::Target;
 use trace::schedule::Turn;
 use trace::strace::{ImportOptions, Imported};
@@ -31,7 +31,7 @@ impl Row {
 }
 
 /// Collects a batch's rows.
-pub fn collect(rows: &mut Vec<Row>, batch: &Batch) -> Result<(), ProfileError> {
+pub fn collect(rows: &mut Vec<Row>, batch: &Batch) -> Result<(), FileError> {
     let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id).to_vec());
     rows.extend(batch.events.iter().map(|event| Row {
         event: Event { path: None, path2: None, caller_dir: None, caller_dir2: None, ..*event },

@@ -1,0 +1,125 @@
+//! The columns of some rows, by name.
+
+use crate::{FileError, ParquetIn};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StringArray};
+use arrow_schema::{Field, Schema};
+use std::borrow::Borrow;
+use std::path::Path;
+
+/// The schema to decode to where a file's columns are wanted as it has them, and these must be among them.
+pub fn as_stored<F: Borrow<Field>>(fields: &[F]) -> impl FnOnce(&Path, &Schema) -> Result<Schema, FileError> {
+    move |path, found| {
+        for field in fields.iter().map(Borrow::borrow) {
+            let have = found.field_with_name(field.name());
+            let have = have.map_err(|_| FileError::schema(path, field.name(), "not in the file"))?;
+            if !have.data_type().equals_datatype(field.data_type()) {
+                let message = format!("is {} instead of {}", have.data_type(), field.data_type());
+                return Err(FileError::schema(path, field.name(), message));
+            }
+        }
+        Ok(found.clone())
+    }
+}
+
+/// Some rows of a file, whose columns are taken by name; errors name file, row and column.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    file: &'a ParquetIn,
+    batch: &'a RecordBatch,
+    first_row: u64,
+}
+
+impl<'a> Columns<'a> {
+    /// Those of rows that stand at `first_row` of the file and after.
+    pub fn new(file: &'a ParquetIn, batch: &'a RecordBatch, first_row: u64) -> Columns<'a> {
+        Columns { file, batch, first_row }
+    }
+
+    /// The file that they are of.
+    pub fn file(&self) -> &'a ParquetIn {
+        self.file
+    }
+
+    /// The rows as Arrow has them.
+    pub fn batch(&self) -> &'a RecordBatch {
+        self.batch
+    }
+
+    /// Where the first of the rows stands in the file, from 0.
+    pub fn first_row(&self) -> u64 {
+        self.first_row
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// A value is not what it should be. Rows count from 0, from the first of these.
+    pub fn corrupt(&self, row: usize, column: &str, message: impl ToString) -> FileError {
+        self.file.corrupt(format!("row {}, column {column}", self.first_row + row as u64), message)
+    }
+
+    /// The column is not there, or is of another type.
+    pub fn schema(&self, column: &str, message: impl Into<String>) -> FileError {
+        FileError::schema(self.file.path(), column, message)
+    }
+
+    /// A column of any type.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`]: it is not there.
+    pub fn array(&self, name: &str) -> Result<&'a dyn Array, FileError> {
+        let array = self.batch.column_by_name(name);
+        array.map(AsRef::as_ref).ok_or_else(|| self.schema(name, "not in the file"))
+    }
+
+    /// Whether a column has a value in each row.
+    ///
+    /// # Errors
+    /// [`FileError::Corrupt`]: it has none in the row named.
+    pub fn no_nulls(&self, name: &str, array: &dyn Array) -> Result<(), FileError> {
+        match (0..array.len()).find(|&i| array.null_count() > 0 && array.is_null(i)) {
+            None => Ok(()),
+            Some(i) => Err(self.corrupt(i, name, "is null, which it may not be")),
+        }
+    }
+
+    /// Numbers, one in each row.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`], or [`FileError::Corrupt`] where one is null.
+    pub fn numbers<T: ArrowPrimitiveType>(&self, name: &str) -> Result<&'a [T::Native], FileError> {
+        let array = self.optional_numbers::<T>(name)?;
+        self.no_nulls(name, array)?;
+        Ok(array.values())
+    }
+
+    /// Numbers that may be null.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`].
+    pub fn optional_numbers<T: ArrowPrimitiveType>(&self, name: &str) -> Result<&'a PrimitiveArray<T>, FileError> {
+        let array = self.array(name)?.as_primitive_opt::<T>();
+        array.ok_or_else(|| self.schema(name, format!("is not {}", T::DATA_TYPE)))
+    }
+
+    /// Texts, one in each row.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`], or [`FileError::Corrupt`] where one is null.
+    pub fn text(&self, name: &str) -> Result<&'a StringArray, FileError> {
+        let array = self.optional_text(name)?;
+        self.no_nulls(name, array)?;
+        Ok(array)
+    }
+
+    /// Texts that may be null.
+    ///
+    /// # Errors
+    /// [`FileError::Schema`].
+    pub fn optional_text(&self, name: &str) -> Result<&'a StringArray, FileError> {
+        self.array(name)?.as_string_opt::<i32>().ok_or_else(|| self.schema(name, "is not text"))
+    }
+}

@@ -1,0 +1,118 @@
+//! What can be wrong with a file of ours, and what to do about it.
+
+use crate::Format;
+use fault::{Fault, Kind};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file could not be written or read. Every message names the file and the place.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was being done, as a verb phrase.
+        doing: &'static str,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no such file.
+    #[error("{}: not found; {}", path.display(), format.missing)]
+    Missing {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it was to be.
+        format: &'static Format,
+    },
+    /// The output is there already.
+    #[error("{}: already exists; choose another name or ask for it to be overwritten", path.display())]
+    Exists {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// The output is there and is something else, which is never replaced.
+    #[error("{}: exists and is not {}, so it is not overwritten; choose another name", path.display(), format.name)]
+    NotOurs {
+        /// The directory or file.
+        path: PathBuf,
+        /// What it was to be.
+        format: &'static Format,
+    },
+    /// A version that this program does not know.
+    #[error("{}: format version {found} is not supported: this fsage ({}) reads version {}; {}",
+        path.display(), env!("CARGO_PKG_VERSION"), format.version, format.version_hint(*found))]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Version found.
+        found: u64,
+        /// The format, with the version supported.
+        format: &'static Format,
+    },
+    /// A column is not there, or is of another type.
+    #[error("{}: column {column}: {message}; docs/formats.md lists the columns", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// No such file, truncated, damaged, or contradicting itself.
+    #[error("{}: {place}: {message}; restore the file from a copy, or {}", path.display(), format.again)]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Row group, row, column, line or byte range.
+        place: String,
+        /// What is wrong.
+        message: String,
+        /// What it was to be.
+        format: &'static Format,
+    },
+    /// What was to be written breaks the format's rules: a fault of the writer's caller.
+    #[error("{}: cannot write: {message}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The rule broken.
+        message: String,
+    },
+}
+
+impl Fault for FileError {
+    fn kind(&self) -> Kind {
+        match self {
+            FileError::Exists { .. } | FileError::NotOurs { .. } => Kind::Usage,
+            FileError::Io { source, .. } if source.kind() == io::ErrorKind::Interrupted => Kind::Interrupted,
+            FileError::Io { .. } => Kind::Environment,
+            FileError::Missing { .. }
+            | FileError::Version { .. }
+            | FileError::Schema { .. }
+            | FileError::Corrupt { .. }
+            | FileError::Invalid { .. } => Kind::BadInput,
+        }
+    }
+}
+
+impl FileError {
+    /// The system's answer to what was being done (a verb phrase).
+    pub fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> FileError + use<> {
+        let path = path.to_owned();
+        move |source| FileError::Io { path, doing, source }
+    }
+
+    /// A column is not there, or is of another type.
+    pub fn schema(path: &Path, column: &str, message: impl Into<String>) -> FileError {
+        FileError::Schema { path: path.to_owned(), column: column.to_owned(), message: message.into() }
+    }
+
+    /// What was to be written breaks a rule.
+    pub fn invalid(path: &Path, message: impl ToString) -> FileError {
+        FileError::Invalid { path: path.to_owned(), message: message.to_string() }
+    }
+}
