@@ -1,6 +1,6 @@
 //! The `fsage` binary: arguments, progress, files and exit codes; no logic of its own.
 //!
-//! One file per command in `commands`; results are rendered by `report`, and every failure's exit code is decided in
+//! One file per command in `commands`; results are rendered by `document`, and every failure's exit code is decided in
 //! `failure`. Standard output carries the result and nothing else; everything said on the way goes to standard error.
 
 mod args;

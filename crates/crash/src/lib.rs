@@ -19,6 +19,7 @@ mod lfs_subject;
 mod minimise;
 mod names;
 mod op;
+pub mod present;
 mod search;
 pub mod sequence;
 mod stamp;

@@ -1,4 +1,4 @@
-//! Drive models: the list, one drive's data sheet with the source of every figure, and a model against measurements.
+//! Drive models: the list, one drive's data sheet with the source of every figure, a model against measurements, and changes taken back.
 
 use crate::validate::{self, Validation};
 use crate::{Description, Quantity};
@@ -183,4 +183,13 @@ fn distributions(validation: &Validation) -> Plot {
     }
     let title = format!("Response times of {}: share of requests at most so long.", validation.name);
     lines(&title, ("response, ms", false), ("share of requests", false), &points)
+}
+
+/// A repair that was taken back.
+pub fn reverted(image: &str, changed_bytes: u64) -> Document {
+    let mut table = Table::new("reverted", "", &[("Figure", "figure"), ("Value", "value")]);
+    table.row(vec![Cell::from("bytes that are as before the repair again"), Cell::Count(changed_bytes)]);
+    let mut document = Document::new(format!("Repair of {image} taken back"));
+    document.table(table);
+    document
 }

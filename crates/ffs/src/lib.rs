@@ -24,6 +24,7 @@ pub mod mkfs;
 #[doc(hidden)]
 pub mod planted;
 pub mod policy;
+pub mod present;
 mod reconstruct;
 mod volume;
 

@@ -1,8 +1,9 @@
-//! What was copied out of an image, and into one.
+//! What was copied out of an image, and into one, and what the check of a disk of the laboratory took.
 
 use crate::extract::Extracted;
 use crate::insert::Inserted;
 use document::{Cell, Document, Table};
+use kernel::RawTimes;
 
 fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);
@@ -55,6 +56,20 @@ pub fn into(document: &mut Document, done: &Inserted) {
     add(&mut table, "data", Cell::Bytes(done.data_bytes as f64));
     document.table(table);
     left_out(document, &done.left_out);
+}
+
+/// What a check of a laboratory's disk cost.
+pub fn checked_in_virtual_time(document: &mut Document, machine: &str, drive: &str, times: &RawTimes) {
+    let mut table = Table::new("virtual_time", "", &[("Figure", "figure"), ("Value", "value")]);
+    add(&mut table, "machine", Cell::from(machine));
+    add(&mut table, "drive", Cell::from(drive));
+    add(&mut table, "time", Cell::Ns(times.elapsed_ns as f64));
+    add(&mut table, "of that the processor's", Cell::Ns(times.processor_ns as f64));
+    add(&mut table, "requests to read", Cell::Count(times.device.reads));
+    add(&mut table, "read", Cell::Bytes(times.device.read_bytes as f64));
+    add(&mut table, "requests to write", Cell::Count(times.device.writes));
+    add(&mut table, "written", Cell::Bytes(times.device.write_bytes as f64));
+    document.heading("In virtual time").table(table);
 }
 
 fn left_out(document: &mut Document, reasons: &[String]) {

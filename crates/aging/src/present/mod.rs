@@ -1,6 +1,7 @@
-//! A plan, what replaying it did, and a snapshot of a tree, as documents.
+//! A plan, what replaying it did, by the end and over time, and a snapshot of a tree, as documents.
 
 mod age;
+pub mod course;
 mod plan;
 mod tree_snapshot;
 

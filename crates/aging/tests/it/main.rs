@@ -5,6 +5,7 @@
 mod age;
 mod age_scratch;
 mod common;
+mod course;
 mod examples;
 mod format;
 mod plan_geriatrix;

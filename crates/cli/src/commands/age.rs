@@ -283,8 +283,8 @@ fn show(
     }
     let by_size = benchmarks.iter().find(|b| b.is_by_size()).and_then(|b| b.comparison.as_ref());
     if let Some(series) = series.filter(|s| !s.points.is_empty()) {
-        let input = report::aging::Input { throughput: by_size, ..report::aging::Input::new(series) };
-        document.append(report::aging::document(&input));
+        let input = aging::present::course::Input { throughput: by_size, ..aging::present::course::Input::new(series) };
+        document.append(aging::present::course::document(&input));
     }
     for benchmark in benchmarks.iter().filter(|b| series.is_none() || !b.is_by_size()) {
         if let Some(comparison) = &benchmark.comparison {

@@ -141,7 +141,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         if let Some(path) = &args.image {
             output::write_file(path, &done.image)?;
         }
-        args.result.emit("fsage.crash-state/1", &done, &report::crash_state(&done))?;
+        args.result.emit("fsage.crash-state/1", &done, &crash::present::state(&done))?;
         return Ok(code(done.class < ::crash::Class::Unresolvable));
     }
     let bar = progress::bar(args.states, "crashing");
@@ -155,7 +155,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         let message = format!("interrupted after {} states; nothing was written", found.tally.states);
         return Err(failure::Failure::new(Kind::Interrupted, message));
     }
-    args.result.emit("fsage.crash/1", &found, &report::crashes(&found, &command(&args)))?;
+    args.result.emit("fsage.crash/1", &found, &crash::present::crashes(&found, &command(&args)))?;
     Ok(code(found.tally.failed() == 0))
 }
 

@@ -90,37 +90,37 @@ fn show(args: &Args, image: &Image<FileStore>) -> failure::Result<()> {
     match args.what {
         What::Superblock => {
             let dump = image.dump_superblock();
-            args.result.emit("fsage.ffs-superblock/1", &dump, &report::ffs_superblock(&dump))
+            args.result.emit("fsage.ffs-superblock/1", &dump, &ffs::present::superblock(&dump))
         }
         What::Groups => {
             let rows = image.dump_groups()?;
-            args.result.emit("fsage.ffs-groups/1", &Rows { groups: &rows }, &report::ffs_groups(&rows))
+            args.result.emit("fsage.ffs-groups/1", &Rows { groups: &rows }, &ffs::present::groups(&rows))
         }
         What::Group => {
             let number = args.which.as_deref().and_then(|p| p.to_str()).and_then(|text| text.parse().ok());
             let number = number.ok_or_else(|| failure::usage("which group? Give its number, from 0"))?;
             let dump = image.dump_group(GroupNo(number))?;
-            args.result.emit("fsage.ffs-group/1", &dump, &report::ffs_group(&dump))
+            args.result.emit("fsage.ffs-group/1", &dump, &ffs::present::group(&dump))
         }
         What::Inode => {
             let dump = image.dump_inode(inode(args, image)?)?;
-            args.result.emit("fsage.ffs-inode/1", &dump, &report::ffs_inode(&dump))
+            args.result.emit("fsage.ffs-inode/1", &dump, &ffs::present::inode(&dump))
         }
         What::Directory => {
             let dump = image.dump_directory(inode(args, image)?)?;
-            args.result.emit("fsage.ffs-directory/1", &dump, &report::ffs_directory(&dump))
+            args.result.emit("fsage.ffs-directory/1", &dump, &ffs::present::directory(&dump))
         }
         What::Segments | What::Segment | What::Ifile => {
             Err(failure::usage("this is an FFS image, which has groups and no segments or ifile"))
         }
         What::FreeMaps => {
             let maps = ffs::FreeMaps::of_image(image)?;
-            let document = report::ffs_free_maps(&output::shown(&args.image), &maps.figures());
+            let document = ffs::present::free_maps(&output::shown(&args.image), &maps.figures());
             args.result.emit(super::mkfs::free_maps::SCHEMA, &maps, &document)
         }
         What::Free => {
             let runs = image.dump_free()?;
-            args.result.emit("fsage.ffs-free/1", &Free { free: &runs }, &report::ffs_free(&runs))
+            args.result.emit("fsage.ffs-free/1", &Free { free: &runs }, &ffs::present::free(&runs))
         }
     }
 }

@@ -126,7 +126,7 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         let outcome = repaired(&report, &output::shown(&copy));
         (report, outcome)
     };
-    args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
+    args.result.emit("fsage.fsck-ffs/1", &report, &ffs::present::checked(&image, &report, &outcome))?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
@@ -227,10 +227,10 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         "cache_misses": times.cache.misses,
     });
     let (mut document, check) = match &checked {
-        Checked::Ffs(report) => (report::ffs_checked(&spec.text, report, &outcome), output::json(report)?),
+        Checked::Ffs(report) => (ffs::present::checked(&spec.text, report, &outcome), output::json(report)?),
         Checked::Lfs(report) => (::lfs::present::checked(&spec.text, report), output::json(report)?),
     };
-    report::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
+    ufs::present::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
     args.result.emit(
         "fsage.fsck-target/1",
         &json!({ "target": spec.text, "check": check, "virtual_time": virtual_time }),
@@ -250,7 +250,7 @@ fn in_background(args: &Args, image: &str) -> failure::Result<ExitCode> {
     bar.finish_and_clear();
     let (left, fsize) = checked?;
     let outcome = given_back(&left);
-    let document = report::ffs_checked_in_background(image, &left, fsize, outcome);
+    let document = ffs::present::checked_in_background(image, &left, fsize, outcome);
     args.result.emit("fsage.fsck-background/1", &json!({ "left": left }), &document)?;
     Ok(exit_code(&left))
 }
@@ -265,8 +265,8 @@ fn target_in_background(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
     bar.finish_and_clear();
     let CheckedInBackground { left, fsize, usable_ns, ended_ns } = checked?;
     let (drive, times) = (spec.drive.to_string(), (usable_ns, ended_ns));
-    let mut document = report::ffs_checked_in_background(&spec.text, &left, fsize, given_back(&left));
-    report::checked_beside_work(&mut document, &spec.machine, &drive, times);
+    let mut document = ffs::present::checked_in_background(&spec.text, &left, fsize, given_back(&left));
+    ffs::present::checked_beside_work(&mut document, &spec.machine, &drive, times);
     let times = json!({ "machine": spec.machine, "drive": drive, "usable_ns": usable_ns, "ended_ns": ended_ns });
     let result = json!({ "target": spec.text, "left": left, "virtual_time": times });
     args.result.emit("fsage.fsck-background/1", &result, &document)?;
@@ -318,7 +318,11 @@ fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> failur
         Err(error) => return Err(failure::bad_input(format!("{image}: {shown}: {error}"))),
     };
     store.into_file().sync_all().with_context(|| image.to_owned())?;
-    args.result.emit("fsage.fsck-reverted/1", &json!({ "changed_bytes": done }), &report::reverted(image, done))?;
+    args.result.emit(
+        "fsage.fsck-reverted/1",
+        &json!({ "changed_bytes": done }),
+        &device::present::reverted(image, done),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,11 +2,11 @@
 
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, target};
+use aging::present::course::Input;
 use aging::verify::SelfCheck;
 use lab::LabSite;
 use layout::{MapOrder, Series, Survey, SurveyOptions};
 use posix::{FileSystem, Site as _, Target};
-use report::aging::Input;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -139,8 +139,8 @@ fn series(result: &ResultArgs, files: &[PathBuf], args: &Args) -> failure::Resul
         .map(|(i, series)| Input { throughput: throughput.get(i), check: checks.get(i), series })
         .collect();
     let document = match inputs.as_slice() {
-        [one] => report::aging::document(one),
-        several => report::aging::compare(several),
+        [one] => aging::present::course::document(one),
+        several => aging::present::course::compare(several),
     };
     let summaries: Vec<_> = loaded.iter().map(Series::summary).collect();
     let found = json!({ "series": summaries, "throughput": throughput, "checks": checks });

@@ -175,7 +175,7 @@ fn make_ffs(args: &FfsArgs) -> failure::Result<ExitCode> {
         .and_then(|made| Ok((made, args.populate.copy::<ffs::Ffs>(store, policy, options.time_s, args.time)?)));
     let (made, copied) = made.with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;
-    let document = report::ffs_made(&output::shown(&args.image), &made, copied.as_ref());
+    let document = ffs::present::made(&output::shown(&args.image), &made, copied.as_ref());
     args.result.emit("fsage.mkfs-ffs/1", &Result { made, copied }, &document)?;
     Ok(ExitCode::SUCCESS)
 }

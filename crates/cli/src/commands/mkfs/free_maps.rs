@@ -40,7 +40,7 @@ pub(super) fn make(args: &FreeMapsArgs) -> failure::Result<ExitCode> {
     volume.store(&mut store, None).with_context(|| output::shown(&args.image))?;
     finish(whole, &args.image)?;
     let made = FreeMaps::of(&volume)?.figures();
-    args.result.emit("fsage.mkfs-free-maps/1", &made, &report::ffs_free_maps(&output::shown(&args.image), &made))?;
+    args.result.emit("fsage.mkfs-free-maps/1", &made, &ffs::present::free_maps(&output::shown(&args.image), &made))?;
     Ok(ExitCode::SUCCESS)
 }
 

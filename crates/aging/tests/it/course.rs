@@ -1,10 +1,10 @@
 //! The structure of aging reports: which sections, tables and plots there are for what is known.
 
+use aging::present::course::{Input, compare, document};
 use aging::verify::{DayPair, compare_scores};
 use document::{Block, Document};
 use layout::series::{ClockPoint, UsedPoint};
 use layout::{Available, Series, SeriesHeader, SeriesPoint, Survey, SurveyOptions};
-use report::aging::{Input, compare, document};
 use stats::Estimate;
 use std::sync::LazyLock;
 use workload::{Compared, Comparison, Phase, Verdict};

@@ -13,7 +13,7 @@ mod throughput;
 pub use check::self_check;
 pub use side_by_side::compare;
 
-use aging::verify::SelfCheck;
+use crate::verify::SelfCheck;
 use document::{Cell, Document, Table};
 use layout::present::days_before;
 use layout::present::in_unit;

@@ -1,7 +1,7 @@
 //! Several agings: what each file system became under each workload.
 
 use super::{Input, Panel, day, day_cell, ends, over_time::DAYS, throughput};
-use aging::verify::SelfCheck;
+use crate::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart, steps};
 use document::{Cell, Document, Table};
 use layout::present::{score, share};

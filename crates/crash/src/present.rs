@@ -1,6 +1,6 @@
 //! Crashes: states by verdict, and failures made small.
 
-use ::crash::{Campaign, Class, OpenWrite, Replayed, Undone};
+use crate::{Campaign, Class, OpenWrite, Replayed, Undone};
 use document::{Cell, Document, Table};
 use units::show;
 
@@ -60,7 +60,7 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
 }
 
 /// One state made again.
-pub fn crash_state(replayed: &Replayed) -> Document {
+pub fn state(replayed: &Replayed) -> Document {
     let mut document = Document::new(format!("State {} of {}", replayed.state, replayed.target));
     document.paragraph(format!("Verdict: {}", replayed.class.title()));
     if !replayed.why.is_empty() {

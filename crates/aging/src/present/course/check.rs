@@ -1,7 +1,7 @@
 //! How well a replay reproduces its original: layout score per day of both (Smith and Seltzer 1997, section 4; Smith 2001,
 //! chapter 3).
 
-use aging::verify::SelfCheck;
+use crate::verify::SelfCheck;
 use document::chart::{Axis, Colours, Dot, chart};
 use document::{Cell, Document, Table};
 use layout::present::score;

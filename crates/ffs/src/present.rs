@@ -1,12 +1,11 @@
 //! FFS images: what was made, what a check found, what was copied, and structures as they are.
 
-use ::ffs::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
-use ::ffs::format::Field;
-use ::ffs::fsck::{Left, Report};
-use ::ffs::mkfs::Made;
-use ::ffs::{FreeFigures, Inserted, text};
+use crate::dump::{DirectoryDump, FreeRun, GroupDump, GroupRow, InodeDump, RunRow, SuperblockDump};
+use crate::format::Field;
+use crate::fsck::{Left, Report};
+use crate::mkfs::Made;
+use crate::{FreeFigures, Inserted, text};
 use document::{Cell, Document, Table};
-use kernel::RawTimes;
 use units::show;
 
 const FIGURES: [(&str, &str); 2] = [("Figure", "figure"), ("Value", "value")];
@@ -15,17 +14,8 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
     table.row(vec![Cell::from(figure), value]);
 }
 
-/// A repair that was taken back.
-pub fn reverted(image: &str, changed_bytes: u64) -> Document {
-    let mut table = Table::new("reverted", "", &FIGURES);
-    add(&mut table, "bytes that are as before the repair again", Cell::Count(changed_bytes));
-    let mut document = Document::new(format!("Repair of {image} taken back"));
-    document.table(table);
-    document
-}
-
 /// A new file system, and what was copied into it.
-pub fn ffs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
+pub fn made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
     let mut table = Table::new("mkfs", "", &FIGURES);
     add(&mut table, "format", Cell::from(format!("{}, {}", made.version, made.endian)));
     add(&mut table, "size", Cell::Bytes(made.size_bytes as f64));
@@ -49,7 +39,7 @@ pub fn ffs_made(image: &str, made: &Made, done: Option<&Inserted>) -> Document {
 }
 
 /// A check.
-pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
+pub fn checked(image: &str, report: &Report, outcome: &str) -> Document {
     let mut document = Document::new(format!("Check of {image}"));
     let mut problems = Table::new(
         "problems",
@@ -97,20 +87,6 @@ pub fn ffs_checked(image: &str, report: &Report, outcome: &str) -> Document {
     document
 }
 
-/// What a check of a laboratory's disk cost.
-pub fn checked_in_virtual_time(document: &mut Document, machine: &str, drive: &str, times: &RawTimes) {
-    let mut table = Table::new("virtual_time", "", &FIGURES);
-    add(&mut table, "machine", Cell::from(machine));
-    add(&mut table, "drive", Cell::from(drive));
-    add(&mut table, "time", Cell::Ns(times.elapsed_ns as f64));
-    add(&mut table, "of that the processor's", Cell::Ns(times.processor_ns as f64));
-    add(&mut table, "requests to read", Cell::Count(times.device.reads));
-    add(&mut table, "read", Cell::Bytes(times.device.read_bytes as f64));
-    add(&mut table, "requests to write", Cell::Count(times.device.writes));
-    add(&mut table, "written", Cell::Bytes(times.device.write_bytes as f64));
-    document.heading("In virtual time").table(table);
-}
-
 fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {
     let mut table = Table::new(name, caption, &[("Byte", "at"), ("Field", "field"), ("Value", "value")]);
     for field in fields {
@@ -120,7 +96,7 @@ fn fields(name: &str, caption: &str, fields: &[Field]) -> Table {
 }
 
 /// What a check in the background has given back.
-pub fn ffs_checked_in_background(image: &str, left: &Left, fsize: u32, outcome: &str) -> Document {
+pub fn checked_in_background(image: &str, left: &Left, fsize: u32, outcome: &str) -> Document {
     let mut document = Document::new(format!("Check of {image} in the background"));
     let mut table = Table::new("left", "", &FIGURES);
     add(&mut table, "files and directories without a name", Cell::Count(left.unnamed));
@@ -142,7 +118,7 @@ pub fn checked_beside_work(document: &mut Document, machine: &str, drive: &str, 
 }
 
 /// A superblock.
-pub fn ffs_superblock(dump: &SuperblockDump) -> Document {
+pub fn superblock(dump: &SuperblockDump) -> Document {
     let mut document = Document::new(format!("Superblock at byte {}", dump.at_byte));
     let wide = if dump.wide_fields { "" } else { ", wide fields not in use" };
     document.paragraph(format!("{}, {}{wide}", dump.version, dump.endian));
@@ -151,7 +127,7 @@ pub fn ffs_superblock(dump: &SuperblockDump) -> Document {
 }
 
 /// All groups, a line each.
-pub fn ffs_groups(rows: &[GroupRow]) -> Document {
+pub fn groups(rows: &[GroupRow]) -> Document {
     let columns = [
         ("Group", "group"),
         ("Byte", "at_byte"),
@@ -183,7 +159,7 @@ pub fn ffs_groups(rows: &[GroupRow]) -> Document {
 }
 
 /// One group.
-pub fn ffs_group(dump: &GroupDump) -> Document {
+pub fn group(dump: &GroupDump) -> Document {
     let mut document = Document::new(format!("Cylinder group {} at byte {}", dump.group, dump.at_byte));
     document.table(fields("group", "", &dump.fields));
     let mut clusters = Table::new(
@@ -205,14 +181,14 @@ pub fn ffs_group(dump: &GroupDump) -> Document {
 }
 
 /// Free fragments.
-pub fn ffs_free(runs: &[FreeRun]) -> Document {
+pub fn free(runs: &[FreeRun]) -> Document {
     let mut document = Document::new("Free fragments");
     document.table(free_table(runs));
     document
 }
 
 /// What is free, of maps or of a file system made of them.
-pub fn ffs_free_maps(image: &str, figures: &FreeFigures) -> Document {
+pub fn free_maps(image: &str, figures: &FreeFigures) -> Document {
     let mut table = Table::new("free", "", &FIGURES);
     add(&mut table, "size", Cell::Bytes(figures.size_bytes as f64));
     add(&mut table, "cylinder groups", Cell::Count(figures.groups.into()));
@@ -240,7 +216,7 @@ fn free_table(runs: &[FreeRun]) -> Table {
 }
 
 /// An inode.
-pub fn ffs_inode(dump: &InodeDump) -> Document {
+pub fn inode(dump: &InodeDump) -> Document {
     let kind = dump.file_type.map_or_else(|| "not in use or of no known type".to_owned(), |t| t.to_string());
     let title = format!("Inode {} at byte {}, group {}: {kind}", dump.ino, dump.at_byte, dump.group);
     let mut document = Document::new(title);
@@ -270,7 +246,7 @@ fn runs(name: &str, rows: &[RunRow]) -> Table {
 }
 
 /// A directory.
-pub fn ffs_directory(dump: &DirectoryDump) -> Document {
+pub fn directory(dump: &DirectoryDump) -> Document {
     let mut table = Table::new("directory", "", &[("Inode", "ino"), ("Type", "type"), ("Name", "name")]);
     for entry in &dump.entries {
         table.row(vec![
