@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod failure;
+mod images;
 mod output;
 mod progress;
 mod quickstart;

@@ -89,13 +89,6 @@ fn unused_image(directory: &Path, target: &str) -> PathBuf {
     (1..u32::MAX).map(named).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| named(u32::MAX))
 }
 
-/// Whether a file is an image that the laboratory reads: of UFS or LFS.
-pub fn is_lab_image(path: &Path) -> bool {
-    let open = || ffs::FileStore::open(path).ok();
-    let is_ufs = || open().is_some_and(|store| ffs::Image::open(store, ffs::Search::Standard).is_ok());
-    !path.is_dir() && (open().is_some_and(|store| lfs::is_lfs(&store)) || is_ufs())
-}
-
 /// Removes what runs that were killed have left, and says so.
 pub fn sweep() {
     let report = posix::cleanup::sweep();

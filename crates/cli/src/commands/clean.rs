@@ -2,9 +2,9 @@
 
 use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress};
-use ::lfs::policy::CleanerPolicy;
-use ::lfs::{Cleaned, Edit, FileStore, Options};
+use crate::{failure, images, progress};
+use lfs::policy::CleanerPolicy;
+use lfs::{Cleaned, Edit, Options};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,17 +49,15 @@ fn policy(word: &str) -> Result<Options, String> {
 pub fn run(args: Args) -> failure::Result<ExitCode> {
     args.result.check()?;
     let shown = output::shown(&args.image);
-    let store = FileStore::open(&args.image);
-    let store = store.map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
-    if !::lfs::is_lfs(&store) {
+    if !lfs::is_lfs(&images::open(&args.image)?) {
         return Err(failure::bad_input(format!("{shown}: is no LFS image; only a log has segments to clean")));
     }
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
     let date_ns = args.time.unwrap_or_else(now).saturating_mul(1_000_000_000);
     let how = if args.in_place { Edit::InPlace } else { Edit::Copy };
     let bar = progress::bar(0, "cleaning");
-    let done = ::lfs::edit(&args.image, how, |store| {
-        ::lfs::clean(store, args.policy, date_ns, args.segments.unwrap_or(u32::MAX), &mut |so_far: &Cleaned| {
+    let done = lfs::edit(&args.image, how, |store| {
+        lfs::clean(store, args.policy, date_ns, args.segments.unwrap_or(u32::MAX), &mut |so_far: &Cleaned| {
             bar.set_message(format!("cleaning: {} segments clean", so_far.clean_after));
             !posix::interrupt::requested()
         })

@@ -1,16 +1,15 @@
 //! `fsage cp`: out of an image and into one.
 
-use super::lfs;
 use crate::failure::Context as _;
+use crate::images::{self, Extracting, Inserting};
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress, values};
 use fault::Kind;
-use ffs::{Edit, ExtractOptions, FileStore, Image, InsertOptions, Inserted, Search};
+use ffs::{Edit, ExtractOptions, Extracted, InsertOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use ufs::insert::{Insertable, Inserter};
 
 /// Copy files out of an FFS or LFS image, or into one, without mounting it.
 ///
@@ -115,51 +114,11 @@ fn into(args: &Args, from: &[OsString], image: &Path, path: &[u8]) -> failure::R
     // Several things go into a directory only, as one does whose path ends in a slash.
     let mut path = path.to_vec();
     path.extend(if from.len() > 1 { &b"/"[..] } else { b"" });
-    let copy = Copying { args, from, path: &path, how, date_ns };
-    let is_lfs = FileStore::open(image).is_ok_and(|store| ::lfs::is_lfs(&store));
-    let (schema, done) = if is_lfs {
-        refuse(&[("--policy", args.policy.is_some())], "is for FFS images: a log has one place for what is new")?;
-        let done = ::lfs::edit(image, how, |store| copy.run::<::lfs::Lfs>(store, ::lfs::Options::default()));
-        ("fsage.cp-into-lfs/1", done.with_context(|| shown.clone())?)
-    } else {
-        let done = ffs::edit(image, how, |store| copy.run::<ffs::Ffs>(store, args.policy.unwrap_or_default()));
-        ("fsage.cp-into-ffs/1", done.with_context(|| shown.clone())?)
-    };
+    let options = InsertOptions { owner: args.owner, overwrite: args.overwrite, latest_s: args.time };
+    let copying = Inserting { from, path: &path, how, date_ns, options, policy: args.policy };
+    let (schema, done) = images::of(image).insert(image, &copying).with_context(|| shown.clone())?;
     args.result.emit(schema, &done, &ufs::present::inserted(&shown, &done))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What is copied into an image, and how.
-struct Copying<'a> {
-    args: &'a Args,
-    from: &'a [OsString],
-    path: &'a [u8],
-    how: Edit,
-    date_ns: i64,
-}
-
-impl Copying<'_> {
-    fn run<V: Insertable>(&self, store: FileStore, options: V::Options) -> Result<(FileStore, Inserted), V::Error> {
-        let Args { owner, overwrite, time, .. } = *self.args;
-        let insert = InsertOptions { owner, overwrite, latest_s: time };
-        let mut inserter = Inserter::<V, _>::open(store, options, self.date_ns)?;
-        let bar = progress::bar(0, "copying");
-        let mut go_on = |so_far: &Inserted| {
-            bar.set_message(format!("copying: {} files", so_far.files));
-            !posix::interrupt::requested()
-        };
-        let mut each = self.from.iter();
-        let copied = each.try_for_each(|from| inserter.insert(Path::new(from), self.path, insert, &mut go_on));
-        bar.finish_and_clear();
-        if let Err(error) = copied {
-            if self.how == Edit::InPlace {
-                // What is there by now is whole; the error to report is the first.
-                let _ = inserter.finish();
-            }
-            return Err(error);
-        }
-        inserter.finish()
-    }
 }
 
 fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> failure::Result<ExitCode> {
@@ -170,7 +129,7 @@ fn out_of(args: &Args, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> failure::Re
         )));
     }
     let bar = progress::bar(0, "copying");
-    let mut all = ffs::Extracted::default();
+    let mut all = Extracted::default();
     for (file, path) in sources {
         let done = one_out_of(args, file, path, to, &mut |so_far| {
             bar.set_message(format!("copying: {} files", so_far.files));
@@ -194,25 +153,17 @@ fn one_out_of(
     file: &Path,
     path: &[u8],
     to: &Path,
-    go_on: &mut dyn FnMut(&ffs::Extracted) -> bool,
-) -> failure::Result<ffs::Extracted> {
-    let shown = output::shown(file);
-    let store =
-        FileStore::open(file).map_err(|error| failure::bad_input(format!("{shown}: cannot open it: {error}")))?;
+    go_on: &mut dyn FnMut(&Extracted) -> bool,
+) -> failure::Result<Extracted> {
+    let store = images::open(file)?;
     let last = path.rsplit(|b| *b == b'/').find(|name| !name.is_empty());
     let to = match last {
         Some(name) if to.is_dir() => to.join(OsStr::from_bytes(name)),
         _ => to.to_owned(),
     };
     let options = ExtractOptions { owners: args.owners, special: args.special };
-    if ::lfs::is_lfs(&store) {
-        let copies = [("--copies", args.copies)];
-        refuse(&copies, "is for FFS images: of an LFS image either of the first two superblocks will do")?;
-        return lfs::extract(store, path, &to, options, go_on).with_context(|| shown);
-    }
-    let search = if args.copies { Search::Copies } else { Search::Standard };
-    let image = Image::open(store, search).with_context(|| shown.clone())?;
-    ffs::extract(&image, path, &to, options, go_on).with_context(|| shown)
+    let copying = Extracting { path, to: &to, options, copies: args.copies };
+    images::of(file).extract(store, &copying, go_on).with_context(|| output::shown(file))
 }
 
 /// The image and the path in it: parted at the first `:/` before which there is a file.

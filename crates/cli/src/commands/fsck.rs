@@ -1,23 +1,19 @@
 //! `fsage fsck IMAGE`, and of a laboratory target in virtual time.
 
-use super::lfs;
 use crate::failure::Context as _;
+use crate::images::{self, Found, Images, Shown};
 use crate::output::{self, ResultArgs};
 use crate::{failure, progress};
 use device::undo::UndoError;
 use fault::Kind;
-use ffs::fsck::{Left, Report};
+use ffs::fsck::Left;
 use ffs::{FileStore, Overlay, Store as _};
-use lab::{Checked, CheckedInBackground, Spec, System};
+use lab::{CheckedInBackground, Spec};
 use posix::output::Output;
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Why a log is not repaired here.
-const REPAIRS_ITSELF: &str =
-    "--repair: a log-structured file system repairs itself when it is mounted; fsck only looks";
 
 /// Check an FFS or LFS image, and repair FFS if asked.
 ///
@@ -94,40 +90,40 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     if let Some(spec) = target {
         return in_virtual_time(&args, &spec);
     }
-    let cannot = |error| failure::bad_input(format!("{image}: cannot open it: {error}"));
-    let original = || FileStore::open(&args.image).map_err(cannot);
+    let original = || images::open(&args.image);
     let writable = || {
         original()?;
         let file = OpenOptions::new().read(true).write(true).open(&args.image);
-        file.and_then(FileStore::new).map_err(cannot)
+        let store = file.and_then(FileStore::new);
+        store.map_err(|error| failure::bad_input(format!("{image}: cannot open it: {error}")))
     };
     if let Some(file) = &args.revert {
         return revert(&args, file, writable()?, &image);
     }
-    if ::lfs::is_lfs(&original()?) {
-        if args.repair {
-            return Err(failure::usage(REPAIRS_ITSELF));
-        }
-        return lfs::fsck(&args.result, original()?, &image);
-    }
-    let (report, outcome) = if !args.repair {
-        let report = check(Overlay::new(original()?), &image)?;
-        let outcome = if report.is_clean() { "Clean." } else { "Nothing was changed; --repair repairs a copy." };
-        (report, outcome.to_owned())
-    } else if args.in_place {
-        let (report, file) = repair(writable()?, args.undo.as_deref(), &image)?;
-        file.sync_all().with_context(|| image.clone())?;
-        let outcome = repaired(&report, &image);
-        (report, outcome)
+    original()?;
+    let images = images::of(&args.image);
+    let (found, outcome) = if !args.repair {
+        let found = images.check(&mut Overlay::new(original()?)).with_context(|| image.clone())?;
+        let outcome = if found.is_clean() { "Clean." } else { "Nothing was changed; --repair repairs a copy." };
+        (found, outcome.to_owned())
     } else {
-        let copy = copy_of(&args);
-        output::must_be_new(&copy)?;
-        let report = repair_copy(&original()?, &copy, args.undo.as_deref(), &image)?;
-        let outcome = repaired(&report, &output::shown(&copy));
-        (report, outcome)
+        images.may_repair()?;
+        let undo = args.undo.as_deref();
+        if args.in_place {
+            let (found, file) = repair(images, writable()?, undo, &image)?;
+            file.sync_all().with_context(|| image.clone())?;
+            let outcome = repaired(&*found, &image);
+            (found, outcome)
+        } else {
+            let copy = copy_of(&args);
+            output::must_be_new(&copy)?;
+            let found = repair_copy(images, &original()?, &copy, undo, &image)?;
+            let outcome = repaired(&*found, &output::shown(&copy));
+            (found, outcome)
+        }
     };
-    args.result.emit("fsage.fsck-ffs/1", &report, &ffs::present::checked(&image, &report, &outcome))?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
+    found.shown(&image, &outcome)?.emit(&args.result)?;
+    Ok(if found.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 /// Where the repaired copy goes.
@@ -189,15 +185,13 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         bar.tick();
         !posix::interrupt::requested()
     };
-    let (checked, times, outcome) = if !args.repair {
+    let (found, times, outcome) = if !args.repair {
         let (checked, times) = spec.check_in_virtual_time(spec.unmounted()?, &mut go_on)?;
         let outcome =
             if checked.is_clean() { "Clean." } else { "Nothing was changed; --repair --copy FILE repairs a copy." };
-        (checked, times, outcome.to_owned())
+        (images::found(checked), times, outcome.to_owned())
     } else {
-        if matches!(spec.system, System::Lfs(_)) {
-            return Err(failure::usage(REPAIRS_ITSELF));
-        }
+        images::of_target(&spec.system).may_repair()?;
         let Some(copy) = args.copy.as_deref() else {
             return Err(failure::usage("--repair of a target needs --copy FILE"));
         };
@@ -207,11 +201,9 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         ffs::copy_sparse(&*spec.unmounted()?, &file).with_context(cannot)?;
         let (checked, times, _) = spec.repair_in_virtual_time(FileStore::new(file)?, &mut go_on)?;
         whole.finish().with_context(cannot)?;
-        let outcome = match &checked {
-            Checked::Ffs(report) => repaired(report, &output::shown(copy)),
-            Checked::Lfs(_) => unreachable!("refused above"),
-        };
-        (checked, times, outcome)
+        let found = images::found(checked);
+        let outcome = repaired(&*found, &output::shown(copy));
+        (found, times, outcome)
     };
     bar.finish_and_clear();
     let virtual_time = json!({
@@ -226,17 +218,14 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         "cache_hits": times.cache.hits,
         "cache_misses": times.cache.misses,
     });
-    let (mut document, check) = match &checked {
-        Checked::Ffs(report) => (ffs::present::checked(&spec.text, report, &outcome), output::json(report)?),
-        Checked::Lfs(report) => (::lfs::present::checked(&spec.text, report), output::json(report)?),
-    };
+    let Shown { value: check, mut document, .. } = found.shown(&spec.text, &outcome)?;
     ufs::present::checked_in_virtual_time(&mut document, &spec.machine, &spec.drive.to_string(), &times);
     args.result.emit(
         "fsage.fsck-target/1",
         &json!({ "target": spec.text, "check": check, "virtual_time": virtual_time }),
         &document,
     )?;
-    Ok(if checked.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
+    Ok(if found.is_clean() { ExitCode::SUCCESS } else { failure::code(Kind::Check) })
 }
 
 /// Mounts an image, checks it, and unmounts it: nobody else may have it mounted.
@@ -282,28 +271,39 @@ fn exit_code(left: &Left) -> ExitCode {
 }
 
 /// A copy that was not repaired would only mislead: it takes its place afterwards.
-fn repair_copy(original: &FileStore, copy: &Path, undo: Option<&Path>, image: &str) -> failure::Result<Report> {
+fn repair_copy(
+    images: &dyn Images,
+    original: &FileStore,
+    copy: &Path,
+    undo: Option<&Path>,
+    image: &str,
+) -> failure::Result<Box<dyn Found>> {
     let cannot = || format!("cannot make {}", output::shown(copy));
     let (whole, file) = Output::create(copy, 0o666).with_context(cannot)?;
     ffs::copy_sparse(original, &file).with_context(cannot)?;
-    let (report, _) = repair(FileStore::new(file)?, undo, image)?;
+    let (found, _) = repair(images, FileStore::new(file)?, undo, image)?;
     whole.finish().with_context(cannot)?;
-    Ok(report)
+    Ok(found)
 }
 
 /// Nothing is written before it is known what all of it will be, and what it replaces is stored.
-fn repair(store: FileStore, undo: Option<&Path>, image: &str) -> failure::Result<(Report, File)> {
+fn repair(
+    images: &dyn Images,
+    store: FileStore,
+    undo: Option<&Path>,
+    image: &str,
+) -> failure::Result<(Box<dyn Found>, File)> {
     if let Some(path) = undo {
         output::must_be_new(path)?;
     }
     let mut changes = Overlay::new(store);
-    let report = check(&mut changes, image)?;
+    let found = images.check(&mut changes).with_context(|| image.to_owned())?;
     if let Some(path) = undo {
         let file = device::undo::record(&changes).with_context(|| image.to_owned())?;
         posix::output::write_durably(path, &file).with_context(|| format!("cannot write {}", output::shown(path)))?;
     }
     let store = changes.apply().with_context(|| image.to_owned())?;
-    Ok((report, store.into_file()))
+    Ok((found, store.into_file()))
 }
 
 fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> failure::Result<ExitCode> {
@@ -326,18 +326,8 @@ fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> failur
     Ok(ExitCode::SUCCESS)
 }
 
-fn check<S: ffs::Store>(store: S, image: &str) -> failure::Result<Report> {
-    let bar = progress::bar(0, "checking");
-    let report = ffs::fsck(store, &mut |phase| {
-        bar.set_message(format!("checking: {}", phase.title()));
-        !posix::interrupt::requested()
-    });
-    bar.finish_and_clear();
-    report.with_context(|| image.to_owned())
-}
-
-fn repaired(report: &Report, what: &str) -> String {
-    match (report.is_clean(), report.unrepaired) {
+fn repaired(found: &dyn Found, what: &str) -> String {
+    match (found.is_clean(), found.unrepaired()) {
         (true, _) => format!("Clean; {what} is as it was."),
         (false, 0) => format!("Repaired: {what}."),
         (false, n) => format!("Repaired as far as possible: {what}; {n} problems are left."),

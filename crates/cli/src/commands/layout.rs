@@ -1,7 +1,7 @@
 //! `fsage layout TARGET`, `fsage layout --compare A B` and `fsage layout --series FILE...`.
 
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress, target};
+use crate::{failure, images, progress, target};
 use aging::present::course::Input;
 use aging::verify::SelfCheck;
 use lab::LabSite;
@@ -189,7 +189,7 @@ fn handle(target: &Path) -> failure::Result<Option<Box<dyn FileSystem>>> {
             "{}: a scratch file system would be made empty; name a directory, or an image of ext4, UFS or LFS",
             output::shown(target)
         ))),
-        _ if target::is_lab_image(target) => Ok(Some(LabSite::look_at(target)?.handle())),
+        _ if images::is_image(target) => Ok(Some(LabSite::look_at(target)?.handle())),
         _ => Ok(None),
     }
 }

@@ -1,6 +1,6 @@
 //! `fsage mkfs ffs|lfs IMAGE --size SIZE`, `fsage mkfs free-maps IMAGE MAPS`.
 
-pub(super) mod free_maps;
+mod free_maps;
 mod lfs;
 
 use crate::failure::Context as _;

@@ -13,7 +13,6 @@ pub mod fsck;
 pub mod import;
 pub mod inspect;
 pub mod layout;
-mod lfs;
 pub mod man;
 pub mod measure;
 pub mod mkfs;

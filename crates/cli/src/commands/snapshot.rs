@@ -2,7 +2,7 @@
 
 use crate::failure::Context as _;
 use crate::output::{self, ResultArgs};
-use crate::{failure, progress, target};
+use crate::{failure, images, progress, target};
 use aging::snapshot::{TakeOptions, expand_name, take_handle};
 use lab::LabSite;
 use posix::{FileSystem, Mounted, Site as _, Target};
@@ -77,7 +77,7 @@ fn open(tree: &Path) -> failure::Result<Box<dyn FileSystem>> {
     let written = tree.to_str().and_then(|text| Target::parse(text).ok());
     match (tree.exists(), written) {
         (false, Some(Target::Lab(text))) => Ok(target::open_image(&text)?.handle()),
-        _ if target::is_lab_image(tree) => Ok(LabSite::look_at(tree)?.handle()),
+        _ if images::is_image(tree) => Ok(LabSite::look_at(tree)?.handle()),
         _ => {
             let shown = output::shown(tree);
             let opened = Mounted::open(tree).with_context(|| format!("{shown}: cannot be opened as a directory"));

@@ -56,12 +56,12 @@ fn what_cannot_be_is_refused() {
     succeeds(&run(at, &["mkfs", "lfs", "log.img", "--size", "8M"]));
     fails(&run(at, &["fsck", "log.img", "--repair"]), 2, &["only looks"]);
     std::fs::write(at.join("file"), "x").unwrap();
-    fails(&run(at, &["cp", "file", "log.img:/", "--policy", "dirpref"]), 2, &["--policy", "FFS images"]);
+    fails(&run(at, &["cp", "file", "log.img:/", "--policy", "dirpref"]), 2, &["log.img: --policy is for FFS images"]);
     succeeds(&run(at, &["mkfs", "ffs", "disk.img", "--size", "8M"]));
     fails(&run(at, &["dump", "disk.img", "segments"]), 2, &["is an FFS image"]);
 
     fails(&run(at, &["dump", "disk.img", "--checkpoint"]), 2, &["is an FFS image"]);
-    fails(&run(at, &["cp", "--copies", "log.img:/", "out"]), 2, &["--copies"]);
+    fails(&run(at, &["cp", "--copies", "log.img:/", "out"]), 2, &["log.img: --copies is for FFS images"]);
 
     // A byte of the usage table: found, and said which.
     let mut bytes = std::fs::read(at.join("log.img")).unwrap();

@@ -2,14 +2,12 @@
 
 use super::{Opened, finish, open};
 use crate::failure::{self, Context as _};
+use crate::images::FREE_MAPS_SCHEMA;
 use crate::output::{self, ResultArgs};
 use ffs::policy::Options;
 use ffs::{Ffs, FreeMaps};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// What `fsage dump IMAGE free-maps --json` writes.
-pub(in crate::commands) const SCHEMA: &str = "fsage.ffs-free-maps/1";
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FreeMapsArgs {
@@ -54,8 +52,10 @@ fn read(path: &Path) -> failure::Result<FreeMaps> {
     let mut value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|error| bad(format!("this is no JSON: {error}")))?;
     let schema = value.as_object_mut().and_then(|fields| fields.remove("schema"));
-    if schema.as_ref().and_then(|schema| schema.as_str()) != Some(SCHEMA) {
-        return Err(bad(format!("these are no free maps ({SCHEMA}); `fsage dump IMAGE free-maps --json` writes them")));
+    if schema.as_ref().and_then(|schema| schema.as_str()) != Some(FREE_MAPS_SCHEMA) {
+        return Err(bad(format!(
+            "these are no free maps ({FREE_MAPS_SCHEMA}); `fsage dump IMAGE free-maps --json` writes them"
+        )));
     }
     serde_json::from_value(value).map_err(|error| bad(error.to_string()))
 }
