@@ -5,7 +5,8 @@
 //! Everything is in memory but for what a line says; the device is a model with constant times, so that what is
 //! measured is path walk, descriptors, caches, programs and engine, and the test volume below them.
 
-use kernel::testing::{FixedDevice, MemVolume, Metadata};
+use device::fixed::FixedDevice;
+use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, Fd, FileSystem, Mode, OpenFlags, Outcome, Process, Step};
 use rustix::time::{ClockId, clock_gettime};

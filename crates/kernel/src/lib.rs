@@ -25,6 +25,7 @@ pub mod payload;
 pub mod program;
 mod raw;
 mod readahead;
+#[cfg(feature = "testing")]
 pub mod testing;
 mod untimed;
 mod volume;

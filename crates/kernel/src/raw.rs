@@ -245,7 +245,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::FixedDevice;
+    use device::fixed::FixedDevice;
     use device::store::SparseStore;
 
     const MIB: u64 = 1 << 20;

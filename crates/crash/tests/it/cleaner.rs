@@ -6,7 +6,7 @@
 
 use crash::{LfsSubject, Op, Search, Settings, Start, parse_ops, run_ops, search, start};
 use device::crash::{Plan, UnderWay, WriteCache};
-use kernel::testing::{Choice, FixedDevice};
+use device::fixed::{Choice, FixedDevice};
 use kernel::{Machine, Setup};
 use lab::Spec;
 use lfs::planted::Bug;

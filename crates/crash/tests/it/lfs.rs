@@ -11,8 +11,8 @@
 use crash::sequence::{Drawn, MIXES, Mix};
 use crash::{Class, Found, LfsSubject, Op, Ran, Search, Settings, Subject, Watched, image_of, search, shown_ops};
 use device::crash::{Crash, Plan, StateId, UnderWay, WriteCache};
+use device::fixed::{Choice, FixedDevice};
 use device::store::{Frozen, MemoryStore, Overlay};
-use kernel::testing::{Choice, FixedDevice};
 use kernel::{Machine, Setup};
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::planted::Bug;

@@ -6,6 +6,7 @@
 use crate::lab::{Ager, events};
 use crate::snapshot::disk;
 use device::crash::{Crash, Plan};
+use device::fixed::FixedDevice;
 use ffs::format::ROOT_INO;
 use ffs::fsck::Left;
 use ffs::planted::Bug;
@@ -14,7 +15,6 @@ use ffs::{
     Endian, Ffs, FfsError, FileType, GroupNo, Image, MemoryStore, Overlay, Planted, Search, Store, Version,
     check_in_background, check_planted, fsck, look_at_snapshot,
 };
-use kernel::testing::FixedDevice;
 use kernel::{CheckEnd, Correction, Lab, Machine, Setup, payload};
 use posix::{Call, Fd, FileSystem as _, Mode, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! Discards of the Fast File System: a disk that loses what is discarded at once still has every file, and free space is free on it.
 
+use device::fixed::FixedDevice;
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Ffs, Image, MemoryStore, Search, Version, fsck};
-use kernel::testing::FixedDevice;
 use kernel::{Lab, LogEntry, Machine, Setup, payload};
 use posix::{Call, Fd, FileSystem, Mode, OpenFlags};
 

@@ -3,11 +3,11 @@
 
 use crate::common::{foreign_images, makefs, sample_tree};
 use crate::live::{Case, Run, cases};
+use device::fixed::FixedDevice;
 use ffs::format::ROOT_INO;
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Endian, Ffs, FfsError, FileStore, FreeMaps, Image, MemoryStore, Search, Version, fsck};
-use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup, Volume as _};
 use posix::{Call, FileSystem as _, Mode, OpenFlags};
 use testkit::{Tool, tool};

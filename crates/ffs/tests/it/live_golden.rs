@@ -2,10 +2,10 @@
 //! recorded before the allocator and the kernel were made faster. Whatever makes them faster must leave these numbers alone.
 //! A change that is *meant* to alter an allocation or a time replaces them; the failing test prints the new table.
 
+use device::fixed::{Choice, FixedDevice};
 use ffs::mkfs::MkfsOptions;
 use ffs::policy::Options;
 use ffs::{Ffs, Version};
-use kernel::testing::{Choice, FixedDevice};
 use kernel::{Lab, Machine, Setup, Volume as _};
 use posix::{At, Call, FileSystem, Mode, OpenFlags};
 use rand_core::{Rng as _, SeedableRng as _};

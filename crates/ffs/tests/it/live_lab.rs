@@ -1,10 +1,10 @@
 //! A live file system in the laboratory: calls of processes, caches, the syncer, a device; the bytes on it afterwards.
 
 use crate::live::Disk;
+use device::fixed::FixedDevice;
 use ffs::mkfs::{MkfsOptions, mkfs};
 use ffs::policy::Options;
 use ffs::{Ffs, Image, MemoryStore, Search, Version};
-use kernel::testing::FixedDevice;
 use kernel::{Lab, Machine, Setup};
 use posix::{At, Call, FileSystem, Mode, OpenFlags};
 use std::sync::{Arc, Mutex};

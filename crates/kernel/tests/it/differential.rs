@@ -2,8 +2,9 @@
 
 use crate::common;
 use crate::common::{MB, free_machine, lab_with, volume};
+use device::fixed::FixedDevice;
 use kernel::payload::Image;
-use kernel::testing::{FixedDevice, Metadata};
+use kernel::testing::Metadata;
 use posix::{
     AccessMode, At, Call, Errno, Fallocate, Fd, FileKind, FileSystem, Mode, Mounted, OpenFlags, Reply, SetTime, Whence,
 };

@@ -2,8 +2,9 @@
 
 use crate::common;
 use crate::common::{MB, call, create, free_machine, lab, lab_with, setup, volume, write};
+use device::fixed::{Choice, FixedDevice};
 use kernel::payload::Image;
-use kernel::testing::{Choice, FixedDevice, MemVolume, Metadata};
+use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, LogEntry, Machine, Pbn};
 use posix::{Call, FileSystem, Mode, OpenFlags, Outcome, Process, Reply, Step};
 use rand_core::{Rng, SeedableRng};

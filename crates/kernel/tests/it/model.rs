@@ -1,8 +1,9 @@
 //! Random calls on a disk that fills up, against files in memory: contents, lengths, and space to the last block.
 
 use crate::common::{free_machine, lab_with};
+use device::fixed::FixedDevice;
 use kernel::payload::Image;
-use kernel::testing::{FixedDevice, MemVolume, Metadata};
+use kernel::testing::{MemVolume, Metadata};
 use posix::{At, Call, Errno, FileSystem, Mode, OpenFlags};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

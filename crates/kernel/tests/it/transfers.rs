@@ -1,7 +1,8 @@
 //! Which requests reads and writes become: clustering, read-ahead, write-back, memory that is short.
 
 use crate::common::{MB, blocks_asked, call, create, free_machine, noting_lab, open, read, volume, write};
-use kernel::testing::{FixedDevice, MemVolume, Metadata};
+use device::fixed::FixedDevice;
+use kernel::testing::{MemVolume, Metadata};
 use kernel::{ReadAhead, Syncer};
 use posix::{CacheState, Call, FileSystem, OpenFlags};
 

@@ -1,6 +1,6 @@
 //! What giving up a file has to read.
 
-use kernel::testing::FixedDevice;
+use device::fixed::FixedDevice;
 use kernel::{Lab, Machine, Setup};
 use lfs::mkfs::MkfsOptions;
 use lfs::{Lfs, Options};

@@ -1,7 +1,7 @@
 //! A live LFS in the laboratory: its cleaner beside processes, in idle time, and not at all; the bytes on the disk afterwards.
 
 use crate::netbsd::passes;
-use kernel::testing::FixedDevice;
+use device::fixed::FixedDevice;
 use kernel::{Lab, Machine, Setup, payload};
 use lfs::mkfs::{MkfsOptions, mkfs};
 use lfs::{Checkpoint, Counters, Image, Lfs, MemoryStore, Options};

@@ -1,6 +1,6 @@
 //! A write to the log has a copy of its blocks (`lfs_writeseg` of 4.4BSD): nobody waits for it who wants to change them.
 
-use kernel::testing::FixedDevice;
+use device::fixed::FixedDevice;
 use kernel::{Lab, Machine, Setup};
 use lfs::mkfs::MkfsOptions;
 use lfs::{Lfs, Options};

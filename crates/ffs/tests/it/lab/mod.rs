@@ -1,10 +1,10 @@
 //! A disk that processes in the laboratory age: random calls through every layer, each block's bytes written by the kernel.
 
 use device::crash::{Event, Write};
+use device::fixed::FixedDevice;
 use ffs::policy::Options;
 use ffs::{Ffs, FileType, Image, MemoryStore, Planted, Search};
 use kernel::payload;
-use kernel::testing::FixedDevice;
 use kernel::{Lab, LogEntry, Machine, Setup};
 use posix::{At, Call, Errno, Fd, FileKind, FileSystem as _, Mode, OpenFlags, Outcome, Reply};
 use rand_core::{Rng as _, SeedableRng as _};

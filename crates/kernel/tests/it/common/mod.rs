@@ -1,5 +1,6 @@
+use device::fixed::FixedDevice;
 use kernel::payload::Image;
-use kernel::testing::{FixedDevice, MemVolume, Metadata};
+use kernel::testing::{MemVolume, Metadata};
 use kernel::{Lab, Machine, Setup};
 use posix::{Call, Errno, Fd, FileSystem, Mode, OpenFlags, Reply};
 

@@ -1,6 +1,7 @@
-//! A device whose times can be worked out in the head.
+//! A device whose times can be worked out in the head: of no drive there is. One that takes no time is what a laboratory has that is
+//! only looked at.
 
-use device::{Completion, Device, Operation, Request, RequestError};
+use crate::{Completion, Device, Operation, Request, RequestError};
 
 /// Which waiting request is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
