@@ -14,7 +14,7 @@
 
 mod journal;
 
-use crate::mounted;
+use crate::mounts::{MountEntry, mounts};
 use crate::remove::{open_dir, remove_tree};
 use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
@@ -156,7 +156,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if let Err(error) = remove_entry(self.id) {
-            crate::interrupt::tell(&format!("cannot clean up: {error}"));
+            crate::notice::tell(&format!("cannot clean up: {error}"));
         }
     }
 }
@@ -518,12 +518,12 @@ impl Served {
 }
 
 /// What is mounted on a directory, seen last.
-fn top_at(point: &Path) -> Option<mounted::MountEntry> {
-    mounted::mounts().into_iter().rev().find(|mount| mount.point == point)
+fn top_at(point: &Path) -> Option<MountEntry> {
+    mounts().into_iter().rev().find(|mount| mount.point == point)
 }
 
 /// What is mounted on a directory, if it is of this type.
-pub fn served_at(point: &Path, fs_type: &str) -> Option<mounted::MountEntry> {
+pub fn served_at(point: &Path, fs_type: &str) -> Option<MountEntry> {
     top_at(point).filter(|mount| mount.fs_type == fs_type)
 }
 
@@ -569,7 +569,7 @@ fn remove_served(point: &Path, fs_type: &str, device: Option<&str>) -> io::Resul
 
 fn remove_file(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
     let because = |why: &str| Ok(Removal::NotOurs(format!("{}: left alone, as {why}", path.display())));
-    if !crate::output::is_temporary_name(path) {
+    if !crate::temporary::is_temporary_name(path) {
         return because("it is not a file that fsage was about to put in its place");
     }
     let stat = match fs::lstat(path) {
@@ -610,7 +610,7 @@ fn remove_private(path: &Path, ino: Option<u64>) -> io::Result<Removal> {
 /// into new file systems; the last resort is a lazy unmount, which is reported.
 fn unmount_ours(point: &Path) -> io::Result<Removal> {
     const ATTEMPTS: u32 = 30;
-    let mounted = || mounted::mounts().iter().any(|m| m.point == point);
+    let mounted = || mounts().iter().any(|m| m.point == point);
     if !mounted() {
         return Ok(Removal::Gone);
     }

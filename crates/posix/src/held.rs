@@ -5,11 +5,11 @@
 //! pipe that closes without a word (we were killed) ends it before it was anything.
 #![allow(unsafe_code)]
 
+use crate::inherited;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// A command between `fork` and `execve`. Dropped, it ends without having run.
@@ -86,18 +86,6 @@ impl Held {
     }
 }
 
-/// What this process was given beside its standard streams.
-static INHERITED: OnceLock<Vec<RawFd>> = OnceLock::new();
-
-/// Notes which descriptors this process was given, before it has any of its own that a program would be given.
-pub(crate) fn note_inherited() {
-    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()).filter(|&fd| fd > 2);
-    // SAFETY: a system call on a number.
-    let is_given = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) & libc::FD_CLOEXEC == 0 };
-    let _ = INHERITED.set(numbers.filter(is_given).collect());
-}
-
 /// Once a command runs, pipes and sockets that it was given are its alone: standard input, output, and whatever whoever started us handed down. Who
 /// waits for the end of one would wait for us too. Standard error stays. Nobody waits for the end of a file, and closing one would end our locks on it.
 pub fn let_go_of_pipes() {
@@ -106,7 +94,7 @@ pub fn let_go_of_pipes() {
         // SAFETY: it stays an open descriptor; it leads to nowhere.
         unsafe { libc::dup2(null.as_raw_fd(), stream) };
     }
-    for &fd in INHERITED.get().into_iter().flatten().filter(|&&fd| has_an_end(fd)) {
+    for &fd in inherited::descriptors().iter().filter(|&&fd| has_an_end(fd)) {
         // SAFETY: it was open when we began, and nothing of ours owns it. A second call finds it closed, or taken by something that a program would not
         // be given.
         unsafe {

@@ -230,7 +230,7 @@ impl Drop for AtOnce {
 }
 
 fn end_at_once() -> ! {
-    tell("interrupted by a signal");
+    crate::notice::tell("interrupted by a signal");
     force_end(exit_code().unwrap_or(130).into())
 }
 
@@ -329,7 +329,7 @@ fn hear_of_children() {
 }
 
 fn install_handlers() -> io::Result<()> {
-    crate::held::note_inherited();
+    crate::inherited::note();
     hear_of_children();
     survive_limits();
     let (reader, writer) = io::pipe()?;
@@ -397,12 +397,6 @@ fn heard(signal: libc::c_int) {
     }
 }
 
-/// Says something on standard error, if that can be written to.
-pub(crate) fn tell(text: &str) {
-    use io::Write as _;
-    let _ = writeln!(io::stderr(), "fsage: {}", units::text::printable(text));
-}
-
 /// Waits for the second signal, or the first where that is enough.
 fn listen(mut reader: io::PipeReader) {
     let mut seen = 0usize;
@@ -427,7 +421,7 @@ fn listen(mut reader: io::PipeReader) {
 pub(crate) fn force_end(code: i32) -> ! {
     FORCED.store(true, Ordering::SeqCst);
     for line in crate::cleanup::release_all() {
-        tell(&line);
+        crate::notice::tell(&line);
     }
     std::process::exit(code)
 }

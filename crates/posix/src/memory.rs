@@ -180,6 +180,6 @@ fn end(region: &Region<'_>, code: i32, bytes: usize) -> ! {
     } else {
         format!("reading it takes more memory than there is ({bytes} bytes in one piece)")
     };
-    crate::interrupt::tell(&format!("{}: {what}", region.path.display()));
+    crate::notice::tell(&format!("{}: {what}", region.path.display()));
     crate::interrupt::force_end(code)
 }

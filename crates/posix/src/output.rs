@@ -5,19 +5,14 @@
 //! A run that is killed leaves it to the next one ([`crate::cleanup`]).
 
 use crate::cleanup::{Entry, Resource};
+use crate::temporary::beside;
 use rustix::fs::{Mode, OFlags};
-use rustix::rand::{GetRandomFlags, getrandom};
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Names tried before giving up. Two of 64 random bits that meet are no accident.
 const TRIES: usize = 16;
-
-/// Bytes a name may have on the file systems of Linux.
-const NAME_BYTES_MAX: usize = 255;
 
 /// A file that is written beside its place: removed when dropped, unless it has taken the place.
 #[derive(Debug)]
@@ -111,29 +106,10 @@ pub fn write_durably(place: &Path, bytes: &[u8]) -> io::Result<()> {
     output.finish()
 }
 
-/// Whether a name is one that [`Output::create`] makes.
-pub(crate) fn is_temporary_name(path: &Path) -> bool {
-    let name = path.file_name().map(OsStr::as_bytes).and_then(|name| name.strip_prefix(b"."));
-    let random = name.and_then(|name| name.strip_suffix(b".tmp")?.rsplit(|b| *b == b'.').next());
-    random.is_some_and(|hex| hex.len() == 16 && hex.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)))
-}
-
-/// `.NAME.<16 hex>.tmp`, cut where the name would be too long.
-fn beside(name: &OsStr) -> io::Result<OsString> {
-    let mut random = [0; 8];
-    // So few bytes come whole or not at all.
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    let ending = format!(".{:016x}.tmp", u64::from_le_bytes(random));
-    let room = NAME_BYTES_MAX - 1 - ending.len();
-    let mut beside = OsString::from(".");
-    beside.push(OsStr::from_bytes(name.as_bytes().get(..room).unwrap_or(name.as_bytes())));
-    beside.push(ending);
-    Ok(beside)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::temporary::{NAME_BYTES_MAX, is_temporary_name};
     use std::fs;
 
     /// What the names were before: the process's number, which anybody knows.

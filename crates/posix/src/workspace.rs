@@ -247,7 +247,7 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
-            crate::interrupt::tell(&format!("cannot clean up target '{}': {error}", self.target));
+            crate::notice::tell(&format!("cannot clean up target '{}': {error}", self.target));
         }
     }
 }

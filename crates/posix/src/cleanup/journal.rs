@@ -104,7 +104,7 @@ fn sweep_one(path: &Path, report: &mut SweepReport) {
         let there = match resource {
             Resource::Directory { path, .. } | Resource::File { path, .. } => path.symlink_metadata().is_ok(),
             Resource::Mount { point } | Resource::Served { point, .. } => {
-                crate::mounted::mounts().iter().any(|m| m.point == *point)
+                crate::mounts::mounts().iter().any(|m| m.point == *point)
             }
         };
         if !there {

@@ -25,10 +25,10 @@ mod trim;
 
 pub use caches::CacheDrop;
 pub(crate) use call::stat as stat_of;
-pub use environment::{MountEntry, mount_of_path, other_mounts};
-pub(crate) use environment::{meminfo_bytes, mount_of, mounts};
+pub(crate) use environment::meminfo_bytes;
 pub use table::raise_descriptor_limit;
 
+use crate::mounts::MountEntry;
 use crate::{
     CacheState, Call, Contained, Environment, Errno, Extent, Fd, FileKind, FileSystem, FreeExtent, FsUsage, Outcome,
     Process, Unavailable, interrupt,

@@ -1,7 +1,8 @@
 //! The image that a scratch file system lies in: a file, or memory.
 
 use super::bases;
-use crate::mounted::{MountEntry, meminfo_bytes, mount_of, usage};
+use crate::mounted::{meminfo_bytes, usage};
+use crate::mounts::{MountEntry, mount_of};
 use crate::{Backing, ScratchSpec, SetupError, interrupt};
 use rustix::fs::{self, FallocateFlags, MemfdFlags, OFlags};
 use std::io;

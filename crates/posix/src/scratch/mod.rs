@@ -20,7 +20,8 @@ mod loops;
 mod mkfs;
 
 use crate::cleanup::{self, Entry, Resource};
-use crate::mounted::{self, MountEntry, Origin};
+use crate::mounted::Origin;
+use crate::mounts::{MountEntry, mount_of};
 use crate::{Backing, ScratchSpec, SetupError, interrupt};
 use image::Image;
 use loops::LoopDevice;
@@ -95,7 +96,7 @@ impl Scratch {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(&point, flags, fs::Mode::empty())
             .map_err(|e| SetupError::from_io(&point, "open the new file system", e.into()))?;
-        let mount = mounted::mount_of(&root);
+        let mount = mount_of(&root);
         let described = describe(&image, &device);
         let kept = if keep {
             Some(Kept { point, mount: mount_entry, stage: stage_entry })
