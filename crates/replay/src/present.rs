@@ -49,12 +49,16 @@ fn summary(result: &ReplayResult) -> Table {
     };
     add("pace", Cell::from(pace));
     let c = &result.concurrency;
-    let threads =
-        format!("{} for {} traced, at most {} calls in flight", c.replay_threads, c.traced_threads, c.in_flight_max);
+    let threads = format!(
+        "{} for {} traced, at most {} in flight",
+        c.replay_threads,
+        c.traced_threads,
+        show::counted(c.in_flight_max, "call", "calls")
+    );
     add("threads", Cell::from(threads));
     let rebuilt = format!(
-        "{} names, {} of data, in {}",
-        show::count(result.rebuilt.entries),
+        "{}, {} of data, in {}",
+        show::counted(result.rebuilt.entries, "name", "names"),
         show::bytes(result.rebuilt.data_bytes as f64),
         show::duration_ns(result.rebuild_ns as f64)
     );

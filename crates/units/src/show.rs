@@ -77,6 +77,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A count with what is counted: `1 thread`, `12,345 threads`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// A share (0 to 1) in per cent: `12.3 %`; tiny but present shares are `<0.1 %`.
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
@@ -161,6 +166,8 @@ mod tests {
         assert_eq!(names, ["512 B", "64 KB", "1 MB", "1536 KB", "2 MB"]);
         assert_eq!(count(12345678), "12,345,678");
         assert_eq!(count(999), "999");
+        let threads = [0, 1, 2, 1234].map(|n| counted(n, "thread", "threads"));
+        assert_eq!(threads, ["0 threads", "1 thread", "2 threads", "1,234 threads"]);
         assert_eq!(share(0.0004), "<0.1 %");
         assert_eq!(share(1.0), "100 %");
         assert_eq!(signed_share(-0.123), "-12.3 %");

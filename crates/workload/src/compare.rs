@@ -4,6 +4,7 @@ use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, Workload
 use serde::{Deserialize, Serialize, Serializer};
 use stats::Estimate;
 use std::fmt;
+use units::show;
 
 /// What differs besides the file system, or makes a figure unsure. Its text says what that means, or what to do, where that is more.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +61,8 @@ impl fmt::Display for Caution {
             Caution::Caches { a, b } => write!(f, "the caches were not equally cold for {a} in A and {b} in B"),
             Caution::FewRounds { rounds, coverage } => write!(
                 f,
-                "with {rounds} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
-                if *rounds == 1 { "" } else { "s" },
+                "with {} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+                show::counted((*rounds).into(), "round", "rounds"),
                 coverage * 100.0
             ),
         }

@@ -53,6 +53,7 @@ pub enum Select {
 impl std::fmt::Display for Select {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Select::NewerDays(1.0) => f.write_str("modified in the day before the newest"),
             Select::NewerDays(days) => write!(f, "modified in the {days} days before the newest"),
             Select::Share(share) => write!(f, "the most recently modified {} % of the files", share * 100.0),
             Select::List { from, .. } => write!(f, "listed in {from}"),

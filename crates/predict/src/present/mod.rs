@@ -75,16 +75,20 @@ fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
     let ns = |ns: u64| show::duration_ns(ns as f64);
     let moved = match &basis.moved {
         Some(mount) => format!(
-            "{} calls on {mount} are priced and {} elsewhere are",
-            show::count(basis.calls),
+            "{} on {mount} {} priced and {} elsewhere are",
+            show::counted(basis.calls, "call", "calls"),
+            if basis.calls == 1 { "is" } else { "are" },
             show::count(basis.calls_elsewhere)
         ),
-        None => format!("{} calls are priced; all others are", show::count(basis.calls)),
+        None => format!("{} priced; all others are", show::counted(basis.calls, "call is", "calls are")),
     };
     document.paragraph(format!(
-        "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
-        show::count(basis.threads),
-        basis.processors,
+        "The program's {} again, on {}: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
+        match basis.threads {
+            1 => "1 thread computes and calls".to_owned(),
+            n => format!("{} threads compute, call and wait for each other", show::count(n)),
+        },
+        show::counted(basis.processors.into(), "processor", "processors"),
         ns(basis.recorded_ns),
         ns(basis.recorded_simulated_ns)
     ));

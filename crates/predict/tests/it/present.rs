@@ -4,6 +4,7 @@ use document::{Block, Cell, Document, Plot};
 use predict::cache_sizes::{CacheSize, WithCache};
 use predict::pipeline::{CacheTimeline, Prediction, SystemPrediction};
 use predict::rank::rank;
+use predict::runtime::{Basis, RunTimes};
 use predict::uncertainty::Interval;
 use serde_json::{Value, json};
 
@@ -59,6 +60,27 @@ fn caches_over_time_are_drawn_for_one_system_at_a_time() {
     let document = prediction(vec![idle], &[]);
     let titled = |block: &Block| matches!(block, Block::Plot(plot) if plot.title.starts_with("The caches"));
     assert!(!document.blocks.iter().any(titled), "nothing happened, so nothing is drawn");
+}
+
+/// "The program's 1 threads compute, call and wait for each other".
+#[test]
+fn one_thread_is_one() {
+    let prediction = Prediction { systems: vec![predicted("a", 1e9)], ..Prediction::default() };
+    let ranking = rank(&prediction.systems, 1);
+    let said = |threads, processors, calls| {
+        let basis = Basis { threads, processors, calls, ..Basis::default() };
+        let times = RunTimes::Known { basis, systems: Vec::new() };
+        predict::present::prediction("w", &prediction, &ranking, Some(&times), None, &[], &[]).to_text(None)
+    };
+    let one = said(1, 1, 1);
+    assert!(
+        one.contains("The program's 1 thread computes and calls again, on 1 processor: 1 call is priced;"),
+        "{one}"
+    );
+    let several = said(1234, 2, 5);
+    let text =
+        "The program's 1,234 threads compute, call and wait for each other again, on 2 processors: 5 calls are priced;";
+    assert!(several.contains(text), "{several}");
 }
 
 #[test]
