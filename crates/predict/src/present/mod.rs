@@ -119,9 +119,8 @@ pub fn ranking_table(ranking: &Ranking) -> Table {
             ("P(fastest)", "p_fastest"),
         ],
     );
-    for ranked in &ranking.systems {
-        let mark = if ranked.ties_with_fastest && ranking.systems.len() > 1 && ranked.place > 1 { "= 1" } else { "" };
-        let place = if mark.is_empty() { ranked.place.to_string() } else { mark.to_owned() };
+    for (ranked, tied) in ranking.systems.iter().zip(ranking.tied_places()) {
+        let place = if tied < ranked.place { format!("= {tied}") } else { ranked.place.to_string() };
         table.row(vec![
             Cell::from(place),
             Cell::from(ranked.system.as_str()),

@@ -2,7 +2,8 @@
 
 use document::{Block, Cell, Document, Plot};
 use predict::cache_sizes::{CacheSize, WithCache};
-use predict::pipeline::{CacheTimeline, Prediction, SystemPrediction};
+use predict::explain::explain;
+use predict::pipeline::{CacheTimeline, EntryShare, OpTotal, Prediction, SystemPrediction};
 use predict::rank::rank;
 use predict::runtime::{Basis, RunTimes};
 use predict::uncertainty::Interval;
@@ -62,6 +63,19 @@ fn caches_over_time_are_drawn_for_one_system_at_a_time() {
     assert!(!document.blocks.iter().any(titled), "nothing happened, so nothing is drawn");
 }
 
+fn text(systems: Vec<SystemPrediction>, explained: bool) -> String {
+    let prediction = Prediction { systems, ..Prediction::default() };
+    let ranking = rank(&prediction.systems, 1);
+    let explanation = explained.then(|| explain(&prediction.systems[0], &prediction.systems[1]));
+    predict::present::prediction("w", &prediction, &ranking, None, explanation.as_ref(), &[], &[]).to_text(None)
+}
+
+fn with_ops(name: &str, ops: &[(&str, f64)]) -> SystemPrediction {
+    let by_op = ops.iter().map(|&(op, ns)| OpTotal { op: op.into(), calls: 10, ns, ..OpTotal::default() });
+    let total_ns = ops.iter().map(|(_, ns)| ns).sum();
+    SystemPrediction { system: name.into(), total_ns, by_op: by_op.collect(), ..SystemPrediction::default() }
+}
+
 /// "The program's 1 threads compute, call and wait for each other".
 #[test]
 fn one_thread_is_one() {
@@ -81,6 +95,21 @@ fn one_thread_is_one() {
     let text =
         "The program's 1,234 threads compute, call and wait for each other again, on 2 processors: 5 calls are priced;";
     assert!(several.contains(text), "{several}");
+}
+
+/// The marks and the sentence below them are about the same pairs.
+#[test]
+fn places_that_are_tied_are_marked_with_the_place_that_they_share() {
+    let priced = |name: &str, ns: f64| {
+        let rounds_ns = vec![ns; 6];
+        let open = EntryShare { entry: "open".into(), weight: 1.0, mean_ns: ns, ns, rounds_ns, interval_ns: (ns, ns) };
+        SystemPrediction { by_entry: vec![open], ..predicted(name, ns) }
+    };
+    let said = text(vec![priced("a", 1e9), priced("b", 1.01e9), priced("c", 9e9), priced("d", 9.1e9)], false);
+    assert!(said.contains("Cannot be told apart: a and b; c and d."), "{said}");
+    for place in ["  1     a ", "  = 1   b ", "  3     c ", "  = 3   d "] {
+        assert!(said.lines().any(|line| line.starts_with(place)), "{place}: {said}");
+    }
 }
 
 #[test]

@@ -94,6 +94,7 @@ fn comparison() -> Comparison {
         benchmark: "seqfile".into(),
         a: "A".into(),
         b: "B".into(),
+        in_virtual_time: false,
         cautions: Vec::new(),
         rows: vec![row(4096, Verdict::Slower), row(8192, Verdict::Tie)],
     }
