@@ -29,10 +29,14 @@ pub fn replay(workload: &str, result: &ReplayResult) -> Document {
 }
 
 fn summary(result: &ReplayResult) -> Table {
-    let mut table = Table::new("summary", "", &[("What", "what"), ("Value", "value")]);
+    let kernel = &result.environment.kernel;
+    let mut table = Table::new("summary", kernel.whose_times(), &[("What", "what"), ("Value", "value")]);
     let mut add = |what: &str, value: Cell| table.row(vec![Cell::from(what), Cell::Text(value.shown())]);
     add("time in the file system", Cell::Ns(result.total_ns as f64));
-    add("wall-clock time", Cell::Ns(result.wall_ns as f64));
+    add(
+        if kernel.is_in_virtual_time() { "from beginning to end" } else { "wall-clock time" },
+        Cell::Ns(result.wall_ns as f64),
+    );
     add("writing back what was left dirty", Cell::Ns(result.final_sync_ns as f64));
     let of = format!("{} of {}", show::count(result.calls), show::count(result.traced_calls));
     add("calls replayed", Cell::from(of));

@@ -27,7 +27,7 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
 }
 
 fn summary(result: &AgeResult) -> Table {
-    let mut table = figures("age", "");
+    let mut table = figures("age", result.environment.kernel.whose_times());
     let plan = &result.plan;
     add(&mut table, "plan", Cell::from(format!("{} (CRC-32C {})", plan.name, plan.crc32c)));
     add(&mut table, "source", Cell::from(format!("{}: {}", result.meta.source.kind, result.meta.source.name)));

@@ -57,6 +57,8 @@ fn replay_and_validate_a_recorded_workload() {
     let replayed = twice(d.path(), &["replay", workload, target, "--json"]);
     assert!(replayed["calls"].as_u64().unwrap() > 20 && replayed["total_ns"].as_u64().unwrap() > 1_000_000);
     assert_eq!(replayed["cache_state"], "cold");
+    let said = succeeds(&run(d.path(), &["replay", workload, target]));
+    assert!(said.contains("All times are virtual.") && !said.contains("wall-clock"), "{said}");
     // Only user attributes are missing.
     assert_eq!(replayed["differences"]["total"], 10);
     // Both the target and the file's name may have a `=`.
@@ -80,6 +82,8 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     assert_eq!(aged["days_done"], 4);
     succeeds(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img", "-o", "results"]));
     assert!(!at.join("results/state.json").exists(), "there is nothing to go on from");
+    let said = succeeds(&run(at, &["age", target, "--plan", "p.aging"]));
+    assert!(said.contains("All times are virtual."), "{said}");
     fails(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img"]), 2, &["aged.img"]);
     fails(
         &run(at, &["age", target, "--plan", "p.aging", "--checkpoint-every", "1d", "--keep", "b.img", "-o", "r"]),
