@@ -106,6 +106,15 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     let snapshot = succeeds(&run(at, &["snapshot", "aged.img", "-o", "s.snapshot", "--json"]));
     let snapshot: Value = serde_json::from_str(&snapshot).unwrap();
     assert_eq!(snapshot["files"].as_u64(), Some(files), "{snapshot}");
+    // Aging takes the place of months in an hour: everything was modified in the last 30 days.
+    let said = succeeds(&run(at, &["layout", "ffs:image=aged.img"]));
+    let hot: Vec<&str> = said.lines().filter(|line| line.contains("modified in the last 30 days")).collect();
+    assert!(
+        matches!(hot[..], [line] if line.contains("files modified") && line.contains("all: they have no figures")),
+        "{hot:?}"
+    );
+    let said = succeeds(&run(at, &["bench", "hotfiles", "ffs:image=aged.img"]));
+    assert!(said.contains("so every file is hot") && said.contains("--share 10%"), "{said}");
     let scanned = twice(at, &["bench", "scan", "ffs:image=aged.img", "--json"]);
     assert_eq!(scanned["targets"][0]["points"][0]["phases"][0]["rounds"][0]["files"].as_u64(), Some(files));
     twice(at, &["bench", "hotfiles", "ffs:image=aged.img", "--share", "10%", "--json"]);
