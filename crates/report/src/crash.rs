@@ -57,7 +57,10 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
             ));
         }
         open_writes(&mut document, &failure.writes);
-        document.paragraph(format!("Again: {command} --ops '{}' --state {}", failure.operations, failure.state));
+        // In one line, for a shell to take.
+        document
+            .paragraph("Again:")
+            .code(format!("{command} --ops '{}' --state {}", failure.operations, failure.state));
     }
     document
 }

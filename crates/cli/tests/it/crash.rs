@@ -25,9 +25,9 @@ fn a_failure_is_made_again_by_the_command_that_is_printed() {
     let output = run(d.path(), &["crash", "ffs:noorder,size=1M", "--states", "1000", "--seed", "7"]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    let again = text.lines().find_map(|line| line.strip_prefix("Again: fsage ")).expect("the command");
+    let again = text.lines().find_map(|line| line.strip_prefix("    fsage crash ")).expect("the command");
     let output = std::process::Command::new("sh")
-        .args(["-c", &format!("exec \"$0\" {again} --image crashed.img"), env!("CARGO_BIN_EXE_fsage")])
+        .args(["-c", &format!("exec \"$0\" crash {again} --image crashed.img"), env!("CARGO_BIN_EXE_fsage")])
         .current_dir(d.path())
         .output()
         .unwrap();
