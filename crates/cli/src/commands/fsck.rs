@@ -14,6 +14,7 @@ use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use units::show;
 
 /// Why a log is not repaired here.
 const REPAIRS_ITSELF: &str =
@@ -117,13 +118,13 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     } else if args.in_place {
         let (report, file) = repair(writable()?, args.undo.as_deref(), &image)?;
         file.sync_all().with_context(|| image.clone())?;
-        let outcome = repaired(&report, &image);
+        let outcome = repaired(&report, &image, Place::Image);
         (report, outcome)
     } else {
         let copy = copy_of(&args);
         output::must_be_new(&copy)?;
         let report = repair_copy(&original()?, &copy, args.undo.as_deref(), &image)?;
-        let outcome = repaired(&report, &output::shown(&copy));
+        let outcome = repaired(&report, &output::shown(&copy), Place::Copy);
         (report, outcome)
     };
     args.result.emit("fsage.fsck-ffs/1", &report, &report::ffs_checked(&image, &report, &outcome))?;
@@ -208,7 +209,7 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         let (checked, times, _) = spec.repair_in_virtual_time(FileStore::new(file)?, &mut go_on)?;
         whole.finish().with_context(cannot)?;
         let outcome = match &checked {
-            Checked::Ffs(report) => repaired(report, &output::shown(copy)),
+            Checked::Ffs(report) => repaired(report, &output::shown(copy), Place::Copy),
             Checked::Lfs(_) => unreachable!("refused above"),
         };
         (checked, times, outcome)
@@ -332,10 +333,22 @@ fn check<S: ffs::Store>(store: S, image: &str) -> failure::Result<Report> {
     report.with_context(|| image.to_owned())
 }
 
-fn repaired(report: &Report, what: &str) -> String {
-    match (report.is_clean(), report.unrepaired) {
-        (true, _) => format!("Clean; {what} is as it was."),
-        (false, 0) => format!("Repaired: {what}."),
-        (false, n) => format!("Repaired as far as possible: {what}; {n} problems are left."),
+/// Where a repair is made.
+#[derive(Clone, Copy)]
+enum Place {
+    Copy,
+    Image,
+}
+
+/// What became of `what`.
+fn repaired(report: &Report, what: &str, place: Place) -> String {
+    match (report.unrepaired, place) {
+        (0, _) if !report.is_clean() => format!("Repaired: {what}."),
+        (0, _) if !report.marked_clean => format!("There was nothing to repair; {what} is now marked as clean."),
+        (0, Place::Copy) => format!("Clean: there was nothing to repair; {what} is a copy without a change."),
+        (0, Place::Image) => format!("Clean: there was nothing to repair; {what} was not changed."),
+        (n, _) => {
+            format!("Repaired as far as possible: {what}; {} left.", show::counted(n, "problem is", "problems are"))
+        }
     }
 }
