@@ -46,8 +46,9 @@ Examples:
   fsage fsck ffs:softdep,image=disk.img@st39102lw --background      until when it takes
   fsage fsck ffs:image=disk.img,machine=pentium-120@st39102lw      how long it takes on that machine and drive
 
-Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 3 in use, 4 no file system, not what the file is of, or (--background)
-more than it puts right.")]
+Exit codes: 0 clean, or reverted; 1 problems were found: repaired or given back where that was asked for, as fsck(8) says it, \
+otherwise left as they were (the last line says which); 3 in use; 4 no file system, not what the file is of, or (--background) \
+more than it puts right. Other codes of fsck(8) are not used: problems that are left are 1 and not 4.")]
 pub struct Args {
     /// An unmounted image file or device, or a laboratory target.
     image: PathBuf,

@@ -124,6 +124,16 @@ fn a_refusal_of_two_options_says_why_and_what_to_do_instead() {
     }
 }
 
+/// 1 after a repair that worked surprised those who do not know fsck(8).
+#[test]
+fn fsck_says_what_its_exit_codes_are() {
+    let help = succeeds(&fsage().args(["fsck", "--help"]).output().unwrap());
+    let help: Vec<&str> = help.split_whitespace().collect();
+    for text in ["1 problems were found: repaired", "as fsck(8) says it", "problems that are left are 1 and not 4"] {
+        assert!(help.join(" ").contains(text), "{text}: {help:?}");
+    }
+}
+
 /// SIGTERM's was not among them.
 #[test]
 fn every_exit_code_is_in_the_help() {
