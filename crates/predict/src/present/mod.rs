@@ -318,7 +318,8 @@ fn caches(system: &SystemPrediction) -> Table {
 fn explanation(document: &mut Document, e: &Explanation) {
     document.heading(format!("Why {} and {} differ", e.a, e.b));
     document.paragraph(format!(
-        "{} takes {}, {} takes {}: a difference of {}.",
+        "{} takes {}, {} takes {}: a difference of {}. Gains and losses cancel: each part's share is of what all parts of its table \
+         differ by, whichever way.",
         e.a,
         show::duration_ns(e.a_total_ns),
         e.b,
@@ -339,7 +340,7 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
         (titles[2].as_str(), "a_ns"),
         (titles[3].as_str(), "b_ns"),
         ("Difference", "difference_ns"),
-        ("Share", "share"),
+        ("Of all parts", "share_of_parts"),
     ];
     if meanings {
         columns.push(("Meaning", "meaning"));
@@ -354,7 +355,7 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
             Cell::Ns(part.a_ns),
             Cell::Ns(part.b_ns),
             Cell::Ns(part.difference_ns),
-            Cell::SignedShare(part.share),
+            Cell::SignedShare(part.share_of_parts),
         ];
         if meanings {
             row.push(Cell::from(part.meaning.as_str()));

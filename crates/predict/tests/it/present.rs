@@ -97,6 +97,17 @@ fn one_thread_is_one() {
     assert!(several.contains(text), "{several}");
 }
 
+/// It was +300 % and -200 % of the difference of the totals.
+#[test]
+fn shares_of_a_difference_are_of_all_that_differs() {
+    let (a, b) = ([("read", 1e9), ("open", 4e9)], [("read", 4e9), ("open", 2e9)]);
+    let said = text(vec![with_ops("a", &a), with_ops("b", &b)], true);
+    let row =
+        |op: &str| said.lines().rfind(|line| line.trim_start().starts_with(op)).expect("a row").split_whitespace();
+    assert!(row("read").collect::<Vec<_>>().ends_with(&["3.00", "s", "+60.0", "%"]), "{said}");
+    assert!(row("open").collect::<Vec<_>>().ends_with(&["-2.00", "s", "-40.0", "%"]), "{said}");
+}
+
 /// The marks and the sentence below them are about the same pairs.
 #[test]
 fn places_that_are_tied_are_marked_with_the_place_that_they_share() {
