@@ -30,6 +30,7 @@ pub fn prediction(
     document.paragraph(assumptions(prediction, ranking));
     document.heading("Ranking").table(ranking_table(ranking));
     document.paragraph(ties(ranking));
+    document.paragraph(mapped(prediction, ranking));
     document.plot(ranking_plot(ranking));
     if let Some(times) = run_time {
         document.heading("Run time");
@@ -172,6 +173,23 @@ pub fn ties(ranking: &Ranking) -> String {
         .map(|pair| format!("{} and {}", pair.faster, pair.slower))
         .collect();
     if tied.is_empty() { String::new() } else { format!("Cannot be told apart: {}.", tied.join("; ")) }
+}
+
+/// What of the totals no replay makes, in a sentence; empty where it makes all.
+fn mapped(prediction: &Prediction, ranking: &Ranking) -> String {
+    let systems = ranking.systems.iter().filter_map(|ranked| prediction.systems.get(ranked.index));
+    let times: Vec<String> = systems
+        .map(|system| (system, op_ns(system, "map_read") + op_ns(system, "map_write")))
+        .filter(|(_, ns)| *ns > 0.0)
+        .map(|(system, ns)| format!("{} on {}", show::duration_ns(ns), system.system))
+        .collect();
+    if times.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Accesses through mapped files (map_read, map_write) are in the totals: {}. A replay does not make them: compare it with what is left.",
+        times.join(", ")
+    )
 }
 
 fn ranking_plot(ranking: &Ranking) -> document::Plot {

@@ -97,6 +97,16 @@ fn one_thread_is_one() {
     assert!(several.contains(text), "{several}");
 }
 
+/// No replay reads through a mapping: a total that does was compared with one that does not.
+#[test]
+fn what_no_replay_makes_is_said_beside_the_totals() {
+    let mapped = |name: &str, ns| with_ops(name, &[("open", 3e9), ("map_read", ns), ("map_write", 1e9)]);
+    let said = text(vec![mapped("a", 2e9), mapped("b", 1e9)], false);
+    let line = said.lines().find(|line| line.contains("mapped files")).expect("a line about mapped files");
+    assert!(line.contains("2.00 s on b, 3.00 s on a") && line.contains("A replay does not make them"), "{line}");
+    assert!(!text(vec![with_ops("a", &[("open", 3e9)])], false).contains("mapped files"));
+}
+
 /// It was +300 % and -200 % of the difference of the totals.
 #[test]
 fn shares_of_a_difference_are_of_all_that_differs() {
