@@ -73,7 +73,7 @@ impl From<ProfileError> for AgingError {
     fn from(error: ProfileError) -> Self {
         match error {
             ProfileError::Io { path, doing, source } => AgingError::Io { path, doing, source },
-            ProfileError::Missing { path, .. } => AgingError::Missing { path },
+            ProfileError::Missing { path, .. } | ProfileError::IsFile { path } => AgingError::Missing { path },
             ProfileError::Corrupt { path, place, message } => AgingError::Corrupt { path, place, message },
             ProfileError::Schema { path, column, message } => {
                 AgingError::Corrupt { path, place: format!("column {column}"), message }

@@ -80,7 +80,7 @@ impl From<ProfileError> for SnapshotError {
     fn from(error: ProfileError) -> Self {
         match error {
             ProfileError::Io { path, doing, source } => SnapshotError::Io { path, doing, source },
-            ProfileError::Missing { path, .. } => SnapshotError::Missing { path },
+            ProfileError::Missing { path, .. } | ProfileError::IsFile { path } => SnapshotError::Missing { path },
             ProfileError::Corrupt { path, place, message } => SnapshotError::Corrupt { path, place, message },
             ProfileError::Schema { path, column, message } => {
                 SnapshotError::Corrupt { path, place: format!("column {column}"), message }

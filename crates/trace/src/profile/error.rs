@@ -26,6 +26,12 @@ pub enum ProfileError {
         /// What to do.
         hint: &'static str,
     },
+    /// Something else is there: a workload profile is a directory.
+    #[error("{}: is a file, and no workload profile: that is a directory NAME.workload made by fsage record or fsage import", path.display())]
+    IsFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The output is there already.
     #[error("{}: already exists; choose another name or ask for it to be overwritten", path.display())]
     Exists {

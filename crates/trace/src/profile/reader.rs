@@ -158,8 +158,10 @@ impl Iterator for Batches<'_> {
 fn read_meta(directory: &Path) -> Result<Meta, ProfileError> {
     const HINT: &str = "a workload profile is a directory NAME.workload made by fsage record or fsage import";
     let path = directory.join(META_FILE);
-    if !directory.is_dir() {
-        return Err(ProfileError::Missing { path: directory.to_owned(), hint: HINT });
+    match directory.metadata() {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(ProfileError::IsFile { path: directory.to_owned() }),
+        Err(_) => return Err(ProfileError::Missing { path: directory.to_owned(), hint: HINT }),
     }
     let bytes = posix::input::read(&path, META_BYTES_MAX).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => ProfileError::Missing { path: path.clone(), hint: HINT },
