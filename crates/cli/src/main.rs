@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod conflict;
 mod failure;
 mod images;
 mod output;
@@ -22,7 +23,7 @@ static ALLOCATOR: posix::memory::Counting = posix::memory::Counting;
 
 fn main() -> ExitCode {
     // Exits with 2 on a usage error, 0 after --help and --version.
-    let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&error));
+    let cli = args::Cli::try_parse().unwrap_or_else(|error| failure::usage_of(&conflict::explain(error)));
     if cli.command.replays() {
         posix::contain::prepare();
     }

@@ -90,8 +90,24 @@ impl ResultArgs {
                     .with_context(|| format!("cannot write tables into {}", shown(directory)))?;
             }
         }
-        if self.json { print(&json) } else { print(&short.to_text(terminal_width())) }
+        if self.json { print(&json) } else { print_document(short) }
     }
+}
+
+/// Prints a document to standard output, as wide as [`width`] says.
+pub fn print_document(document: &Document) -> failure::Result<()> {
+    let terminal =
+        io::stdout().is_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col));
+    print(&document.to_text(Some(width(std::env::var("COLUMNS").ok().as_deref(), terminal))))
+}
+
+/// Columns where nobody says how many there are: a file, a pipe, a terminal that does not know.
+const COLUMNS: u16 = 100;
+
+/// How many columns text has: what COLUMNS says, else the terminal (zero: it does not say), else [`COLUMNS`].
+fn width(said: Option<&str>, terminal: Option<u16>) -> u16 {
+    let said = said.and_then(|text| text.trim().parse().ok());
+    said.or(terminal).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
 /// Prints to standard output. A reader that went away (`| head`) is not an error.
@@ -170,10 +186,24 @@ pub fn shown(path: &Path) -> String {
     units::text::path(path.as_os_str().as_bytes())
 }
 
-/// Columns of the terminal that standard output is, or `None` where it is a file or pipe.
-fn terminal_width() -> Option<u16> {
-    if !io::stdout().is_terminal() {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::width;
+
+    #[test]
+    fn columns_come_from_who_knows_them() {
+        let cases = [
+            (None, None, 100),
+            (None, Some(72), 72),
+            (None, Some(0), 100),
+            (Some("60"), Some(72), 60),
+            (Some("240"), None, 240),
+            (Some("0"), Some(72), 100),
+            (Some("wide"), Some(72), 72),
+            (Some(""), None, 100),
+        ];
+        for (said, terminal, columns) in cases {
+            assert_eq!(width(said, terminal), columns, "{said:?}, {terminal:?}");
+        }
     }
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }

@@ -27,6 +27,14 @@ pub enum FileError {
         /// What it was to be.
         format: &'static Format,
     },
+    /// A file is where a directory of files was to be.
+    #[error("{}: is a file, and not {}; {}", path.display(), format.name, format.missing)]
+    IsFile {
+        /// The file.
+        path: PathBuf,
+        /// What it was to be.
+        format: &'static Format,
+    },
     /// The output is there already.
     #[error("{}: already exists; choose another name or ask for it to be overwritten", path.display())]
     Exists {
@@ -91,6 +99,7 @@ impl Fault for FileError {
             FileError::Io { source, .. } if source.kind() == io::ErrorKind::Interrupted => Kind::Interrupted,
             FileError::Io { .. } => Kind::Environment,
             FileError::Missing { .. }
+            | FileError::IsFile { .. }
             | FileError::Version { .. }
             | FileError::Schema { .. }
             | FileError::Corrupt { .. }

@@ -51,10 +51,16 @@ pub fn crashes(found: &Campaign, command: &str) -> Document {
         document.paragraph(failure.why.clone());
         document.paragraph(format!("After: {}", failure.operations));
         if failure.found_in_length > failure.length {
-            document.paragraph(format!("Found in a sequence of {} operations.", failure.found_in_length));
+            document.paragraph(format!(
+                "Found in a sequence of {}.",
+                show::counted(failure.found_in_length as u64, "operation", "operations")
+            ));
         }
         open_writes(&mut document, &failure.writes);
-        document.paragraph(format!("Again: {command} --ops '{}' --state {}", failure.operations, failure.state));
+        // In one line, for a shell to take.
+        document
+            .paragraph("Again:")
+            .code(format!("{command} --ops '{}' --state {}", failure.operations, failure.state));
     }
     document
 }

@@ -6,7 +6,7 @@
 use crate::fsck::{self, Left, Phase};
 use crate::planted::Planted;
 use crate::policy::{Integrity, Options};
-use crate::{Ffs, FfsError, Store};
+use crate::{Ffs, FfsError, Image, Search, Store, Superblock};
 use device::store::StoreError;
 use kernel::payload::Image as Payload;
 use kernel::{CheckEnd, Cx, Ino, Lab, NewNode, ReadAhead, Transfers, Untimed, Volume};
@@ -26,6 +26,25 @@ const CACHE_BYTES: u64 = 16 << 20;
 /// Inodes kept at hand.
 const INODES: usize = 4096;
 
+/// Refuses a file system that the check in the background is not for, by its superblock.
+///
+/// # Errors
+/// It has a log, which tells what a crash has left; or its superblock has no list of snapshots.
+pub fn suits_background(sb: &Superblock) -> Result<(), FfsError> {
+    let refused = |why: &str| Err(FfsError::NotInBackground(why.to_owned()));
+    if sb.log_place().is_some() {
+        return refused(
+            "it has a log (/.fsjournal), which tells what a crash has left; a mount recovers by it, and so does `fsage fsck IMAGE --repair --in-place`",
+        );
+    }
+    if !sb.wide() {
+        return refused(
+            "its superblock has no list of snapshots; check it with `fsage fsck IMAGE --repair --in-place`",
+        );
+    }
+    Ok(())
+}
+
 /// Checks a file system of Soft Updates that was not unmounted, in its store, which is given back with what was found. One that was
 /// unmounted is looked at in the same way.
 ///
@@ -43,11 +62,12 @@ pub fn check_in_background<S: Store + Send + 'static>(
 /// The same with a bug that a test must find.
 #[doc(hidden)]
 pub fn check_planted<S: Store + Send + 'static>(
-    store: S,
+    mut store: S,
     date_ns: i64,
     planted: Planted,
     go_on: &mut dyn FnMut(Phase) -> bool,
 ) -> Result<(Left, S), FfsError> {
+    suits_background(Image::open(&mut store, Search::Standard)?.superblock())?;
     let options = Options { integrity: Integrity::Softdep, ..Options::default() };
     let (mut volume, store) = <Ffs as ufs::insert::Insertable>::open(store, options)?;
     volume.plant(planted);

@@ -30,7 +30,7 @@ mod volume;
 
 #[doc(hidden)]
 pub use background::check_planted;
-pub use background::{InUse, check_in_background, check_in_use, look_at_snapshot};
+pub use background::{InUse, check_in_background, check_in_use, look_at_snapshot, suits_background};
 pub use device::store::{FileStore, MemoryStore, Overlay, SparseStore, Store, copy_sparse};
 pub use error::FfsError;
 pub use format::{

@@ -20,6 +20,9 @@ pub enum MountError {
     /// Something on this machine refuses.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Io { path: PathBuf, doing: &'static str, source: io::Error },
+    /// The kernel's side of it is not there.
+    #[error("/dev/fuse: {source}; a mount needs FUSE: {}", for_fuse(source))]
+    NoFuse { source: io::Error },
     /// There is no image.
     #[error("{}: cannot open it: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
@@ -48,6 +51,16 @@ pub enum MountError {
     Busy { path: PathBuf },
 }
 
+/// What makes `/dev/fuse` one that can be opened.
+fn for_fuse(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "have the device opened to this user (chmod 666 /dev/fuse), and start a container with --device /dev/fuse --cap-add SYS_ADMIN"
+        }
+        _ => "load it (modprobe fuse), and start a container with --device /dev/fuse --cap-add SYS_ADMIN",
+    }
+}
+
 impl Fault for MountError {
     fn kind(&self) -> Kind {
         match self {
@@ -57,6 +70,7 @@ impl Fault for MountError {
             MountError::NotMounted { .. } => Kind::Usage,
             MountError::Disagrees { .. } | MountError::Open { .. } => Kind::BadInput,
             MountError::Io { .. }
+            | MountError::NoFuse { .. }
             | MountError::InUse { .. }
             | MountError::Refused { .. }
             | MountError::Unwritten { .. }

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -103,6 +103,8 @@ pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<
         let source = std::io::ErrorKind::NotADirectory.into();
         return Err(MountError::Io { path: on, doing: "mount on it", source });
     }
+    // Before anything is marked as in use.
+    drop(fuse_device()?);
     let name = source.name();
     let mount = Mount { name: &name, on: &on, options };
     let Some(path) = source.image() else {
@@ -134,6 +136,23 @@ pub fn mount(source: &Source, on: &Path, options: &MountOptions, events: Events<
     };
     drop(lock);
     served
+}
+
+/// What the kernel and a server speak to each other through; an ordinary user opens it, too, before fusermount3 is asked to mount.
+fn fuse_device() -> Result<OwnedFd, MountError> {
+    rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| MountError::NoFuse { source: error.into() })
+}
+
+/// The directory is there: what is not is the program.
+fn by_fusermount(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(
+            error.kind(),
+            "there is no fusermount3, which mounts for ordinary users: install the package fuse3, or be root",
+        ),
+        _ => error,
+    }
 }
 
 /// Begins a check beside a mount, where one is due; told the mount's name and where messages go.
@@ -199,7 +218,6 @@ impl Mount<'_> {
         let live = Arc::new(Mutex::new(live));
         // In the list before it is there: whoever is killed leaves a mount that answers nobody.
         let listed = Listed::new(self.on, FS_TYPE);
-        let io = |doing| move |source| MountError::Io { path: self.on.to_owned(), doing, source };
         let session = self.session(Served { live: live.clone() });
         let session = match session {
             Ok(session) => session,
@@ -207,7 +225,7 @@ impl Mount<'_> {
                 listed.forget();
                 // It was marked as in use.
                 self.end(&live)?;
-                return Err(io("mount on it")(error));
+                return Err(error);
             }
         };
         listed.made();
@@ -260,14 +278,21 @@ impl Mount<'_> {
 
     /// Mounts it and begins to answer. Root mounts by itself, with our own type, which tells our mounts from those of others; ordinary users
     /// have `fusermount3` do so.
-    fn session<V: Insertable + Send + 'static>(&self, served: Served<V>) -> io::Result<BackgroundSession> {
-        let config = self.config();
-        if !rustix::process::geteuid().is_root() {
-            return Session::new(served, self.on, &config)?.spawn();
-        }
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let device = rustix::fs::open("/dev/fuse", flags, Mode::empty())
-            .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("/dev/fuse: {error}")))?;
+    fn session<V: Insertable + Send + 'static>(&self, served: Served<V>) -> Result<BackgroundSession, MountError> {
+        let cannot = |source| MountError::Io { path: self.on.to_owned(), doing: "mount on it", source };
+        let session = if rustix::process::geteuid().is_root() {
+            self.session_of_root(served, fuse_device()?)
+        } else {
+            Session::new(served, self.on, &self.config()).and_then(Session::spawn).map_err(by_fusermount)
+        };
+        session.map_err(cannot)
+    }
+
+    fn session_of_root<V: Insertable + Send + 'static>(
+        &self,
+        served: Served<V>,
+        device: OwnedFd,
+    ) -> io::Result<BackgroundSession> {
         let mut data = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
         if self.options.access == Access::Everybody {
             data.push_str(",default_permissions,allow_other");
@@ -275,7 +300,7 @@ impl Mount<'_> {
         let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
         flags.set(MountFlags::RDONLY, self.options.read_only);
         rustix::mount::mount(self.name, self.on, FS_TYPE, flags, CString::new(data)?.as_c_str())?;
-        let session = Session::from_fd(served, device, self.acl(), config).and_then(Session::spawn);
+        let session = Session::from_fd(served, device, self.acl(), self.config()).and_then(Session::spawn);
         if session.is_err() {
             posix::cleanup::unmount_served(self.on, true)?;
         }

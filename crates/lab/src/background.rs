@@ -7,7 +7,7 @@
 use crate::bytes::{self, Begun};
 use crate::{OpenError, Spec, System};
 use ffs::fsck::Left;
-use ffs::{Ffs, FfsError};
+use ffs::{Ffs, FfsError, Image, Search};
 use kernel::{CheckEnd, Correction, Lab};
 use posix::{Call, Errno, Fd, FileSystem as _, Outcome, Process, Step};
 
@@ -134,6 +134,9 @@ impl Spec {
         let (System::Ffs(own), Some(path)) = (&self.system, &self.image) else {
             return Err(OpenError::System { target: self.text.clone(), system: "image of a Fast File System" });
         };
+        let wrong = |source| OpenError::Ffs { target: self.text.clone(), source };
+        ffs::suits_background(Image::open(bytes::overlay(path)?, Search::Standard).map_err(wrong)?.superblock())
+            .map_err(wrong)?;
         let Begun { volume, bytes, time_s } = bytes::of_image(path, own.policy, &self.text)?;
         let setup = self.setup(self.load_machine()?, time_s);
         let mut lab = Lab::with_image(volume, self.drive.device()?, setup, bytes)

@@ -116,7 +116,7 @@ type FreeFigure = (&'static str, &'static str, fn(&FreeSpace) -> Option<f64>);
 
 const FILE_FIGURES: &[FileFigure] = &[
     ("aggregate layout score", "score", |f| f.layout_score),
-    ("layout score of hot files", "score", |f| f.hot.as_ref()?.row.layout_score),
+    ("layout score of hot files", "score", |f| f.hot_apart()?.row.layout_score),
     ("files", "count", |f| Some(f.all.files as f64)),
     ("bytes in files", "bytes", |f| Some(f.all.bytes as f64)),
     ("blocks not after their predecessor", "count", |f| Some(f.score.breaks() as f64)),

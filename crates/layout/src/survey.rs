@@ -165,6 +165,14 @@ pub struct FilesLayout {
     pub worst: Vec<WorstFile>,
 }
 
+impl FilesLayout {
+    /// The files modified lately, where they are some of the files and not all: otherwise they have no figures of their own. A tree that was
+    /// aged in an hour has not been idle for a month.
+    pub fn hot_apart(&self) -> Option<&HotFiles> {
+        self.hot.as_ref().filter(|hot| hot.row.files > 0 && hot.row.files < self.all.files)
+    }
+}
+
 /// What was walked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Walked {

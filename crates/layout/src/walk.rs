@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use units::show;
 
 const OPEN_DIRECTORIES_MAX: usize = 64;
 
@@ -141,7 +142,8 @@ pub fn survey_file_system(
     walk.run(progress)?;
     let Walk { walked, mut collector, logical, untranslated, no_extents, .. } = walk;
     if walked.other_file_systems > 0 {
-        notes.push(format!("{} directories are on other file systems and were not entered", walked.other_file_systems));
+        let directories = show::counted(walked.other_file_systems, "directory is", "directories are");
+        notes.push(format!("{directories} on other file systems, and not entered"));
     }
     if untranslated > 0 {
         notes.push(format!("{untranslated} extents lie outside every chunk and were left out"));

@@ -27,6 +27,11 @@ impl Kernel {
     pub fn is_in_virtual_time(&self) -> bool {
         matches!(self, Kernel::Laboratory(_))
     }
+
+    /// What is to be said above times measured there; empty where they are what everybody takes them for.
+    pub fn whose_times(&self) -> &'static str {
+        if self.is_in_virtual_time() { "All times are virtual." } else { "" }
+    }
 }
 
 impl Default for Kernel {

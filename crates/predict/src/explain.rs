@@ -26,8 +26,9 @@ pub struct Part {
     pub b_ns: f64,
     /// `b_ns - a_ns`.
     pub difference_ns: f64,
-    /// The difference over the difference of the totals; 0 where the totals are equal.
-    pub share: f64,
+    /// The difference over the sum of what all parts differ by, whichever way: -1 to 1, and 0 where no part differs. Over the difference of
+    /// the totals, parts that cancel would be more than all of it.
+    pub share_of_parts: f64,
 }
 
 /// A difference of two predictions.
@@ -84,9 +85,9 @@ pub fn explain(a: &SystemPrediction, b: &SystemPrediction) -> Explanation {
         a_total_ns: a.total_ns,
         b_total_ns: b.total_ns,
         difference_ns,
-        by_entry: parts(entries, difference_ns),
-        by_class: parts(classes, difference_ns),
-        by_op: parts(ops, difference_ns),
+        by_entry: parts(entries),
+        by_class: parts(classes),
+        by_op: parts(ops),
     }
 }
 
@@ -99,7 +100,8 @@ fn add(map: &mut BTreeMap<String, Sums>, name: &str, side: usize, count: f64, ns
     sums.ns[side] += ns;
 }
 
-fn parts(map: BTreeMap<String, Sums>, total_ns: f64) -> Vec<Part> {
+fn parts(map: BTreeMap<String, Sums>) -> Vec<Part> {
+    let all_ns: f64 = map.values().map(|sums| (sums.ns[1] - sums.ns[0]).abs()).sum();
     let each = |ns: f64, count: f64| if count == 0.0 { 0.0 } else { ns / count };
     let mut parts: Vec<Part> = map
         .into_iter()
@@ -113,7 +115,7 @@ fn parts(map: BTreeMap<String, Sums>, total_ns: f64) -> Vec<Part> {
             a_ns: ns[0],
             b_ns: ns[1],
             difference_ns: ns[1] - ns[0],
-            share: if total_ns == 0.0 { 0.0 } else { (ns[1] - ns[0]) / total_ns },
+            share_of_parts: each(ns[1] - ns[0], all_ns),
         })
         .collect();
     parts.sort_by(|x, y| y.difference_ns.abs().total_cmp(&x.difference_ns.abs()).then_with(|| x.name.cmp(&y.name)));
@@ -157,7 +159,8 @@ mod tests {
         assert_eq!(e.difference_ns, 5900.0);
         for parts in [&e.by_entry, &e.by_class, &e.by_op] {
             let sum: f64 = parts.iter().map(|p| p.difference_ns).sum();
-            let shares: f64 = parts.iter().map(|p| p.share).sum();
+            let shares: f64 = parts.iter().map(|p| p.share_of_parts.abs()).sum();
+            assert!(parts.iter().all(|p| p.share_of_parts * p.difference_ns >= 0.0), "{parts:?}");
             assert!((sum - 5900.0).abs() < 1e-6 && (shares - 1.0).abs() < 1e-9);
         }
         assert_eq!((e.by_class[0].name.as_str(), e.by_class[0].difference_ns), ("fsync_cr", 6000.0));

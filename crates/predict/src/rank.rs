@@ -63,6 +63,22 @@ pub struct Ranking {
     pub seed: u64,
 }
 
+impl Ranking {
+    /// For each place the best place that it cannot be told from, in the order of places; its own where that is itself.
+    pub fn tied_places(&self) -> Vec<usize> {
+        let mut pairs = self.pairs.iter();
+        let mut best: Vec<usize> = (1..=self.systems.len()).collect();
+        for faster in 0..best.len() {
+            for (place, pair) in best.iter_mut().skip(faster + 1).zip(&mut pairs) {
+                if pair.tie {
+                    *place = (*place).min(faster + 1);
+                }
+            }
+        }
+        best
+    }
+}
+
 /// Ranks predictions of one workload. The same predictions and seed give the same ranking.
 pub fn rank(predictions: &[SystemPrediction], seed: u64) -> Ranking {
     let draws: Vec<Vec<f64>> = predictions.iter().enumerate().map(|(i, p)| draws_of(p, seed, i)).collect();
@@ -172,6 +188,20 @@ mod tests {
         assert!(ranking.systems[0].p_fastest > 0.3 && ranking.systems[1].p_fastest > 0.3);
         assert_eq!(ranking, rank(&all, 1), "deterministic");
         assert_eq!(ranking.pairs.len(), 3);
+    }
+
+    /// Not only with the fastest; a tie is not handed on.
+    #[test]
+    fn a_place_is_tied_with_the_best_that_it_cannot_be_told_from() {
+        let places = |means: &[f64]| {
+            let all: Vec<_> = means.iter().map(|mean| prediction(&mean.to_string(), *mean)).collect();
+            rank(&all, 1).tied_places()
+        };
+        assert_eq!(places(&[100.0, 900.0, 910.0]), [1, 2, 2]);
+        assert_eq!(places(&[100.0, 101.0, 900.0, 910.0, 9000.0]), [1, 1, 3, 3, 5]);
+        let chain = places(&[100.0, 125.0, 156.0]);
+        assert_eq!(chain, [1, 1, 2], "the first and the last are apart");
+        assert_eq!((places(&[5.0]), places(&[])), (vec![1], vec![]));
     }
 
     #[test]

@@ -29,10 +29,14 @@ pub fn replay(workload: &str, result: &ReplayResult) -> Document {
 }
 
 fn summary(result: &ReplayResult) -> Table {
-    let mut table = Table::new("summary", "", &[("What", "what"), ("Value", "value")]);
+    let kernel = &result.environment.kernel;
+    let mut table = Table::new("summary", kernel.whose_times(), &[("What", "what"), ("Value", "value")]);
     let mut add = |what: &str, value: Cell| table.row(vec![Cell::from(what), Cell::Text(value.shown())]);
     add("time in the file system", Cell::Ns(result.total_ns as f64));
-    add("wall-clock time", Cell::Ns(result.wall_ns as f64));
+    add(
+        if kernel.is_in_virtual_time() { "from beginning to end" } else { "wall-clock time" },
+        Cell::Ns(result.wall_ns as f64),
+    );
     add("writing back what was left dirty", Cell::Ns(result.final_sync_ns as f64));
     let of = format!("{} of {}", show::count(result.calls), show::count(result.traced_calls));
     add("calls replayed", Cell::from(of));
@@ -49,12 +53,16 @@ fn summary(result: &ReplayResult) -> Table {
     };
     add("pace", Cell::from(pace));
     let c = &result.concurrency;
-    let threads =
-        format!("{} for {} traced, at most {} calls in flight", c.replay_threads, c.traced_threads, c.in_flight_max);
+    let threads = format!(
+        "{} for {} traced, at most {} in flight",
+        c.replay_threads,
+        c.traced_threads,
+        show::counted(c.in_flight_max, "call", "calls")
+    );
     add("threads", Cell::from(threads));
     let rebuilt = format!(
-        "{} names, {} of data, in {}",
-        show::count(result.rebuilt.entries),
+        "{}, {} of data, in {}",
+        show::counted(result.rebuilt.entries, "name", "names"),
         show::bytes(result.rebuilt.data_bytes as f64),
         show::duration_ns(result.rebuild_ns as f64)
     );

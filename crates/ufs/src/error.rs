@@ -134,6 +134,9 @@ pub enum Error<S: System> {
     /// A file system that must not be written to.
     #[error("this file system cannot be written to: {0}")]
     NotWritable(String),
+    /// The check in the background is not for it.
+    #[error("it is not checked in the background: {0}")]
+    NotInBackground(String),
     /// More than the check in the background puts right.
     #[error("more is wrong than a crash of Soft Updates leaves: {0}; repair it with `fsage fsck IMAGE --repair`")]
     NeedsFullCheck(String),
@@ -174,7 +177,7 @@ impl<S: System> Fault for Error<S> {
             Error::NotWritable(_) | Error::NeedsFullCheck(_) | Error::NoFileSystem(_) | Error::Format(_) => {
                 Kind::BadInput
             }
-            Error::Inode { .. } | Error::FreeMaps(_) | Error::Kind(_) => Kind::BadInput,
+            Error::Inode { .. } | Error::FreeMaps(_) | Error::NotInBackground(_) | Error::Kind(_) => Kind::BadInput,
             Error::Interrupted(_) => Kind::Interrupted,
         }
     }

@@ -55,6 +55,15 @@ pub fn bytes(bytes: f64) -> String {
     format!("{} PiB", significant(value))
 }
 
+/// The size of a file as publications of the time write it, in powers of 1024 without a rest: `64 KB`, `2 MB`.
+pub fn size_name(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MB", bytes >> 20),
+        _ if bytes >= 1 << 10 => format!("{} KB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
 /// A count with thousands set apart: `12,345,678`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -66,6 +75,11 @@ pub fn count(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A count with what is counted: `1 thread`, `12,345 threads`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 /// A share (0 to 1) in per cent: `12.3 %`; tiny but present shares are `<0.1 %`.
@@ -148,8 +162,12 @@ mod tests {
         assert_eq!(bytes(512.0), "512 B");
         assert_eq!(bytes(4096.0), "4 KiB");
         assert_eq!(bytes(1.5 * 1048576.0), "1.50 MiB");
+        let names = [512, 64 << 10, 1 << 20, (1 << 20) + (512 << 10), 2 << 20].map(size_name);
+        assert_eq!(names, ["512 B", "64 KB", "1 MB", "1536 KB", "2 MB"]);
         assert_eq!(count(12345678), "12,345,678");
         assert_eq!(count(999), "999");
+        let threads = [0, 1, 2, 1234].map(|n| counted(n, "thread", "threads"));
+        assert_eq!(threads, ["0 threads", "1 thread", "2 threads", "1,234 threads"]);
         assert_eq!(share(0.0004), "<0.1 %");
         assert_eq!(share(1.0), "100 %");
         assert_eq!(signed_share(-0.123), "-12.3 %");

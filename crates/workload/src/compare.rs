@@ -4,6 +4,7 @@ use crate::{BenchResult, Parameters, Phase, Repeat, TargetResult, Unit, Workload
 use serde::{Deserialize, Serialize, Serializer};
 use stats::Estimate;
 use std::fmt;
+use units::show;
 
 /// What differs besides the file system, or makes a figure unsure. Its text says what that means, or what to do, where that is more.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +61,8 @@ impl fmt::Display for Caution {
             Caution::Caches { a, b } => write!(f, "the caches were not equally cold for {a} in A and {b} in B"),
             Caution::FewRounds { rounds, coverage } => write!(
                 f,
-                "with {rounds} round{} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
-                if *rounds == 1 { "" } else { "s" },
+                "with {} an interval holds the true median in at most {:.0} % of cases, not in 95 %; take 6 or more",
+                show::counted((*rounds).into(), "round", "rounds"),
                 coverage * 100.0
             ),
         }
@@ -84,10 +85,24 @@ pub struct Comparison {
     pub a: String,
     #[allow(missing_docs)]
     pub b: String,
+    /// Whether all of it is from the laboratory, where every round is like the first: ratios have no error.
+    pub in_virtual_time: bool,
     /// What differs besides the file system, or makes a figure unsure.
     pub cautions: Vec<Caution>,
     /// Points and phases that both have.
     pub rows: Vec<Compared>,
+}
+
+impl Comparison {
+    /// How its ratios are to be read, in a sentence; `b` is what B is called there.
+    pub fn how_to_read(&self, b: &str) -> String {
+        let same = SAME_SHARE * 100.0;
+        let same = match self.in_virtual_time {
+            true => format!("Times are virtual and have no error: less than {same:.0} % from 1, the two are the same."),
+            false => format!("Where its interval holds 1, or it is less than {same:.0} % from 1, it is a tie."),
+        };
+        format!("A ratio below 1 says that {b} is slower. {same}")
+    }
 }
 
 /// One phase at one point, in A and in B.
@@ -123,19 +138,33 @@ pub enum Verdict {
     Faster,
     /// B is slower: the interval lies below 1.
     Slower,
-    /// The interval holds 1.
+    /// The interval holds 1, or the ratio is within [`SAME_SHARE`] of it.
     Tie,
+    /// In virtual time: the ratio is within [`SAME_SHARE`] of 1.
+    Same,
     /// A side has a single round, and with it no interval.
     Unknown,
 }
 
+/// Rates closer than this share of each other are called neither faster nor slower: without noise, so little is a matter of where
+/// a block happens to lie; with noise, nobody gains by it.
+pub const SAME_SHARE: f64 = 0.01;
+
 impl Verdict {
-    /// Of a ratio that has no error: the laboratory's.
-    fn of_exact(ratio: f64) -> Verdict {
-        match ratio {
-            _ if ratio > 1.0 => Verdict::Faster,
-            _ if ratio < 1.0 => Verdict::Slower,
-            _ => Verdict::Tie,
+    /// Of a ratio, from so many rounds on the side that has fewer. One that is exact has no error: the laboratory's.
+    fn of(ratio: &Estimate, rounds: usize, is_exact: bool) -> Verdict {
+        match () {
+            () if (ratio.median - 1.0).abs() < SAME_SHARE => {
+                if is_exact {
+                    Verdict::Same
+                } else {
+                    Verdict::Tie
+                }
+            }
+            () if !is_exact && rounds < 2 => Verdict::Unknown,
+            () if !is_exact && ratio.contains(1.0) => Verdict::Tie,
+            () if ratio.median > 1.0 => Verdict::Faster,
+            () => Verdict::Slower,
         }
     }
 
@@ -145,6 +174,7 @@ impl Verdict {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
             Verdict::Tie => "tie",
+            Verdict::Same => "the same",
             Verdict::Unknown => "one round: no verdict",
         }
     }
@@ -180,11 +210,12 @@ pub fn compare(a: &BenchResult, b: &BenchResult, names: (&str, &str)) -> Result<
     for (ta, tb) in &pairs {
         cautions.extend(pair_cautions(ta, tb));
     }
-    if !pairs.iter().all(|(ta, tb)| in_virtual_time(ta, tb)) {
+    let in_virtual_time = pairs.iter().all(|(ta, tb)| in_virtual_time(ta, tb));
+    if !in_virtual_time {
         cautions.extend(few_rounds(a.parameters.repeat(), b.parameters.repeat()));
     }
     let (a, b) = (names.0.to_owned(), names.1.to_owned());
-    Ok(Comparison { benchmark: benchmark.to_owned(), a, b, cautions, rows })
+    Ok(Comparison { benchmark: benchmark.to_owned(), a, b, in_virtual_time, cautions, rows })
 }
 
 /// Holds every further target of one result against its first; `None` of a single target.
@@ -194,12 +225,14 @@ pub fn compare_targets(result: &BenchResult) -> Option<Comparison> {
         return None;
     }
     let repeat = result.parameters.repeat();
-    let few = if others.iter().all(|other| in_virtual_time(first, other)) { None } else { few_rounds(repeat, repeat) };
+    let in_virtual_time = others.iter().all(|other| in_virtual_time(first, other));
+    let few = if in_virtual_time { None } else { few_rounds(repeat, repeat) };
     let cautions = others.iter().flat_map(|other| pair_cautions(first, other)).chain(few);
     Some(Comparison {
         benchmark: result.parameters.name().to_owned(),
         a: first.name.clone(),
         b: others.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", "),
+        in_virtual_time,
         cautions: cautions.collect(),
         rows: others.iter().flat_map(|other| compare_pair(first, other, repeat.seed)).collect(),
     })
@@ -213,13 +246,7 @@ fn compare_pair(a: &TargetResult, b: &TargetResult, seed: u64) -> Vec<Compared> 
             let Some(in_b) = b.phase(&point.point.label, in_a.phase) else { continue };
             let (rates_a, rates_b) = (in_a.rates(), in_b.rates());
             let Some(ratio) = Estimate::of_ratio(&rates_a, &rates_b, seed) else { continue };
-            let verdict = match () {
-                () if exact => Verdict::of_exact(ratio.median),
-                () if rates_a.len() < 2 || rates_b.len() < 2 => Verdict::Unknown,
-                () if ratio.contains(1.0) => Verdict::Tie,
-                () if ratio.median > 1.0 => Verdict::Faster,
-                () => Verdict::Slower,
-            };
+            let verdict = Verdict::of(&ratio, rates_a.len().min(rates_b.len()), exact);
             rows.push(Compared {
                 target_a: a.name.clone(),
                 target_b: b.name.clone(),

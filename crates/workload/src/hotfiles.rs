@@ -53,6 +53,7 @@ pub enum Select {
 impl std::fmt::Display for Select {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Select::NewerDays(1.0) => f.write_str("modified in the day before the newest"),
             Select::NewerDays(days) => write!(f, "modified in the {days} days before the newest"),
             Select::Share(share) => write!(f, "the most recently modified {} % of the files", share * 100.0),
             Select::List { from, .. } => write!(f, "listed in {from}"),
@@ -143,7 +144,9 @@ impl Hotfiles {
         let mut notes: Vec<String> = skipped.note("names of the tree could not be looked at").into_iter().collect();
         let all = files.len();
         let all_bytes: u64 = files.iter().map(|f| f.stat.size_bytes).sum();
+        let with_data = files.iter().filter(|f| f.stat.size_bytes > 0).count();
         let hot = in_order(select(&options.select, files)?);
+        let chosen = hot.len();
         let mut noatime = tree::may_noatime(fs);
         let (hot, unreadable) = readable(fs, hot, &mut noatime);
         notes.extend(unreadable.note("hot files cannot be read and are left out"));
@@ -152,6 +155,12 @@ impl Hotfiles {
         }
         let hot_bytes: u64 = hot.iter().map(|f| f.stat.size_bytes).sum();
         notes.push(format!("{} of {all} files are hot, with {hot_bytes} of {all_bytes} bytes", hot.len()));
+        if let (Select::NewerDays(days), true) = (&options.select, chosen == with_data) {
+            notes.push(format!(
+                "no file is older than {days} days before the newest, so every file is hot (aging takes the place of months in an hour); --share 10% takes \
+                 those modified last"
+            ));
+        }
         let mut spread = Spread::default();
         hot.iter().for_each(|file| spread.offer(&file.path));
         notes.extend(spread.unwritten_note(fs));

@@ -44,7 +44,7 @@ pub mod tpcb;
 mod tree;
 
 pub use benchmark::{Benchmark, Parameters, Point, Shown};
-pub use compare::{Caution, Compared, Comparison, Verdict, compare, compare_targets};
+pub use compare::{Caution, Compared, Comparison, SAME_SHARE, Verdict, compare, compare_targets};
 pub use copy::{Copied, copy_tree};
 pub use error::WorkloadError;
 pub use result::{BenchResult, CacheNote, Count, Phase, PhaseResult, PointResult, Round, TargetResult, TimedBy, Unit};

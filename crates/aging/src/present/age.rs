@@ -27,7 +27,7 @@ fn add(table: &mut Table, figure: &str, value: Cell) {
 }
 
 fn summary(result: &AgeResult) -> Table {
-    let mut table = figures("age", "");
+    let mut table = figures("age", result.environment.kernel.whose_times());
     let plan = &result.plan;
     add(&mut table, "plan", Cell::from(format!("{} (CRC-32C {})", plan.name, plan.crc32c)));
     add(&mut table, "source", Cell::from(format!("{}: {}", result.meta.source.kind, result.meta.source.name)));
@@ -77,9 +77,12 @@ fn deviation(result: &AgeResult) -> Table {
     let d = &result.deviation;
     let caption = match result.room {
         Some(Room::Beside { .. }) => {
-            "Shares are of the room that is the plan's, above what was in use when the run began."
+            "Of all readings. Shares are of the room that is the plan's, above what was in use when the run began."
         }
-        _ => "Shares are of the size that df shows. What the empty file system uses counts in full at first.",
+        _ => {
+            "Of all readings. Shares are of the size that df shows. The target is what was steered to: the plan's share, and at first all that the empty \
+             file system uses."
+        }
     };
     let points = |share: f64| Cell::from(format!("{:.2} points", share * 100.0));
     let mut table = figures("utilisation", caption);

@@ -14,6 +14,7 @@ use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use units::show;
 
 /// Check an FFS or LFS image, and repair FFS if asked.
 ///
@@ -41,8 +42,9 @@ Examples:
   fsage fsck ffs:softdep,image=disk.img@st39102lw --background      until when it takes
   fsage fsck ffs:image=disk.img,machine=pentium-120@st39102lw      how long it takes on that machine and drive
 
-Exit codes: 0 clean or reverted, 1 problems found (and repaired, if asked), 3 in use, 4 no file system, not what the file is of, or (--background)
-more than it puts right.")]
+Exit codes: 0 clean, or reverted; 1 problems were found: repaired or given back where that was asked for, as fsck(8) says it, \
+otherwise left as they were (the last line says which); 3 in use; 4 no file system, not what the file is of, or (--background) \
+more than it puts right. Other codes of fsck(8) are not used: problems that are left are 1 and not 4.")]
 pub struct Args {
     /// An unmounted image file or device, or a laboratory target.
     image: PathBuf,
@@ -112,13 +114,13 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
         if args.in_place {
             let (found, file) = repair(images, writable()?, undo, &image)?;
             file.sync_all().with_context(|| image.clone())?;
-            let outcome = repaired(&*found, &image);
+            let outcome = repaired(&*found, &image, Place::Image);
             (found, outcome)
         } else {
             let copy = copy_of(&args);
             output::must_be_new(&copy)?;
             let found = repair_copy(images, &original()?, &copy, undo, &image)?;
-            let outcome = repaired(&*found, &output::shown(&copy));
+            let outcome = repaired(&*found, &output::shown(&copy), Place::Copy);
             (found, outcome)
         }
     };
@@ -202,7 +204,7 @@ fn in_virtual_time(args: &Args, spec: &Spec) -> failure::Result<ExitCode> {
         let (checked, times, _) = spec.repair_in_virtual_time(FileStore::new(file)?, &mut go_on)?;
         whole.finish().with_context(cannot)?;
         let found = images::found(checked);
-        let outcome = repaired(&*found, &output::shown(copy));
+        let outcome = repaired(&*found, &output::shown(copy), Place::Copy);
         (found, times, outcome)
     };
     bar.finish_and_clear();
@@ -326,10 +328,22 @@ fn revert(args: &Args, file: &Path, mut store: FileStore, image: &str) -> failur
     Ok(ExitCode::SUCCESS)
 }
 
-fn repaired(found: &dyn Found, what: &str) -> String {
-    match (found.is_clean(), found.unrepaired()) {
-        (true, _) => format!("Clean; {what} is as it was."),
-        (false, 0) => format!("Repaired: {what}."),
-        (false, n) => format!("Repaired as far as possible: {what}; {n} problems are left."),
+/// Where a repair is made.
+#[derive(Clone, Copy)]
+enum Place {
+    Copy,
+    Image,
+}
+
+/// What became of `what`.
+fn repaired(found: &dyn Found, what: &str, place: Place) -> String {
+    match (found.unrepaired(), place) {
+        (0, _) if !found.is_clean() => format!("Repaired: {what}."),
+        (0, _) if !found.was_marked_clean() => format!("There was nothing to repair; {what} is now marked as clean."),
+        (0, Place::Copy) => format!("Clean: there was nothing to repair; {what} is a copy without a change."),
+        (0, Place::Image) => format!("Clean: there was nothing to repair; {what} was not changed."),
+        (n, _) => {
+            format!("Repaired as far as possible: {what}; {} left.", show::counted(n, "problem is", "problems are"))
+        }
     }
 }

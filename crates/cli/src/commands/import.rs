@@ -192,11 +192,11 @@ fn workload(args: &Args, format: Format, path: &Path, length: u64, input: impl R
 /// What came of it, and what the text could not tell.
 fn say(path: &Path, meta: &Meta, summary: &Summary) {
     progress::note(&format!(
-        "wrote {}: {} calls of {} lines, {} names it started from",
+        "wrote {}: {} of {}, {} it started from",
         output::shown(path),
-        show::count(meta.events),
-        show::count(summary.lines),
-        show::count(meta.snapshot.entries)
+        show::counted(meta.events, "call", "calls"),
+        show::counted(summary.lines, "line", "lines"),
+        show::counted(meta.snapshot.entries, "name", "names")
     ));
     record::say_unparsed(summary);
     if let Some(line) = summary.truncated_last_line {
@@ -216,7 +216,7 @@ fn say(path: &Path, meta: &Meta, summary: &Summary) {
         ));
     }
     if meta.lost_events > 0 {
-        progress::note(&format!("the tracer lost {} events", show::count(meta.lost_events)));
+        progress::note(&format!("the tracer lost {}", show::counted(meta.lost_events, "event", "events")));
     }
 }
 

@@ -292,10 +292,10 @@ fn say_profile(path: &Path, summary: &RecordSummary) {
         None => String::new(),
     };
     progress::note(&format!(
-        "wrote {}: {} calls{covered}, {} names it started from, recorded by {}",
+        "wrote {}: {}{covered}, {} it started from, recorded by {}",
         output::shown(path),
-        show::count(summary.meta.events),
-        show::count(summary.meta.snapshot.entries),
+        show::counted(summary.meta.events, "call", "calls"),
+        show::counted(summary.meta.snapshot.entries, "name", "names"),
         summary.meta.tracer.name
     ));
     say_unparsed(&summary.import);

@@ -102,6 +102,10 @@ impl Found for Report {
         Report::is_clean(self)
     }
 
+    fn was_marked_clean(&self) -> bool {
+        self.marked_clean
+    }
+
     fn unrepaired(&self) -> u64 {
         self.unrepaired
     }

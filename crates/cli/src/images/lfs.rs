@@ -104,6 +104,11 @@ impl Found for Report {
         Report::is_clean(self)
     }
 
+    /// A log has no such mark.
+    fn was_marked_clean(&self) -> bool {
+        true
+    }
+
     /// It is never repaired.
     fn unrepaired(&self) -> u64 {
         self.problem_count

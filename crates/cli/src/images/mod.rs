@@ -116,6 +116,9 @@ pub trait Found {
     /// Whether nothing is wrong.
     fn is_clean(&self) -> bool;
 
+    /// Whether it was marked as clean before.
+    fn was_marked_clean(&self) -> bool;
+
     /// Problems that a repair has left.
     fn unrepaired(&self) -> u64;
 

@@ -144,12 +144,13 @@ fn checked(said: &Quickstart) -> String {
         String::new()
     };
     format!(
-        "Here the prediction says {}; {} replays of the {} calls just took {} in the median ({} off; {caches}; {} outcomes unlike the recorded ones).{busy}",
+        "Here the prediction says {}; {} of the {} just took {} in the median ({} off; {caches}; {} unlike the recorded {}).{busy}",
         show::duration_ns(c.predicted_ns),
-        show::count(c.replays_ns.len() as u64),
-        show::count(c.calls),
+        show::counted(c.replays_ns.len() as u64, "replay", "replays"),
+        show::counted(c.calls, "call", "calls"),
         show::duration_ns(c.replayed_ns),
         show::signed_share(error),
-        show::count(c.differences)
+        show::counted(c.differences, "outcome", "outcomes"),
+        if c.differences == 1 { "one" } else { "ones" }
     )
 }

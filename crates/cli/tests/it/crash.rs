@@ -25,9 +25,9 @@ fn a_failure_is_made_again_by_the_command_that_is_printed() {
     let output = run(d.path(), &["crash", "ffs:noorder,size=1M", "--states", "1000", "--seed", "7"]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    let again = text.lines().find_map(|line| line.strip_prefix("Again: fsage ")).expect("the command");
+    let again = text.lines().find_map(|line| line.strip_prefix("    fsage crash ")).expect("the command");
     let output = std::process::Command::new("sh")
-        .args(["-c", &format!("exec \"$0\" {again} --image crashed.img"), env!("CARGO_BIN_EXE_fsage")])
+        .args(["-c", &format!("exec \"$0\" crash {again} --image crashed.img"), env!("CARGO_BIN_EXE_fsage")])
         .current_dir(d.path())
         .output()
         .unwrap();
@@ -92,6 +92,53 @@ fn options_that_would_do_nothing_are_refused() {
         let output = run(d.path(), &[&target[..], more].concat());
         assert_eq!(code(&output), 2, "{}", stderr(&output));
         assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+    }
+}
+
+/// It was said not to be found.
+#[test]
+fn a_file_that_is_no_workload_is_named_with_what_is_expected() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("text"), "not a recording").unwrap();
+    for args in [&["crash", "ffs:size=1M", "--workload", "text"][..], &["replay", "text", "ffs:size=16M"]] {
+        let output = run(d.path(), args);
+        let said = stderr(&output);
+        assert!(
+            code(&output) == 4 && said.contains("text: is a file") && !said.contains("not found"),
+            "{args:?}: {said}"
+        );
+        assert!(said.contains("a directory NAME.workload made by fsage record or fsage import"), "{args:?}: {said}");
+    }
+}
+
+/// It was told that a snapshot cannot be taken.
+#[test]
+fn a_log_is_no_matter_for_the_check_in_the_background() {
+    let d = tempfile::tempdir().unwrap();
+    for (n, target) in ["ffs:journal=async,size=4M", "ffs:softdep+j,size=4M"].into_iter().enumerate() {
+        let image = format!("{n}.img");
+        let crash = [
+            "crash",
+            target,
+            "--ops",
+            "create a; write a 0 9000; fsync a; unlink a",
+            "--state",
+            "3.1",
+            "--image",
+            &image,
+        ];
+        succeeds(&run(d.path(), &crash));
+        for checked in [image.clone(), format!("ffs:softdep,image={image}")] {
+            let refused = run(d.path(), &["fsck", &checked, "--background"]);
+            let said = stderr(&refused);
+            assert_eq!(code(&refused), 4, "{said}");
+            assert!(
+                said.contains(&image)
+                    && said.contains("has a log (/.fsjournal)")
+                    && said.contains("--repair --in-place"),
+                "{said}"
+            );
+        }
     }
 }
 

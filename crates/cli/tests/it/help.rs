@@ -103,6 +103,37 @@ fn completions_and_manual_name_every_command() {
     assert!(page.starts_with(".ie") || page.contains(".TH fsage"), "{}", page.lines().next().unwrap_or_default());
 }
 
+/// Two options that exclude each other were said to, and not why.
+#[test]
+fn a_refusal_of_two_options_says_why_and_what_to_do_instead() {
+    for (line, texts) in [
+        (
+            "age ffs:size=64M --like home --bench scan --keep a.img",
+            ["leaves traces in the aged file system", "run it twice"],
+        ),
+        ("age --resume state.json --seed 3", ["a run goes on as it was begun", "leave them out"]),
+        ("fsck a.img --background --revert a.undo", ["takes a repair back", "run it by itself"]),
+        ("plan personality --list home", ["it prints what there is", "run it by itself"]),
+        ("bench --compare a.json b.json scan .", ["results that are there", "run the benchmark first"]),
+        ("record --mount / -- true", ["a recording has one subject", "record each by itself"]),
+    ] {
+        let output = fsage().args(line.split(' ')).output().unwrap();
+        assert_eq!(code(&output), 2, "{line}");
+        let said = common::stderr(&output);
+        assert!(said.contains("cannot be used with") && texts.iter().all(|text| said.contains(text)), "{line}: {said}");
+    }
+}
+
+/// 1 after a repair that worked surprised those who do not know fsck(8).
+#[test]
+fn fsck_says_what_its_exit_codes_are() {
+    let help = succeeds(&fsage().args(["fsck", "--help"]).output().unwrap());
+    let help: Vec<&str> = help.split_whitespace().collect();
+    for text in ["1 problems were found: repaired", "as fsck(8) says it", "problems that are left are 1 and not 4"] {
+        assert!(help.join(" ").contains(text), "{text}: {help:?}");
+    }
+}
+
 /// SIGTERM's was not among them.
 #[test]
 fn every_exit_code_is_in_the_help() {

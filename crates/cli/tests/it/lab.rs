@@ -57,6 +57,8 @@ fn replay_and_validate_a_recorded_workload() {
     let replayed = twice(d.path(), &["replay", workload, target, "--json"]);
     assert!(replayed["calls"].as_u64().unwrap() > 20 && replayed["total_ns"].as_u64().unwrap() > 1_000_000);
     assert_eq!(replayed["cache_state"], "cold");
+    let said = succeeds(&run(d.path(), &["replay", workload, target]));
+    assert!(said.contains("All times are virtual.") && !said.contains("wall-clock"), "{said}");
     // Only user attributes are missing.
     assert_eq!(replayed["differences"]["total"], 10);
     // Both the target and the file's name may have a `=`.
@@ -80,6 +82,8 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     assert_eq!(aged["days_done"], 4);
     succeeds(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img", "-o", "results"]));
     assert!(!at.join("results/state.json").exists(), "there is nothing to go on from");
+    let said = succeeds(&run(at, &["age", target, "--plan", "p.aging"]));
+    assert!(said.contains("All times are virtual."), "{said}");
     fails(&run(at, &["age", target, "--plan", "p.aging", "--keep", "aged.img"]), 2, &["aged.img"]);
     fails(
         &run(at, &["age", target, "--plan", "p.aging", "--checkpoint-every", "1d", "--keep", "b.img", "-o", "r"]),
@@ -102,6 +106,15 @@ fn an_aged_file_system_is_kept_checked_surveyed_and_read() {
     let snapshot = succeeds(&run(at, &["snapshot", "aged.img", "-o", "s.snapshot", "--json"]));
     let snapshot: Value = serde_json::from_str(&snapshot).unwrap();
     assert_eq!(snapshot["files"].as_u64(), Some(files), "{snapshot}");
+    // Aging takes the place of months in an hour: everything was modified in the last 30 days.
+    let said = succeeds(&run(at, &["layout", "ffs:image=aged.img"]));
+    let hot: Vec<&str> = said.lines().filter(|line| line.contains("modified in the last 30 days")).collect();
+    assert!(
+        matches!(hot[..], [line] if line.contains("files modified") && line.contains("all: they have no figures")),
+        "{hot:?}"
+    );
+    let said = succeeds(&run(at, &["bench", "hotfiles", "ffs:image=aged.img"]));
+    assert!(said.contains("so every file is hot") && said.contains("--share 10%"), "{said}");
     let scanned = twice(at, &["bench", "scan", "ffs:image=aged.img", "--json"]);
     assert_eq!(scanned["targets"][0]["points"][0]["phases"][0]["rounds"][0]["files"].as_u64(), Some(files));
     twice(at, &["bench", "hotfiles", "ffs:image=aged.img", "--share", "10%", "--json"]);

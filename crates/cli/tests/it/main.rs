@@ -41,3 +41,4 @@ mod signals;
 mod snapshot;
 mod targets;
 mod verify;
+mod width;

@@ -296,6 +296,27 @@ fn what_cannot_be_mounted_or_unmounted_says_why() {
     place.umount();
 }
 
+/// As in a container that was not given the device: the image is not touched.
+#[test]
+fn without_fuse_the_device_is_named_and_what_to_do() {
+    if !need(Need::Root) || !need(Need::Mount) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    succeeds(&run(at, &["mkfs", "ffs", "disk.img", "--size", "8M"]));
+    fs::create_dir(at.join("mnt")).unwrap();
+    let before = fs::read(at.join("disk.img")).unwrap();
+    let script = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec \"$0\" mount \"$@\"";
+    for options in [&["--foreground"][..], &[]] {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script, env!("CARGO_BIN_EXE_fsage")]);
+        let output = command.args(options).args(["disk.img", "mnt"]).current_dir(at).output().unwrap();
+        fails(&output, 3, &["/dev/fuse", "modprobe fuse", "--device /dev/fuse"]);
+    }
+    assert!(fs::read(at.join("disk.img")).unwrap() == before);
+}
+
 #[test]
 fn a_new_file_system_in_memory_is_mounted_and_goes() {
     if !need(Need::Fuse) {

@@ -322,6 +322,28 @@ fn a_repair_is_taken_back() {
     assert!(std::fs::read(at.join("8.img")).unwrap() == used);
 }
 
+/// It was told that a copy "is as it was", and an image that was only marked, too.
+#[test]
+fn what_became_of_an_image_without_problems_is_said() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    std::fs::create_dir(at.join("t")).unwrap();
+    made(at, 8, "");
+    let clean = std::fs::read(at.join("8.img")).unwrap();
+    let copied = succeeds(&fsage(at, "fsck 8.img --repair"));
+    assert!(copied.contains("nothing to repair; 8.img.repaired is a copy without a change"), "{copied}");
+    assert!(std::fs::read(at.join("8.img.repaired")).unwrap() == clean);
+    let in_place = succeeds(&fsage(at, "fsck 8.img --repair --in-place"));
+    assert!(in_place.contains("nothing to repair; 8.img was not changed"), "{in_place}");
+    assert!(std::fs::read(at.join("8.img")).unwrap() == clean);
+    // The mark of a clean unmount.
+    poke(at, "8.img", 8192 + 209, &[0]);
+    let marked = succeeds(&fsage(at, "fsck 8.img --repair --in-place"));
+    assert!(marked.contains("nothing to repair; 8.img is now marked as clean"), "{marked}");
+    assert!(std::fs::read(at.join("8.img")).unwrap() == clean);
+    assert!(succeeds(&fsage(at, "fsck 8.img")).contains("Clean."));
+}
+
 /// The undo file was replaced by the repaired copy, and the image by the report, without a word.
 #[test]
 fn no_output_takes_the_place_of_the_image_or_of_another() {

@@ -1,6 +1,6 @@
 //! Fragments behind a file's last full block.
 
-use super::{Side, extents, gain, rates_figure, side, size_name};
+use super::{Side, extents, gain, rates_figure, side};
 use crate::alloc96::aged::Aged;
 use crate::alloc96::{file_system, laboratory};
 use crate::testbed::make_files;
@@ -9,6 +9,7 @@ use ffs::Ffs;
 use layout::scores::file::FileLayout;
 use layout::scores::score::LayoutScore;
 use posix::{Call, FileSystem as _, Mode, OpenFlags};
+use units::show::size_name;
 use workload::Phase;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

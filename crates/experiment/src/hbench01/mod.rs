@@ -78,7 +78,3 @@ fn group_of(volume: &Ffs, extent: &Extent) -> u32 {
     let g = volume.geometry();
     g.group_of(FragAddr(extent.physical_bytes >> g.fshift)).0
 }
-
-fn size_name(bytes: u64) -> String {
-    if bytes >= 1 << 20 { format!("{} MB", bytes >> 20) } else { format!("{} KB", bytes >> 10) }
-}

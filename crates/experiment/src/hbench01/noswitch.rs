@@ -1,8 +1,9 @@
 //! No change of cylinder group at the first indirect block.
 
-use super::{Side, extents, gain, group_of, rates_figure, side, size_name};
+use super::{Side, extents, gain, group_of, rates_figure, side};
 use crate::alloc96::aged::Aged;
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
+use units::show::size_name;
 use workload::Phase;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

@@ -5,6 +5,7 @@ use crate::testbed::{AtSize, Sequential, make_files, sequential};
 use crate::{Axis, Bench, Claim, Experiment, ExperimentError, Explain, Figure, Outcome, Published, Row, Series, Unit};
 use posix::FileSystem as _;
 use std::rc::Rc;
+use units::show::size_name;
 use workload::Phase;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -232,12 +233,4 @@ pub(super) fn found(rates: &[AtSize], size_bytes: u64) -> Option<&AtSize> {
 
 pub(super) fn at(sizes: &[u64], values: &[f64], size: u64) -> Option<f64> {
     sizes.iter().zip(values).find(|(at, _)| **at == size).map(|(_, value)| *value)
-}
-
-pub(super) fn size_name(bytes: u64) -> String {
-    if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {
-        format!("{} MB", bytes >> 20)
-    } else {
-        format!("{} KB", bytes >> 10)
-    }
 }

@@ -1,9 +1,10 @@
 //! Soft Updates and a log of metadata against conventional updates and no order at all: what a crash that can be mended costs.
 
-use super::noorder::{Gain, Mode, at, figures, found, mode, size_name, sizes, with};
+use super::noorder::{Gain, Mode, at, figures, found, mode, sizes, with};
 use super::{DRIVE, MACHINE, SIZE_BYTES};
 use crate::testbed::Sequential;
 use crate::{Bench, Claim, Experiment, ExperimentError, Explain, Outcome, Published, Row, Unit};
+use units::show::size_name;
 use workload::Phase;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

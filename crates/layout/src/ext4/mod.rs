@@ -13,6 +13,7 @@
 mod checksum;
 mod directory;
 mod error;
+mod features;
 mod free;
 mod group;
 mod hash;

@@ -2,6 +2,7 @@
 
 use super::checksum::crc32c;
 use super::error::{Ext4Error, damaged};
+use super::features;
 use super::image::{Image, u8_at, u16_at, u32_at, u64_of};
 use crate::geometry::{GroupKind, Groups, InodeRule, Ranges};
 
@@ -118,7 +119,7 @@ impl Superblock {
         let (compat, incompat, ro_compat) = (feature(0x5C), feature(0x60), feature(0x64));
         let unknown = incompat & !incompat::KNOWN;
         if unknown != 0 {
-            return Err(Ext4Error::Unsupported(format!("incompat {unknown:#x}")));
+            return Err(Ext4Error::Unsupported(features::incompatible(unknown)));
         }
         let log_block = u32_at(raw, 0x18);
         let log_cluster = u32_at(raw, 0x1C);

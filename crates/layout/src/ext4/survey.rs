@@ -1,6 +1,7 @@
 //! The survey of an image: the same walk as of a mounted tree, in the same order, with the same result.
 
 use super::error::{Ext4Error, damaged};
+use super::features;
 use super::free::free_extents;
 use super::image::Image;
 use super::inode::{INLINE_DATA, Inode, ROOT};
@@ -73,7 +74,7 @@ pub fn survey_image(
             target: target.to_owned(),
             method: Method::Ext4Image,
             fs_type: sb.fs_type().into(),
-            options: format!("compat {:#x}, incompat {:#x}, ro_compat {:#x}", sb.compat, sb.incompat, sb.ro_compat),
+            options: features::of(&sb),
             block_bytes: sb.block_bytes,
             total_bytes: sb.blocks * sb.block_bytes,
             free_bytes: sb.free_blocks.saturating_mul(sb.block_bytes),

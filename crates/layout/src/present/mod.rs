@@ -188,10 +188,16 @@ fn files_table(files: &FilesLayout) -> Table {
     let mut table = figures("files", "");
     add(&mut table, "aggregate layout score", score(files.layout_score));
     if let Some(hot) = &files.hot {
-        let named = |what: &str| format!("{what} modified in the last {} days", show::significant(hot.days));
-        add(&mut table, &named("layout score of files"), score(hot.row.layout_score));
-        add(&mut table, &named("files"), Cell::Count(hot.row.files));
-        add(&mut table, "their share of placed blocks", share(hot.share_of_blocks));
+        let days = if hot.days.fract() == 0.0 { hot.days.to_string() } else { show::significant(hot.days) };
+        let named = |what: &str| format!("{what} modified in the last {days} days");
+        if files.hot_apart().is_some() {
+            add(&mut table, &named("layout score of files"), score(hot.row.layout_score));
+            add(&mut table, &named("files"), Cell::Count(hot.row.files));
+            add(&mut table, "their share of placed blocks", share(hot.share_of_blocks));
+        } else {
+            let which = if hot.row.files == 0 { "none" } else { "all: they have no figures of their own" };
+            add(&mut table, &named("files"), Cell::from(which));
+        }
     }
     add(&mut table, "files that have a score", Cell::Count(files.all.scored_files));
     add(&mut table, "files in more than one piece", Cell::Count(files.all.broken_files));

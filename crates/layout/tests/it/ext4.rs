@@ -110,6 +110,8 @@ fn against_dumpe2fs(image: &Path, survey: &Survey) {
     assert_eq!(number_after(&text, "Free blocks:") as u64 * survey.source.block_bytes, free.free_bytes);
     assert_eq!(number_after(&text, "Block count:") as u64 * survey.source.block_bytes, survey.source.total_bytes);
     assert_eq!(survey.source.free_bytes, free.free_bytes);
+    let features = text.lines().find_map(|line| line.strip_prefix("Filesystem features:")).expect("a line of features");
+    assert_eq!(survey.source.options, features.split_whitespace().collect::<Vec<_>>().join(","));
     let all = run("dumpe2fs", &[image.to_str().unwrap()]);
     let groups = all.lines().filter(|line| line.starts_with("Group ") && line.contains(": (Blocks ")).count() as u64;
     assert_eq!(survey.source.groups.map(|g| g.count), Some(groups));

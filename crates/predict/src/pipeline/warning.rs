@@ -4,6 +4,7 @@ use super::{Coverage, SystemPrediction, pages};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use system::SystemProfile;
+use units::show;
 
 /// A share of calls at which trace and model may disagree before somebody is told.
 const SURPRISES_MAX: f64 = 0.01;
@@ -34,13 +35,15 @@ impl fmt::Display for Warning {
         match self {
             Warning::StandIns { requests, lacking } => write!(
                 f,
-                "{requests} requests were priced by stand-ins, because the profile lacks {}; measure the system again",
+                "{} priced by stand-ins, because the profile lacks {}; measure the system again",
+                show::counted(*requests, "request was", "requests were"),
                 lacking.join(", ")
             ),
             Warning::Disagrees { calls } => write!(
                 f,
-                "trace and model disagree at {calls} calls; the snapshot may be of another moment than the trace: take it just \
-                 before, as fsage record does"
+                "trace and model disagree at {}; the snapshot may be of another moment than the trace: take it just \
+                 before, as fsage record does",
+                show::counted(*calls, "call", "calls")
             ),
             Warning::CacheIsLowerBound => f.write_str(
                 "the workload read more than the data cache that was measured, which is a lower bound; measure again with a \

@@ -30,6 +30,7 @@ pub fn prediction(
     document.paragraph(assumptions(prediction, ranking));
     document.heading("Ranking").table(ranking_table(ranking));
     document.paragraph(ties(ranking));
+    document.paragraph(mapped(prediction, ranking));
     document.plot(ranking_plot(ranking));
     if let Some(times) = run_time {
         document.heading("Run time");
@@ -75,16 +76,20 @@ fn run_time(document: &mut Document, ranking: &Ranking, times: &RunTimes) {
     let ns = |ns: u64| show::duration_ns(ns as f64);
     let moved = match &basis.moved {
         Some(mount) => format!(
-            "{} calls on {mount} are priced and {} elsewhere are",
-            show::count(basis.calls),
+            "{} on {mount} {} priced and {} elsewhere are",
+            show::counted(basis.calls, "call", "calls"),
+            if basis.calls == 1 { "is" } else { "are" },
             show::count(basis.calls_elsewhere)
         ),
-        None => format!("{} calls are priced; all others are", show::count(basis.calls)),
+        None => format!("{} priced; all others are", show::counted(basis.calls, "call is", "calls are")),
     };
     document.paragraph(format!(
-        "The program's {} threads compute, call and wait for each other again, on {} processors: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
-        show::count(basis.threads),
-        basis.processors,
+        "The program's {} again, on {}: {moved} as recorded. It took {} when it was recorded, of which the simulation makes {} with all calls as recorded.",
+        match basis.threads {
+            1 => "1 thread computes and calls".to_owned(),
+            n => format!("{} threads compute, call and wait for each other", show::count(n)),
+        },
+        show::counted(basis.processors.into(), "processor", "processors"),
         ns(basis.recorded_ns),
         ns(basis.recorded_simulated_ns)
     ));
@@ -115,9 +120,8 @@ pub fn ranking_table(ranking: &Ranking) -> Table {
             ("P(fastest)", "p_fastest"),
         ],
     );
-    for ranked in &ranking.systems {
-        let mark = if ranked.ties_with_fastest && ranking.systems.len() > 1 && ranked.place > 1 { "= 1" } else { "" };
-        let place = if mark.is_empty() { ranked.place.to_string() } else { mark.to_owned() };
+    for (ranked, tied) in ranking.systems.iter().zip(ranking.tied_places()) {
+        let place = if tied < ranked.place { format!("= {tied}") } else { ranked.place.to_string() };
         table.row(vec![
             Cell::from(place),
             Cell::from(ranked.system.as_str()),
@@ -169,6 +173,23 @@ pub fn ties(ranking: &Ranking) -> String {
         .map(|pair| format!("{} and {}", pair.faster, pair.slower))
         .collect();
     if tied.is_empty() { String::new() } else { format!("Cannot be told apart: {}.", tied.join("; ")) }
+}
+
+/// What of the totals no replay makes, in a sentence; empty where it makes all.
+fn mapped(prediction: &Prediction, ranking: &Ranking) -> String {
+    let systems = ranking.systems.iter().filter_map(|ranked| prediction.systems.get(ranked.index));
+    let times: Vec<String> = systems
+        .map(|system| (system, op_ns(system, "map_read") + op_ns(system, "map_write")))
+        .filter(|(_, ns)| *ns > 0.0)
+        .map(|(system, ns)| format!("{} on {}", show::duration_ns(ns), system.system))
+        .collect();
+    if times.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Accesses through mapped files (map_read, map_write) are in the totals: {}. A replay does not make them: compare it with what is left.",
+        times.join(", ")
+    )
 }
 
 fn ranking_plot(ranking: &Ranking) -> document::Plot {
@@ -315,7 +336,8 @@ fn caches(system: &SystemPrediction) -> Table {
 fn explanation(document: &mut Document, e: &Explanation) {
     document.heading(format!("Why {} and {} differ", e.a, e.b));
     document.paragraph(format!(
-        "{} takes {}, {} takes {}: a difference of {}.",
+        "{} takes {}, {} takes {}: a difference of {}. Gains and losses cancel: each part's share is of what all parts of its table \
+         differ by, whichever way.",
         e.a,
         show::duration_ns(e.a_total_ns),
         e.b,
@@ -336,7 +358,7 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
         (titles[2].as_str(), "a_ns"),
         (titles[3].as_str(), "b_ns"),
         ("Difference", "difference_ns"),
-        ("Share", "share"),
+        ("Of all parts", "share_of_parts"),
     ];
     if meanings {
         columns.push(("Meaning", "meaning"));
@@ -351,7 +373,7 @@ fn parts(name: &str, caption: &str, e: &Explanation, parts: &[Part], meanings: b
             Cell::Ns(part.a_ns),
             Cell::Ns(part.b_ns),
             Cell::Ns(part.difference_ns),
-            Cell::SignedShare(part.share),
+            Cell::SignedShare(part.share_of_parts),
         ];
         if meanings {
             row.push(Cell::from(part.meaning.as_str()));

@@ -2,8 +2,10 @@
 
 use document::{Block, Cell, Document, Plot};
 use predict::cache_sizes::{CacheSize, WithCache};
-use predict::pipeline::{CacheTimeline, Prediction, SystemPrediction};
+use predict::explain::explain;
+use predict::pipeline::{CacheTimeline, EntryShare, OpTotal, Prediction, SystemPrediction};
 use predict::rank::rank;
+use predict::runtime::{Basis, RunTimes};
 use predict::uncertainty::Interval;
 use serde_json::{Value, json};
 
@@ -59,6 +61,76 @@ fn caches_over_time_are_drawn_for_one_system_at_a_time() {
     let document = prediction(vec![idle], &[]);
     let titled = |block: &Block| matches!(block, Block::Plot(plot) if plot.title.starts_with("The caches"));
     assert!(!document.blocks.iter().any(titled), "nothing happened, so nothing is drawn");
+}
+
+fn text(systems: Vec<SystemPrediction>, explained: bool) -> String {
+    let prediction = Prediction { systems, ..Prediction::default() };
+    let ranking = rank(&prediction.systems, 1);
+    let explanation = explained.then(|| explain(&prediction.systems[0], &prediction.systems[1]));
+    predict::present::prediction("w", &prediction, &ranking, None, explanation.as_ref(), &[], &[]).to_text(None)
+}
+
+fn with_ops(name: &str, ops: &[(&str, f64)]) -> SystemPrediction {
+    let by_op = ops.iter().map(|&(op, ns)| OpTotal { op: op.into(), calls: 10, ns, ..OpTotal::default() });
+    let total_ns = ops.iter().map(|(_, ns)| ns).sum();
+    SystemPrediction { system: name.into(), total_ns, by_op: by_op.collect(), ..SystemPrediction::default() }
+}
+
+/// "The program's 1 threads compute, call and wait for each other".
+#[test]
+fn one_thread_is_one() {
+    let prediction = Prediction { systems: vec![predicted("a", 1e9)], ..Prediction::default() };
+    let ranking = rank(&prediction.systems, 1);
+    let said = |threads, processors, calls| {
+        let basis = Basis { threads, processors, calls, ..Basis::default() };
+        let times = RunTimes::Known { basis, systems: Vec::new() };
+        predict::present::prediction("w", &prediction, &ranking, Some(&times), None, &[], &[]).to_text(None)
+    };
+    let one = said(1, 1, 1);
+    assert!(
+        one.contains("The program's 1 thread computes and calls again, on 1 processor: 1 call is priced;"),
+        "{one}"
+    );
+    let several = said(1234, 2, 5);
+    let text =
+        "The program's 1,234 threads compute, call and wait for each other again, on 2 processors: 5 calls are priced;";
+    assert!(several.contains(text), "{several}");
+}
+
+/// No replay reads through a mapping: a total that does was compared with one that does not.
+#[test]
+fn what_no_replay_makes_is_said_beside_the_totals() {
+    let mapped = |name: &str, ns| with_ops(name, &[("open", 3e9), ("map_read", ns), ("map_write", 1e9)]);
+    let said = text(vec![mapped("a", 2e9), mapped("b", 1e9)], false);
+    let line = said.lines().find(|line| line.contains("mapped files")).expect("a line about mapped files");
+    assert!(line.contains("2.00 s on b, 3.00 s on a") && line.contains("A replay does not make them"), "{line}");
+    assert!(!text(vec![with_ops("a", &[("open", 3e9)])], false).contains("mapped files"));
+}
+
+/// It was +300 % and -200 % of the difference of the totals.
+#[test]
+fn shares_of_a_difference_are_of_all_that_differs() {
+    let (a, b) = ([("read", 1e9), ("open", 4e9)], [("read", 4e9), ("open", 2e9)]);
+    let said = text(vec![with_ops("a", &a), with_ops("b", &b)], true);
+    let row =
+        |op: &str| said.lines().rfind(|line| line.trim_start().starts_with(op)).expect("a row").split_whitespace();
+    assert!(row("read").collect::<Vec<_>>().ends_with(&["3.00", "s", "+60.0", "%"]), "{said}");
+    assert!(row("open").collect::<Vec<_>>().ends_with(&["-2.00", "s", "-40.0", "%"]), "{said}");
+}
+
+/// The marks and the sentence below them are about the same pairs.
+#[test]
+fn places_that_are_tied_are_marked_with_the_place_that_they_share() {
+    let priced = |name: &str, ns: f64| {
+        let rounds_ns = vec![ns; 6];
+        let open = EntryShare { entry: "open".into(), weight: 1.0, mean_ns: ns, ns, rounds_ns, interval_ns: (ns, ns) };
+        SystemPrediction { by_entry: vec![open], ..predicted(name, ns) }
+    };
+    let said = text(vec![priced("a", 1e9), priced("b", 1.01e9), priced("c", 9e9), priced("d", 9.1e9)], false);
+    assert!(said.contains("Cannot be told apart: a and b; c and d."), "{said}");
+    for place in ["  1     a ", "  = 1   b ", "  3     c ", "  = 3   d "] {
+        assert!(said.lines().any(|line| line.starts_with(place)), "{place}: {said}");
+    }
 }
 
 #[test]

@@ -149,8 +149,8 @@ pub fn latencies(name: &str, found: &Latencies) -> Document {
         document.paragraph("Time running and blocked is not known: this tracer cannot tell.");
     }
     document.paragraph(format!(
-        "Left out: {} calls on pipes, sockets, /proc, /sys and /dev, {} that never returned.",
-        show::count(found.foreign_calls),
+        "Left out: {} on pipes, sockets, /proc, /sys and /dev, {} that never returned.",
+        show::counted(found.foreign_calls, "call", "calls"),
         show::count(found.unfinished_calls)
     ));
     document

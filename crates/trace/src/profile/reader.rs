@@ -154,8 +154,10 @@ impl Iterator for Batches<'_> {
 
 fn read_meta(directory: &Path) -> Result<Meta, FileError> {
     let path = directory.join(META_FILE);
-    if !directory.is_dir() {
-        return Err(FORMAT.missing(directory));
+    match directory.metadata() {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(FileError::IsFile { path: directory.to_owned(), format: &FORMAT }),
+        Err(_) => return Err(FORMAT.missing(directory)),
     }
     let bytes = posix::input::read(&path, META_BYTES_MAX).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => FORMAT.missing(&path),

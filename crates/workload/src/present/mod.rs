@@ -38,6 +38,7 @@ pub fn bench(result: &BenchResult) -> Document {
     if let Some(comparison) = crate::compare_targets(result) {
         document
             .heading(format!("Against {}", comparison.a))
+            .paragraph(comparison.how_to_read("B"))
             .list(comparison.cautions.iter().map(ToString::to_string).collect());
         document.table(ratios(&comparison));
     }
@@ -59,7 +60,7 @@ pub fn bench(result: &BenchResult) -> Document {
 pub fn bench_comparison(comparison: &Comparison, a: &BenchResult, b: &BenchResult) -> Document {
     let mut document =
         Document::new(format!("{}: {} (B) over {} (A)", comparison.benchmark, comparison.b, comparison.a));
-    document.paragraph("A ratio below 1 says that B is slower. Where its interval holds 1 it is a tie.");
+    document.paragraph(comparison.how_to_read("B"));
     document.list(comparison.cautions.iter().map(ToString::to_string).collect()).table(ratios(comparison));
     let side = |letter: &str, result: &'_ BenchResult| {
         result.targets.iter().map(|t| format!("{letter}: {}", t.name)).collect::<Vec<_>>()

@@ -32,6 +32,7 @@ pub(crate) fn document(result: &BenchResult) -> Document {
     if let Some(comparison) = crate::compare_targets(result) {
         document
             .heading(format!("Against {}", comparison.a))
+            .paragraph(comparison.how_to_read("B"))
             .list(comparison.cautions.iter().map(ToString::to_string).collect());
         document.table(ratios(&comparison));
     }

@@ -2,6 +2,7 @@
 
 use crate::fake::Fake;
 use fault::{Fault as _, Kind};
+use posix::Kernel;
 use std::path::Path;
 use workload::seqfile::{self, Options};
 use workload::{BenchResult, Parameters, Phase, Place, Repeat, SCHEMA, Verdict, compare, compare_targets, load, scan};
@@ -53,6 +54,36 @@ fn a_tie_is_a_tie_and_half_the_speed_is_slower() {
     }
     let faster = compare(&aged, &fresh, ("aged", "fresh")).unwrap();
     assert!(faster.rows.iter().all(|row| row.verdict == Verdict::Faster));
+}
+
+/// Whoever made it that much faster.
+#[test]
+fn less_than_a_per_cent_is_a_tie_and_in_virtual_time_the_same() {
+    let by = |thousandths: u64, kernel: Option<Kernel>| {
+        let mut result = result(1, 6);
+        for target in &mut result.targets {
+            target.environment.kernel = kernel.clone().unwrap_or_default();
+            for round in target.points.iter_mut().flat_map(|p| &mut p.phases).flat_map(|p| &mut p.rounds) {
+                round.calls_ns = 1_000_000 + 1000 * thousandths;
+                round.elapsed_ns = round.calls_ns;
+                round.sync_ns = None;
+            }
+        }
+        result
+    };
+    let verdicts = |thousandths, kernel: Option<Kernel>| {
+        let comparison = compare(&by(0, kernel.clone()), &by(thousandths, kernel), ("a", "b")).expect("one benchmark");
+        let verdicts: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
+        assert!(verdicts.windows(2).all(|two| two[0] == two[1]), "{comparison:?}");
+        (verdicts[0], comparison.how_to_read("B"))
+    };
+    let (near, how) = verdicts(8, None);
+    assert_eq!((near, verdicts(30, None).0), (Verdict::Tie, Verdict::Slower), "no round differs from another");
+    assert!(how.contains("it is a tie"), "{how}");
+    let laboratory = || Some(Kernel::laboratory("1", ""));
+    let (near, how) = verdicts(8, laboratory());
+    assert_eq!((near, verdicts(30, laboratory()).0), (Verdict::Same, Verdict::Slower));
+    assert!(how.contains("Times are virtual"), "{how}");
 }
 
 #[test]

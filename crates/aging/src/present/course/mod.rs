@@ -73,11 +73,11 @@ fn in_short(series: &Series) -> String {
         n => format!("{n} surveys"),
     };
     format!(
-        "{workload}{surveys} of {}, from day {} to day {} of simulated time; {} operations.",
+        "{workload}{surveys} of {}, from day {} to day {} of simulated time; {}.",
         first.survey.source.fs_type,
         day(first.day),
         day(last.day),
-        show::count(last.operations)
+        show::counted(last.operations, "operation", "operations")
     )
 }
 

@@ -112,6 +112,9 @@ pub(super) fn used(document: &mut Document, series: &Series) {
     document.plot(chart(title, DAYS, Axis::Share("in use"), Colours::Apart, &dots));
 }
 
+/// What the series has; the result of the run counts every reading, against what was steered to.
+const READ: &str = "At the first reading of each day, use was";
+
 fn deviation(series: &Series) -> String {
     let off = series.used.iter().filter_map(|u| Some((u, u.actual_share - u.planned_share?)));
     let over = off.clone().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, by)| *by > 0.0);
@@ -123,8 +126,8 @@ fn deviation(series: &Series) -> String {
     };
     if [over, under].into_iter().flatten().all(|(_, by)| by.abs() < 0.0005) {
         let planned = series.used.iter().any(|u| u.planned_share.is_some());
-        return if planned { "Use was within 0.05 points of the plan throughout.".to_owned() } else { String::new() };
+        return if planned { format!("{READ} within 0.05 points of the plan.") } else { String::new() };
     }
     let parts: Vec<String> = [far("over", over), far("under", under)].into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!("Use was {}.", parts.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!("{READ} {}.", parts.join(", ")) }
 }

@@ -271,7 +271,7 @@ fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
     let titles: Vec<String> = compared.iter().map(|(label, _)| label.title()).collect();
     let columns = [("Phase", "phase"), ("Files", "file_size")].into_iter();
     let columns: Vec<(&str, &str)> = columns.chain(titles.iter().map(|t| (t.as_str(), t.as_str()))).collect();
-    let caption = "Below 1, the aged one is slower. A tie, whose interval holds 1, is in brackets.";
+    let caption = "Below 1, the aged one is slower. In brackets: no faster and no slower.";
     let mut table = Table::new("throughput_ratios", caption, &columns);
     let mut rows: Vec<(workload::Phase, Option<u64>, &str)> = Vec::new();
     for row in compared.iter().flat_map(|(_, comparison)| &comparison.rows) {
@@ -286,7 +286,7 @@ fn ratios(compared: &[(&Label, &workload::Comparison)]) -> Table {
         let cells = compared.iter().map(|(_, comparison)| {
             let found = comparison.rows.iter().find(|row| row.phase == phase && row.label == label);
             found.map_or(Cell::Empty, |row| match row.verdict {
-                Verdict::Tie => Cell::from(format!("({})", show::significant(row.ratio.median))),
+                Verdict::Tie | Verdict::Same => Cell::from(format!("({})", show::significant(row.ratio.median))),
                 _ => Cell::Ratio(row.ratio.median),
             })
         });

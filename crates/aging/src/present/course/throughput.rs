@@ -33,8 +33,11 @@ pub(super) fn ratio(row: &Compared) -> Cell {
 /// One comparison: a table, and a plot of rates for each phase.
 pub(super) fn one(document: &mut Document, comparison: &Comparison) {
     document.paragraph(format!(
-        "{}: fresh is {}, aged is {}. A ratio below 1 says that the aged one is slower; where its interval holds 1 it is a tie.",
-        comparison.benchmark, comparison.a, comparison.b
+        "{}: fresh is {}, aged is {}. {}",
+        comparison.benchmark,
+        comparison.a,
+        comparison.b,
+        comparison.how_to_read("the aged one")
     ));
     document.list(comparison.cautions.iter().map(ToString::to_string).collect());
     let mut table = Table::new(

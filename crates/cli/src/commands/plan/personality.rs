@@ -114,6 +114,6 @@ fn list() -> failure::Result<ExitCode> {
     }
     let mut document = Document::default();
     document.table(table);
-    output::print(&document.to_text(None))?;
+    output::print_document(&document)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,8 @@ use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
 /// The binary under test.
 pub fn fsage() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fsage"));
-    command.env_remove("RUST_BACKTRACE");
+    // Sentences stay in their lines.
+    command.env_remove("RUST_BACKTRACE").env("COLUMNS", "1000");
     command
 }
 
