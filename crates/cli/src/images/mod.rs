@@ -1,6 +1,6 @@
 //! Images of file systems: which one is in a file, and what `dump`, `fsck` and `cp` ask of it ([`Images`]).
 //!
-//! A further file system is a file beside [`ffs`](self::ffs) and [`lfs`](self::lfs) and a line in [`ALL`]. What may not live here: the
+//! A further file system is a file beside `ffs.rs` and `lfs.rs` and a line in [`ALL`]. What may not live here: the
 //! commands' options, and which of them go together.
 
 mod ffs;
