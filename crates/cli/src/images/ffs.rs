@@ -1,7 +1,7 @@
 //! Images of the Fast File System.
 
-use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only};
-use crate::{failure, progress};
+use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only, with_progress};
+use crate::failure;
 use ffs::fsck::Report;
 use ffs::{FileStore, FreeMaps, GroupNo, Image, Overlay, Search, present};
 use serde_json::json;
@@ -67,12 +67,7 @@ impl Images for Ffs {
     }
 
     fn check(&self, store: &mut Overlay<FileStore>) -> failure::Result<Box<dyn Found>> {
-        let bar = progress::bar(0, "checking");
-        let report = ffs::fsck(store, &mut |phase| {
-            bar.set_message(format!("checking: {}", phase.title()));
-            !posix::interrupt::requested()
-        });
-        bar.finish_and_clear();
+        let report = with_progress(|tell| ffs::fsck(store, &mut |phase| tell(phase.title())));
         Ok(Box::new(report?))
     }
 

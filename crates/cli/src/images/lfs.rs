@@ -1,7 +1,7 @@
 //! Images of the log-structured file system.
 
-use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only};
-use crate::{failure, progress};
+use super::{Extracting, Found, Images, Inserting, Shown, Wanted, What, inode, number, one_only, with_progress};
+use crate::failure;
 use lfs::format::SegNo;
 use lfs::fsck::Report;
 use lfs::{Checkpoint, FileStore, Image, Options, Overlay, present};
@@ -64,12 +64,7 @@ impl Images for Lfs {
     }
 
     fn check(&self, store: &mut Overlay<FileStore>) -> failure::Result<Box<dyn Found>> {
-        let bar = progress::bar(0, "checking");
-        let report = lfs::fsck(store, &mut |phase| {
-            bar.set_message(format!("checking: {}", phase.title()));
-            !posix::interrupt::requested()
-        });
-        bar.finish_and_clear();
+        let report = with_progress(|tell| lfs::fsck(store, &mut |phase| tell(phase.title())));
         Ok(Box::new(report?))
     }
 

@@ -240,3 +240,14 @@ fn inode<R: Readable>(wanted: &Wanted<'_>, image: &R) -> Result<Ino, R::Error> {
         None => Ok(ufs::image::resolve(image, which.as_os_str().as_bytes())?.0),
     }
 }
+
+/// Checks, and shows how far it has come: `check` tells the title of each phase, and is told whether to go on.
+fn with_progress<R>(check: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> R) -> R {
+    let bar = progress::bar(0, "checking");
+    let checked = check(&mut |title| {
+        bar.set_message(format!("checking: {title}"));
+        !posix::interrupt::requested()
+    });
+    bar.finish_and_clear();
+    checked
+}

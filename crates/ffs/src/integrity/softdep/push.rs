@@ -18,7 +18,7 @@ use ufs::live::{Backing as _, Files as _};
 /// So often everything is written before something must be wrong: chains of changes are no longer.
 const ROUNDS: usize = 10_000;
 
-/// For so many blocks each that is wanted it is looked what can be written before it: there may be thousands that wait for a few maps.
+/// The search for blocks to write instead looks at so many for each that is wanted: thousands may wait for a few maps.
 const LOOKED_AT: usize = 16;
 
 /// So often a record is tried: what it waits for is stable after the first time, and then what its block waits for.
@@ -313,9 +313,9 @@ impl Ffs {
         let mut todo = rest;
         // Maps, which everything waits for, would be written again and again: only when nothing else is left to be.
         let mut maps = Vec::new();
-        let (mut looked, most) = (0, LOOKED_AT * wanted);
-        while go.len() < wanted
-            && (looked < most || go.is_empty())
+        let mut looked = 0;
+        let goes_on = |found: usize, looked: usize| found < wanted && (looked < LOOKED_AT * wanted || found == 0);
+        while goes_on(go.len(), looked)
             && let Some(id) = todo.pop()
         {
             self.blocks_before(id, &mut |first| {
@@ -328,7 +328,7 @@ impl Ffs {
                     };
                     list.push(first);
                 }
-                go.len() < wanted && (looked < most || go.is_empty())
+                goes_on(go.len(), looked)
             });
         }
         if go.is_empty() {
