@@ -4,7 +4,7 @@ use fault::{Fault, Kind};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -47,6 +47,15 @@ pub trait Store {
     /// Writes `bytes` at byte `at`, inside the store.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// Writes pieces one behind the other from byte `at` on, inside the store.
+    fn write_pieces(&mut self, mut at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        for piece in pieces {
+            self.write_at(at, piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Nobody needs these bytes any more: what takes room for them may give it up. They read as anything then.
     fn discard(&mut self, _at: u64, _len_bytes: u64) -> io::Result<()> {
         Ok(())
@@ -71,6 +80,9 @@ impl<S: Store + ?Sized> Store for &mut S {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
     }
+    fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        (**self).write_pieces(at, pieces)
+    }
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         (**self).discard(at, len_bytes)
     }
@@ -92,6 +104,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_at(at, bytes)
     }
+    fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        (**self).write_pieces(at, pieces)
+    }
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         (**self).discard(at, len_bytes)
     }
@@ -99,6 +114,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).sync()
     }
 }
+
+/// As many pieces as one call takes (`UIO_MAXIOV` of linux/uio.h).
+const PIECES_MAX: usize = 1024;
 
 /// An image file or block device.
 #[derive(Debug)]
@@ -118,6 +136,11 @@ impl FileStore {
         use std::io::Seek as _;
         let len_bytes = (&file).seek(io::SeekFrom::End(0))?;
         Ok(FileStore { file, len_bytes })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Gives the file back.
@@ -147,6 +170,23 @@ impl Store for FileStore {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         within(self.len_bytes, at, bytes.len())?;
         self.file.write_all_at(bytes, at)
+    }
+    fn write_pieces(&mut self, mut at: u64, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        within(self.len_bytes, at, pieces.iter().map(|piece| piece.len()).sum())?;
+        IoSlice::advance_slices(&mut pieces, 0); // leaves out those in front that are empty
+        while !pieces.is_empty() {
+            let some = &pieces[..pieces.len().min(PIECES_MAX)];
+            match rustix::io::pwritev(&self.file, some, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    at += written as u64;
+                    IoSlice::advance_slices(&mut pieces, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
@@ -292,6 +332,9 @@ impl<S: Store + ?Sized> Store for Arc<Mutex<S>> {
     }
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         locked(self).write_at(at, bytes)
+    }
+    fn write_pieces(&mut self, at: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        locked(self).write_pieces(at, pieces)
     }
     fn discard(&mut self, at: u64, len_bytes: u64) -> io::Result<()> {
         locked(self).discard(at, len_bytes)
@@ -460,6 +503,25 @@ pub fn write<S: Store + ?Sized>(store: &mut S, at_byte: u64, bytes: &[u8]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_written_one_behind_the_other() {
+        let image = tempfile::tempfile().unwrap();
+        image.set_len(1 << 20).unwrap();
+        let mut store = FileStore::new(image).unwrap();
+        // More than one call takes, and empty ones among them.
+        let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        let parts: Vec<&[u8]> = [&[][..]].into_iter().chain(bytes.chunks(97)).chain([&[][..]]).collect();
+        assert!(parts.len() > 3 * PIECES_MAX);
+        let slices = || parts.iter().map(|part| IoSlice::new(part)).collect::<Vec<_>>();
+        store.write_pieces(1234, &mut slices()).unwrap();
+        assert_eq!(read(&store, 1234, bytes.len()).unwrap(), bytes);
+        assert_eq!((read(&store, 1233, 1).unwrap(), read(&store, 1234 + 300_000, 1).unwrap()), (vec![0], vec![0]));
+        let beyond = store.write_pieces((1 << 20) - 299_999, &mut slices()).unwrap_err();
+        assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(read(&store, (1 << 20) - 1000, 1000).unwrap(), [0; 1000], "nothing of it is written");
+        store.write_pieces(0, &mut []).unwrap();
+    }
 
     /// A target's image was copied byte by byte, its holes too.
     #[test]

@@ -78,7 +78,7 @@ pub fn check_planted<S: Store + Send + 'static>(
     mounted.run("mount it", |volume, cx| volume.mount(cx))?;
     let found = check_in_use_planted(&mounted, planted, go_on);
     mounted.run("unmount it", |volume, cx| volume.unmount(cx))?;
-    let fs = mounted.0.into_inner();
+    let mut fs = mounted.0.into_inner();
     fs.sync_image().map_err(|source| StoreError { doing: "write", at_byte: 0, len: 0, source })?;
     let found = found?;
     if let Some(problem) = fs.volume().check().into_iter().next() {

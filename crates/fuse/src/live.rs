@@ -127,6 +127,7 @@ impl<V: Insertable> Live<V> {
         let transfers = Transfers { largest_bytes: 1 << 20, read_ahead: ReadAhead::None, cluster_writes: true };
         let mut fs = Untimed::with_image(volume, options.cache_bytes, INODES, transfers, date_ns(), image);
         fs.set_barriers(options.barriers);
+        fs.forget_what_is_written();
         let now = Instant::now();
         let mut live =
             Live { fs, known: FxHashMap::default(), started: now, last_call: now, changed: None, options, tell };

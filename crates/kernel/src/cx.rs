@@ -5,10 +5,10 @@ use crate::cache::Cache;
 use crate::costs::Costs;
 use crate::discard::Discards;
 use crate::nodes::Nodes;
-use crate::payload::{Image, filler};
+use crate::payload::{Image, Piece, filler};
+use crate::payloads::Payloads;
 use crate::program::{Direction, IoId, Ios, Step};
 use crate::{Block, BlockId, Contents, Durability, Encode, Ino, Lbn, Pbn};
-use rustc_hash::FxHashMap;
 use std::io;
 
 /// How the kernel reads and writes.
@@ -65,8 +65,8 @@ pub struct Cx {
     pub(crate) costs: Costs,
     pub(crate) transfers: Transfers,
     pub(crate) image: Image,
-    /// Bytes of blocks in memory, by slot of the cache.
-    pub(crate) payloads: FxHashMap<u32, Box<[u8]>>,
+    /// Bytes of blocks in memory.
+    pub(crate) payloads: Payloads,
     /// The first trouble with the image.
     pub(crate) image_error: Option<io::Error>,
     /// Whether requests carry the bytes they write, for the log.
@@ -105,7 +105,7 @@ impl Cx {
             costs,
             transfers,
             image,
-            payloads: FxHashMap::default(),
+            payloads: Payloads::default(),
             image_error: None,
             record_bytes: false,
             changes: None,
@@ -374,11 +374,7 @@ impl Cx {
             return;
         }
         self.cache.resize(slot, bytes);
-        if let Some(payload) = self.payloads.get_mut(&slot) {
-            let mut longer = std::mem::take(payload).into_vec();
-            longer.resize(bytes as usize, 0);
-            *payload = longer.into_boxed_slice();
-        }
+        self.payloads.resize(slot, bytes as usize);
     }
 
     /// A block is of no use any more: what it holds is not written. If it is on its way, that is waited for.
@@ -413,7 +409,7 @@ impl Cx {
 
     pub(crate) fn drop_slot(&mut self, slot: u32) {
         if self.cache.get(slot).payload {
-            self.payloads.remove(&slot);
+            self.payloads.remove(slot);
         }
         self.cache.remove(slot);
     }
@@ -507,6 +503,7 @@ impl Cx {
         {
             io.contents = Some(recorded.into_boxed_slice());
         }
+        self.settle_image();
         self.wait_for_discards(io);
         self.program.push(Step::Start { io, wait });
         if wait && self.barriers == Barriers::Writes {
@@ -617,7 +614,8 @@ impl Cx {
             return;
         }
         let range = at as usize..(at + len) as usize;
-        let payload = self.payload_of(slot, file_offset - u64::from(at));
+        let whole = range.len() == self.cache.get(slot).bytes as usize;
+        let payload = self.payload_of(slot, file_offset - u64::from(at), whole);
         let place = &mut payload[range];
         match data {
             Some(data) if data.len() == place.len() => place.copy_from_slice(data),
@@ -632,26 +630,24 @@ impl Cx {
         if !(self.image.is_full() || self.cache.get(slot).payload) {
             return;
         }
-        let payload = self.payload_of(slot, file_offset - u64::from(at));
+        let payload = self.payload_of(slot, file_offset - u64::from(at), at == 0);
         if let Some(place) = payload.get_mut(at as usize..) {
             place.fill(0);
         }
     }
 
-    /// The bytes of a block in memory; made on demand.
-    fn payload_of(&mut self, slot: u32, file_offset: u64) -> &mut [u8] {
+    /// The bytes of a block in memory; made on demand, anything if the whole of them is overwritten.
+    fn payload_of(&mut self, slot: u32, file_offset: u64, overwritten: bool) -> &mut [u8] {
         let full = self.image.is_full();
         let Self { cache, payloads, .. } = self;
         let buffer = cache.get_mut(slot);
         let zeros = full || buffer.blank;
         buffer.payload = true;
         let (ino, bytes) = (buffer.id.ino, buffer.bytes as usize);
-        payloads.entry(slot).or_insert_with(|| {
-            let mut payload = vec![0; bytes].into_boxed_slice();
-            if !zeros {
-                filler(ino, file_offset, &mut payload);
-            }
-            payload
+        payloads.get_or_insert_with(slot, bytes, |payload| match () {
+            () if overwritten => {}
+            () if zeros => payload.fill(0),
+            () => filler(ino, file_offset, payload),
         })
     }
 
@@ -661,41 +657,44 @@ impl Cx {
         if !self.image.may_have_bytes() {
             return;
         }
-        let mut payload = vec![0; bytes as usize].into_boxed_slice();
-        match self.image.read(pbn, &mut payload) {
+        let payload = self.payloads.get_or_insert_with(slot, bytes as usize, |_| {});
+        match self.image.settle_and_read(pbn, payload) {
+            Ok(true) => return self.cache.get_mut(slot).payload = true,
             Ok(false) => {}
-            Ok(true) => {
-                self.cache.get_mut(slot).payload = true;
-                self.payloads.insert(slot, payload);
-            }
             Err(error) => self.note_image_error(error),
         }
+        self.payloads.remove(slot);
     }
 
-    /// Puts a block's bytes into the image, and into what is recorded.
+    /// Puts a block's bytes into the image, together with those before it, and into what is recorded. Whoever saves [settles](Cx::settle_image).
     pub(crate) fn save(&mut self, encode: &impl Encode, slot: u32, recorded: &mut Vec<u8>) {
         let buffer = *self.cache.get(slot);
-        let len = u64::from(buffer.bytes);
-        let mut made = Vec::new();
         let bytes = match buffer.contents {
             Contents::Metadata if self.image.is_full() => {
-                made.resize(buffer.bytes as usize, 0);
+                let mut made = vec![0; buffer.bytes as usize];
                 encode.encode(buffer.id, buffer.pbn, &mut made);
-                Some(made.as_slice())
+                Some(Piece::Made(made))
             }
             Contents::Metadata => None,
-            Contents::Data => self.payloads.get(&slot).map(|payload| &**payload),
-        };
-        let saved = match bytes {
-            Some(bytes) => self.image.write(buffer.pbn, bytes),
-            None => self.image.discard(buffer.pbn, len),
+            Contents::Data => self.payloads.share(slot).map(Piece::Payload),
         };
         if self.record_bytes {
             let end = recorded.len() + buffer.bytes as usize;
-            recorded.extend_from_slice(bytes.unwrap_or_default());
+            recorded.extend_from_slice(bytes.as_deref().unwrap_or_default());
             recorded.resize(end, 0);
         }
+        let saved = match bytes {
+            Some(bytes) => self.image.gather(buffer.pbn, bytes),
+            None => self.image.discard(buffer.pbn, buffer.bytes.into()),
+        };
         if let Err(error) = saved {
+            self.note_image_error(error);
+        }
+    }
+
+    /// What was [saved](Cx::save) is written.
+    pub(crate) fn settle_image(&mut self) {
+        if let Err(error) = self.image.settle() {
             self.note_image_error(error);
         }
     }
@@ -731,7 +730,7 @@ impl Cx {
 
     /// The bytes of a file's block as a process would read them; `mapped` is where it lies.
     pub(crate) fn bytes_of(&mut self, id: BlockId, mapped: Option<(Pbn, u32)>, file_offset: u64, out: &mut [u8]) {
-        if let Some(payload) = self.cache.find(id).and_then(|slot| self.payloads.get(&slot)) {
+        if let Some(payload) = self.cache.find(id).and_then(|slot| self.payloads.get(slot)) {
             let len = out.len().min(payload.len());
             out.fill(0);
             out[..len].copy_from_slice(&payload[..len]);
@@ -741,7 +740,7 @@ impl Cx {
         let len = out.len().min(bytes as usize);
         let (there, beyond) = out.split_at_mut(len);
         beyond.fill(0);
-        match self.image.read(pbn, there) {
+        match self.image.settle_and_read(pbn, there) {
             Ok(true) => {}
             Ok(false) => filler(id.ino, file_offset, there),
             Err(error) => {

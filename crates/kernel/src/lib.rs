@@ -22,6 +22,7 @@ mod machine;
 mod names;
 mod nodes;
 pub mod payload;
+mod payloads;
 pub mod program;
 mod raw;
 mod readahead;

@@ -4,6 +4,7 @@
 //! inode blocks) are made when they set out.
 
 use crate::cache::NONE;
+use crate::payload::Piece;
 use crate::program::{Direction, IoId, Step};
 use crate::{Block, BlockId, Contents, Cx, Encode, Pbn};
 
@@ -80,7 +81,7 @@ impl Cx {
                 let firsts = self.firsts(encode, write);
                 encode.encode_head(write, &firsts, &mut head);
             }
-            self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(&head));
+            self.add_bytes(first, write.pbn, write.head_bytes, wanted.then_some(head));
         }
         let mut requests = LogRequests { started: Vec::new(), head: write.head_apart.then_some(first) };
         let mut pbn = write.pbn.after(write.head_bytes.into());
@@ -115,12 +116,13 @@ impl Cx {
                     if wanted {
                         encode.encode_piece(write.pbn, number, &mut made);
                     }
-                    self.add_bytes(at, pbn, bytes, wanted.then_some(&made));
+                    self.add_bytes(at, pbn, bytes, wanted.then_some(made));
                 }
             }
             so_far += bytes;
             pbn = pbn.after(bytes.into());
         }
+        self.settle_image();
         self.start_full(&mut requests, at);
         slots.clear();
         self.scratch = slots;
@@ -164,15 +166,12 @@ impl Cx {
                 LogPiece::Passing(block) => made = self.bytes_passing(encode, &block, write.pbn),
                 LogPiece::Cached(id) => {
                     let Some(slot) = self.cache.find(id) else { continue };
-                    made = vec![0; self.cache.get(slot).bytes as usize];
-                    match self.cache.get(slot).contents {
-                        Contents::Metadata => encode.encode(id, write.pbn, &mut made),
-                        Contents::Data => {
-                            if let Some(payload) = self.payloads.get(&slot) {
-                                made.iter_mut().zip(payload).for_each(|(place, byte)| *place = *byte);
-                            }
-                        }
+                    if self.cache.get(slot).contents == Contents::Data {
+                        firsts.push(self.payloads.get(slot).and_then(<[u8]>::first_chunk).copied().unwrap_or_default());
+                        continue;
                     }
+                    made = vec![0; self.cache.get(slot).bytes as usize];
+                    encode.encode(id, write.pbn, &mut made);
                 }
             }
             firsts.push(made.first_chunk().copied().unwrap_or_default());
@@ -211,7 +210,7 @@ impl Cx {
     fn add_passing(&mut self, encode: &impl Encode, io: IoId, block: &Block, pbn: Pbn) {
         let known = self.image.is_full() || block.contents == Contents::Data && self.image.may_have_bytes();
         let made = known.then(|| self.bytes_passing(encode, block, pbn)).filter(|made| !made.is_empty());
-        self.add_bytes(io, pbn, block.bytes, made.as_ref());
+        self.add_bytes(io, pbn, block.bytes, made);
     }
 
     /// The bytes of a block that is in no cache; none if nobody has given any.
@@ -219,7 +218,7 @@ impl Cx {
         let mut made = vec![0; block.bytes as usize];
         match block.contents {
             Contents::Metadata => encode.encode(block.id, pbn, &mut made),
-            Contents::Data => match self.image.read(block.pbn, &mut made) {
+            Contents::Data => match self.image.settle_and_read(block.pbn, &mut made) {
                 Ok(true) => {}
                 Ok(false) => made.clear(),
                 Err(error) => self.note_image_error(error),
@@ -229,18 +228,18 @@ impl Cx {
     }
 
     /// Bytes that are in no block join a request.
-    fn add_bytes(&mut self, io: IoId, pbn: Pbn, bytes: u32, made: Option<&Vec<u8>>) {
+    fn add_bytes(&mut self, io: IoId, pbn: Pbn, bytes: u32, made: Option<Vec<u8>>) {
+        let zeros = if self.record_bytes && made.is_none() { vec![0; bytes as usize] } else { Vec::new() };
+        if let Some(io) = self.ios.get_mut(io) {
+            io.bytes += u64::from(bytes);
+            append(&mut io.contents, made.as_ref().unwrap_or(&zeros));
+        }
         let saved = match made {
-            Some(made) => self.image.write(pbn, made),
+            Some(made) => self.image.gather(pbn, Piece::Made(made)),
             None => self.image.discard(pbn, bytes.into()),
         };
         if let Err(error) = saved {
             self.note_image_error(error);
-        }
-        let zeros = if self.record_bytes && made.is_none() { vec![0; bytes as usize] } else { Vec::new() };
-        if let Some(io) = self.ios.get_mut(io) {
-            io.bytes += u64::from(bytes);
-            append(&mut io.contents, made.unwrap_or(&zeros));
         }
     }
 
@@ -264,7 +263,8 @@ impl Cx {
             let made = made.and_then(|made| made.get(done as usize..(done + piece) as usize));
             self.cpu(self.costs.copy_ns(piece));
             let io = self.log_request(here);
-            self.add_bytes(io, here, piece as u32, made.map(<[u8]>::to_vec).as_ref());
+            self.add_bytes(io, here, piece as u32, made.map(<[u8]>::to_vec));
+            self.settle_image();
             self.start(io, false);
             started.push(io);
             done += piece;
@@ -280,7 +280,7 @@ impl Cx {
         if !self.image.is_full() {
             return false;
         }
-        let read = self.image.read(pbn, out);
+        let read = self.image.settle_and_read(pbn, out);
         let known = read.is_ok();
         if let Err(error) = read {
             self.note_image_error(error);

@@ -8,7 +8,7 @@ use crate::cx::{Barriers, Cx, Transfers};
 use crate::nodes::Nodes;
 use crate::payload::Image;
 use crate::program::{Direction, IoId, Step};
-use crate::{BlockId, Costs, Ino, Lbn, Replacement, Volume};
+use crate::{BlockId, Contents, Costs, Ino, Lbn, Replacement, Volume};
 use posix::Errno;
 
 /// What a run has asked of the disk.
@@ -34,6 +34,8 @@ pub struct Untimed<V> {
     requests: Requests,
     /// A list that is used again.
     leaving: Vec<BlockId>,
+    /// Blocks that were written since, where those of files do not stay in memory.
+    written: Option<Vec<BlockId>>,
 }
 
 impl<V: Volume> Untimed<V> {
@@ -53,7 +55,7 @@ impl<V: Volume> Untimed<V> {
     ) -> Untimed<V> {
         let cache = Cache::new(cache_bytes, Replacement::Lru);
         let cx = Cx::new(cache, Nodes::new(inodes), Costs::FREE, transfers, image, epoch_ns);
-        Untimed { volume, cx, requests: Requests::default(), leaving: Vec::new() }
+        Untimed { volume, cx, requests: Requests::default(), leaving: Vec::new(), written: None }
     }
 
     /// The volume.
@@ -86,6 +88,11 @@ impl<V: Volume> Untimed<V> {
         self.cx.barriers = barriers;
     }
 
+    /// Files' blocks leave memory once they are written: who has the image has them in a cache of its own, and what is in none is read past ours.
+    pub fn forget_what_is_written(&mut self) {
+        self.written = Some(Vec::new());
+    }
+
     /// The date is this, nanoseconds since 1970, `now_ns` after the beginning. For real time: the date may jump, the other only grows.
     pub fn set_clock(&mut self, now_ns: u64, date_ns: i64) {
         self.cx.now_ns = self.cx.now_ns.max(now_ns);
@@ -101,7 +108,7 @@ impl<V: Volume> Untimed<V> {
     ///
     /// # Errors
     /// Those of the store below.
-    pub fn sync_image(&self) -> std::io::Result<()> {
+    pub fn sync_image(&mut self) -> std::io::Result<()> {
         self.cx.image.sync()
     }
 
@@ -135,7 +142,7 @@ impl<V: Volume> Untimed<V> {
             let rest = out.get_mut(done..).unwrap_or_default();
             let of_block = rest.len().min(size as usize - within);
             let buffer = self.cx.cache.find(BlockId { ino, lbn });
-            if let Some(payload) = buffer.and_then(|slot| self.cx.payloads.get(&slot)) {
+            if let Some(payload) = buffer.and_then(|slot| self.cx.payloads.get(slot)) {
                 let (place, _) = rest.split_at_mut(of_block);
                 let there = payload.get(within..).unwrap_or_default();
                 let len = place.len().min(there.len());
@@ -232,6 +239,12 @@ impl<V: Volume> Untimed<V> {
                 self.volume.arrived(&mut self.cx, io);
             }
         }
+        for id in self.written.iter_mut().flat_map(|written| written.drain(..)) {
+            let is_data = self.cx.cache.block(id).is_some_and(|block| block.contents == Contents::Data);
+            if is_data && !self.cx.cache.is_dirty(id) && self.cx.io_of(id).is_none() {
+                self.cx.forget(id);
+            }
+        }
     }
 
     fn complete(&mut self, id: IoId, wait: bool) {
@@ -245,6 +258,9 @@ impl<V: Volume> Untimed<V> {
                 self.requests.writes += 1;
                 self.requests.synchronous_writes += u64::from(wait);
                 self.requests.bytes_written += io.bytes;
+                if let Some(written) = &mut self.written {
+                    written.extend(&io.blocks);
+                }
             }
             Direction::Flush | Direction::Discard => {}
         }

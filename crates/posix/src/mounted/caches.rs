@@ -6,7 +6,7 @@
 //! back and its pages are given up one file at a time, and looked at; names and attributes cannot be dropped that way.
 
 use super::{Mounted, Shared, raw};
-use crate::{CacheState, Fd, FileKind, interrupt};
+use crate::{CacheState, Fd, FileKind, SyncRange, interrupt};
 use rustix::fs::{self, Advice, AtFlags, OFlags};
 use rustix::io::Errno as Sys;
 use std::ffi::{CString, OsStr};
@@ -279,6 +279,14 @@ fn walk(root: BorrowedFd<'_>, entries_max: usize, visit: &mut Visit<'_>) -> io::
         }
     }
     Ok(())
+}
+
+/// Has the kernel begin to write what is dirty of a range of a file; nobody waits for it (`sync_file_range(2)`).
+///
+/// # Errors
+/// The file system's.
+pub fn begin_write_back(file: &impl AsFd, offset: u64, len_bytes: u64) -> io::Result<()> {
+    Ok(raw::sync_range(file.as_fd(), offset, len_bytes, SyncRange::STARTED)?)
 }
 
 #[cfg(test)]

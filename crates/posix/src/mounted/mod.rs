@@ -23,7 +23,7 @@ mod run;
 mod table;
 mod trim;
 
-pub use caches::CacheDrop;
+pub use caches::{CacheDrop, begin_write_back};
 pub(crate) use call::stat as stat_of;
 pub(crate) use environment::meminfo_bytes;
 pub use table::raise_descriptor_limit;
