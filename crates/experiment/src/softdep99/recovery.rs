@@ -33,7 +33,9 @@ const BESIDE: u64 = 1_000_000;
 
 /// Modes, and whether the full check is all they have.
 const MODES: [(&str, bool); 4] =
-    [("conventional", true), ("softdep", true), ("journal=async", false), ("softdep+j", false)];
+    [("conventional", true), ("softdep", true), ("journal=async", false), (BY_RECORDS, false)];
+/// The mode that is recovered by records.
+const BY_RECORDS: &str = "softdep+j";
 
 /// A file system that crashes.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,8 @@ struct Crash {
     full: f64,
     /// Files made, and half as many removed, before the power fails.
     files: u64,
+    /// Seconds without work then.
+    rest_s: u64,
     seed: u64,
 }
 
@@ -83,15 +87,22 @@ fn run(bench: &mut Bench<'_>) -> Result<Outcome, ExperimentError> {
     let (files, counts): (u64, &[u64]) = bench.pick((60, &[30, 60]), (1000, &[250, 500, 1000, 2000]));
     let (size_mib, seed) = (bench.pick(96, 1024), bench.seed());
     let full = shares.last().copied().unwrap_or(0.0);
-    let base = Crash { mode: "", size_mib, full, files, seed };
+    let base = Crash { mode: "", size_mib, full, files, rest_s: 0, seed };
+    let rests: &[u64] = bench.pick(&[5], &[1, 5, 15, 25]);
     let mut cases = Vec::new();
     for (mode, _) in MODES {
         cases.extend(shares.iter().map(|full| Crash { mode, full: *full, ..base }));
         cases.extend(sizes.iter().map(|size_mib| Crash { mode, size_mib: *size_mib, ..base }));
         cases.extend(counts.iter().map(|files| Crash { mode, files: *files, ..base }));
     }
+    cases.extend(rests.iter().map(|rest_s| Crash { mode: BY_RECORDS, rest_s: *rest_s, ..base }));
     let points = parallel::each(bench, "crashing", &cases, crashed)?;
-    Ok(outcome(&base, (shares, sizes, counts), &points))
+    let (points, later) = points.split_at(points.len() - rests.len());
+    let mut outcome = outcome(&base, (shares, sizes, counts), points);
+    for (rest_s, point) in rests.iter().zip(later) {
+        outcome.row(row(format!("{BY_RECORDS}, {rest_s} s after the last call"), point));
+    }
+    Ok(outcome)
 }
 
 /// Fills a file system, works on it, lets the power fail, and recovers.
@@ -114,6 +125,7 @@ fn crashed(crash: &Crash) -> Result<Point, ExperimentError> {
     fill(&mut lab, &Case::filled(crash.size_mib, crash.full), crash.seed)?;
     lab.drop_caches().map_err(|error| ExperimentError::Io { doing: "a sync".to_owned(), error })?;
     work(&mut lab, crash.files)?;
+    lab.pause_ns(crash.rest_s * 1_000_000_000);
     let crashed = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
     drop(lab);
     let mut point = recovered(&target, crashed.clone())?;
@@ -288,8 +300,6 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
             "in the background",
             "softdep is the full check; softdep, usable is a mount without it; the check of a snapshot ends with nothing beside it, or beside the same work",
         );
-    let row =
-        |what: String, point: &Point| Row::new(what, Unit::Ns, Published::NONE, point.seconds() * 1e9, Explain::Agrees);
     let each = shares.len() + sizes.len() + counts.len();
     let mut figures = (Vec::new(), Vec::new(), Vec::new());
     for ((mode, _), of_mode) in MODES.iter().zip(points.chunks(each)) {
@@ -341,6 +351,10 @@ fn outcome(base: &Crash, (shares, sizes, counts): Lists<'_>, points: &[Point]) -
     figure("size", "Recovery by size", Axis::Bytes("file system".to_owned()), figures.1);
     figure("work", "Recovery by files of the last minute", Axis::Number("files".to_owned()), figures.2);
     outcome
+}
+
+fn row(what: String, point: &Point) -> Row {
+    Row::new(what, Unit::Ns, Published::NONE, point.seconds() * 1e9, Explain::Agrees)
 }
 
 fn claims(outcome: &mut Outcome, shares: usize, sizes: usize, each: usize, points: &[Point]) {
