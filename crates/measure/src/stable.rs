@@ -1,7 +1,8 @@
 //! Getting data onto stable storage: fsync, fdatasync and syncfs by what is dirty.
 //!
 //! Each call is preceded by the writes it has to make stable, and by nothing else that is dirty (other than what the journal
-//! collected since the call before), in random order of all kinds and sizes.
+//! collected since the call before), in random order of all kinds and sizes. A device that has rested answers later: each is made just after another
+//! sync has woken it, and what a rest costs is measured by itself.
 
 use super::bench::{Bench, Dir};
 use super::{Group, MeasureError, Mode};
@@ -9,8 +10,9 @@ use posix::{Call, Fd, OpenFlags, SyncRange};
 use system::vector::Class;
 
 const BLOCK_BYTES: u64 = 4096;
-/// The files that are overwritten and appended to.
-const BASE_FILES: usize = 4;
+/// The files that are appended to: one for each size, and one for whatever else needs one. They are made again in each round, as logs of programs are
+/// short and lie in few pieces: each piece more may be a block of the file's map to write.
+const BASE_FILES: usize = Class::FsyncAppend.points().len() + 1;
 const OVERWRITE_BYTES: u64 = 16 << 20;
 const APPEND_START_BYTES: u64 = 64 << 10;
 /// The size of the files that other data is dirty in.
@@ -28,6 +30,7 @@ enum Item {
     Directory(Class),
     Other(u64),
     Everything(u64),
+    Rest(u64),
 }
 
 /// See the module's documentation.
@@ -57,6 +60,7 @@ impl Group for Stable {
             FdatasyncLate,
             FsyncLog,
             FsyncOther,
+            SyncIdle,
             FsyncDir,
             FdatasyncDir,
             FsyncDirClean,
@@ -67,11 +71,12 @@ impl Group for Stable {
 
     fn prepare(&mut self, b: &mut Bench<'_>) -> Result<(), MeasureError> {
         b.make_dir("stable")?;
+        if b.is_virtual() {
+            b.sheet.give_up(Class::SyncIdle.name().to_owned(), "drives in virtual time do not rest".to_owned());
+        }
         self.overwritten_bytes = b.large_file_bytes(OVERWRITE_BYTES)?;
         b.make_file("stable/overwritten".into(), self.overwritten_bytes)?;
-        for number in 0..BASE_FILES {
-            b.make_file(format!("stable/appended{number}").as_str().into(), APPEND_START_BYTES)?;
-        }
+        b.make_file("stable/woken".into(), BLOCK_BYTES)?;
         b.sync()
     }
 
@@ -79,24 +84,36 @@ impl Group for Stable {
         let dir = b.open_dir("stable")?;
         let overwritten = b.open(dir.at("overwritten"), OpenFlags::READ_WRITE)?;
         b.read_all(overwritten, self.overwritten_bytes)?;
+        let woken = b.open(dir.at("woken"), OpenFlags::READ_WRITE)?;
         let flags = OpenFlags { append: true, ..OpenFlags::WRITE };
         let mut appended = Vec::new();
-        for number in 0..BASE_FILES {
-            appended.push(b.open(dir.at(&format!("appended{number}")), flags)?);
+        let mut bases = Vec::new();
+        for _ in 0..BASE_FILES {
+            let name = b.new_name("appended");
+            b.make_file(dir.at(&name), APPEND_START_BYTES)?;
+            let fd = b.open(dir.at(&name), flags)?;
+            // The first sync of a new file gets its name to the disk too.
+            b.quiet(&Call::Fsync { fd })?;
+            appended.push(fd);
+            bases.push(name);
         }
-        let mut items = items(b.mode);
-        b.shuffle(&mut items);
         let mut made = Vec::new();
+        let mut items = items(b.mode, b.is_virtual());
+        b.shuffle(&mut items);
         b.sync()?;
         for item in items {
             if !b.go_on()? {
                 break;
             }
-            let chosen = b.pick(appended.len());
-            let Some(&append_to) = appended.get(chosen) else { break };
+            let chosen = match item {
+                Item::Append(class, size) => class.points().iter().position(|point| *point == size),
+                _ => None,
+            };
+            let append_to = appended[chosen.unwrap_or(BASE_FILES - 1)];
             match item {
                 Item::Append(class, size) => {
                     append(b, append_to, size)?;
+                    self.wake(b, woken)?;
                     b.timed(class, size, &stable(class, append_to))?;
                 }
                 Item::Overwrite(class, size) => {
@@ -104,12 +121,14 @@ impl Group for Stable {
                         Class::FsyncContiguous | Class::FdatasyncContiguous => self.overwrite(b, overwritten, size)?,
                         _ => self.scatter(b, overwritten, size)?,
                     }
+                    self.wake(b, woken)?;
                     b.timed(class, size, &stable(class, overwritten))?;
                 }
                 Item::Create(class, size) => {
                     let name = b.new_name("new");
                     let fd = b.open(dir.at(&name), OpenFlags::CREATE_NEW)?;
                     append(b, fd, size)?;
+                    self.wake(b, woken)?;
                     b.timed(class, size, &stable(class, fd))?;
                     b.close(fd)?;
                     made.push(name);
@@ -133,7 +152,7 @@ impl Group for Stable {
                     }
                 }
                 Item::Log(names) => {
-                    let plain_ns = append_and_sync(b, append_to)?;
+                    let plain_ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
                     let path = format!("stable/{}", b.new_name("names"));
                     let other = b.new_dir(&path)?;
@@ -143,7 +162,7 @@ impl Group for Stable {
                         b.make_file(other.at(&name), 0)?;
                         made.push(name);
                     }
-                    let ns = append_and_sync(b, append_to)?;
+                    let ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncLog, names, ns - plain_ns);
                     for name in made.drain(of_round..) {
                         b.unlink(other.at(&name))?;
@@ -167,13 +186,19 @@ impl Group for Stable {
                     b.quiet(&Call::Fsync { fd: append_to })?;
                     b.timed(Class::FsyncClean, 0, &Call::Fsync { fd: append_to })?;
                 }
-                Item::Directory(class) => sync_directory(b, class, dir, &mut made)?,
+                Item::Directory(class) => self.sync_directory(b, class, (dir, woken), &mut made)?,
+                Item::Rest(rest_ns) => {
+                    self.wake(b, woken)?;
+                    let woken_ns = self.overwrite_and_sync(b, overwritten, 0)?;
+                    let rested_ns = self.overwrite_and_sync(b, overwritten, rest_ns)?;
+                    b.sheet.record(Class::SyncIdle, rest_ns, rested_ns - woken_ns);
+                }
                 Item::Other(size) => {
                     // A plain one just before, since what a device needs changes from minute to minute.
-                    let plain_ns = append_and_sync(b, append_to)?;
+                    let plain_ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncAppend, BLOCK_BYTES, plain_ns);
                     make_others(b, dir, size, &mut made)?;
-                    let ns = append_and_sync(b, append_to)?;
+                    let ns = self.append_and_sync(b, append_to, woken)?;
                     b.sheet.record(Class::FsyncOther, size, ns - plain_ns);
                     b.sync()?;
                 }
@@ -184,10 +209,10 @@ impl Group for Stable {
                 }
             }
         }
-        for fd in appended.into_iter().chain([overwritten]) {
+        for fd in appended.into_iter().chain([overwritten, woken]) {
             b.close(fd)?;
         }
-        for name in made {
+        for name in made.into_iter().chain(bases) {
             b.unlink(dir.at(&name))?;
         }
         b.close(dir.fd)?;
@@ -222,9 +247,62 @@ impl Stable {
         }
         Ok(())
     }
+
+    /// Has the device do something small, so that it does not rest: a block of another file is overwritten and synced.
+    fn wake(&self, b: &mut Bench<'_>, woken: Fd) -> Result<(), MeasureError> {
+        if b.is_virtual() {
+            return Ok(());
+        }
+        b.quiet(&Call::Write { fd: woken, offset: Some(0), len_bytes: BLOCK_BYTES, data: None })?;
+        b.quiet(&Call::Fdatasync { fd: woken }).map(|_| ())
+    }
+
+    /// The time of an fsync after appending a block.
+    fn append_and_sync(&self, b: &mut Bench<'_>, fd: Fd, woken: Fd) -> Result<f64, MeasureError> {
+        append(b, fd, BLOCK_BYTES)?;
+        self.wake(b, woken)?;
+        sync_ns(b, &Call::Fsync { fd })
+    }
+
+    /// The time of an fdatasync after overwriting a block, and after other calls for so long that nothing of the device.
+    fn overwrite_and_sync(&self, b: &mut Bench<'_>, fd: Fd, rest_ns: u64) -> Result<f64, MeasureError> {
+        let began_ns = b.fs.now_ns();
+        while b.fs.now_ns() - began_ns < rest_ns {
+            b.quiet(&Call::Fstat { fd })?;
+        }
+        self.scatter(b, fd, BLOCK_BYTES)?;
+        sync_ns(b, &Call::Fdatasync { fd })
+    }
+
+    /// Makes a name, or removes one, and gets its directory onto stable storage.
+    fn sync_directory(
+        &self,
+        b: &mut Bench<'_>,
+        class: Class,
+        (dir, woken): (Dir, Fd),
+        made: &mut Vec<String>,
+    ) -> Result<(), MeasureError> {
+        // A path-only descriptor cannot be synced.
+        let dir_fd = b.open("stable".into(), OpenFlags::DIRECTORY)?;
+        match made.pop() {
+            Some(name) if b.pick(2) == 0 => b.unlink(dir.at(&name))?,
+            popped => {
+                made.extend(popped);
+                let name = b.new_name("entry");
+                b.make_file(dir.at(&name), 0)?;
+                made.push(name);
+            }
+        }
+        self.wake(b, woken)?;
+        let sync = stable(class, dir_fd);
+        if b.try_timed(class, 0, &sync)?.is_some() && class == Class::FsyncDir {
+            b.try_timed(Class::FsyncDirClean, 0, &sync)?;
+        }
+        b.close(dir_fd)
+    }
 }
 
-fn items(mode: Mode) -> Vec<Item> {
+fn items(mode: Mode, is_virtual: bool) -> Vec<Item> {
     let mut items = Vec::new();
     let more = if mode == Mode::Quick { 1 } else { 2 };
     for (class, make) in [
@@ -256,6 +334,11 @@ fn items(mode: Mode) -> Vec<Item> {
     }
     for &size in Class::FsyncOther.points() {
         items.extend((0..more).map(|_| Item::Other(size)));
+    }
+    if !is_virtual {
+        for &rest_ns in Class::SyncIdle.points() {
+            items.extend((0..2 * more).map(|_| Item::Rest(rest_ns)));
+        }
     }
     for &size in Class::SyncRangeStart.points() {
         items.extend((0..more).map(|_| Item::Start(size)));
@@ -292,34 +375,12 @@ fn append(b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
     Ok(())
 }
 
-/// The time of an fsync after appending a block.
-fn append_and_sync(b: &mut Bench<'_>, fd: Fd) -> Result<f64, MeasureError> {
-    append(b, fd, BLOCK_BYTES)?;
-    let call = Call::Fsync { fd };
+/// The time of a sync.
+fn sync_ns(b: &mut Bench<'_>, call: &Call<'_>) -> Result<f64, MeasureError> {
     b.displace();
-    let outcome = b.outcome(&call);
-    outcome.result.map_err(|errno| MeasureError::call(&call, errno))?;
+    let outcome = b.outcome(call);
+    outcome.result.map_err(|errno| MeasureError::call(call, errno))?;
     Ok(outcome.dur_ns as f64)
-}
-
-/// Makes a name, or removes one, and gets its directory onto stable storage.
-fn sync_directory(b: &mut Bench<'_>, class: Class, dir: Dir, made: &mut Vec<String>) -> Result<(), MeasureError> {
-    // A path-only descriptor cannot be synced.
-    let dir_fd = b.open("stable".into(), OpenFlags::DIRECTORY)?;
-    match made.pop() {
-        Some(name) if b.pick(2) == 0 => b.unlink(dir.at(&name))?,
-        popped => {
-            made.extend(popped);
-            let name = b.new_name("entry");
-            b.make_file(dir.at(&name), 0)?;
-            made.push(name);
-        }
-    }
-    let sync = stable(class, dir_fd);
-    if b.try_timed(class, 0, &sync)?.is_some() && class == Class::FsyncDir {
-        b.try_timed(Class::FsyncDirClean, 0, &sync)?;
-    }
-    b.close(dir_fd)
 }
 
 /// New dirty data, `size` bytes of it, in files of their own.

@@ -283,6 +283,9 @@ classes! {
     FsyncLog = "fsync_log", curve &[10, 100, 1000];
     /// What an fsync (append of 4 KB) takes longer when other files have this much new dirty data.
     FsyncOther = "fsync_oth", curve &[64 * K, 1024 * K, 4096 * K];
+    /// What an fdatasync (one block overwritten) takes longer when the device has had nothing to do for so long before, in nanoseconds; the others are
+    /// measured just after another one.
+    SyncIdle = "sync_idle", curve &[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
     /// fsync of a directory after a name in it was made or removed.
     FsyncDir = "fsync_dir";
     /// fdatasync of a directory after a name in it was made or removed.
@@ -316,7 +319,9 @@ impl Class {
             | RemoveUncached | RemoveUncachedNext | ReadFirstNext => Part::Read,
             WriteDirect | CopyDirty | FsyncClean | FsyncAppend | FsyncOverwrite | FsyncCreate | FsyncContiguous
             | FsyncLate | FdatasyncAppend | FdatasyncOverwrite | FdatasyncCreate | FdatasyncContiguous
-            | FdatasyncLate | FsyncLog | FsyncOther | FsyncDir | FdatasyncDir | FsyncDirClean | SyncFs => Part::Sync,
+            | FdatasyncLate | FsyncLog | FsyncOther | SyncIdle | FsyncDir | FdatasyncDir | FsyncDirClean | SyncFs => {
+                Part::Sync
+            }
             _ => Part::Processor,
         }
     }

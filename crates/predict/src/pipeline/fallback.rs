@@ -154,6 +154,7 @@ fn resolve_class(table: &PriceTable, class: Class) -> Resolved {
     if matches!(
         class,
         Class::FsyncOther
+            | Class::SyncIdle
             | Class::FsyncLog
             | Class::NegativeEach
             | Class::LookupFar

@@ -52,6 +52,11 @@ impl Pricer {
         }
     }
 
+    /// Whether the profile has a class.
+    pub fn has(&self, class: Class) -> bool {
+        self.table.has(class)
+    }
+
     /// Prices a call; `factor` multiplies its latency (write-back in the background).
     #[inline]
     pub fn price(&mut self, op: Op, requests: &[Request], factor: f64) -> Price {

@@ -3,7 +3,7 @@
 use super::annotated::{DirtyKind, Found, Mark, NewIn, NodeId, Pattern, Role, Step, SyncMark, Transfer};
 use super::near::FarPages;
 use super::pages::PAGE_BYTES;
-use system::vector::Class;
+use system::vector::{Class, Part};
 
 /// A class at a size, and how often. Negative where one class already includes a part of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,9 @@ const OTHER_BYTES_MIN: u64 = 64 << 10;
 /// `fsync_log` is measured between these numbers of names; fewer cost in proportion, more are taken as the most.
 const LOG_NAMES_MIN: u64 = 10;
 const LOG_NAMES_MAX: u64 = 10_000;
+/// `sync_idle` is measured between these times; a shorter rest costs in proportion, a longer one as the longest.
+const IDLE_NS_MIN: u64 = 100_000;
+const IDLE_NS_MAX: u64 = 10_000_000;
 /// `syncfs` is measured with files of this length.
 const SYNC_FILE_BYTES: u64 = 64 << 10;
 /// `lur_few` is of directories of up to so many names; in those of `lur_nc` a name is so far from its directory, on average.
@@ -48,6 +51,28 @@ impl Requests {
     /// The requests so far.
     pub fn list(&self) -> &[Request] {
         &self.list
+    }
+
+    /// Whether the device is used for them, as a rule.
+    pub fn use_device(&self) -> bool {
+        self.list.iter().any(|request| request.class.part() != Part::Processor)
+    }
+
+    /// The device has had nothing to do for so long before: a sync finds it resting. Returns whether there is one.
+    pub fn rested(&mut self, rest_ns: f64) -> bool {
+        let syncs =
+            |request: &Request| matches!(request.class.part(), Part::Sync) && request.class != Class::FsyncClean;
+        if rest_ns < 1.0 || !self.list.iter().any(syncs) {
+            return false;
+        }
+        let share = (rest_ns / IDLE_NS_MIN as f64).min(1.0);
+        self.add(Class::SyncIdle, (rest_ns as u64).clamp(IDLE_NS_MIN, IDLE_NS_MAX), share);
+        true
+    }
+
+    /// Takes back the last one.
+    pub fn pop(&mut self) {
+        self.list.pop();
     }
 
     /// Forgets them.

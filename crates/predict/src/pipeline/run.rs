@@ -18,6 +18,7 @@ use super::timeline::{CacheTimeline, Counts, Recorder};
 use columnar::FileError;
 use std::path::Path;
 use system::SystemProfile;
+use system::vector::Class;
 use trace::{Batch, Event, Paths, Snapshot};
 
 /// A priced call, for those who want each of them (distributions, annotated traces).
@@ -70,6 +71,8 @@ pub(super) struct Member<'p> {
     pub pricer: Pricer,
     pub post: Postprocess,
     now_ns: f64,
+    /// When the device last had something to do, where it matters.
+    device_ns: Option<f64>,
     slowdown: f64,
 }
 
@@ -207,7 +210,8 @@ impl<'p> Member<'p> {
     pub(super) fn new(system: usize, profile: &'p SystemProfile, options: &PredictOptions) -> Member<'p> {
         let pricer = Pricer::new(profile);
         let post = Postprocess::new(pricer.names().len(), options.files_top);
-        Member { system, profile, pricer, post, now_ns: 0.0, slowdown: slowdown_of(profile) }
+        let device_ns = pricer.has(Class::SyncIdle).then_some(0.0);
+        Member { system, profile, pricer, post, now_ns: 0.0, device_ns, slowdown: slowdown_of(profile) }
     }
 }
 
@@ -323,11 +327,18 @@ impl<'p> Group<'p> {
         for member in &mut self.members {
             let busy = self.cache.is_writing_back(member.now_ns);
             let factor = if busy { member.slowdown } else { 1.0 };
+            let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
+            let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
             let price = member.pricer.price(event.op, self.requests.list(), factor);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
             let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;
             member.now_ns += ns.max(0.0);
+            if let Some(device_ns) = &mut member.device_ns
+                && (busy || self.requests.use_device())
+            {
+                *device_ns = member.now_ns;
+            }
             member.post.overhead_ns += price.ns * (1.0 - 1.0 / factor);
             member.post.add(event, note, price, ns, stall_ns);
             if let Some(sink) = sink {
@@ -348,6 +359,9 @@ impl<'p> Group<'p> {
                     unstable: before.unstable,
                     file_dirty_pages: before.file_dirty_pages,
                 });
+            }
+            if rested {
+                self.requests.pop();
             }
         }
     }

@@ -41,9 +41,16 @@ pub fn cost(class: Class, at: u64) -> u64 {
             500_000 + 1000 * number
         }
         FsyncOther | FsyncLog => 100_000,
+        SyncIdle => 20_000,
         _ => 1000 + 10 * number,
     };
     base + at * (1 + number % 3) / 8
+}
+
+/// What a device that has rested for so long takes longer: in steps.
+fn rest_cost(rested_ns: u64) -> u64 {
+    let reached = Class::SyncIdle.points().iter().rev().find(|point| **point <= rested_ns);
+    reached.map_or(0, |point| cost(Class::SyncIdle, *point))
 }
 
 /// Least recently used things up to a number; `usize::MAX` is without limit (and quicker).
@@ -153,6 +160,8 @@ pub struct Fake {
     pub open_at_drop: usize,
     /// Files made since the last sync and still empty.
     empty_made: u64,
+    /// When the device last had something to do.
+    device_ns: u64,
     nodes: Vec<Node>,
     /// What may have something to write back.
     dirty: BTreeSet<usize>,
@@ -180,6 +189,7 @@ impl Fake {
             leaves_changes: false,
             uncommitted: false,
             empty_made: 0,
+            device_ns: 0,
             space: 1 << 40,
             open_at_drop: 0,
             nodes: Vec::new(),
@@ -433,6 +443,24 @@ impl Fake {
     }
 
     fn sync_node(&mut self, node: usize, data_only: bool) -> u64 {
+        let rested_ns = self.now_ns - self.device_ns;
+        let is_directory = self.nodes[node].kind == FileKind::Directory;
+        // Nothing but blocks that there were has to be written: no log is.
+        if data_only && !is_directory && self.nodes[node].new_bytes == 0 && self.nodes[node].over_bytes > 0 {
+            return self.sync_overwritten(node) + rest_cost(rested_ns);
+        }
+        self.sync_all_of(node, data_only)
+    }
+
+    fn sync_overwritten(&mut self, node: usize) -> u64 {
+        self.dirty.remove(&node);
+        let file = &mut self.nodes[node];
+        let (bytes, runs) = (std::mem::take(&mut file.over_bytes), std::mem::take(&mut file.over_runs));
+        let scattered = runs > 1 || bytes <= BLOCK;
+        cost(if scattered { Class::FdatasyncOverwrite } else { Class::FdatasyncContiguous }, bytes)
+    }
+
+    fn sync_all_of(&mut self, node: usize, data_only: bool) -> u64 {
         use Class::*;
         let of = |fsync: Class, fdatasync: Class| if data_only { fdatasync } else { fsync };
         let names = std::mem::take(&mut self.empty_made);
@@ -738,6 +766,9 @@ impl FileSystem for Fake {
         // Two processes at once take half as long again.
         let ns = ns * self.factor * if self.processes > 1 { 3 } else { 2 } / 2;
         self.now_ns += ns;
+        if matches!(call, Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs) {
+            self.device_ns = self.now_ns;
+        }
         Outcome { start_ns, dur_ns: ns, result }
     }
 
