@@ -44,7 +44,7 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
     out
 }
 
-/// Words of a table are not broken below so many letters.
+/// Words of a table are broken only behind so many letters.
 const WORD: usize = 12;
 
 fn table(out: &mut String, table: &Table, width: Option<u16>) {
@@ -70,12 +70,11 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
             // A number broken over lines is unreadable: prose columns give way first.
             column.set_constraint(ColumnConstraint::ContentWidth);
         } else {
-            // And so are words of one letter to a line, where numbers take all the width.
-            let titles = table.columns.get(i).map(|column| column.title.clone());
-            let cells = table.rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.shown().to_string());
-            let longest =
-                titles.into_iter().chain(cells).flat_map(|text| text.split(' ').map(|word| word.chars().count()).max());
-            let word = longest.max().unwrap_or(0).min(WORD) as u16;
+            // So are words of one letter to a line, where numbers take all the width.
+            let title = table.columns.get(i).map(|column| units::text::printable(&column.title));
+            let cells = table.rows.iter().filter_map(|row| row.get(i)).map(crate::Cell::shown);
+            let longest_word = |text: String| text.split(' ').map(|word| word.chars().count()).max();
+            let word = title.into_iter().chain(cells).filter_map(longest_word).max().unwrap_or(0).min(WORD) as u16;
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + padding.0 + padding.1)));
         }
     }
