@@ -1,7 +1,7 @@
 //! Plain text for a terminal or a pipe.
 
 use crate::{Block, Document, Table};
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width};
 
 /// Nothing but a thin line under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -44,6 +44,9 @@ pub fn render(document: &Document, width: Option<u16>) -> String {
     out
 }
 
+/// Words of a table are broken only behind so many letters.
+const WORD: usize = 12;
+
 fn table(out: &mut String, table: &Table, width: Option<u16>) {
     if !table.caption.is_empty() {
         wrapped(out, "", &units::text::printable(&table.caption), width);
@@ -61,11 +64,19 @@ fn table(out: &mut String, table: &Table, width: Option<u16>) {
     for (i, column) in shown.column_iter_mut().enumerate() {
         let numeric = table.rows.iter().all(|row| row.get(i).is_none_or(|cell| cell.is_number()));
         column.set_cell_alignment(if numeric { CellAlignment::Right } else { CellAlignment::Left });
+        let padding = (if i == 0 { 2 } else { 0 }, 2);
+        column.set_padding(padding);
         if numeric {
             // A number broken over lines is unreadable: prose columns give way first.
             column.set_constraint(ColumnConstraint::ContentWidth);
+        } else {
+            // So are words of one letter to a line, where numbers take all the width.
+            let title = table.columns.get(i).map(|column| units::text::printable(&column.title));
+            let cells = table.rows.iter().filter_map(|row| row.get(i)).map(crate::Cell::shown);
+            let longest_word = |text: String| text.split(' ').map(|word| word.chars().count()).max();
+            let word = title.into_iter().chain(cells).filter_map(longest_word).max().unwrap_or(0).min(WORD) as u16;
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + padding.0 + padding.1)));
         }
-        column.set_padding((if i == 0 { 2 } else { 0 }, 2));
     }
     for line in shown.lines() {
         out.push_str(line.trim_end());
@@ -104,6 +115,19 @@ fn wrapped(out: &mut String, bullet: &str, text: &str, width: Option<u16>) {
 #[cfg(test)]
 mod tests {
     use crate::{Cell, Document, Table};
+
+    /// `fsage validate` wrote names of workloads one letter to a line.
+    #[test]
+    fn numbers_leave_words_their_width() {
+        let numbers = ["Predicted", "Measured (least to most)", "Error"].map(|title| (title, title));
+        let columns: Vec<_> = [("Workload", "Workload")].into_iter().chain(numbers).collect();
+        let mut table = Table::new("t", "", &columns);
+        table.row(vec!["mail delivery".into(), Cell::Count(1), Cell::Count(2), Cell::Count(3)]);
+        let mut document = Document::new("");
+        document.table(table);
+        let text = document.to_text(Some(40));
+        assert!(text.contains("  Workload ") && text.contains("  delivery\n"), "{text}");
+    }
 
     /// The columns' heads are names of systems, in `predict` and its `--explain`.
     #[test]
