@@ -20,6 +20,8 @@ const DISTURB_BYTES: usize = 4 << 20;
 const SECOND_LEVEL_BYTES: usize = 1 << 20;
 /// Cache lines it touches before each timed call.
 const DISTURB_LINES: usize = 8;
+/// Calls from one look at the core to the next: some microseconds.
+const PROBE_EVERY: u64 = 8;
 
 /// An open directory.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub(super) struct Bench<'a> {
     disturbance: Vec<u64>,
     disturbed: usize,
     second_level_lines: usize,
+    /// Timed so far.
+    calls: u64,
 }
 
 impl<'a> Bench<'a> {
@@ -71,6 +75,7 @@ impl<'a> Bench<'a> {
             disturbance: vec![1; DISTURB_BYTES / 8],
             disturbed: 0,
             second_level_lines,
+            calls: 0,
         }
     }
 
@@ -118,13 +123,25 @@ impl<'a> Bench<'a> {
     /// Touches memory as a program between two calls would, so that the kernel does not find all of its data in the processor's
     /// nearest caches.
     fn disturb(&mut self) {
+        self.probe();
         self.touch(DISTURB_LINES);
     }
 
     /// The same before a call that waits for the device: between two of those a program does more. What the kernel and the host need for
     /// the next is no longer in the processor's second-level cache then. How much longer reads take then, `validation/displaced.c` prints.
     pub(super) fn displace(&mut self) {
+        self.probe();
         self.touch(self.second_level_lines);
+    }
+
+    /// Looks from time to time how much of its core the processor has.
+    fn probe(&mut self) {
+        self.calls += 1;
+        if self.calls.is_multiple_of(PROBE_EVERY)
+            && let Some(ns) = self.fs.core_probe_ns()
+        {
+            self.sheet.probed(ns);
+        }
     }
 
     fn touch(&mut self, lines: usize) {

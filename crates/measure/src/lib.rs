@@ -34,9 +34,10 @@ use fault::{Fault, Kind};
 use posix::{Call, Errno, FileSystem, Site, Target};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use sheet::Finished;
 use std::time::Duration;
 use system::vector::Class;
-use system::{FORMAT_VERSION, Parameters, References, SystemProfile};
+use system::{FORMAT_VERSION, Parameters, Reference, References, SystemProfile};
 
 /// How thorough a measurement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +260,7 @@ pub fn measure_on(
         Run { began_ns: bench.fs.now_ns(), bench, budget_ns: nanoseconds(budget), rounds: 0, share: 0.0, progress };
     run.report("behaviour");
     let behaviour = behaviour::find(&mut run.bench)?;
-    let references = run.vector()?;
+    let mut references = run.vector()?;
     run.report("cache sizes");
     let left_ns = run.left_ns();
     match known {
@@ -277,7 +278,10 @@ pub fn measure_on(
     let rounds = run.rounds;
     // The date when it ended: in virtual time the same for the same calls.
     let measured_unix_s = u64::try_from(run.bench.fs.date_ns() / 1_000_000_000).unwrap_or(0);
-    let (entries, missing) = run.bench.sheet.finish();
+    let Finished { entries, missing, core, core_power } = run.bench.sheet.finish();
+    parameters.core_power = core_power;
+    // That of the whole measurement, not only of the bursts.
+    references.extend(core.map(|core| (Reference::Core, core)));
     let mode = if options.mode == Mode::Quick { "quick" } else { "full" };
     Ok(SystemProfile {
         format_version: FORMAT_VERSION,

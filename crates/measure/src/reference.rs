@@ -19,6 +19,7 @@ const DATA_BYTES: u64 = 32 << 20;
 const BLOCK_BYTES: u64 = 4096;
 /// Of each reference in a round.
 const LOOPS: usize = 4;
+const PROBES: usize = 16;
 const STATS: usize = 64;
 const READS: usize = 16;
 const SYNCS: usize = 8;
@@ -78,6 +79,7 @@ impl Measured {
             let taken = match reference {
                 Reference::Processor => (0..LOOPS).map(|_| turn_in_place(b)).collect(),
                 Reference::Memory => (0..LOOPS).map(|_| self.walk(b)).collect(),
+                Reference::Core => (0..PROBES).filter_map(|_| b.fs.core_probe_ns()).collect(),
                 Reference::Stat => stats(b)?,
                 Reference::Read => self.reads(b)?,
                 Reference::Sync => self.syncs(b)?,
@@ -86,7 +88,8 @@ impl Measured {
                 continue;
             }
             // Interruptions are longer than all that takes no device.
-            let of_round = if reference < Reference::Read { midmean(&taken) } else { mean(&taken).unwrap_or(0.0) };
+            let interrupted = matches!(reference, Reference::Processor | Reference::Memory | Reference::Stat);
+            let of_round = if interrupted { midmean(&taken) } else { mean(&taken).unwrap_or(0.0) };
             self.rounds.entry(reference).or_default().push(of_round);
             *self.samples.entry(reference).or_default() += taken.len() as u64;
         }

@@ -20,13 +20,25 @@ fn waits_for_device(class: Class) -> bool {
     class.part() != Part::Processor && class != Class::LookupNearMiss
 }
 
+/// The least that one entry's rounds must say of how calls follow the core: its rounds' variances of the logarithm of the loop's time, summed.
+const TELLING: f64 = 0.5;
+
+/// A round (or batch) that has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Round {
+    /// Mean of its calls, nanoseconds.
+    mean_ns: f64,
+    /// Mean of what the loop took beside them; 0 where nothing was probed.
+    probe_ns: f64,
+}
+
 /// An entry's calls, by round.
 #[derive(Clone, Debug, Default)]
 struct Series {
-    /// Calls of the round under way.
-    current: Vec<f64>,
-    /// Means of the rounds (or batches) that have ended.
-    rounds: Vec<f64>,
+    /// Calls of the round under way, each with what the loop took last before it.
+    current: Vec<(f64, f64)>,
+    /// The rounds (or batches) that have ended.
+    rounds: Vec<Round>,
     /// Every call of the rounds that have ended.
     all: Vec<f64>,
     cache: Option<CacheState>,
@@ -37,13 +49,37 @@ struct Series {
 pub(super) struct Sheet {
     series: BTreeMap<(Class, u64), Series>,
     missing: BTreeMap<String, String>,
+    /// What the loop took last, nanoseconds.
+    probe_ns: f64,
+    /// What it took each time in the round under way, and the means of the rounds before.
+    probes: Vec<f64>,
+    probes_of_rounds: Vec<f64>,
+    probes_taken: u64,
+}
+
+/// What is left of a measurement when it ends.
+pub(super) struct Finished {
+    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) missing: BTreeMap<String, String>,
+    /// How long the loop took ([`posix::core_probe`]); `None` in virtual time.
+    pub(super) core: Option<Entry>,
+    /// By what power of that the calls take longer that do not wait for the device.
+    pub(super) core_power: f64,
 }
 
 impl Sheet {
+    /// Writes down how long the loop took that shows how much of its core the processor has.
+    pub(super) fn probed(&mut self, ns: f64) {
+        self.probe_ns = ns;
+        self.probes.push(ns);
+        self.probes_taken += 1;
+    }
+
     /// Writes down one call.
     pub(super) fn record(&mut self, class: Class, at: u64, ns: f64) {
         let key = (class, if class.is_curve() { at } else { 0 });
-        self.series.entry(key).or_default().current.push(ns);
+        let probe_ns = self.probe_ns;
+        self.series.entry(key).or_default().current.push((ns, probe_ns));
     }
 
     /// Says in which cache state a class is measured; the less certain of two states stays.
@@ -73,18 +109,24 @@ impl Sheet {
             }
             let batches = if waits_for_device(class) { 1 } else { (series.current.len() / BATCH_CALLS).max(1) };
             let calls = series.current.len().div_ceil(batches);
-            series.rounds.extend(series.current.chunks(calls).filter_map(mean));
-            series.all.append(&mut series.current);
+            let round = |calls: &[(f64, f64)]| {
+                let of = |which: fn(&(f64, f64)) -> f64| mean(&calls.iter().map(which).collect::<Vec<f64>>());
+                Some(Round { mean_ns: of(|call| call.0)?, probe_ns: of(|call| call.1)? })
+            };
+            series.rounds.extend(series.current.chunks(calls).filter_map(round));
+            series.all.extend(series.current.drain(..).map(|call| call.0));
         }
+        self.probes_of_rounds.extend(mean(&self.probes));
+        self.probes.clear();
     }
 
     /// The mean of an entry in the round under way, or else over the rounds so far.
     pub(super) fn mean_so_far(&self, class: Class, at: u64) -> Option<f64> {
         let series = self.series.get(&(class, if class.is_curve() { at } else { 0 }))?;
         if !series.current.is_empty() {
-            Some(midmean(&series.current))
+            Some(midmean(&series.current.iter().map(|call| call.0).collect::<Vec<f64>>()))
         } else if !series.rounds.is_empty() {
-            Some(midmean(&series.rounds))
+            Some(midmean(&series.means()))
         } else {
             None
         }
@@ -100,16 +142,27 @@ impl Sheet {
             if series.rounds.len() < 2 {
                 return f64::INFINITY;
             }
-            let (low, high) = midmean_interval(&series.rounds, 1);
-            widths.push((high - low) / midmean(&series.rounds).max(1.0));
+            let means = series.means();
+            let (low, high) = midmean_interval(&means, 1);
+            widths.push((high - low) / midmean(&means).max(1.0));
         }
         widths.sort_by(f64::total_cmp);
         if widths.is_empty() { f64::INFINITY } else { quantile(&widths, 0.5) }
     }
 
-    /// The vector, and why some of it is missing. Every class without any entry gets a reason.
-    pub(super) fn finish(mut self) -> (BTreeMap<String, Entry>, BTreeMap<String, String>) {
+    /// The vector, and why some of it is missing. Every class without any entry gets a reason. What does not wait for the device is as with the
+    /// share of the core that the processor had on average: each entry met another state of it.
+    pub(super) fn finish(mut self) -> Finished {
         self.end_round();
+        let core_power = self.core_power();
+        let core = mean(&self.probes_of_rounds).map(|probe_ns| self.core(probe_ns));
+        if let Some(core) = &core {
+            for ((class, _), series) in &mut self.series {
+                if !waits_for_device(*class) {
+                    series.level(core.mean_ns, core_power);
+                }
+            }
+        }
         let mut entries = BTreeMap::new();
         for (&(class, at), series) in &self.series {
             let name = entry_name(class, at);
@@ -134,24 +187,72 @@ impl Sheet {
                 }
             }
         }
-        (entries, self.missing)
+        Finished { entries, missing: self.missing, core, core_power }
+    }
+
+    /// How long the loop took.
+    fn core(&self, probe_ns: f64) -> Entry {
+        let tidy = |ns: f64| (ns * 10.0).round() / 10.0;
+        let (low, high) = midmean_interval(&self.probes_of_rounds, 0);
+        Entry {
+            // The whole mean: half of the time is as usual as the other half.
+            mean_ns: tidy(probe_ns),
+            low_ns: tidy(low.min(probe_ns)),
+            high_ns: tidy(high.max(probe_ns)),
+            samples: self.probes_taken,
+            rounds_ns: self.probes_of_rounds.iter().copied().map(tidy).collect(),
+            ..Entry::default()
+        }
+    }
+
+    /// By what power of the loop's time calls take longer: the slope of the logarithms within each entry, over all that do not wait for the
+    /// device; 0 where the core was always the same.
+    fn core_power(&self) -> f64 {
+        let (mut both, mut of_probe) = (0.0, 0.0);
+        for ((class, _), series) in &self.series {
+            if waits_for_device(*class) {
+                continue;
+            }
+            let logs = series.rounds.iter().filter(|r| r.mean_ns > 0.0 && r.probe_ns > 0.0);
+            let logs: Vec<(f64, f64)> = logs.map(|r| (r.mean_ns.ln(), r.probe_ns.ln())).collect();
+            let n = logs.len() as f64;
+            if logs.len() < 2 {
+                continue;
+            }
+            let (ns, probe) = logs.iter().fold((0.0, 0.0), |sum, log| (sum.0 + log.0 / n, sum.1 + log.1 / n));
+            both += logs.iter().map(|log| (log.0 - ns) * (log.1 - probe)).sum::<f64>();
+            of_probe += logs.iter().map(|log| (log.1 - probe).powi(2)).sum::<f64>();
+        }
+        if of_probe < TELLING { 0.0 } else { ((both / of_probe).clamp(0.0, 1.0) * 1000.0).round() / 1000.0 }
     }
 }
 
 impl Series {
+    fn means(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| round.mean_ns).collect()
+    }
+
+    /// Makes each round as it would have been with the core's average.
+    fn level(&mut self, probe_ns: f64, power: f64) {
+        for round in self.rounds.iter_mut().filter(|round| round.probe_ns > 0.0) {
+            round.mean_ns *= (probe_ns / round.probe_ns).powf(power);
+        }
+    }
+
     fn entry(&self, seed: u64) -> Entry {
         // Derived costs (differences) can come out below zero by noise; no price may.
         let tidy = |ns: f64| (ns.max(0.0) * 10.0).round() / 10.0;
         let mut sorted = self.all.clone();
         sorted.sort_by(f64::total_cmp);
-        let (low, high) = midmean_interval(&self.rounds, seed);
+        let means = self.means();
+        let (low, high) = midmean_interval(&means, seed);
         Entry {
-            mean_ns: tidy(midmean(&self.rounds)),
+            mean_ns: tidy(midmean(&means)),
             low_ns: tidy(low),
             high_ns: tidy(high),
             samples: self.all.len() as u64,
             quantiles_ns: QUANTILES.iter().map(|&share| tidy(quantile(&sorted, share))).collect(),
-            rounds_ns: self.rounds.iter().copied().map(tidy).collect(),
+            rounds_ns: means.into_iter().map(tidy).collect(),
             cache: self.cache,
         }
     }
@@ -173,7 +274,7 @@ mod tests {
         }
         sheet.record(Class::SetXattr, 0, 1.0);
         sheet.give_up("setxattr".to_owned(), "EOPNOTSUPP".to_owned());
-        let (entries, missing) = sheet.finish();
+        let Finished { entries, missing, .. } = sheet.finish();
         let read = &entries["rdc_4096"];
         assert_eq!((read.mean_ns, read.samples, &read.rounds_ns[..]), (4.0, 6, &[2.0, 4.0, 6.0][..]));
         assert_eq!(entries["open"].mean_ns, 10.0);
@@ -181,6 +282,48 @@ mod tests {
         assert_eq!(missing["setxattr"], "EOPNOTSUPP");
         assert!(missing["rdc_1"].contains("time") && missing["stat"].contains("time"));
         assert!(!missing.contains_key("rdc"));
+    }
+
+    /// Two calls that take the same; the core is another's for half of the time, and more of the one call fell into that.
+    #[test]
+    fn what_met_a_busy_core_is_no_dearer_than_what_did_not() {
+        let mut sheet = Sheet::default();
+        for round in 0..20 {
+            let busy = round % 2 == 0;
+            sheet.probed(if busy { 3000.0 } else { 1500.0 });
+            let factor = if busy { 2.0f64.powf(0.8) } else { 1.0 };
+            // Noise that is not the core's.
+            let noise = 1.0 + f64::from(round % 5) * 0.01;
+            let times = |often: bool| if often { 4 } else { 1 };
+            for _ in 0..BATCH_CALLS * times(busy) {
+                sheet.record(Class::Stat, 0, 1000.0 * factor * noise);
+            }
+            for _ in 0..BATCH_CALLS * times(!busy) {
+                sheet.record(Class::Open, 0, 1000.0 * factor * noise);
+            }
+            sheet.record(Class::FsyncClean, 0, 1000.0);
+            sheet.end_round();
+        }
+        let done = sheet.finish();
+        let core = done.core.unwrap();
+        assert_eq!((core.mean_ns, core.samples), (2250.0, 20));
+        assert!((done.core_power - 0.8).abs() < 0.05, "{}", done.core_power);
+        let (stat, open) = (done.entries["stat"].mean_ns, done.entries["open"].mean_ns);
+        assert!((stat / open - 1.0).abs() < 0.03, "{stat} {open}");
+        assert!((stat / (1020.0 * 1.5f64.powf(0.8)) - 1.0).abs() < 0.05, "{stat}: as with the average of the core");
+        assert_eq!(done.entries["fsync_clean"].mean_ns, 1000.0, "what waits for the device stays");
+    }
+
+    #[test]
+    fn a_core_that_stays_the_same_changes_nothing() {
+        let mut sheet = Sheet::default();
+        for round in 0..20 {
+            sheet.probed(1500.0 + f64::from(round % 3));
+            sheet.record(Class::Stat, 0, 1000.0 + f64::from(round) * 50.0);
+            sheet.end_round();
+        }
+        let done = sheet.finish();
+        assert_eq!((done.core_power, done.entries["stat"].mean_ns), (0.0, 1475.0));
     }
 
     #[test]
@@ -196,7 +339,7 @@ mod tests {
             }
             sheet.end_round();
         }
-        let (entries, _) = sheet.finish();
+        let entries = sheet.finish().entries;
         assert_eq!((entries["stat"].mean_ns, entries["stat"].rounds_ns.len()), (1000.0, 8));
         assert_eq!(entries["stat"].quantiles_ns[9], 4_000_000.0, "it is reported all the same");
         assert_eq!(entries["cr"].mean_ns, 2000.0);
@@ -212,7 +355,7 @@ mod tests {
             }
             sheet.end_round();
         }
-        let (entries, _) = sheet.finish();
+        let entries = sheet.finish().entries;
         assert_eq!((entries["rrd_4096"].mean_ns, entries["rrd_4096"].rounds_ns.len()), (2000.0, 4));
     }
 
@@ -220,7 +363,7 @@ mod tests {
     fn differences_never_become_negative_prices() {
         let mut sheet = Sheet::default();
         sheet.record(Class::FsyncOther, 65536, -5.0);
-        let (entries, _) = sheet.finish();
+        let entries = sheet.finish().entries;
         assert_eq!(entries["fsync_oth_65536"].mean_ns, 0.0);
     }
 }

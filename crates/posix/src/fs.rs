@@ -91,6 +91,11 @@ pub trait FileSystem {
         false
     }
 
+    /// How long a loop takes that shows how much of its core the processor has ([`crate::core_probe`]), nanoseconds; `None` in virtual time.
+    fn core_probe_ns(&self) -> Option<f64> {
+        (!self.is_deterministic()).then(crate::core_probe::ns)
+    }
+
     /// Where the root is in this machine's directory tree; `None` if the file system is not mounted here.
     fn host_path(&self) -> Option<&std::path::Path> {
         None
@@ -161,6 +166,9 @@ macro_rules! through {
             }
             fn is_deterministic(&self) -> bool {
                 (**self).is_deterministic()
+            }
+            fn core_probe_ns(&self) -> Option<f64> {
+                (**self).core_probe_ns()
             }
             fn host_path(&self) -> Option<&std::path::Path> {
                 (**self).host_path()

@@ -43,6 +43,7 @@
 mod call;
 pub mod cleanup;
 pub mod contain;
+pub mod core_probe;
 mod errno;
 mod fs;
 mod fs_type;

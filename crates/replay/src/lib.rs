@@ -172,6 +172,10 @@ pub struct ReplayResult {
     pub concurrency: Concurrency,
     /// Of this, the first twentieth of the trace's calls.
     pub sample: Sample,
+    /// How long the loop took between the calls that shows how much of its core the processor had ([`posix::core_probe`]), nanoseconds; `None` in
+    /// virtual time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_ns: Option<f64>,
     /// By operation, in the order of operations.
     pub per_op: Vec<OpResult>,
     /// By directory, most time first.

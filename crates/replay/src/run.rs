@@ -147,7 +147,9 @@ fn replay_from<F: FileSystem>(
 
     let source = open_trace()?;
     let (ran, final_sync_ns) = contained(fs, |fs, root| {
-        let ran = Prepared { scan: &scan, root, options, observed: file.as_ref() }.run(fs, source, progress)?;
+        let is_virtual = fs.is_deterministic();
+        let ran =
+            Prepared { scan: &scan, root, options, observed: file.as_ref(), is_virtual }.run(fs, source, progress)?;
         progress(Progress { stage: Stage::Sync, done: 0, total: None });
         let final_sync_ns = write_back(fs, root, ran.calls)?;
         Ok((ran, final_sync_ns))
@@ -173,6 +175,7 @@ fn replay_from<F: FileSystem>(
             replay_threads: lanes(&scan, options.threads) as u64,
         },
         sample: tally.sample(),
+        core_ns: tally.core_ns(),
         per_op: tally.per_op(),
         per_subtree: tally.per_subtree(),
         differences: tally.differences(),
@@ -217,6 +220,7 @@ struct Prepared<'s> {
     root: Fd,
     options: &'s ReplayOptions,
     observed: Option<&'s ObservationFile>,
+    is_virtual: bool,
 }
 
 struct Ran {
@@ -229,7 +233,7 @@ struct Ran {
 impl Prepared<'_> {
     fn tally(&self) -> Tally {
         let sample_end = self.scan.events.div_ceil(Sample::ONE_IN);
-        Tally::new(self.options.subtree_depth, self.options.differences_max, sample_end)
+        Tally::new(self.options.subtree_depth, self.options.differences_max, sample_end, self.is_virtual)
     }
 
     /// Makes the calls. Descriptors left open are closed on every way out.

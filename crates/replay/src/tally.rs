@@ -109,10 +109,30 @@ pub(super) struct Tally {
     /// Calls of the trace before this one are of the sample.
     sample_end: u64,
     sample: Sample,
+    /// How much of its core the processor had; `None` where time is virtual.
+    core: Option<CoreTally>,
     pub skipped: BTreeMap<Skip, u64>,
     kinds: BTreeMap<(Op, Kind), u64>,
     first: Vec<(u64, Op, Vec<u8>, Mismatch)>,
     first_max: usize,
+}
+
+/// Time in calls from one look at the core to the next, nanoseconds.
+const PROBE_EVERY_NS: u64 = 100_000;
+
+/// Looks at the core, one for so much time in calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct CoreTally {
+    since_ns: u64,
+    sum_ns: f64,
+    probes: u64,
+}
+
+impl CoreTally {
+    fn probe(&mut self) {
+        self.sum_ns += posix::core_probe::ns();
+        self.probes += 1;
+    }
 }
 
 #[derive(Debug)]
@@ -130,7 +150,7 @@ enum Kind {
 }
 
 impl Tally {
-    pub fn new(subtree_depth: usize, first_max: usize, sample_end: u64) -> Tally {
+    pub fn new(subtree_depth: usize, first_max: usize, sample_end: u64, is_virtual: bool) -> Tally {
         Tally {
             ops: std::iter::repeat_with(|| None).take(Op::ALL.len()).collect(),
             subtrees: FxHashMap::default(),
@@ -138,6 +158,7 @@ impl Tally {
             subtree_depth,
             sample_end,
             sample: Sample::default(),
+            core: (!is_virtual).then(CoreTally::default),
             skipped: BTreeMap::new(),
             kinds: BTreeMap::new(),
             first: Vec::new(),
@@ -168,6 +189,13 @@ impl Tally {
         tally.failed += u64::from(failed);
         tally.total_ns += dur_ns;
         self.in_subtree(path, dur_ns);
+        if let Some(core) = &mut self.core {
+            core.since_ns += dur_ns;
+            if core.since_ns >= PROBE_EVERY_NS || core.probes == 0 {
+                core.since_ns %= PROBE_EVERY_NS;
+                core.probe();
+            }
+        }
     }
 
     fn in_subtree(&mut self, path: &[u8], dur_ns: u64) {
@@ -220,6 +248,10 @@ impl Tally {
                 (_, None) => {}
             }
         }
+        if let (Some(mine), Some(theirs)) = (&mut self.core, other.core) {
+            mine.sum_ns += theirs.sum_ns;
+            mine.probes += theirs.probes;
+        }
         self.sample.calls += other.sample.calls;
         self.sample.total_ns += other.sample.total_ns;
         for (path, (count, ns)) in other.subtrees {
@@ -237,6 +269,11 @@ impl Tally {
 
     pub fn total_ns(&self) -> u64 {
         self.ops.iter().flatten().map(|t| t.total_ns).sum()
+    }
+
+    /// The mean of what the loop took that shows how much of its core the processor had ([`posix::core_probe`]), nanoseconds.
+    pub fn core_ns(&self) -> Option<f64> {
+        self.core.filter(|core| core.probes > 0).map(|core| core.sum_ns / core.probes as f64)
     }
 
     pub fn sample(&self) -> Sample {
@@ -333,8 +370,8 @@ mod tests {
 
     #[test]
     fn merging_adds_everything_up() {
-        let mut a = Tally::new(1, 2, 2);
-        let mut b = Tally::new(1, 2, 2);
+        let mut a = Tally::new(1, 2, 2, false);
+        let mut b = Tally::new(1, 2, 2, false);
         a.timed(0, Op::Read, b"/x/f", 100, false);
         b.timed(2, Op::Read, b"/x/g", 300, true);
         b.timed(1, Op::Write, b"/y/g", 5, false);

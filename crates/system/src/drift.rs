@@ -18,6 +18,9 @@ pub enum Reference {
     Processor,
     /// A walk through 16 MB of memory in random order, 1,000 steps.
     Memory,
+    /// A loop of operations that do not wait for each other, all the time between the calls: it takes longer while another thread has the
+    /// same core ([`posix::core_probe`]).
+    Core,
     /// stat of one cached name.
     Stat,
     /// Uncached read of 4 KB at a random place of a file of 32 MB.
@@ -28,14 +31,15 @@ pub enum Reference {
 
 impl Reference {
     /// All of them.
-    pub const ALL: [Reference; 5] =
-        [Reference::Processor, Reference::Memory, Reference::Stat, Reference::Read, Reference::Sync];
+    pub const ALL: [Reference; 6] =
+        [Reference::Processor, Reference::Memory, Reference::Core, Reference::Stat, Reference::Read, Reference::Sync];
 
     /// Its name in profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Reference::Processor => "processor",
             Reference::Memory => "memory",
+            Reference::Core => "core",
             Reference::Stat => "stat",
             Reference::Read => "read",
             Reference::Sync => "sync",
@@ -96,17 +100,43 @@ impl Drift {
         Some(Drift { references: first.references.iter().map(middle).collect() })
     }
 
+    /// The same state of the machine, as it is from another profile.
+    #[must_use]
+    pub fn since(mut self, profile: &SystemProfile) -> Drift {
+        for moved in &mut self.references {
+            moved.then_ns = profile.references.get(&moved.reference).map_or(moved.then_ns, |then| then.mean_ns);
+        }
+        self
+    }
+
     /// How many times as long a reference takes as when the profile was measured; 1 where it is not known.
     pub fn factor(&self, reference: Reference) -> f64 {
         self.references.iter().find(|moved| moved.reference == reference).map_or(1.0, Moved::factor)
     }
 
-    fn of(&self, part: Part) -> f64 {
-        self.factor(match part {
-            Part::Processor => Reference::Stat,
-            Part::Read => Reference::Read,
-            Part::Sync => Reference::Sync,
-        })
+    /// With one more reference, or another value of it.
+    #[must_use]
+    pub fn with(mut self, moved: Moved) -> Drift {
+        self.references.retain(|m| m.reference != moved.reference);
+        self.references.push(moved);
+        self.references.sort_by_key(|m| m.reference);
+        self
+    }
+
+    /// What of it is the processor's: how much of its core it has. What waits for the device stays as it was measured.
+    #[must_use]
+    pub fn of_the_core(mut self) -> Drift {
+        self.references.retain(|m| m.reference == Reference::Core);
+        self
+    }
+
+    /// How many times as long what waits for no device takes, in a system whose costs grow with this power of the core's reference.
+    fn processor(&self, core_power: f64) -> f64 {
+        if core_power > 0.0 && self.references.iter().any(|m| m.reference == Reference::Core) {
+            self.factor(Reference::Core).powf(core_power)
+        } else {
+            self.factor(Reference::Stat)
+        }
     }
 }
 
@@ -115,15 +145,15 @@ impl SystemProfile {
     /// Sizes of caches, write-back and the effect of a load stay.
     pub fn rescaled(&self, drift: &Drift) -> SystemProfile {
         let mut moved = self.clone();
-        let (processor, waited_ns) = (drift.of(Part::Processor), self.waited_ns());
+        let (processor, waited_ns) = (drift.processor(self.parameters.core_power), self.waited_ns());
         for (name, entry) in &mut moved.entries {
             let Some((class, at)) = parse_entry_name(name) else { continue };
             let cached = class.cached().and_then(|cached| self.entries.get(&entry_name(cached, at)));
             let (base_ns, factor) = match class.part() {
                 Part::Processor => (0.0, processor),
-                Part::Read => (cached.map_or(0.0, |cached| cached.mean_ns), drift.of(Part::Read)),
+                Part::Read => (cached.map_or(0.0, |cached| cached.mean_ns), drift.factor(Reference::Read)),
                 Part::Sync if entry.mean_ns < waited_ns => (0.0, processor),
-                Part::Sync => (0.0, drift.of(Part::Sync)),
+                Part::Sync => (0.0, drift.factor(Reference::Sync)),
             };
             entry.scale(|ns| ns.min(base_ns) * processor + (ns - base_ns).max(0.0) * factor);
         }

@@ -2,7 +2,7 @@
 //!
 //! TOML, written by `fsage measure` and by hand for systems that do not exist. Field by field in docs/formats.md.
 //! The types are here, what was found by trying in `behaviour`; reading and writing in `file`, prices between measured points in `price`, what-ifs
-//! in `edit`, whether a machine is still as it was measured in `drift`, how far two profiles of it are from each other in `apart`, durations as text in `duration`, the thesis' own text format in `thesis`.
+//! in `edit`, whether a machine is still as it was measured in `drift`, how far two profiles of it are from each other in `apart`, several of it as one in `pool`, durations as text in `duration`, the thesis' own text format in `thesis`.
 
 mod apart;
 mod behaviour;
@@ -11,6 +11,7 @@ mod drift;
 mod edit;
 mod error;
 mod file;
+mod pool;
 pub mod present;
 mod price;
 pub mod thesis;
@@ -97,6 +98,13 @@ pub struct Parameters {
     pub writeback_files_per_s: f64,
     /// Resolution and cost of the clock, nanoseconds; already subtracted from entries.
     pub timer_overhead_ns: f64,
+    /// What waits for no device takes longer by this power of what the reference `core` takes longer; 0: it was not seen to.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub core_power: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Parameters {
@@ -129,6 +137,7 @@ impl Default for Parameters {
             writeback_bytes_per_s: 0.0,
             writeback_files_per_s: 0.0,
             timer_overhead_ns: 0.0,
+            core_power: 0.0,
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::{ValidateError, ValidateOptions};
 use crate::residuals::{ResidualWriter, Source, residuals_of};
+use measure::MeasureOptions;
 use posix::{SetupError, Site, Target};
 use predict::pipeline::{SystemPrediction, predict};
 use replay::{ObservationFile, ReplayError, ReplayResult, Requirements};
 use std::path::Path;
-use system::{Drift, SystemProfile};
+use system::{Drift, Moved, Reference, SystemProfile};
 use trace::profile::Reader;
 
 /// Workloads and targets by number.
@@ -22,11 +23,17 @@ pub trait Bench {
         false
     }
 
-    /// Makes sure that a target's system profile is there.
+    /// Measures a target once more, unless its profile was given (or every measurement of it is the same): its profile is then of all of these
+    /// measurements.
     ///
     /// # Errors
     /// The target cannot be made ready or measured.
     fn measure(&mut self, target: usize) -> Result<(), ValidateError>;
+
+    /// A drift as it is from the profile of all measurements: while there were fewer, it was from theirs.
+    fn since(&self, _target: usize, drift: Drift) -> Drift {
+        drift
+    }
 
     /// Predicts a workload on a target that has been measured, or as it is after a drift.
     ///
@@ -77,6 +84,8 @@ pub struct RealBench {
     workloads: Vec<ValidateWorkload>,
     needs: Vec<Option<Requirements>>,
     targets: Vec<ValidateTarget>,
+    /// What was measured of each target, in the order of the measurements; nothing where the profile was given.
+    measured: Vec<Vec<SystemProfile>>,
     options: ValidateOptions,
 }
 
@@ -89,12 +98,14 @@ impl RealBench {
         options: ValidateOptions,
     ) -> RealBench {
         let needs = workloads.iter().map(|_| None).collect();
-        RealBench { open, workloads, needs, targets, options }
+        let measured = targets.iter().map(|_| Vec::new()).collect();
+        RealBench { open, workloads, needs, targets, measured, options }
     }
 
-    /// The system profiles: those given, and those measured so far.
-    pub fn profiles(&self) -> impl Iterator<Item = &SystemProfile> {
-        self.targets.iter().filter_map(|t| t.profile.as_ref())
+    /// The profiles of the targets that were measured, with their targets.
+    pub fn into_measured(self) -> Vec<(String, SystemProfile)> {
+        let measured = self.targets.into_iter().zip(self.measured).filter(|(_, measured)| !measured.is_empty());
+        measured.filter_map(|(t, _)| Some((t.target.to_string(), t.profile?))).collect()
     }
 
     /// A directory of one's own in a target; scratch targets and laboratories are made anew.
@@ -143,17 +154,24 @@ impl Bench for RealBench {
     }
 
     fn measure(&mut self, target: usize) -> Result<(), ValidateError> {
-        if self.targets[target].profile.is_some() {
+        let times = self.measured[target].len();
+        if self.targets[target].profile.is_some() && (times == 0 || self.is_deterministic(target)) {
             return Ok(());
         }
-        let options = &self.options.measure;
+        let seed = self.options.measure.seed.wrapping_add(times as u64);
+        let options = &MeasureOptions { seed, ..self.options.measure.clone() };
         let site = self.open(target, options.need_bytes(), options.need_inodes())?;
         let measured = measure::measure(&*site, options, &mut |_| {});
         let name = self.targets[target].target.to_string();
         let profile = measured.map_err(|source| ValidateError::Measure { target: name, source: Box::new(source) })?;
         self.close(target, site)?;
-        self.targets[target].profile = Some(profile);
+        self.measured[target].push(profile);
+        self.targets[target].profile = Some(SystemProfile::pooled(&self.measured[target]));
         Ok(())
+    }
+
+    fn since(&self, target: usize, drift: Drift) -> Drift {
+        self.targets[target].profile.as_ref().map_or(drift.clone(), |profile| drift.since(profile))
     }
 
     fn predict(
@@ -192,11 +210,21 @@ impl Bench for RealBench {
         let more_bytes = if references { measure::REFERENCES_BYTES } else { 0 };
         let site = self.open(target, needs.bytes.saturating_add(more_bytes), needs.inodes)?;
         let drift = self.drift(target, &*site)?;
+        let with_core = |drift: Option<Drift>, result: &ReplayResult| {
+            let then = self.targets[target].profile.as_ref()?.references.get(&Reference::Core);
+            match (drift, then, result.core_ns) {
+                (Some(drift), Some(then), Some(now_ns)) => {
+                    Some(drift.with(Moved { reference: Reference::Core, then_ns: then.mean_ns, now_ns }))
+                }
+                (drift, ..) => drift,
+            }
+        };
         let reader = &self.workloads[workload].reader;
         let options = &self.options.replay;
         let Some((out, number)) = residuals else {
             let result = replay::replay(reader, &*site, options, &mut |_| {}).map_err(failed)?;
             self.close(target, site)?;
+            let drift = with_core(drift, &result);
             return Ok((result, drift));
         };
         let beside = out.path().parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -204,7 +232,8 @@ impl Bench for RealBench {
             .map_err(|source| failed(ReplayError::Io { doing: "making a file for what the replay sees", source }))?;
         let (result, seen) = replay::replay_observed(reader, &*site, options, file, &mut |_| {}).map_err(failed)?;
         self.close(target, site)?;
-        let profile = self.profile(target, drift.as_ref().filter(|_| self.options.rescale));
+        let drift = with_core(drift, &result);
+        let profile = self.profile(target, self.options.rescale.of(drift.clone()).as_ref());
         let source = Source { workload: &name, target: &target_name, replay: number };
         residuals_of(reader, &profile, &self.options.predict, &seen, source, out).map_err(|source| {
             let (workload, target) = (name.clone(), target_name.clone());

@@ -294,6 +294,9 @@ pub struct Validation {
     /// The states that the errors come from, the greatest first; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<Vec<Context>>,
+    /// The profiles of the targets that were measured for this, with their targets: files of their own, and no part of a result.
+    #[serde(skip)]
+    pub measured: Vec<(String, system::SystemProfile)>,
 }
 
 impl Cell {
@@ -460,6 +463,7 @@ pub fn compare(cells: Vec<Cell>, wanted: Option<f64>, seed: u64) -> Validation {
         cells,
         looking_costs: None,
         contexts: None,
+        measured: Vec::new(),
     }
 }
 

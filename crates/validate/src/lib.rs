@@ -1,8 +1,8 @@
 //! Prediction against the truth: workloads times targets, predicted and replayed, every miss laid open by call type.
 //!
-//! Each target is measured once (or its profile given); each workload is then replayed on each target several times, in
+//! Each target is measured (or its profile given); each workload is then replayed on each target several times, in
 //! random interleaved order until its median is known well enough, each time on a fresh private directory (on scratch targets: a fresh file system), and predicted
-//! once. Just before each replay the references of the profile are measured again there, so that it shows how far the machine has moved. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
+//! once. In several rounds measuring and replaying alternate, so that a drift of the machine meets both, and the profiles are pooled. Just before each replay the references of the profile are measured again there, so that it shows how far the machine has moved. What is compared, and with which statistics, is in [`compare`] and [`stats`]; what is measured, predicted and
 //! replayed is behind [`Bench`], so that the loop runs on fakes as well. What may not live here: rendering.
 
 mod bench;
@@ -33,6 +33,29 @@ pub const REPEATS_MIN: u32 = 3;
 /// So many replays are enough, whatever their noise.
 pub const REPEATS_MAX: u32 = 9;
 
+/// What of a target is carried over to the time of the replays, by its references.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rescale {
+    /// Nothing.
+    #[default]
+    No,
+    /// How much of its core the processor has, as it was during each replay: what waits for the device stays.
+    Core,
+    /// Everything: reads and syncs too, as they were just before each replay.
+    All,
+}
+
+impl Rescale {
+    /// What of a drift counts; `None` if nothing does.
+    fn of(self, drift: Option<Drift>) -> Option<Drift> {
+        match self {
+            Rescale::No => None,
+            Rescale::Core => drift.map(Drift::of_the_core),
+            Rescale::All => drift,
+        }
+    }
+}
+
 /// How to validate.
 #[derive(Clone, Debug)]
 pub struct ValidateOptions {
@@ -42,14 +65,16 @@ pub struct ValidateOptions {
     pub precision: Option<f64>,
     /// or there are so many.
     pub repeats_max: u32,
+    /// Times that the targets are measured in turn with the replays, which are dealt out among these rounds; at least 1.
+    pub rounds: u32,
     /// Seed of the order of replays.
     pub seed: u64,
     /// How targets without a profile are measured.
     pub measure: MeasureOptions,
     /// How workloads are replayed.
     pub replay: ReplayOptions,
-    /// Predict what a target costs at the time of the replays, not when its profile was measured: carried over by its references.
-    pub rescale: bool,
+    /// Whether to predict what a target costs at the time of the replays, not when its profile was measured.
+    pub rescale: Rescale,
     /// How they are predicted. What the caches hold at first, and the pace, must be as in `replay`.
     pub predict: PredictOptions,
 }
@@ -61,10 +86,11 @@ impl ValidateOptions {
             repeats: REPEATS_MIN,
             precision: None,
             repeats_max: REPEATS_MAX,
+            rounds: 1,
             seed,
             measure: MeasureOptions::quick(seed),
             replay: ReplayOptions::default(),
-            rescale: false,
+            rescale: Rescale::No,
             predict: PredictOptions { seed, calls: Calls::Replayed, ..PredictOptions::default() },
         }
     }
@@ -113,6 +139,14 @@ pub enum ValidateError {
     /// Too few replays.
     #[error("{0} replays of each workload say nothing of their noise; at least {REPEATS_MIN} are needed")]
     Repeats(u32),
+    /// More rounds of measuring than replays to alternate with, or none.
+    #[error("{rounds} rounds: between 1 and the replays of a cell, {repeats}")]
+    Rounds {
+        /// Rounds asked for.
+        rounds: u32,
+        /// Replays that every cell gets.
+        repeats: u32,
+    },
     /// A target could not be made ready.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -161,7 +195,10 @@ pub enum ValidateError {
 impl Fault for ValidateError {
     fn kind(&self) -> Kind {
         match self {
-            ValidateError::Nothing | ValidateError::Twice { .. } | ValidateError::Repeats(_) => Kind::Usage,
+            ValidateError::Nothing
+            | ValidateError::Twice { .. }
+            | ValidateError::Repeats(_)
+            | ValidateError::Rounds { .. } => Kind::Usage,
             ValidateError::Setup(e) => e.kind(),
             ValidateError::Measure { source, .. } => source.kind(),
             ValidateError::Predict { source, .. } => match source.as_ref() {
@@ -189,7 +226,9 @@ pub fn validate(
     progress: &mut dyn FnMut(&ValidateProgress),
 ) -> Result<Validation, ValidateError> {
     let mut bench = RealBench::new(workloads, targets, open, options.clone());
-    validate_on(&mut bench, options, residuals, progress)
+    let mut validation = validate_on(&mut bench, options, residuals, progress)?;
+    validation.measured = bench.into_measured();
+    Ok(validation)
 }
 
 /// What was replayed of a workload on a target.
@@ -235,26 +274,36 @@ pub fn validate_on(
     check(&workloads, &targets, options)?;
     let cells: Vec<(usize, usize)> =
         (0..workloads.len()).flat_map(|w| (0..targets.len()).map(move |t| (w, t))).collect();
-    let each = u64::from(options.repeats) * if residuals.is_some() { 2 } else { 1 };
-    let mut total = targets.len() as u64 + cells.len() as u64 * (1 + each);
+    let inside = residuals.is_some();
+    let each = |t: usize| u64::from(options.repeats) * if inside && !bench.is_deterministic(t) { 2 } else { 1 };
+    let replays_of_all: u64 = cells.iter().map(|&(_, t)| each(t)).sum();
+    let mut total = u64::from(options.rounds) * targets.len() as u64 + cells.len() as u64 + replays_of_all;
     let mut done = 0;
     let mut tell = |stage, workload: &str, target: &str, total: u64| {
         progress(&ValidateProgress { stage, done, total, workload: workload.into(), target: target.into() });
         done += 1;
     };
 
-    for (t, target) in targets.iter().enumerate() {
-        tell(ValidateStage::Measure, "", target, total);
-        bench.measure(t)?;
-    }
     let mut predictions = Vec::with_capacity(cells.len());
-    for &(w, t) in &cells {
-        tell(ValidateStage::Predict, &workloads[w], &targets[t], total);
-        predictions.push(bench.predict(w, t, None)?);
-    }
     let mut replays: Vec<Replayed> = cells.iter().map(|_| Replayed::default()).collect();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    let mut rounds_begun = 0;
     for round in 0..options.repeats.max(options.repeats_max) {
+        // The first replays that every cell gets are dealt out among the rounds of measuring.
+        if rounds_begun < options.rounds && round >= rounds_begun * options.repeats / options.rounds {
+            for (t, target) in targets.iter().enumerate() {
+                tell(ValidateStage::Measure, "", target, total);
+                bench.measure(t)?;
+            }
+            rounds_begun += 1;
+        }
+        // Once before the first replay, so that what cannot be predicted is not replayed for an hour.
+        if round == 0 {
+            for &(w, t) in &cells {
+                tell(ValidateStage::Predict, &workloads[w], &targets[t], total);
+                predictions.push(bench.predict(w, t, None)?);
+            }
+        }
         let more = round >= options.repeats;
         let is_open = |i: usize| {
             !more
@@ -288,14 +337,20 @@ pub fn validate_on(
             }
         }
     }
+    if options.rounds > 1 {
+        // From what was measured in all rounds.
+        for (predicted, &(w, t)) in predictions.iter_mut().zip(&cells) {
+            *predicted = bench.predict(w, t, None)?;
+        }
+    }
     let mut found = Vec::with_capacity(cells.len());
     let looking: Vec<f64> = replays.iter().filter_map(Replayed::looking).collect();
     for ((&(w, t), predicted), replays) in cells.iter().zip(predictions).zip(replays) {
         let (replays, drifts): (Vec<ReplayResult>, Vec<Option<Drift>>) = replays.plain.into_iter().unzip();
-        let drift = Drift::middle(&drifts.into_iter().flatten().collect::<Vec<Drift>>());
-        let rescaled = match &drift {
-            Some(drift) if options.rescale => Some(bench.predict(w, t, Some(drift))?),
-            _ => None,
+        let drift = Drift::middle(&drifts.into_iter().flatten().collect::<Vec<Drift>>()).map(|d| bench.since(t, d));
+        let rescaled = match options.rescale.of(drift.clone()) {
+            Some(drift) => Some(bench.predict(w, t, Some(&drift))?),
+            None => None,
         };
         let (predicted, before) = match &rescaled {
             Some(rescaled) => (rescaled, Some(&predicted)),
@@ -314,6 +369,9 @@ fn check(workloads: &[String], targets: &[String], options: &ValidateOptions) ->
     }
     if options.repeats < REPEATS_MIN {
         return Err(ValidateError::Repeats(options.repeats));
+    }
+    if options.rounds == 0 || options.rounds > options.repeats {
+        return Err(ValidateError::Rounds { rounds: options.rounds, repeats: options.repeats });
     }
     for (what, names) in [("workload", workloads), ("target", targets)] {
         for (i, name) in names.iter().enumerate() {

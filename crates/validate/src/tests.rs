@@ -37,6 +37,7 @@ fn result(ops: &[(&str, u64, u64)]) -> ReplayResult {
             replay_threads: 1,
         },
         sample: Sample::default(),
+        core_ns: None,
         per_op: per_op.collect(),
         per_subtree: Vec::new(),
         differences: Differences::default(),
@@ -127,6 +128,22 @@ fn run(fake: &mut Fake) -> Validation {
 }
 
 #[test]
+fn measuring_and_replaying_alternate() {
+    let mut fake = fake(&[150.0, 80.0], &[[100, 90, 130], [100, 100, 100]], 2);
+    let mut options = ValidateOptions { repeats: 3, rounds: 2, ..ValidateOptions::new(7) };
+    let mut told = Vec::new();
+    validate_on(&mut fake, &options, None, &mut |p| told.push((p.done, p.total))).unwrap();
+    let order: String = fake.log.iter().map(|entry| entry.0).collect();
+    assert_eq!(order, "mmrrmmrrrr", "three replays of each of two cells, dealt out among two rounds");
+    assert_eq!(told.last(), Some(&(11, 12)), "the bar ends where it was said to");
+    for rounds in [0, 4] {
+        options.rounds = rounds;
+        let refused = validate_on(&mut fake, &options, None, &mut |_| {});
+        assert!(matches!(refused, Err(ValidateError::Rounds { repeats: 3, .. })), "{rounds} rounds");
+    }
+}
+
+#[test]
 fn errors_are_against_the_median() {
     let v = run(&mut fake(&[150.0, 80.0], &[[100, 90, 130], [100, 100, 100]], 2));
     let c = &v.cells[0];
@@ -202,7 +219,7 @@ fn a_target_that_moved_is_predicted_as_it_was_when_replayed() {
 
     let mut carried_over = fake(&[100.0], &[[150; 3]], 1);
     carried_over.drifts = drifts;
-    let options = ValidateOptions { rescale: true, ..ValidateOptions::new(7) };
+    let options = ValidateOptions { rescale: Rescale::All, ..ValidateOptions::new(7) };
     let v = validate_on(&mut carried_over, &options, None, &mut |_| {}).unwrap();
     assert_eq!((v.cells[0].predicted.prediction_ns, v.cells[0].error), (150.0, 0.0));
     assert_eq!(v.methods[1].method, "not rescaled");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use system::SystemProfile;
 use trace::profile::Reader;
 use validate::residuals::{ResidualReader, ResidualWriter, contexts};
-use validate::{ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
+use validate::{Rescale, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
 
 /// Hold predictions against replays: workloads times targets, errors, rankings, and three simpler methods beside them.
 ///
@@ -32,7 +32,7 @@ pub struct Args {
     /// A target; may be given several times.
     #[arg(long, value_name = "TARGET", required = true, value_parser = target::parse)]
     on: Vec<Target>,
-    /// The system profile of a target, so that it is not measured again.
+    /// The system profile of a target, so that it is not measured again; several of one target, measured at different times, are pooled.
     #[arg(long, value_name = "TARGET=FILE")]
     system: Vec<String>,
     /// Replays of each workload on each target.
@@ -45,6 +45,9 @@ pub struct Args {
     /// But no more than so many times; --repeats where that is more.
     #[arg(long, value_name = "N", default_value_t = validate::REPEATS_MAX)]
     max_repeats: u32,
+    /// Measure the targets so many times in turn with the replays, so that a drift of the machine meets both, and predict from all of it.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// Time for measuring each target (default: a quick measurement).
     #[arg(long, value_name = "TIME", value_parser = values::span_ns)]
     budget: Option<u64>,
@@ -66,15 +69,24 @@ pub struct Args {
     /// Name the states that the errors come from, with their shares (from the residuals).
     #[arg(long, requires = "residuals")]
     explain: bool,
-    /// Predict each target as it was at the time of the replays: the profile's references are measured again before each of them, and the
-    /// profile's costs moved with them (processor, reads, syncs). How far a target moved is shown in any case.
-    #[arg(long)]
-    rescale: bool,
+    /// Predict each target as it was at the time of the replays: by how much of its core the processor had during them, or by all of the
+    /// profile's references, measured again before each (processor, reads, syncs). How far a target moved is shown in any case.
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHAT")]
+    rescale: Option<RescaleArg>,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     result: ResultArgs,
+}
+
+/// What is carried over to the time of the replays.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum RescaleArg {
+    /// The processor's share of its core.
+    Core,
+    /// That, reads and syncs.
+    All,
 }
 
 /// Caches at the start.
@@ -95,7 +107,12 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     let mut options = ValidateOptions::new(args.seed);
     options.repeats = args.repeats;
     (options.precision, options.repeats_max) = (Some(args.precision), args.max_repeats);
-    options.rescale = args.rescale;
+    options.rounds = args.rounds;
+    options.rescale = match args.rescale {
+        None => Rescale::No,
+        Some(RescaleArg::Core) => Rescale::Core,
+        Some(RescaleArg::All) => Rescale::All,
+    };
     options.predict.min_coverage = args.min_coverage;
     options.predict.set_ns.clone_from(&args.set);
     if let Some(budget_ns) = args.budget {
@@ -123,6 +140,11 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     }
     let document = validate::present::validation("Validation: prediction against replay", &command(), &validation);
     args.result.emit("fsage.validate/1", &validation, &document)?;
+    if let Some(directory) = &args.result.output {
+        for (target, profile) in &validation.measured {
+            profile.save(&directory.join(format!("{}.system", output::file_name(target))))?;
+        }
+    }
     let error = validation.methods.first().and_then(|method| method.median_error);
     match (args.max_error, error) {
         (Some(limit), Some(error)) if error > limit => Ok(failure::code(Kind::Check)),
@@ -143,21 +165,24 @@ fn workload(path: &Path) -> failure::Result<ValidateWorkload> {
 
 /// The targets, each with the profile that --system gives for it.
 fn targets(args: &Args) -> failure::Result<Vec<ValidateTarget>> {
-    let mut targets: Vec<ValidateTarget> =
-        args.on.iter().map(|target| ValidateTarget { target: target.clone(), profile: None }).collect();
+    let mut targets: Vec<(ValidateTarget, Vec<SystemProfile>)> =
+        args.on.iter().map(|target| (ValidateTarget { target: target.clone(), profile: None }, Vec::new())).collect();
     for system in &args.system {
         // A target may hold `=` itself (mount=noatime), and so may a file's name: the target is one of those that are there.
         let file_of = |t: &ValidateTarget| system.strip_prefix(t.target.to_string().as_str())?.strip_prefix('=');
-        let found = targets.iter_mut().filter_map(|t| Some((file_of(t)?, t))).min_by_key(|(file, _)| file.len());
-        let Some((file, found)) = found else {
+        let found = targets.iter_mut().filter_map(|t| Some((file_of(&t.0)?, t))).min_by_key(|(file, _)| file.len());
+        let Some((file, (_, profiles))) = found else {
             let (name, _) = system
                 .rsplit_once('=')
                 .ok_or_else(|| failure::usage(format!("--system {system}: write TARGET=FILE")))?;
             return Err(failure::usage(format!("--system {system}: {name} is none of the --on targets")));
         };
-        found.profile = Some(SystemProfile::load(file.as_ref())?);
+        profiles.push(SystemProfile::load(file.as_ref())?);
     }
-    Ok(targets)
+    for (target, profiles) in &mut targets {
+        target.profile = (!profiles.is_empty()).then(|| SystemProfile::pooled(profiles));
+    }
+    Ok(targets.into_iter().map(|(target, _)| target).collect())
 }
 
 fn show(bar: &indicatif::ProgressBar, p: &ValidateProgress) {

@@ -48,6 +48,40 @@ fn measure_gives_a_profile_with_the_machine_s_caches() {
     fails(&run(d.path(), &["measure", "ffs:size=16M"]), 3, &["ffs:size=16M", "free"]);
 }
 
+/// Twice as dear and half as dear, pooled: between the two, and the same in either order.
+#[test]
+fn profiles_of_one_target_are_pooled() {
+    let d = tempfile::tempdir().unwrap();
+    let workload = small_workload(d.path());
+    let target = "ffs:size=32M@st39102lw";
+    small_system(d.path(), "one", 1e6);
+    small_system(d.path(), "three", 3e6);
+    let total = |files: &[&str]| {
+        let systems: Vec<String> = files.iter().map(|file| format!("--system={target}={file}.system")).collect();
+        let mut args = vec!["validate", workload.to_str().unwrap(), "--on", target, "--min-coverage", "0%", "--json"];
+        args.extend(systems.iter().map(String::as_str));
+        let said: Value = serde_json::from_str(&succeeds(&run(d.path(), &args))).unwrap();
+        said["cells"][0]["predicted"]["prediction_ns"].as_f64().unwrap()
+    };
+    let (one, three) = (total(&["one"]), total(&["three"]));
+    let both = total(&["one", "three"]);
+    assert!(one < both && both < three, "{one} {both} {three}");
+    assert_eq!(both, total(&["three", "one"]));
+}
+
+/// What was measured for a validation is in its directory.
+#[test]
+fn a_validation_keeps_what_it_measured() {
+    let d = tempfile::tempdir().unwrap();
+    let workload = small_workload(d.path());
+    let target = "ffs:size=480M,cache=2M";
+    let args = ["validate", workload.to_str().unwrap(), "--on", target, "-o", "results"];
+    succeeds(&run(d.path(), &[&args[..], &["--rounds", "2"]].concat()));
+    let profile = system::SystemProfile::load(&d.path().join("results/ffs-size-480M-cache-2M.system")).unwrap();
+    assert_eq!(profile.environment.target, target);
+    fails(&run(d.path(), &[&args[..], &["--rounds", "9"]].concat()), 2, &["9 rounds", "3"]);
+}
+
 #[test]
 fn replay_and_validate_a_recorded_workload() {
     let d = tempfile::tempdir().unwrap();

@@ -757,6 +757,10 @@ impl Fake {
 }
 
 impl FileSystem for Fake {
+    fn core_probe_ns(&self) -> Option<f64> {
+        Some(1500.0)
+    }
+
     fn call(&mut self, call: &Call<'_>) -> Outcome {
         let start_ns = self.now_ns;
         let (result, ns) = match self.make(call) {
