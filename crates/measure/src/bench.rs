@@ -6,7 +6,7 @@ use posix::{At, CacheState, Call, Errno, Fd, FileSystem, Mode as FileMode, OpenF
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::random::{index, shuffle};
 use std::path::Path;
-use system::vector::{Class, Part};
+use system::vector::Class;
 
 /// Permissions of every file made.
 pub(super) const FILE_MODE: FileMode = FileMode(0o644);
@@ -16,8 +16,6 @@ pub(super) const DIR_MODE: FileMode = FileMode(0o755);
 const CHUNK_BYTES: u64 = 1 << 20;
 /// What [`Bench::disturb`] walks through: larger than the second-level caches of today's processors.
 const DISTURB_BYTES: usize = 4 << 20;
-/// A second-level cache, where the machine does not tell its size.
-const SECOND_LEVEL_BYTES: usize = 1 << 20;
 /// Cache lines it touches before each timed call.
 const DISTURB_LINES: usize = 8;
 /// Calls from one look at the core to the next: some microseconds.
@@ -49,7 +47,6 @@ pub(super) struct Bench<'a> {
     next_name: u64,
     disturbance: Vec<u64>,
     disturbed: usize,
-    second_level_lines: usize,
     /// Timed so far.
     calls: u64,
 }
@@ -61,8 +58,6 @@ impl<'a> Bench<'a> {
         mode: Mode,
         interrupted: &'a dyn Fn() -> bool,
     ) -> Bench<'a> {
-        // Virtual time knows no such caches.
-        let second_level_lines = if fs.is_deterministic() { 0 } else { second_level_bytes().min(DISTURB_BYTES) / 64 };
         Bench {
             fs,
             rng,
@@ -74,7 +69,6 @@ impl<'a> Bench<'a> {
             next_name: 0,
             disturbance: vec![1; DISTURB_BYTES / 8],
             disturbed: 0,
-            second_level_lines,
             calls: 0,
         }
     }
@@ -120,18 +114,18 @@ impl<'a> Bench<'a> {
         shuffle(&mut self.rng, items);
     }
 
-    /// Touches memory as a program between two calls would, so that the kernel does not find all of its data in the processor's
-    /// nearest caches.
+    /// Touches memory as a replay between two calls does, so that the kernel does not find all of its data in the processor's nearest caches. More
+    /// than that makes what waits for the device dearer than replays find it (docs/validation.md).
     fn disturb(&mut self) {
         self.probe();
-        self.touch(DISTURB_LINES);
-    }
-
-    /// The same before a call that waits for the device: between two of those a program does more. What the kernel and the host need for
-    /// the next is no longer in the processor's second-level cache then. How much longer reads take then, `validation/displaced.c` prints.
-    pub(super) fn displace(&mut self) {
-        self.probe();
-        self.touch(self.second_level_lines);
+        let words = self.disturbance.len();
+        for _ in 0..DISTURB_LINES {
+            self.disturbed = (self.disturbed + 8) % words;
+            if let Some(word) = self.disturbance.get_mut(self.disturbed) {
+                *word = word.wrapping_mul(3);
+            }
+        }
+        std::hint::black_box(&self.disturbance);
     }
 
     /// Looks from time to time how much of its core the processor has.
@@ -144,24 +138,9 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn touch(&mut self, lines: usize) {
-        let words = self.disturbance.len();
-        for _ in 0..lines {
-            self.disturbed = (self.disturbed + 8) % words;
-            if let Some(word) = self.disturbance.get_mut(self.disturbed) {
-                *word = word.wrapping_mul(3);
-            }
-        }
-        std::hint::black_box(&self.disturbance);
-    }
-
-    fn disturb_for(&mut self, class: Class) {
-        if waits_alone(class) { self.displace() } else { self.disturb() }
-    }
-
     /// Makes a call that must succeed, and writes its time down.
     pub(super) fn timed(&mut self, class: Class, at: u64, call: &Call<'_>) -> Result<Reply, MeasureError> {
-        self.disturb_for(class);
+        self.disturb();
         let outcome = self.fs.call(call);
         let reply = outcome.result.map_err(|errno| MeasureError::call(call, errno))?;
         self.sheet.record(class, at, outcome.dur_ns as f64);
@@ -174,7 +153,7 @@ impl<'a> Bench<'a> {
         if self.sheet.given_up(class) {
             return Ok(None);
         }
-        self.disturb_for(class);
+        self.disturb();
         let outcome = self.fs.call(call);
         match outcome.result {
             Ok(reply) => {
@@ -207,7 +186,7 @@ impl<'a> Bench<'a> {
         if self.sheet.given_up(class) {
             return Ok(None);
         }
-        self.disturb_for(class);
+        self.disturb();
         let outcome = self.fs.call(call);
         match outcome.result {
             Err(errno) if errno == expected => return Ok(Some(outcome.dur_ns as f64)),
@@ -312,23 +291,6 @@ impl<'a> Bench<'a> {
         self.drops += 1;
         self.fs.drop_caches().map_err(|source| MeasureError::Io { doing: "dropping caches", source })
     }
-}
-
-/// Whether each call of a class waits for the device, not one in many as in a stream.
-fn waits_alone(class: Class) -> bool {
-    use Class::*;
-    match class.part() {
-        Part::Sync => true,
-        Part::Read => matches!(class, ReadRand | ReadFirst | ReadDirect | WritePartial | NegativeCold),
-        Part::Processor => false,
-    }
-}
-
-/// The size of the processor's second-level cache, as the kernel tells it.
-fn second_level_bytes() -> usize {
-    let told = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").unwrap_or_default();
-    let kilobytes = told.trim().strip_suffix('K').and_then(|kilobytes| kilobytes.parse::<usize>().ok());
-    kilobytes.map_or(SECOND_LEVEL_BYTES, |kilobytes| kilobytes.saturating_mul(1024))
 }
 
 /// Errors after which there is no point in going on.

@@ -287,7 +287,6 @@ impl Cold {
         // The second names are of files whose attributes are cached by then.
         let linked: Vec<&String> = place.linked.iter().collect();
         let dir = b.open_dir(&place.path)?;
-        b.displace();
         let first = stat_all(b, dir, &names)?;
         let base = midmean(&stat_all(b, dir, &names)?);
         stat_all(b, dir, &linked)?;
@@ -314,7 +313,6 @@ impl Cold {
         let name = b.pick(names.len());
         let names: Vec<&String> = names.iter().skip(name).take(1).collect();
         let dir = b.open_dir(path)?;
-        b.displace();
         let first = stat_all(b, dir, &names)?;
         let again = stat_all(b, dir, &names)?;
         b.close(dir.fd)?;
@@ -363,7 +361,6 @@ impl Cold {
     /// Reads a directory, and once more when it is cached.
     fn list(&self, b: &mut Bench<'_>, number: usize, cold: bool) -> Result<(), MeasureError> {
         let Some((path, entries)) = self.listed.get(number) else { return Ok(()) };
-        b.displace();
         let first = list_once(b, path)?;
         if cold {
             b.sheet.record(Class::ReadDirCold, *entries, first);

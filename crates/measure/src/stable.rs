@@ -377,7 +377,6 @@ fn append(b: &mut Bench<'_>, fd: Fd, size: u64) -> Result<(), MeasureError> {
 
 /// The time of a sync.
 fn sync_ns(b: &mut Bench<'_>, call: &Call<'_>) -> Result<f64, MeasureError> {
-    b.displace();
     let outcome = b.outcome(call);
     outcome.result.map_err(|errno| MeasureError::call(call, errno))?;
     Ok(outcome.dur_ns as f64)
