@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use system::SystemProfile;
 use system::vector::{Class, entry_name, parse_entry_name};
-use system::{Behaviour, Family};
+use system::{Behaviour, Family, Parameters};
 
 const HOST: Host = Host {
     memory_available_bytes: 1 << 34,
@@ -91,16 +91,23 @@ fn what_a_system_does_is_found_by_trying() {
     }
 }
 
+/// Each size comes from 300 touches at random, so one measurement may be off by a sixth; the middle of three is not.
 #[test]
 fn sizes_of_caches_are_found() {
-    let mut fake = Fake::new(200 << 20, 6000, 4000);
-    let profile = measure(&mut fake, &MeasureOptions::quick(2)).expect("measured");
-    let p = profile.parameters;
-    assert!(!p.data_cache_is_lower_bound);
-    let near = |measured: u64, truth: u64| (measured as f64 / truth as f64 - 1.0).abs() < 0.15;
-    assert!(near(p.data_cache_bytes, 200 << 20), "{}", p.data_cache_bytes);
-    assert!(near(p.name_cache_entries, 6000), "{}", p.name_cache_entries);
-    assert!(near(p.attribute_cache_files, 4000), "{}", p.attribute_cache_files);
+    let found = [2, 3, 4].map(|seed| {
+        let mut fake = Fake::new(200 << 20, 6000, 4000);
+        let parameters = measure(&mut fake, &MeasureOptions::quick(seed)).expect("measured").parameters;
+        assert!(!parameters.data_cache_is_lower_bound);
+        parameters
+    });
+    let is_near = |size: fn(&Parameters) -> u64, truth: u64| {
+        let mut sizes: Vec<u64> = found.iter().map(size).collect();
+        sizes.sort_unstable();
+        assert!((sizes[1] as f64 / truth as f64 - 1.0).abs() < 0.15, "{sizes:?} and {truth}");
+    };
+    is_near(|p| p.data_cache_bytes, 200 << 20);
+    is_near(|p| p.name_cache_entries, 6000);
+    is_near(|p| p.attribute_cache_files, 4000);
 }
 
 #[test]
