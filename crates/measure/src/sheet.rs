@@ -20,7 +20,8 @@ fn waits_for_device(class: Class) -> bool {
     class.part() != Part::Processor && class != Class::LookupNearMiss
 }
 
-/// The least that one entry's rounds must say of how calls follow the core: its rounds' variances of the logarithm of the loop's time, summed.
+/// The least that all rounds together must say of how calls follow the core: squares of the logarithm of the loop's time, from the mean of
+/// each entry, summed.
 const TELLING: f64 = 0.5;
 
 /// A round (or batch) that has ended.
@@ -155,7 +156,7 @@ impl Sheet {
     pub(super) fn finish(mut self) -> Finished {
         self.end_round();
         let core_power = self.core_power();
-        let core = mean(&self.probes_of_rounds).map(|probe_ns| self.core(probe_ns));
+        let core = (!self.probes_of_rounds.is_empty()).then(|| self.core());
         if let Some(core) = &core {
             for ((class, _), series) in &mut self.series {
                 if !waits_for_device(*class) {
@@ -191,14 +192,13 @@ impl Sheet {
     }
 
     /// How long the loop took.
-    fn core(&self, probe_ns: f64) -> Entry {
+    fn core(&self) -> Entry {
         let tidy = |ns: f64| (ns * 10.0).round() / 10.0;
         let (low, high) = midmean_interval(&self.probes_of_rounds, 0);
         Entry {
-            // The whole mean: half of the time is as usual as the other half.
-            mean_ns: tidy(probe_ns),
-            low_ns: tidy(low.min(probe_ns)),
-            high_ns: tidy(high.max(probe_ns)),
+            mean_ns: tidy(midmean(&self.probes_of_rounds)),
+            low_ns: tidy(low),
+            high_ns: tidy(high),
             samples: self.probes_taken,
             rounds_ns: self.probes_of_rounds.iter().copied().map(tidy).collect(),
             ..Entry::default()

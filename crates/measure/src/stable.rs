@@ -264,7 +264,7 @@ impl Stable {
         sync_ns(b, &Call::Fsync { fd })
     }
 
-    /// The time of an fdatasync after overwriting a block, and after other calls for so long that nothing of the device.
+    /// The time of an fdatasync after overwriting a block. Before that, for so long, calls are made that need nothing of the device.
     fn overwrite_and_sync(&self, b: &mut Bench<'_>, fd: Fd, rest_ns: u64) -> Result<f64, MeasureError> {
         let began_ns = b.fs.now_ns();
         while b.fs.now_ns() - began_ns < rest_ns {

@@ -10,7 +10,7 @@ use replay::Initially;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use system::SystemProfile;
+use system::{Reference, SystemProfile};
 use trace::profile::Reader;
 use validate::residuals::{ResidualReader, ResidualWriter, contexts};
 use validate::{Rescale, ValidateOptions, ValidateProgress, ValidateStage, ValidateTarget, ValidateWorkload};
@@ -125,6 +125,14 @@ pub fn run(args: Args) -> failure::Result<ExitCode> {
     };
     let workloads = args.workloads.iter().map(|path| workload(path)).collect::<failure::Result<Vec<_>>>()?;
     let targets = targets(&args)?;
+    for ValidateTarget { target, profile } in &targets {
+        let lacks_core = profile.as_ref().is_some_and(|p| !p.references.contains_key(&Reference::Core));
+        if lacks_core && options.rescale == Rescale::Core && !matches!(target, Target::Lab(_)) {
+            return Err(failure::usage(format!(
+                "--rescale=core: the profile of {target} has no reference core; measure it again (fsage measure)"
+            )));
+        }
+    }
     let bar = progress::bar(1, "validating");
     let mut residuals = args.residuals.as_deref().map(ResidualWriter::create).transpose()?;
     let open = Box::new(open);

@@ -95,6 +95,10 @@ fn what_cannot_be_measured_again_is_refused() {
     small_system(d.path(), "flat", 1e6);
     let predict = ["predict", "small.workload", "flat.system"];
     fails(&run(d.path(), &[&predict[..], &["--here", "."]].concat()), 2, &["flat", "references"]);
+    let target = d.path().to_str().unwrap();
+    let of_target = format!("{target}=flat.system");
+    let validate = ["validate", "small.workload", "--on", target, "--system", &of_target, "--rescale=core"];
+    fails(&run(d.path(), &validate), 2, &["--rescale=core", "reference core"]);
     let two = [&predict[..], &["flat.system", "--here", "."]].concat();
     fails(&run(d.path(), &two), 2, &["--here .", "NAME=TARGET"]);
     let output = run(d.path(), &[&predict[..], &["--rescale"]].concat());
