@@ -36,6 +36,16 @@ fn bench_runs_once_on_several_targets_and_leaves_nothing() {
     assert_eq!(names(d.path()), [""; 0]);
 }
 
+/// Blocks that a small buffer cache had lost were read again for each new file: 2.25 ms instead of 0.25 (seed 1).
+#[test]
+fn a_new_file_is_priced_without_what_a_small_cache_had_lost() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["measure", "ffs:noorder,size=1G,cache=2M@st39102lw", "--quick", "--name", "t", "--json"];
+    let profile: Value = serde_json::from_str(&succeeds(&run(d.path(), &args))).unwrap();
+    let create_ns = profile["entries"]["cr"]["mean_ns"].as_f64().unwrap();
+    assert!(create_ns < 1e6, "no order waits for no disk: {create_ns} ns");
+}
+
 #[test]
 fn measure_gives_a_profile_with_the_machine_s_caches() {
     let d = tempfile::tempdir().unwrap();
