@@ -495,8 +495,7 @@ fn map_file(b: &mut Bench<'_>, at: At<'_>) -> Result<(), MeasureError> {
 /// As an archiver makes a file: create, write, close, then owner, permissions and times.
 fn new_file(b: &mut Bench<'_>, dir: Dir, class: Class, made: &mut Vec<(Dir, String)>) -> Result<(), MeasureError> {
     if b.is_virtual() && class == Class::Create {
-        // The blocks that say which inodes are free, and the inodes beside it: a small buffer cache has lost them, and a program that
-        // makes files here has had them read.
+        // Brings in what a new file needs, such as the inodes beside its own: a small buffer cache has lost it since the last one.
         let before = b.new_name("before");
         b.make_file(dir.at(&before), 0)?;
         made.push((dir, before));
