@@ -16,6 +16,9 @@ pub struct Fd(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mode(pub u16);
 
+/// Symbolic links that the kernel follows on one path; one more is `ELOOP` (`MAXSYMLINKS` of Linux, `path_resolution(7)`).
+pub const LINKS_MAX: u32 = 40;
+
 /// Where a path starts: at the file system's own root directory, or at an open directory (the `*at` calls).
 ///
 /// A path is always taken relative, even with a leading `/`; how many components it has is what the walk

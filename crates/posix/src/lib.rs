@@ -72,8 +72,8 @@ pub mod trail;
 mod workspace;
 
 pub use call::{
-    AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, Lock, Mode, OpenFlags, Outcome, Reply, Residency, SetTime,
-    Stat, SyncRange, Whence,
+    AccessMode, Advice, At, Call, Fallocate, Fd, FileKind, LINKS_MAX, Lock, Mode, OpenFlags, Outcome, Reply, Residency,
+    SetTime, Stat, SyncRange, Whence,
 };
 pub use errno::Errno;
 pub use fs::{

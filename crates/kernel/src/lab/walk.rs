@@ -2,14 +2,12 @@
 
 use super::Lab;
 use crate::{Ino, Volume};
-use posix::{At, Errno, FileKind};
+use posix::{At, Errno, FileKind, LINKS_MAX};
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
 /// `PATH_MAX`, with the terminating NUL.
 const PATH_MAX_BYTES: usize = 4096;
-/// Symbolic links followed on one path (`MAXSYMLINKS` of Linux).
-const LINKS_MAX: u32 = 40;
 
 /// The last component of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

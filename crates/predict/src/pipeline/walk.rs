@@ -4,11 +4,8 @@ use super::annotated::{Annotated, NodeId, Role, SlotId, Step};
 use super::names::{DOT, DOTDOT, NameId};
 use super::preprocess::Preprocess;
 use super::tree::page_of;
-use posix::FileKind;
+use posix::{FileKind, LINKS_MAX};
 use trace::{Batch, PathId};
-
-/// Symbolic links followed in one walk before it fails with ELOOP (`MAXSYMLINKS` of Linux).
-const LINKS_MAX: u32 = 40;
 
 /// Steps of walks that are remembered, in all: beyond, a path that is used again is walked again.
 const MEMO_STEPS_MAX: usize = 1 << 21;

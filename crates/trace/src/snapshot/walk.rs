@@ -6,8 +6,8 @@
 
 use super::{Provenance, Snapshot, SnapshotEntry, View};
 use crate::profile::{PATH_BYTES_MAX, Unreadable, escape};
-use posix::FileKind;
 use posix::trail::{Identity, Trail};
+use posix::{FileKind, LINKS_MAX};
 use rustc_hash::FxHashSet;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
@@ -154,9 +154,6 @@ struct Walker<'v> {
     unreadable: Vec<Unreadable>,
     truncated: bool,
 }
-
-/// As many links as the kernel follows (`MAXSYMLINKS`).
-const LINKS_MAX: usize = 40;
 
 /// A name with the slash before it: a directory is entered if the names in it have paths that a profile takes.
 const NAME_BYTES_MAX: usize = 256;

@@ -7,7 +7,8 @@
 //! where it is seen through another. Mounts of other file systems change no path: their names stand in the tree beside those that they
 //! cover. What the kernel does with mounts by itself (propagation to peers) is not followed.
 
-use super::names::{File, LINKS_MAX, Names, Node};
+use super::names::{File, Names, Node};
+use posix::LINKS_MAX;
 use rustc_hash::{FxHashMap, FxHashSet};
 use slotmap::{Key as _, SlotMap, new_key_type};
 
