@@ -28,6 +28,7 @@ pub mod spool;
 pub mod strace;
 pub mod text;
 pub mod track;
+pub mod tree;
 pub mod verify;
 
 pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};

@@ -12,6 +12,7 @@
 
 use super::call::{Inode, Kind};
 use crate::FileId;
+use crate::tree::{self, What};
 use rustc_hash::FxHashMap;
 use slotmap::{Key as _, SlotMap, new_key_type};
 
@@ -22,9 +23,6 @@ new_key_type! {
     /// A file.
     pub(super) struct File;
 }
-
-/// As many links as the kernel follows in one walk (`MAXSYMLINKS`).
-pub(super) const LINKS_MAX: u32 = 40;
 
 #[derive(Debug)]
 struct Entry {
@@ -744,72 +742,57 @@ impl Names {
     /// Walks a path from a directory. With `make`, missing entries are made, since the call showed that they exist.
     /// With `follow`, a link at the last component is followed.
     pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
-        self.walk_noting(start, path, follow, make, &mut |_| {})
+        match tree::walk(&mut Shown { names: self, make }, start, path, follow) {
+            tree::Walk::Found { node, .. } => Walk { parent: Some(self.parent_of(node)), node: Some(node) },
+            tree::Walk::Missing { dir, rest: Some(rest), .. } if is_slashes(rest) => {
+                Walk { parent: Some(dir), node: None }
+            }
+            _ => Walk { parent: None, node: None },
+        }
     }
 
     /// Where an open that makes a file would put it: the directory and the name, at the end of all links.
     pub fn walk_to_make(&mut self, start: Node, path: &[u8], follow: bool) -> Option<(Node, Vec<u8>)> {
-        let mut missing = None;
-        let walk = self.walk_noting(start, path, follow, false, &mut |name| missing = Some(name.to_vec()));
-        Some((walk.parent?, missing?))
+        match tree::walk(&mut Shown { names: self, make: false }, start, path, follow) {
+            tree::Walk::Missing { dir, name, rest: Some(rest) } if is_slashes(rest) => Some((dir, name.into_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// The names as a walk finds them.
+struct Shown<'n> {
+    names: &'n mut Names,
+    /// Whether a name that is not known is made.
+    make: bool,
+}
+
+impl tree::Names for Shown<'_> {
+    type Node = Node;
+
+    fn root(&self) -> Node {
+        self.names.root
     }
 
-    /// `missing` is told the last component if it is not there.
-    fn walk_noting(
-        &mut self,
-        start: Node,
-        path: &[u8],
-        follow: bool,
-        make: bool,
-        missing: &mut dyn FnMut(&[u8]),
-    ) -> Walk {
-        const LOST: Walk = Walk { parent: None, node: None };
-        let mut at = if path.first() == Some(&b'/') { self.root } else { start };
-        let mut links = 0;
-        let mut rest: &[u8] = path;
-        let mut owned: Vec<u8>;
-        loop {
-            while let [b'/', tail @ ..] = rest {
-                rest = tail;
-            }
-            let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
-            let (name, tail) = rest.split_at(end);
-            let last = tail.iter().all(|&b| b == b'/');
-            let step = match name {
-                b"" | b"." => Some(at),
-                b".." => Some(self.parent_of(at)),
-                _ => self.child(at, name),
-            };
-            let node = match step {
-                Some(node) => node,
-                None if make => {
-                    let file = self.new_file(if last { Kind::Unknown } else { Kind::Directory });
-                    self.add(at, name, file, Birth::Before)
-                }
-                None if last => {
-                    missing(name);
-                    break Walk { parent: Some(at), node: None };
-                }
-                None => break LOST,
-            };
-            if self.is_link(node) && (!last || follow || !tail.is_empty()) {
-                links += 1;
-                let Some(target) = self.file(self.file_of(node)).target.clone() else { break LOST };
-                if links > LINKS_MAX {
-                    break LOST;
-                }
-                if target.first() == Some(&b'/') {
-                    at = self.root;
-                }
-                owned = [&target[..], tail].concat();
-                rest = &owned;
-                continue;
-            }
-            if last {
-                break Walk { parent: Some(self.parent_of(node)), node: Some(node) };
-            }
-            at = node;
-            rest = tail;
+    fn parent(&self, directory: Node) -> Node {
+        self.names.parent_of(directory)
+    }
+
+    fn child(&mut self, directory: Node, name: &[u8], last: bool) -> Option<Node> {
+        let known = self.names.child(directory, name);
+        if known.is_none() && self.make {
+            let file = self.names.new_file(if last { Kind::Unknown } else { Kind::Directory });
+            return Some(self.names.add(directory, name, file, Birth::Before));
+        }
+        known
+    }
+
+    fn what(&self, node: Node) -> What<'_> {
+        let state = self.names.file(self.names.file_of(node));
+        match state.kind {
+            Kind::Symlink => What::Link(state.target.as_deref()),
+            // What a file was taken for is not held against the call that went through it.
+            _ => What::Directory,
         }
     }
 }
@@ -856,6 +839,11 @@ impl Names {
             assert!(self.files.contains_key(*file), "a file that is gone has a name or is open");
         }
     }
+}
+
+/// Whether no component is left.
+fn is_slashes(rest: &[u8]) -> bool {
+    rest.iter().all(|&b| b == b'/')
 }
 
 /// Splits `/a/b/c` into `/a/b` and `c`; `None` at the root.
