@@ -5,9 +5,7 @@
 
 use posix::FileKind;
 use rustc_hash::FxHashMap;
-
-/// Symbolic links followed before giving up, as the kernel does (`MAXSYMLINKS`).
-const MAX_LINKS: u32 = 40;
+use trace::tree::{self, What};
 
 /// An object of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,78 +146,43 @@ impl Names {
 
     /// Walks a path from a directory; an absolute path from the root.
     pub fn walk<'p>(&self, from: Node, path: &'p [u8], follow: bool) -> Walk<'p> {
-        let mut budget = MAX_LINKS;
-        self.walk_budgeted(from, path, follow, &mut budget)
-    }
-
-    fn walk_budgeted<'p>(&self, from: Node, path: &'p [u8], follow: bool, budget: &mut u32) -> Walk<'p> {
-        let mut dir = if path.first() == Some(&b'/') { self.root() } else { from };
-        let (mut holder, mut name) = (dir, Vec::new());
-        let mut node = dir;
-        let mut rest = path;
-        while let Some((component, after)) = next_component(rest) {
-            rest = after;
-            // A kind not yet known becomes a directory once something is looked up in it; a walk only reads.
-            match self.get(node).kind {
-                Some(FileKind::Directory) | None => dir = node,
-                Some(_) => return Walk::Stuck,
+        match tree::walk(&mut &*self, from, path, follow) {
+            tree::Walk::Found { dir, name, node } => Walk::Found { dir, name: name.into_owned(), node },
+            tree::Walk::Missing { dir, name, rest: Some(rest) } => {
+                let known = self.get(dir).children.contains_key(&*name);
+                Walk::Missing { dir, name: name.into_owned(), rest, known }
             }
-            match component {
-                b"." => continue,
-                b".." => {
-                    node = self.get(dir).parent;
-                    (holder, name) = (self.get(node).parent, Vec::new());
-                    continue;
-                }
-                _ => {}
-            }
-            match self.get(dir).children.get(component) {
-                Some(Some(child)) => {
-                    node = *child;
-                    (holder, name) = (dir, component.to_vec());
-                }
-                other => {
-                    return Walk::Missing { dir, name: component.to_vec(), rest, known: other.is_some() };
-                }
-            }
-            let last = next_component(rest).is_none();
-            // A trailing slash follows a link as well.
-            if self.get(node).kind == Some(FileKind::Symlink) && (!last || follow || rest.first() == Some(&b'/')) {
-                let Some(target) = &self.get(node).target else { return Walk::Stuck };
-                if *budget == 0 {
-                    return Walk::Stuck;
-                }
-                *budget -= 1;
-                match self.walk_budgeted(dir, target, true, budget) {
-                    Walk::Found { dir: d, name: n, node: found } => (holder, name, node) = (d, n, found),
-                    // The missing name lies on the link's own path; what was to follow cannot be said in one slice.
-                    Walk::Missing { dir, name, rest: inner, known } if last && next_component(inner).is_none() => {
-                        return Walk::Missing { dir, name, rest: b"", known };
-                    }
-                    _ => return Walk::Stuck,
-                }
-            }
+            // What was to follow is partly of a link.
+            tree::Walk::Missing { rest: None, .. } => Walk::Stuck,
+            tree::Walk::NotDirectory | tree::Walk::Unknown { .. } | tree::Walk::Loop => Walk::Stuck,
         }
-        Walk::Found { dir: holder, name, node }
     }
 }
 
-/// The first component of a path and what follows it; `None` where only slashes are left.
-pub(super) fn next_component(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let start = path.iter().position(|&b| b != b'/')?;
-    let path = &path[start..];
-    let end = path.iter().position(|&b| b == b'/').unwrap_or(path.len());
-    Some(path.split_at(end))
-}
+impl tree::Names for &Names {
+    type Node = Node;
 
-/// The components of a path, `.` and `..` included.
-pub(super) fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = path;
-    std::iter::from_fn(move || {
-        let (component, after) = next_component(rest)?;
-        rest = after;
-        Some(component)
-    })
+    fn root(&self) -> Node {
+        Names::root(self)
+    }
+
+    fn parent(&self, directory: Node) -> Node {
+        self.get(directory).parent
+    }
+
+    fn child(&mut self, directory: Node, name: &[u8], _last: bool) -> Option<Node> {
+        self.get(directory).children.get(name).copied().flatten()
+    }
+
+    fn what(&self, node: Node) -> What<'_> {
+        let object = self.get(node);
+        match object.kind {
+            // A kind not yet known becomes a directory once something is looked up in it; a walk only reads.
+            Some(FileKind::Directory) | None => What::Directory,
+            Some(FileKind::Symlink) => What::Link(object.target.as_deref()),
+            Some(FileKind::File | FileKind::Special) => What::Other,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -293,5 +256,21 @@ mod tests {
         let l = n.add(Some(FileKind::Symlink), Some(b"l"));
         n.attach(root, b"l", l);
         assert_eq!(n.walk(root, b"/l", true), Walk::Stuck);
+    }
+
+    #[test]
+    fn a_path_through_a_link_to_nothing_is_missing_where_the_link_leads() {
+        let mut n = Names::new();
+        let root = n.root();
+        let l = n.add(Some(FileKind::Symlink), Some(b"new"));
+        n.attach(root, b"l", l);
+        let missing = Walk::Missing { dir: root, name: b"new".to_vec(), rest: b"/b", known: false };
+        assert_eq!(n.walk(root, b"/l/b", true), missing);
+    }
+
+    #[test]
+    fn a_file_with_a_slash_after_it_is_no_directory() {
+        let (n, a, _) = tree();
+        assert_eq!(n.walk(a, b"f/", true), Walk::Stuck);
     }
 }

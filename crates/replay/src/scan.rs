@@ -1,12 +1,13 @@
 //! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
 
 use super::ReplayError;
-use super::names::{Names, Node, Object, Walk, components};
+use super::names::{Names, Node, Object, Walk};
 use super::order::Order;
 use posix::{Errno, Fallocate, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::disposition::{copy_ends, disposition, links_open_file};
 use trace::profile::IMPLIED_DIRECTORIES_MAX;
+use trace::tree::components;
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
 /// What an attribute of unknown length is taken to hold.

@@ -393,7 +393,7 @@ impl Directories {
 /// An absolute path without `.`, `..` and repeated slashes, by its letters.
 fn normal(path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
-    for component in super::names::components(path) {
+    for component in trace::tree::components(path) {
         match component {
             b"." => {}
             b".." => {
