@@ -2,18 +2,15 @@
 
 use posix::FileKind;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use trace::Snapshot;
 use trace::profile::IMPLIED_DIRECTORIES_MAX;
+use trace::tree::{self, What};
 
 /// Index of a node.
 pub(super) type Id = u32;
 
 /// The root directory `/`.
 pub(super) const ROOT: Id = 0;
-
-/// As many links as the kernel follows.
-const LINKS_MAX: u32 = 40;
 
 pub(super) struct Node {
     pub(super) kind: FileKind,
@@ -39,19 +36,6 @@ pub(super) struct Names {
     pub(super) nodes: Vec<Node>,
     /// Directories that nothing but names deeper in them told of.
     pub(super) implied_directories: usize,
-}
-
-/// A walk on its way.
-struct Way {
-    at: Id,
-    todo: VecDeque<Box<[u8]>>,
-    links: u32,
-}
-
-impl Way {
-    fn new(path: &[u8]) -> Way {
-        Way { at: ROOT, todo: components(path), links: 0 }
-    }
 }
 
 impl Names {
@@ -166,16 +150,9 @@ impl Names {
 
     /// The directory of a path, made (as one that was there) with those above it where it is not known.
     pub(super) fn directory(&mut self, path: &[u8]) -> Option<Id> {
-        let mut way = Way::new(path);
-        loop {
-            match self.go(&mut way, true) {
-                Walk::Found(id) => return self.get(id).filter(|n| n.kind == FileKind::Directory).map(|_| id),
-                Walk::Missing(dir, name) => {
-                    self.implied_directories += 1;
-                    way.at = self.add_initial(dir, &name, FileKind::Directory, 0);
-                }
-                Walk::Nowhere => return None,
-            }
+        match tree::walk(&mut Known { names: self, made: true }, ROOT, path, true) {
+            tree::Walk::Found { node, .. } => self.get(node).filter(|n| n.kind == FileKind::Directory).map(|_| node),
+            _ => None,
         }
     }
 
@@ -185,39 +162,82 @@ impl Names {
     }
 
     /// Follows an absolute path. A directory on the way that is not known is where the walk stops: [`Walk::Missing`] names it.
-    pub(super) fn walk(&self, path: &[u8], follow: bool) -> Walk {
-        self.go(&mut Way::new(path), follow)
-    }
-
-    /// Goes on with a walk, to its end or to what is missing.
-    fn go(&self, way: &mut Way, follow: bool) -> Walk {
-        let Way { at, todo, links } = way;
-        while let Some(name) = todo.pop_front() {
-            if &*name == b".." {
-                *at = self.get(*at).and_then(|n| n.places.first()).map_or(ROOT, |(parent, _)| *parent);
-                continue;
-            }
-            let Some(node) = self.get(*at).filter(|n| n.kind == FileKind::Directory) else { return Walk::Nowhere };
-            let Some(&id) = node.children.get(&name) else { return Walk::Missing(*at, name) };
-            let target = self.get(id).and_then(|n| n.target.as_deref());
-            match target.filter(|_| follow || !todo.is_empty()) {
-                Some(target) => {
-                    *links += 1;
-                    if *links > LINKS_MAX {
-                        return Walk::Nowhere;
-                    }
-                    if target.starts_with(b"/") {
-                        *at = ROOT;
-                    }
-                    components(target).into_iter().rev().for_each(|c| todo.push_front(c));
-                }
-                None => *at = id,
-            }
+    pub(super) fn walk(&mut self, path: &[u8], follow: bool) -> Walk {
+        match tree::walk(&mut Known { names: self, made: false }, ROOT, path, follow) {
+            // What a link of unknown target stands for at the end of a path is told by the link.
+            tree::Walk::Found { node, .. } | tree::Walk::Unknown { link: node, last: true } => Walk::Found(node),
+            tree::Walk::Missing { dir, name, .. } => Walk::Missing(dir, (*name).into()),
+            tree::Walk::NotDirectory | tree::Walk::Unknown { .. } | tree::Walk::Loop => Walk::Nowhere,
         }
-        Walk::Found(*at)
     }
 }
 
-fn components(path: &[u8]) -> VecDeque<Box<[u8]>> {
-    path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".").map(Into::into).collect()
+/// The names as a walk finds them.
+struct Known<'n> {
+    names: &'n mut Names,
+    /// Whether a name that is not known is made: a directory that was there.
+    made: bool,
+}
+
+impl tree::Names for Known<'_> {
+    type Node = Id;
+
+    fn root(&self) -> Id {
+        ROOT
+    }
+
+    fn parent(&self, directory: Id) -> Id {
+        self.names.get(directory).and_then(|n| n.places.first()).map_or(ROOT, |(parent, _)| *parent)
+    }
+
+    fn child(&mut self, directory: Id, name: &[u8], _last: bool) -> Option<Id> {
+        let known = self.names.child(directory, name);
+        if known.is_none() && self.made {
+            self.names.implied_directories += 1;
+            return Some(self.names.add_initial(directory, name, FileKind::Directory, 0));
+        }
+        known
+    }
+
+    fn what(&self, node: Id) -> What<'_> {
+        match self.names.get(node) {
+            Some(Node { kind: FileKind::Directory, .. }) => What::Directory,
+            Some(Node { kind: FileKind::Symlink, target, .. }) => What::Link(target.as_deref()),
+            Some(Node { kind: FileKind::File | FileKind::Special, .. }) | None => What::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_up_from_a_file_leads_nowhere() {
+        let mut names = Names::new(&Snapshot::default());
+        let dir = names.directory(b"/d").expect("made");
+        let file = names.add(dir, b"f", FileKind::File, 0);
+        assert!(matches!(names.walk(b"/d/f", true), Walk::Found(id) if id == file));
+        for path in [&b"/d/f/.."[..], b"/d/f/.", b"/d/f/"] {
+            assert!(matches!(names.walk(path, true), Walk::Nowhere), "a file holds no names");
+        }
+    }
+
+    #[test]
+    fn a_link_with_a_slash_after_it_is_followed() {
+        let mut names = Names::new(&Snapshot::default());
+        let dir = names.directory(b"/d").expect("made");
+        let link = names.add_symlink(ROOT, b"l", b"d");
+        assert!(matches!(names.walk(b"/l/", false), Walk::Found(id) if id == dir));
+        assert!(matches!(names.walk(b"/l", false), Walk::Found(id) if id == link));
+    }
+
+    #[test]
+    fn directories_are_made_through_a_link_that_leads_to_none() {
+        let mut names = Names::new(&Snapshot::default());
+        names.add_symlink(ROOT, b"l", b"a/b");
+        let made = names.directory(b"/l/c").expect("made");
+        assert!(matches!(names.walk(b"/a/b/c", true), Walk::Found(id) if id == made));
+        assert_eq!(names.implied_directories, 3);
+    }
 }
