@@ -9,7 +9,6 @@
 //! `run` makes the calls. What may not live here: parsing, prediction, rendering.
 
 mod lane;
-mod names;
 mod observed;
 mod order;
 pub mod present;

@@ -1,13 +1,11 @@
 //! The first pass over a trace: what must be there before it can run, and how many of its calls overlap.
 
 use super::ReplayError;
-use super::names::{Names, Node, Object, Walk};
 use super::order::Order;
 use posix::{Errno, Fallocate, FileKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::disposition::{copy_ends, disposition, links_open_file};
-use trace::profile::IMPLIED_DIRECTORIES_MAX;
-use trace::tree::components;
+use trace::tree::{Node, Object, Tree, Walk};
 use trace::{Batch, Event, OfdId, Op, PathId, Provenance, Snapshot, flag};
 
 /// What an attribute of unknown length is taken to hold.
@@ -113,7 +111,7 @@ pub(super) fn scan(
                 return Err(ReplayError::Interrupted { stage: "reading the trace", calls: 0 });
             }
             scanner.event(event, &batch);
-            if scanner.above > IMPLIED_DIRECTORIES_MAX {
+            if scanner.names.is_too_deep() {
                 return Err(ReplayError::TooDeep { place: format!("call {}", event.seq) });
             }
         }
@@ -122,13 +120,28 @@ pub(super) fn scan(
     Ok(scanner.finish(snapshot))
 }
 
+/// What the trace shows of an object.
+#[derive(Debug, Default)]
+struct Shown {
+    /// Whether it could be executed when the trace began: what the trace's first word on that says, `None` where it says nothing.
+    executable: Option<bool>,
+    /// Bytes of an attribute that was there when the trace began, as the trace's first word on the file's attributes shows; `None` where
+    /// it says nothing.
+    attribute_bytes: Option<u64>,
+    /// Whether the trace has set or removed an attribute, so that what it says from then on is not of the beginning.
+    attribute_changed: bool,
+    /// Whether the trace has changed its data.
+    changed: bool,
+    /// Whether its initial data must really be there: it is read, overwritten or freed.
+    needs_data: bool,
+}
+
 struct Scanner {
     scan: Scan,
-    names: Names,
+    /// Which object a path means, and which of them were there at the start: fed with every call's effect in order.
+    names: Tree<Shown>,
     /// Directory and object of each snapshot entry; the root is in itself.
     entries: Vec<Option<(Node, Node)>>,
-    /// Directories that nothing but names deeper in them tell of.
-    above: usize,
     /// How many objects were known before the trace was read.
     listed: usize,
     open: FxHashMap<OfdId, (Option<Node>, u64)>,
@@ -142,50 +155,18 @@ struct Scanner {
 
 impl Scanner {
     fn new(snapshot: &Snapshot) -> Result<Scanner, ReplayError> {
-        let mut names = Names::new();
-        let mut above = 0;
-        let mut inodes: FxHashMap<(u64, u64), Node> = FxHashMap::default();
-        let mut entries = Vec::with_capacity(snapshot.entries.len());
-        for entry in &snapshot.entries {
-            if entry.path == b"/" {
-                entries.push(Some((names.root(), names.root())));
-                continue;
-            }
-            let dir = entry.parent().and_then(|p| ensure_dir(&mut names, p, &mut above));
-            if above > IMPLIED_DIRECTORIES_MAX {
-                let place = format!("snapshot, {}", trace::profile::escape(&entry.path));
-                return Err(ReplayError::TooDeep { place });
-            }
-            let Some(dir) = dir else {
-                entries.push(None);
-                continue;
-            };
-            let shared = entry.kind != FileKind::Directory && entry.nlink > 1 && entry.ino != 0;
-            let node = match inodes.get(&(entry.dev, entry.ino)) {
-                Some(&node) if shared => node,
-                _ => {
-                    let node = names.add(Some(entry.kind), entry.target.as_deref());
-                    let object = names.get_mut(node);
-                    object.origin = Some((dir, entry.name().into()));
-                    object.reconstructed = entry.provenance == Provenance::Trace;
-                    if entry.kind == FileKind::File {
-                        (object.size_bytes, object.initial_bytes) = (entry.size_bytes, entry.size_bytes);
-                    }
-                    if shared {
-                        inodes.insert((entry.dev, entry.ino), node);
-                    }
-                    node
-                }
-            };
-            names.attach(dir, entry.name(), node);
-            entries.push(Some((dir, node)));
+        let mut names = Tree::default();
+        let entries = names.load(snapshot);
+        let listed = names.objects().len();
+        if let Some(entry) = snapshot.entries[..entries.len()].last().filter(|_| names.is_too_deep()) {
+            let place = format!("snapshot, {}", trace::profile::escape(&entry.path));
+            return Err(ReplayError::TooDeep { place });
         }
         Ok(Scanner {
-            listed: names.iter().count(),
+            listed,
             scan: Scan::default(),
             names,
             entries,
-            above,
             open: FxHashMap::default(),
             modes_set: Vec::new(),
             order: Order::default(),
@@ -285,7 +266,7 @@ impl Scanner {
             Op::ReadLink => {
                 if let Some(node) = self.existing(e.path, batch, false, Some(FileKind::Symlink)) {
                     let object = self.names.get_mut(node);
-                    if object.reconstructed && object.target.is_none() {
+                    if object.implied && object.target.is_none() {
                         object.size_bytes = u64::try_from(e.ret).unwrap_or(0);
                     }
                 }
@@ -323,21 +304,21 @@ impl Scanner {
         }
         let open = e.ofd.and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
         let (Some(open), Some(path)) = (open, e.path) else { return false };
-        let walk = self.names.walk(self.names.root(), batch.paths.get(path), true);
+        let walk = self.names.walk(batch.paths.get(path), true);
         !matches!(walk, Walk::Found { node, .. } if node == open)
     }
 
     /// What a successful call on an attribute says of the beginning: that there was one.
     fn attribute_seen(&mut self, node: Node, e: &Event) {
-        let object = self.names.get_mut(node);
-        if !object.attribute_changed && object.attribute_bytes.is_none() {
-            object.attribute_bytes = match e.op {
+        let shown = &mut self.names.get_mut(node).more;
+        if !shown.attribute_changed && shown.attribute_bytes.is_none() {
+            shown.attribute_bytes = match e.op {
                 Op::GetXattr => u64::try_from(e.ret).ok(),
                 Op::RemoveXattr => Some(ATTRIBUTE_BYTES),
                 _ => None,
             };
         }
-        object.attribute_changed |= e.op != Op::GetXattr;
+        shown.attribute_changed |= e.op != Op::GetXattr;
     }
 
     /// What a call says of the right to execute, as it was before.
@@ -352,7 +333,7 @@ impl Scanner {
             Op::Chmod | Op::Fchmod => false,
             _ => return,
         };
-        self.names.get_mut(node).executable.get_or_insert(executable);
+        self.names.get_mut(node).more.executable.get_or_insert(executable);
     }
 
     /// What a failure proves to be there, or not to be.
@@ -370,7 +351,7 @@ impl Scanner {
             (Errno::EACCES, Op::Access) => {
                 // A directory on the way may have refused: that the name is there is not said.
                 let Some(path) = e.path else { return };
-                let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow);
+                let walk = self.names.walk(batch.paths.get(path), follow);
                 if let Walk::Found { node, .. } = walk {
                     self.mode_seen(node, e);
                 }
@@ -381,12 +362,10 @@ impl Scanner {
             (Errno::ENOENT, Op::Link | Op::Rename) => return,
             (Errno::ENOENT, _) => {
                 let Some(path) = e.path else { return };
-                if let Walk::Missing { dir, name, rest, known } =
-                    self.names.walk(self.names.root(), batch.paths.get(path), follow)
-                {
+                if let Walk::Missing { dir, name, last } = self.names.walk(batch.paths.get(path), follow) {
                     // Looked up in, so a directory: anything else would have said ENOTDIR.
                     self.be_kind(dir, Some(FileKind::Directory));
-                    if rest.is_empty() && !known {
+                    if last {
                         self.names.note_absent(dir, &name);
                     }
                 }
@@ -400,13 +379,13 @@ impl Scanner {
     fn open_ok(&mut self, e: &Event, batch: &Batch, follow: bool) {
         let Some(path) = e.path else { return };
         let creates = e.flags & flag::CREATE != 0;
-        let walk = self.names.walk(self.names.root(), batch.paths.get(path), follow && e.flags & flag::EXCL == 0);
+        let walk = self.names.walk(batch.paths.get(path), follow && e.flags & flag::EXCL == 0);
         let node = if e.flags & flag::TMPFILE != 0 {
             self.existing(e.path, batch, true, Some(FileKind::Directory));
             Some(self.names.add(Some(FileKind::File), None))
-        } else if let (Walk::Missing { dir, name, rest: b"", known }, true) = (&walk, creates) {
+        } else if let (Walk::Missing { dir, name, last: true }, true) = (&walk, creates) {
             // Without a length the importer saw it come into being; with one it was there.
-            if e.size_before.is_some_and(|s| s > 0) && !known {
+            if e.size_before.is_some_and(|s| s > 0) && !self.names.is_absent(*dir, name) {
                 self.existing(e.path, batch, true, Some(FileKind::File))
             } else {
                 let node = self.names.add(Some(FileKind::File), None);
@@ -480,8 +459,8 @@ impl Scanner {
             return;
         }
         let object = self.names.get_mut(node);
-        object.needs_data = true;
-        if !object.changed && object.reconstructed {
+        object.more.needs_data = true;
+        if !object.more.changed && object.implied {
             object.initial_bytes = object.initial_bytes.max(end);
             object.size_bytes = object.size_bytes.max(end);
         }
@@ -492,8 +471,8 @@ impl Scanner {
             return;
         }
         let object = self.names.get_mut(node);
-        object.needs_data = true;
-        object.changed = true;
+        object.more.needs_data = true;
+        object.more.changed = true;
         if end > object.size_bytes {
             self.growth = self.growth.saturating_add_unsigned(end - object.size_bytes);
             object.size_bytes = end;
@@ -502,8 +481,8 @@ impl Scanner {
 
     fn resize(&mut self, node: Node, to: u64) {
         let object = self.names.get_mut(node);
-        object.needs_data = true;
-        object.changed = true;
+        object.more.needs_data = true;
+        object.more.changed = true;
         // A longer truncate makes a hole: it takes no space until written.
         if to < object.size_bytes {
             self.growth = self.growth.saturating_sub_unsigned(object.size_bytes - to);
@@ -514,7 +493,7 @@ impl Scanner {
     fn size_seen(&mut self, node: Node, e: &Event) {
         let object = self.names.get_mut(node);
         if let (Some(size), true, false, None | Some(FileKind::File)) =
-            (e.size_before, object.reconstructed, object.changed, object.kind)
+            (e.size_before, object.implied, object.more.changed, object.kind)
         {
             object.initial_bytes = object.initial_bytes.max(size);
             object.size_bytes = object.initial_bytes;
@@ -534,8 +513,9 @@ impl Scanner {
             return;
         }
         let Some(path) = path else { return };
-        if let Walk::Found { dir, name, node } = self.names.walk(self.names.root(), batch.paths.get(path), false) {
+        if let Walk::Found { place: Some((dir, name)), node } = self.names.walk(batch.paths.get(path), false) {
             self.names.detach(dir, &name);
+            self.names.note_absent(dir, &name);
             self.lost_a_name(node);
         }
     }
@@ -543,8 +523,8 @@ impl Scanner {
     fn lost_a_name(&mut self, node: Node) {
         self.grown_names -= 1;
         let object = self.names.get_mut(node);
-        if object.names == 0 && object.kind != Some(FileKind::Directory) {
-            object.needs_data = true;
+        if object.names == 0 && matches!(object.kind, None | Some(FileKind::File)) {
+            object.more.needs_data = true;
             self.growth = self.growth.saturating_sub_unsigned(object.size_bytes);
         }
     }
@@ -556,13 +536,12 @@ impl Scanner {
             self.existing(e.path2, batch, false, None);
         }
         let (Some(from), Some(to)) = (e.path, e.path2) else { return };
-        let root = self.names.root();
-        let Walk::Found { dir: from_dir, name: from_name, node } = self.names.walk(root, batch.paths.get(from), false)
+        let Walk::Found { place: Some((from_dir, from_name)), node } = self.names.walk(batch.paths.get(from), false)
         else {
             return;
         };
-        let over = match self.names.walk(root, batch.paths.get(to), false) {
-            Walk::Found { dir, name, node } => Some((dir, name, node)),
+        let over = match self.names.walk(batch.paths.get(to), false) {
+            Walk::Found { place: Some((dir, name)), node } => Some((dir, name, node)),
             _ => None,
         };
         match over {
@@ -575,12 +554,14 @@ impl Scanner {
                 if exchange {
                     self.names.attach(from_dir, &from_name, other);
                 } else {
+                    self.names.note_absent(from_dir, &from_name);
                     self.lost_a_name(other);
                 }
             }
             None => {
                 if let Some((dir, name)) = self.free_name(e.path2, batch) {
                     self.names.detach(from_dir, &from_name);
+                    self.names.note_absent(from_dir, &from_name);
                     self.names.attach(dir, &name, node);
                 }
             }
@@ -613,43 +594,13 @@ impl Scanner {
 
     /// The object of a path that the trace shows to exist; made part of the initial state if nothing explains it.
     fn existing(&mut self, path: Option<PathId>, batch: &Batch, follow: bool, kind: Option<FileKind>) -> Option<Node> {
-        let path = batch.paths.get(path?);
-        let root = self.names.root();
-        let node = match self.names.walk(root, path, follow) {
-            Walk::Found { node, .. } => node,
-            Walk::Stuck | Walk::Missing { known: true, .. } => return None,
-            Walk::Missing { mut dir, mut name, rest, known: false } => {
-                for next in components(rest) {
-                    if next == b".." {
-                        return None;
-                    }
-                    if next == b"." {
-                        continue;
-                    }
-                    dir = self.infer_above(dir, &name)?;
-                    name = next.to_vec();
-                }
-                self.infer(dir, &name, kind)?
-            }
-        };
+        let walk = self.names.walk_making(batch.paths.get(path?), follow, |names, dir, name, last| {
+            // What the trace showed or made absent, and what is in a directory of its own making, was not there.
+            let unseen = names.get(dir).origin.is_some() && !names.is_absent(dir, name);
+            unseen.then(|| if last { names.imply(dir, name, kind) } else { names.imply_directory(dir, name) })
+        });
+        let Walk::Found { node, .. } = walk else { return None };
         self.be_kind(node, kind);
-        Some(node)
-    }
-
-    /// Adds a directory that a name deeper in it tells of.
-    fn infer_above(&mut self, dir: Node, name: &[u8]) -> Option<Node> {
-        self.above += 1;
-        self.infer(dir, name, Some(FileKind::Directory))
-    }
-
-    /// Adds an object that must have been there when the trace began; not in a directory that the trace itself made.
-    fn infer(&mut self, dir: Node, name: &[u8], kind: Option<FileKind>) -> Option<Node> {
-        self.names.get(dir).origin.as_ref()?;
-        let node = self.names.add(kind, None);
-        let object = self.names.get_mut(node);
-        object.origin = Some((dir, name.into()));
-        object.reconstructed = true;
-        self.names.attach(dir, name, node);
         Some(node)
     }
 
@@ -662,24 +613,15 @@ impl Scanner {
 
     /// Where a name is about to be made: its directory exists, it does not.
     fn free_name(&mut self, path: Option<PathId>, batch: &Batch) -> Option<(Node, Vec<u8>)> {
-        let path = batch.paths.get(path?);
-        let root = self.names.root();
-        match self.names.walk(root, path, false) {
-            Walk::Missing { mut dir, mut name, rest, .. } => {
-                for next in components(rest) {
-                    match next {
-                        b"." => continue,
-                        b".." => return None,
-                        _ => dir = self.infer_above(dir, &name)?,
-                    }
-                    name = next.to_vec();
-                }
-                Some((dir, name))
-            }
+        let walk = self.names.walk_making(batch.paths.get(path?), false, |names, dir, name, last| {
+            (!last && names.get(dir).origin.is_some()).then(|| names.imply_directory(dir, name))
+        });
+        match walk {
+            Walk::Missing { dir, name, last: true } => Some((dir, name.into_owned())),
             // The trace says that it was not there: something unseen had removed it.
-            Walk::Found { dir, name, .. } if !name.is_empty() => {
+            Walk::Found { place: Some((dir, name)), .. } => {
                 self.names.detach(dir, &name);
-                Some((dir, name))
+                Some((dir, name.into_owned()))
             }
             _ => None,
         }
@@ -701,18 +643,22 @@ impl Scanner {
 type Unordered = (Node, Node, Initial);
 
 /// The snapshot's entries, the directories that lead to them and are not listed in it, and what the trace implied.
-fn initial_state(names: &Names, entries: &[Option<(Node, Node)>], listed: usize, snapshot: &Snapshot) -> InitialState {
+fn initial_state(
+    names: &Tree<Shown>,
+    entries: &[Option<(Node, Node)>],
+    listed: usize,
+    snapshot: &Snapshot,
+) -> InitialState {
     let mut out: Vec<Unordered> = Vec::with_capacity(entries.len());
     // The first entry of each object; the root is none.
     let mut made: FxHashMap<Node, usize> = FxHashMap::default();
     let in_snapshot: FxHashSet<Node> = entries.iter().flatten().map(|(_, node)| *node).collect();
     let (above, implied): (Vec<_>, Vec<_>) = names
-        .iter()
-        .enumerate()
-        .filter(|(_, (node, object))| object.origin.is_some() && *node != names.root() && !in_snapshot.contains(node))
-        .partition(|(i, _)| *i < listed);
-    let inferred = |list: Vec<(usize, (Node, &Object))>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
-        for (_, (node, object)) in list {
+        .objects()
+        .filter(|(node, object)| object.origin.is_some() && *node != Node::ROOT && !in_snapshot.contains(node))
+        .partition(|(node, _)| node.index() < listed);
+    let inferred = |list: Vec<(Node, &Object<Shown>)>, out: &mut Vec<Unordered>, made: &mut FxHashMap<_, _>| {
+        for (node, object) in list {
             let Some((dir, name)) = &object.origin else { continue };
             let kind = object.kind.unwrap_or(FileKind::File);
             made.insert(node, out.len());
@@ -721,13 +667,13 @@ fn initial_state(names: &Names, entries: &[Option<(Node, Node)>], listed: usize,
                 name: name.clone(),
                 kind,
                 size_bytes: if kind == FileKind::File { object.initial_bytes } else { 0 },
-                attribute_bytes: object.attribute_bytes,
-                mode: if kind == FileKind::Directory || object.executable == Some(true) { 0o755 } else { 0o644 },
+                attribute_bytes: object.more.attribute_bytes,
+                mode: if kind == FileKind::Directory || object.more.executable == Some(true) { 0o755 } else { 0o644 },
                 // A link of known length and unknown target points nowhere.
                 target: (kind == FileKind::Symlink)
                     .then(|| vec![b'x'; usize::try_from(object.size_bytes.clamp(1, 255)).unwrap_or(1)]),
                 link_to: None,
-                needs_data: object.needs_data,
+                needs_data: object.more.needs_data,
                 reconstructed: true,
             };
             out.push((*dir, node, initial));
@@ -735,33 +681,33 @@ fn initial_state(names: &Names, entries: &[Option<(Node, Node)>], listed: usize,
     };
     inferred(above, &mut out, &mut made);
     for (entry, place) in snapshot.entries.iter().zip(entries) {
-        let Some((dir, node)) = place.filter(|(_, node)| *node != names.root()) else { continue };
+        let Some((dir, node)) = place.filter(|(_, node)| *node != Node::ROOT) else { continue };
         let object = names.get(node);
         let link_to = made.get(&node).copied();
         made.entry(node).or_insert(out.len());
         let implied = entry.provenance == Provenance::Trace;
-        let executable = if implied && object.executable == Some(true) { 0o111 } else { 0 };
+        let executable = if implied && object.more.executable == Some(true) { 0o111 } else { 0 };
         let initial = Initial {
             dir: None,
             name: entry.name().into(),
             kind: entry.kind,
             size_bytes: if entry.kind == FileKind::File { object.initial_bytes } else { 0 },
-            attribute_bytes: object.attribute_bytes,
+            attribute_bytes: object.more.attribute_bytes,
             mode: entry.mode | executable,
             target: entry.target.clone(),
             link_to,
-            needs_data: object.needs_data,
+            needs_data: object.more.needs_data,
             reconstructed: implied,
         };
         out.push((dir, node, initial));
     }
     inferred(implied, &mut out, &mut made);
-    in_order_of_paths(out, &made, names.root())
+    in_order_of_paths(out, &made)
 }
 
 /// Component by component, so that each comes after its directory. Of a file with several names, the first stays before those
 /// that link to it: these are all of the snapshot, in its order.
-fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, root: Node) -> InitialState {
+fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>) -> InitialState {
     let mut below: FxHashMap<Node, Vec<usize>> = FxHashMap::default();
     for (i, (dir, ..)) in unordered.iter().enumerate() {
         below.entry(*dir).or_default().push(i);
@@ -770,7 +716,7 @@ fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, r
     let name = |i: usize| &unordered[i].2.name;
     below.values_mut().for_each(|list| list.sort_by(|&a, &b| name(b).cmp(name(a))));
     let mut order = Vec::with_capacity(unordered.len());
-    let mut next = below.remove(&root).unwrap_or_default();
+    let mut next = below.remove(&Node::ROOT).unwrap_or_default();
     while let Some(i) = next.pop() {
         order.push(i);
         next.extend(below.remove(&unordered[i].1).unwrap_or_default());
@@ -780,7 +726,8 @@ fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, r
     for (now, &was) in order.iter().enumerate() {
         place[was] = now;
     }
-    let dirs: Vec<Option<usize>> = unordered.iter().map(|(dir, ..)| (*dir != root).then(|| place[made[dir]])).collect();
+    let dirs: Vec<Option<usize>> =
+        unordered.iter().map(|(dir, ..)| (*dir != Node::ROOT).then(|| place[made[dir]])).collect();
     let mut sorted: Vec<(usize, Initial)> = unordered
         .into_iter()
         .zip(dirs)
@@ -792,29 +739,6 @@ fn in_order_of_paths(unordered: Vec<Unordered>, made: &FxHashMap<Node, usize>, r
         .collect();
     sorted.sort_unstable_by_key(|(now, _)| *now);
     InitialState { entries: sorted.into_iter().map(|(_, entry)| entry).collect() }
-}
-
-/// Makes sure that a directory and those above it are known; used for the snapshot, whose paths are physical.
-fn ensure_dir(names: &mut Names, path: &[u8], above: &mut usize) -> Option<Node> {
-    match names.walk(names.root(), path, false) {
-        Walk::Found { node, .. } if names.is_dir(node) => Some(node),
-        Walk::Missing { mut dir, mut name, rest, .. } => {
-            let mut rest = components(rest);
-            loop {
-                *above += 1;
-                let node = names.add(Some(FileKind::Directory), None);
-                let object = names.get_mut(node);
-                object.origin = Some((dir, name.as_slice().into()));
-                object.reconstructed = true;
-                names.attach(dir, &name, node);
-                match rest.next() {
-                    Some(next) => (dir, name) = (node, next.to_vec()),
-                    None => return Some(node),
-                }
-            }
-        }
-        _ => None,
-    }
 }
 
 /// The most threads alive at once, each from its first to its last call.

@@ -103,6 +103,12 @@ impl SnapshotEntry {
         parent_of(&self.path)
     }
 
+    /// Device and number of an inode that may have other names.
+    pub fn shared_inode(&self) -> Option<(u64, u64)> {
+        let shared = self.kind != FileKind::Directory && self.nlink > 1 && self.ino != 0;
+        shared.then_some((self.dev, self.ino))
+    }
+
     /// The last component; empty for `/`.
     pub fn name(&self) -> &[u8] {
         match memchr::memrchr(b'/', &self.path) {

@@ -744,9 +744,7 @@ impl Names {
     pub fn walk(&mut self, start: Node, path: &[u8], follow: bool, make: bool) -> Walk {
         match tree::walk(&mut Shown { names: self, make }, start, path, follow) {
             tree::Walk::Found { node, .. } => Walk { parent: Some(self.parent_of(node)), node: Some(node) },
-            tree::Walk::Missing { dir, rest: Some(rest), .. } if is_slashes(rest) => {
-                Walk { parent: Some(dir), node: None }
-            }
+            tree::Walk::Missing { dir, last: true, .. } => Walk { parent: Some(dir), node: None },
             _ => Walk { parent: None, node: None },
         }
     }
@@ -754,7 +752,7 @@ impl Names {
     /// Where an open that makes a file would put it: the directory and the name, at the end of all links.
     pub fn walk_to_make(&mut self, start: Node, path: &[u8], follow: bool) -> Option<(Node, Vec<u8>)> {
         match tree::walk(&mut Shown { names: self, make: false }, start, path, follow) {
-            tree::Walk::Missing { dir, name, rest: Some(rest) } if is_slashes(rest) => Some((dir, name.into_owned())),
+            tree::Walk::Missing { dir, name, last: true } => Some((dir, name.into_owned())),
             _ => None,
         }
     }
@@ -774,7 +772,7 @@ impl tree::Names for Shown<'_> {
         self.names.root
     }
 
-    fn parent(&self, directory: Node) -> Node {
+    fn up(&mut self, directory: Node) -> Node {
         self.names.parent_of(directory)
     }
 
@@ -839,11 +837,6 @@ impl Names {
             assert!(self.files.contains_key(*file), "a file that is gone has a name or is open");
         }
     }
-}
-
-/// Whether no component is left.
-fn is_slashes(rest: &[u8]) -> bool {
-    rest.iter().all(|&b| b == b'/')
 }
 
 /// Splits `/a/b/c` into `/a/b` and `c`; `None` at the root.

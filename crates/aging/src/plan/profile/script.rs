@@ -4,7 +4,7 @@
 //! fsync. Of the names that were there, those are in the script's initial tree that the workload changes, or that are in a
 //! directory in which it changes something; with the directories above them.
 
-use super::names::{Id, Names, ROOT, Walk};
+use super::names::{Names, Walk};
 use crate::OpKind;
 use crate::plan::PlanError;
 use posix::FileKind;
@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::path::Path;
 use trace::profile::Reader;
+use trace::tree::Node;
 use trace::{Batch, Event, OfdId, Op, PathId, flag};
 
 /// Something of the tree the script begins with. Directories come before what is in them.
@@ -27,11 +28,11 @@ pub(in crate::plan) struct Initial {
 
 /// One operation of the script; nodes are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::plan) struct ScriptOp {
+pub(in crate::plan) struct ScriptOp<N = u32> {
     pub(in crate::plan) t_ns: u64,
     pub(in crate::plan) kind: OpKind,
-    pub(in crate::plan) node: u32,
-    pub(in crate::plan) dir: Option<u32>,
+    pub(in crate::plan) node: N,
+    pub(in crate::plan) dir: Option<N>,
     pub(in crate::plan) name: Option<Box<[u8]>>,
     pub(in crate::plan) offset_bytes: u64,
     pub(in crate::plan) size_bytes: u64,
@@ -88,7 +89,7 @@ impl Script {
             temporary: 0,
         };
         let too_deep = |place: String| Err(PlanError::input(path, place, trace::profile::too_deep()));
-        if scribe.names.is_too_deep() {
+        if scribe.names.tree.is_too_deep() {
             return too_deep("snapshot".to_owned());
         }
         let mut batches = reader.batches()?;
@@ -102,7 +103,7 @@ impl Script {
                 scribe.now_ns = scribe.now_ns.max(event.t_ns);
                 if event.errno == 0 && event.flags & (flag::FOREIGN | flag::UNFINISHED) == 0 {
                     scribe.event(event, &batch);
-                    if scribe.names.is_too_deep() {
+                    if scribe.names.tree.is_too_deep() {
                         return too_deep(format!("call {}", event.seq));
                     }
                 }
@@ -121,8 +122,8 @@ impl Script {
 
 struct Scribe {
     names: Names,
-    open: FxHashMap<OfdId, Id>,
-    ops: Vec<ScriptOp>,
+    open: FxHashMap<OfdId, Node>,
+    ops: Vec<ScriptOp<Node>>,
     skipped: Skipped,
     now_ns: u64,
     temporary: u64,
@@ -172,11 +173,11 @@ impl Scribe {
         }
     }
 
-    fn push(&mut self, kind: OpKind, node: Id, offset_bytes: u64, size_bytes: u64) {
+    fn push(&mut self, kind: OpKind, node: Node, offset_bytes: u64, size_bytes: u64) {
         self.ops.push(ScriptOp { t_ns: self.now_ns, kind, node, dir: None, name: None, offset_bytes, size_bytes });
     }
 
-    fn push_named(&mut self, kind: OpKind, node: Id, dir: Id, name: &[u8], size_bytes: u64) {
+    fn push_named(&mut self, kind: OpKind, node: Node, dir: Node, name: &[u8], size_bytes: u64) {
         let (dir, name) = (Some(dir), Some(name.into()));
         self.ops.push(ScriptOp { t_ns: self.now_ns, kind, node, dir, name, offset_bytes: 0, size_bytes });
     }
@@ -200,14 +201,14 @@ impl Scribe {
         let node = match self.place(path, event.flags & flag::NOFOLLOW == 0) {
             Walk::Found(node) => Some(node),
             Walk::Missing(dir, name) if event.flags & flag::CREATE != 0 && event.size_before.unwrap_or(0) == 0 => {
-                let node = self.names.add(dir, &name, FileKind::File, 0);
+                let node = self.names.add(dir, &name, FileKind::File, None);
                 self.push_named(OpKind::Create, node, dir, &name, 0);
                 Some(node)
             }
             Walk::Missing(dir, name) if writes => Some(self.suppose(dir, &name, event.size_before)),
             _ => None,
         };
-        let Some(node) = node.filter(|n| self.names.get(*n).is_some_and(|n| n.kind == FileKind::File)) else { return };
+        let Some(node) = node.filter(|n| self.names.is_kind(*n, FileKind::File)) else { return };
         if event.flags & flag::TRUNC != 0 {
             self.truncate(Some(node), Some(0));
         }
@@ -217,20 +218,19 @@ impl Scribe {
     }
 
     /// A file that must have been there, though no snapshot shows it.
-    fn suppose(&mut self, dir: Id, name: &[u8], size_before: Option<u64>) -> Id {
+    fn suppose(&mut self, dir: Node, name: &[u8], size_before: Option<u64>) -> Node {
         self.skipped.supposed += 1;
-        self.names.add_initial(dir, name, FileKind::File, size_before.unwrap_or(0))
+        self.names.suppose(dir, name, size_before.unwrap_or(0))
     }
 
     /// The file behind a description, or under a path.
-    fn file(&mut self, ofd: Option<OfdId>, path: Option<&[u8]>, size_before: Option<u64>) -> Option<Id> {
+    fn file(&mut self, ofd: Option<OfdId>, path: Option<&[u8]>, size_before: Option<u64>) -> Option<Node> {
         let known = ofd.and_then(|ofd| self.open.get(&ofd)).copied();
         let file = known.or_else(|| self.path_file(path, true, size_before))?;
-        let alive = self.names.get(file).is_some_and(|n| !n.places.is_empty());
-        alive.then_some(file)
+        Some(file).filter(|&file| self.names.get(file).names > 0)
     }
 
-    fn path_file(&mut self, path: Option<&[u8]>, follow: bool, size_before: Option<u64>) -> Option<Id> {
+    fn path_file(&mut self, path: Option<&[u8]>, follow: bool, size_before: Option<u64>) -> Option<Node> {
         let Some(path) = path else {
             self.skipped.unnamed += 1;
             return None;
@@ -243,15 +243,15 @@ impl Scribe {
                 return None;
             }
         };
-        self.names.get(node).filter(|n| n.kind == FileKind::File).map(|_| node)
+        Some(node).filter(|&node| self.names.is_kind(node, FileKind::File))
     }
 
-    fn write(&mut self, file: Option<Id>, offset: Option<u64>, ret: i64) {
+    fn write(&mut self, file: Option<Node>, offset: Option<u64>, ret: i64) {
         let (Some(file), Ok(len)) = (file, u64::try_from(ret)) else { return };
         if len == 0 {
             return;
         }
-        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        let size = self.names.get(file).size_bytes;
         // Where the trace does not tell, at the end.
         let offset = offset.unwrap_or(size);
         let end = offset.saturating_add(len);
@@ -262,25 +262,21 @@ impl Scribe {
     }
 
     /// Makes a file longer; the first `hole_bytes` of what is new are a hole.
-    fn extend(&mut self, file: Id, size: u64, end: u64, hole_bytes: u64) {
+    fn extend(&mut self, file: Node, size: u64, end: u64, hole_bytes: u64) {
         let Some(more) = end.checked_sub(size).filter(|more| *more > 0) else { return };
         self.push(OpKind::Append, file, 0, more);
         if hole_bytes > 0 {
             self.push(OpKind::PunchHole, file, size, hole_bytes);
         }
-        if let Some(node) = self.names.get_mut(file) {
-            node.size_bytes = end;
-        }
+        self.names.get_mut(file).size_bytes = end;
     }
 
-    fn truncate(&mut self, file: Option<Id>, to: Option<u64>) {
+    fn truncate(&mut self, file: Option<Node>, to: Option<u64>) {
         let (Some(file), Some(to)) = (file, to) else { return };
-        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        let size = self.names.get(file).size_bytes;
         if to < size {
             self.push(OpKind::Truncate, file, 0, to);
-            if let Some(node) = self.names.get_mut(file) {
-                node.size_bytes = to;
-            }
+            self.names.get_mut(file).size_bytes = to;
         } else {
             self.extend(file, size, to, to - size);
         }
@@ -291,7 +287,7 @@ impl Scribe {
         const PUNCH_HOLE: u32 = 2;
         let Some(file) = self.file(event.ofd, path, event.size_before) else { return };
         let (Some(offset), Some(len)) = (event.offset, event.req_bytes) else { return self.skipped.unnamed += 1 };
-        let size = self.names.get(file).map_or(0, |n| n.size_bytes);
+        let size = self.names.get(file).size_bytes;
         match event.flags >> flag::SUB_SHIFT {
             0 => self.extend(file, size, offset.saturating_add(len), 0),
             mode if mode & PUNCH_HOLE != 0 => {
@@ -308,17 +304,19 @@ impl Scribe {
     fn make(&mut self, path: Option<&[u8]>, kind: FileKind, target: Option<&[u8]>) {
         let Some(path) = path else { return self.skipped.unnamed += 1 };
         let Walk::Missing(dir, name) = self.place(path, false) else { return self.skipped.contradictory += 1 };
-        let (node, op) = match kind {
-            FileKind::Symlink => (self.names.add_symlink(dir, &name, target.unwrap_or_default()), OpKind::Symlink),
-            FileKind::Directory => (self.names.add(dir, &name, kind, 0), OpKind::Mkdir),
-            _ => (self.names.add(dir, &name, FileKind::File, 0), OpKind::Create),
+        let op = match kind {
+            FileKind::Symlink => OpKind::Symlink,
+            FileKind::Directory => OpKind::Mkdir,
+            _ => OpKind::Create,
         };
-        let size = self.names.get(node).map_or(0, |n| n.size_bytes);
+        let target = (kind == FileKind::Symlink).then(|| target.unwrap_or_default());
+        let node = self.names.add(dir, &name, kind, target);
+        let size = self.names.get(node).size_bytes;
         self.push_named(op, node, dir, &name, size);
     }
 
     /// The directory and name that a path stands for, not following a link at its end, and what is there.
-    fn located(&mut self, path: Option<&[u8]>) -> Option<(Id, Box<[u8]>, Option<Id>)> {
+    fn located(&mut self, path: Option<&[u8]>) -> Option<(Node, Box<[u8]>, Option<Node>)> {
         let Some(path) = path else {
             self.skipped.unnamed += 1;
             return None;
@@ -331,7 +329,7 @@ impl Scribe {
             self.skipped.contradictory += 1;
             return None;
         };
-        Some((dir, name.into(), self.names.child(dir, name)))
+        Some((dir, name.into(), self.names.tree.child(dir, name)))
     }
 
     fn remove(&mut self, path: Option<&[u8]>) {
@@ -341,15 +339,15 @@ impl Scribe {
     }
 
     /// Takes a name from a node; with its last the node goes.
-    fn unname(&mut self, node: Id, dir: Id, name: &[u8]) {
-        let kind = self.names.get(node).map_or(FileKind::File, |n| n.kind);
-        if kind == FileKind::Directory && !self.names.is_empty_directory(node) {
+    fn unname(&mut self, node: Node, dir: Node, name: &[u8]) {
+        let is_dir = self.names.is_kind(node, FileKind::Directory);
+        if is_dir && !self.names.tree.is_empty(node) {
             return self.skipped.contradictory += 1;
         }
         let was_planned = self.names.detach(node, dir, name);
-        match self.names.get(node).and_then(|n| n.places.first()).cloned() {
+        match self.names.get(node).more.first().cloned() {
             None => {
-                let op = if kind == FileKind::Directory { OpKind::Rmdir } else { OpKind::Delete };
+                let op = if is_dir { OpKind::Rmdir } else { OpKind::Delete };
                 self.push(op, node, 0, 0);
             }
             Some((dir, name)) if was_planned => self.push_named(OpKind::Rename, node, dir, &name, 0),
@@ -366,8 +364,8 @@ impl Scribe {
         if other == Some(source) {
             return;
         }
-        let into_itself = self.names.is_within(dir, source);
-        let exchanged_into_itself = exchange && other.is_none_or(|other| self.names.is_within(old_dir, other));
+        let into_itself = self.names.tree.is_within(dir, source);
+        let exchanged_into_itself = exchange && other.is_none_or(|other| self.names.tree.is_within(old_dir, other));
         if into_itself || exchanged_into_itself {
             return self.skipped.contradictory += 1;
         }
@@ -381,8 +379,7 @@ impl Scribe {
                 self.move_name(other, (dir, between.as_bytes()), (old_dir, &old_name));
             }
             Some(other) => {
-                let is_directory = self.names.get(other).is_some_and(|n| n.kind == FileKind::Directory);
-                if is_directory && !self.names.is_empty_directory(other) {
+                if self.names.is_kind(other, FileKind::Directory) && !self.names.tree.is_empty(other) {
                     return self.skipped.contradictory += 1;
                 }
                 self.unname(other, dir, &name);
@@ -393,13 +390,11 @@ impl Scribe {
     }
 
     /// Gives a node another name for one of its own; only that of the planned one is an operation.
-    fn move_name(&mut self, node: Id, from: (Id, &[u8]), to: (Id, &[u8])) {
+    fn move_name(&mut self, node: Node, from: (Node, &[u8]), to: (Node, &[u8])) {
         let was_planned = self.names.detach(node, from.0, from.1);
         self.names.attach(node, to.0, to.1);
         if was_planned {
-            if let Some(n) = self.names.get_mut(node) {
-                n.places.rotate_right(1);
-            }
+            self.names.get_mut(node).more.rotate_right(1);
             self.push_named(OpKind::Rename, node, to.0, to.1, 0);
         }
     }
@@ -413,44 +408,49 @@ impl Scribe {
 
     /// Chooses the initial tree, and numbers its nodes and those of the operations closely.
     fn finish(self) -> Script {
-        let Scribe { names, ops, skipped, now_ns, .. } = self;
-        let mut wanted = vec![false; names.nodes.len()];
-        let mut changed_directory = vec![false; names.nodes.len()];
-        let mark = |id: Id, flags: &mut Vec<bool>| flags[id as usize] = true;
+        let Scribe { names: Names { tree }, ops, skipped, now_ns, .. } = self;
+        let mut wanted = vec![false; tree.objects().len()];
+        let mut changed_directory = wanted.clone();
+        let mark = |node: Node, flags: &mut Vec<bool>| flags[node.index()] = true;
         for op in &ops {
             mark(op.node, &mut wanted);
             if let Some(dir) = op.dir {
                 mark(dir, &mut wanted);
                 mark(dir, &mut changed_directory);
             }
-            if let Some((dir, _, _)) = names.get(op.node).and_then(|n| n.initial.as_ref()) {
+            if let Some((dir, _)) = &tree.get(op.node).origin {
                 mark(*dir, &mut changed_directory);
             }
         }
-        for (id, node) in names.nodes.iter().enumerate() {
-            let Some((dir, _, _)) = &node.initial else { continue };
-            wanted[id] |= changed_directory[*dir as usize] && node.kind != FileKind::Special;
+        for (node, object) in tree.objects() {
+            let Some((dir, _)) = &object.origin else { continue };
+            wanted[node.index()] |= changed_directory[dir.index()] && object.kind != Some(FileKind::Special);
         }
         // Nodes come after the directory they were in at first; upwards, so that every directory above is wanted too.
-        for id in (0..names.nodes.len()).rev().filter(|id| *id != ROOT as usize) {
-            if let Some((dir, _, _)) = names.nodes[id].initial.as_ref().filter(|_| wanted[id]) {
-                wanted[*dir as usize] = true;
+        for (node, object) in tree.objects().rev() {
+            if let Some((dir, _)) = object.origin.as_ref().filter(|_| wanted[node.index()]) {
+                wanted[dir.index()] = true;
             }
         }
-        let mut number = vec![0; names.nodes.len()];
+        wanted[Node::ROOT.index()] = false;
+        let mut number = vec![0; wanted.len()];
         let mut nodes = 0;
-        for id in (1..names.nodes.len()).filter(|id| wanted[*id]) {
-            number[id] = nodes;
+        for at in (0..wanted.len()).filter(|at| wanted[*at]) {
+            number[at] = nodes;
             nodes += 1;
         }
-        let dir_number = |dir: Id| (dir != ROOT).then(|| number[dir as usize]);
-        let initial = names.nodes.iter().enumerate().filter(|(id, _)| wanted[*id]).filter_map(|(id, node)| {
-            let (dir, name, size_bytes) = node.initial.clone()?;
-            Some(Initial { node: number[id], dir: dir_number(dir), name, kind: node.kind, size_bytes })
+        let dir_number = |dir: Node| (dir != Node::ROOT).then(|| number[dir.index()]);
+        let initial = tree.objects().filter(|(node, _)| wanted[node.index()]).filter_map(|(node, object)| {
+            let ((dir, name), kind) = (object.origin.clone()?, object.kind?);
+            let (node, dir) = (number[node.index()], dir_number(dir));
+            Some(Initial { node, dir, name, kind, size_bytes: object.initial_bytes })
         });
         let initial = initial.collect();
-        let renumber =
-            |op: ScriptOp| ScriptOp { node: number[op.node as usize], dir: op.dir.and_then(dir_number), ..op };
+        let renumber = |op: ScriptOp<Node>| {
+            let ScriptOp { t_ns, kind, node, dir, name, offset_bytes, size_bytes } = op;
+            let (node, dir) = (number[node.index()], dir.and_then(dir_number));
+            ScriptOp { t_ns, kind, node, dir, name, offset_bytes, size_bytes }
+        };
         let ops: Vec<ScriptOp> = ops.into_iter().map(renumber).collect();
         let (mut moved, mut written) = (vec![false; nodes as usize], vec![false; nodes as usize]);
         for op in &ops {
