@@ -6,8 +6,8 @@ use posix::{Errno, FileKind};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
-use trace::profile::{Meta, Writer, WriterOptions};
-use trace::{Batch, Event, OfdId, Op, PathId, Snapshot, SnapshotEntry, flag};
+use trace::profile::{Meta, Row, Writer, WriterOptions};
+use trace::{Batch, Event, OfdId, Op, PathId, Paths, Snapshot, SnapshotEntry, flag};
 
 const BATCH: usize = 1 << 16;
 const DIRECTORIES: u64 = 400;
@@ -16,7 +16,8 @@ const SOURCES: u64 = 25;
 
 struct Generator {
     rng: Xoshiro256PlusPlus,
-    batch: Batch,
+    calls: Vec<Row>,
+    paths: Paths,
     seq: u64,
     t_ns: u64,
     ofd: u64,
@@ -30,7 +31,8 @@ struct Generator {
 pub fn compile_like(directory: &Path, calls: u64, seed: u64) -> Result<(), FileError> {
     let mut g = Generator {
         rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-        batch: Batch::default(),
+        calls: Vec::new(),
+        paths: Paths::default(),
         seq: 0,
         t_ns: 0,
         ofd: 0,
@@ -76,26 +78,25 @@ impl Generator {
     }
 
     fn flush(&mut self) -> Result<(), FileError> {
-        self.writer.push(&self.batch)?;
-        self.batch.events.clear();
-        self.batch.paths.clear();
-        Ok(())
+        let events = self.calls.drain(..).map(Event::from).collect();
+        let paths = std::mem::take(&mut self.paths);
+        self.writer.push(&Batch { events, paths, ..Batch::default() })
     }
 
     fn path(&mut self, path: &str) -> Option<PathId> {
-        Some(self.batch.paths.intern(path.as_bytes()))
+        Some(self.paths.intern(path.as_bytes()))
     }
 
-    fn event(&mut self, op: Op) -> &mut Event {
+    fn event(&mut self, op: Op) -> &mut Row {
         let (seq, t_ns) = (self.seq, self.t_ns);
         self.seq += 1;
         self.t_ns += 2_000;
-        self.batch.events.push(Event { dur_ns: 1_000, ..Event::new(seq, t_ns, op) });
-        let last = self.batch.events.len() - 1;
-        &mut self.batch.events[last]
+        self.calls.push(Row { dur_ns: 1_000, ..Row::new(seq, t_ns, op) });
+        let last = self.calls.len() - 1;
+        &mut self.calls[last]
     }
 
-    fn on_path(&mut self, op: Op, path: &str) -> &mut Event {
+    fn on_path(&mut self, op: Op, path: &str) -> &mut Row {
         let path = self.path(path);
         let event = self.event(op);
         event.path = path;
@@ -135,7 +136,7 @@ impl Generator {
     }
 
     fn compile_one(&mut self) -> Result<(), FileError> {
-        if self.batch.events.len() > BATCH - 1024 {
+        if self.calls.len() > BATCH - 1024 {
             self.flush()?;
         }
         let (d, f) = (self.pick(DIRECTORIES), self.pick(SOURCES));

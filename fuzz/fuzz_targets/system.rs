@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use system::SystemProfile;
 use predict::pipeline::{InMemory, PredictOptions, predict};
 use std::path::Path;
-use trace::{Batch, Event, OfdId, Op, flag};
+use trace::profile::Row;
+use trace::{Batch, OfdId, Op, flag};
 
 const SYSTEMS: [&str; 2] = [include_str!("../../profiles/ext4.system"), include_str!("../../profiles/btrfs.system")];
 
@@ -22,7 +23,7 @@ fn workload() -> InMemory {
         let ofd = Some(OfdId(n % 5));
         let flags = if n % 2 == 0 { flag::WRITE | flag::CREATE } else { flag::READ };
         let (offset, req_bytes) = (Some(n * 4096), Some(4096));
-        batch.events.push(Event {
+        let row = Row {
             path,
             path2: path,
             ofd,
@@ -30,8 +31,9 @@ fn workload() -> InMemory {
             offset,
             req_bytes,
             ret: 4096,
-            ..Event::new(n, n, *op)
-        });
+            ..Row::new(n, n, *op)
+        };
+        batch.events.push(row.into());
     }
     InMemory { batches: vec![batch], ..InMemory::default() }
 }

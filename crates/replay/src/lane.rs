@@ -222,25 +222,25 @@ impl<'s, 'a> Lane<'s, 'a> {
         self.parts.dir = None;
         self.parts.dir2 = None;
         (self.looked, self.found) = (false, None);
-        self.parts.sets_directory = self.shared.fixed.modes_of_directories.contains(&e.seq);
+        self.parts.sets_directory = self.shared.fixed.modes_of_directories.contains(&e.head.seq);
         let text = |id: Option<trace::PathId>| id.map_or(&b""[..], |id| paths.get(id));
-        if !takes_descriptor(e.op) {
-            split(text(e.path), e.caller_dir.map(|d| paths.get(d)), &mut self.parts.path);
+        if !takes_descriptor(e.op()) {
+            split(text(e.path()), e.caller_dir().map(|d| paths.get(d)), &mut self.parts.path);
         }
-        match e.op {
+        match e.op() {
             Op::Rename | Op::Link => {
-                split(text(e.path2), e.caller_dir2.map(|d| paths.get(d)), &mut self.parts.path2);
+                split(text(e.path2()), e.caller_dir2().map(|d| paths.get(d)), &mut self.parts.path2);
             }
             Op::Symlink => {
                 self.parts.path2.dir = None;
                 self.parts.path2.path.clear();
-                self.parts.path2.path.extend_from_slice(text(e.path2));
+                self.parts.path2.path.extend_from_slice(text(e.path2()));
             }
             _ => {}
         }
-        if e.errno == 0 && matches!(e.op, Op::Rename | Op::Rmdir | Op::Mkdir) {
+        if e.head.errno.is_none() && matches!(e.op(), Op::Rename | Op::Rmdir | Op::Mkdir) {
             let directories = &mut self.shared.lock().directories;
-            for path in [e.path, e.path2].into_iter().flatten() {
+            for path in [e.path(), e.path2()].into_iter().flatten() {
                 directories.invalidate(paths.get(path), &mut self.to_close);
             }
         }
@@ -250,11 +250,11 @@ impl<'s, 'a> Lane<'s, 'a> {
     fn make_ready(&mut self) -> Result<Option<Help>, Skip> {
         let Some(job) = &self.job else { return Err(Skip::Incomplete) };
         let e = &job.event;
-        if self.shared.fixed.off_path.contains(&e.seq) {
+        if self.shared.fixed.off_path.contains(&e.head.seq) {
             return Err(Skip::NotModelled);
         }
         let links_open_file = links_open_file(e);
-        if takes_descriptor(e.op) || links_open_file && self.parts.fd.is_none() {
+        if takes_descriptor(e.op()) || links_open_file && self.parts.fd.is_none() {
             for second in [false, true] {
                 let Some(ofd) = end(e, second) else { continue };
                 let slot = self.shared.lock().descriptors.get(&ofd).copied();
@@ -262,7 +262,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                     Some(Slot::Open { fd, .. }) if second => self.parts.fd2 = Some(fd),
                     Some(Slot::Open { fd, writes }) => {
                         self.parts.fd = Some(fd);
-                        if e.op == Op::Fcntl {
+                        if e.op() == Op::Fcntl {
                             self.locked = !self.locked;
                             self.parts.lock = match (self.locked, writes) {
                                 (false, _) => Lock::Unlock,
@@ -273,7 +273,7 @@ impl<'s, 'a> Lane<'s, 'a> {
                     }
                     Some(Slot::Lost) => return Err(Skip::NoDescriptor),
                     // Nothing is gained by opening what is then closed.
-                    None if e.op == Op::Close => return Err(Skip::NoDescriptor),
+                    None if e.op() == Op::Close => return Err(Skip::NoDescriptor),
                     None => return Ok(Some(self.open_inherited(second)?)),
                 }
             }
@@ -282,7 +282,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
         }
         let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
-        let two = matches!(job.event.op, Op::Rename | Op::Link);
+        let two = matches!(job.event.op(), Op::Rename | Op::Link);
         for second in [false, true].into_iter().take(1 + usize::from(two)).skip(usize::from(links_open_file)) {
             if self.directory(second).is_some() {
                 continue;
@@ -316,10 +316,10 @@ impl<'s, 'a> Lane<'s, 'a> {
             return None;
         }
         let (e, fd) = (&self.job.as_ref()?.event, self.parts.fd?);
-        match e.op {
+        match e.op() {
             Op::Read | Op::Write | Op::Copy => {
-                let len_bytes = u64::try_from(e.ret).ok().filter(|&len| len > 0)?;
-                Some(Help::Look { fd, offset: e.offset?, len_bytes })
+                let len_bytes = u64::try_from(e.head.ret).ok().filter(|&len| len > 0)?;
+                Some(Help::Look { fd, offset: e.offset()?, len_bytes })
             }
             Op::Fsync | Op::Fdatasync | Op::SyncRange | Op::Ftruncate | Op::Close => {
                 Some(Help::Look { fd, offset: 0, len_bytes: 0 })
@@ -338,7 +338,7 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     fn open_inherited(&mut self, second: bool) -> Result<Help, Skip> {
         let job = self.job.as_ref().ok_or(Skip::Incomplete)?;
-        let path = if second { job.event.path2 } else { job.event.path };
+        let path = if second { job.event.path2() } else { job.event.path() };
         let path = job.batch.paths.get(path.ok_or(Skip::Incomplete)?);
         self.walk = VecDeque::from([path.to_vec()]);
         Ok(Help::Open { second, attempt: 0 })
@@ -394,7 +394,7 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     /// Whether a file is to be made without a name, and the target makes none such.
     fn needs_stand_in(e: &Event, outcome: &Outcome) -> bool {
-        let asked = e.op == Op::Open && e.errno == 0 && e.flags & flag::TMPFILE != 0;
+        let asked = e.op() == Op::Open && e.head.errno.is_none() && e.head.flags & flag::TMPFILE != 0;
         // Kernels and file systems that do not know the flag see a directory opened for writing.
         asked && matches!(outcome.result, Err(Errno::EOPNOTSUPP | Errno::EISDIR))
     }
@@ -421,7 +421,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         }
         inner.descriptors.insert(ofd, Slot::Open { fd, writes });
         drop(inner);
-        let offset = if second { job.event.offset2 } else { job.event.offset };
+        let offset = if second { job.event.offset2() } else { job.event.offset() };
         if let Some(offset) = offset.filter(|&o| o > 0 && !gives_offset(&job.event, second)) {
             self.next_help = Some(Help::Place { fd, offset });
         }
@@ -447,7 +447,7 @@ impl<'s, 'a> Lane<'s, 'a> {
             }
             Err(errno) => {
                 // The walk cannot begin. If the trace's call failed for that reason, this is no difference.
-                let same = self.job.as_ref().is_some_and(|job| job.event.errno == errno.0);
+                let same = self.job.as_ref().is_some_and(|job| job.event.head.errno == Some(errno));
                 if !same {
                     self.differs(Mismatch::Errno { expected: 0, got: errno.0 });
                 }
@@ -458,8 +458,8 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     fn differs(&mut self, mismatch: Mismatch) {
         let (Some(job), Some(tally)) = (&self.job, &mut self.tally) else { return };
-        let path = job.event.path.map_or(&b""[..], |p| job.batch.paths.get(p));
-        tally.differs(job.event.seq, job.event.op, path, mismatch);
+        let path = job.event.path().map_or(&b""[..], |p| job.batch.paths.get(p));
+        tally.differs(job.event.head.seq, job.event.op(), path, mismatch);
     }
 
     /// The call in hand is not made after all.
@@ -470,10 +470,10 @@ impl<'s, 'a> Lane<'s, 'a> {
         let Some(job) = &self.job else { return };
         let e = job.event;
         let mut inner = self.shared.lock();
-        if let (Op::Open, Some(ofd)) = (e.op, e.ofd) {
+        if let (Op::Open, Some(ofd)) = (e.op(), e.ofd()) {
             inner.descriptors.insert(ofd, Slot::Lost);
         }
-        if let (Op::Close, Some(ofd)) = (e.op, e.ofd) {
+        if let (Op::Close, Some(ofd)) = (e.op(), e.ofd()) {
             inner.descriptors.remove(&ofd);
         }
         drop(inner);
@@ -485,14 +485,14 @@ impl<'s, 'a> Lane<'s, 'a> {
         self.shared.leave();
         let Some(job) = &self.job else { return };
         let e = job.event;
-        let path = e.path.map_or(&b""[..], |p| job.batch.paths.get(p));
+        let path = e.path().map_or(&b""[..], |p| job.batch.paths.get(p));
         let mismatch = compare(&e, outcome);
         if let (Some(Mismatch::Errno { expected: 0, got }), false) = (mismatch, self.shared.stopping())
-            && is_targets_fault(e.op, Errno(got))
+            && is_targets_fault(e.op(), Errno(got))
         {
             self.shared.stop(ReplayError::Target {
-                seq: e.seq,
-                op: e.op.name(),
+                seq: e.head.seq,
+                op: e.op().name(),
                 path: trace::profile::escape(path).into_owned(),
                 errno: Errno(got),
                 calls: self.shared.calls(),
@@ -500,28 +500,28 @@ impl<'s, 'a> Lane<'s, 'a> {
         }
         self.shared.count_call();
         if let Some(tally) = &mut self.tally {
-            if e.op == Op::Close && e.flags & flag::IMPLIED != 0 {
+            if e.op() == Op::Close && e.head.flags & flag::IMPLIED != 0 {
                 // The process did not make this call: it exited.
                 tally.skip(Skip::Bookkeeping);
                 self.descriptors_after(&e, outcome);
                 return self.finish_job();
             }
-            tally.timed(e.seq, e.op, path, outcome.dur_ns, outcome.result.is_err());
+            tally.timed(e.head.seq, e.op(), path, outcome.dur_ns, outcome.result.is_err());
             if let Some(mismatch) = mismatch {
-                tally.differs(e.seq, e.op, path, mismatch);
+                tally.differs(e.head.seq, e.op(), path, mismatch);
             }
         }
         if let Some(observer) = &mut self.observer {
             observer.see(&Observation {
-                seq: e.seq,
-                op: e.op,
+                seq: e.head.seq,
+                op: e.op(),
                 latency_ns: outcome.dur_ns,
                 in_flight: self.in_flight,
                 unlike: mismatch.is_some(),
                 found: self.found,
             });
         }
-        if let (true, Some(ofd)) = (Self::needs_stand_in(&e, outcome), e.ofd) {
+        if let (true, Some(ofd)) = (Self::needs_stand_in(&e, outcome), e.ofd()) {
             self.name_stand_in(ofd);
             self.next_help = Some(Help::StandInDirectory);
             return;
@@ -532,21 +532,21 @@ impl<'s, 'a> Lane<'s, 'a> {
 
     fn descriptors_after(&mut self, e: &Event, outcome: &Outcome) {
         let mut inner = self.shared.lock();
-        match (e.op, outcome.result) {
-            (Op::Open, Ok(Reply::Fd(fd))) => match e.ofd.filter(|_| e.errno == 0) {
+        match (e.op(), outcome.result) {
+            (Op::Open, Ok(Reply::Fd(fd))) => match e.ofd().filter(|_| e.head.errno.is_none()) {
                 Some(ofd) => {
-                    let writes = e.flags & flag::WRITE != 0;
+                    let writes = e.head.flags & flag::WRITE != 0;
                     inner.descriptors.insert(ofd, Slot::Open { fd, writes });
                 }
                 None => self.to_close.push(fd),
             },
             (Op::Open, _) => {
-                if let Some(ofd) = e.ofd {
+                if let Some(ofd) = e.ofd() {
                     inner.descriptors.insert(ofd, Slot::Lost);
                 }
             }
             (Op::Close, _) => {
-                if let Some(ofd) = e.ofd {
+                if let Some(ofd) = e.ofd() {
                     inner.descriptors.remove(&ofd);
                 }
             }
@@ -554,15 +554,15 @@ impl<'s, 'a> Lane<'s, 'a> {
         }
         let fixed = &self.shared.fixed;
         // A name that stands in for none is there until the file has another, or nobody can give it one.
-        let needless = e.ofd.filter(|ofd| match e.op {
+        let needless = e.ofd().filter(|ofd| match e.op() {
             Op::Link => outcome.result.is_ok(),
             Op::Open => !fixed.named_later.contains(ofd),
-            op => op == Op::Close || fixed.last_use.get(ofd) == Some(&e.seq),
+            op => op == Op::Close || fixed.last_use.get(ofd) == Some(&e.head.seq),
         });
         let unnamed = needless.and_then(|ofd| Some((ofd, inner.stand_ins.remove(&ofd)?)));
         // Descriptions that their process left open are closed after their last use.
-        for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
-            if fixed.last_use.get(&ofd) == Some(&e.seq)
+        for ofd in [e.ofd(), e.ofd2()].into_iter().flatten() {
+            if fixed.last_use.get(&ofd) == Some(&e.head.seq)
                 && let Some(Slot::Open { fd, .. }) = inner.descriptors.remove(&ofd)
             {
                 self.to_close.push(fd);
@@ -579,7 +579,7 @@ impl<'s, 'a> Lane<'s, 'a> {
         if let Some(job) = self.job.take() {
             let mut inner = self.shared.lock();
             if self.shared.fixed.lanes > 1 {
-                inner.order.complete(job.event.seq);
+                inner.order.complete(job.event.head.seq);
             }
             for fd in self.held.drain(..) {
                 self.to_close.extend(inner.directories.release(fd));
@@ -612,10 +612,10 @@ impl<'s, 'a> Lane<'s, 'a> {
                 Call::Open { at: translate::at(self.parts.dir, &self.parts.path), flags, mode: Mode(0) }
             }
             Help::StandIn { dir } => {
-                let asked = self.job.as_ref().map_or(0, |job| job.event.flags);
+                let asked = self.job.as_ref().map_or(0, |job| job.event.head.flags);
                 let asked = translate::open_flags(asked);
                 let flags = OpenFlags { create: true, exclusive: true, tmpfile: false, directory: false, ..asked };
-                let mode = self.job.as_ref().and_then(|job| job.event.mode).unwrap_or(0o644);
+                let mode = self.job.as_ref().and_then(|job| job.event.mode()).unwrap_or(0o644);
                 Call::Open { at: relative(dir, &self.stand_in), flags, mode: Mode(mode & self.parts.modes | 0o600) }
             }
             Help::Look { fd, offset, len_bytes } => Call::Residency { fd, offset, len_bytes },
@@ -653,7 +653,7 @@ impl Process for Lane<'_, '_> {
 
 /// The first or second description of a call.
 fn end(e: &Event, second: bool) -> Option<OfdId> {
-    let (first_end, second_end) = if e.op == Op::Copy { copy_ends(e) } else { (e.ofd, e.ofd2) };
+    let (first_end, second_end) = if e.op() == Op::Copy { copy_ends(e) } else { (e.ofd(), e.ofd2()) };
     if second { second_end } else { first_end }
 }
 

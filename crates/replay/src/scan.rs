@@ -112,7 +112,7 @@ pub(super) fn scan(
             }
             scanner.event(event, &batch);
             if scanner.names.is_too_deep() {
-                return Err(ReplayError::TooDeep { place: format!("call {}", event.seq) });
+                return Err(ReplayError::TooDeep { place: format!("call {}", event.head.seq) });
             }
         }
         progress(scanner.scan.events)?;
@@ -180,18 +180,18 @@ impl Scanner {
         self.scan.events += 1;
         if disposition(e).is_err() {
             // A foreign call says nothing of the modelled tree; chdir proves a directory.
-            if e.op == Op::Chdir && e.errno == 0 && e.flags & flag::FOREIGN == 0 {
-                self.existing(e.path, batch, true, Some(FileKind::Directory));
+            if e.op() == Op::Chdir && e.head.errno.is_none() && e.head.flags & flag::FOREIGN == 0 {
+                self.existing(e.path(), batch, true, Some(FileKind::Directory));
             }
             return;
         }
         self.count(e);
-        if let Some(dir) = e.caller_dir {
+        if let Some(dir) = e.caller_dir() {
             self.existing(Some(dir), batch, true, Some(FileKind::Directory));
         }
         if self.is_off_path(e, batch) {
-            self.scan.off_path.insert(e.seq);
-        } else if e.errno == 0 {
+            self.scan.off_path.insert(e.head.seq);
+        } else if e.head.errno.is_none() {
             self.succeeded(e, batch)
         } else {
             self.failed(e, batch)
@@ -203,26 +203,26 @@ impl Scanner {
     fn count(&mut self, e: &Event) {
         let scan = &mut self.scan;
         scan.issued += 1;
-        self.order.produce(e.seq, e.t_ns, e.t_ns.saturating_add(e.dur_ns));
-        self.order.complete(e.seq);
+        self.order.produce(e.head.seq, e.head.t_ns, e.head.t_ns.saturating_add(e.head.dur_ns));
+        self.order.complete(e.head.seq);
         let in_flight = self.order.in_flight();
         scan.overlapped += u64::from(in_flight > 1);
         scan.in_flight_max = scan.in_flight_max.max(in_flight);
-        self.first_of_thread.entry(e.tid).or_insert(e.seq);
-        scan.last_of_thread.insert(e.tid, e.seq);
-        for ofd in [e.ofd, e.ofd2].into_iter().flatten() {
+        self.first_of_thread.entry(e.head.tid).or_insert(e.head.seq);
+        scan.last_of_thread.insert(e.head.tid, e.head.seq);
+        for ofd in [e.ofd(), e.ofd2()].into_iter().flatten() {
             if let Some(open) = self.open.get_mut(&ofd) {
-                open.1 = e.seq;
+                open.1 = e.head.seq;
             }
         }
     }
 
     fn succeeded(&mut self, e: &Event, batch: &Batch) {
-        let follow = e.flags & flag::NOFOLLOW == 0;
-        match e.op {
+        let follow = e.head.flags & flag::NOFOLLOW == 0;
+        match e.op() {
             Op::Open => self.open_ok(e, batch, follow),
             Op::Close => {
-                if let Some(ofd) = e.ofd {
+                if let Some(ofd) = e.ofd() {
                     self.open.remove(&ofd);
                 }
             }
@@ -235,60 +235,60 @@ impl Scanner {
             | Op::Fchmod
             | Op::Fchown
             | Op::Futimens => {
-                if let Some(node) = self.described(e.ofd, e.path, batch, None) {
+                if let Some(node) = self.described(e.ofd(), e.path(), batch, None) {
                     self.size_seen(node, e);
                     self.mode_seen(node, e);
                 }
             }
             Op::GetDents => {
-                self.described(e.ofd, e.path, batch, Some(FileKind::Directory));
+                self.described(e.ofd(), e.path(), batch, Some(FileKind::Directory));
             }
             Op::Stat | Op::Access | Op::Chmod | Op::Chown | Op::Utimens => {
-                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                if let Some(node) = self.existing(e.path(), batch, follow, None) {
                     self.size_seen(node, e);
                     self.mode_seen(node, e);
                 }
             }
             Op::StatFs | Op::ListXattr => {
-                self.existing(e.path, batch, follow, None);
+                self.existing(e.path(), batch, follow, None);
             }
             Op::GetXattr | Op::SetXattr | Op::RemoveXattr => {
-                if let Some(node) = self.existing(e.path, batch, follow, None) {
+                if let Some(node) = self.existing(e.path(), batch, follow, None) {
                     self.attribute_seen(node, e);
                 }
             }
             Op::Truncate => {
-                if let Some(node) = self.existing(e.path, batch, true, Some(FileKind::File)) {
+                if let Some(node) = self.existing(e.path(), batch, true, Some(FileKind::File)) {
                     self.size_seen(node, e);
-                    self.resize(node, e.req_bytes.unwrap_or(0));
+                    self.resize(node, e.req_bytes().unwrap_or(0));
                 }
             }
             Op::ReadLink => {
-                if let Some(node) = self.existing(e.path, batch, false, Some(FileKind::Symlink)) {
+                if let Some(node) = self.existing(e.path(), batch, false, Some(FileKind::Symlink)) {
                     let object = self.names.get_mut(node);
                     if object.implied && object.target.is_none() {
-                        object.size_bytes = u64::try_from(e.ret).unwrap_or(0);
+                        object.size_bytes = u64::try_from(e.head.ret).unwrap_or(0);
                     }
                 }
             }
-            Op::Mkdir => self.create(e.path, batch, FileKind::Directory, None),
-            Op::Mknod => self.create(e.path, batch, FileKind::File, None),
+            Op::Mkdir => self.create(e.path(), batch, FileKind::Directory, None),
+            Op::Mknod => self.create(e.path(), batch, FileKind::File, None),
             Op::Symlink => {
-                let target = e.path2.map(|t| batch.paths.get(t));
-                self.create(e.path, batch, FileKind::Symlink, target);
+                let target = e.path2().map(|t| batch.paths.get(t));
+                self.create(e.path(), batch, FileKind::Symlink, target);
             }
-            Op::Unlink => self.remove(e.path, batch, None),
-            Op::Rmdir => self.remove(e.path, batch, Some(FileKind::Directory)),
+            Op::Unlink => self.remove(e.path(), batch, None),
+            Op::Rmdir => self.remove(e.path(), batch, Some(FileKind::Directory)),
             Op::Rename => self.rename(e, batch),
             Op::Link => {
                 let node = if links_open_file(e) {
-                    self.scan.named_later.extend(e.ofd);
-                    self.described(e.ofd, e.path, batch, None)
+                    self.scan.named_later.extend(e.ofd());
+                    self.described(e.ofd(), e.path(), batch, None)
                 } else {
-                    self.existing(e.path, batch, follow, None)
+                    self.existing(e.path(), batch, follow, None)
                 };
                 let Some(node) = node else { return };
-                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                if let Some((dir, name)) = self.free_name(e.path2(), batch) {
                     self.names.attach(dir, &name, node);
                     self.grown_names += 1;
                 }
@@ -299,11 +299,11 @@ impl Scanner {
 
     /// Whether a call on a descriptor has a path that leads elsewhere: its file was moved, lost its name or never had one.
     fn is_off_path(&self, e: &Event, batch: &Batch) -> bool {
-        if !matches!(e.op, Op::StatFs | Op::ListXattr | Op::GetXattr | Op::SetXattr | Op::RemoveXattr) {
+        if !matches!(e.op(), Op::StatFs | Op::ListXattr | Op::GetXattr | Op::SetXattr | Op::RemoveXattr) {
             return false;
         }
-        let open = e.ofd.and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
-        let (Some(open), Some(path)) = (open, e.path) else { return false };
+        let open = e.ofd().and_then(|ofd| self.open.get(&ofd)).and_then(|(node, _)| *node);
+        let (Some(open), Some(path)) = (open, e.path()) else { return false };
         let walk = self.names.walk(batch.paths.get(path), true);
         !matches!(walk, Walk::Found { node, .. } if node == open)
     }
@@ -312,23 +312,24 @@ impl Scanner {
     fn attribute_seen(&mut self, node: Node, e: &Event) {
         let shown = &mut self.names.get_mut(node).more;
         if !shown.attribute_changed && shown.attribute_bytes.is_none() {
-            shown.attribute_bytes = match e.op {
-                Op::GetXattr => u64::try_from(e.ret).ok(),
+            shown.attribute_bytes = match e.op() {
+                Op::GetXattr => u64::try_from(e.head.ret).ok(),
                 Op::RemoveXattr => Some(ATTRIBUTE_BYTES),
                 _ => None,
             };
         }
-        shown.attribute_changed |= e.op != Op::GetXattr;
+        shown.attribute_changed |= e.op() != Op::GetXattr;
     }
 
     /// What a call says of the right to execute, as it was before.
     fn mode_seen(&mut self, node: Node, e: &Event) {
-        if matches!(e.op, Op::Chmod | Op::Fchmod) && self.names.get(node).kind.is_none_or(|k| k == FileKind::Directory)
+        if matches!(e.op(), Op::Chmod | Op::Fchmod)
+            && self.names.get(node).kind.is_none_or(|k| k == FileKind::Directory)
         {
-            self.modes_set.push((e.seq, node));
+            self.modes_set.push((e.head.seq, node));
         }
-        let executable = match e.op {
-            Op::Access if e.mode.is_some_and(|asked| asked & 1 != 0) => e.errno == 0,
+        let executable = match e.op() {
+            Op::Access if e.mode().is_some_and(|asked| asked & 1 != 0) => e.head.errno.is_none(),
             // Nothing from here on speaks of the time before.
             Op::Chmod | Op::Fchmod => false,
             _ => return,
@@ -338,30 +339,31 @@ impl Scanner {
 
     /// What a failure proves to be there, or not to be.
     fn failed(&mut self, e: &Event, batch: &Batch) {
-        let follow = e.flags & flag::NOFOLLOW == 0;
-        let (path, kind) = match (Errno(e.errno), e.op) {
-            (Errno::EEXIST, Op::Open) => (e.path, Some(FileKind::File)),
-            (Errno::EEXIST, Op::Mkdir) => (e.path, Some(FileKind::Directory)),
-            (Errno::EEXIST, Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => (e.path, None),
-            (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2, None),
-            (Errno::ENOTEMPTY, Op::Rmdir) => (e.path, Some(FileKind::Directory)),
-            (Errno::EISDIR, Op::Open) => (e.path, Some(FileKind::Directory)),
-            (Errno::ENOTDIR, Op::Rmdir) => (e.path, Some(FileKind::File)),
-            (Errno::EINVAL, Op::ReadLink) => (e.path, None),
+        let Some(errno) = e.head.errno else { return };
+        let follow = e.head.flags & flag::NOFOLLOW == 0;
+        let (path, kind) = match (errno, e.op()) {
+            (Errno::EEXIST, Op::Open) => (e.path(), Some(FileKind::File)),
+            (Errno::EEXIST, Op::Mkdir) => (e.path(), Some(FileKind::Directory)),
+            (Errno::EEXIST, Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => (e.path(), None),
+            (Errno::EEXIST, Op::Link | Op::Rename) => (e.path2(), None),
+            (Errno::ENOTEMPTY, Op::Rmdir) => (e.path(), Some(FileKind::Directory)),
+            (Errno::EISDIR, Op::Open) => (e.path(), Some(FileKind::Directory)),
+            (Errno::ENOTDIR, Op::Rmdir) => (e.path(), Some(FileKind::File)),
+            (Errno::EINVAL, Op::ReadLink) => (e.path(), None),
             (Errno::EACCES, Op::Access) => {
                 // A directory on the way may have refused: that the name is there is not said.
-                let Some(path) = e.path else { return };
+                let Some(path) = e.path() else { return };
                 let walk = self.names.walk(batch.paths.get(path), follow);
                 if let Walk::Found { node, .. } = walk {
                     self.mode_seen(node, e);
                 }
                 return;
             }
-            (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path, None),
+            (Errno::ENODATA, Op::GetXattr | Op::RemoveXattr) => (e.path(), None),
             // Which of two paths was meant is not known.
             (Errno::ENOENT, Op::Link | Op::Rename) => return,
             (Errno::ENOENT, _) => {
-                let Some(path) = e.path else { return };
+                let Some(path) = e.path() else { return };
                 if let Walk::Missing { dir, name, last } = self.names.walk(batch.paths.get(path), follow) {
                     // Looked up in, so a directory: anything else would have said ENOTDIR.
                     self.be_kind(dir, Some(FileKind::Directory));
@@ -377,16 +379,16 @@ impl Scanner {
     }
 
     fn open_ok(&mut self, e: &Event, batch: &Batch, follow: bool) {
-        let Some(path) = e.path else { return };
-        let creates = e.flags & flag::CREATE != 0;
-        let walk = self.names.walk(batch.paths.get(path), follow && e.flags & flag::EXCL == 0);
-        let node = if e.flags & flag::TMPFILE != 0 {
-            self.existing(e.path, batch, true, Some(FileKind::Directory));
+        let Some(path) = e.path() else { return };
+        let creates = e.head.flags & flag::CREATE != 0;
+        let walk = self.names.walk(batch.paths.get(path), follow && e.head.flags & flag::EXCL == 0);
+        let node = if e.head.flags & flag::TMPFILE != 0 {
+            self.existing(e.path(), batch, true, Some(FileKind::Directory));
             Some(self.names.add(Some(FileKind::File), None))
         } else if let (Walk::Missing { dir, name, last: true }, true) = (&walk, creates) {
             // Without a length the importer saw it come into being; with one it was there.
-            if e.size_before.is_some_and(|s| s > 0) && !self.names.is_absent(*dir, name) {
-                self.existing(e.path, batch, true, Some(FileKind::File))
+            if e.size_before().is_some_and(|s| s > 0) && !self.names.is_absent(*dir, name) {
+                self.existing(e.path(), batch, true, Some(FileKind::File))
             } else {
                 let node = self.names.add(Some(FileKind::File), None);
                 self.names.attach(*dir, name, node);
@@ -394,60 +396,60 @@ impl Scanner {
                 Some(node)
             }
         } else {
-            let kind = if e.flags & flag::DIRECTORY != 0 {
+            let kind = if e.head.flags & flag::DIRECTORY != 0 {
                 Some(FileKind::Directory)
-            } else if e.flags & flag::WRITE != 0 {
+            } else if e.head.flags & flag::WRITE != 0 {
                 Some(FileKind::File)
             } else {
                 None
             };
-            self.existing(e.path, batch, follow, kind)
+            self.existing(e.path(), batch, follow, kind)
         };
         if let Some(node) = node {
             self.size_seen(node, e);
-            if e.flags & flag::TRUNC != 0 {
+            if e.head.flags & flag::TRUNC != 0 {
                 self.resize(node, 0);
             }
         }
-        if let Some(ofd) = e.ofd {
-            self.open.insert(ofd, (node, e.seq));
+        if let Some(ofd) = e.ofd() {
+            self.open.insert(ofd, (node, e.head.seq));
         }
     }
 
     fn data(&mut self, e: &Event, batch: &Batch) {
-        let moved = u64::try_from(e.ret).unwrap_or(0);
+        let moved = u64::try_from(e.head.ret).unwrap_or(0);
         let end = |offset: Option<u64>| offset.map_or(0, |o| o.saturating_add(moved));
-        if e.op == Op::Copy {
+        if e.op() == Op::Copy {
             let (from, to) = copy_ends(e);
-            if let Some(from) = from.and_then(|_| self.described(from, e.path, batch, Some(FileKind::File))) {
-                self.reads(from, end(e.offset), moved);
+            if let Some(from) = from.and_then(|_| self.described(from, e.path(), batch, Some(FileKind::File))) {
+                self.reads(from, end(e.offset()), moved);
             }
-            if let Some(to) = to.and_then(|_| self.described(to, e.path2, batch, Some(FileKind::File))) {
-                self.writes(to, end(e.offset2), moved);
+            if let Some(to) = to.and_then(|_| self.described(to, e.path2(), batch, Some(FileKind::File))) {
+                self.writes(to, end(e.offset2()), moved);
             }
             return;
         }
-        let Some(node) = self.described(e.ofd, e.path, batch, Some(FileKind::File)) else { return };
+        let Some(node) = self.described(e.ofd(), e.path(), batch, Some(FileKind::File)) else { return };
         self.size_seen(node, e);
-        match e.op {
-            Op::Read => self.reads(node, end(e.offset), moved),
+        match e.op() {
+            Op::Read => self.reads(node, end(e.offset()), moved),
             Op::Write => {
                 // An append of unknown place grows the file by what it wrote.
                 let size = self.names.get(node).size_bytes;
-                let end = e.offset.map_or(size.saturating_add(moved), |o| o.saturating_add(moved));
+                let end = e.offset().map_or(size.saturating_add(moved), |o| o.saturating_add(moved));
                 self.writes(node, end, moved);
             }
-            Op::Ftruncate => self.resize(node, e.req_bytes.unwrap_or(0)),
+            Op::Ftruncate => self.resize(node, e.req_bytes().unwrap_or(0)),
             _ => {
-                let [.., bits] = (e.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
+                let [.., bits] = (e.head.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
                 let size = self.names.get(node).size_bytes;
-                let len = e.req_bytes.unwrap_or(0);
+                let len = e.req_bytes().unwrap_or(0);
                 let end = match Fallocate::from_bits(bits) {
                     Fallocate::PunchHole => size,
                     Fallocate::CollapseRange => return self.resize(node, size.saturating_sub(len)),
                     Fallocate::InsertRange => size.saturating_add(len),
                     // What is reserved beyond the end takes space as well.
-                    _ => e.offset.unwrap_or(0).saturating_add(len),
+                    _ => e.offset().unwrap_or(0).saturating_add(len),
                 };
                 self.writes(node, end, 1);
             }
@@ -493,7 +495,7 @@ impl Scanner {
     fn size_seen(&mut self, node: Node, e: &Event) {
         let object = self.names.get_mut(node);
         if let (Some(size), true, false, None | Some(FileKind::File)) =
-            (e.size_before, object.implied, object.more.changed, object.kind)
+            (e.size_before(), object.implied, object.more.changed, object.kind)
         {
             object.initial_bytes = object.initial_bytes.max(size);
             object.size_bytes = object.initial_bytes;
@@ -530,12 +532,12 @@ impl Scanner {
     }
 
     fn rename(&mut self, e: &Event, batch: &Batch) {
-        let exchange = e.flags & flag::EXCHANGE != 0;
-        self.existing(e.path, batch, false, None);
+        let exchange = e.head.flags & flag::EXCHANGE != 0;
+        self.existing(e.path(), batch, false, None);
         if exchange {
-            self.existing(e.path2, batch, false, None);
+            self.existing(e.path2(), batch, false, None);
         }
-        let (Some(from), Some(to)) = (e.path, e.path2) else { return };
+        let (Some(from), Some(to)) = (e.path(), e.path2()) else { return };
         let Walk::Found { place: Some((from_dir, from_name)), node } = self.names.walk(batch.paths.get(from), false)
         else {
             return;
@@ -559,7 +561,7 @@ impl Scanner {
                 }
             }
             None => {
-                if let Some((dir, name)) = self.free_name(e.path2, batch) {
+                if let Some((dir, name)) = self.free_name(e.path2(), batch) {
                     self.names.detach(from_dir, &from_name);
                     self.names.note_absent(from_dir, &from_name);
                     self.names.attach(dir, &name, node);

@@ -239,13 +239,13 @@ impl Inner<'_> {
                 continue;
             }
             self.produced += 1;
-            let end_ns = event.t_ns.saturating_add(event.dur_ns);
-            let needs = self.order.produce(event.seq, event.t_ns, end_ns);
+            let end_ns = event.head.t_ns.saturating_add(event.head.dur_ns);
+            let needs = self.order.produce(event.head.seq, event.head.t_ns, end_ns);
             if fixed.lanes == 1 {
                 // Program order is all the order there is.
-                self.order.complete(event.seq);
+                self.order.complete(event.head.seq);
             }
-            let think_ns = self.order.idle_before(event.t_ns);
+            let think_ns = self.order.idle_before(event.head.t_ns);
             let lane = self.lanes.assign(event, end_ns, fixed.last_of_thread);
             if let Some(queue) = self.queues.get_mut(lane) {
                 queue.push_back(Job { batch: Arc::clone(&batch), event: *event, needs, think_ns });
@@ -275,23 +275,23 @@ impl Lanes {
     }
 
     fn assign(&mut self, e: &Event, end_ns: u64, last_of_thread: &FxHashMap<u32, u64>) -> usize {
-        let before = self.of_thread.get(&e.tid).copied();
+        let before = self.of_thread.get(&e.head.tid).copied();
         let lane = match (self.how, before) {
             _ if self.busy_until_ns.len() <= 1 => 0,
             // A thread's calls never overlap each other; where clocks say so, program order stands.
-            (_, Some((lane, end))) if end > e.t_ns => lane,
+            (_, Some((lane, end))) if end > e.head.t_ns => lane,
             (Threads::Keep, Some((lane, _))) => lane,
             (Threads::Keep, None) => self.free.pop().unwrap_or(0),
-            (_, before) => self.idle_lane(before.map(|(lane, _)| lane), e.t_ns),
+            (_, before) => self.idle_lane(before.map(|(lane, _)| lane), e.head.t_ns),
         };
         if let Some(busy) = self.busy_until_ns.get_mut(lane) {
             *busy = end_ns.max(*busy);
         }
-        if last_of_thread.get(&e.tid) == Some(&e.seq) {
-            self.of_thread.remove(&e.tid);
+        if last_of_thread.get(&e.head.tid) == Some(&e.head.seq) {
+            self.of_thread.remove(&e.head.tid);
             self.free.push(lane);
         } else {
-            self.of_thread.insert(e.tid, (lane, end_ns));
+            self.of_thread.insert(e.head.tid, (lane, end_ns));
         }
         lane
     }
@@ -418,6 +418,7 @@ mod tests {
     use super::*;
     use crate::testing::event;
     use trace::Op;
+    use trace::profile::Row;
 
     #[test]
     fn a_renamed_directory_is_looked_up_anew() {
@@ -450,7 +451,7 @@ mod tests {
     fn lanes_follow_the_overlap_of_calls() {
         let last = FxHashMap::from_iter([(1, 2), (2, 1)]);
         let mut lanes = Lanes::new(Threads::Auto, 2);
-        let at = |tid, seq, t_ns| Event { tid, seq, t_ns, ..event(Op::Stat) };
+        let at = |tid, seq, t_ns| Row { tid, seq, t_ns, ..event(Op::Stat) }.into();
         let first = lanes.assign(&at(1, 0, 0), 10, &last);
         let overlapping = lanes.assign(&at(2, 1, 5), 7, &last);
         assert_ne!(first, overlapping);

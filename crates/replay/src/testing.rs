@@ -1,8 +1,9 @@
 //! What tests of this room share.
 
-use trace::{Event, Op};
+use trace::Op;
+use trace::profile::Row;
 
-/// An event of one operation with nothing else said.
-pub(crate) fn event(op: Op) -> Event {
-    Event::new(0, 0, op)
+/// A call of one operation with nothing else said.
+pub(crate) fn event(op: Op) -> Row {
+    Row::new(0, 0, op)
 }

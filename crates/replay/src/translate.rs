@@ -87,60 +87,60 @@ pub(super) fn at(dir: Option<Fd>, path: &Split) -> At<'_> {
 
 /// The call that an event asks for; `None` where a needed descriptor is missing.
 pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
-    let has = |bit: u32| e.flags & bit != 0;
+    let has = |bit: u32| e.head.flags & bit != 0;
     let path = || at(parts.dir, &parts.path);
     let path2 = || at(parts.dir2, &parts.path2);
-    let len_bytes = e.req_bytes.unwrap_or(0);
+    let len_bytes = e.req_bytes().unwrap_or(0);
     let positional = has(flag::POSITIONAL);
-    let offset = e.offset.filter(|_| positional);
+    let offset = e.offset().filter(|_| positional);
     let follow = !has(flag::NOFOLLOW);
-    let mode = Mode(e.mode.unwrap_or(0o644) & parts.modes | 0o600);
-    let attribute = OsStr::new(if Errno(e.errno) == Errno::ENODATA { XATTR_NONE } else { XATTR });
-    let mode_x = Mode(e.mode.unwrap_or(0o755) & parts.modes | 0o700);
-    Some(match e.op {
+    let mode = Mode(e.mode().unwrap_or(0o644) & parts.modes | 0o600);
+    let attribute = OsStr::new(if e.head.errno == Some(Errno::ENODATA) { XATTR_NONE } else { XATTR });
+    let mode_x = Mode(e.mode().unwrap_or(0o755) & parts.modes | 0o700);
+    Some(match e.op() {
         Op::Open => {
             let create = has(flag::CREATE) || has(flag::TMPFILE);
-            Call::Open { at: path(), flags: open_flags(e.flags), mode: if create { mode } else { Mode(0) } }
+            Call::Open { at: path(), flags: open_flags(e.head.flags), mode: if create { mode } else { Mode(0) } }
         }
         Op::Close => Call::Close { fd: parts.fd? },
         Op::Read => Call::Read { fd: parts.fd?, offset, len_bytes },
         Op::Write => Call::Write { fd: parts.fd?, offset, len_bytes, data: None },
         Op::Seek => {
-            let whence = match e.flags >> flag::SUB_SHIFT & 7 {
+            let whence = match e.head.flags >> flag::SUB_SHIFT & 7 {
                 3 => Whence::Data,
                 4 => Whence::Hole,
                 // The trace keeps where a seek led; from the end or from here, that is where it leads again.
                 _ => Whence::Set,
             };
             let to = match whence {
-                Whence::Set if e.errno != 0 => return Some(Call::Seek { fd: parts.fd?, offset: -1, whence }),
-                Whence::Set => u64::try_from(e.ret).ok().or(e.offset).unwrap_or(0),
+                Whence::Set if e.head.errno.is_some() => return Some(Call::Seek { fd: parts.fd?, offset: -1, whence }),
+                Whence::Set => u64::try_from(e.head.ret).unwrap_or(0),
                 // Data begins, or a hole, where the traced seek ended: a hole after the byte before it.
-                Whence::Hole => u64::try_from(e.ret).map_or(u64::MAX, |to| to.saturating_sub(1)),
-                _ => u64::try_from(e.ret).unwrap_or(u64::MAX),
+                Whence::Hole => u64::try_from(e.head.ret).map_or(u64::MAX, |to| to.saturating_sub(1)),
+                _ => u64::try_from(e.head.ret).unwrap_or(u64::MAX),
             };
             Call::Seek { fd: parts.fd?, offset: i64::try_from(to).unwrap_or(i64::MAX), whence }
         }
         Op::Fsync => Call::Fsync { fd: parts.fd? },
         Op::Fdatasync => Call::Fdatasync { fd: parts.fd? },
         Op::SyncRange => {
-            let how = e.mode.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
-            Call::SyncRange { fd: parts.fd?, offset: e.offset.unwrap_or(0), len_bytes, how }
+            let how = e.mode().and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
+            Call::SyncRange { fd: parts.fd?, offset: e.offset().unwrap_or(0), len_bytes, how }
         }
         Op::Sync | Op::SyncFs => Call::SyncFs,
         Op::Truncate => Call::Truncate { at: path(), len_bytes },
         Op::Ftruncate => Call::Ftruncate { fd: parts.fd?, len_bytes },
         Op::Fallocate => {
-            let [.., bits] = (e.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
+            let [.., bits] = (e.head.flags >> flag::SUB_SHIFT & 0xff).to_be_bytes();
             let how = Fallocate::from_bits(bits);
-            Call::Fallocate { fd: parts.fd?, how, offset: e.offset.unwrap_or(0), len_bytes }
+            Call::Fallocate { fd: parts.fd?, how, offset: e.offset().unwrap_or(0), len_bytes }
         }
         Op::Copy => copy(e, parts, len_bytes)?,
         Op::Stat => Call::Stat { at: path(), follow },
         Op::Fstat => Call::Fstat { fd: parts.fd? },
         Op::StatFs => Call::StatFs { at: path() },
         Op::Access => {
-            let asked = e.mode.unwrap_or(0);
+            let asked = e.mode().unwrap_or(0);
             let mode = AccessMode { read: asked & 4 != 0, write: asked & 2 != 0, execute: asked & 1 != 0 };
             Call::Access { at: path(), mode }
         }
@@ -158,21 +158,21 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
         // Never a FIFO: an open of it in the replay could wait for ever.
         Op::Mknod => Call::Mknod { at: path(), kind: FileKind::File, mode },
         // The owner can go on reading and writing, and searching directories; who may execute a file is as traced.
-        Op::Chmod | Op::Fchmod if parts.sets_directory => chmod(e.op, parts, mode_x)?,
-        Op::Chmod | Op::Fchmod => chmod(e.op, parts, mode)?,
+        Op::Chmod | Op::Fchmod if parts.sets_directory => chmod(e.op(), parts, mode_x)?,
+        Op::Chmod | Op::Fchmod => chmod(e.op(), parts, mode)?,
         Op::Chown => Call::Chown { at: path(), follow, uid: None, gid: None },
         Op::Fchown => Call::Fchown { fd: parts.fd?, uid: None, gid: None },
         Op::Utimens => Call::Utimens { at: path(), follow, atime: TIME, mtime: TIME },
         Op::Futimens => Call::Futimens { fd: parts.fd?, atime: TIME, mtime: TIME },
-        Op::SetXattr => set_xattr(path(), follow, e.req_bytes.unwrap_or(XATTR_BYTES)),
+        Op::SetXattr => set_xattr(path(), follow, e.req_bytes().unwrap_or(XATTR_BYTES)),
         Op::GetXattr => Call::GetXattr { at: path(), follow, name: attribute },
         Op::ListXattr => Call::ListXattr { at: path(), follow },
         Op::RemoveXattr => Call::RemoveXattr { at: path(), follow, name: attribute },
         Op::Mmap => Call::MapUnmap { fd: parts.fd?, len_bytes: len_bytes.max(1) },
         Op::Fadvise => {
-            let (fd, offset) = (parts.fd?, e.offset.unwrap_or(0));
+            let (fd, offset) = (parts.fd?, e.offset().unwrap_or(0));
             let advise = |advice| Call::Advise { fd, offset, len_bytes, advice };
-            match e.mode {
+            match e.mode() {
                 Some(flag::ADVICE_DONT_NEED) => Call::DontNeed { fd, offset, len_bytes },
                 Some(0) => advise(Advice::Normal),
                 Some(1) => advise(Advice::Random),
@@ -182,7 +182,7 @@ pub(super) fn call<'a>(e: &Event, parts: &'a Parts) -> Option<Call<'a>> {
             }
         }
         Op::Readahead => {
-            let offset = e.offset.unwrap_or(0);
+            let offset = e.offset().unwrap_or(0);
             Call::Advise { fd: parts.fd?, offset, len_bytes, advice: Advice::WillNeed }
         }
         // Nor which lock a fcntl took or gave back: locks and unlocks in turn stand for all.
@@ -219,9 +219,9 @@ pub(super) fn set_xattr(at: At<'_>, follow: bool, bytes: u64) -> Call<'_> {
 /// A copy with a file at one end only (splice, sendfile to a socket) is that file's read or write, of as much as the other
 /// end gave or took.
 fn copy<'a>(e: &Event, parts: &Parts, len_bytes: u64) -> Option<Call<'a>> {
-    let from_offset = e.offset.filter(|_| gives_offset(e, false));
-    let to_offset = e.offset2.filter(|_| gives_offset(e, true));
-    let moved = u64::try_from(e.ret).unwrap_or(0);
+    let from_offset = e.offset().filter(|_| gives_offset(e, false));
+    let to_offset = e.offset2().filter(|_| gives_offset(e, true));
+    let moved = u64::try_from(e.head.ret).unwrap_or(0);
     match (parts.fd, parts.fd2) {
         (Some(from), Some(to)) => Some(Call::CopyRange { from, from_offset, to, to_offset, len_bytes }),
         // That nothing was read says that the file ended there.
@@ -264,8 +264,12 @@ pub(super) enum Mismatch {
 
 /// The error that the call made in the place of the traced one must give.
 fn expected_errno(e: &Event) -> u16 {
-    let bound = e.op == Op::Mknod && e.flags & flag::BOUND != 0;
-    if bound && Errno(e.errno) == Errno::EADDRINUSE { Errno::EEXIST.0 } else { e.errno }
+    let bound = e.op() == Op::Mknod && e.head.flags & flag::BOUND != 0;
+    if bound && e.head.errno == Some(Errno::EADDRINUSE) {
+        Errno::EEXIST.0
+    } else {
+        e.head.errno.map_or(0, |errno| errno.0)
+    }
 }
 
 /// Compares an outcome with what the trace says came back.
@@ -278,8 +282,8 @@ pub(super) fn compare(e: &Event, outcome: &Outcome) -> Option<Mismatch> {
     if got != expected {
         return Some(Mismatch::Errno { expected, got });
     }
-    let (Ok(Reply::Count(got)), Ok(expected)) = (outcome.result, u64::try_from(e.ret)) else { return None };
-    let same = match e.op {
+    let (Ok(Reply::Count(got)), Ok(expected)) = (outcome.result, u64::try_from(e.head.ret)) else { return None };
+    let same = match e.op() {
         Op::Read | Op::Write | Op::Seek | Op::Copy | Op::ReadLink => got == expected,
         // Each file system orders a directory in its own way, so that buffers fill differently; its end is its end.
         Op::GetDents => (got == 0) == (expected == 0),
@@ -292,6 +296,7 @@ pub(super) fn compare(e: &Event, outcome: &Outcome) -> Option<Mismatch> {
 mod tests {
     use super::*;
     use crate::testing::event;
+    use trace::profile::Row;
 
     fn splits(path: &[u8], dir: Option<&[u8]>) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut s = Split::default();
@@ -314,20 +319,23 @@ mod tests {
         let mut e = event(Op::Copy);
         (e.req_bytes, e.ret) = (Some(65536), 10);
         let parts = Parts { fd2: Some(Fd(7)), ..Parts::new(0) };
-        assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: None, len_bytes: 10, data: None }));
-        assert_eq!(call(&e, &Parts::new(0)), None);
+        assert_eq!(call(&e.into(), &parts), Some(Call::Write { fd: Fd(7), offset: None, len_bytes: 10, data: None }));
+        assert_eq!(call(&e.into(), &Parts::new(0)), None);
         (e.offset, e.offset2, e.flags) = (Some(5), Some(7), flag::TARGET_OFFSET);
-        assert_eq!(call(&e, &parts), Some(Call::Write { fd: Fd(7), offset: Some(7), len_bytes: 10, data: None }));
+        assert_eq!(
+            call(&e.into(), &parts),
+            Some(Call::Write { fd: Fd(7), offset: Some(7), len_bytes: 10, data: None })
+        );
         let parts = Parts { fd: Some(Fd(7)), ..Parts::new(0) };
-        assert_eq!(call(&e, &parts), Some(Call::Read { fd: Fd(7), offset: None, len_bytes: 10 }));
+        assert_eq!(call(&e.into(), &parts), Some(Call::Read { fd: Fd(7), offset: None, len_bytes: 10 }));
     }
 
     #[test]
     fn every_mode_of_fallocate_is_given_on() {
         let parts = Parts { fd: Some(Fd(7)), ..Parts::new(0) };
         for bits in 0..=0xff {
-            let e = Event { flags: u32::from(bits) << flag::SUB_SHIFT, ..event(Op::Fallocate) };
-            let Some(Call::Fallocate { how, .. }) = call(&e, &parts) else { panic!("a fallocate is one") };
+            let e = Row { flags: u32::from(bits) << flag::SUB_SHIFT, ..event(Op::Fallocate) };
+            let Some(Call::Fallocate { how, .. }) = call(&e.into(), &parts) else { panic!("a fallocate is one") };
             assert_eq!(how.bits(), bits);
         }
         assert_eq!(Fallocate::from_bits(0x11), Fallocate::ZeroRangeKeepSize);
@@ -338,11 +346,11 @@ mod tests {
         let mut e = event(Op::Read);
         e.ret = 10;
         let ok = |n| Outcome { start_ns: 0, dur_ns: 0, result: Ok(Reply::Count(n)) };
-        assert_eq!(compare(&e, &ok(10)), None);
-        assert_eq!(compare(&e, &ok(9)), Some(Mismatch::Count { expected: 10, got: 9 }));
+        assert_eq!(compare(&e.into(), &ok(10)), None);
+        assert_eq!(compare(&e.into(), &ok(9)), Some(Mismatch::Count { expected: 10, got: 9 }));
         let err = Outcome { start_ns: 0, dur_ns: 0, result: Err(Errno::ENOENT) };
-        assert_eq!(compare(&e, &err), Some(Mismatch::Errno { expected: 0, got: 2 }));
+        assert_eq!(compare(&e.into(), &err), Some(Mismatch::Errno { expected: 0, got: 2 }));
         e.errno = 2;
-        assert_eq!(compare(&e, &err), None);
+        assert_eq!(compare(&e.into(), &err), None);
     }
 }

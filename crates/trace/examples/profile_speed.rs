@@ -6,8 +6,8 @@
 
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::time::Instant;
-use trace::profile::{Meta, Reader, Writer, WriterOptions};
-use trace::{Batch, Event, FileId, OfdId, Op, Snapshot, flag};
+use trace::profile::{Meta, Reader, Row, Writer, WriterOptions};
+use trace::{Batch, FileId, OfdId, Op, Snapshot, flag};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -45,7 +45,7 @@ fn main() {
         let (mut n, mut sum) = (0u64, 0u64);
         while batches.next_into(&mut batch).unwrap() {
             n += batch.events.len() as u64;
-            sum += batch.events.iter().map(|e| e.dur_ns).sum::<u64>();
+            sum += batch.events.iter().map(|e| e.head.dur_ns).sum::<u64>();
         }
         assert_eq!(n, events);
         let million = events as f64 / 1e6;
@@ -66,7 +66,7 @@ fn made_up(rng: &mut rand_xoshiro::Xoshiro256PlusPlus, first: u64, count: u64) -
         let path = batch.paths.intern(format!("/src/project/dir{:03}/file{:06}.c", file % 331, file).as_bytes());
         let relative = r & 0x100 != 0;
         let data = matches!(op, Op::Read | Op::Write);
-        batch.events.push(Event {
+        let row = Row {
             seq,
             t_ns: seq * 7_000 + r % 5_000 / 1000 * 1000,
             dur_ns: (r >> 16) % 300 * 1000,
@@ -91,7 +91,8 @@ fn made_up(rng: &mut rand_xoshiro::Xoshiro256PlusPlus, first: u64, count: u64) -
             size_before: data.then_some((r >> 30) % 1_000_000),
             running_ns: None,
             blocked_ns: None,
-        });
+        };
+        batch.events.push(row.into());
     }
     batch
 }

@@ -30,11 +30,11 @@ pub fn count(reader: &Reader) -> Result<BTreeMap<Op, Count>, Box<dyn Error>> {
     let mut batch = Batch::default(); // used again, so that memory is that of one batch
     while batches.next_into(&mut batch)? {
         for event in &batch.events {
-            let count = counts.entry(event.op).or_default();
+            let count = counts.entry(event.op()).or_default();
             count.calls += 1;
-            count.failed += u64::from(event.errno != 0);
-            if matches!(event.op, Op::Read | Op::Write) {
-                count.bytes += u64::try_from(event.ret).unwrap_or(0); // -1 where it failed
+            count.failed += u64::from(event.head.errno.is_some());
+            if matches!(event.op(), Op::Read | Op::Write) {
+                count.bytes += u64::try_from(event.head.ret).unwrap_or(0); // -1 where it failed
             }
         }
     }

@@ -6,7 +6,7 @@
 //! that an agreement about nothing shows. Order between threads is not compared.
 
 use crate::profile::Reader;
-use crate::{Batch, Event, FileId, Op, Paths, flag};
+use crate::{Batch, Call, Event, FileId, Op, Paths, flag};
 use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
@@ -119,41 +119,40 @@ impl Fact {
     /// What a recorded event tells; `None` for what is no call of the program's: a close that the kernel did, a fault on a mapped
     /// file, an end.
     pub fn of_event(event: &Event, paths: &Paths) -> Option<Fact> {
-        if event.flags & flag::IMPLIED != 0 || matches!(event.op, Op::MapRead | Op::MapWrite | Op::Exit) {
+        if event.head.flags & flag::IMPLIED != 0 || matches!(event.op(), Op::MapRead | Op::MapWrite | Op::Exit) {
             return None;
         }
         let given = |path: Option<crate::PathId>, dir: Option<crate::PathId>| -> Option<Box<[u8]>> {
             // Across a bind mount the path is another than was given.
-            let path = paths.get(path.filter(|_| event.flags & flag::BY_MOUNT == 0)?);
+            let path = paths.get(path.filter(|_| event.head.flags & flag::BY_MOUNT == 0)?);
             let Some(dir) = dir else { return Some(path.into()) };
             let rest = path.strip_prefix(paths.get(dir))?;
             Some(rest.strip_prefix(b"/").unwrap_or(rest).into())
         };
         // The path of a call on a descriptor is the description's, which was given to another call.
-        let on_path = is_on_path(event.op) || event.caller_dir.is_some();
-        let path2 = if event.op == Op::Symlink {
-            event.path2.map(|id| paths.get(id).into())
-        } else {
-            given(event.path2, event.caller_dir2)
+        let on_path = is_on_path(event.op()) || event.caller_dir().is_some();
+        let path2 = match event.call {
+            Call::Symlink { target, .. } => target.map(|id| paths.get(id).into()),
+            _ => given(event.path2(), event.caller_dir2()),
         };
         Some(Fact {
-            tid: event.tid,
-            at: event.t_ns,
-            op: event.op,
-            flags: event.flags,
+            tid: event.head.tid,
+            at: event.head.t_ns,
+            op: event.op(),
+            flags: event.head.flags,
             flags_known: ASKED,
-            ret: event.ret,
-            errno: event.errno,
-            offset: event.offset,
-            offset2: event.offset2,
-            bytes: event.req_bytes,
-            mode: event.mode,
-            size_before: event.size_before,
-            path: if on_path { given(event.path, event.caller_dir) } else { None },
+            ret: event.head.ret,
+            errno: event.head.errno.map_or(0, |errno| errno.0),
+            offset: event.offset(),
+            offset2: event.offset2(),
+            bytes: event.req_bytes(),
+            mode: event.mode(),
+            size_before: event.size_before(),
+            path: if on_path { given(event.path(), event.caller_dir()) } else { None },
             path2,
-            file: event.file.map(|FileId(id)| id),
-            ofd: event.ofd.map(|ofd| ofd.0),
-            end: if event.flags & flag::UNFINISHED != 0 { End::Unknown } else { End::Returned },
+            file: event.file().map(|FileId(id)| id),
+            ofd: event.ofd().map(|ofd| ofd.0),
+            end: if event.head.flags & flag::UNFINISHED != 0 { End::Unknown } else { End::Returned },
         })
     }
 }
@@ -782,19 +781,20 @@ mod tests {
 
     #[test]
     fn paths_are_compared_as_given() {
+        use crate::profile::Row;
         let mut paths = Paths::default();
-        let event = Event {
+        let event = Row {
             path: Some(paths.intern(b"/d/./a")),
             caller_dir: Some(paths.intern(b"/d")),
-            ..Event::new(0, 0, Op::Unlink)
+            ..Row::new(0, 0, Op::Unlink)
         };
-        let fact = Fact::of_event(&event, &paths).expect("a call");
+        let fact = Fact::of_event(&event.into(), &paths).expect("a call");
         assert_eq!(fact.path.as_deref(), Some(&b"./a"[..]));
-        let root = Event { caller_dir: Some(paths.intern(b"/")), ..event };
-        assert_eq!(Fact::of_event(&root, &paths).expect("a call").path.as_deref(), Some(&b"d/./a"[..]));
-        let read = Event { path: event.path, ..Event::new(0, 0, Op::Read) };
-        assert_eq!(Fact::of_event(&read, &paths).expect("a call").path, None);
-        let close = Event { flags: flag::IMPLIED, ..Event::new(0, 0, Op::Close) };
-        assert_eq!(Fact::of_event(&close, &paths), None);
+        let root = Row { caller_dir: Some(paths.intern(b"/")), ..event };
+        assert_eq!(Fact::of_event(&root.into(), &paths).expect("a call").path.as_deref(), Some(&b"d/./a"[..]));
+        let read = Row { path: event.path, ..Row::new(0, 0, Op::Read) };
+        assert_eq!(Fact::of_event(&read.into(), &paths).expect("a call").path, None);
+        let close = Row { flags: flag::IMPLIED, ..Row::new(0, 0, Op::Close) };
+        assert_eq!(Fact::of_event(&close.into(), &paths), None);
     }
 }

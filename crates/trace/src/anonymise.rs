@@ -10,8 +10,8 @@
 //!
 //! What holds no names is left alone: times, turns of threads, sizes, owners' numbers, inodes, calls, file system types, kernel and processor.
 
-use crate::profile::{Meta, Reader, Writer, WriterOptions, escape, unescape};
-use crate::{Batch, PathId, Paths, Snapshot};
+use crate::profile::{Meta, Reader, Row, Writer, WriterOptions, escape, unescape};
+use crate::{Batch, Event, PathId, Paths, Snapshot};
 use columnar::FileError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
@@ -107,12 +107,14 @@ impl Anonymiser {
     pub fn batch(&mut self, batch: &Batch) -> Batch {
         let mut paths = Paths::default();
         let mut ids: FxHashMap<PathId, PathId> = FxHashMap::default();
-        let mut events = batch.events.clone();
-        for event in &mut events {
-            for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {
+        let mut hidden = |event: &Event| {
+            let mut row = Row::from(event);
+            for id in [&mut row.path, &mut row.path2, &mut row.caller_dir, &mut row.caller_dir2] {
                 *id = id.map(|id| *ids.entry(id).or_insert_with(|| paths.intern(&self.path(batch.paths.get(id)))));
             }
-        }
+            Event::from(row)
+        };
+        let events = batch.events.iter().map(&mut hidden).collect();
         Batch { events, paths, schedule: batch.schedule.clone() }
     }
 

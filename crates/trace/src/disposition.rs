@@ -1,6 +1,6 @@
 //! Which traced calls can be made again, and why the others cannot: what a replay makes, and a prediction of it prices.
 
-use crate::{Event, OfdId, Op, flag};
+use crate::{About, Call, Event, OfdId, Op, Via, flag};
 use posix::Errno;
 use serde::Serialize;
 
@@ -44,59 +44,63 @@ impl Skip {
     }
 }
 
-const EINTR: u16 = posix::Errno::EINTR.0;
-const EAGAIN: u16 = posix::Errno::EAGAIN.0;
-
 /// Whether the replay makes this call. [`Skip::NoDescriptor`] is only found out later.
 pub fn disposition(e: &Event) -> Result<(), Skip> {
-    match e.op {
+    match e.op() {
         Op::Exec | Op::Clone | Op::Exit => return Err(Skip::ProcessControl),
         Op::Dup | Op::Chdir | Op::Fchdir => return Err(Skip::Bookkeeping),
-        Op::Fcntl if e.flags & flag::DESCRIPTOR_FLAGS != 0 => return Err(Skip::Bookkeeping),
-        Op::Fcntl if e.flags & flag::NO_LOCK != 0 => return Err(Skip::NotModelled),
+        Op::Fcntl if e.head.flags & flag::DESCRIPTOR_FLAGS != 0 => return Err(Skip::Bookkeeping),
+        Op::Fcntl if e.head.flags & flag::NO_LOCK != 0 => return Err(Skip::NotModelled),
         Op::Msync | Op::IoUring | Op::MapRead | Op::MapWrite => return Err(Skip::Unseen),
         Op::Other | Op::Ioctl => return Err(Skip::NotModelled),
         _ => {}
     }
-    if e.flags & flag::FOREIGN != 0 {
+    if e.head.flags & flag::FOREIGN != 0 {
         return Err(Skip::Foreign);
     }
-    if e.flags & flag::UNFINISHED != 0 || matches!(e.errno, EINTR | EAGAIN) {
+    if e.head.flags & flag::UNFINISHED != 0 || matches!(e.head.errno, Some(Errno::EINTR | Errno::EAGAIN)) {
         return Err(Skip::Unfinished);
     }
-    match e.op {
-        Op::Close if e.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
-        Op::Copy if e.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
+    match e.op() {
+        Op::Close if e.head.flags & flag::LAST == 0 => Err(Skip::Bookkeeping),
+        Op::Copy if e.head.flags & flag::SHARED != 0 => Err(Skip::NotModelled),
         Op::Copy => match copy_ends(e) {
             (None, None) => Err(Skip::Incomplete),
             // It failed at the end that is no file.
-            (None, Some(_)) | (Some(_), None) if e.errno != 0 => Err(Skip::Foreign),
+            (None, Some(_)) | (Some(_), None) if e.head.errno.is_some() => Err(Skip::Foreign),
             _ => Ok(()),
         },
         // A process without the right to link by a descriptor is told so, too, and the replay needs no such right.
-        Op::Link if e.ofd.is_some() && Errno(e.errno) == Errno::ENOENT => Err(Skip::NotModelled),
+        Op::Link if links_open_file(e) && e.head.errno == Some(Errno::ENOENT) => Err(Skip::NotModelled),
         Op::Sync => Ok(()),
-        Op::Rename | Op::Link | Op::Symlink if e.path.is_none() || e.path2.is_none() => Err(Skip::Incomplete),
-        op if takes_descriptor(op) && e.ofd.is_none() => Err(Skip::Incomplete),
-        op if !takes_descriptor(op) && e.path.is_none() => Err(Skip::Incomplete),
+        Op::Rename | Op::Link | Op::Symlink if e.path().is_none() || e.path2().is_none() => Err(Skip::Incomplete),
+        op if takes_descriptor(op) && e.ofd().is_none() => Err(Skip::Incomplete),
+        op if !takes_descriptor(op) && e.path().is_none() => Err(Skip::Incomplete),
         _ => Ok(()),
     }
 }
 
 /// The source and the destination of a copy; `None` for an end that is no file (a pipe or socket): it has no path.
 pub fn copy_ends(e: &Event) -> (Option<OfdId>, Option<OfdId>) {
-    (e.ofd.filter(|_| e.path.is_some()), e.ofd2.filter(|_| e.path2.is_some()))
+    match &e.call {
+        Call::Copy { from, to, .. } => (from.ofd.filter(|_| from.path.is_some()), to.ofd.filter(|_| to.path.is_some())),
+        _ => (None, None),
+    }
 }
 
 /// Whether the call gave the offset of a copy's source or destination, so that the description's stays.
 pub fn gives_offset(e: &Event, second: bool) -> bool {
-    let bit = if second { flag::TARGET_OFFSET } else { flag::SOURCE_OFFSET };
-    e.flags & if e.op == Op::Copy { bit } else { flag::POSITIONAL } != 0
+    let bit = match e.call {
+        Call::Copy { .. } if second => flag::TARGET_OFFSET,
+        Call::Copy { .. } => flag::SOURCE_OFFSET,
+        _ => flag::POSITIONAL,
+    };
+    e.head.flags & bit != 0
 }
 
 /// Whether a file that is open gets a name.
 pub fn links_open_file(e: &Event) -> bool {
-    e.op == Op::Link && e.ofd.is_some()
+    matches!(e.call, Call::Link { from: About { via: Via::Ofd(_), .. }, .. })
 }
 
 /// Whether the operation is made on a descriptor (else on a path). xattr and statfs calls are made on the path in
@@ -130,22 +134,23 @@ pub fn takes_descriptor(op: Op) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Row;
 
     #[test]
     fn leaves_out_what_it_must() {
-        let mut e = Event::new(0, 0, Op::Read);
-        assert_eq!(disposition(&e), Err(Skip::Incomplete));
+        let mut e = Row::new(0, 0, Op::Read);
+        assert_eq!(disposition(&e.into()), Err(Skip::Incomplete));
         e.ofd = Some(OfdId(1));
-        assert_eq!(disposition(&e), Ok(()));
+        assert_eq!(disposition(&e.into()), Ok(()));
         e.flags = flag::FOREIGN;
-        assert_eq!(disposition(&e), Err(Skip::Foreign));
+        assert_eq!(disposition(&e.into()), Err(Skip::Foreign));
         e.flags = 0;
-        e.errno = EINTR;
-        assert_eq!(disposition(&e), Err(Skip::Unfinished));
-        let mut c = Event::new(0, 0, Op::Close);
+        e.errno = Errno::EINTR.0;
+        assert_eq!(disposition(&e.into()), Err(Skip::Unfinished));
+        let mut c = Row::new(0, 0, Op::Close);
         c.ofd = Some(OfdId(1));
-        assert_eq!(disposition(&c), Err(Skip::Bookkeeping));
+        assert_eq!(disposition(&c.into()), Err(Skip::Bookkeeping));
         c.flags = flag::LAST;
-        assert_eq!(disposition(&c), Ok(()));
+        assert_eq!(disposition(&c.into()), Ok(()));
     }
 }

@@ -3,8 +3,10 @@
 //! Batches stream: paths are interned per batch, so that a reader holds one batch at a time whatever
 //! the length of the trace.
 
-use crate::Op;
+use crate::profile::Row;
 use crate::schedule::Turn;
+use crate::{Call, Op};
+use posix::Errno;
 use rustc_hash::FxHashMap;
 
 /// A path interned in its batch's [`Paths`].
@@ -19,9 +21,9 @@ pub struct FileId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OfdId(pub u64);
 
-/// One traced call: a row of `trace.parquet`. `None` means unknown or not applicable; nothing is guessed.
+/// What every traced call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct Head {
     /// Position in the trace, from 0, in the order of call starts.
     pub seq: u64,
     /// When the call began, nanoseconds since the trace began.
@@ -32,42 +34,12 @@ pub struct Event {
     pub pid: u32,
     /// See `pid`.
     pub tid: u32,
-    /// What was asked.
-    pub op: Op,
     /// Flags of the call: see [`flag`].
     pub flags: u32,
-    /// Permission bits given to creating calls and chmod; what `access` asked (4 read, 2 write, 1 execute), what `sync_file_range` did (1 wait
-    /// before, 2 write, 4 wait after), which advice `fadvise` gave (`POSIX_FADV_*`; 4 is `DONTNEED`).
-    pub mode: Option<u16>,
-    /// Error number, 0 on success.
-    pub errno: u16,
+    /// Why it failed; `None` on success.
+    pub errno: Option<Errno>,
     /// What it returned; -1 on failure.
     pub ret: i64,
-    /// The description used (or made, by open).
-    pub ofd: Option<OfdId>,
-    /// Second description: the destination of a copy.
-    pub ofd2: Option<OfdId>,
-    /// The file the call is about, so far as the trace alone can tell.
-    pub file: Option<FileId>,
-    /// Its directory's identity.
-    pub parent: Option<FileId>,
-    /// Absolute path: `caller_dir` and the path as given, with `.`, `..` and repeated slashes left in, so that
-    /// the components the kernel walked can be counted. For calls on descriptors, the description's path.
-    pub path: Option<PathId>,
-    /// The second path of rename, link and symlink (for symlink: the target as given).
-    pub path2: Option<PathId>,
-    /// The directory the walk of `path` started in where the given path was relative; `None` where it was absolute.
-    pub caller_dir: Option<PathId>,
-    /// The same for `path2`.
-    pub caller_dir2: Option<PathId>,
-    /// Resolved file offset of a read, write, fallocate, mmap or copy (source).
-    pub offset: Option<u64>,
-    /// Resolved destination offset of a copy.
-    pub offset2: Option<u64>,
-    /// Bytes asked for; new length of a truncate.
-    pub req_bytes: Option<u64>,
-    /// The file's length before the call, so far as the trace alone can tell.
-    pub size_before: Option<u64>,
     /// Part of `dur_ns` in which the thread ran on a processor; `None` where the tracer cannot tell.
     pub running_ns: Option<u64>,
     /// Part of `dur_ns` in which the thread slept: waited for the device, a lock, a pipe. What is left of `dur_ns`, it waited
@@ -75,39 +47,107 @@ pub struct Event {
     pub blocked_ns: Option<u64>,
 }
 
+/// One traced call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Who called when, and what came of it.
+    pub head: Head,
+    /// What was asked.
+    pub call: Call,
+}
+
 impl Event {
     /// A successful call of process 1 that took no time and of which nothing else is known.
     pub fn new(seq: u64, t_ns: u64, op: Op) -> Event {
-        Event {
-            seq,
-            t_ns,
-            dur_ns: 0,
-            pid: 1,
-            tid: 1,
-            op,
-            flags: 0,
-            mode: None,
-            errno: 0,
-            ret: 0,
-            ofd: None,
-            ofd2: None,
-            file: None,
-            parent: None,
-            path: None,
-            path2: None,
-            caller_dir: None,
-            caller_dir2: None,
-            offset: None,
-            offset2: None,
-            req_bytes: None,
-            size_before: None,
-            running_ns: None,
-            blocked_ns: None,
-        }
+        Event::from(Row::new(seq, t_ns, op))
+    }
+
+    /// See [`Call::op`].
+    #[inline]
+    pub fn op(&self) -> Op {
+        self.call.op()
+    }
+
+    /// See [`Call::ofd`].
+    #[inline]
+    pub fn ofd(&self) -> Option<OfdId> {
+        self.call.ofd()
+    }
+
+    /// See [`Call::ofd2`].
+    #[inline]
+    pub fn ofd2(&self) -> Option<OfdId> {
+        self.call.ofd2()
+    }
+
+    /// See [`Call::file`].
+    #[inline]
+    pub fn file(&self) -> Option<FileId> {
+        self.call.file()
+    }
+
+    /// See [`Call::parent`].
+    #[inline]
+    pub fn parent(&self) -> Option<FileId> {
+        self.call.parent()
+    }
+
+    /// See [`Call::path`].
+    #[inline]
+    pub fn path(&self) -> Option<PathId> {
+        self.call.path()
+    }
+
+    /// See [`Call::path2`].
+    #[inline]
+    pub fn path2(&self) -> Option<PathId> {
+        self.call.path2()
+    }
+
+    /// See [`Call::caller_dir`].
+    #[inline]
+    pub fn caller_dir(&self) -> Option<PathId> {
+        self.call.caller_dir()
+    }
+
+    /// See [`Call::caller_dir2`].
+    #[inline]
+    pub fn caller_dir2(&self) -> Option<PathId> {
+        self.call.caller_dir2()
+    }
+
+    /// See [`Call::offset`].
+    #[inline]
+    pub fn offset(&self) -> Option<u64> {
+        self.call.offset()
+    }
+
+    /// See [`Call::offset2`].
+    #[inline]
+    pub fn offset2(&self) -> Option<u64> {
+        self.call.offset2()
+    }
+
+    /// See [`Call::req_bytes`].
+    #[inline]
+    pub fn req_bytes(&self) -> Option<u64> {
+        self.call.req_bytes()
+    }
+
+    /// See [`Call::size_before`].
+    #[inline]
+    pub fn size_before(&self) -> Option<u64> {
+        self.call.size_before()
+    }
+
+    /// See [`Call::mode`].
+    #[inline]
+    pub fn mode(&self) -> Option<u16> {
+        self.call.mode()
     }
 }
 
-/// Bits of [`Event::flags`]. The low bits are shared by all operations, the rest belong to `open`.
+/// Bits of [`Head::flags`]. The low bits are shared by all operations, the rest belong to `open`.
 pub mod flag {
     /// read/write: the positional variant (pread, pwrite), which leaves the description's offset alone.
     pub const POSITIONAL: u32 = 1 << 0;
@@ -173,7 +213,7 @@ pub mod flag {
     pub const TARGET_OFFSET: u32 = 1 << 25;
     /// Path calls: a path was given by way of a bind mount, and stands here as the file system itself knows it.
     pub const BY_MOUNT: u32 = 1 << 31;
-    /// fadvise: the advice (in [`Event::mode`](super::Event::mode)) to give pages up, `POSIX_FADV_DONTNEED`.
+    /// fadvise: the advice (in [`Call::Fadvise`](crate::Call::Fadvise)) to give pages up, `POSIX_FADV_DONTNEED`.
     pub const ADVICE_DONT_NEED: u16 = 4;
     /// lseek: whence in bits 24-26 (0 set, 1 current, 2 end, 3 data, 4 hole); fallocate: the kernel's mode bits in
     /// bits 24-31.

@@ -9,6 +9,7 @@
 pub mod agree;
 pub mod analysis;
 pub mod anonymise;
+mod call;
 pub mod disposition;
 mod event;
 pub mod fio;
@@ -31,7 +32,8 @@ pub mod track;
 pub mod tree;
 pub mod verify;
 
-pub use event::{Batch, Event, FileId, OfdId, PathId, Paths, flag};
+pub use call::{About, Call, Destination, Mapped, Named, Opened, Range, Target, Via};
+pub use event::{Batch, Event, FileId, Head, OfdId, PathId, Paths, flag};
 pub use op::Op;
 pub use room::Room;
 pub use snapshot::{Provenance, Snapshot, SnapshotEntry};

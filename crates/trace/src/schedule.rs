@@ -8,7 +8,7 @@
 pub struct Turn {
     /// The thread.
     pub tid: u32,
-    /// When, or from when on: nanoseconds since the trace began, on the clock of [`Event::t_ns`](crate::Event::t_ns).
+    /// When, or from when on: nanoseconds since the trace began, on the clock of [`Head::t_ns`](crate::Head::t_ns).
     pub t_ns: u64,
     /// What.
     pub what: Happened,

@@ -12,7 +12,7 @@ use std::process::Command;
 use trace::agree::{Agreement, Comparison, Fact};
 use trace::record::{Strace, Tracer};
 use trace::strace::{ImportOptions, Importer};
-use trace::{Event, Op, Paths, flag};
+use trace::{Op, Paths, flag};
 
 /// Rows by thread, in order.
 type Threads = BTreeMap<u32, Vec<Row>>;
@@ -53,7 +53,7 @@ fn both(command: &[OsString], directory: &Path) -> Option<(Threads, Threads)> {
 /// What both can tell: everything but times, identities, and lengths known from elsewhere than the calls. Where strace
 /// does not know an offset, `judge`'s row says so, and ours is not compared.
 fn comparable(row: &Row, judge: &Row) -> String {
-    let e: &Event = &row.event;
+    let e = &row.event;
     // strace prints the end of a process after the kernel has closed what it had open: whose close of a pipe is the last is another's.
     let unsure = if e.op == Op::Close && e.flags & flag::FOREIGN != 0 { flag::LAST } else { 0 };
     let path = |p: &Option<Vec<u8>>| p.as_ref().map_or("-".into(), |p| p.escape_ascii().to_string());
@@ -114,14 +114,14 @@ fn own_calls_by_both(command: &[OsString], directory: &Path) -> Option<(Threads,
 fn fact(row: &Row) -> Option<Fact> {
     let mut paths = Paths::default();
     let mut interned = |path: &Option<Vec<u8>>| path.as_deref().map(|path| paths.intern(path));
-    let event = Event {
+    let event = trace::profile::Row {
         path: interned(&row.path),
         path2: interned(&row.path2),
         caller_dir: interned(&row.caller_dir),
         caller_dir2: interned(&row.caller_dir2),
         ..row.event
     };
-    Fact::of_event(&event, &paths)
+    Fact::of_event(&event.into(), &paths)
 }
 
 fn compared(judge: &Threads, ours: &Threads) -> Agreement {

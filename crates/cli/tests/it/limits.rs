@@ -12,7 +12,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
-use trace::profile::{Meta, PATH_BYTES_MAX, Writer, WriterOptions, escape};
+use trace::profile::{self, Meta, PATH_BYTES_MAX, Writer, WriterOptions, escape};
 use trace::{Batch, Event, FileId, OfdId, Op, Snapshot, SnapshotEntry, flag};
 
 /// In KiB, for the shell's `ulimit -v`.
@@ -118,7 +118,9 @@ fn stats_of(directory: &Path, paths: impl Iterator<Item = Vec<u8>>) {
     let mut batch = Batch::default();
     for (n, path) in (0..).zip(paths) {
         let path = Some(batch.paths.intern(&path));
-        batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, Op::Stat) });
+        batch.events.push(
+            profile::Row { pid: 1, tid: 1, path, dur_ns: 1000, ..profile::Row::new(n, n * 2000, Op::Stat) }.into(),
+        );
     }
     writer.push(&batch).expect("written");
     writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
@@ -163,7 +165,9 @@ fn calls_on_deep_paths_are_priced_in_parts() {
     for n in 0..calls {
         let path = Some(batch.paths.intern(&paths[n as usize % paths.len()]));
         let op = if n < 300 { Op::Mknod } else { Op::Chmod };
-        batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, op) });
+        batch
+            .events
+            .push(profile::Row { pid: 1, tid: 1, path, dur_ns: 1000, ..profile::Row::new(n, n * 2000, op) }.into());
     }
     writer.push(&batch).expect("written");
     writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
@@ -178,7 +182,7 @@ fn calls_on_deep_paths_are_priced_in_parts() {
     let mut batch = Batch::default();
     for n in 0..400 {
         let path = Some(batch.paths.intern(&format!("/{n}{}", "/a".repeat(2_999)).into_bytes()));
-        batch.events.push(Event { pid: 1, tid: 1, path, ..Event::new(n, n * 2000, Op::Mknod) });
+        batch.events.push(profile::Row { pid: 1, tid: 1, path, ..profile::Row::new(n, n * 2000, Op::Mknod) }.into());
     }
     writer.push(&batch).expect("written");
     writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
@@ -222,7 +226,9 @@ fn names_have_a_length_for_their_file() {
         let mut batch = Batch::default();
         for n in first..first + 500 {
             let path = Some(batch.paths.intern(format!("/{long}{n:08}").as_bytes()));
-            batch.events.push(Event { pid: 1, tid: 1, path, dur_ns: 1000, ..Event::new(n, n * 2000, Op::Stat) });
+            batch.events.push(
+                profile::Row { pid: 1, tid: 1, path, dur_ns: 1000, ..profile::Row::new(n, n * 2000, Op::Stat) }.into(),
+            );
         }
         writer.push(&batch).expect("written");
     }
@@ -278,7 +284,7 @@ fn sums_end_at_the_largest_number() {
     let mut seq = 0;
     for op in Op::ALL {
         for (n, path) in (0..).zip(paths) {
-            let event = Event {
+            let event = profile::Row {
                 dur_ns: u64::MAX - n,
                 pid: u32::MAX,
                 tid: u32::MAX - n as u32,
@@ -297,9 +303,9 @@ fn sums_end_at_the_largest_number() {
                 size_before: Some(u64::MAX),
                 running_ns: Some(u64::MAX),
                 blocked_ns: Some(u64::MAX),
-                ..Event::new(seq, u64::MAX - n, *op)
+                ..profile::Row::new(seq, u64::MAX - n, *op)
             };
-            batch.events.extend([event, Event { seq: seq + 1, ..event }]);
+            batch.events.extend([event, profile::Row { seq: seq + 1, ..event }].map(Event::from));
             seq += 2;
         }
     }
@@ -342,8 +348,8 @@ fn a_directory_that_cannot_be_mapped_is_a_difference() {
     for (n, op) in (0..).zip([Op::Open, Op::Mmap, Op::Close]) {
         let flags = if op == Op::Open { flag::DIRECTORY } else { 0 };
         let req_bytes = (op == Op::Mmap).then_some(4096);
-        let event = Event { pid: 1, tid: 1, ofd, path, flags, req_bytes, ..Event::new(n, n * 1000, op) };
-        batch.events.push(event);
+        let event = profile::Row { pid: 1, tid: 1, ofd, path, flags, req_bytes, ..profile::Row::new(n, n * 1000, op) };
+        batch.events.push(event.into());
     }
     writer.push(&batch).expect("written");
     writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");

@@ -129,16 +129,16 @@ impl Postprocess {
     /// Adds one priced call: `ns` is its latency, `stall_ns` of which it waited for write-back.
     #[inline]
     pub fn add(&mut self, event: &Event, note: &Note, price: Price, ns: f64, stall_ns: f64) {
-        let op = event.op as usize;
+        let op = event.op() as usize;
         self.total_ns += ns;
         self.stall_ns += stall_ns;
         if let Some(sum) = self.ops.get_mut(op) {
             sum.calls += 1;
-            sum.failed += u64::from(event.errno != 0);
+            sum.failed += u64::from(event.head.errno.is_some());
             sum.ns += ns;
-            sum.traced_ns = sum.traced_ns.saturating_add(event.dur_ns);
-            if matches!(event.op, Op::Read | Op::Write | Op::Copy) {
-                sum.bytes = sum.bytes.saturating_add(u64::try_from(event.ret).unwrap_or(0));
+            sum.traced_ns = sum.traced_ns.saturating_add(event.head.dur_ns);
+            if matches!(event.op(), Op::Read | Op::Write | Op::Copy) {
+                sum.bytes = sum.bytes.saturating_add(u64::try_from(event.head.ret).unwrap_or(0));
             }
         }
         if let Some(shape) = self.shapes.get_mut(op * self.entries + usize::from(price.dominant)) {
@@ -159,7 +159,7 @@ impl Postprocess {
             }
             self.files[at] += ns;
         }
-        self.add_time(event.t_ns, ns);
+        self.add_time(event.head.t_ns, ns);
     }
 
     fn add_time(&mut self, t_ns: u64, ns: f64) {
@@ -184,8 +184,8 @@ impl Postprocess {
             if ns <= 0.0 {
                 continue;
             }
-            let renamed = if event.op == Op::Rename { event.path2 } else { None };
-            let Some(path) = renamed.or(event.path) else {
+            let renamed = if event.op() == Op::Rename { event.path2() } else { None };
+            let Some(path) = renamed.or(event.path()) else {
                 self.gone_rest_ns += ns;
                 continue;
             };
@@ -361,9 +361,9 @@ impl CoverageCounter {
     pub fn count(&mut self, event: &Event, note: &Note) {
         self.by_status[note.status as usize] += 1;
         if note.status == Status::Modelled {
-            self.modelled_traced_ns = self.modelled_traced_ns.saturating_add(event.dur_ns);
+            self.modelled_traced_ns = self.modelled_traced_ns.saturating_add(event.head.dur_ns);
         } else if note.status.is_uncovered()
-            && let Some(count) = self.uncovered.get_mut(event.op as usize)
+            && let Some(count) = self.uncovered.get_mut(event.op() as usize)
         {
             *count += 1;
         }

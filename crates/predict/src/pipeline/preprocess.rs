@@ -225,7 +225,7 @@ impl Preprocess {
                 Status::Modelled if self.calls == Calls::Replayed && disposition(event).is_err() => Status::NotReplayed,
                 status => status,
             };
-            let mapped = matches!(event.op, Op::MapRead | Op::MapWrite);
+            let mapped = matches!(event.op(), Op::MapRead | Op::MapWrite);
             if status == Status::NotReplayed && !mapped {
                 // What it did is done by whatever stands in for it.
                 self.call(event, batch, out, &mut call);
@@ -235,7 +235,7 @@ impl Preprocess {
                 self.call(event, batch, out, &mut call);
             } else {
                 call.status = status;
-                if event.op == Op::Close && event.flags & flag::IMPLIED != 0 {
+                if event.op() == Op::Close && event.head.flags & flag::IMPLIED != 0 {
                     self.close(event, out, &mut call);
                 }
             }
@@ -318,19 +318,19 @@ impl Default for CallNote {
 
 /// Whether an event is priced at all, from the event alone.
 pub fn status_of(event: &Event) -> Status {
-    if event.flags & flag::FOREIGN != 0 {
+    if event.head.flags & flag::FOREIGN != 0 {
         return Status::Foreign;
     }
-    match event.op {
-        Op::Close if event.flags & flag::IMPLIED != 0 => Status::Process,
-        Op::Fcntl if event.flags & flag::DESCRIPTOR_FLAGS != 0 => Status::Process,
+    match event.op() {
+        Op::Close if event.head.flags & flag::IMPLIED != 0 => Status::Process,
+        Op::Fcntl if event.head.flags & flag::DESCRIPTOR_FLAGS != 0 => Status::Process,
         Op::Dup | Op::Chdir | Op::Fchdir | Op::Clone | Op::Exit => Status::Process,
         Op::Exec => Status::Exec,
         Op::Msync => Status::Mapped,
         Op::IoUring => Status::IoUring,
         Op::Ioctl | Op::Other => Status::Other,
-        Op::Fcntl if event.flags & flag::NO_LOCK != 0 => Status::Other,
-        _ if event.flags & flag::UNFINISHED != 0 => Status::Unfinished,
+        Op::Fcntl if event.head.flags & flag::NO_LOCK != 0 => Status::Other,
+        _ if event.head.flags & flag::UNFINISHED != 0 => Status::Unfinished,
         _ => Status::Modelled,
     }
 }
@@ -367,8 +367,8 @@ fn changes_attributes(op: Op) -> bool {
 
 impl Preprocess {
     fn call(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let failed = event.errno != 0;
-        match event.op {
+        let failed = event.head.errno.is_some();
+        match event.op() {
             Op::Open if !failed => self.open(event, batch, out, call),
             Op::Close => self.close(event, out, call),
             Op::Read | Op::MapRead => self.read(event, batch, out, call),
@@ -391,40 +391,40 @@ impl Preprocess {
 
     /// Calls that only look at or change attributes, and every path call that failed.
     fn plain(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let class = plain_class(event.op);
-        let on_descriptor = event.ofd.is_some() && event.op != Op::Open;
+        let class = plain_class(event.op());
+        let on_descriptor = event.ofd().is_some() && event.op() != Op::Open;
         if on_descriptor {
-            let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+            let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
             out.steps.push(Step::Call(self.outcome_class(event, class)));
-            if event.errno == 0 && changes_attributes(event.op) {
+            if event.head.errno.is_none() && changes_attributes(event.op()) {
                 out.steps.push(Step::Changed { node });
             }
-            if event.op == Op::Fadvise && event.errno == 0 && event.mode == Some(flag::ADVICE_DONT_NEED) {
+            if event.op() == Op::Fadvise && event.head.errno.is_none() && event.mode() == Some(flag::ADVICE_DONT_NEED) {
                 out.steps.push(self.dont_need(event, node));
             }
             return;
         }
-        let Some(path) = event.path else {
+        let Some(path) = event.path() else {
             call.status = Status::Unidentified;
             return;
         };
         let follow = self.follows(event);
         let must = must_of(event);
-        let mut walked = self.walk(out, batch, path, event.caller_dir, follow, must);
-        if let (Op::Rename | Op::Link, Some(path2)) = (event.op, event.path2)
+        let mut walked = self.walk(out, batch, path, event.caller_dir(), follow, must);
+        if let (Op::Rename | Op::Link, Some(path2)) = (event.op(), event.path2())
             && walked.end == End::Found
         {
             call.lookups = walked.lookups;
-            walked = self.walk(out, batch, path2, event.caller_dir2, false, Must::Nothing);
+            walked = self.walk(out, batch, path2, event.caller_dir2(), false, Must::Nothing);
         }
         self.note(call, &walked);
-        let missing = Errno(event.errno) == Errno::ENOENT;
+        let missing = event.head.errno == Some(Errno::ENOENT);
         if walked.end != End::Found {
             call.failed_at = call.lookups;
-            call.surprise |= event.errno == 0;
+            call.surprise |= event.head.errno.is_none();
             // The failed lookup is the call, unless it failed at something that is there (ENOTDIR, ELOOP).
             if self.last_is_absent(out, &walked) {
-                self.set_role(out, &walked, failing_role(event.op));
+                self.set_role(out, &walked, failing_role(event.op()));
                 return;
             }
         } else if missing && call.lookups > 0 {
@@ -432,34 +432,35 @@ impl Preprocess {
             call.surprise = true;
             call.failed_at = call.lookups;
             if let Some(Step::Lookup { child, role, .. }) = walked.last_step.and_then(|at| out.steps.get_mut(at)) {
-                (*child, *role) = (NodeId::NONE, failing_role(event.op));
+                (*child, *role) = (NodeId::NONE, failing_role(event.op()));
                 return;
             }
         }
         out.steps.push(Step::Call(self.outcome_class(event, class)));
-        if event.errno == 0 && changes_attributes(event.op) && walked.end == End::Found {
+        if event.head.errno.is_none() && changes_attributes(event.op()) && walked.end == End::Found {
             out.steps.push(Step::Changed { node: walked.node });
         }
     }
 
     /// A call that fails after its walk costs about an access; only getxattr and readlink have classes of their own for that.
     fn outcome_class(&self, event: &Event, class: Option<Class>) -> Class {
-        match (event.op, class) {
-            (Op::GetXattr, Some(_)) if event.errno != 0 => Class::GetXattrMissing,
-            (Op::ReadLink, Some(_)) if event.errno != 0 => Class::ReadLinkNone,
+        match (event.op(), class) {
+            (Op::GetXattr, Some(_)) if event.head.errno.is_some() => Class::GetXattrMissing,
+            (Op::ReadLink, Some(_)) if event.head.errno.is_some() => Class::ReadLinkNone,
             (Op::ReadLink | Op::Access | Op::Fcntl | Op::Fadvise | Op::Mmap, Some(class)) => class,
-            (_, Some(class)) if event.errno == 0 => class,
-            _ if event.ofd.is_some() => Class::Fstat,
+            (_, Some(class)) if event.head.errno.is_none() => class,
+            _ if event.ofd().is_some() => Class::Fstat,
             _ => Class::Access,
         }
     }
 
     fn follows(&self, event: &Event) -> bool {
         use Op::{Mkdir, Mknod, ReadLink, Rename, Rmdir, Symlink, Unlink};
-        let exclusive = event.op == Op::Open && event.flags & flag::CREATE != 0 && event.flags & flag::EXCL != 0;
+        let exclusive =
+            event.op() == Op::Open && event.head.flags & flag::CREATE != 0 && event.head.flags & flag::EXCL != 0;
         // A link by a descriptor walks one path, that of the new name.
-        let never = matches!(event.op, Mkdir | Mknod | ReadLink | Rename | Rmdir | Symlink | Unlink);
-        !never && !exclusive && event.flags & flag::NOFOLLOW == 0
+        let never = matches!(event.op(), Mkdir | Mknod | ReadLink | Rename | Rmdir | Symlink | Unlink);
+        !never && !exclusive && event.head.flags & flag::NOFOLLOW == 0
     }
 
     fn note(&self, call: &mut CallNote, walked: &Walked) {
@@ -493,21 +494,22 @@ fn failing_role(op: Op) -> Role {
 
 /// The bytes a call moved.
 fn transferred(event: &Event) -> u64 {
-    u64::try_from(event.ret).unwrap_or(0).min(TRANSFER_BYTES_MAX)
+    u64::try_from(event.head.ret).unwrap_or(0).min(TRANSFER_BYTES_MAX)
 }
 
 /// The file's length as the trace has it; 0 where it does not say.
 fn size_before(event: &Event) -> u64 {
-    event.size_before.unwrap_or(0).min(BYTES_MAX)
+    event.size_before().unwrap_or(0).min(BYTES_MAX)
 }
 
 /// What must be there for a plain call to have ended as it did.
 fn must_of(event: &Event) -> Must {
     let size = size_before(event);
     let exists = |kind| Must::All(kind, size);
-    match (Errno(event.errno), event.op) {
-        (Errno(0), Op::ReadLink) => exists(FileKind::Symlink),
-        (Errno(0), _) => exists(FileKind::File),
+    let Some(errno) = event.head.errno else {
+        return exists(if event.op() == Op::ReadLink { FileKind::Symlink } else { FileKind::File });
+    };
+    match (errno, event.op()) {
         (Errno::EEXIST, Op::Mkdir) | (Errno::ENOTEMPTY, Op::Rmdir) => exists(FileKind::Directory),
         (Errno::EEXIST, Op::Open | Op::Symlink | Op::Mknod) | (Errno::EADDRINUSE, Op::Mknod) => exists(FileKind::File),
         (Errno::EISDIR, Op::Open | Op::Unlink) => exists(FileKind::Directory),

@@ -153,7 +153,7 @@ pub(super) fn each_part(
         done = preprocess.annotate(batch, done, annotated);
         posix::interrupt::check().map_err(|source| interrupted(workload, source))?;
         if preprocess.is_too_deep() {
-            let call = batch.events.get(done.saturating_sub(1)).map_or(0, |event| event.seq);
+            let call = batch.events.get(done.saturating_sub(1)).map_or(0, |event| event.head.seq);
             return Err(too_deep(workload, format!("call {call}")));
         }
         part(annotated);
@@ -242,8 +242,8 @@ impl<'p> Group<'p> {
             if note.status != Status::Modelled && steps.is_empty() {
                 continue;
             }
-            if self.recorder.is_over(event.t_ns) {
-                self.recorder.close(event.t_ns, self.counts());
+            if self.recorder.is_over(event.head.t_ns) {
+                self.recorder.close(event.head.t_ns, self.counts());
             }
             let before = match sink {
                 Some(_) => self.before(event, note),
@@ -281,7 +281,7 @@ impl<'p> Group<'p> {
         let mut now_ns = 0.0f64;
         for member in &mut self.members {
             if self.pace == Pace::Recorded {
-                member.now_ns = member.now_ns.max(event.t_ns as f64);
+                member.now_ns = member.now_ns.max(event.head.t_ns as f64);
             }
             now_ns = now_ns.max(member.now_ns);
         }
@@ -329,7 +329,7 @@ impl<'p> Group<'p> {
             let factor = if busy { member.slowdown } else { 1.0 };
             let rest_ns = member.device_ns.filter(|_| !busy).map(|since_ns| member.now_ns - since_ns);
             let rested = rest_ns.is_some_and(|rest_ns| self.requests.rested(rest_ns));
-            let price = member.pricer.price(event.op, self.requests.list(), factor);
+            let price = member.pricer.price(event.op(), self.requests.list(), factor);
             let throttled_ns = if wrote { self.cache.throttle(member.now_ns) } else { 0.0 };
             let stall_ns = throttled_ns + self.marks.iter().map(Mark::wait_ns).sum::<f64>();
             let ns = price.ns + stall_ns;

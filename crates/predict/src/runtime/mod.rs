@@ -234,15 +234,15 @@ impl Gather for Gathered {
     fn call(&mut self, call: PricedCall<'_>) {
         let event = call.event;
         // Only what took its thread's own time: not requests of io_uring, nor closes that the kernel did at an exit.
-        let Some(running_ns) = event.running_ns else { return };
+        let Some(running_ns) = event.head.running_ns else { return };
         let is_first = call.system == 0;
-        if !self.moved.holds(event.path.map(|path| call.paths.get(path))) {
+        if !self.moved.holds(event.path().map(|path| call.paths.get(path))) {
             self.elsewhere += u64::from(is_first);
             return;
         }
         if is_first {
-            let blocked_ns = event.blocked_ns.unwrap_or(0);
-            let (tid, t_ns, dur_ns) = (event.tid, event.t_ns, event.dur_ns);
+            let blocked_ns = event.head.blocked_ns.unwrap_or(0);
+            let (tid, t_ns, dur_ns) = (event.head.tid, event.head.t_ns, event.head.dur_ns);
             self.spans.push(Span { tid, t_ns, dur_ns, running_ns, blocked_ns });
         }
         let ns = nanoseconds(call.ns);

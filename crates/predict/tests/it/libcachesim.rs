@@ -95,9 +95,11 @@ fn recorded() -> Vec<(u32, u64)> {
     let (mut batches, mut batch) = (reader.batches().expect("its trace"), Batch::default());
     let mut requests = Vec::new();
     while batches.next_into(&mut batch).expect("its trace") {
-        for event in batch.events.iter().filter(|event| matches!(event.op, Op::Read | Op::Write) && event.ret > 0) {
-            let (Some(file), Some(offset)) = (event.file, event.offset) else { continue };
-            let (first, end) = (offset / PAGE_BYTES, (offset + event.ret as u64).div_ceil(PAGE_BYTES));
+        for event in
+            batch.events.iter().filter(|event| matches!(event.op(), Op::Read | Op::Write) && event.head.ret > 0)
+        {
+            let (Some(file), Some(offset)) = (event.file(), event.offset()) else { continue };
+            let (first, end) = (offset / PAGE_BYTES, (offset + event.head.ret as u64).div_ceil(PAGE_BYTES));
             requests.extend((first..end).map(|page| (file.0 as u32, page)));
         }
     }

@@ -148,17 +148,17 @@ impl<W: Write> Log<W> {
     }
 
     fn event(&mut self, batch: &Batch, e: &Event) -> Result<(), ExportError> {
-        if e.flags & flag::FOREIGN != 0 {
+        if e.head.flags & flag::FOREIGN != 0 {
             return Ok(());
         }
-        self.now_us = self.now_us.max(e.t_ns / 1000);
-        match e.op {
+        self.now_us = self.now_us.max(e.head.t_ns / 1000);
+        match e.op() {
             // Offsets stand in the reads and writes, and a log has one thread and no programs.
             Op::Seek | Op::Dup | Op::Chdir | Op::Fchdir | Op::Clone | Op::Exit | Op::Exec => Ok(()),
             Op::Close => self.close(e),
-            _ if e.errno != 0 => self.leave_out(e, "it failed"),
-            _ if e.flags & flag::UNFINISHED != 0 => self.leave_out(e, "it never returned"),
-            Op::Open if e.flags & (flag::DIRECTORY | flag::PATH_ONLY | flag::TMPFILE) != 0 => {
+            _ if e.head.errno.is_some() => self.leave_out(e, "it failed"),
+            _ if e.head.flags & flag::UNFINISHED != 0 => self.leave_out(e, "it never returned"),
+            Op::Open if e.head.flags & (flag::DIRECTORY | flag::PATH_ONLY | flag::TMPFILE) != 0 => {
                 self.leave_out(e, "a log has no directories and no files without names")
             }
             Op::Open => match self.file(batch, e)? {
@@ -174,9 +174,9 @@ impl<W: Write> Log<W> {
     }
 
     fn transfer(&mut self, e: &Event, file: usize) -> Result<(), ExportError> {
-        let bytes = u64::try_from(e.ret).unwrap_or(0);
+        let bytes = u64::try_from(e.head.ret).unwrap_or(0);
         let said = &mut self.exported;
-        let (action, range) = match (e.op, e.offset) {
+        let (action, range) = match (e.op(), e.offset()) {
             (Op::Fsync, _) => {
                 said.syncs += 1;
                 ("sync", (0, 0))
@@ -200,7 +200,7 @@ impl<W: Write> Log<W> {
         };
         if let Some(state) = self.files.get_mut(file) {
             let end = range.0.saturating_add(range.1);
-            match e.op {
+            match e.op() {
                 Op::Write => state.written_to = state.written_to.max(end),
                 Op::Read if end > state.written_to => state.needed = state.needed.max(end),
                 _ => {}
@@ -210,7 +210,7 @@ impl<W: Write> Log<W> {
     }
 
     fn open(&mut self, e: &Event, file: usize) -> Result<(), ExportError> {
-        if let Some(ofd) = e.ofd {
+        if let Some(ofd) = e.ofd() {
             self.by_ofd.insert(ofd, file);
         }
         let Some(state) = self.files.get_mut(file) else { return Ok(()) };
@@ -219,8 +219,8 @@ impl<W: Write> Log<W> {
     }
 
     fn close(&mut self, e: &Event) -> Result<(), ExportError> {
-        let last = e.flags & flag::LAST != 0 && e.flags & flag::UNFINISHED == 0;
-        let Some(file) = e.ofd.filter(|_| last).and_then(|ofd| self.by_ofd.remove(&ofd)) else { return Ok(()) };
+        let last = e.head.flags & flag::LAST != 0 && e.head.flags & flag::UNFINISHED == 0;
+        let Some(file) = e.ofd().filter(|_| last).and_then(|ofd| self.by_ofd.remove(&ofd)) else { return Ok(()) };
         let Some(state) = self.files.get_mut(file) else { return Ok(()) };
         state.descriptions = state.descriptions.saturating_sub(1);
         if state.descriptions == 0 { self.line(file, "close", None) } else { Ok(()) }
@@ -228,7 +228,7 @@ impl<W: Write> Log<W> {
 
     /// The file of a call on a descriptor, opened now if that was before the trace began.
     fn opened(&mut self, batch: &Batch, e: &Event) -> Result<Option<usize>, ExportError> {
-        if let Some(&file) = e.ofd.and_then(|ofd| self.by_ofd.get(&ofd)) {
+        if let Some(&file) = e.ofd().and_then(|ofd| self.by_ofd.get(&ofd)) {
             return Ok(Some(file));
         }
         let Some(file) = self.file(batch, e)? else { return Ok(None) };
@@ -238,10 +238,10 @@ impl<W: Write> Log<W> {
 
     /// The file of a call, added if it is new.
     fn file(&mut self, batch: &Batch, e: &Event) -> Result<Option<usize>, ExportError> {
-        if let Some(&file) = e.file.and_then(|id| self.by_id.get(&id)) {
+        if let Some(&file) = e.file().and_then(|id| self.by_id.get(&id)) {
             return Ok(Some(file));
         }
-        let Some(path) = e.path else { return Ok(None) };
+        let Some(path) = e.path() else { return Ok(None) };
         let path = crate::track::normalise(batch.paths.get(path)).into_owned();
         let file = match self.by_path.get(&path) {
             Some(&file) => file,
@@ -254,7 +254,7 @@ impl<W: Write> Log<W> {
                 file
             }
         };
-        if let Some(id) = e.file {
+        if let Some(id) = e.file() {
             self.by_id.insert(id, file);
         }
         Ok(Some(file))
@@ -294,7 +294,7 @@ impl<W: Write> Log<W> {
     }
 
     fn leave_out(&mut self, e: &Event, reason: &'static str) -> Result<(), ExportError> {
-        *self.left_out.entry((e.op.name(), reason)).or_default() += 1;
+        *self.left_out.entry((e.op().name(), reason)).or_default() += 1;
         Ok(())
     }
 }

@@ -69,35 +69,37 @@ impl Files {
     pub(super) fn add(&mut self, event: &Event, components: Option<u64>, new_name: bool) {
         if let Some(n) = components {
             self.components.add(n);
-            self.relative += u64::from(event.caller_dir.is_some());
+            self.relative += u64::from(event.caller_dir().is_some());
         }
-        let new_file = event.file.is_some_and(|file| !self.known.contains_key(&file));
-        if let Some(parent) = event.parent {
-            let known = self.touch(parent, event.pid);
+        let new_file = event.file().is_some_and(|file| !self.known.contains_key(&file));
+        if let Some(parent) = event.parent() {
+            let known = self.touch(parent, event.head.pid);
             known.is_parent = true;
             known.names += u32::from(new_file);
         }
-        let Some(file) = event.file else { return };
-        let known = self.touch(file, event.pid);
-        if event.errno != 0 {
+        let Some(file) = event.file() else { return };
+        let known = self.touch(file, event.head.pid);
+        if event.head.errno.is_some() {
             return;
         }
-        match event.op {
-            Op::Open if event.flags & flag::PATH_ONLY == 0 => {
+        match event.op() {
+            Op::Open if event.head.flags & flag::PATH_ONLY == 0 => {
                 known.open += 1;
-                if event.flags & flag::CREATE != 0 && (event.flags & flag::EXCL != 0 || (new_file && new_name)) {
-                    known.created_ns = Some(event.t_ns);
+                if event.head.flags & flag::CREATE != 0
+                    && (event.head.flags & flag::EXCL != 0 || (new_file && new_name))
+                {
+                    known.created_ns = Some(event.head.t_ns);
                     self.created += 1;
                 }
             }
-            Op::Close if event.flags & flag::LAST != 0 => {
+            Op::Close if event.head.flags & flag::LAST != 0 => {
                 known.open = known.open.saturating_sub(1);
                 if known.open == 0 && self.dead_but_open.remove(&file) {
                     self.forget(file);
                 }
             }
             Op::Link => known.links += 1,
-            Op::Unlink => self.unlink(file, event.t_ns),
+            Op::Unlink => self.unlink(file, event.head.t_ns),
             _ => {}
         }
     }

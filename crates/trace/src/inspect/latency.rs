@@ -101,15 +101,15 @@ struct Row {
 
 impl Counting {
     fn add(&mut self, event: &Event) {
-        if event.flags & flag::IMPLIED != 0 || matches!(event.op, Op::Clone | Op::Exit) {
+        if event.head.flags & flag::IMPLIED != 0 || matches!(event.op(), Op::Clone | Op::Exit) {
             return;
         }
-        if event.flags & flag::UNFINISHED != 0 {
+        if event.head.flags & flag::UNFINISHED != 0 {
             self.unfinished += 1;
-        } else if event.flags & flag::FOREIGN != 0 {
+        } else if event.head.flags & flag::FOREIGN != 0 {
             self.foreign += 1;
         } else {
-            self.rows.entry(event.op).or_default().add(event);
+            self.rows.entry(event.op()).or_default().add(event);
         }
     }
 
@@ -130,13 +130,13 @@ impl Counting {
 
 impl Row {
     fn add(&mut self, event: &Event) {
-        self.durations.add(event.dur_ns);
-        self.errors += u64::from(event.errno != 0);
-        if let (Some(running), Some(blocked)) = (event.running_ns, event.blocked_ns) {
+        self.durations.add(event.head.dur_ns);
+        self.errors += u64::from(event.head.errno.is_some());
+        if let (Some(running), Some(blocked)) = (event.head.running_ns, event.head.blocked_ns) {
             self.spent.calls += 1;
             self.spent.running_ns += u128::from(running);
             self.spent.blocked_ns += u128::from(blocked);
-            self.spent.waiting_ns += u128::from(event.dur_ns.saturating_sub(running).saturating_sub(blocked));
+            self.spent.waiting_ns += u128::from(event.head.dur_ns.saturating_sub(running).saturating_sub(blocked));
         }
     }
 

@@ -126,27 +126,27 @@ pub(super) struct Locality {
 impl Locality {
     /// A successful read or write.
     pub(super) fn add(&mut self, event: &Event) {
-        let moved = u64::try_from(event.ret).unwrap_or(0);
-        let requested = event.req_bytes.unwrap_or(moved);
+        let moved = u64::try_from(event.head.ret).unwrap_or(0);
+        let requested = event.req_bytes().unwrap_or(moved);
         self.calls += 1;
         self.requested = self.requested.saturating_add(requested);
         self.moved = self.moved.saturating_add(moved);
         self.sizes.add(requested);
         // A read at the end of the file moves nothing and breaks no run.
-        let Some(offset) = event.offset.filter(|_| moved > 0) else { return };
-        if let Some(ofd) = event.ofd {
+        let Some(offset) = event.offset().filter(|_| moved > 0) else { return };
+        if let Some(ofd) = event.ofd() {
             self.by_description.add(ofd, offset, moved);
         }
-        if let Some(file) = event.file {
+        if let Some(file) = event.file() {
             self.by_file.add(file, offset, moved);
         }
     }
 
     /// Forgets what will not come again, so that memory is bounded by what is live.
     pub(super) fn forget(&mut self, event: &Event) {
-        if event.op == Op::Close
-            && event.flags & flag::LAST != 0
-            && let Some(ofd) = event.ofd
+        if event.op() == Op::Close
+            && event.head.flags & flag::LAST != 0
+            && let Some(ofd) = event.ofd()
         {
             self.by_description.end(&ofd);
         }

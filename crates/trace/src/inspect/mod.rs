@@ -174,10 +174,10 @@ impl<'a> Counting<'a> {
         for event in &batch.events {
             self.reads.forget(event);
             self.writes.forget(event);
-            if event.flags & flag::IMPLIED == 0 {
+            if event.head.flags & flag::IMPLIED == 0 {
                 self.count_call(event);
             }
-            if event.flags & flag::FOREIGN == 0 {
+            if event.head.flags & flag::FOREIGN == 0 {
                 self.count_files(event, batch, &mut facts);
                 self.count_data(event);
             }
@@ -187,20 +187,20 @@ impl<'a> Counting<'a> {
     fn count_call(&mut self, event: &Event) {
         self.operations.add(event);
         self.thread_calls.add(event);
-        self.foreign += u64::from(event.flags & flag::FOREIGN != 0);
-        self.unfinished += u64::from(event.flags & flag::UNFINISHED != 0);
-        if event.tid != self.last_thread {
-            self.last_thread = event.tid;
-            self.threads.insert(event.tid);
-            self.processes.insert(event.pid);
+        self.foreign += u64::from(event.head.flags & flag::FOREIGN != 0);
+        self.unfinished += u64::from(event.head.flags & flag::UNFINISHED != 0);
+        if event.head.tid != self.last_thread {
+            self.last_thread = event.head.tid;
+            self.threads.insert(event.head.tid);
+            self.processes.insert(event.head.pid);
         }
-        let end = event.t_ns.saturating_add(event.dur_ns);
-        let (from, to) = self.span.unwrap_or((event.t_ns, end));
-        self.span = Some((from.min(event.t_ns), to.max(end)));
+        let end = event.head.t_ns.saturating_add(event.head.dur_ns);
+        let (from, to) = self.span.unwrap_or((event.head.t_ns, end));
+        self.span = Some((from.min(event.head.t_ns), to.max(end)));
     }
 
     fn count_files(&mut self, event: &Event, batch: &Batch, facts: &mut [Option<PathFacts>]) {
-        let path = event.path.filter(|_| walks_path(event.op));
+        let path = event.path().filter(|_| walks_path(event.op()));
         let known = path.map(|id| self.facts(id, batch, facts));
         let new_name = known.is_some_and(|f| f.in_snapshot == Some(false));
         self.files.add(event, known.map(|f| f.components), new_name);
@@ -223,19 +223,19 @@ impl<'a> Counting<'a> {
     }
 
     fn count_data(&mut self, event: &Event) {
-        if event.errno != 0 || event.flags & flag::UNFINISHED != 0 {
+        if event.head.errno.is_some() || event.head.flags & flag::UNFINISHED != 0 {
             return;
         }
-        let moved = u64::try_from(event.ret).unwrap_or(0);
-        match event.op {
+        let moved = u64::try_from(event.head.ret).unwrap_or(0);
+        match event.op() {
             Op::Read => self.reads.add(event),
             Op::Write => self.writes.add(event),
             Op::Copy => self.copied = self.copied.saturating_add(moved),
             _ => return,
         }
         // No file is longer than its offsets reach; anything else is damage that must not cost hours.
-        let end = event.offset.and_then(|o| o.checked_add(moved)).filter(|&end| i64::try_from(end).is_ok());
-        if let (Some(file), Some(offset), Some(_)) = (event.file, event.offset, end) {
+        let end = event.offset().and_then(|o| o.checked_add(moved)).filter(|&end| i64::try_from(end).is_ok());
+        if let (Some(file), Some(offset), Some(_)) = (event.file(), event.offset(), end) {
             self.reuse.range(file.0, offset, moved.min(RANGE_BYTES_MAX));
         }
     }

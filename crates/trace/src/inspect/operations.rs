@@ -58,24 +58,25 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Operations {
     rows: BTreeMap<Op, Row>,
-    failures: BTreeMap<(Op, u16), u64>,
+    failures: BTreeMap<(Op, Errno), u64>,
 }
 
 impl Operations {
     pub(super) fn add(&mut self, event: &Event) {
-        let row = self.rows.entry(event.op).or_default();
+        let row = self.rows.entry(event.op()).or_default();
         row.calls += 1;
-        row.foreign += u64::from(event.flags & flag::FOREIGN != 0);
-        row.traced_ns = row.traced_ns.saturating_add(event.dur_ns);
-        row.durations.add(event.dur_ns);
-        for (sum, part) in [(&mut row.running_ns, event.running_ns), (&mut row.blocked_ns, event.blocked_ns)] {
+        row.foreign += u64::from(event.head.flags & flag::FOREIGN != 0);
+        row.traced_ns = row.traced_ns.saturating_add(event.head.dur_ns);
+        row.durations.add(event.head.dur_ns);
+        for (sum, part) in [(&mut row.running_ns, event.head.running_ns), (&mut row.blocked_ns, event.head.blocked_ns)]
+        {
             if let Some(part) = part {
                 *sum = Some(sum.unwrap_or(0).saturating_add(part));
             }
         }
-        if event.errno != 0 {
+        if let Some(errno) = event.head.errno {
             row.errors += 1;
-            *self.failures.entry((event.op, event.errno)).or_default() += 1;
+            *self.failures.entry((event.op(), errno)).or_default() += 1;
         }
     }
 
@@ -98,10 +99,10 @@ impl Operations {
         let mut rows: Vec<OperationRow> = self.rows.into_iter().map(row).collect();
         // Stable sorts: operations of equal counts stay in the order of `Op`.
         rows.sort_by_key(|r| std::cmp::Reverse(r.calls));
-        let failure = |((op, errno), calls): ((Op, u16), u64)| Failure {
+        let failure = |((op, errno), calls): ((Op, Errno), u64)| Failure {
             op: op.name(),
-            errno,
-            name: Errno(errno).to_string(),
+            errno: errno.0,
+            name: errno.to_string(),
             calls,
         };
         let mut failures: Vec<Failure> = self.failures.into_iter().map(failure).collect();

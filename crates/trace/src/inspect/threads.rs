@@ -32,12 +32,12 @@ pub(super) struct Calls {
 
 impl Calls {
     pub fn add(&mut self, event: &Event) {
-        let (Some(running), Some(blocked)) = (event.running_ns, event.blocked_ns) else { return };
-        self.first_ns.entry(event.tid).or_insert(event.t_ns);
-        if event.flags & flag::FOREIGN == 0 && event.op != Op::Clone {
-            self.time_ns = self.time_ns.saturating_add(event.dur_ns);
+        let (Some(running), Some(blocked)) = (event.head.running_ns, event.head.blocked_ns) else { return };
+        self.first_ns.entry(event.head.tid).or_insert(event.head.t_ns);
+        if event.head.flags & flag::FOREIGN == 0 && event.op() != Op::Clone {
+            self.time_ns = self.time_ns.saturating_add(event.head.dur_ns);
             self.blocked_ns = self.blocked_ns.saturating_add(blocked);
-            let queued = event.dur_ns.saturating_sub(running).saturating_sub(blocked);
+            let queued = event.head.dur_ns.saturating_sub(running).saturating_sub(blocked);
             self.queued_ns = self.queued_ns.saturating_add(queued);
         }
     }
@@ -90,22 +90,23 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Row;
 
     /// One makes another at 100, which computes, is called upon at 300, reads a file, and ends; the first waits for that.
     #[test]
     fn two_threads_counted_by_hand() {
-        let call = |tid: u32, t_ns: u64, dur_ns: u64, running_ns: u64, blocked_ns: u64| Event {
+        let call = |tid: u32, t_ns: u64, dur_ns: u64, running_ns: u64, blocked_ns: u64| Row {
             tid,
             dur_ns,
             running_ns: Some(running_ns),
             blocked_ns: Some(blocked_ns),
-            ..Event::new(0, t_ns, Op::Read)
+            ..Row::new(0, t_ns, Op::Read)
         };
         let mut calls = Calls::default();
-        calls.add(&call(1, 0, 50, 50, 0));
-        calls.add(&call(2, 300, 100, 20, 70));
-        calls.add(&Event { flags: flag::FOREIGN, ..call(1, 160, 40, 40, 0) });
-        calls.add(&Event { op: Op::Clone, ..call(1, 90, 20, 20, 0) });
+        calls.add(&call(1, 0, 50, 50, 0).into());
+        calls.add(&call(2, 300, 100, 20, 70).into());
+        calls.add(&Row { flags: flag::FOREIGN, ..call(1, 160, 40, 40, 0) }.into());
+        calls.add(&Row { op: Op::Clone, ..call(1, 90, 20, 20, 0) }.into());
         let turn = |tid: u32, t_ns: u64, what: Happened| Turn { tid, t_ns, what };
         let turns = [
             turn(2, 100, Happened::Began { parent: 1 }),

@@ -39,24 +39,24 @@ pub fn rows(title: &str, rows: &Rows) -> Document {
 fn event_cells(event: &Event, paths: &Paths) -> Vec<Cell> {
     let number = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
     let path = |id: Option<crate::PathId>| id.map_or(Cell::from(""), |id| Cell::from(units::text::path(paths.get(id))));
-    let result = match event.errno {
-        0 => event.ret.to_string(),
-        errno => posix::Errno(errno).to_string(),
+    let result = match event.head.errno {
+        None => event.head.ret.to_string(),
+        Some(errno) => errno.to_string(),
     };
     vec![
-        Cell::Count(event.seq),
-        Cell::Ns(event.t_ns as f64),
-        Cell::Ns(event.dur_ns as f64),
-        Cell::Count(event.tid.into()),
-        Cell::from(event.op.name()),
-        Cell::from(flags(event.flags)),
-        path(event.path),
-        path(event.path2),
-        number(event.offset),
-        number(event.req_bytes),
+        Cell::Count(event.head.seq),
+        Cell::Ns(event.head.t_ns as f64),
+        Cell::Ns(event.head.dur_ns as f64),
+        Cell::Count(event.head.tid.into()),
+        Cell::from(event.op().name()),
+        Cell::from(flags(event.head.flags)),
+        path(event.path()),
+        path(event.path2()),
+        number(event.offset()),
+        number(event.req_bytes()),
         Cell::from(result),
-        number(event.file.map(|id| id.0)),
-        number(event.ofd.map(|id| id.0)),
+        number(event.file().map(|id| id.0)),
+        number(event.ofd().map(|id| id.0)),
     ]
 }
 

@@ -3,7 +3,8 @@
 use super::columns::{PATH_COLUMNS, dictionary_type, trace_fields};
 use super::writer::Values;
 use super::{no_path, unescape};
-use crate::{Batch, Event, FileId, OfdId, Op, PathId};
+use crate::profile::Row;
+use crate::{Batch, FileId, OfdId, Op, PathId};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, DictionaryArray, PrimitiveArray, StringArray};
@@ -61,7 +62,7 @@ pub(super) fn append(columns: &Columns<'_>, out: &mut Batch) -> Result<(), FileE
     let (seq, t_ns, dur_ns) = (&seq[..rows], &t_ns[..rows], &dur_ns[..rows]);
     let (pid, tid, ret, errno, flags) = (&pid[..rows], &tid[..rows], &ret[..rows], &errno[..rows], &flags[..rows]);
     for i in 0..rows {
-        out.events.push(Event {
+        let row = Row {
             seq: seq[i],
             t_ns: t_ns[i],
             dur_ns: dur_ns[i],
@@ -86,7 +87,8 @@ pub(super) fn append(columns: &Columns<'_>, out: &mut Batch) -> Result<(), FileE
             size_before: size_before.get(i),
             running_ns: running.get(i),
             blocked_ns: blocked.get(i),
-        });
+        };
+        out.events.push(row.into());
     }
     check_order(columns, seq)
 }

@@ -1,5 +1,6 @@
 //! Events to the columns of a row group.
 
+use super::Row;
 use super::columns::op_names;
 use super::pages::{Column, Encoder, Store, Texts};
 use super::writer::Values;
@@ -16,6 +17,8 @@ pub(super) struct Columns {
     columns: Vec<Column>,
     /// The names of all operations; an operation's number is its place.
     ops: Paths,
+    /// Scratch: the events at hand as rows.
+    flat: Vec<Row>,
     rows: usize,
 }
 
@@ -53,7 +56,7 @@ impl Columns {
         op_names().for_each(|name| {
             ops.intern(name.as_bytes());
         });
-        Columns { columns, ops, rows: 0 }
+        Columns { columns, ops, flat: Vec::new(), rows: 0 }
     }
 
     /// Rows in progress.
@@ -74,6 +77,9 @@ impl Columns {
     /// Adds events of the batch at hand, whose paths are given.
     pub fn add(&mut self, events: &[Event], paths: &Paths) {
         self.rows += events.len();
+        self.flat.clear();
+        self.flat.extend(events.iter().map(Row::from));
+        let events = &self.flat;
         let ops = &self.ops;
         let mut columns = self.columns.iter_mut();
         let mut next = || columns.next().expect("a column for each field of the format");

@@ -13,6 +13,7 @@ mod escape;
 mod meta;
 mod pages;
 mod reader;
+mod row;
 mod rows;
 mod schedule_file;
 mod snapshot_file;
@@ -27,6 +28,7 @@ pub use meta::{
     TracedFileSystem, Tracer, Unparsed, Unreadable, Unseen,
 };
 pub use reader::{Batches, Reader};
+pub use row::Row;
 pub use rows::Rows;
 pub use writer::{Values, Writer, WriterOptions};
 

@@ -128,13 +128,13 @@ impl Batches<'_> {
 
     /// Takes the mark off a close that was not the last.
     fn keep_open(&mut self, event: &mut Event) {
-        if event.op == Op::Close
-            && event.flags & flag::LAST != 0
-            && let Some(ofd) = event.ofd
+        if event.op() == Op::Close
+            && event.head.flags & flag::LAST != 0
+            && let Some(ofd) = event.ofd()
             && let Some(times) = self.returned.get_mut(&ofd.0).filter(|times| **times > 0)
         {
             *times -= 1;
-            event.flags &= !flag::LAST;
+            event.head.flags &= !flag::LAST;
         }
     }
 }

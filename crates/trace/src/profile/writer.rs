@@ -278,11 +278,12 @@ impl Writer {
 
     fn check_order(&mut self, batch: &Batch) -> Result<(), FileError> {
         for event in &batch.events {
-            if event.seq < self.next_seq {
-                let message = format!("event {} comes after event {}: seq must grow", event.seq, self.next_seq - 1);
+            if event.head.seq < self.next_seq {
+                let message =
+                    format!("event {} comes after event {}: seq must grow", event.head.seq, self.next_seq - 1);
                 return Err(FileError::invalid(&self.directories.last.join(TRACE_FILE), message));
             }
-            self.next_seq = event.seq.saturating_add(1);
+            self.next_seq = event.head.seq.saturating_add(1);
         }
         Ok(())
     }

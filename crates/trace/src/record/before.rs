@@ -26,8 +26,8 @@ impl Touched {
     pub fn note(&mut self, batch: &Batch) {
         let mut seen: FxHashMap<u32, ()> = FxHashMap::default();
         for event in &batch.events {
-            let whole = matches!(event.op, Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
-            let paths = [event.path, if event.op == Op::Symlink { None } else { event.path2 }];
+            let whole = matches!(event.op(), Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
+            let paths = [event.path(), if event.op() == Op::Symlink { None } else { event.path2() }];
             for id in paths.into_iter().flatten() {
                 let path = batch.paths.get(id);
                 if whole {
@@ -39,7 +39,7 @@ impl Touched {
                     self.add(parent);
                 }
             }
-            for id in [event.caller_dir, event.caller_dir2].into_iter().flatten() {
+            for id in [event.caller_dir(), event.caller_dir2()].into_iter().flatten() {
                 if seen.insert(id.0, ()).is_none() {
                     self.add(batch.paths.get(id));
                 }

@@ -63,16 +63,32 @@ fn write_event(batch: &Batch, e: &Event, out: &mut impl Write) -> io::Result<()>
         Some(id) => format!("\"{}\"", no_formula(&escape(batch.paths.get(id)).replace('"', "\"\""))),
         None => String::new(),
     };
-    write!(out, "{},{},{},{},{},{},", e.seq, e.t_ns, e.dur_ns, e.pid, e.tid, e.op.name())?;
+    write!(out, "{},{},{},{},{},{},", e.head.seq, e.head.t_ns, e.head.dur_ns, e.head.pid, e.head.tid, e.op().name())?;
     write!(
         out,
         "{},{},{},{},",
-        n(e.ofd.map(|i| i.0)),
-        n(e.ofd2.map(|i| i.0)),
-        n(e.file.map(|i| i.0)),
-        n(e.parent.map(|i| i.0))
+        n(e.ofd().map(|i| i.0)),
+        n(e.ofd2().map(|i| i.0)),
+        n(e.file().map(|i| i.0)),
+        n(e.parent().map(|i| i.0))
     )?;
-    write!(out, "{},{},{},{},{},", path(e.path), path(e.path2), n(e.offset), n(e.offset2), n(e.req_bytes))?;
-    write!(out, "{},{},0x{:x},{},{},", e.ret, e.errno, e.flags, n(e.mode.map(u64::from)), n(e.size_before))?;
-    writeln!(out, "{},{},{},{}", path(e.caller_dir), path(e.caller_dir2), n(e.running_ns), n(e.blocked_ns))
+    write!(out, "{},{},{},{},{},", path(e.path()), path(e.path2()), n(e.offset()), n(e.offset2()), n(e.req_bytes()))?;
+    let errno = e.head.errno.map_or(0, |errno| errno.0);
+    write!(
+        out,
+        "{},{},0x{:x},{},{},",
+        e.head.ret,
+        errno,
+        e.head.flags,
+        n(e.mode().map(u64::from)),
+        n(e.size_before())
+    )?;
+    writeln!(
+        out,
+        "{},{},{},{}",
+        path(e.caller_dir()),
+        path(e.caller_dir2()),
+        n(e.head.running_ns),
+        n(e.head.blocked_ns)
+    )
 }

@@ -1,6 +1,7 @@
 //! How much of a workload's file activity the trace shows.
 
-use crate::{Event, Op, flag};
+use crate::profile::Row;
+use crate::{Op, flag};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -102,7 +103,7 @@ impl Coverage {
         Some(self.modelled_calls.saturating_sub(self.unknown_directory_calls) as f64 / all as f64)
     }
 
-    pub(super) fn count(&mut self, event: &Event) {
+    pub(super) fn count(&mut self, event: &Row) {
         if event.flags & flag::UNFINISHED != 0 {
             self.unfinished_calls += 1;
         }

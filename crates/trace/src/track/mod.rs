@@ -37,7 +37,8 @@ pub(crate) use resolve::{is_foreign, normalise, unescape_into};
 pub(crate) use sequence::Place;
 pub use tree::Standing;
 
-use crate::{Batch, Event, OfdId, Op, flag};
+use crate::profile::Row;
+use crate::{Batch, OfdId, Op, flag};
 use descriptors::{Descriptors, Ofd, Table};
 use mounts::{Mount, Mounts, Spot};
 use names::{File, Names};
@@ -349,7 +350,7 @@ impl Tracker {
 
     #[inline]
     fn event(&self, ctx: Ctx, op: Op, out: &Outcome<'_>) -> Draft {
-        self.out.draft(Event {
+        self.out.draft(Row {
             dur_ns: out.dur_ns,
             pid: ctx.thread.pid,
             tid: ctx.tid,
@@ -359,7 +360,7 @@ impl Tracker {
             // What the kernel does on the way (a close at exec) takes no time of its own.
             running_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.running_ns),
             blocked_ns: self.spent.filter(|_| out.dur_ns > 0).map(|spent| spent.blocked_ns),
-            ..Event::new(0, ctx.t_ns, op)
+            ..Row::new(0, ctx.t_ns, op)
         })
     }
 
@@ -376,7 +377,7 @@ impl Tracker {
     }
 
     /// Fills in what is known of a file.
-    fn describe_file(&self, event: &mut Event, file: File) {
+    fn describe_file(&self, event: &mut Row, file: File) {
         let state = self.names.file(file);
         event.file = self.names.id(file);
         event.size_before = if state.kind == Kind::Directory { None } else { state.size };
@@ -384,7 +385,7 @@ impl Tracker {
     }
 
     /// Fills in what is known of a description.
-    fn describe_ofd(&mut self, event: &mut Event, ofd: Ofd) {
+    fn describe_ofd(&mut self, event: &mut Row, ofd: Ofd) {
         let state = self.fds.ofd_mut(ofd);
         event.ofd = Some(state.id);
         if state.foreign {

@@ -6,7 +6,8 @@ use super::descriptors::{Ofd, Slot};
 use super::names::File;
 use super::sequence::Draft;
 use super::{Closing, Ctx, Place, Tracker};
-use crate::{Event, Op, flag};
+use crate::profile::Row;
+use crate::{Op, flag};
 
 /// The most one read or write moves (`MAX_RW_COUNT`); asking for more returns less, short of the end or not.
 const RW_BYTES_MAX: u64 = 0x7fff_f000;
@@ -83,7 +84,7 @@ impl Tracker {
     }
 
     /// The effect of a read or write on offset and length.
-    fn transferred(&mut self, ofd: Ofd, event: &Event, at_end: bool, out: &Outcome<'_>) {
+    fn transferred(&mut self, ofd: Ofd, event: &Row, at_end: bool, out: &Outcome<'_>) {
         let Ok(moved) = u64::try_from(out.ret) else { return };
         if !out.ok() {
             return;
@@ -118,7 +119,7 @@ impl Tracker {
     }
 
     /// A short read of an ordinary file shows where it ends.
-    fn read_short(&mut self, file: File, event: &Event, moved: u64) {
+    fn read_short(&mut self, file: File, event: &Row, moved: u64) {
         let (Some(offset), Some(asked)) = (event.offset, event.req_bytes) else { return };
         let state = self.names.file(file);
         if moved > 0 && moved < asked.min(RW_BYTES_MAX) && state.kind == Kind::Regular && state.size.is_none() {

@@ -7,7 +7,8 @@ use super::names::{Birth, File, Node};
 use super::resolve::{Located, is_foreign, normalise, split_last, unescape_into};
 use super::sequence::Draft;
 use super::{Ctx, ENOENT, Tracker};
-use crate::{Event, Op, flag};
+use crate::profile::Row;
+use crate::{Op, flag};
 use posix::Errno;
 
 /// Flags of mount(2), `<linux/mount.h>`.
@@ -48,7 +49,7 @@ impl Tracker {
     }
 
     /// Where a symbolic link at the path's end leads across a mount, the path without is told in its place.
-    fn tell_followed(&mut self, event: &mut Event, located: &Located, follow: bool) {
+    fn tell_followed(&mut self, event: &mut Row, located: &Located, follow: bool) {
         if let (true, Some(path)) = (follow, located.followed.as_ref().filter(|path| !path.is_empty())) {
             event.path = Some(self.out.intern(path));
             event.caller_dir = None;
@@ -57,7 +58,7 @@ impl Tracker {
     }
 
     /// Finds the file a path names and fills it in. A success shows that it exists, `ENOENT` that it does not.
-    fn find(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<File> {
+    fn find(&mut self, event: &mut Row, located: &Located, at: &At<'_>, follow: bool) -> Option<File> {
         if let Some((_, file)) = located.nameless(follow) {
             self.describe_file(event, file);
             return Some(file);
@@ -66,7 +67,7 @@ impl Tracker {
     }
 
     /// The same of the name.
-    fn find_node(&mut self, event: &mut Event, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
+    fn find_node(&mut self, event: &mut Row, located: &Located, at: &At<'_>, follow: bool) -> Option<Node> {
         self.tell_followed(event, located, follow);
         let exists = event.errno == 0 && event.flags & flag::UNFINISHED == 0;
         let walk = self.walk(located, at, follow, exists);
@@ -87,7 +88,7 @@ impl Tracker {
         at.path.as_deref().is_some_and(|path| split_last(path).is_some()) && self.names.birth(node) != Birth::Made
     }
 
-    fn describe_node(&self, event: &mut Event, node: Node) {
+    fn describe_node(&self, event: &mut Row, node: Node) {
         self.describe_file(event, self.names.file_of(node));
         event.parent = self.names.id_of(self.names.parent_of(node));
     }
@@ -275,7 +276,7 @@ impl Tracker {
     }
 
     /// The file that was opened, by who the tracer says it is rather than by name. `path`: as the tracer shows it.
-    fn identified(&mut self, event: &mut Event, file: Option<File>, path: Option<&[u8]>, inode: Inode) -> Option<File> {
+    fn identified(&mut self, event: &mut Row, file: Option<File>, path: Option<&[u8]>, inode: Inode) -> Option<File> {
         if file.is_some_and(|file| self.names.identify(file, inode)) {
             return file;
         }
@@ -293,7 +294,7 @@ impl Tracker {
     /// Which file an open opened or made. `path` is the one behind the new descriptor, empty if not shown.
     fn open_file(
         &mut self,
-        event: &mut Event,
+        event: &mut Row,
         located: &Located,
         at: &At<'_>,
         path: &[u8],
@@ -351,7 +352,7 @@ impl Tracker {
     /// Makes the entry of a file that open succeeded on and that we did not know.
     fn opened_unknown(
         &mut self,
-        event: &Event,
+        event: &Row,
         located: &Located,
         at: &At<'_>,
         (path, follow): (&[u8], bool),

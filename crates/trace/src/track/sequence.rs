@@ -8,6 +8,7 @@
 //! taken for another's; one that waits for its call to return waits here ([`Sequence::park`]), where
 //! [`take`](Sequence::take) carries its paths over into the next batch.
 
+use crate::profile::Row;
 use crate::{Batch, Event, Op, PathId, Paths, flag};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -22,23 +23,24 @@ const WINDOW: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
-/// An event under way. It is put into the batch in which it was begun, or parked.
+/// An event under way. It is put into the batch in which it was begun, or parked. Until then it is a row, as what is known of it comes
+/// piece by piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draft {
-    event: Event,
+    event: Row,
     epoch: u32,
 }
 
 impl Deref for Draft {
-    type Target = Event;
+    type Target = Row;
 
-    fn deref(&self) -> &Event {
+    fn deref(&self) -> &Row {
         &self.event
     }
 }
 
 impl DerefMut for Draft {
-    fn deref_mut(&mut self) -> &mut Event {
+    fn deref_mut(&mut self) -> &mut Row {
         &mut self.event
     }
 }
@@ -52,9 +54,9 @@ pub(super) struct Parked(u64);
 #[derive(Debug)]
 enum Held {
     Running,
-    Ready(Event),
+    Ready(Row),
     /// A call and what the kernel did on its way.
-    Several(Vec<Event>),
+    Several(Vec<Row>),
     Skipped,
 }
 
@@ -92,7 +94,7 @@ pub(super) struct Sequence {
     /// Place of `held`'s front.
     front: u64,
     /// Events that wait for their calls to return, by number.
-    parked: FxHashMap<u64, Event>,
+    parked: FxHashMap<u64, Row>,
     next_parked: u64,
     next_seq: u64,
     late: u64,
@@ -125,7 +127,7 @@ impl Sequence {
 
     /// Begins an event in the batch being made.
     #[inline]
-    pub fn draft(&self, event: Event) -> Draft {
+    pub fn draft(&self, event: Row) -> Draft {
         Draft { event, epoch: self.epoch }
     }
 
@@ -147,7 +149,7 @@ impl Sequence {
 
     /// The event, with the ids of this batch.
     #[inline]
-    fn check<'d>(&self, draft: &'d Draft) -> &'d Event {
+    fn check<'d>(&self, draft: &'d Draft) -> &'d Row {
         assert_eq!(draft.epoch, self.epoch, "an event of an older batch: its paths are gone");
         &draft.event
     }
@@ -166,7 +168,7 @@ impl Sequence {
         self.put_event(place, event);
     }
 
-    fn put_event(&mut self, place: Option<Place>, event: &Event) {
+    fn put_event(&mut self, place: Option<Place>, event: &Row) {
         match place {
             None if self.held.is_empty() => {
                 self.front += 1;
@@ -232,13 +234,16 @@ impl Sequence {
     }
 
     #[inline]
-    fn emit(&mut self, event: &Event) {
+    fn emit(&mut self, event: &Row) {
         if event.flags & flag::FOREIGN == 0 && event.op != Op::Clone {
             let end = event.t_ns.saturating_add(event.dur_ns);
             self.busy_ns += end.saturating_sub(self.busy_until_ns.max(event.t_ns));
             self.busy_until_ns = self.busy_until_ns.max(end);
         }
-        self.batch.events.push(Event { seq: self.next_seq, ..*event });
+        let row = Row { seq: self.next_seq, ..*event };
+        let event = Event::from(row);
+        debug_assert_eq!(Row::from(&event), row, "a call has what its operation has");
+        self.batch.events.push(event);
         self.next_seq += 1;
     }
 

@@ -56,13 +56,13 @@ struct Rows {
 
 impl Rows {
     fn row(&mut self, event: &Event, paths: &Paths) {
-        if event.flags & flag::FOREIGN != 0 {
+        if event.head.flags & flag::FOREIGN != 0 {
             return;
         }
         self.touch(event, paths);
-        if event.flags & flag::UNFINISHED != 0 {
+        if event.head.flags & flag::UNFINISHED != 0 {
             self.applied.unfinished += 1;
-        } else if event.errno == 0 {
+        } else if event.head.errno.is_none() {
             self.apply(event, paths);
         }
         if self.applied.tracker.is_full() {
@@ -72,16 +72,16 @@ impl Rows {
 
     /// Notes the directories of a row, as the recorder does to know whose names to read.
     fn touch(&mut self, event: &Event, paths: &Paths) {
-        let whole = matches!(event.op, Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
-        let second = if event.op == Op::Symlink { None } else { event.path2 };
-        for id in [event.path, second].into_iter().flatten() {
+        let whole = matches!(event.op(), Op::GetDents | Op::Chdir | Op::Fchdir | Op::Mkdir | Op::Rmdir);
+        let second = if event.op() == Op::Symlink { None } else { event.path2() };
+        for id in [event.path(), second].into_iter().flatten() {
             let (parent, file) = self.applied.tracker.look(paths.get(id), true);
             self.applied.touched.extend(parent);
             if whole {
                 self.applied.touched.extend(file);
             }
         }
-        for id in [event.caller_dir, event.caller_dir2].into_iter().flatten() {
+        for id in [event.caller_dir(), event.caller_dir2()].into_iter().flatten() {
             let (_, file) = self.applied.tracker.look(paths.get(id), true);
             self.applied.touched.extend(file);
         }
@@ -89,56 +89,59 @@ impl Rows {
 
     fn apply(&mut self, event: &Event, paths: &Paths) {
         let path = |id: Option<PathId>| id.map(|id| at(paths.get(id)));
-        let (first, second) = (path(event.path), path(event.path2));
-        let needs_path = match event.op {
+        let (first, second) = (path(event.path()), path(event.path2()));
+        let needs_path = match event.op() {
             Op::Open | Op::Truncate | Op::Mkdir | Op::Mknod | Op::Symlink | Op::Rmdir | Op::Unlink => first.is_none(),
             Op::Rename => first.is_none() || second.is_none(),
-            Op::Link => (first.is_none() && event.ofd.is_none()) || second.is_none(),
+            Op::Link => (first.is_none() && event.ofd().is_none()) || second.is_none(),
             _ => false,
         };
         if needs_path {
             self.applied.without_path += 1;
             return;
         }
-        match (event.op, first, second) {
+        match (event.op(), first, second) {
             (Op::Open, Some(at), _) => self.open(event, at),
             (Op::Close, ..) => self.close(event),
             (Op::Read | Op::Write, ..) => self.transfer(event, paths),
-            (Op::Seek, ..) => self.seek(event, paths, u64::try_from(event.ret).ok()),
-            (Op::Truncate, Some(at), _) => self.call(event, &Call::Truncate { at, len: event.req_bytes.unwrap_or(0) }),
+            (Op::Seek, ..) => self.seek(event, paths, u64::try_from(event.head.ret).ok()),
+            (Op::Truncate, Some(at), _) => {
+                self.call(event, &Call::Truncate { at, len: event.req_bytes().unwrap_or(0) })
+            }
             (Op::Ftruncate, ..) => {
                 if let Some(fd) = self.fd(event, paths) {
-                    self.call(event, &Call::Ftruncate { fd, len: event.req_bytes.unwrap_or(0) });
+                    self.call(event, &Call::Ftruncate { fd, len: event.req_bytes().unwrap_or(0) });
                 }
             }
             (Op::Fallocate, ..) => {
                 if let Some(fd) = self.fd(event, paths) {
-                    let (offset, len) = (event.offset.unwrap_or(0), event.req_bytes.unwrap_or(0));
-                    self.call(event, &Call::Fallocate { fd, mode: event.flags >> flag::SUB_SHIFT, offset, len });
+                    let (offset, len) = (event.offset().unwrap_or(0), event.req_bytes().unwrap_or(0));
+                    self.call(event, &Call::Fallocate { fd, mode: event.head.flags >> flag::SUB_SHIFT, offset, len });
                 }
             }
             (Op::Copy, ..) => self.copy(event, paths),
-            (Op::Mkdir, Some(at), _) => self.call(event, &Call::Mkdir { at, mode: event.mode }),
-            (Op::Mknod, Some(at), _) if event.flags & flag::BOUND != 0 => self.call(event, &Call::Bind { at }),
+            (Op::Mkdir, Some(at), _) => self.call(event, &Call::Mkdir { at, mode: event.mode() }),
+            (Op::Mknod, Some(at), _) if event.head.flags & flag::BOUND != 0 => self.call(event, &Call::Bind { at }),
             // A row does not tell what mknod made.
-            (Op::Mknod, Some(at), _) => self.call(event, &Call::Mknod { at, kind: Kind::Unknown, mode: event.mode }),
+            (Op::Mknod, Some(at), _) => self.call(event, &Call::Mknod { at, kind: Kind::Unknown, mode: event.mode() }),
             (Op::Symlink, Some(at), _) => {
-                let target = event.path2.map(|id| Cow::Borrowed(paths.get(id)));
+                let target = event.path2().map(|id| Cow::Borrowed(paths.get(id)));
                 self.call(event, &Call::Symlink { target, at });
             }
             (Op::Rmdir, Some(at), _) => self.call(event, &Call::Rmdir { at }),
             (Op::Unlink, Some(at), _) => self.call(event, &Call::Unlink { at }),
             (Op::Rename, Some(from), Some(to)) => {
-                let (noreplace, exchange) = (event.flags & flag::NOREPLACE != 0, event.flags & flag::EXCHANGE != 0);
+                let (noreplace, exchange) =
+                    (event.head.flags & flag::NOREPLACE != 0, event.head.flags & flag::EXCHANGE != 0);
                 self.call(event, &Call::Rename { from, to, noreplace, exchange });
             }
-            (Op::Link, _, Some(to)) if event.ofd.is_some() => {
+            (Op::Link, _, Some(to)) if event.ofd().is_some() => {
                 if let Some(from) = self.fd(event, paths) {
                     self.call(event, &Call::LinkFd { from, to });
                 }
             }
             (Op::Link, Some(from), Some(to)) => {
-                let follow = event.flags & flag::NOFOLLOW == 0;
+                let follow = event.head.flags & flag::NOFOLLOW == 0;
                 self.call(event, &Call::Link { from, to, follow });
             }
             _ => {}
@@ -146,22 +149,22 @@ impl Rows {
     }
 
     fn call(&mut self, event: &Event, call: &Call<'_>) {
-        self.call_returning(event, call, event.ret);
+        self.call_returning(event, call, event.head.ret);
     }
 
     fn call_returning(&mut self, event: &Event, call: &Call<'_>, ret: i64) {
         let out = Outcome { ret, errno: 0, dur_ns: 0, seen: None, unfinished: false };
-        self.applied.tracker.call(TID, event.t_ns, None, b"", call, &out);
+        self.applied.tracker.call(TID, event.head.t_ns, None, b"", call, &out);
     }
 
     fn open(&mut self, event: &Event, at: At<'_>) {
-        let Some(ofd) = event.ofd else { return };
+        let Some(ofd) = event.ofd() else { return };
         let (number, _) = self.number(ofd);
-        self.call_returning(event, &Call::Open { at, flags: event.flags, mode: event.mode }, number.into());
+        self.call_returning(event, &Call::Open { at, flags: event.head.flags, mode: event.mode() }, number.into());
     }
 
     fn close(&mut self, event: &Event) {
-        let Some(ofd) = event.ofd.filter(|_| event.flags & flag::LAST != 0) else { return };
+        let Some(ofd) = event.ofd().filter(|_| event.head.flags & flag::LAST != 0) else { return };
         if let Some(number) = self.descriptors.remove(&ofd) {
             self.call(event, &Call::Close { fd: Fd { number, seen: None } });
             self.free.push(number);
@@ -181,7 +184,7 @@ impl Rows {
 
     /// The descriptor of a row's description.
     fn fd(&mut self, event: &Event, paths: &Paths) -> Option<Fd<'static>> {
-        let number = self.known(event.ofd?, event.path, paths, event);
+        let number = self.known(event.ofd()?, event.path(), paths, event);
         Some(Fd { number, seen: None })
     }
 
@@ -205,37 +208,37 @@ impl Rows {
     }
 
     fn seek(&mut self, event: &Event, paths: &Paths, to: Option<u64>) {
-        if let (Some(ofd), Some(to)) = (event.ofd, to.and_then(|to| i64::try_from(to).ok())) {
-            let number = self.known(ofd, event.path, paths, event);
+        if let (Some(ofd), Some(to)) = (event.ofd(), to.and_then(|to| i64::try_from(to).ok())) {
+            let number = self.known(ofd, event.path(), paths, event);
             let seek = Call::Seek { fd: Fd { number, seen: None }, by: to, whence: 0 };
             self.call_returning(event, &seek, to);
         }
     }
 
     fn transfer(&mut self, event: &Event, paths: &Paths) {
-        let positional = event.flags & flag::POSITIONAL != 0;
+        let positional = event.head.flags & flag::POSITIONAL != 0;
         if !positional {
             // The row knows where it was; rows in between that share the description may not have been told.
-            self.seek(event, paths, event.offset);
+            self.seek(event, paths, event.offset());
         }
-        let offset = event.offset.filter(|_| positional);
-        let (write, len) = (event.op == Op::Write, event.req_bytes);
+        let offset = event.offset().filter(|_| positional);
+        let (write, len) = (event.op() == Op::Write, event.req_bytes());
         if let Some(fd) = self.fd(event, paths) {
             self.call(event, &Call::Transfer { write, fd, len, offset, sync: false, append: false });
         }
     }
 
     fn copy(&mut self, event: &Event, paths: &Paths) {
-        let (Some(from), Some(to)) = (event.ofd, event.ofd2) else { return };
-        let from = self.known(from, event.path, paths, event);
-        let to = self.known(to, event.path2, paths, event);
+        let (Some(from), Some(to)) = (event.ofd(), event.ofd2()) else { return };
+        let from = self.known(from, event.path(), paths, event);
+        let to = self.known(to, event.path2(), paths, event);
         let copy = Call::Copy {
             from: Fd { number: from, seen: None },
-            from_offset: event.offset,
+            from_offset: event.offset(),
             to: Fd { number: to, seen: None },
-            to_offset: event.offset2,
-            len: event.req_bytes,
-            reflink: event.flags & flag::SHARED != 0,
+            to_offset: event.offset2(),
+            len: event.req_bytes(),
+            reflink: event.head.flags & flag::SHARED != 0,
         };
         self.call(event, &copy);
     }

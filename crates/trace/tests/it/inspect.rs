@@ -3,8 +3,8 @@
 use crate::common::{meta, plain};
 use posix::FileKind;
 use trace::inspect::{InspectOptions, Inspection, inspect};
-use trace::profile::{Reader, Writer, WriterOptions};
-use trace::{Batch, Event, FileId, OfdId, Op, Snapshot, SnapshotEntry, flag};
+use trace::profile::{Reader, Row, Writer, WriterOptions};
+use trace::{Batch, FileId, OfdId, Op, Snapshot, SnapshotEntry, flag};
 
 fn inspected(batch: &Batch, snapshot: &Snapshot) -> Inspection {
     let dir = tempfile::tempdir().unwrap();
@@ -20,13 +20,13 @@ struct Script {
 }
 
 impl Script {
-    fn call(&mut self, op: Op, path: &str, file: u64, set: impl FnOnce(&mut Event)) {
+    fn call(&mut self, op: Op, path: &str, file: u64, set: impl FnOnce(&mut Row)) {
         let mut event = plain(self.batch.events.len() as u64, op);
         event.file = Some(FileId(file));
         event.parent = Some(FileId(1));
         event.path = Some(self.batch.paths.intern(path.as_bytes()));
         set(&mut event);
-        self.batch.events.push(event);
+        self.batch.events.push(event.into());
     }
 
     fn data(&mut self, op: Op, file: u64, ofd: u64, offset: u64, len: u64) {
@@ -113,7 +113,7 @@ fn sums_beyond_64_bits_end_at_the_largest() {
     let half = 1 << 63;
     for (n, offset) in [(0, 0), (1, half - 1), (2, u64::MAX - 1)] {
         s.data(Op::Read, 2, 1, offset, half - 1);
-        let event = &mut s.batch.events[n];
+        let event = &mut s.batch.events[n].head;
         (event.dur_ns, event.running_ns, event.blocked_ns) = (half, Some(half), Some(half));
     }
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ fn import(records: &[u8]) -> (Vec<Event>, Option<Imported>) {
     let mut importer = Importer::new(ImportOptions { keep_removed: true, ..ImportOptions::default() });
     let mut sink = |batch: trace::Batch| {
         for event in &batch.events {
-            for id in [event.path, event.path2, event.caller_dir, event.caller_dir2].into_iter().flatten() {
+            for id in [event.path(), event.path2(), event.caller_dir(), event.caller_dir2()].into_iter().flatten() {
                 let _ = batch.paths.get(id);
             }
         }
@@ -81,7 +81,7 @@ fn events_are_in_the_order_of_starts() {
     fault(&mut records, 50, 2000);
     let (events, _) = import(&records);
     assert_eq!(
-        events.iter().map(|e| (e.t_ns, e.op)).collect::<Vec<_>>(),
+        events.iter().map(|e| (e.head.t_ns, e.op())).collect::<Vec<_>>(),
         [(0, Op::MapRead), (50, Op::Read), (150, Op::Read)]
     );
 }
@@ -109,7 +109,7 @@ fn a_call_that_never_returned_is_unfinished() {
     });
     let (events, _) = import(&records);
     assert_eq!(
-        events.iter().map(|e| (e.op, e.flags & trace::flag::UNFINISHED != 0)).collect::<Vec<_>>(),
+        events.iter().map(|e| (e.op(), e.head.flags & trace::flag::UNFINISHED != 0)).collect::<Vec<_>>(),
         [(Op::Read, true)]
     );
 }
@@ -152,9 +152,9 @@ fn a_description_on_its_way_is_remembered() {
     on_fd(&mut records, 7, (CLOSE, 3, 0, 0), 20, 50);
     on_fd(&mut records, 8, (READ, 9, 100, 100), 30, 50);
     let (events, _) = import(&records);
-    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(0), None, Some(100)]);
-    assert_eq!(events[2].ofd, events[0].ofd);
-    assert_eq!(events[2].file, events[0].file);
+    assert_eq!(events.iter().map(|e| e.offset()).collect::<Vec<_>>(), [Some(0), None, Some(100)]);
+    assert_eq!(events[2].ofd(), events[0].ofd());
+    assert_eq!(events[2].file(), events[0].file());
 }
 
 /// Torture in the kernel, seed 2: a description from elsewhere that appends was told to write at its offset.
@@ -166,7 +166,7 @@ fn a_description_from_elsewhere_that_appends_writes_at_the_end() {
     on_fd(&mut records, 7, (WRITE, 3, 10, 10), 10, 50);
     on_fd(&mut records, 7, (WRITE, 3, 10, 10), 20, 50);
     let (events, _) = import(&records);
-    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(500), Some(510)]);
+    assert_eq!(events.iter().map(|e| e.offset()).collect::<Vec<_>>(), [Some(500), Some(510)]);
 }
 
 /// Torture in the kernel on a loaded machine, whose thread numbers came round: something was told of a thread after its end, which
@@ -191,9 +191,9 @@ fn a_number_used_again_is_another_thread() {
     wire::append(&mut records, Kind::Call, 0, |out| call.write(out));
     let (events, _) = import(&records);
     let (first, last) = (&events[0], &events[events.len() - 1]);
-    assert_eq!((last.tid, last.op, last.pid), (7, Op::Read, 9));
+    assert_eq!((last.head.tid, last.op(), last.head.pid), (7, Op::Read, 9));
     // The descriptor is the one that it shares.
-    assert_eq!((last.ofd, last.file, last.offset), (first.ofd, first.file, Some(100)));
+    assert_eq!((last.ofd(), last.file(), last.offset()), (first.ofd(), first.file(), Some(100)));
 }
 
 /// Two names, one inode: one file.
@@ -208,8 +208,8 @@ fn a_file_is_known_by_its_inode() {
         on_fd(&mut records, 7, (READ, 3 + i as u64, 1, 1), 10 * (i as u64 + 1), id);
     }
     let (events, _) = import(&records);
-    assert_eq!(events[0].file, events[1].file);
-    assert_ne!(events[0].file, events[2].file);
+    assert_eq!(events[0].file(), events[1].file());
+    assert_ne!(events[0].file(), events[2].file());
 }
 
 /// Torture in the kernel, seed 7, a million operations: a file whose path was too long to be told was no file at all, and so was
@@ -231,11 +231,11 @@ fn a_file_whose_path_is_too_long_is_known_by_its_inode() {
     told_as(&mut records, 60, wire::file_flag::CUT);
     on_fd(&mut records, 7, (READ, 4, 100, 100), 40, 60);
     let (events, _) = import(&records);
-    assert!(events[0].file.is_some());
-    assert!(events.iter().all(|event| event.file == events[0].file), "one file");
-    assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [Some(0), Some(100), Some(0), Some(100)]);
-    assert_eq!((events[0].ofd, events[2].ofd), (events[1].ofd, events[3].ofd));
-    assert_ne!(events[0].ofd, events[2].ofd);
+    assert!(events[0].file().is_some());
+    assert!(events.iter().all(|event| event.file() == events[0].file()), "one file");
+    assert_eq!(events.iter().map(|e| e.offset()).collect::<Vec<_>>(), [Some(0), Some(100), Some(0), Some(100)]);
+    assert_eq!((events[0].ofd(), events[2].ofd()), (events[1].ofd(), events[3].ofd()));
+    assert_ne!(events[0].ofd(), events[2].ofd());
 }
 
 /// What the recorder tells of an open file by its directory: its one name, or what else stands there.
@@ -254,7 +254,7 @@ fn paths(records: &[u8]) -> Vec<String> {
     let mut paths = Vec::new();
     let mut importer = Importer::new(ImportOptions::default());
     let mut sink = |batch: trace::Batch| {
-        let path = |event: &Event| event.path.map(|id| String::from_utf8_lossy(batch.paths.get(id)).into_owned());
+        let path = |event: &Event| event.path().map(|id| String::from_utf8_lossy(batch.paths.get(id)).into_owned());
         paths.extend(batch.events.iter().map(|event| path(event).unwrap_or_default()));
         Ok(())
     };
@@ -295,8 +295,8 @@ fn a_file_told_by_a_directory_without_a_path_is_known_by_its_inode() {
     told_below(&mut records, 51, 1000, 90, b"\x01f");
     on_fd(&mut records, 7, (READ, 4, 1, 1), 20, 51);
     let (events, _) = import(&records);
-    assert!(events[0].file.is_some() && events[0].file == events[1].file, "{events:?}");
-    assert_ne!(events[0].ofd, events[1].ofd);
+    assert!(events[0].file().is_some() && events[0].file() == events[1].file(), "{events:?}");
+    assert_ne!(events[0].ofd(), events[1].ofd());
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn restart_codes_are_interruptions() {
     start(&mut records);
     on_fd(&mut records, 7, (READ, 3, 1, -512), 10, 50);
     let (events, _) = import(&records);
-    assert_eq!((events[0].ret, events[0].errno), (-1, 4));
+    assert_eq!((events[0].head.ret, events[0].head.errno), (-1, Some(posix::Errno::EINTR)));
 }
 
 /// Frames of any content.
@@ -442,7 +442,7 @@ proptest! {
             prop_assert_eq!(imported.summary.events, events.len() as u64);
             let _ = imported.implied_snapshot();
         }
-        prop_assert!(events.iter().enumerate().all(|(i, event)| event.seq == i as u64));
+        prop_assert!(events.iter().enumerate().all(|(i, event)| event.head.seq == i as u64));
     }
 
     #[test]

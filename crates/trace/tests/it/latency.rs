@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use trace::inspect::{Latencies, latencies};
-use trace::profile::{Durations, Reader, Writer, WriterOptions};
-use trace::{Batch, Event, Op, Snapshot, flag};
+use trace::profile::{Durations, Reader, Row, Writer, WriterOptions};
+use trace::{Batch, Op, Snapshot, flag};
 
 /// Calls of three operations with durations over six decades, some of them left out for a reason each.
 fn profile(directory: &Path, tracer: &str) -> Reader {
@@ -19,7 +19,7 @@ fn profile(directory: &Path, tracer: &str) -> Reader {
     for seq in 0..5000 {
         let op = [Op::Read, Op::Write, Op::Fsync, Op::Clone, Op::Exit][(dice.next_u64() % 5) as usize];
         let dur_ns = 10u64.pow(2 + (dice.next_u64() % 6) as u32) + dice.next_u64() % 1000;
-        let mut event = Event { dur_ns, ..Event::new(seq, seq * 1000, op) };
+        let mut event = Row { dur_ns, ..Row::new(seq, seq * 1000, op) };
         event.flags = match dice.next_u64() % 20 {
             0 => flag::FOREIGN,
             1 => flag::UNFINISHED,
@@ -31,7 +31,7 @@ fn profile(directory: &Path, tracer: &str) -> Reader {
             let running = dice.next_u64() % dur_ns;
             (event.running_ns, event.blocked_ns) = (Some(running), Some((dur_ns - running) / 2));
         }
-        batch.events.push(event);
+        batch.events.push(event.into());
     }
     writer.push(&batch).expect("room on the disk");
     let mut meta = meta();
@@ -107,8 +107,8 @@ fn sorted_values_give_the_same() {
     assert!(reader.batches().unwrap().next_into(&mut batch).unwrap());
     for op in [Op::Read, Op::Write, Op::Fsync] {
         let left_out = flag::FOREIGN | flag::UNFINISHED | flag::IMPLIED;
-        let counted = batch.events.iter().filter(|e| e.op == op && e.flags & left_out == 0);
-        let mut durations: Vec<u64> = counted.map(|e| e.dur_ns).collect();
+        let counted = batch.events.iter().filter(|e| e.op() == op && e.head.flags & left_out == 0);
+        let mut durations: Vec<u64> = counted.map(|e| e.head.dur_ns).collect();
         durations.sort_unstable();
         let ours = row(&found, op.name());
         assert_eq!((ours.calls, ours.max_ns), (durations.len() as u64, *durations.last().unwrap()));

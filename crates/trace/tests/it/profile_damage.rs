@@ -40,7 +40,7 @@ fn write_profile(path: &Path) {
         event.path = Some(batch.paths.intern(format!("/data/dir{}/file{}", seq % 7, seq / 3).as_bytes()));
         event.caller_dir = (seq % 5 == 0).then(|| batch.paths.intern(b"/data"));
         event.req_bytes = (seq % 3 == 1).then_some(4096);
-        batch.events.push(event);
+        batch.events.push(event.into());
     }
     let entries = (0..80).map(|i| SnapshotEntry::implied(format!("/data/{i}").into_bytes(), FileKind::File)).collect();
     let options = WriterOptions { row_group_rows: 150, ..WriterOptions::default() };

@@ -7,7 +7,7 @@ use posix::FileKind;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use trace::profile::{Annotation, AnnotationKind, Values, Writer, WriterOptions, escape};
+use trace::profile::{Annotation, AnnotationKind, Row, Values, Writer, WriterOptions, escape};
 use trace::{Batch, FileId, OfdId, Op, Snapshot, SnapshotEntry};
 
 /// Every row of a Parquet file as JSON, or `None` where DuckDB is missing.
@@ -26,6 +26,7 @@ for row in cursor.fetchall():
     Some(String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect())
 }
 
+/// Events that have all that their operations can have, and more: what means nothing is not kept.
 fn sample() -> Batch {
     let mut batch = Batch::default();
     for (i, &op) in Op::ALL.iter().cycle().take(200).enumerate() {
@@ -49,7 +50,7 @@ fn sample() -> Batch {
         event.running_ns = (i % 5 == 2).then_some(n * n / 2);
         event.blocked_ns = (i % 5 < 3).then_some(n * n / 3);
         event.size_before = (i % 3 == 2).then_some(u64::MAX - n);
-        batch.events.push(event);
+        batch.events.push(event.into());
     }
     batch
 }
@@ -57,6 +58,7 @@ fn sample() -> Batch {
 fn expected_rows(batch: &Batch, notes: &[Option<String>]) -> Vec<Value> {
     let text = |id: Option<trace::PathId>| id.map(|id| escape(batch.paths.get(id)).into_owned());
     let row = |(e, note): (&trace::Event, &Option<String>)| {
+        let e = Row::from(e);
         json!({
             "seq": e.seq, "t_ns": e.t_ns, "dur_ns": e.dur_ns, "pid": e.pid, "tid": e.tid, "op": e.op.name(),
             "ofd_id": e.ofd.map(|i| i.0), "ofd_id2": e.ofd2.map(|i| i.0),

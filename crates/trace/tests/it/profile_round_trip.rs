@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use trace::profile::{Annotation, AnnotationKind, Reader, Values, Writer, WriterOptions};
-use trace::{Batch, Op, Snapshot};
+use trace::{About, Batch, Call, Op, Snapshot, Target, Via};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -36,7 +36,7 @@ fn a_batch(n: u64) -> Batch {
         let mut event = plain(seq, Op::Stat);
         event.path = Some(batch.paths.intern(format!("/d/{}", seq % 5).as_bytes()));
         event.caller_dir = Some(batch.paths.intern(b"/d"));
-        batch.events.push(event);
+        batch.events.push(event.into());
     }
     batch
 }
@@ -47,15 +47,16 @@ fn one_path_has_one_id_in_a_batch() {
     let path = dir.path().join("w.workload");
     let mut batch = a_batch(20);
     for event in &mut batch.events {
-        event.path2 = event.path;
-        event.caller_dir2 = event.caller_dir;
+        let (path, caller_dir) = (event.path(), event.caller_dir());
+        let from = About { via: caller_dir.map_or(Via::Path, Via::Dir), path, ..About::default() };
+        event.call = Call::Link { from, to: Target { path, caller_dir } };
     }
     let mut writer = Writer::create(&path, WriterOptions::default()).unwrap();
     writer.push(&batch).unwrap();
     writer.finish(meta(), &Snapshot::default()).unwrap();
     let got = Reader::open(&path).unwrap().batches().unwrap().next().unwrap().unwrap();
     assert_eq!(got.paths.len(), 6);
-    assert!(got.events.iter().all(|e| e.path == e.path2 && e.caller_dir == e.caller_dir2));
+    assert!(got.events.iter().all(|e| e.path() == e.path2() && e.caller_dir() == e.caller_dir2()));
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn annotations_are_kept_and_paged() {
     assert_eq!(reader.meta().annotations, annotations);
     assert_eq!(reader.batches().unwrap().map(|b| b.unwrap().events.len()).sum::<usize>(), 30);
     let rows = reader.rows(6, 5).unwrap();
-    assert_eq!(rows.batch.events.iter().map(|e| e.seq).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
+    assert_eq!(rows.batch.events.iter().map(|e| e.head.seq).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
     assert_eq!(rows.annotations[0], ("hits".into(), Values::U64(vec![None, Some(7), Some(8), None, Some(10)])));
     assert_eq!(rows.annotations[1].1, Values::F64([3.0, 3.5, 4.0, 4.5, 5.0].map(Some).to_vec()));
     assert_eq!(rows.annotations[3].1.len(), 5);

@@ -167,9 +167,9 @@ fn concurrent_children_keep_their_own_tables() {
     for batch in reader.batches().expect("batches") {
         let batch = batch.expect("a batch");
         for event in &batch.events {
-            let path = event.path.map(|id| batch.paths.get(id)).unwrap_or_default();
-            if event.op == Op::Write && path.starts_with(root.to_str().expect("UTF-8").as_bytes()) {
-                *appended.entry(path.to_vec()).or_insert(0) += event.ret;
+            let path = event.path().map(|id| batch.paths.get(id)).unwrap_or_default();
+            if event.op() == Op::Write && path.starts_with(root.to_str().expect("UTF-8").as_bytes()) {
+                *appended.entry(path.to_vec()).or_insert(0) += event.head.ret;
             }
         }
     }

@@ -43,9 +43,9 @@ fn recorded(profile: &Path) -> Vec<i64> {
     let mut found = Vec::new();
     for batch in Reader::open(profile).expect("a profile").batches().expect("batches") {
         let batch = batch.expect("a batch");
-        for event in batch.events.iter().filter(|event| event.op == Op::Write) {
-            if event.path.is_some_and(|id| batch.paths.get(id).ends_with(b"/counted")) {
-                found.push(event.ret);
+        for event in batch.events.iter().filter(|event| event.op() == Op::Write) {
+            if event.path().is_some_and(|id| batch.paths.get(id).ends_with(b"/counted")) {
+                found.push(event.head.ret);
             }
         }
     }

@@ -45,7 +45,7 @@ struct Merge<'m, 'o> {
 impl Merge<'_, '_> {
     /// A call with a price: first come those before it that have none.
     fn priced(&mut self, call: &PricedCall<'_>) {
-        let seq = call.event.seq;
+        let seq = call.event.head.seq;
         self.unpriced(|before| before < seq);
         let seen = match self.seen.peek() {
             Some(Ok(observation)) if observation.seq == seq => self.take(),
@@ -62,11 +62,11 @@ impl Merge<'_, '_> {
             }
         });
         let e = call.event;
-        let moves = matches!(e.op, Op::Read | Op::Write | Op::Copy | Op::GetDents);
+        let moves = matches!(e.op(), Op::Read | Op::Write | Op::Copy | Op::GetDents);
         let priced = Priced {
-            thread: e.tid,
-            failed: e.errno != 0,
-            bytes: if moves { u64::try_from(e.ret).unwrap_or(0) } else { 0 },
+            thread: e.head.tid,
+            failed: e.head.errno.is_some(),
+            bytes: if moves { u64::try_from(e.head.ret).unwrap_or(0) } else { 0 },
             ns: call.ns,
             stall_ns: call.stall_ns,
             entry: names.get(usize::from(call.dominant)).map_or("", String::as_str),
@@ -84,7 +84,7 @@ impl Merge<'_, '_> {
             metadata_changes: call.unstable.metadata_changes,
             since_commit_ns: call.unstable.since_commit_ns,
         };
-        self.push(&Row { source: self.source, seq, op: e.op, priced: Some(priced), seen });
+        self.push(&Row { source: self.source, seq, op: e.op(), priced: Some(priced), seen });
     }
 
     /// Calls at the head that were made and have no price.

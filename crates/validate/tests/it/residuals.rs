@@ -176,7 +176,8 @@ fn the_columns_are_documented() {
 fn a_replay_sees_what_the_cache_holds() {
     use posix::{CacheState, Mounted};
     use replay::{Observation, ObservationFile, ReplayOptions, Source as Trace, replay_on_observed};
-    use trace::{Batch, Event, OfdId, Snapshot, SnapshotEntry, flag};
+    use trace::profile::Row;
+    use trace::{Batch, OfdId, Snapshot, SnapshotEntry, flag};
     let mut file = SnapshotEntry::implied(b"/f"[..].into(), posix::FileKind::File);
     file.size_bytes = 1 << 20;
     let mut batch = Batch::default();
@@ -184,15 +185,8 @@ fn a_replay_sees_what_the_cache_holds() {
     let mut add = |op, flags, offset: Option<u64>, bytes: i64| {
         let seq = batch.events.len() as u64;
         let req_bytes = offset.map(|_| bytes as u64);
-        batch.events.push(Event {
-            ofd: Some(OfdId(1)),
-            path,
-            flags,
-            offset,
-            req_bytes,
-            ret: bytes,
-            ..Event::new(seq, seq, op)
-        });
+        let row = Row { ofd: Some(OfdId(1)), path, flags, offset, req_bytes, ret: bytes, ..Row::new(seq, seq, op) };
+        batch.events.push(row.into());
     };
     add(Op::Open, flag::READ | flag::WRITE, None, 3);
     add(Op::Read, flag::POSITIONAL, Some(512 << 10), 4096);
@@ -212,7 +206,7 @@ fn a_replay_sees_what_the_cache_holds() {
     let (result, seen) = replay_on_observed(&mut mounted, &snapshot, &open, &options, seen, &mut |_| {}).unwrap();
     assert_eq!((result.calls, result.differences.total), (7, 0));
     let seen: Vec<Observation> = seen.read().map(Result::unwrap).collect();
-    assert!(seen.iter().map(|o| (o.seq, o.op)).eq(batch.events.iter().map(|e| (e.seq, e.op))));
+    assert!(seen.iter().map(|o| (o.seq, o.op)).eq(batch.events.iter().map(|e| (e.head.seq, e.op()))));
     assert_eq!(seen.iter().map(|o| o.latency_ns).sum::<u64>(), result.total_ns);
     let found: Vec<Option<Residency>> = seen.iter().map(|o| o.found).collect();
     assert_eq!(found[0], None, "an open has no descriptor to ask");

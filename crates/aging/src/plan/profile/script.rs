@@ -100,11 +100,11 @@ impl Script {
                 if posix::interrupt::requested() {
                     return Err(PlanError::Interrupted);
                 }
-                scribe.now_ns = scribe.now_ns.max(event.t_ns);
-                if event.errno == 0 && event.flags & (flag::FOREIGN | flag::UNFINISHED) == 0 {
+                scribe.now_ns = scribe.now_ns.max(event.head.t_ns);
+                if event.head.errno.is_none() && event.head.flags & (flag::FOREIGN | flag::UNFINISHED) == 0 {
                     scribe.event(event, &batch);
                     if scribe.names.tree.is_too_deep() {
-                        return too_deep(format!("call {}", event.seq));
+                        return too_deep(format!("call {}", event.head.seq));
                     }
                 }
             }
@@ -132,34 +132,34 @@ struct Scribe {
 impl Scribe {
     fn event(&mut self, event: &Event, batch: &Batch) {
         let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id));
-        let (one, two) = (path(event.path), path(event.path2));
-        let nofollow = event.flags & flag::NOFOLLOW != 0;
-        match event.op {
+        let (one, two) = (path(event.path()), path(event.path2()));
+        let nofollow = event.head.flags & flag::NOFOLLOW != 0;
+        match event.op() {
             Op::Open => self.open(event, one),
-            Op::Close if event.flags & flag::LAST != 0 => {
-                if let Some(ofd) = event.ofd {
+            Op::Close if event.head.flags & flag::LAST != 0 => {
+                if let Some(ofd) = event.ofd() {
                     self.open.remove(&ofd);
                 }
             }
             Op::Write => {
-                let file = self.file(event.ofd, one, event.size_before);
-                self.write(file, event.offset, event.ret);
+                let file = self.file(event.ofd(), one, event.size_before());
+                self.write(file, event.offset(), event.head.ret);
             }
             Op::Copy => {
-                let file = self.file(event.ofd2, two, None);
-                self.write(file, event.offset2, event.ret);
+                let file = self.file(event.ofd2(), two, None);
+                self.write(file, event.offset2(), event.head.ret);
             }
             Op::Truncate => {
-                let file = self.path_file(one, !nofollow, event.size_before);
-                self.truncate(file, event.req_bytes);
+                let file = self.path_file(one, !nofollow, event.size_before());
+                self.truncate(file, event.req_bytes());
             }
             Op::Ftruncate => {
-                let file = self.file(event.ofd, one, event.size_before);
-                self.truncate(file, event.req_bytes);
+                let file = self.file(event.ofd(), one, event.size_before());
+                self.truncate(file, event.req_bytes());
             }
             Op::Fallocate => self.fallocate(event, one),
             Op::Fsync | Op::Fdatasync => {
-                if let Some(file) = self.file(event.ofd, one, event.size_before) {
+                if let Some(file) = self.file(event.ofd(), one, event.size_before()) {
                     self.push(OpKind::Fsync, file, 0, 0);
                 }
             }
@@ -167,7 +167,7 @@ impl Scribe {
             Op::Mknod => self.make(one, FileKind::File, None),
             Op::Symlink => self.make(one, FileKind::Symlink, two),
             Op::Unlink | Op::Rmdir => self.remove(one),
-            Op::Rename => self.rename(one, two, event.flags & flag::EXCHANGE != 0),
+            Op::Rename => self.rename(one, two, event.head.flags & flag::EXCHANGE != 0),
             Op::Link => self.link(one, two),
             _ => {}
         }
@@ -194,25 +194,27 @@ impl Scribe {
 
     fn open(&mut self, event: &Event, path: Option<&[u8]>) {
         let Some(path) = path else { return self.skipped.unnamed += 1 };
-        if event.flags & flag::TMPFILE != 0 {
+        if event.head.flags & flag::TMPFILE != 0 {
             return self.skipped.without_operation += 1;
         }
-        let writes = event.flags & (flag::WRITE | flag::CREATE | flag::TRUNC) != 0;
-        let node = match self.place(path, event.flags & flag::NOFOLLOW == 0) {
+        let writes = event.head.flags & (flag::WRITE | flag::CREATE | flag::TRUNC) != 0;
+        let node = match self.place(path, event.head.flags & flag::NOFOLLOW == 0) {
             Walk::Found(node) => Some(node),
-            Walk::Missing(dir, name) if event.flags & flag::CREATE != 0 && event.size_before.unwrap_or(0) == 0 => {
+            Walk::Missing(dir, name)
+                if event.head.flags & flag::CREATE != 0 && event.size_before().unwrap_or(0) == 0 =>
+            {
                 let node = self.names.add(dir, &name, FileKind::File, None);
                 self.push_named(OpKind::Create, node, dir, &name, 0);
                 Some(node)
             }
-            Walk::Missing(dir, name) if writes => Some(self.suppose(dir, &name, event.size_before)),
+            Walk::Missing(dir, name) if writes => Some(self.suppose(dir, &name, event.size_before())),
             _ => None,
         };
         let Some(node) = node.filter(|n| self.names.is_kind(*n, FileKind::File)) else { return };
-        if event.flags & flag::TRUNC != 0 {
+        if event.head.flags & flag::TRUNC != 0 {
             self.truncate(Some(node), Some(0));
         }
-        if let Some(ofd) = event.ofd {
+        if let Some(ofd) = event.ofd() {
             self.open.insert(ofd, node);
         }
     }
@@ -285,10 +287,10 @@ impl Scribe {
     fn fallocate(&mut self, event: &Event, path: Option<&[u8]>) {
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
-        let Some(file) = self.file(event.ofd, path, event.size_before) else { return };
-        let (Some(offset), Some(len)) = (event.offset, event.req_bytes) else { return self.skipped.unnamed += 1 };
+        let Some(file) = self.file(event.ofd(), path, event.size_before()) else { return };
+        let (Some(offset), Some(len)) = (event.offset(), event.req_bytes()) else { return self.skipped.unnamed += 1 };
         let size = self.names.get(file).size_bytes;
-        match event.flags >> flag::SUB_SHIFT {
+        match event.head.flags >> flag::SUB_SHIFT {
             0 => self.extend(file, size, offset.saturating_add(len), 0),
             mode if mode & PUNCH_HOLE != 0 => {
                 let len = len.min(size.saturating_sub(offset));

@@ -12,12 +12,12 @@ use trace::kernel::Importer;
 use trace::record::Target;
 use trace::schedule::Turn;
 use trace::strace::{ImportOptions, Imported};
-use trace::{Batch, Event, PathId};
+use trace::{Batch, PathId};
 
 /// An event with its paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    pub event: Event,
+    pub event: trace::profile::Row,
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
     pub caller_dir: Option<Vec<u8>>,
@@ -34,11 +34,11 @@ impl Row {
 pub fn collect(rows: &mut Vec<Row>, batch: &Batch) -> Result<(), FileError> {
     let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id).to_vec());
     rows.extend(batch.events.iter().map(|event| Row {
-        event: Event { path: None, path2: None, caller_dir: None, caller_dir2: None, ..*event },
-        path: path(event.path),
-        path2: path(event.path2),
-        caller_dir: path(event.caller_dir),
-        caller_dir2: path(event.caller_dir2),
+        event: trace::profile::Row { path: None, path2: None, caller_dir: None, caller_dir2: None, ..event.into() },
+        path: path(event.path()),
+        path2: path(event.path2()),
+        caller_dir: path(event.caller_dir()),
+        caller_dir2: path(event.caller_dir2()),
     }));
     Ok(())
 }

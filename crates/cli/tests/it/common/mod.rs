@@ -6,8 +6,8 @@ pub mod process;
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use trace::profile::{Meta, Writer, WriterOptions};
-use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
+use trace::profile::{Meta, Row, Writer, WriterOptions};
+use trace::{Batch, OfdId, Op, Snapshot, flag};
 
 /// The binary under test.
 pub fn fsage() -> Command {
@@ -112,14 +112,14 @@ pub fn long_workload(profile: &Path, calls: u64) {
         let file = n / 4;
         let path = Some(batch.paths.intern(format!("/d{}/e{}/f{file}", file % 100, file % 1000).as_bytes()));
         let op = [Op::Open, Op::Write, Op::Close, Op::Stat][usize::try_from(n % 4).expect("small")];
-        let mut event = Event { pid: 1, tid: 1, path, dur_ns: 900, ..Event::new(n, n * 1000, op) };
+        let mut event = Row { pid: 1, tid: 1, path, dur_ns: 900, ..Row::new(n, n * 1000, op) };
         if op != Op::Stat {
             event.ofd = Some(OfdId(1 + file));
             event.flags = if op == Op::Open { flag::CREATE | flag::WRITE } else { flag::LAST };
             event.mode = (op == Op::Open).then_some(0o644);
             event.req_bytes = (op == Op::Write).then_some(100);
         }
-        batch.events.push(event);
+        batch.events.push(event.into());
         if batch.events.len() == 65_536 {
             writer.push(&batch).expect("written");
             batch = Batch::default();

@@ -9,8 +9,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use trace::profile::{Meta, Writer, WriterOptions};
-use trace::{Batch, Event, OfdId, Op, Snapshot, flag};
+use trace::profile::{Meta, Row, Writer, WriterOptions};
+use trace::{Batch, Event, OfdId, Op, Paths, Snapshot, flag};
 
 const EACCES: u16 = 13;
 const EEXIST: u16 = 17;
@@ -50,7 +50,8 @@ impl Stage {
 /// A recording that somebody has made up.
 #[derive(Default)]
 struct Recording {
-    batch: Batch,
+    calls: Vec<Row>,
+    paths: Paths,
     descriptions: u64,
     /// How long each call is said to take; they begin a microsecond apart.
     dur_ns: u64,
@@ -59,19 +60,19 @@ struct Recording {
 
 impl Recording {
     /// A call that is said to have ended in this way.
-    fn call(&mut self, op: Op, errno: u16, path: impl AsRef<OsStr>) -> &mut Event {
-        let seq = self.batch.events.len() as u64;
-        let path = self.batch.paths.intern(path.as_ref().as_bytes());
+    fn call(&mut self, op: Op, errno: u16, path: impl AsRef<OsStr>) -> &mut Row {
+        let seq = self.calls.len() as u64;
+        let path = self.paths.intern(path.as_ref().as_bytes());
         let tid = 1 + u32::try_from(seq % self.threads.max(1)).expect("few threads");
         let ret = if errno == 0 { 0 } else { -1 };
-        let event = Event { path: Some(path), errno, ret, tid, dur_ns: self.dur_ns, ..Event::new(seq, seq * 1000, op) };
-        self.batch.events.push(event);
-        self.batch.events.last_mut().expect("just pushed")
+        let event = Row { path: Some(path), errno, ret, tid, dur_ns: self.dur_ns, ..Row::new(seq, seq * 1000, op) };
+        self.calls.push(event);
+        self.calls.last_mut().expect("just pushed")
     }
 
     /// A call with two paths; of a symbolic link, the second is where it leads.
-    fn two(&mut self, op: Op, errno: u16, path: impl AsRef<OsStr>, path2: impl AsRef<OsStr>) -> &mut Event {
-        let path2 = self.batch.paths.intern(path2.as_ref().as_bytes());
+    fn two(&mut self, op: Op, errno: u16, path: impl AsRef<OsStr>, path2: impl AsRef<OsStr>) -> &mut Row {
+        let path2 = self.paths.intern(path2.as_ref().as_bytes());
         let event = self.call(op, errno, path);
         event.path2 = Some(path2);
         event
@@ -88,7 +89,9 @@ impl Recording {
 
     fn write(&self, profile: &Path) {
         let mut writer = Writer::create(profile, WriterOptions::default()).expect("a new profile");
-        writer.push(&self.batch).expect("events in order");
+        let events = self.calls.iter().map(Event::from).collect();
+        let batch = Batch { events, paths: self.paths.clone(), ..Batch::default() };
+        writer.push(&batch).expect("events in order");
         writer.finish(Meta::default(), &Snapshot::default()).expect("a whole profile");
     }
 }
@@ -423,15 +426,15 @@ impl Hostile {
 
     /// Now and then a call begins its walk in a directory that is kept open while it is moved about.
     fn begin_in_a_directory(&mut self, r: &mut Recording) {
-        let Some(path) = r.batch.events.last().and_then(|event| event.path) else { return };
-        let path = r.batch.paths.get(path).to_vec();
+        let Some(path) = r.calls.last().and_then(|event| event.path) else { return };
+        let path = r.paths.get(path).to_vec();
         let slashes: Vec<usize> = (1..path.len()).filter(|&i| path[i] == b'/').collect();
         if slashes.is_empty() || self.dice.below(4) > 0 {
             return;
         }
         let cut = self.dice.one_of(&slashes);
-        let dir = r.batch.paths.intern(&path[..cut]);
-        r.batch.events.last_mut().expect("a call").caller_dir = Some(dir);
+        let dir = r.paths.intern(&path[..cut]);
+        r.calls.last_mut().expect("a call").caller_dir = Some(dir);
     }
 }
 

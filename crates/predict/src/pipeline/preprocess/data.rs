@@ -6,17 +6,17 @@ use posix::SyncRange;
 
 impl Preprocess {
     pub(super) fn read(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
         let len_bytes = transferred(event);
-        let offset = self.position(event.ofd, event.offset);
+        let offset = self.position(event.ofd(), event.offset());
         if len_bytes == 0 {
             out.steps.push(Step::Call(Class::ReadOverhead));
             return;
         }
-        let direct = self.flags_of(event.ofd) & flag::DIRECT != 0;
+        let direct = self.flags_of(event.ofd()) & flag::DIRECT != 0;
         self.read_step(out, call, node, offset, len_bytes, direct, Transfer::Process);
-        if event.flags & flag::POSITIONAL == 0 {
-            self.advance(event.ofd, offset + len_bytes);
+        if event.head.flags & flag::POSITIONAL == 0 {
+            self.advance(event.ofd(), offset + len_bytes);
         }
     }
 
@@ -43,32 +43,32 @@ impl Preprocess {
     }
 
     pub(super) fn write(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
         let len_bytes = transferred(event);
         if len_bytes == 0 {
             out.steps.push(Step::Call(Class::WriteOverhead));
             return;
         }
-        let flags = self.flags_of(event.ofd);
+        let flags = self.flags_of(event.ofd());
         let append = flags & flag::APPEND != 0;
-        let offset = match event.offset {
+        let offset = match event.offset() {
             Some(offset) => offset.min(BYTES_MAX),
             None if append => self.tree.node(node).size_bytes,
-            None => self.position(event.ofd, None),
+            None => self.position(event.ofd(), None),
         };
         let stable = if flags & flag::SYNC != 0 {
             Stable::All
-        } else if flags & flag::DSYNC != 0 || event.flags & flag::RWF_SYNC != 0 {
+        } else if flags & flag::DSYNC != 0 || event.head.flags & flag::RWF_SYNC != 0 {
             Stable::Data
         } else {
             Stable::No
         };
         self.write_step(out, node, offset, len_bytes, flags & flag::DIRECT != 0, Transfer::Process, stable);
-        if let Some(file) = event.ofd.and_then(|ofd| self.files.get_mut(&ofd)) {
+        if let Some(file) = event.ofd().and_then(|ofd| self.files.get_mut(&ofd)) {
             file.written = true;
         }
-        if event.flags & flag::POSITIONAL == 0 {
-            self.advance(event.ofd, offset + len_bytes);
+        if event.head.flags & flag::POSITIONAL == 0 {
+            self.advance(event.ofd(), offset + len_bytes);
         }
     }
 
@@ -106,9 +106,9 @@ impl Preprocess {
         let known = |ofd: Option<OfdId>, files: &FxHashMap<OfdId, OpenFile>| {
             ofd.and_then(|ofd| files.get(&ofd)).map(|file| file.node)
         };
-        let to = known(event.ofd2, &self.files);
-        let from = match known(event.ofd, &self.files) {
-            None if event.ofd.is_some() || to.is_none() => self.file_of(event.ofd, event.path, batch, out, call),
+        let to = known(event.ofd2(), &self.files);
+        let from = match known(event.ofd(), &self.files) {
+            None if event.ofd().is_some() || to.is_none() => self.file_of(event.ofd(), event.path(), batch, out, call),
             found => found,
         };
         call.node = to.or(from).unwrap_or(NodeId::NONE);
@@ -117,9 +117,9 @@ impl Preprocess {
             return;
         }
         call.dir = self.tree.node(call.node).dir;
-        let reflink = event.flags & flag::SHARED != 0 && event.ret == 0;
+        let reflink = event.head.flags & flag::SHARED != 0 && event.head.ret == 0;
         let len_bytes = match (reflink, from) {
-            (true, Some(from)) => event.req_bytes.unwrap_or(self.tree.node(from).size_bytes).min(BYTES_MAX),
+            (true, Some(from)) => event.req_bytes().unwrap_or(self.tree.node(from).size_bytes).min(BYTES_MAX),
             _ => transferred(event),
         };
         if len_bytes == 0 {
@@ -127,7 +127,7 @@ impl Preprocess {
             return;
         }
         let (from_offset, to_offset) =
-            (self.position(event.ofd, event.offset), self.position(event.ofd2, event.offset2));
+            (self.position(event.ofd(), event.offset()), self.position(event.ofd2(), event.offset2()));
         let transfer = match (from, to) {
             (Some(_), Some(_)) if reflink => {
                 out.steps.push(Step::CallAt(Class::CopyRange, 0));
@@ -154,16 +154,16 @@ impl Preprocess {
             } else {
                 self.write_step(out, to, to_offset, len_bytes, false, transfer, Stable::No);
             }
-            if let Some(file) = event.ofd2.and_then(|ofd| self.files.get_mut(&ofd)) {
+            if let Some(file) = event.ofd2().and_then(|ofd| self.files.get_mut(&ofd)) {
                 file.written = true;
             }
         }
         if !reflink {
-            if event.flags & flag::SOURCE_OFFSET == 0 {
-                self.advance(event.ofd, from_offset + len_bytes);
+            if event.head.flags & flag::SOURCE_OFFSET == 0 {
+                self.advance(event.ofd(), from_offset + len_bytes);
             }
-            if event.flags & flag::TARGET_OFFSET == 0 {
-                self.advance(event.ofd2, to_offset + len_bytes);
+            if event.head.flags & flag::TARGET_OFFSET == 0 {
+                self.advance(event.ofd2(), to_offset + len_bytes);
             }
         }
     }
@@ -184,10 +184,12 @@ impl Preprocess {
     }
 
     pub(super) fn seek(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        self.file_of(event.ofd, event.path, batch, out, call);
+        self.file_of(event.ofd(), event.path(), batch, out, call);
         out.steps.push(Step::Call(Class::Seek));
         call.status = Status::Modelled;
-        if let (Ok(to), Some(file)) = (u64::try_from(event.ret), event.ofd.and_then(|ofd| self.files.get_mut(&ofd))) {
+        if let (Ok(to), Some(file)) =
+            (u64::try_from(event.head.ret), event.ofd().and_then(|ofd| self.files.get_mut(&ofd)))
+        {
             file.position = to;
             if to == 0 {
                 file.listed_bytes = 0;
@@ -196,9 +198,9 @@ impl Preprocess {
     }
 
     pub(super) fn get_dents(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
         let returned = transferred(event);
-        let listed = event.ofd.and_then(|ofd| self.files.get(&ofd)).map_or(0, |f| f.listed_bytes);
+        let listed = event.ofd().and_then(|ofd| self.files.get(&ofd)).map_or(0, |f| f.listed_bytes);
         let directory = self.tree.node(node);
         // The directory may be larger than we know of: without a snapshot the trace is all there is.
         let total_bytes = directory.dirent_bytes.max(listed + returned);
@@ -213,31 +215,31 @@ impl Preprocess {
             first: listed == 0 && returned > 0,
             end: returned == 0,
         });
-        if let Some(file) = event.ofd.and_then(|ofd| self.files.get_mut(&ofd)) {
+        if let Some(file) = event.ofd().and_then(|ofd| self.files.get_mut(&ofd)) {
             file.listed_bytes = if returned == 0 { 0 } else { (listed + returned).min(BYTES_MAX) };
         }
     }
 
     pub(super) fn sync(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        if event.errno != 0 {
+        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
+        if event.head.errno.is_some() {
             out.steps.push(Step::Call(Class::FsyncClean));
             return;
         }
         let directory = self.tree.node(node).kind == FileKind::Directory;
-        out.steps.push(match event.op {
+        out.steps.push(match event.op() {
             // Where a trace does not say what was asked for, it was waited for.
             Op::SyncRange => {
-                let how = event.mode.and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
+                let how = event.mode().and_then(SyncRange::from_bits).unwrap_or(SyncRange::WAITED);
                 Step::SyncRange { node, how }
             }
-            _ => Step::Sync { node, data_only: event.op == Op::Fdatasync, directory },
+            _ => Step::Sync { node, data_only: event.op() == Op::Fdatasync, directory },
         });
     }
 
     /// Pages are given up whole: the kernel leaves those alone of which the range has only a part.
     pub(super) fn dont_need(&self, event: &Event, node: NodeId) -> Step {
-        let (offset, len) = (event.offset.unwrap_or(0), event.req_bytes.unwrap_or(0));
+        let (offset, len) = (event.offset().unwrap_or(0), event.req_bytes().unwrap_or(0));
         let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
         let last = if end >= self.tree.node(node).size_bytes { u64::MAX } else { end / PAGE_BYTES };
         Step::DontNeed { node, first_page: offset.div_ceil(PAGE_BYTES), end_page: last }
@@ -252,14 +254,14 @@ impl Preprocess {
     }
 
     pub(super) fn change_space(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
-        let bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
-        if event.errno != 0 {
+        let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
+        let bytes = event.req_bytes().unwrap_or(0).min(BYTES_MAX);
+        if event.head.errno.is_some() {
             out.steps.push(Step::Call(Class::Fstat));
             return;
         }
         let from_bytes = self.tree.node(node).size_bytes;
-        if event.op == Op::Ftruncate {
+        if event.op() == Op::Ftruncate {
             out.steps.push(self.cut(node, bytes, false));
             return;
         }
@@ -267,8 +269,8 @@ impl Preprocess {
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
         const COLLAPSE_RANGE: u32 = 8;
-        let mode = event.flags >> flag::SUB_SHIFT;
-        let offset = event.offset.unwrap_or(0).min(BYTES_MAX);
+        let mode = event.head.flags >> flag::SUB_SHIFT;
+        let offset = event.offset().unwrap_or(0).min(BYTES_MAX);
         if mode & PUNCH_HOLE != 0 {
             let freed = self.tree.data_in(node, offset, bytes);
             out.steps.push(Step::CallAt(Class::TruncateCached, freed));

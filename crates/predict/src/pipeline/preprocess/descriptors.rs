@@ -44,15 +44,15 @@ impl Preprocess {
     }
 
     pub(super) fn open(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let Some(path) = event.path else {
+        let Some(path) = event.path() else {
             call.status = Status::Unidentified;
             return;
         };
-        let has = |bits: u32| event.flags & bits != 0;
+        let has = |bits: u32| event.head.flags & bits != 0;
         let kind = if has(flag::DIRECTORY | flag::TMPFILE) { FileKind::Directory } else { FileKind::File };
         let must =
             if has(flag::CREATE) && !has(flag::TMPFILE) { Must::Parents } else { Must::All(kind, size_before(event)) };
-        let walked = self.walk(out, batch, path, event.caller_dir, self.follows(event), must);
+        let walked = self.walk(out, batch, path, event.caller_dir(), self.follows(event), must);
         self.note(call, &walked);
         let mut node = walked.node;
         if has(flag::TMPFILE) {
@@ -77,28 +77,28 @@ impl Preprocess {
                 out.steps.push(self.cut(node, 0, true));
             }
         }
-        if let Some(ofd) = event.ofd {
-            self.install(ofd, node, event.flags);
+        if let Some(ofd) = event.ofd() {
+            self.install(ofd, node, event.head.flags);
         }
     }
 
     pub(super) fn close(&mut self, event: &Event, out: &mut Annotated, call: &mut CallNote) {
-        let Some(file) = event.ofd.and_then(|ofd| self.files.get(&ofd).copied()) else {
+        let Some(file) = event.ofd().and_then(|ofd| self.files.get(&ofd).copied()) else {
             // Opened before the trace or of no interest: a close that frees nothing we know of.
-            if event.flags & flag::IMPLIED == 0 {
+            if event.head.flags & flag::IMPLIED == 0 {
                 out.steps.push(Step::Call(Class::Close));
             }
             return;
         };
         call.node = file.node;
         call.dir = self.tree.node(file.node).dir;
-        let last = event.flags & flag::LAST != 0;
+        let last = event.head.flags & flag::LAST != 0;
         let written = last && file.written;
-        let implied = event.flags & flag::IMPLIED != 0;
+        let implied = event.head.flags & flag::IMPLIED != 0;
         if !implied {
             out.steps.push(if written { Step::CloseWritten { node: file.node } } else { Step::Call(Class::Close) });
         }
-        if last && let Some(ofd) = event.ofd {
+        if last && let Some(ofd) = event.ofd() {
             self.files.remove(&ofd);
             let node = self.tree.node_mut(file.node);
             node.opens = node.opens.saturating_sub(1);

@@ -8,7 +8,7 @@ impl Preprocess {
         let Some(walked) = self.walk_event(event, batch, out, call, true, Must::All(FileKind::File, size)) else {
             return;
         };
-        let to_bytes = event.req_bytes.unwrap_or(0).min(BYTES_MAX);
+        let to_bytes = event.req_bytes().unwrap_or(0).min(BYTES_MAX);
         out.steps.push(self.cut(walked.node, to_bytes, false));
     }
 
@@ -62,7 +62,7 @@ impl Preprocess {
 
     pub(super) fn make(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
         let Some(walked) = self.walk_event(event, batch, out, call, false, Must::Parents) else { return };
-        let (kind, class) = match event.op {
+        let (kind, class) = match event.op() {
             Op::Mkdir => (FileKind::Directory, Class::Mkdir),
             Op::Symlink => (FileKind::Symlink, Class::Symlink),
             _ => (FileKind::Special, Class::Create),
@@ -81,7 +81,7 @@ impl Preprocess {
         }
         let node = self.make_at(out, &walked, kind, class);
         call.node = node;
-        if let (Op::Symlink, Some(target)) = (event.op, event.path2) {
+        if let (Op::Symlink, Some(target)) = (event.op(), event.path2()) {
             let target = batch.paths.get(target);
             self.tree.node_mut(node).size_bytes = target.len() as u64;
             self.tree.set_link_target(node, target);
@@ -114,7 +114,7 @@ impl Preprocess {
             out.steps.push(Step::Call(Class::Access));
             return;
         }
-        if event.flags & flag::EXCHANGE != 0 && to.end == End::Found && to.slot != SlotId::NONE {
+        if event.head.flags & flag::EXCHANGE != 0 && to.end == End::Found && to.slot != SlotId::NONE {
             out.steps.push(Step::Call(Class::Rename));
             let (a, b) = (self.tree.detach(from.slot), self.tree.detach(to.slot));
             self.tree.attach(from.slot, b);
@@ -160,9 +160,9 @@ impl Preprocess {
     }
 
     pub(super) fn link(&mut self, event: &Event, batch: &Batch, out: &mut Annotated, call: &mut CallNote) {
-        let (from, to) = if event.ofd.is_some() {
+        let (from, to) = if event.ofd().is_some() {
             // By a descriptor: the file may never have had a name.
-            let Some(node) = self.file_of(event.ofd, event.path, batch, out, call) else { return };
+            let Some(node) = self.file_of(event.ofd(), event.path(), batch, out, call) else { return };
             let Some(to) = self.walk_second(event, batch, out, call) else { return };
             (node, to)
         } else {
@@ -194,11 +194,11 @@ impl Preprocess {
         follow: bool,
         must: Must,
     ) -> Option<Walked> {
-        let Some(path) = event.path else {
+        let Some(path) = event.path() else {
             call.status = Status::Unidentified;
             return None;
         };
-        let walked = self.walk(out, batch, path, event.caller_dir, follow, must);
+        let walked = self.walk(out, batch, path, event.caller_dir(), follow, must);
         self.note(call, &walked);
         if walked.end == End::Broken {
             call.surprise = true;
@@ -216,7 +216,7 @@ impl Preprocess {
         out: &mut Annotated,
         call: &mut CallNote,
     ) -> Option<(Walked, Walked)> {
-        if event.path2.is_none() {
+        if event.path2().is_none() {
             call.status = Status::Unidentified;
             return None;
         }
@@ -239,11 +239,11 @@ impl Preprocess {
         out: &mut Annotated,
         call: &mut CallNote,
     ) -> Option<Walked> {
-        let Some(path2) = event.path2 else {
+        let Some(path2) = event.path2() else {
             call.status = Status::Unidentified;
             return None;
         };
-        let to = self.walk(out, batch, path2, event.caller_dir2, false, Must::Parents);
+        let to = self.walk(out, batch, path2, event.caller_dir2(), false, Must::Parents);
         self.note(call, &to);
         call.dir = to.dir;
         if to.slot == SlotId::NONE || to.end == End::Broken {

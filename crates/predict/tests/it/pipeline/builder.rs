@@ -4,13 +4,15 @@ use predict::pipeline::{InMemory, PredictOptions, SystemPrediction, predict};
 use std::collections::BTreeMap;
 use system::vector::{Class, entry_name};
 use system::{Entry, SystemProfile};
-use trace::{Batch, Event, OfdId, Op, PathId, Snapshot, SnapshotEntry, flag};
+use trace::profile::Row;
+use trace::{Batch, Event, OfdId, Op, PathId, Paths, Snapshot, SnapshotEntry, flag};
 
 /// A workload under construction. Calls take 1 us each in the trace.
 #[derive(Clone, Default)]
 pub struct Trace {
     entries: Vec<SnapshotEntry>,
-    batch: Batch,
+    calls: Vec<Row>,
+    paths: Paths,
     cwd: Option<PathId>,
     next_ofd: u64,
 }
@@ -48,42 +50,42 @@ impl Trace {
 
     /// Later relative paths start here.
     pub fn in_directory(&mut self, path: &str) {
-        self.cwd = Some(self.batch.paths.intern(path.as_bytes()));
+        self.cwd = Some(self.paths.intern(path.as_bytes()));
     }
 
     /// A call without anything but its operation; the result can be changed.
-    pub fn call(&mut self, op: Op) -> &mut Event {
-        let seq = self.batch.events.len() as u64;
-        self.batch.events.push(Event { dur_ns: 1000, ..Event::new(seq, seq * 2000, op) });
-        self.batch.events.last_mut().expect("just pushed")
+    pub fn call(&mut self, op: Op) -> &mut Row {
+        let seq = self.calls.len() as u64;
+        self.calls.push(Row { dur_ns: 1000, ..Row::new(seq, seq * 2000, op) });
+        self.calls.last_mut().expect("just pushed")
     }
 
     fn path(&mut self, path: &str) -> (PathId, Option<PathId>) {
         if path.starts_with('/') {
-            return (self.batch.paths.intern(path.as_bytes()), None);
+            return (self.paths.intern(path.as_bytes()), None);
         }
         let cwd = self.cwd.expect("a relative path needs a directory");
-        let mut whole = self.batch.paths.get(cwd).to_vec();
+        let mut whole = self.paths.get(cwd).to_vec();
         whole.push(b'/');
         whole.extend_from_slice(path.as_bytes());
-        (self.batch.paths.intern(&whole), Some(cwd))
+        (self.paths.intern(&whole), Some(cwd))
     }
 
-    pub fn on(&mut self, op: Op, path: &str) -> &mut Event {
+    pub fn on(&mut self, op: Op, path: &str) -> &mut Row {
         let (path, caller) = self.path(path);
         let event = self.call(op);
         (event.path, event.caller_dir) = (Some(path), caller);
         event
     }
 
-    pub fn on_two(&mut self, op: Op, from: &str, to: &str) -> &mut Event {
+    pub fn on_two(&mut self, op: Op, from: &str, to: &str) -> &mut Row {
         let (path2, caller2) = self.path(to);
         let event = self.on(op, from);
         (event.path2, event.caller_dir2) = (Some(path2), caller2);
         event
     }
 
-    pub fn fails(&mut self, op: Op, path: &str, errno: posix::Errno) -> &mut Event {
+    pub fn fails(&mut self, op: Op, path: &str, errno: posix::Errno) -> &mut Row {
         let event = self.on(op, path);
         (event.errno, event.ret) = (errno.0, -1);
         event
@@ -101,7 +103,7 @@ impl Trace {
         self.open(path, flag::WRITE | flag::CREATE)
     }
 
-    pub fn fd(&mut self, op: Op, ofd: OfdId) -> &mut Event {
+    pub fn fd(&mut self, op: Op, ofd: OfdId) -> &mut Row {
         let event = self.call(op);
         event.ofd = Some(ofd);
         event
@@ -122,13 +124,13 @@ impl Trace {
     }
 
     pub fn calls(&self) -> usize {
-        self.batch.events.len()
+        self.calls.len()
     }
 
     /// The workload of the first `calls` calls.
     pub fn workload(&self, calls: usize) -> InMemory {
-        let mut batch = self.batch.clone();
-        batch.events.truncate(calls);
+        let events = self.calls.iter().take(calls).map(Event::from).collect();
+        let batch = Batch { events, paths: self.paths.clone(), ..Batch::default() };
         InMemory { snapshot: Snapshot::from_entries(self.entries.clone()), batches: vec![batch] }
     }
 

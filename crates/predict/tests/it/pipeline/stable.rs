@@ -63,7 +63,7 @@ fn a_device_that_has_rested_is_slower() {
     }
     let mut syncs = Vec::new();
     let mut each = |call: PricedCall<'_>| {
-        if call.event.op == Op::Fdatasync {
+        if call.event.op() == Op::Fdatasync {
             syncs.push(call.ns);
         }
     };

@@ -431,7 +431,7 @@ fn a_prediction_of_a_replay_is_of_the_calls_that_it_makes() {
     use predict::pipeline::Calls;
     let mut t = Trace::new().has("/f", 64 * 1024);
     let f = t.open("/f", flag::READ);
-    let mapped = t.fd(Op::MapRead, f);
+    let mapped = t.on(Op::MapRead, "/f");
     (mapped.offset, mapped.ret) = (Some(0), 64 * 1024);
     t.read(f, 0, 64 * 1024);
     t.fd(Op::Close, f);

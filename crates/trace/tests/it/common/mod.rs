@@ -1,7 +1,7 @@
 //! Made-up traces and snapshots for the tests of this crate.
 use posix::FileKind;
 use proptest::prelude::*;
-use trace::profile::Meta;
+use trace::profile::{Meta, Row};
 use trace::{Batch, Event, FileId, OfdId, Op, PathId, Provenance, Snapshot, SnapshotEntry};
 
 /// Any bytes a path may hold (no NUL), with a liking for the awkward ones.
@@ -15,13 +15,13 @@ pub fn path_bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// What an event is made of apart from its paths; `seq` is set by [`batch_of`].
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Row> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), 0..Op::ALL.len(), any::<u32>());
     let results = (any::<Option<u16>>(), any::<u16>(), any::<i64>());
     let ids = any::<[Option<u64>; 4]>();
     let sizes = any::<[Option<u64>; 6]>();
     let paths = any::<[Option<u8>; 4]>();
-    (numbers, results, ids, sizes, paths).prop_map(|(n, r, ids, sizes, paths)| Event {
+    (numbers, results, ids, sizes, paths).prop_map(|(n, r, ids, sizes, paths)| Row {
         seq: 0,
         t_ns: n.0,
         dur_ns: n.1,
@@ -58,7 +58,7 @@ pub fn batches() -> impl Strategy<Value = Vec<Batch>> {
     })
 }
 
-fn batch_of(events: Vec<Event>, paths: &[Vec<u8>], seq: &mut u64) -> Batch {
+fn batch_of(events: Vec<Row>, paths: &[Vec<u8>], seq: &mut u64) -> Batch {
     let mut batch = Batch::default();
     for mut event in events {
         for id in [&mut event.path, &mut event.path2, &mut event.caller_dir, &mut event.caller_dir2] {
@@ -66,7 +66,7 @@ fn batch_of(events: Vec<Event>, paths: &[Vec<u8>], seq: &mut u64) -> Batch {
         }
         event.seq = *seq;
         *seq += 1 + event.t_ns % 3;
-        batch.events.push(event);
+        batch.events.push(event.into());
     }
     batch
 }
@@ -108,22 +108,22 @@ pub fn snapshot() -> impl Strategy<Value = Snapshot> {
 /// An event with its paths spelled out: what must survive a round trip, whatever the batches' boundaries and ids.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Spelled {
-    pub event: Event,
+    pub event: Row,
     pub paths: [Option<Vec<u8>>; 4],
 }
 
 pub fn spell(batch: &Batch) -> Vec<Spelled> {
     let text = |id: Option<PathId>| id.map(|id| batch.paths.get(id).to_vec());
     let spelled = |e: &Event| Spelled {
-        paths: [text(e.path), text(e.path2), text(e.caller_dir), text(e.caller_dir2)],
-        event: Event { path: None, path2: None, caller_dir: None, caller_dir2: None, ..*e },
+        paths: [text(e.path()), text(e.path2()), text(e.caller_dir()), text(e.caller_dir2())],
+        event: Row { path: None, path2: None, caller_dir: None, caller_dir2: None, ..Row::from(e) },
     };
     batch.events.iter().map(spelled).collect()
 }
 
-/// A plain event of one operation.
-pub fn plain(seq: u64, op: Op) -> Event {
-    Event { dur_ns: 500, pid: 100, tid: 100, ..Event::new(seq, seq * 1000, op) }
+/// A plain call of one operation.
+pub fn plain(seq: u64, op: Op) -> Row {
+    Row { dur_ns: 500, pid: 100, tid: 100, ..Row::new(seq, seq * 1000, op) }
 }
 
 /// A meta with something in most fields.

@@ -3,12 +3,12 @@
 use trace::analysis::Decode;
 use trace::profile::Meta;
 use trace::strace::{ImportError, ImportOptions, Importer, Summary};
-use trace::{Batch, Event, PathId, SnapshotEntry};
+use trace::{Batch, PathId, SnapshotEntry};
 
 /// An event with its paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    pub event: Event,
+    pub event: trace::profile::Row,
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
     pub caller_dir: Option<Vec<u8>>,
@@ -63,11 +63,11 @@ pub struct Import {
 pub fn collect(rows: &mut Vec<Row>, batch: &Batch) {
     let path = |id: Option<PathId>| id.map(|id| batch.paths.get(id).to_vec());
     rows.extend(batch.events.iter().map(|event| Row {
-        event: Event { path: None, path2: None, caller_dir: None, caller_dir2: None, ..*event },
-        path: path(event.path),
-        path2: path(event.path2),
-        caller_dir: path(event.caller_dir),
-        caller_dir2: path(event.caller_dir2),
+        event: trace::profile::Row { path: None, path2: None, caller_dir: None, caller_dir2: None, ..event.into() },
+        path: path(event.path()),
+        path2: path(event.path2()),
+        caller_dir: path(event.caller_dir()),
+        caller_dir2: path(event.caller_dir2()),
     }));
 }
 

@@ -195,7 +195,7 @@ fn agreement(run: &Run, tracer: &mut dyn Tracer) -> Option<Agreement> {
             if marks.counts(event)
                 && let Some(fact) = Fact::of_event(event, &batch.paths)
             {
-                by_mount += u64::from(event.flags & flag::BY_MOUNT != 0 && fact.file.is_some());
+                by_mount += u64::from(event.head.flags & flag::BY_MOUNT != 0 && fact.file.is_some());
                 if dumps() {
                     right.push(fact.clone());
                 }
@@ -253,21 +253,21 @@ struct Marks {
 
 impl Marks {
     fn counts(&mut self, event: &Event) -> bool {
-        let first = *self.first.get_or_insert(event.tid);
-        let outside = self.outside.entry(event.tid).or_insert(event.tid == first);
-        match event.op {
+        let first = *self.first.get_or_insert(event.head.tid);
+        let outside = self.outside.entry(event.head.tid).or_insert(event.head.tid == first);
+        match event.op() {
             // `access` with R_OK | X_OK, and with W_OK | X_OK.
-            Op::Access if event.mode == Some(5) => {
+            Op::Access if event.mode() == Some(5) => {
                 *outside = false;
                 return false;
             }
-            Op::Access if event.mode == Some(3) => *outside = true,
-            Op::Exec if event.errno == 0 && event.flags & flag::UNFINISHED == 0 => {
+            Op::Access if event.mode() == Some(3) => *outside = true,
+            Op::Exec if event.head.errno.is_none() && event.head.flags & flag::UNFINISHED == 0 => {
                 return !std::mem::replace(outside, true);
             }
             // Its number can be given to another.
             Op::Exit => {
-                self.outside.remove(&event.tid);
+                self.outside.remove(&event.head.tid);
                 return false;
             }
             _ => {}
